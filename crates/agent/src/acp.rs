@@ -93,7 +93,7 @@ impl Agent for Acp {
         let begin = working.begin(opening.thread.as_deref());
         match unless_stopped(&opening.stop, begin).await {
             Ok(()) => Ok(Box::new(working)),
-            Err(failure) => Err(OpenError { failure, remains: working.end().await }),
+            Err(failure) => Err(OpenError { failure, teardown: working.end().await }),
         }
     }
 }
@@ -359,9 +359,9 @@ impl AcpSession {
     }
 
     async fn end(self) -> Teardown {
-        let remains = self.rpc.close(END_PATIENCE).await;
+        let teardown = self.rpc.close(END_PATIENCE).await;
         self.site.leave().await;
-        remains
+        teardown
     }
 }
 
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_can_leave_its_sandbox_to_others_is_told_to() {
+    fn an_agent_with_an_unconfined_mode_is_switched_to_it() {
         let opened = |current: &str, modes: &[&str]| {
             let modes: Vec<Value> = modes.iter().map(|id| json!({ "id": id })).collect();
             json!({"modes": {"currentModeId": current, "availableModes": modes}})

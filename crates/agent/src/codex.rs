@@ -97,7 +97,7 @@ impl Agent for Codex {
         };
         match unless_stopped(&opening.stop, working.begin(&opening)).await {
             Ok(()) => Ok(Box::new(working)),
-            Err(failure) => Err(OpenError { failure, remains: working.end().await }),
+            Err(failure) => Err(OpenError { failure, teardown: working.end().await }),
         }
     }
 }
@@ -352,10 +352,10 @@ impl CodexSession {
     }
 
     async fn end(self) -> Teardown {
-        let remains = self.rpc.close(END_PATIENCE).await;
+        let teardown = self.rpc.close(END_PATIENCE).await;
         self.tools.close().await;
         self.site.leave().await;
-        remains
+        teardown
     }
 }
 

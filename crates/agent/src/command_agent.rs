@@ -47,7 +47,7 @@ impl Agent for CommandAgent {
             turns: 0,
             used: Tokens::default(),
             process: None,
-            remains: Teardown::Complete,
+            teardown: Teardown::Complete,
         }))
     }
 }
@@ -64,7 +64,7 @@ struct CommandSession {
     /// What the turns that are over have used.
     used: Tokens,
     process: Option<Process>,
-    remains: Teardown,
+    teardown: Teardown,
 }
 
 /// What is remembered of a turn.
@@ -104,7 +104,7 @@ impl Session for CommandSession {
     async fn close(mut self: Box<Self>) -> Teardown {
         self.end_process().await;
         self.site.leave().await;
-        self.remains
+        self.teardown
     }
 }
 
@@ -169,7 +169,7 @@ impl CommandSession {
         if let Some(process) = self.process.take()
             && process.close(NO_PATIENCE).await == Teardown::Incomplete
         {
-            self.remains = Teardown::Incomplete;
+            self.teardown = Teardown::Incomplete;
         }
     }
 }

@@ -91,13 +91,13 @@ pub struct OpenError {
     /// Why.
     pub failure: AgentFailure,
     /// What is left.
-    pub remains: Teardown,
+    pub teardown: Teardown,
 }
 
 impl From<AgentFailure> for OpenError {
     /// Says that no agent was started.
     fn from(failure: AgentFailure) -> Self {
-        Self { failure, remains: Teardown::Complete }
+        Self { failure, teardown: Teardown::Complete }
     }
 }
 

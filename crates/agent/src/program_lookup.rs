@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_a_home_nor_the_place_for_temporary_files_is_shown_as_a_whole() {
+    fn neither_a_home_nor_a_temporary_directory_is_granted_as_a_whole() {
         let environment = Environment::from_pairs([("HOME", "/home/anna")]);
         let too_much = too_much(&environment);
         for (file, part) in [

@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_told_now_and_then() {
+    fn deltas_are_throttled() {
         let mut pace = Throttle::default();
         assert!(pace.is_due());
         let told = (0..100).filter(|_| pace.is_due()).count();

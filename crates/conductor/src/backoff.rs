@@ -1,37 +1,41 @@
-//! How long an issue waits before it is taken up again.
+//! Back-off between retries: 10 s, doubled per consecutive failure, with jitter, up to a configured maximum.
+//!
+//! The jitter is a hash of issue and attempt rather than a random number, so that [`crate::decide`] stays a pure
+//! function. Up to the maximum it adds at most a tenth; at the maximum it subtracts at most a tenth, so
+//! that the maximum holds.
 
 use std::time::Duration;
 
 use carrel_tracker::IssueId;
 
-/// The wait after a run that ended well.
+/// The wait after a successful run of an issue that is still active.
 pub(crate) const CONTINUATION: Duration = Duration::from_secs(1);
 
-/// The wait after the first failure.
-const FIRST: Duration = Duration::from_secs(10);
+/// The wait after the first failure, without jitter.
+const BASE: Duration = Duration::from_secs(10);
 
-/// Doublings after which waits grow no more, whatever the limit.
-const MOST_DOUBLINGS: u32 = 10;
+/// Bounds the shift; 10 s doubled ten times is about three hours.
+const MAX_DOUBLINGS: u32 = 10;
 
-/// Waits differ by up to one in so many, or issues that failed together would come back together.
-const SPREAD: u64 = 10;
+/// The jitter is at most one part in this many. Without it, issues that failed together would be retried
+/// together.
+const JITTER_DIVISOR: u64 = 10;
 
-/// Returns the wait before an attempt: twice as long each time, up to a limit.
-pub(crate) fn before(attempt: u32, issue: &IssueId, longest: Duration) -> Duration {
-    let doubled = FIRST.saturating_mul(1 << attempt.saturating_sub(1).min(MOST_DOUBLINGS));
-    let most = u64::try_from(doubled.as_millis()).unwrap_or(u64::MAX) / SPREAD;
-    let spread = |most: u64| Duration::from_millis(scatter(issue, attempt) % most.max(1));
-    let wait = doubled.saturating_add(spread(most));
-    if wait <= longest {
+/// Returns the wait before an attempt, at most `max`.
+pub(crate) fn before(attempt: u32, issue: &IssueId, max: Duration) -> Duration {
+    let doubled = BASE.saturating_mul(1 << attempt.saturating_sub(1).min(MAX_DOUBLINGS));
+    let most = u64::try_from(doubled.as_millis()).unwrap_or(u64::MAX) / JITTER_DIVISOR;
+    let jitter = |most: u64| Duration::from_millis(hash(issue, attempt) % most.max(1));
+    let wait = doubled.saturating_add(jitter(most));
+    if wait <= max {
         return wait;
     }
-    // At the limit they are shorter instead.
-    let most = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX) / SPREAD;
-    longest.saturating_sub(spread(most))
+    let most = u64::try_from(max.as_millis()).unwrap_or(u64::MAX) / JITTER_DIVISOR;
+    max.saturating_sub(jitter(most))
 }
 
-/// A number that is as good as any, and the same each time.
-fn scatter(issue: &IssueId, attempt: u32) -> u64 {
+/// Hashes issue and attempt (FNV-1a).
+fn hash(issue: &IssueId, attempt: u32) -> u64 {
     let bytes = issue.0.bytes().chain(attempt.to_le_bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

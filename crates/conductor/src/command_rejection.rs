@@ -1,30 +1,33 @@
-//! Orders that cannot be carried out.
+//! Operator commands that do not apply to the current state.
 
 use crate::claimed_issue::{Block, BlockReason, Stage};
 use crate::event::OperatorCommand;
 use crate::state::State;
 use carrel_tracker::IssueId;
 
-/// Why an order is not carried out.
+/// The reason for which an operator command is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandRejection {
-    /// There is no such issue here.
-    #[error("{0} is not among the issues that are worked on; it may not be in an active state")]
+    /// The issue is neither claimed nor waiting.
+    #[error("{0} is not an issue of this conductor; it may not be in an active state")]
     UnknownIssue(IssueId),
-    /// The issue does not stand where the order needs it.
+    /// The issue is in a stage to which the command does not apply.
     #[error("{what} {why}")]
     Conflict {
-        /// What people know the issue by.
+        /// The identifier of the issue.
         what: String,
-        /// Where it stands instead, and what helps.
+        /// Its current stage, and the command that applies instead.
         why: &'static str,
     },
 }
 
 impl State {
-    /// Says why an order cannot be carried out as things stand, if it cannot.
-    pub fn reject(&self, order: &OperatorCommand) -> Option<CommandRejection> {
-        match order {
+    /// Returns the rejection of a command, or `None` if it applies.
+    ///
+    /// [`crate::decide`] ignores a command that is rejected here, so the caller of the loop can send both the
+    /// same verdict: the state that was checked is the state that is decided on.
+    pub fn reject(&self, command: &OperatorCommand) -> Option<CommandRejection> {
+        match command {
             OperatorCommand::Refresh
             | OperatorCommand::Pause
             | OperatorCommand::Drain
@@ -41,19 +44,19 @@ impl State {
         id: &IssueId,
         refusal: fn(Option<&Stage>) -> Option<&'static str>,
     ) -> Option<CommandRejection> {
-        let entry = self.issues.get(id);
-        if entry.is_none() && !self.waiting.contains_key(id) {
+        let claimed = self.issues.get(id);
+        if claimed.is_none() && !self.waiting.contains_key(id) {
             return Some(CommandRejection::UnknownIssue(id.clone()));
         }
-        let why = refusal(entry.map(|entry| &entry.stage))?;
+        let why = refusal(claimed.map(|claimed| &claimed.stage))?;
         Some(CommandRejection::Conflict { what: self.issue_ref(id).identifier, why })
     }
 }
 
-const NOT_WORKED_ON: &str = "is not worked on; move it to an active state";
+const NOT_CLAIMED: &str = "is not claimed; move it to an active state";
 const FINISHED: &str = "is finished, and its workspace is being removed";
-const AT_WORK: &str = "is being worked on; cancel it first";
-const WAITS: &str = "waits for a place already";
+const HAS_AGENT: &str = "has an agent; cancel it first";
+const WAITS: &str = "already waits for a slot";
 const NOT_BLOCKED: &str = "is not blocked";
 
 fn not_cancelled(stage: Option<&Stage>) -> Option<&'static str> {
@@ -66,7 +69,7 @@ fn not_cancelled(stage: Option<&Stage>) -> Option<&'static str> {
             | Stage::Retrying(_)
             | Stage::Blocked(_),
         ) => None,
-        Some(Stage::Resting) => Some(NOT_WORKED_ON),
+        Some(Stage::Resting) => Some(NOT_CLAIMED),
         Some(Stage::Cleaning { .. }) => Some(FINISHED),
     }
 }
@@ -75,8 +78,10 @@ fn not_retried(stage: Option<&Stage>) -> Option<&'static str> {
     match stage {
         Some(Stage::Retrying(_) | Stage::Blocked(_) | Stage::Cleaning { due: Some(_), .. }) => None,
         None => Some(WAITS),
-        Some(Stage::Checking { .. } | Stage::Running(_) | Stage::Stopping { .. }) => Some(AT_WORK),
-        Some(Stage::Resting) => Some(NOT_WORKED_ON),
+        Some(Stage::Checking { .. } | Stage::Running(_) | Stage::Stopping { .. }) => {
+            Some(HAS_AGENT)
+        }
+        Some(Stage::Resting) => Some(NOT_CLAIMED),
         Some(Stage::Cleaning { due: None, .. }) => Some(FINISHED),
     }
 }
@@ -88,5 +93,5 @@ fn not_unblocked(stage: Option<&Stage>) -> Option<&'static str> {
 fn not_answered(stage: Option<&Stage>) -> Option<&'static str> {
     let query = BlockReason::is_question;
     let waits = matches!(stage, Some(Stage::Blocked(Block { reason, .. })) if query(reason));
-    (!waits).then_some("has no agent that asked anything")
+    (!waits).then_some("has no question to answer")
 }

@@ -1,7 +1,8 @@
-//! What a terminal shows: a [`Snapshot`] drawn into so many lines and columns.
+//! The terminal dashboard: a [`Snapshot`] rendered into lines of styled text.
 //!
-//! Drawing is a pure function; a [`Painter`] then writes only the lines that changed. Nothing that comes
-//! from outside reaches the terminal but as text.
+//! [`render`] is a pure function from snapshot and size to a [`Frame`]; a [`Painter`] turns frames into
+//! escape sequences and writes only the lines that changed. Texts of trackers and agents are stripped of
+//! control characters before they enter a frame, so that they cannot move the cursor or forge links.
 
 mod frame;
 mod painter;
@@ -14,10 +15,11 @@ pub use terminal_text::{strip_control, web_link};
 
 use crate::snapshot::Snapshot;
 
-/// The narrowest terminal that is drawn for.
+/// The narrowest width that is rendered; narrower terminals cut lines off.
 const MIN_WIDTH: usize = 40;
 
-/// Draws what there is to see. Every line fits into the width, and all of them into the height.
+/// Renders a snapshot. Every line fits into the width, and all of them into the height; sections that are
+/// too long lose rows, the longest first.
 pub fn render(snapshot: &Snapshot, width: usize, height: usize) -> Frame {
     let width = width.max(MIN_WIDTH);
     let head = sections::head(snapshot);

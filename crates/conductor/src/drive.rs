@@ -1,14 +1,18 @@
-//! Doing what the loop decides.
+//! The drive loop: performs what [`crate::decide`] decides.
 //!
-//! A [`Conductor`] is the one owner of a [`crate::State`]. It hands events to [`crate::decide`], writes down
-//! what is to be remembered, and only then begins what is to be done, each thing in a task of its own:
-//! questions to the tracker, runs of agents, removals. What comes of them are further events. People and
-//! programs look at it and give orders through a [`Handle`].
+//! A [`Conductor`] is the one owner of a [`crate::State`]. It passes events to `decide`, writes the changed
+//! issues to the journal, and only then performs the other effects, each in a task of its own: queries to
+//! the tracker, runs, removals. Their results come back through one queue as further events, so the loop
+//! itself never waits for anything but the journal. Operators and the API read its state and send
+//! commands through a [`Handle`].
 //!
-//! What holds over a restart: an entry is on the disk before its agent starts, and a run is noted as
-//! ended only when nothing of it is left. A conductor that is killed takes its agents along, since each
-//! command ends with its owner; the next one waits until their workspaces are free before it begins
-//! anything there.
+//! Crash safety rests on two orders. An issue is journaled before its run starts, so every run that may
+//! exist is recorded; and a run is journaled as ended only when none of its processes is left. A conductor
+//! that is killed takes its agents with it, since every command ends with the process that started it. The
+//! next conductor acquires the tenure of the tracker, which fences the writes of one that is still alive
+//! elsewhere, and waits for the workspace of each interrupted run: a process holds the lock of its
+//! workspace as long as it lives (`takeover`). The decisions about interrupted runs are in
+//! `decide/takeover.rs`.
 
 mod agent_run;
 mod conductor;
@@ -50,78 +54,79 @@ pub use setup::scope_of;
 pub use start_error::StartError;
 pub use webhook_secret::SecretReceipt;
 
-/// What a conductor is made from.
+/// Everything that a conductor needs.
 #[derive(Debug)]
 pub struct Options {
-    /// The workflow file, all of it checked.
+    /// The workflow file, validated.
     pub workflow: Workflow,
-    /// Where the environment comes from when the file has changed.
+    /// Reads the environment anew when the workflow file has changed.
     pub environment: fn() -> Environment,
-    /// What remembers.
+    /// The write-ahead journal.
     pub journal: Arc<dyn Journal>,
-    /// Where the time comes from.
+    /// The clock for due times and timestamps.
     pub clock: Arc<dyn Clock>,
-    /// What runs agents.
+    /// Runs agents in their sandbox.
     pub runner: Arc<Runner>,
-    /// What runs hooks.
+    /// Starts hooks.
     pub commands: LazySpawner,
-    /// What makes trackers and agents of settings.
+    /// Creates tracker, agents and tools from settings.
     pub factories: Factories,
-    /// What the workspaces of the tracker's issues are known by.
+    /// The tracker's name in the records of its workspaces. Issues of another tracker with the same
+    /// identifier get other workspaces.
     pub tracker_name: TrackerName,
-    /// The directory for locks and transcripts. It exists.
+    /// The data directory, which exists; lock and transcripts are below it.
     pub data: PathBuf,
-    /// How long to go on.
+    /// Continuous polling, or a single pass.
     pub poll_mode: PollMode,
-    /// Ends everything in an orderly way.
+    /// Stops all runs and then the conductor.
     pub stop: CancellationToken,
 }
 
-/// How long a conductor goes on.
+/// The number of polls of a conductor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PollMode {
-    /// Until it is told to stop.
+    /// Polls until it is stopped.
     Continuous,
-    /// Until everything that one look at the tracker dispatched has had its turn.
+    /// Polls once, dispatches each issue of that poll once and ends when all runs have ended.
     Once,
 }
 
-/// What makes trackers and agents of settings, whenever those change.
+/// Constructors that are called at the start and after each change of the workflow file.
 #[derive(Clone)]
 pub struct Factories {
-    /// Makes the tracker.
+    /// Creates the tracker.
     pub tracker: Arc<TrackerFactory>,
-    /// Makes the agent.
+    /// Creates the agent.
     pub agent: Arc<AgentFactory>,
-    /// Makes Carrel's own tools for an agent.
+    /// Creates Carrel's own tools for an agent.
     pub tools: Arc<ToolsFactory>,
 }
 
-/// Makes a tracker of settings.
+/// Creates a tracker from settings.
 pub type TrackerFactory =
     dyn Fn(&ConductorConfig) -> Result<Arc<dyn Tracker>, TrackerError> + Send + Sync;
 
-/// Makes an agent of settings.
+/// Creates an agent from settings.
 pub type AgentFactory = dyn Fn(&ConductorConfig) -> Arc<dyn Agent> + Send + Sync;
 
-/// Makes Carrel's own tools for the agent of an issue; none if the settings ask for none.
+/// Creates Carrel's own tools for the agent of an issue; `None` if the workflow file enables none.
 pub type ToolsFactory = dyn Fn(ToolsRequest) -> BoxFuture<'static, Result<Option<Arc<dyn Tools>>, String>>
     + Send
     + Sync;
 
-/// Where the agent of an issue works.
+/// The workspace of a run that needs tools.
 #[derive(Clone, Debug)]
 pub struct ToolsRequest {
-    /// The settings that its run began with.
+    /// The workflow file in force when the run started.
     pub workflow: Arc<Workflow>,
-    /// What runs commands.
+    /// Runs the commands of the tools.
     pub runner: Arc<Runner>,
-    /// The one workspace that its tools are about.
+    /// The workspace that the tools are confined to.
     pub workspace: Arc<Workspace>,
 }
 
 impl std::fmt::Debug for Factories {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Makers").finish_non_exhaustive()
+        f.debug_struct("Factories").finish_non_exhaustive()
     }
 }

@@ -1,4 +1,7 @@
-//! What people are told.
+//! Notices: what the conductor logs, publishes to subscribers and shows in the terminal.
+//!
+//! A notice is a fact for operators and programs; nothing is decided on it. It is serialised with the tag
+//! `what`, and its [`fmt::Display`] form is the one-line message.
 
 use std::fmt;
 
@@ -10,187 +13,156 @@ use crate::claimed_issue::{BlockReason, RetryReason, RunId};
 use crate::state::Mode;
 use carrel_tracker::IssueId;
 
-/// What a notice is about.
+/// The issue that a notice is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct IssueRef {
-    /// What the tracker knows the issue by.
+    /// The tracker's id of the issue.
     #[serde(rename = "issue_id")]
     pub id: IssueId,
-    /// What people know it by.
+    /// The identifier that people use, such as `ABC-123`.
     #[serde(rename = "issue_identifier")]
     pub identifier: String,
-    /// The session of its agent, if it has one.
+    /// The session of the issue's run at the time of the notice.
     #[serde(rename = "session_id")]
     pub session: Option<String>,
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(rename = "RunOutcome")]
 pub enum RunOutcome {
-    /// As it was meant to.
+    /// It took its turns and finished.
     Success,
-    /// By a failure.
+    /// It failed.
     Failure,
-    /// Without a sign of life.
+    /// It was stopped because its agent sent no event within the stall timeout.
     Stall,
-    /// With a question, or because it got nowhere.
+    /// It ended with a question, a request for approval, or two turns without progress.
     Blocked,
-    /// Because what it may spend is spent.
+    /// It was stopped because a budget was exhausted.
     BudgetExceeded,
-    /// Because the provider wants fewer requests.
+    /// It ended with a rate limit of the agent's provider.
     RateLimited,
-    /// Because its issue is finished, or not to be worked on any more.
+    /// It was stopped because its issue is finished or no longer active.
     Stopped,
-    /// Because somebody said so.
+    /// It was stopped by an operator.
     Cancelled,
 }
 
-/// Something that people want to know.
+/// A fact for operators.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names of `issue`, `run`, `why` and `error` say it all")]
 pub enum Notice {
-    /// An agent is started.
+    /// A run starts.
     Dispatched {
-        /// The issue.
         #[serde(flatten)]
         issue: IssueRef,
-        /// Its run.
         run: RunId,
-        /// Which attempt it is.
+        /// The number of the retry; 0 for the first run.
         attempt: u32,
     },
-    /// An agent is there and has begun.
+    /// The agent of a run has started its session.
     SessionStarted {
-        /// The issue.
         #[serde(flatten)]
         issue: IssueRef,
-        /// Its run.
         run: RunId,
     },
-    /// Another turn begins.
+    /// A further turn starts.
     TurnBegan {
-        /// The issue.
         #[serde(flatten)]
         issue: IssueRef,
-        /// Which turn it is.
+        /// The number of the turn.
         turn: u64,
-        /// How many there may be.
+        /// The configured maximum.
         of: u64,
     },
-    /// An issue that was to be begun is left alone.
+    /// An issue that had a slot is not dispatched.
     Skipped {
-        /// The issue.
         #[serde(flatten)]
         issue: IssueRef,
-        /// Why.
         why: String,
     },
-    /// An agent is told to end.
+    /// A run is told to end.
     Stopped {
-        /// The issue.
         #[serde(flatten)]
         issue: IssueRef,
-        /// Why.
         why: String,
     },
-    /// An agent and everything that it started are gone.
+    /// A run and all its processes have ended.
     RunEnded {
-        /// The issue.
         #[serde(flatten)]
         issue: IssueRef,
-        /// Its run.
         run: RunId,
-        /// How it ended.
         outcome: RunOutcome,
-        /// What went wrong.
         error: Option<String>,
     },
-    /// Another attempt follows.
+    /// A further run is scheduled.
     WillRetry {
-        /// The issue.
         #[serde(flatten)]
         issue: IssueRef,
-        /// Which attempt it will be.
+        /// The number of the retry.
         attempt: u32,
-        /// What it waits for.
         why: RetryReason,
-        /// In how many milliseconds.
+        /// The wait in milliseconds.
         delay_ms: u64,
-        /// What went wrong.
         error: Option<String>,
     },
-    /// Somebody has to do something.
+    /// An issue waits for an operator.
     Blocked {
-        /// The issue.
         #[serde(flatten)]
         issue: IssueRef,
-        /// What.
         #[serde(flatten)]
         reason: BlockReason,
     },
-    /// The issue is nobody's any more.
+    /// The claim of an issue is released.
     Released {
-        /// The issue.
         #[serde(flatten)]
         issue: IssueRef,
     },
-    /// The workspace of a finished issue is gone.
+    /// The workspace of a finished issue is removed.
     Cleaned {
-        /// The issue.
         #[serde(flatten)]
         issue: IssueRef,
     },
-    /// A workspace could not be removed.
+    /// A workspace could not be removed; the removal is repeated.
     CleanupFailed {
-        /// The issue.
         #[serde(flatten)]
         issue: IssueRef,
-        /// Why.
         error: String,
     },
-    /// The tracker did not answer.
+    /// A query to the tracker failed.
     TrackerFailed {
-        /// What was asked.
+        /// The kind of query: `poll` or `read`.
         doing: &'static str,
-        /// Why.
         error: String,
     },
-    /// Nothing is begun for a while.
-    Held {
-        /// Who wants it.
+    /// A rate limit stops dispatches.
+    #[serde(rename = "held")]
+    RateLimited {
+        /// The side that reported the limit: `tracker` or `agents`.
         by: &'static str,
-        /// How long.
+        /// The end of the limit.
         until: Timestamp,
     },
-    /// Somebody changed whether work is begun.
-    ModeChanged {
-        /// To what.
-        mode: Mode,
-    },
-    /// The workflow file was changed and is in force.
+    /// An operator changed the mode.
+    ModeChanged { mode: Mode },
+    /// A changed workflow file is in force.
     WorkflowChanged,
-    /// The workflow file cannot be used. Nothing is begun until it can.
-    WorkflowBroken {
-        /// Why.
-        error: String,
-    },
-    /// An order cannot be carried out.
-    Refused {
-        /// Why.
-        why: String,
-    },
+    /// The workflow file is invalid. Nothing is dispatched until it is repaired.
+    WorkflowBroken { error: String },
+    /// An operator's command was rejected.
+    Refused { why: String },
 }
 
 impl Notice {
-    /// Tells whether somebody should look at it.
+    /// Returns true for notices that an operator should look at.
     pub fn is_warning(&self) -> bool {
         match self {
             Self::Blocked { .. }
             | Self::CleanupFailed { .. }
             | Self::TrackerFailed { .. }
-            | Self::Held { .. }
+            | Self::RateLimited { .. }
             | Self::WorkflowBroken { .. } => true,
             Self::WillRetry { error, .. } | Self::RunEnded { error, .. } => error.is_some(),
             Self::Dispatched { .. }
@@ -206,7 +178,7 @@ impl Notice {
         }
     }
 
-    /// Returns what it is about.
+    /// Returns the issue, for notices about one.
     pub fn issue(&self) -> Option<&IssueRef> {
         match self {
             Self::Dispatched { issue, .. }
@@ -221,7 +193,7 @@ impl Notice {
             | Self::Cleaned { issue }
             | Self::CleanupFailed { issue, .. } => Some(issue),
             Self::TrackerFailed { .. }
-            | Self::Held { .. }
+            | Self::RateLimited { .. }
             | Self::ModeChanged { .. }
             | Self::WorkflowChanged
             | Self::WorkflowBroken { .. }
@@ -230,8 +202,8 @@ impl Notice {
     }
 }
 
-/// Says how long something takes, in the unit that tells most.
-fn length(millis: u64) -> String {
+/// Formats a wait in the largest unit that keeps two digits.
+fn format_wait(millis: u64) -> String {
     match millis {
         0..10_000 => format!("{}.{} s", millis / 1000, millis % 1000 / 100),
         10_000..600_000 => format!("{} s", millis / 1000),
@@ -243,14 +215,14 @@ fn length(millis: u64) -> String {
 impl fmt::Display for RetryReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Continuation => "to go on",
+            Self::Continuation => "continuation",
             Self::Failure => "after a failure",
-            Self::Stall => "after silence",
-            Self::RateLimited => "when the provider allows it",
-            Self::RunBudget => "after a run that used too much",
-            Self::DayBudget => "when the next day begins",
-            Self::Interrupted => "since Carrel was stopped",
-            Self::Operator => "since somebody wants it",
+            Self::Stall => "after a stall",
+            Self::RateLimited => "rate limit",
+            Self::RunBudget => "run budget exhausted",
+            Self::DayBudget => "daily budget exhausted",
+            Self::Interrupted => "after an interruption",
+            Self::Operator => "by an operator",
         })
     }
 }
@@ -258,30 +230,30 @@ impl fmt::Display for RetryReason {
 impl fmt::Display for RunOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Success => "well",
+            Self::Success => "successfully",
             Self::Failure => "with a failure",
-            Self::Stall => "after silence",
+            Self::Stall => "after a stall",
             Self::Blocked => "blocked",
             Self::BudgetExceeded => "over its budget",
-            Self::RateLimited => "at the limit of its provider",
-            Self::Stopped => "since its issue has moved on",
-            Self::Cancelled => "since somebody cancelled it",
+            Self::RateLimited => "at a rate limit",
+            Self::Stopped => "as its issue is no longer active",
+            Self::Cancelled => "as an operator cancelled it",
         })
     }
 }
 
-/// One line for people.
+/// The one-line message.
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Dispatched { issue, attempt: 0, .. } => write!(f, "{issue}: an agent starts"),
+            Self::Dispatched { issue, attempt: 0, .. } => write!(f, "{issue}: a run starts"),
             Self::Dispatched { issue, attempt, .. } => {
-                write!(f, "{issue}: an agent starts, attempt {attempt}")
+                write!(f, "{issue}: a run starts, attempt {attempt}")
             }
-            Self::SessionStarted { issue, .. } => write!(f, "{issue}: the agent is at work"),
-            Self::TurnBegan { issue, turn, of } => write!(f, "{issue}: turn {turn} of {of} begins"),
-            Self::Skipped { issue, why } => write!(f, "{issue}: left alone, {why}"),
-            Self::Stopped { issue, why } => write!(f, "{issue}: the agent is told to end, {why}"),
+            Self::SessionStarted { issue, .. } => write!(f, "{issue}: the session has started"),
+            Self::TurnBegan { issue, turn, of } => write!(f, "{issue}: turn {turn} of {of} starts"),
+            Self::Skipped { issue, why } => write!(f, "{issue}: skipped, {why}"),
+            Self::Stopped { issue, why } => write!(f, "{issue}: the run is stopped, {why}"),
             Self::RunEnded { issue, outcome, error: None, .. } => {
                 write!(f, "{issue}: the run ended {outcome}")
             }
@@ -289,34 +261,36 @@ impl fmt::Display for Notice {
                 write!(f, "{issue}: the run ended {outcome}: {error}")
             }
             Self::WillRetry { issue, attempt, why, delay_ms, .. } => {
-                let wait = length(*delay_ms);
-                write!(f, "{issue}: taken up again in {wait} {why}, attempt {attempt}")
+                let wait = format_wait(*delay_ms);
+                write!(f, "{issue}: retry in {wait} ({why}), attempt {attempt}")
             }
-            Self::Blocked { issue, reason } => write!(f, "{issue}: waits for somebody, {reason}"),
-            Self::Released { issue } => write!(f, "{issue}: let go"),
-            Self::Cleaned { issue } => write!(f, "{issue}: finished, and its workspace is removed"),
+            Self::Blocked { issue, reason } => write!(f, "{issue}: blocked, {reason}"),
+            Self::Released { issue } => write!(f, "{issue}: released"),
+            Self::Cleaned { issue } => write!(f, "{issue}: finished, its workspace is removed"),
             Self::CleanupFailed { issue, error } => {
                 write!(f, "{issue}: its workspace could not be removed: {error}")
             }
             Self::TrackerFailed { doing, error } => {
-                write!(f, "the tracker did not answer a {doing}: {error}")
+                write!(f, "a {doing} of the tracker failed: {error}")
             }
-            Self::Held { by: "tracker", until } => {
-                write!(f, "the tracker wants to be left alone until {until}")
+            Self::RateLimited { by: "tracker", until } => {
+                write!(f, "rate limit of the tracker until {until}")
             }
-            Self::Held { until, .. } => {
-                write!(f, "the provider of the agents wants to be left alone until {until}")
+            Self::RateLimited { until, .. } => {
+                write!(f, "rate limit of the agents' provider until {until}")
             }
-            Self::ModeChanged { mode: Mode::Working } => f.write_str("work goes on"),
-            Self::ModeChanged { mode: Mode::Paused } => f.write_str("paused: nothing is begun"),
+            Self::ModeChanged { mode: Mode::Working } => f.write_str("resumed"),
+            Self::ModeChanged { mode: Mode::Paused } => {
+                f.write_str("paused: nothing is dispatched")
+            }
             Self::ModeChanged { mode: Mode::Draining } => {
-                f.write_str("draining: nothing is begun, and agents end after their turns")
+                f.write_str("draining: nothing is dispatched, and runs end after their turns")
             }
             Self::WorkflowChanged => f.write_str("the changed workflow file is in force"),
             Self::WorkflowBroken { error } => {
-                write!(f, "the workflow file cannot be used, so nothing is begun: {error}")
+                write!(f, "the workflow file is invalid, so nothing is dispatched: {error}")
             }
-            Self::Refused { why } => write!(f, "refused: {why}"),
+            Self::Refused { why } => write!(f, "command rejected: {why}"),
         }
     }
 }

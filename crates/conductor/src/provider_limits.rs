@@ -1,14 +1,20 @@
-//! What a provider says about its limits.
+//! Rate limits as agents report them, in the format of their provider.
+//!
+//! Codex reports up to two windows, `primary` and `secondary`, each with a used percentage and a reset
+//! time, in camel or snake case depending on its version, and credits that lift the limits. Anything that
+//! is not understood is no limit: a wrong guess would stop all dispatches.
 
 use std::time::Duration;
 
 use carrel_domain::Timestamp;
 use serde_json::Value;
 
-/// The longest time that somebody is left alone for, whatever they say; then they are asked again.
+/// The longest rate limit that is honoured. A provider or tracker that names a longer one is asked again
+/// after this time.
 pub(crate) const MAX_RATE_LIMIT: Duration = Duration::from_hours(24);
 
-/// Returns until when nothing more is to be had, if a limit is reached.
+/// Returns the time at which the last exhausted window resets. `None` if no window is exhausted, if
+/// there are credits, or if no reset time is named.
 pub(crate) fn limited_until(limits: &Value, now: Timestamp) -> Option<Timestamp> {
     let limits =
         ["rateLimits", "rate_limits"].iter().find_map(|key| limits.get(key)).unwrap_or(limits);

@@ -1,6 +1,9 @@
-//! What people and programs see of the loop, made from its state alone.
+//! Read-only projections of the state for the API, the console and the terminal.
 //!
-//! Looking changes nothing: a [`Snapshot`] is a copy, and whoever draws it cannot disturb the work.
+//! A [`Snapshot`] is a copy of one published state at one time, so all its parts agree: the counts are the
+//! lengths of the lists, and the totals include runs in progress up to `generated_at`. Its serialised form
+//! is the reply of `GET /api/v1/state`, whose format is specified; so `codex_totals` counts agents of every
+//! kind. The doc comments are the descriptions in the OpenAPI document.
 
 mod issue_view;
 mod rows;
@@ -20,49 +23,49 @@ use serde_json::Value;
 use crate::notice::{Notice, RunOutcome};
 use crate::spend::Spend;
 use crate::state::{Mode, NumberedNotice, PollState, State};
-use rows::entries;
+use rows::by_identifier;
 
-/// Everything that there is to see, at one moment.
+/// The state of the conductor at one time.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ConductorState")]
 pub struct Snapshot {
-    /// When that was.
+    /// The time of the snapshot.
     pub generated_at: Timestamp,
-    /// Whether work is begun.
+    /// The mode that an operator last set.
     pub mode: Mode,
-    /// How many issues are where.
+    /// The lengths of the lists below.
     pub counts: IssueCounts,
-    /// Issues that take a place: about to start, at work, or about to end.
+    /// Issues that hold an agent slot: being checked, running or stopping.
     pub running: Vec<RunningRow>,
-    /// Issues that will be taken up again, the next one first.
+    /// Issues with a scheduled retry, the next one first.
     pub retrying: Vec<RetryRow>,
-    /// Issues that wait for somebody, the longest first.
+    /// Issues that wait for an operator, the longest wait first.
     pub blocked: Vec<BlockedRow>,
-    /// Issues that wait for a place, in the order in which they get one.
+    /// Eligible issues that wait for a slot, in dispatch order.
     pub waiting: Vec<WaitingRow>,
     /// Finished issues whose workspaces are being removed.
     pub cleaning: Vec<CleaningRow>,
-    /// What was used up in all, agents that are still at work included.
+    /// Consumption of all issues, runs in progress included.
     pub codex_totals: Totals,
-    /// What was used up today (UTC), agents that are still at work included.
+    /// Consumption of the current day (UTC), runs in progress included.
     pub today: Totals,
-    /// What an agent last said about the limits of its provider.
+    /// The latest rate limits that an agent reported, in its provider's format.
     pub rate_limits: Option<Value>,
-    /// The looks at the tracker.
+    /// The poll of the tracker.
     pub polling: Polling,
-    /// How many agents may run at once.
+    /// Agent slots in all.
     pub max_concurrent_agents: usize,
-    /// Until when nothing is begun because tracker or provider want it.
+    /// The end of the rate limit that stops dispatches, if one is in force.
     pub held_until: Option<Timestamp>,
-    /// Why the workflow file cannot be used, while it cannot.
+    /// The error of an invalid workflow file; nothing is dispatched while it is set.
     pub workflow_error: Option<String>,
-    /// How runs ended since the start.
+    /// Ended runs since the start of the conductor, by outcome.
     pub outcomes: BTreeMap<RunOutcome, u64>,
-    /// What was last told, the latest last.
+    /// The latest notices, oldest first, at most 100.
     pub recent_events: Vec<NoticeRow>,
 }
 
-/// How many issues are where.
+/// Numbers of issues by stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each is the length of the list of the same name")]
 #[schemars(rename = "ConductorCounts")]
@@ -74,64 +77,64 @@ pub struct IssueCounts {
     pub cleaning: usize,
 }
 
-/// What was used up.
+/// Consumption of agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ConductorTotals")]
 pub struct Totals {
-    /// Tokens that were read.
+    /// Input tokens.
     pub input_tokens: u64,
-    /// Tokens that were written.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// All tokens, as the agents count them.
+    /// All tokens as the agents count them, which need not be the sum of input and output.
     pub total_tokens: u64,
-    /// Seconds that agents ran, those that still run included.
+    /// Running time of agents in seconds, runs in progress included.
     pub seconds_running: f64,
-    /// Turns that were begun.
+    /// Turns that started.
     pub turns: u64,
-    /// Runs that were begun.
+    /// Runs that started.
     pub attempts: u64,
 }
 
-/// The looks at the tracker.
+/// The poll of the tracker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Polling {
-    /// One is under way.
+    /// A poll, or the read at startup, is in flight.
     pub checking: bool,
-    /// Milliseconds until the next; nothing while one is under way, or if there will be none.
+    /// Milliseconds until the next poll; `null` while one is in flight or if none will follow.
     pub next_poll_in_ms: Option<u64>,
-    /// Milliseconds between two.
+    /// The configured interval in milliseconds.
     pub poll_interval_ms: u64,
 }
 
-/// Something that was told.
+/// A notice with its message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "ConductorEvent")]
 pub struct NoticeRow {
-    /// Its number, from one on since the start.
+    /// The number of the notice, from 1 since the start; a subscriber's cursor.
     pub number: u64,
-    /// When.
+    /// The time of the notice.
     pub at: Timestamp,
-    /// In words.
+    /// The one-line message.
     pub message: String,
-    /// Whether somebody should look at it.
+    /// True for notices that an operator should look at.
     pub warning: bool,
-    /// The same for programs.
+    /// The members of the notice.
     #[serde(flatten)]
     #[schemars(with = "BTreeMap<String, Value>")]
     pub notice: Notice,
 }
 
 impl Snapshot {
-    /// Copies what there is to see.
+    /// Creates the snapshot of a state.
     pub fn of(state: &State, now: Timestamp) -> Self {
-        let mut retrying: Vec<_> = entries(state).filter_map(RetryRow::of).collect();
+        let mut retrying: Vec<_> = by_identifier(state).filter_map(RetryRow::of).collect();
         retrying.sort_by_key(|one| one.due_at);
-        let mut blocked: Vec<_> = entries(state).filter_map(BlockedRow::of).collect();
+        let mut blocked: Vec<_> = by_identifier(state).filter_map(BlockedRow::of).collect();
         blocked.sort_by_key(|one| one.blocked_at);
         let running: Vec<_> =
-            entries(state).filter_map(|entry| RunningRow::of(entry, now)).collect();
+            by_identifier(state).filter_map(|claimed| RunningRow::of(claimed, now)).collect();
         let waiting = WaitingRow::all(state);
-        let cleaning: Vec<_> = entries(state).filter_map(CleaningRow::of).collect();
+        let cleaning: Vec<_> = by_identifier(state).filter_map(CleaningRow::of).collect();
         let counts = IssueCounts {
             running: running.len(),
             retrying: retrying.len(),
@@ -156,7 +159,7 @@ impl Snapshot {
             held_until: state.ledger.rate_limited.until(now),
             workflow_error: state.workflow_error.clone(),
             outcomes: state.outcomes.clone(),
-            recent_events: state.notices.iter().map(|told| NoticeRow::of(told)).collect(),
+            recent_events: state.notices.iter().map(|notice| NoticeRow::of(notice)).collect(),
         }
     }
 }
@@ -197,14 +200,14 @@ impl Polling {
 }
 
 impl NoticeRow {
-    /// Puts a notice into words.
-    pub fn of(told: &NumberedNotice) -> Self {
+    /// Creates the row of a notice.
+    pub fn of(numbered: &NumberedNotice) -> Self {
         Self {
-            number: told.number,
-            at: told.at,
-            message: told.notice.to_string(),
-            warning: told.notice.is_warning(),
-            notice: told.notice.clone(),
+            number: numbered.number,
+            at: numbered.at,
+            message: numbered.notice.to_string(),
+            warning: numbered.notice.is_warning(),
+            notice: numbered.notice.clone(),
         }
     }
 }

@@ -1,22 +1,22 @@
-//! Texts that come from outside.
+//! Bounds of texts that come from agents and trackers and are kept in the state.
 
-/// Bytes of an error that are kept.
+/// Bytes of an error text.
 pub(crate) const MAX_ERROR: usize = 2000;
 
-/// Bytes of a message of an agent that are kept.
+/// Bytes of an agent event's text.
 pub(crate) const MAX_MESSAGE: usize = 500;
 
-const CUT: &str = "…";
+const ELLIPSIS: &str = "…";
 
-/// Cuts a text that is too long, between two characters.
-pub(crate) fn truncated(mut text: String, most: usize) -> String {
-    if text.len() > most {
-        let mut end = most.saturating_sub(CUT.len());
+/// Truncates a text to `max_bytes` with an ellipsis, at a character boundary.
+pub(crate) fn truncated(mut text: String, max_bytes: usize) -> String {
+    if text.len() > max_bytes {
+        let mut end = max_bytes.saturating_sub(ELLIPSIS.len());
         while !text.is_char_boundary(end) {
             end -= 1;
         }
         text.truncate(end);
-        text.push_str(CUT);
+        text.push_str(ELLIPSIS);
     }
     text
 }

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn values_cannot_leave_their_place() {
+    fn query_values_are_percent_encoded() {
         let call = parse(json!({
             "method": "POST", "path": "/x/a b", "params": { "q&x": "1 = 2#", "n": [1, true] }, "body": null,
         }));

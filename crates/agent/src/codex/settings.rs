@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn item_059_behind_walls_the_server_is_told_that_it_is_confined() {
+    fn item_059_in_a_sandbox_the_server_runs_with_an_external_sandbox_policy() {
         let usual = bound(true, "workspace-write", None);
         assert_eq!(
             usual.thread(),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn item_059_without_walls_the_server_confines_itself_as_it_is_told() {
+    fn item_059_without_a_sandbox_the_server_gets_the_configured_policy() {
         let written = json!({"type": "readOnly", "more": 1});
         let bare = bound(false, "read-only", Some(written.clone()));
         assert_eq!(bare.thread()["sandbox"], "read-only");

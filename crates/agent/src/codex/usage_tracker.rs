@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn item_068_totals_count_once_however_often_they_are_told() {
+    fn item_068_repeated_totals_count_once() {
         let mut spending = UsageTracker::default();
         spending.begin_turn("now");
         let told = [10, 10, 25, 20, 25].map(|all| total(&mut spending, &used("a", all, 5)));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn item_068_limits_are_found_in_both_spellings_and_told_when_they_change() {
+    fn item_068_rate_limits_are_found_in_both_spellings_and_reported_when_they_change() {
         let mut spending = UsageTracker::default();
         let camel = json!({"limitId": "codex", "primary": {"usedPercent": 5}});
         let snake = json!({"limit_name": "x", "credits": null});

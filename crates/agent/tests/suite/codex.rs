@@ -106,7 +106,7 @@ async fn item_061_a_request_that_is_not_answered_fails() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_as_it_was_given() {
+async fn a_refusal_of_the_tracker_is_passed_on_to_the_agent() {
     let lab = Kind::Codex.lab().await;
     let failure = Kind::Codex.open(&lab, "refused", "").await.err().expect("it is refused");
     assert_eq!(failure.kind, FailureKind::ResponseError);

@@ -69,7 +69,7 @@ async fn questions_and_limits_are_outcomes_of_their_own() {
 }
 
 #[tokio::test]
-async fn whoever_fills_the_workspace_is_told_which_setting_that_is() {
+async fn an_agent_that_fills_the_workspace_is_stopped_with_the_name_of_the_setting() {
     let script = "for name in $(seq 20000); do : > $name; done; sleep 100";
     let (ended, _) = Lab::new().await.command(script).await;
     let message = ended.unwrap_err().message;
@@ -84,7 +84,7 @@ async fn a_limit_that_the_command_got_over_is_no_failure() {
 }
 
 #[tokio::test]
-async fn item_072_and_112_a_command_uses_tools_that_run_outside_its_walls() {
+async fn item_072_and_112_a_command_uses_tools_that_run_outside_its_sandbox() {
     let lab = Lab::new().await;
     let notes = Arc::new(Notes::default());
     let script = r#"printf '%s\n' \

@@ -146,7 +146,7 @@ pub(crate) async fn item_132_every_sign_of_life_begins_the_silence_anew(kind: Ki
     assert_eq!(kind.impatient_turn("slow", 2000).await, Ok("done".to_owned()));
 }
 
-pub(crate) async fn item_063_a_malformed_line_is_told_and_passed_over(kind: Kind) {
+pub(crate) async fn item_063_a_malformed_line_is_reported_and_skipped(kind: Kind) {
     let (ended, heard, _) = kind.turn("malformed").await;
     assert_eq!(ended, Ok("done".to_owned()));
     assert_eq!(heard.said("malformed").len(), 1, "{:?}", heard.all());
@@ -183,7 +183,7 @@ pub(crate) async fn item_074_and_129_no_secret_reaches_the_agent(kind: Kind) {
     assert!(seen.contains("SHOWN=1") && !seen.contains("secret"), "{seen}");
 }
 
-pub(crate) async fn what_the_agent_leaves_behind_is_gone_when_it_is_closed(kind: Kind) {
+pub(crate) async fn processes_that_the_agent_left_are_killed_when_it_closes(kind: Kind) {
     let lab = kind.lab().await;
     let word = format!("orphan-of-{}", lab.directory.path().file_name().unwrap().display());
     let mut opened = kind.open(&lab, &format!("orphan {word}"), "").await.unwrap();
@@ -259,7 +259,7 @@ pub(crate) async fn a_program_that_is_missing_is_named(kind: Kind) {
     assert!(failure.message.contains("scripted"), "{failure}");
 }
 
-pub(crate) async fn item_028_a_workspace_that_is_gone_is_not_worked_in(kind: Kind) {
+pub(crate) async fn item_028_an_agent_does_not_start_in_a_removed_workspace(kind: Kind) {
     let lab = kind.lab().await;
     let path = lab.inside("");
     std::fs::remove_dir_all(&path).unwrap();
@@ -284,18 +284,18 @@ macro_rules! suite {
             a_limit_of_the_provider_is_an_outcome_of_its_own
             item_062_silence_ends_a_turn
             item_132_every_sign_of_life_begins_the_silence_anew
-            item_063_a_malformed_line_is_told_and_passed_over
+            item_063_a_malformed_line_is_reported_and_skipped
             item_102_and_127_a_long_line_is_read
             a_line_without_end_is_not_kept
             item_064_and_128_stderr_is_no_part_of_the_protocol
             item_074_and_129_no_secret_reaches_the_agent
-            what_the_agent_leaves_behind_is_gone_when_it_is_closed
+            processes_that_the_agent_left_are_killed_when_it_closes
             an_agent_that_falls_over_is_noticed
             item_067_a_question_ends_the_turn_with_its_text
             an_agent_is_stopped_in_the_middle
             an_agent_that_heeds_nothing_is_ended_in_time
             a_program_that_is_missing_is_named
-            item_028_a_workspace_that_is_gone_is_not_worked_in
+            item_028_an_agent_does_not_start_in_a_removed_workspace
         }
     };
 }

@@ -178,8 +178,8 @@ impl Lab {
             stop: stop.clone(),
         };
         let opened = agent.open(opening).await;
-        let session = opened.map_err(|OpenError { failure, remains }| {
-            assert_eq!(remains, Teardown::Complete);
+        let session = opened.map_err(|OpenError { failure, teardown }| {
+            assert_eq!(teardown, Teardown::Complete);
             failure
         })?;
         Ok(Opened { session, heard, stop, listening })

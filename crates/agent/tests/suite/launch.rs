@@ -72,7 +72,7 @@ async fn a_program_below_home_is_found_and_the_home_is_not_seen() {
 }
 
 #[tokio::test]
-async fn a_program_behind_links_is_found() {
+async fn a_program_is_found_through_symbolic_links() {
     let lab = Lab::new().await;
     lab.install("my-agent", "#!/bin/sh\necho ran");
     std::os::unix::fs::symlink(lab.home("bin"), lab.home("link")).unwrap();
@@ -112,7 +112,7 @@ async fn paths_of_the_workflow_file_are_seen_as_it_says() {
 }
 
 #[tokio::test]
-async fn an_agent_reaches_the_network_unless_it_is_told_less() {
+async fn an_agent_reaches_the_network_unless_the_workflow_denies_it() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let script = format!("(exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null && echo yes || echo no");
@@ -125,7 +125,7 @@ async fn an_agent_reaches_the_network_unless_it_is_told_less() {
 }
 
 #[tokio::test]
-async fn what_outlives_the_command_is_gone_when_the_session_is_closed() {
+async fn processes_that_outlive_the_command_are_killed_when_the_session_closes() {
     let lab = Lab::new().await;
     let word = format!("orphan-of-{}", lab.directory.path().file_name().unwrap().display());
     let script = format!(
@@ -167,7 +167,7 @@ async fn item_128_noise_is_no_malformed_line_and_half_an_object_is() {
 }
 
 #[tokio::test]
-async fn walls_without_namespaces_hold_an_agent_as_well() {
+async fn a_sandbox_without_namespaces_confines_an_agent_as_well() {
     carrel_skip::needs!(Ordinary);
     let lab = Lab::with(TierChoice::Only(Tier::Landlock), &[]).await;
     std::fs::write(lab.home("private"), "mine").unwrap();

@@ -186,7 +186,7 @@ fn kill_processes_of(text: &str) {
 }
 
 #[tokio::test]
-async fn codex_begins_anew_when_its_thread_is_gone() {
+async fn codex_starts_a_new_thread_when_its_old_one_is_lost() {
     let Some(scene) = Scene::set(vec![ModelReply::Say("Hello.")]).await else { return };
     let lost = "01a1e244-541f-7c23-a6be-000000000000".to_owned();
     let mut opened = scene.open("never", Arc::new(NoTools), Some(lost.clone())).await;

@@ -53,7 +53,7 @@ async fn a_long_call_holds_up_nothing_and_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn an_agent_of_a_workspace_that_was_given_away_reaches_its_tools() {
+async fn an_agent_under_another_user_reaches_its_tools() {
     for tier in [Tier::Full, Tier::Landlock] {
         let Some(lab) = Lab::given_away(tier).await else { return };
         let notes = Arc::new(Notes::default());
@@ -68,7 +68,7 @@ async fn an_agent_of_a_workspace_that_was_given_away_reaches_its_tools() {
 }
 
 #[tokio::test]
-async fn nobody_can_list_the_socket_of_a_session() {
+async fn the_socket_of_a_session_cannot_be_listed() {
     use std::os::unix::fs::MetadataExt as _;
     let (lab, notes) = (Lab::new().await, Arc::new(Notes::default()));
     let mut opened = open(&lab, &notes, "echo $CARREL_TOOLS > socket; call 1 wait; hear").await;
@@ -108,7 +108,7 @@ async fn tools_end_when_the_session_is_stopped() {
 }
 
 #[tokio::test]
-async fn tools_end_when_nobody_waits_for_them_any_more() {
+async fn tools_end_when_their_relay_disconnects() {
     let (lab, notes) = (Lab::new().await, Arc::new(Notes::default()));
     let script =
         "call 1 wait; until test -e go; do sleep 0.01; done; kill -9 $RELAY_PID; sleep 1000";
@@ -203,7 +203,7 @@ async fn progress_and_facts_of_a_tool_are_handed_on() {
 }
 
 #[tokio::test]
-async fn one_client_too_many_is_told_so() {
+async fn one_client_too_many_gets_an_error() {
     let (lab, notes) = (Lab::new().await, Arc::new(Notes::default()));
     let script = r#"
     for number in $(seq 16); do

@@ -1,49 +1,49 @@
-//! Lines of text with a look.
+//! Styled text: frames, lines and spans.
 
 use std::fmt::Write as _;
 
 use super::terminal_text::{char_width, strip_control};
 
-/// What a terminal shows.
+/// The contents of a terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// From top to bottom.
+    /// Lines from top to bottom.
     pub lines: Vec<StyledLine>,
 }
 
-/// One line.
+/// A line of styled spans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StyledLine {
-    /// From left to right.
+    /// Spans from left to right.
     pub spans: Vec<StyledSpan>,
 }
 
-/// Text with one look.
+/// Text in one style.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StyledSpan {
-    /// What it says. Holds no control character.
+    /// The text, without control characters.
     pub text: String,
-    /// How it looks.
+    /// The style of the whole span.
     pub style: Style,
-    /// Where it leads. Always an address that a browser opens as a page.
+    /// The target of a hyperlink, always an `http` or `https` address.
     pub link: Option<String>,
 }
 
-/// How text looks.
+/// A text style.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
-    /// Like other text.
+    /// The terminal's default.
     #[default]
     Plain,
-    /// Of less weight.
+    /// Dimmed, for secondary text.
     Dim,
-    /// Of more weight.
+    /// Bold, for titles and identifiers.
     Bold,
-    /// All is well.
+    /// Green.
     Good,
-    /// Somebody may want to look.
+    /// Yellow.
     Warning,
-    /// Something is wrong.
+    /// Red.
     Bad,
 }
 
@@ -61,33 +61,33 @@ impl Style {
 }
 
 impl Frame {
-    /// Returns the text alone.
+    /// Returns the text without styles, one line each.
     pub fn plain(&self) -> String {
         self.lines.iter().fold(String::new(), |text, line| text + line.plain().trim_end() + "\n")
     }
 }
 
 impl StyledLine {
-    /// Begins a line with text of one look.
+    /// Creates a line of one span.
     pub fn of(text: &str, style: Style) -> Self {
         Self::default().with(text, style)
     }
 
-    /// Adds text.
+    /// Appends a span, stripped of control characters.
     #[must_use]
     pub fn with(mut self, text: &str, style: Style) -> Self {
         self.spans.push(StyledSpan { text: strip_control(text), style, link: None });
         self
     }
 
-    /// Adds text that takes exactly so many columns, and a space.
+    /// Appends text that is cut or padded to a number of columns, and a space.
     #[must_use]
     pub fn column(self, text: &str, columns: usize, style: Style) -> Self {
         let text = pad(&cut(&strip_control(text), columns), columns);
         self.with(&(text + " "), style)
     }
 
-    /// Makes the last text lead somewhere.
+    /// Makes the last span a hyperlink.
     #[must_use]
     pub fn with_link(mut self, link: Option<&str>) -> Self {
         if let Some(span) = self.spans.last_mut() {
@@ -96,7 +96,7 @@ impl StyledLine {
         self
     }
 
-    /// Cuts what does not fit.
+    /// Cuts the line to a number of columns.
     #[must_use]
     pub fn fit(mut self, columns: usize) -> Self {
         let mut left = columns;
@@ -110,12 +110,13 @@ impl StyledLine {
         self
     }
 
-    /// Returns the text alone.
+    /// Returns the text without styles.
     pub fn plain(&self) -> String {
         self.spans.iter().map(|span| span.text.as_str()).collect()
     }
 
-    /// Returns the text as a terminal takes it.
+    /// Returns the text with escape sequences for styles and hyperlinks, or without any if `colors` is
+    /// false.
     pub fn ansi(&self, colors: bool) -> String {
         let mut text = String::new();
         for span in &self.spans {
@@ -140,12 +141,12 @@ impl StyledLine {
     }
 }
 
-/// Returns how many columns a text takes.
+/// Returns the width of a text in terminal columns.
 pub(super) fn width(text: &str) -> usize {
     text.chars().map(char_width).sum()
 }
 
-/// Cuts a text to so many columns.
+/// Cuts a text to a number of columns, with an ellipsis.
 pub(super) fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();

@@ -1,16 +1,16 @@
-//! Writing only what changed.
+//! Incremental output of frames to a terminal.
 
 use std::fmt::Write as _;
 
 use super::frame::Frame;
 
-/// Begins a screen of its own, without a cursor.
+/// Enters the alternate screen, hides the cursor and clears.
 const OPEN: &str = "\x1b[?1049h\x1b[?25l\x1b[2J";
 
-/// Gives the terminal back as it was.
+/// Shows the cursor and leaves the alternate screen.
 const CLOSE: &str = "\x1b[?25h\x1b[?1049l";
 
-/// Knows what the terminal shows, and says what to write so that it shows something else.
+/// The known contents of a terminal. Only lines that differ from it are written.
 #[derive(Debug)]
 pub struct Painter {
     shown: Vec<String>,
@@ -19,22 +19,23 @@ pub struct Painter {
 }
 
 impl Painter {
-    /// Begins with a terminal that shows something else.
+    /// Creates a painter for a terminal of unknown contents.
     pub fn new(colors: bool) -> Self {
         Self { shown: Vec::new(), size: (0, 0), colors }
     }
 
-    /// Returns what makes a terminal ready.
+    /// Returns the sequence that prepares the terminal.
     pub fn open(&self) -> &'static str {
         OPEN
     }
 
-    /// Returns what gives it back.
+    /// Returns the sequence that restores the terminal.
     pub fn close(&self) -> &'static str {
         CLOSE
     }
 
-    /// Returns what to write so that a terminal of this size shows a frame: nothing if it does.
+    /// Returns the sequence that makes a terminal of `(columns, rows)` show a frame. A changed size clears
+    /// the screen first.
     pub fn paint(&mut self, frame: &Frame, size: (usize, usize)) -> String {
         let mut text = String::new();
         if size != self.size {

@@ -1,4 +1,4 @@
-//! The parts of the picture.
+//! The sections of the dashboard.
 
 use std::time::Duration;
 
@@ -10,13 +10,11 @@ use super::terminal_text::{count, duration, time_of_day, web_link};
 use crate::snapshot::{BlockedRow, NoticeRow, Phase, RetryRow, RunningRow, Snapshot};
 use crate::state::Mode;
 
-/// A table with a title.
 pub(super) struct Section {
     title: StyledLine,
     rows: Vec<StyledLine>,
-    /// How many rows are shown.
     shown: usize,
-    /// The last rows tell most, and not the first.
+    /// Shows the last rows instead of the first.
     from_end: bool,
 }
 
@@ -26,7 +24,8 @@ impl Section {
         Self { title, rows, shown, from_end: false }
     }
 
-    /// Lines that it takes: a blank one, the title, the rows, and one that says how many are left out.
+    /// Returns the number of lines: a blank one, the title, the rows, and one with the number of hidden
+    /// rows.
     fn height(&self) -> usize {
         2 + self.shown + usize::from(self.left_out() > 0 && !self.from_end)
     }
@@ -50,7 +49,7 @@ impl Section {
     }
 }
 
-/// Takes rows from the longest section until all fit.
+/// Hides rows of the longest section until all sections fit.
 pub(super) fn fit_height(sections: &mut [Section], body_height: usize) {
     let height = |sections: &[Section]| sections.iter().map(Section::height).sum::<usize>();
     while height(sections) > body_height {
@@ -91,11 +90,11 @@ pub(super) fn head(snapshot: &Snapshot) -> Vec<StyledLine> {
     let mut lines = vec![first, StyledLine::of(&spent, Style::Plain)];
     lines.extend(snapshot.rate_limits.as_ref().and_then(|limits| rate_limits(limits, now)));
     if let Some(until) = snapshot.held_until {
-        let text = format!("Held    nothing is begun for {}", duration(now.age(until)));
+        let text = format!("Rate limit, nothing is dispatched for {}", duration(now.age(until)));
         lines.push(StyledLine::of(&text, Style::Warning));
     }
     if let Some(error) = &snapshot.workflow_error {
-        let text = format!("Workflow file cannot be used, so nothing is begun: {error}");
+        let text = format!("The workflow file is invalid, so nothing is dispatched: {error}");
         lines.push(StyledLine::of(&text, Style::Bad));
     }
     lines
@@ -103,9 +102,9 @@ pub(super) fn head(snapshot: &Snapshot) -> Vec<StyledLine> {
 
 fn next_poll(snapshot: &Snapshot) -> String {
     match snapshot.polling.next_poll_in_ms {
-        _ if snapshot.polling.checking => "looking at the tracker".to_owned(),
-        Some(millis) => format!("next look in {}", duration(Duration::from_millis(millis))),
-        None => "no further look".to_owned(),
+        _ if snapshot.polling.checking => "polling the tracker".to_owned(),
+        Some(millis) => format!("next poll in {}", duration(Duration::from_millis(millis))),
+        None => "no further poll".to_owned(),
     }
 }
 
@@ -119,7 +118,7 @@ fn rate_limits(limits: &Value, now: Timestamp) -> Option<StyledLine> {
         let at = number(["resetsAt", "resets_at"]).and_then(seconds);
         let at = at.map(|since| now.age(Timestamp::from_millis(0).after(since)));
         let left = at.or(number(["resetsInSeconds", "resets_in_seconds"]).and_then(seconds));
-        let again = left.map(|left| format!(", anew in {}", duration(left))).unwrap_or_default();
+        let again = left.map(|left| format!(", resets in {}", duration(left))).unwrap_or_default();
         Some(format!("  {name} {used:.0} % used{again}"))
     };
     let text: String = ["primary", "secondary"].into_iter().filter_map(window).collect();
@@ -135,15 +134,15 @@ pub(super) fn all(snapshot: &Snapshot) -> Vec<Section> {
                 .column(&row.state, 14, Style::Plain)
                 .with(&format!("for {}", duration(row.since.age(now))), Style::Dim)
         });
-        sections.push(Section::new(title("Waiting for a place", ""), rows.collect()));
+        sections.push(Section::new(title("Waiting for a slot", ""), rows.collect()));
     }
     if !snapshot.retrying.is_empty() {
         let rows = snapshot.retrying.iter().map(|row| retry(row, now));
-        sections.push(Section::new(title("To be taken up again", ""), rows.collect()));
+        sections.push(Section::new(title("Retrying", ""), rows.collect()));
     }
     if !snapshot.blocked.is_empty() {
         let rows = snapshot.blocked.iter().map(|row| blocked(row, now));
-        sections.push(Section::new(title("Waiting for somebody", ""), rows.collect()));
+        sections.push(Section::new(title("Blocked", ""), rows.collect()));
     }
     let events: Vec<StyledLine> = snapshot.recent_events.iter().map(event).collect();
     let events = Section::new(title("Events", ""), events);
@@ -168,7 +167,7 @@ fn agents(snapshot: &Snapshot, now: Timestamp) -> Section {
     }
     let columns = format!(
         "       {:<14} {:<12} {:>4} {:>8} {:>8}  LAST",
-        "STATE", "DOING", "TURN", "AGE", "TOKENS"
+        "STATE", "PHASE", "TURN", "AGE", "TOKENS"
     );
     Section::new(title("Agents", &columns), rows)
 }
@@ -178,8 +177,8 @@ fn agent(row: &RunningRow, now: Timestamp) -> StyledLine {
         Phase::Checking => ("checking", Style::Dim),
         Phase::PreparingWorkspace => ("workspace", Style::Plain),
         Phase::StartingAgent => ("starting", Style::Plain),
-        Phase::Turn => ("at work", Style::Good),
-        Phase::BetweenTurns => ("turn over", Style::Plain),
+        Phase::Turn => ("turn", Style::Good),
+        Phase::BetweenTurns => ("between turns", Style::Plain),
         Phase::Finishing => ("finishing", Style::Plain),
         Phase::Stopping => ("stopping", Style::Warning),
     };
@@ -195,7 +194,7 @@ fn agent(row: &RunningRow, now: Timestamp) -> StyledLine {
 
 fn retry(row: &RetryRow, now: Timestamp) -> StyledLine {
     let when = if row.waits_for_slot {
-        "waits for a place".to_owned()
+        "waits for a slot".to_owned()
     } else {
         format!("in {}", duration(now.age(row.due_at)))
     };

@@ -1,11 +1,11 @@
-//! Figures and texts as people read them.
+//! Text for a terminal: stripping of control characters, widths, links, numbers and durations.
 
 use std::time::Duration;
 
 use carrel_domain::Timestamp;
 
-/// Takes out whatever a terminal would obey instead of showing: control characters, escape sequences,
-/// and characters that turn the direction of text.
+/// Removes everything that a terminal interprets instead of showing: control characters, escape
+/// sequences, and characters that change the direction of text.
 pub fn strip_control(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -20,12 +20,12 @@ pub fn strip_control(text: &str) -> String {
     kept
 }
 
-/// Passes over what follows an escape character.
+/// Skips the sequence after an escape character.
 fn skip_sequence(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match rest.next() {
-        // Parameters, up to a letter.
+        // CSI: parameters up to a final byte.
         Some('[') => while rest.next().is_some_and(|c| !('@'..='~').contains(&c)) {},
-        // A text, up to a bell or another escape.
+        // OSC, DCS and the like: a string up to BEL or ST.
         Some(']' | 'P' | '_' | '^' | 'X') => {
             while let Some(c) = rest.next() {
                 if c == '\x07' || (c == '\x1b' && rest.next_if_eq(&'\\').is_some()) {
@@ -41,8 +41,8 @@ fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// Returns how many columns a character takes: the scripts of East Asia and pictures take two, and marks
-/// upon other characters none.
+/// Returns the width of a character in columns: 2 for East Asian wide characters and emoji, 0 for
+/// combining marks.
 pub(super) fn char_width(c: char) -> usize {
     match u32::from(c) {
         0x0300..=0x036F | 0x200B..=0x200D | 0x20D0..=0x20F0 | 0xFE00..=0xFE0F => 0,
@@ -60,7 +60,7 @@ pub(super) fn char_width(c: char) -> usize {
     }
 }
 
-/// Returns an address if a browser opens it as a page: one of the web, with a host.
+/// Returns a URL if it is `http` or `https` with a host and plain ASCII; other schemes could run code.
 pub fn web_link(url: &str) -> Option<&str> {
     let plain = url.chars().all(|c| c.is_ascii_graphic());
     let (scheme, rest) = url.split_once("://")?;
@@ -69,7 +69,7 @@ pub fn web_link(url: &str) -> Option<&str> {
     (plain && web && !host.is_empty()).then_some(url)
 }
 
-/// Says how many there are, in the unit that tells most.
+/// Formats a count with the suffix `k` or `M`.
 pub(super) fn count(number: u64) -> String {
     match number {
         0..1000 => number.to_string(),
@@ -78,7 +78,7 @@ pub(super) fn count(number: u64) -> String {
     }
 }
 
-/// Says how long something is.
+/// Formats a duration in its two largest units.
 pub(super) fn duration(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
@@ -88,7 +88,7 @@ pub(super) fn duration(time: Duration) -> String {
     }
 }
 
-/// Says what time of day it is, in UTC.
+/// Formats the time of day in UTC.
 pub(super) fn time_of_day(at: Timestamp) -> String {
     let text = at.to_string();
     text.split_once('T').map_or(String::new(), |(_, time)| time.chars().take(8).collect())

@@ -1,4 +1,9 @@
-//! Agents: their start and their end.
+//! The start, the updates and the end of a run.
+//!
+//! [`Transition::dispatch`] is the only place that creates a run, and [`Transition::run_ended`] the only
+//! one that ends it. In between, updates of the agent are recorded for the snapshot, counted against the
+//! budgets and reset the stall timeout. A run that was told to stop keeps its slot until it has ended, and
+//! updates of its agent still count.
 
 use std::time::Duration;
 
@@ -17,61 +22,62 @@ use carrel_tracker::IssueId;
 use super::Transition;
 
 impl Transition {
-    /// Starts an agent, if what it may spend is not spent.
-    pub(super) fn start(&mut self, id: &IssueId) {
-        if self.may_not_start(id) {
+    /// Dispatches an issue, if its budgets allow another run.
+    pub(super) fn dispatch(&mut self, id: &IssueId) {
+        if self.start_exceeds_budget(id) {
             return;
         }
         let run = self.next_run();
         let begun = Spend { attempts: 1, turns: 1, ..Spend::default() };
         self.spend_on(id, begun, begun);
         let now = self.now;
-        let Some(entry) = self.state.issues.get(id) else { return };
-        // The conversation and the answer stay in mind until the agent has taken them up.
+        let Some(claimed) = self.state.issues.get(id) else { return };
+        // Thread and answer stay recorded until the session has started; a crash before that repeats them.
         let start = Dispatch {
             run,
-            issue: entry.issue.clone(),
-            attempt: (entry.attempt > 0).then_some(entry.attempt),
-            thread: entry.thread.clone(),
-            answer: entry.answer.clone(),
-            workspace: entry.workspace.clone(),
+            issue: claimed.issue.clone(),
+            attempt: (claimed.attempt > 0).then_some(claimed.attempt),
+            thread: claimed.thread.clone(),
+            answer: claimed.answer.clone(),
+            workspace: claimed.workspace.clone(),
         };
-        let attempt = entry.attempt;
-        self.put(id, Stage::Running(Run::new(run, now)));
+        let attempt = claimed.attempt;
+        self.set_stage(id, Stage::Running(Run::new(run, now)));
         self.effects.push(Effect::Dispatch(Box::new(start)));
-        self.say(Notice::Dispatched { issue: self.issue_ref(id), run, attempt });
+        self.notify(Notice::Dispatched { issue: self.issue_ref(id), run, attempt });
     }
 
-    /// Numbers are times, so that they go on after a restart.
+    /// Returns the number of a new run: the time in milliseconds, or the last number plus one. It grows
+    /// even if the journal of earlier runs is lost.
     fn next_run(&mut self) -> RunId {
         let now = u64::try_from(self.now.as_millis()).unwrap_or_default();
         self.state.next_run = now.max(self.state.next_run + 1);
         RunId(self.state.next_run)
     }
 
-    /// Changes what is known about an issue while a run of it lasts, and remembers it.
-    pub(super) fn with_run(&mut self, run: RunId, change: impl FnOnce(&mut ClaimedIssue)) {
+    /// Changes the issue of a run that has not ended, and saves it.
+    pub(super) fn update_run_issue(&mut self, run: RunId, change: impl FnOnce(&mut ClaimedIssue)) {
         let Some(id) = self.state.issue_of(run) else { return };
-        if let Some(entry) = self.state.issues.get_mut(&id) {
-            change(entry);
+        if let Some(claimed) = self.state.issues.get_mut(&id) {
+            change(claimed);
             self.changed.insert(id);
         }
     }
 
-    pub(super) fn heard(&mut self, run: RunId, news: AgentUpdate) {
+    pub(super) fn agent_updated(&mut self, run: RunId, update: AgentUpdate) {
         let Some(id) = self.state.issue_of(run) else { return };
         let now = self.now;
-        if let Some(there) = self.entry(&id).and_then(|entry| entry.stage.run_mut()) {
+        if let Some(there) = self.issue_mut(&id).and_then(|claimed| claimed.stage.run_mut()) {
             there.last_event_at = now;
         }
-        match news {
+        match update {
             AgentUpdate::SessionStarted { session, thread } => {
-                self.has_session(&id, run, session, thread)
+                self.session_started(&id, run, session, thread)
             }
-            AgentUpdate::Usage(total) => self.used(&id, total),
+            AgentUpdate::Usage(total) => self.usage_reported(&id, total),
             AgentUpdate::RateLimits(limits) => {
                 if let Some(until) = provider_limits::limited_until(&limits, now) {
-                    self.hold_agents(until);
+                    self.rate_limit_agents(until);
                 }
                 self.state.rate_limits = Some(limits);
             }
@@ -79,37 +85,39 @@ impl Transition {
             AgentUpdate::Other { event, message } => {
                 let event = truncated(event, MAX_MESSAGE);
                 let message = message.map(|message| truncated(message, MAX_MESSAGE));
-                if let Some(entry) = self.entry(&id) {
-                    entry.record_event(AgentEvent { at: now, event, message });
+                if let Some(claimed) = self.issue_mut(&id) {
+                    claimed.record_event(AgentEvent { at: now, event, message });
                 }
             }
         }
     }
 
-    fn has_session(&mut self, id: &IssueId, run: RunId, session: String, thread: String) {
+    fn session_started(&mut self, id: &IssueId, run: RunId, session: String, thread: String) {
         let mut is_new = false;
-        self.with_run(run, |entry| {
-            entry.thread = Some(thread);
-            entry.answer = None;
-            if let Some(run) = entry.stage.run_mut() {
+        self.update_run_issue(run, |claimed| {
+            claimed.thread = Some(thread);
+            claimed.answer = None;
+            if let Some(run) = claimed.stage.run_mut() {
                 is_new = run.session.is_none();
                 run.session = Some(session);
             }
         });
         if is_new {
-            self.say(Notice::SessionStarted { issue: self.issue_ref(id), run });
+            self.notify(Notice::SessionStarted { issue: self.issue_ref(id), run });
         }
     }
 
-    /// Takes note of what a run has used up in all, which only grows.
-    fn used(&mut self, id: &IssueId, total: Spend) {
-        let Some(run) = self.entry(id).and_then(|entry| entry.stage.run_mut()) else { return };
+    /// Counts the growth of a run's token total. A smaller total than before counts as no growth.
+    fn usage_reported(&mut self, id: &IssueId, total: Spend) {
+        let Some(run) = self.issue_mut(id).and_then(|claimed| claimed.stage.run_mut()) else {
+            return;
+        };
         let more = total.since(run.spent).tokens();
         run.spent = run.spent + more;
         self.spend_on(id, more, more);
     }
 
-    /// Tells an agent to end: in peace if it is not in the middle of a turn.
+    /// Stops a run: kills the agent during a turn, and lets it finish between two turns.
     pub(super) fn stop(&mut self, id: &IssueId, then: FollowUp, why: &str) {
         let Some(ClaimedIssue { stage: Stage::Running(run), .. }) = self.state.issues.get(id)
         else {
@@ -122,18 +130,18 @@ impl Transition {
             self.effects.push(Effect::Finish(run.id));
             run.finishing = true;
         } else if matches!(then, FollowUp::Fail(..)) {
-            // It was told to end in peace, and does not.
+            // It was told to finish and has stalled in doing so.
             self.effects.push(Effect::Stop(run.id));
         }
-        self.say(Notice::Stopped { issue: self.issue_ref(id), why: why.to_owned() });
-        self.put(id, Stage::Stopping { run, then });
+        self.notify(Notice::Stopped { issue: self.issue_ref(id), why: why.to_owned() });
+        self.set_stage(id, Stage::Stopping { run, then });
     }
 
-    pub(super) fn ended(&mut self, run: RunId, end: RunEnd) {
+    pub(super) fn run_ended(&mut self, run: RunId, end: RunEnd) {
         let Some(id) = self.state.issue_of(run) else { return };
-        let Some(entry) = self.state.issues.get(&id) else { return };
-        let Some(run) = entry.stage.run().cloned() else { return };
-        let told = match &entry.stage {
+        let Some(claimed) = self.state.issues.get(&id) else { return };
+        let Some(run) = claimed.stage.run().cloned() else { return };
+        let told = match &claimed.stage {
             Stage::Stopping { then, .. } => Some(then.clone()),
             _ => None,
         };
@@ -144,37 +152,42 @@ impl Transition {
         let today = run.started_at.max(self.state.ledger.today.begin());
         self.spend_on(&id, time(run.started_at), time(today));
         let issue = self.issue_ref(&id);
-        let (then, outcome, error) = what_follows(told, end);
+        let (then, outcome, error) = outcome_of(told, end);
         *self.state.outcomes.entry(outcome).or_default() += 1;
-        self.say(Notice::RunEnded { issue, run: run.id, outcome, error: error.clone() });
-        self.put(&id, Stage::Resting);
+        self.notify(Notice::RunEnded { issue, run: run.id, outcome, error: error.clone() });
+        self.set_stage(&id, Stage::Resting);
         match then {
-            TurnCommand::Follows(then) => self.follow(&id, then, run.session),
-            TurnCommand::WaitsForProvider(wait) => self.wait_for_provider(&id, wait, error),
+            AfterRun::FollowUp(then) => self.follow_up(&id, then, run.session),
+            AfterRun::ProviderLimit(wait) => self.retry_after_provider_limit(&id, wait, error),
         }
     }
 
-    fn wait_for_provider(&mut self, id: &IssueId, wait: Option<Duration>, error: Option<String>) {
-        let Some(entry) = self.entry(id) else { return };
-        entry.rate_limited_runs = entry.rate_limited_runs.saturating_add(1);
-        let limited = entry.rate_limited_runs;
+    fn retry_after_provider_limit(
+        &mut self,
+        id: &IssueId,
+        wait: Option<Duration>,
+        error: Option<String>,
+    ) {
+        let Some(claimed) = self.issue_mut(id) else { return };
+        claimed.rate_limited_runs = claimed.rate_limited_runs.saturating_add(1);
+        let limited = claimed.rate_limited_runs;
         let usual = backoff::before(limited, id, self.state.rules.max_backoff);
         let wait = wait.unwrap_or(usual).min(provider_limits::MAX_RATE_LIMIT);
-        self.hold_agents(self.now.after(wait));
+        self.rate_limit_agents(self.now.after(wait));
         self.retry(id, RetryReason::RateLimited, wait, error);
     }
 }
 
-/// What comes after a run.
-enum TurnCommand {
-    Follows(FollowUp),
-    /// It goes on when the provider wants to hear of it again.
-    WaitsForProvider(Option<Duration>),
+/// The transition after the end of a run.
+enum AfterRun {
+    FollowUp(FollowUp),
+    /// A retry when the provider's rate limit is lifted, after the wait that it named.
+    ProviderLimit(Option<Duration>),
 }
 
-fn what_follows(told: Option<FollowUp>, end: RunEnd) -> (TurnCommand, RunOutcome, Option<String>) {
+fn outcome_of(told: Option<FollowUp>, end: RunEnd) -> (AfterRun, RunOutcome, Option<String>) {
     let then = match (told, end) {
-        // Whatever else it was told for, a question is not answered by another attempt.
+        // A retry would meet the same question again, so it wins over other reasons to stop.
         (
             None | Some(FollowUp::Fail(..) | FollowUp::Continue | FollowUp::Tomorrow),
             RunEnd::Blocked(reason),
@@ -185,8 +198,8 @@ fn what_follows(told: Option<FollowUp>, end: RunEnd) -> (TurnCommand, RunOutcome
             FollowUp::Fail(RetryReason::Failure, truncated(error, MAX_ERROR))
         }
         (None, RunEnd::RateLimited(wait)) => {
-            let error = Some("the provider of the agent wants fewer requests".to_owned());
-            return (TurnCommand::WaitsForProvider(wait), RunOutcome::RateLimited, error);
+            let error = Some("the provider of the agent reported a rate limit".to_owned());
+            return (AfterRun::ProviderLimit(wait), RunOutcome::RateLimited, error);
         }
     };
     let (outcome, error) = match &then {
@@ -204,5 +217,5 @@ fn what_follows(told: Option<FollowUp>, end: RunEnd) -> (TurnCommand, RunOutcome
         FollowUp::Block(BlockReason::Cancelled) => (RunOutcome::Cancelled, None),
         FollowUp::Block(reason) => (RunOutcome::Blocked, Some(reason.to_string())),
     };
-    (TurnCommand::Follows(then), outcome, error)
+    (AfterRun::FollowUp(then), outcome, error)
 }

@@ -1,4 +1,10 @@
-//! What agents may spend.
+//! Enforcement of budgets and of the stall timeout.
+//!
+//! A budget limits tokens, turns, minutes or attempts of a turn, a run, an issue or a day. Reaching the
+//! limit of an issue or turn blocks the issue until an operator unblocks it; of a day, it postpones
+//! the issue to the next day (UTC); of a run, it ends the run and retries the issue. Budgets are checked before a
+//! dispatch, between two turns, and during a turn. During a turn only tokens and time count: the
+//! number of turns and attempts is spent when one begins, and must not stop the one that spent it.
 
 use crate::claimed_issue::{BlockReason, ClaimedIssue, FollowUp, RetryReason, Run, Stage};
 use crate::spend::Spend;
@@ -7,43 +13,43 @@ use carrel_tracker::IssueId;
 use super::Transition;
 
 impl Transition {
-    /// Counts what was spent on an issue, and what of it today.
+    /// Adds consumption to an issue, the ledger and today; `today` is the part since midnight UTC.
     pub(super) fn spend_on(&mut self, id: &IssueId, more: Spend, today: Spend) {
         let ledger = &mut self.state.ledger;
         ledger.spent = ledger.spent + more;
         ledger.today.add(today, self.now);
-        if let Some(entry) = self.state.issues.get_mut(id) {
-            entry.spent = entry.spent + more;
+        if let Some(claimed) = self.state.issues.get_mut(id) {
+            claimed.spent = claimed.spent + more;
             self.changed.insert(id.clone());
         }
     }
 
-    /// Keeps an issue whose budget is used up from being begun, and sees to what becomes of it.
-    pub(super) fn may_not_start(&mut self, id: &IssueId) -> bool {
-        let Some(entry) = self.state.issues.get(id) else { return true };
+    /// Blocks or postpones an issue whose budget does not allow another run. Returns true if it did.
+    pub(super) fn start_exceeds_budget(&mut self, id: &IssueId) -> bool {
+        let Some(claimed) = self.state.issues.get(id) else { return true };
         let budgets = &self.state.rules.budgets;
-        if let Some(reached) = entry.spent_of_budget().reached(&budgets.issue) {
+        if let Some(reached) = claimed.spent_of_budget().reached(&budgets.issue) {
             self.block(id, BlockReason::Budget(format!("for the issue, {reached}")), None);
             return true;
         }
         let used_up = self.state.spent_today(self.now).reached(&budgets.day).is_some();
         if used_up {
-            self.wait_for_tomorrow(id);
+            self.retry_tomorrow(id);
         }
         used_up
     }
 
-    /// Ends a run whose turn is over if it may not have another.
-    pub(super) fn may_not_go_on(&mut self, id: &IssueId) -> bool {
+    /// Ends a run between two turns whose budget does not allow another turn. Returns true if it did.
+    pub(super) fn next_turn_exceeds_budget(&mut self, id: &IssueId) -> bool {
         let Some(ClaimedIssue { stage: Stage::Running(run), .. }) = self.state.issues.get(id)
         else {
             return true;
         };
         let begun = |spent: Spend| Spend { attempts: 0, ..spent };
         let budgets = &self.state.rules.budgets;
-        let entry = &self.state.issues[id];
+        let claimed = &self.state.issues[id];
         let time = Spend { time: run.started_at.age(self.now), ..Spend::default() };
-        let of_issue = begun(entry.spent_of_budget()) + time;
+        let of_issue = begun(claimed.spent_of_budget()) + time;
         if let Some(reached) = of_issue.reached(&budgets.issue) {
             let reason = format!("for the issue, {reached}");
             self.stop(id, FollowUp::Block(BlockReason::Budget(reason.clone())), &reason);
@@ -60,23 +66,23 @@ impl Transition {
         over
     }
 
-    /// Ends agents that show no sign of life, and those that have used up what they may.
-    pub(super) fn watch_agents(&mut self) {
+    /// Stops runs that have stalled or exceeded a budget.
+    pub(super) fn enforce_limits(&mut self) {
         let today = self.state.spent_today(self.now).tokens_and_time();
-        for id in self.ids(|entry| matches!(entry.stage, Stage::Running(_))) {
-            let entry = &self.state.issues[&id];
-            let Stage::Running(run) = &entry.stage else { continue };
-            if let Some((then, why)) = self.excess(run, entry.spent_of_budget(), today) {
+        for id in self.ids(|claimed| matches!(claimed.stage, Stage::Running(_))) {
+            let claimed = &self.state.issues[&id];
+            let Stage::Running(run) = &claimed.stage else { continue };
+            if let Some((then, why)) = self.exceeded_limit(run, claimed.spent_of_budget(), today) {
                 self.stop(&id, then, &why);
             }
         }
     }
 
-    fn excess(&self, run: &Run, issue: Spend, today: Spend) -> Option<(FollowUp, String)> {
+    fn exceeded_limit(&self, run: &Run, issue: Spend, today: Spend) -> Option<(FollowUp, String)> {
         let rules = &self.state.rules;
         let budgets = &rules.budgets;
         let silent = run.last_event_at.age(self.now);
-        // Between two turns it is the tracker that everybody waits for.
+        // Between two turns the agent waits for the conductor, and silence means nothing.
         let in_turn = run.between_turns.is_none();
         if in_turn && rules.stall_timeout.is_some_and(|most| silent > most) {
             let error = format!("stalled for {} ms without agent activity", silent.as_millis());

@@ -1,4 +1,8 @@
-//! Removing the workspaces of finished issues.
+//! Removal of the workspaces of finished issues.
+//!
+//! A removal is journaled as [`Stage::Cleaning`] before it begins, and may be repeated: removing a
+//! workspace that is gone succeeds. Failures are retried with back-off. After a restart the issue is read
+//! first, since it may have been reopened while no conductor ran.
 
 use crate::backoff;
 use crate::claimed_issue::{ClaimedIssue, Stage};
@@ -12,26 +16,26 @@ use carrel_tracker::IssueId;
 use super::Transition;
 
 impl Transition {
-    /// Removes the workspace of a finished issue, unless it has been taken up again since. Nobody may
-    /// be at work in it.
+    /// Removes the workspace of a finished issue, or releases the issue if it was reopened. It must not
+    /// have a run.
     pub(super) fn clean(&mut self, id: &IssueId) {
-        let Some(entry) = self.state.issues.get(id) else { return };
-        debug_assert!(entry.stage.run().is_none(), "an agent works in {id}");
-        if self.state.rules.classify(&entry.issue) != Disposition::Terminal {
+        let Some(claimed) = self.state.issues.get(id) else { return };
+        debug_assert!(claimed.stage.run().is_none(), "{id} has a run");
+        if self.state.rules.classify(&claimed.issue) != Disposition::Terminal {
             return self.release(id);
         }
-        let (issue, workspace) = (Box::new(entry.issue.clone()), entry.workspace.clone());
-        let failures = match entry.stage {
+        let (issue, workspace) = (Box::new(claimed.issue.clone()), claimed.workspace.clone());
+        let failures = match claimed.stage {
             Stage::Cleaning { failures, .. } => failures,
             _ => 0,
         };
-        self.put(id, Stage::Cleaning { failures, due: None });
+        self.set_stage(id, Stage::Cleaning { failures, due: None });
         self.effects.push(Effect::Clean(issue, workspace));
     }
 
     pub(super) fn cleaned(&mut self, id: &IssueId, result: Result<(), String>) {
         let Some(ClaimedIssue { stage: Stage::Cleaning { failures, due: None }, .. }) =
-            self.entry(id)
+            self.issue_mut(id)
         else {
             return;
         };
@@ -40,48 +44,48 @@ impl Transition {
         match result {
             Ok(()) => {
                 self.forget(id);
-                self.say(Notice::Cleaned { issue });
+                self.notify(Notice::Cleaned { issue });
             }
             Err(error) => {
                 let due =
                     self.now.after(backoff::before(failures, id, self.state.rules.max_backoff));
-                self.put(id, Stage::Cleaning { failures, due: Some(due) });
-                self.say(Notice::CleanupFailed { issue, error: truncated(error, MAX_ERROR) });
+                self.set_stage(id, Stage::Cleaning { failures, due: Some(due) });
+                self.notify(Notice::CleanupFailed { issue, error: truncated(error, MAX_ERROR) });
             }
         }
-        self.end_sweep();
+        self.end_startup_cleanup();
     }
 
-    /// Tries removals again that failed.
-    pub(super) fn clean_again(&mut self) {
-        if self.state.is_sweeping() {
+    /// Repeats failed removals whose back-off is over.
+    pub(super) fn retry_cleanups(&mut self) {
+        if self.state.is_starting_up() {
             return;
         }
         let now = self.now;
-        let is_due = |entry: &ClaimedIssue| matches!(entry.stage, Stage::Cleaning { due: Some(due), .. } if due <= now);
+        let is_due = |claimed: &ClaimedIssue| matches!(claimed.stage, Stage::Cleaning { due: Some(due), .. } if due <= now);
         for id in self.ids(is_due) {
             self.clean(&id);
         }
     }
 
-    /// Goes on with removals that were under way when Carrel was stopped.
-    pub(super) fn clean_what_was_left(&mut self) {
+    /// Continues removals of an earlier conductor, once their issues have been read.
+    pub(super) fn resume_cleanups(&mut self) {
         let left =
-            |entry: &ClaimedIssue| matches!(entry.stage, Stage::Cleaning { due: Some(_), .. });
+            |claimed: &ClaimedIssue| matches!(claimed.stage, Stage::Cleaning { due: Some(_), .. });
         for id in self.ids(left) {
             self.clean(&id);
         }
     }
 
-    /// Begins with the tracker when nothing is left to be cleaned up.
-    pub(super) fn end_sweep(&mut self) {
+    /// Schedules the first poll once the removals of the startup have ended, successfully or not.
+    pub(super) fn end_startup_cleanup(&mut self) {
         let cleaning =
-            |entry: &ClaimedIssue| matches!(entry.stage, Stage::Cleaning { due: None, .. });
+            |claimed: &ClaimedIssue| matches!(claimed.stage, Stage::Cleaning { due: None, .. });
         if self.state.poll == (PollState::StartupCleanup { query: None })
             && self.ids(cleaning).is_empty()
         {
             self.state.poll = PollState::Waiting { due: self.now };
-            self.poll_after_hold();
+            self.postpone_poll();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What somebody wants.
+//! Operator commands: pause, drain, resume, refresh, cancel, retry, unblock, answer.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use carrel_tracker::IssueId;
 use super::Transition;
 
 impl Transition {
-    pub(super) fn told(&mut self, order: OperatorCommand) {
-        if let Some(refused) = self.state.reject(&order) {
-            return self.say(Notice::Refused { why: refused.to_string() });
+    pub(super) fn command(&mut self, command: OperatorCommand) {
+        if let Some(refused) = self.state.reject(&command) {
+            return self.notify(Notice::Refused { why: refused.to_string() });
         }
-        match order {
-            OperatorCommand::Refresh => self.refresh_soon(),
+        match command {
+            OperatorCommand::Refresh => self.poll_now(),
             OperatorCommand::Pause => self.change_mode(Mode::Paused),
             OperatorCommand::Drain => self.change_mode(Mode::Draining),
             OperatorCommand::Resume => {
@@ -26,8 +26,8 @@ impl Transition {
             OperatorCommand::Cancel(id) => self.cancel(&id),
             OperatorCommand::RetryNow(id) | OperatorCommand::Unblock(id) => self.retry_now(&id),
             OperatorCommand::Answer(id, answer) => {
-                if let Some(entry) = self.entry(&id) {
-                    entry.answer = Some(answer);
+                if let Some(claimed) = self.issue_mut(&id) {
+                    claimed.answer = Some(answer);
                 }
                 self.retry_now(&id);
             }
@@ -36,18 +36,18 @@ impl Transition {
 
     fn change_mode(&mut self, mode: Mode) {
         if std::mem::replace(&mut self.state.ledger.mode, mode) != mode {
-            self.say(Notice::ModeChanged { mode });
+            self.notify(Notice::ModeChanged { mode });
         }
     }
 
-    fn refresh_soon(&mut self) {
+    fn poll_now(&mut self) {
         match &mut self.state.poll {
             PollState::Waiting { due } => *due = self.now,
             PollState::InFlight { repeat, .. } => *repeat = true,
-            // A look at the tracker follows anyway, or never.
+            // A poll follows anyway, or none will.
             PollState::NotStarted | PollState::StartupCleanup { .. } | PollState::Finished => {}
         }
-        self.poll_after_hold();
+        self.postpone_poll();
     }
 
     fn cancel(&mut self, id: &IssueId) {
@@ -55,19 +55,20 @@ impl Transition {
             let entry = self.state.issues.entry(id.clone());
             entry.or_insert_with(|| ClaimedIssue::new(issue));
         }
-        let Some(entry) = self.state.issues.get(id) else { return };
-        match entry.stage.clone() {
+        let Some(claimed) = self.state.issues.get(id) else { return };
+        match claimed.stage.clone() {
             Stage::Running(_) => {
-                self.stop(id, FollowUp::Block(BlockReason::Cancelled), "somebody wants it")
+                self.stop(id, FollowUp::Block(BlockReason::Cancelled), "an operator cancelled it")
             }
             Stage::Stopping {
                 run,
                 then:
                     FollowUp::Fail(..) | FollowUp::Continue | FollowUp::Tomorrow | FollowUp::Block(_),
-            } => {
-                self.put(id, Stage::Stopping { run, then: FollowUp::Block(BlockReason::Cancelled) })
-            }
-            // It ends already, and is not taken up again.
+            } => self.set_stage(
+                id,
+                Stage::Stopping { run, then: FollowUp::Block(BlockReason::Cancelled) },
+            ),
+            // It is ending already and is not retried.
             Stage::Stopping { then: FollowUp::Release | FollowUp::Clean, .. }
             | Stage::Cleaning { .. } => {}
             Stage::Checking { .. } | Stage::Retrying(_) | Stage::Blocked(_) | Stage::Resting => {
@@ -76,16 +77,16 @@ impl Transition {
         }
     }
 
-    /// Takes an issue up again at once, whatever held it up.
+    /// Schedules a retry for now and lifts a block. Unblocking an exhausted budget grants it once more.
     fn retry_now(&mut self, id: &IssueId) {
-        let Some(entry) = self.entry(id) else { return };
-        match &entry.stage {
+        let Some(claimed) = self.issue_mut(id) else { return };
+        match &claimed.stage {
             Stage::Cleaning { .. } => self.clean(id),
             Stage::Blocked(block) => {
                 if matches!(block.reason, BlockReason::Budget(_)) {
-                    entry.spent_at_unblock = entry.spent;
+                    claimed.spent_at_unblock = claimed.spent;
                 }
-                entry.last_turn = None;
+                claimed.last_turn = None;
                 self.retry(id, RetryReason::Operator, Duration::ZERO, None);
             }
             Stage::Checking { .. }

@@ -1,84 +1,29 @@
-//! Looking at the tracker.
+//! Polls of the tracker.
+//!
+//! A poll lists the issues in active states. Listed issues that are claimed are reconciled; eligible ones
+//! that are not enter the queue for slots. Claimed issues that the poll did not list are read by id, since
+//! they have left the active states or are invisible; of resting ones [`MAX_RESTING_READS`] at a time, in rotation, so
+//! that a long history does not make each poll expensive. A failed poll changes nothing but the time of
+//! the next one.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::claimed_issue::{ClaimedIssue, Retry, RetryReason, Run, Stage};
+use crate::claimed_issue::{ClaimedIssue, Stage};
 use crate::effect::Effect;
 use crate::notice::Notice;
-use crate::spend::Spend;
 use crate::state::{PollState, QueryId};
 use crate::truncate::{MAX_ERROR, truncated};
 use carrel_tracker::{Issue, IssueId, TrackerError};
 
 use super::Transition;
 
-/// Resting issues that are asked about at once.
-const RESTING_AT_ONCE: usize = 50;
+/// Resting issues that one poll reads.
+const MAX_RESTING_READS: usize = 50;
 
 impl Transition {
-    /// Sees to what was remembered, once and before anything else: whatever ran then runs no more.
-    pub(super) fn begin(&mut self) {
-        if self.state.poll != PollState::NotStarted {
-            return;
-        }
-        self.state.poll = PollState::StartupCleanup { query: None };
-        for id in self.ids(|_| true) {
-            self.take_over(&id);
-        }
-        let all = self.ids(|_| true);
-        if all.is_empty() {
-            return self.end_sweep();
-        }
-        let query = self.state.new_query();
-        self.state.poll = PollState::StartupCleanup { query: Some(query) };
-        self.effects.push(Effect::Read(query, all));
-    }
-
-    fn take_over(&mut self, id: &IssueId) {
-        let Some(entry) = self.state.issues.get(id) else { return };
-        match entry.stage.clone() {
-            // It had not begun, so it is not ours.
-            Stage::Checking { retry: None, .. } => self.release(id),
-            Stage::Checking { retry: Some(retry), .. } => self.put(id, Stage::Retrying(retry)),
-            Stage::Running(run) => {
-                self.count_time_of(id, &run);
-                let reason = RetryReason::Interrupted;
-                let retry = Retry { due: self.now, reason, error: None, no_slot: false };
-                self.put(id, Stage::Retrying(retry));
-            }
-            // Nothing of the run is left, so what was to follow follows.
-            Stage::Stopping { run, then } => {
-                self.count_time_of(id, &run);
-                self.put(id, Stage::Resting);
-                if then == crate::claimed_issue::FollowUp::Clean {
-                    self.put(id, Stage::Cleaning { failures: 0, due: Some(self.now) });
-                } else {
-                    self.follow(id, then, run.session);
-                }
-            }
-            // Whether it is still finished is known when it has been read.
-            Stage::Cleaning { failures, .. } => {
-                self.put(id, Stage::Cleaning { failures, due: Some(self.now) });
-            }
-            Stage::Retrying(retry) => {
-                self.put(id, Stage::Retrying(Retry { no_slot: false, ..retry }));
-            }
-            Stage::Blocked(_) | Stage::Resting => {}
-        }
-    }
-
-    /// Counts the time of a run whose end nobody saw, up to its last known sign of life.
-    fn count_time_of(&mut self, id: &IssueId, run: &Run) {
-        let time = run.started_at.age(run.last_event_at);
-        let spent = Spend { time, ..Spend::default() };
-        let begin = self.state.ledger.today.begin();
-        let today = run.started_at.max(begin).age(run.last_event_at);
-        self.spend_on(id, spent, Spend { time: today, ..spent });
-    }
-
-    /// Asks the tracker for issues if it is time.
-    pub(super) fn look_at_tracker(&mut self) {
+    /// Starts a poll if one is due.
+    pub(super) fn poll_if_due(&mut self) {
         if matches!(self.state.poll, PollState::Waiting { due } if due <= self.now) {
             let query = self.state.new_query();
             self.state.poll = PollState::InFlight { query, repeat: false };
@@ -98,38 +43,38 @@ impl Transition {
             self.state.poll = PollState::Finished;
         }
         match result {
-            Ok(found) => self.found(query, found),
+            Ok(found) => self.issues_listed(query, found),
             Err(fault) => {
-                self.hold_tracker(&fault);
+                self.rate_limit_tracker(&fault);
                 let error = truncated(fault.message, MAX_ERROR);
-                self.say(Notice::TrackerFailed { doing: "poll", error });
-                // The agents that run may still be in step by another kind of question.
-                self.want_unseen(&BTreeSet::new());
+                self.notify(Notice::TrackerFailed { doing: "poll", error });
+                // A read by id may succeed where the list failed, and keeps the runs reconciled.
+                self.read_unlisted(&BTreeSet::new());
             }
         }
     }
 
-    fn found(&mut self, query: QueryId, found: Vec<Issue>) {
+    fn issues_listed(&mut self, query: QueryId, found: Vec<Issue>) {
         for issue in &found {
-            self.refresh(query, &issue.id, Some(issue.clone()));
+            self.reconcile(query, &issue.id, Some(issue.clone()));
         }
         let seen = found.iter().map(|issue| issue.id.clone()).collect();
-        self.want_unseen(&seen);
-        self.queue(found);
+        self.read_unlisted(&seen);
+        self.queue_eligible(found);
     }
 
-    /// Reads those of ours that the tracker did not list, since they may have moved on.
-    fn want_unseen(&mut self, seen: &BTreeSet<IssueId>) {
+    /// Requests the claimed issues that the poll did not list.
+    fn read_unlisted(&mut self, seen: &BTreeSet<IssueId>) {
         if self.state.ledger.rate_limited.tracker.is_some() {
             return;
         }
-        let unseen = |step: &Self, wanted: fn(&Stage) -> bool| {
-            let mut ids = step.ids(|entry| wanted(&entry.stage));
+        let unseen = |transition: &Self, wanted: fn(&Stage) -> bool| {
+            let mut ids = transition.ids(|claimed| wanted(&claimed.stage));
             ids.retain(|id| !seen.contains(id));
             ids
         };
         let ours = unseen(self, |stage| match stage {
-            // It is being read, or will be before anything else happens to it.
+            // It is being read, or is read before anything else happens to it.
             Stage::Checking { .. } | Stage::Cleaning { due: None, .. } | Stage::Resting => false,
             Stage::Running(_)
             | Stage::Stopping { .. }
@@ -140,19 +85,19 @@ impl Transition {
         let resting = unseen(self, |stage| *stage == Stage::Resting);
         let after = self.state.last_resting_read.take();
         let next = resting.iter().position(|id| Some(id) > after.as_ref()).unwrap_or_default();
-        let turn: Vec<_> = resting.into_iter().skip(next).take(RESTING_AT_ONCE).collect();
+        let turn: Vec<_> = resting.into_iter().skip(next).take(MAX_RESTING_READS).collect();
         self.state.last_resting_read = turn.last().cloned();
         for id in ours.into_iter().chain(turn) {
-            self.want(id);
+            self.request_read(id);
         }
     }
 
-    /// Notes which issues could be begun, and keeps in mind since when they could.
-    fn queue(&mut self, found: Vec<Issue>) {
+    /// Replaces the queue of eligible issues. An issue that was in it keeps its waiting time.
+    fn queue_eligible(&mut self, found: Vec<Issue>) {
         let before = std::mem::take(&mut self.state.waiting);
         for issue in found {
             let known = self.state.issues.get(&issue.id);
-            let free = known.is_none_or(|entry: &ClaimedIssue| entry.stage == Stage::Resting);
+            let free = known.is_none_or(|claimed: &ClaimedIssue| claimed.stage == Stage::Resting);
             if free && self.state.rules.is_eligible(&issue) {
                 let since = before.get(&issue.id).map_or(self.now, |(since, _)| *since);
                 self.state.waiting.insert(issue.id.clone(), (since, issue));

@@ -1,4 +1,8 @@
-//! Leaving those alone who want it.
+//! Rate limits of the tracker and of the agents' provider.
+//!
+//! A limit of the tracker postpones the next poll and, since every dispatch reads its issue first, all
+//! dispatches. A limit of the provider stops dispatches only; runs and polls continue. Both are part of the
+//! ledger and survive a restart. An operator's `resume` clears the provider's.
 
 use std::time::Duration;
 
@@ -12,45 +16,45 @@ use carrel_tracker::TrackerError;
 use super::Transition;
 
 impl Transition {
-    /// Leaves the tracker alone for as long as it wants.
-    pub(super) fn hold_tracker(&mut self, fault: &TrackerError) {
+    /// Applies the `retry_after` of a tracker error, at most [`MAX_RATE_LIMIT`].
+    pub(super) fn rate_limit_tracker(&mut self, fault: &TrackerError) {
         let Some(wait) = fault.retry_after else { return };
         let until = self.now.after(wait.min(MAX_RATE_LIMIT));
         let hold = &mut self.state.ledger.rate_limited.tracker;
         if hold.is_none_or(|there| there < until) {
             *hold = Some(until);
-            self.say(Notice::Held { by: "tracker", until });
+            self.notify(Notice::RateLimited { by: "tracker", until });
         }
-        self.poll_after_hold();
+        self.postpone_poll();
     }
 
-    /// Begins no agent for as long as their provider wants.
-    pub(super) fn hold_agents(&mut self, until: Timestamp) {
+    /// Stops dispatches until the provider's limit is lifted.
+    pub(super) fn rate_limit_agents(&mut self, until: Timestamp) {
         let hold = &mut self.state.ledger.rate_limited.agents;
         if until > self.now && hold.is_none_or(|there| there < until) {
             *hold = Some(until);
-            self.say(Notice::Held { by: "agents", until });
+            self.notify(Notice::RateLimited { by: "agents", until });
         }
     }
 
-    pub(super) fn is_held(&self) -> bool {
+    pub(super) fn is_rate_limited(&self) -> bool {
         self.state.ledger.rate_limited.until(self.now).is_some()
     }
 
-    /// Puts the next look at the tracker behind the time that it wants to be left alone for.
-    pub(super) fn poll_after_hold(&mut self) {
+    /// Moves a scheduled poll behind the tracker's rate limit.
+    pub(super) fn postpone_poll(&mut self) {
         let hold = self.state.ledger.rate_limited.tracker;
         if let (PollState::Waiting { due }, Some(until)) = (&mut self.state.poll, hold) {
             *due = until.max(*due);
         }
     }
 
-    /// Looks at the tracker at this distance at the latest.
+    /// Moves a scheduled poll forward, to at most `most` from now.
     pub(super) fn poll_within(&mut self, most: Duration) {
         let latest = self.now.after(most);
         if let PollState::Waiting { due } = &mut self.state.poll {
             *due = latest.min(*due);
         }
-        self.poll_after_hold();
+        self.postpone_poll();
     }
 }

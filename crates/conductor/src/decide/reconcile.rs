@@ -1,4 +1,10 @@
-//! What follows from where issues stand now.
+//! Reconciliation of claimed issues with the tracker.
+//!
+//! Every issue that a poll or a read returns passes through [`Transition::reconcile`], which compares its
+//! [`Disposition`] with its stage: an issue that became terminal loses its run and its workspace, an
+//! inactive or invisible one its run, and an active one that was checked for it is dispatched or gets its
+//! next turn. Results may arrive in another order than their queries were sent; an issue keeps the
+//! greatest query that returned it and ignores older ones.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +18,12 @@ use carrel_tracker::{Issue, IssueId, TrackerError};
 
 use super::Transition;
 
-/// How often an issue may be unreadable between two turns before the run ends.
-const MOST_FAILURES: u32 = 5;
+/// Failed reads between two turns after which the run finishes. With the usual back-off that is about
+/// five minutes without a tracker.
+const MAX_READ_FAILURES: u32 = 5;
 
 impl Transition {
-    pub(super) fn read(
+    pub(super) fn issues_read(
         &mut self,
         query: QueryId,
         ids: &[IssueId],
@@ -29,50 +36,51 @@ impl Transition {
                 let mut found: BTreeMap<_, _> =
                     found.into_iter().map(|issue| (issue.id.clone(), issue)).collect();
                 for id in ids {
-                    self.refresh(query, id, found.remove(id));
+                    self.reconcile(query, id, found.remove(id));
                 }
             }
             Err(fault) => {
-                self.hold_tracker(&fault);
+                self.rate_limit_tracker(&fault);
                 for id in ids {
-                    self.unreadable(query, id, &fault);
+                    self.read_failed(query, id, &fault);
                 }
                 let error = truncated(fault.message, MAX_ERROR);
-                self.say(Notice::TrackerFailed { doing: "read", error });
+                self.notify(Notice::TrackerFailed { doing: "read", error });
             }
         }
         if sweep {
             if went_well {
-                self.clean_what_was_left();
+                self.resume_cleanups();
             }
             self.state.poll = PollState::StartupCleanup { query: None };
-            self.end_sweep();
+            self.end_startup_cleanup();
         }
     }
 
-    /// Does what an issue's standing asks for. One that is not there is not ours to see any more.
-    pub(super) fn refresh(&mut self, query: QueryId, id: &IssueId, issue: Option<Issue>) {
-        let Some(entry) = self.state.issues.get_mut(id) else { return };
-        if query < entry.read {
+    /// Applies the disposition of an issue to its stage. `None` is an issue that is no longer visible; it
+    /// counts as inactive, and its workspace is kept.
+    pub(super) fn reconcile(&mut self, query: QueryId, id: &IssueId, issue: Option<Issue>) {
+        let Some(claimed) = self.state.issues.get_mut(id) else { return };
+        if query < claimed.read {
             return;
         }
-        entry.read = query;
+        claimed.read = query;
         let visible = issue.is_some();
         let disposition =
             issue.as_ref().map_or(Disposition::Inactive, |issue| self.state.rules.classify(issue));
         if let Some(issue) = issue
-            && issue != entry.issue
+            && issue != claimed.issue
         {
-            entry.issue = issue;
+            claimed.issue = issue;
             self.changed.insert(id.clone());
         }
-        let stage = entry.stage.clone();
+        let stage = claimed.stage.clone();
         match (stage, disposition) {
             (Stage::Running(_), Disposition::Terminal) => {
                 self.stop(id, FollowUp::Clean, "it is finished")
             }
             (Stage::Running(_), Disposition::Inactive) => {
-                self.stop(id, FollowUp::Release, "it is not to be worked on any more");
+                self.stop(id, FollowUp::Release, "it is no longer active");
             }
             (Stage::Running(run), Disposition::Active) => {
                 if run.between_turns.is_some_and(|between| between.query <= query) {
@@ -80,11 +88,11 @@ impl Transition {
                 }
             }
             (Stage::Stopping { run, .. }, Disposition::Terminal) => {
-                self.put(id, Stage::Stopping { run, then: FollowUp::Clean });
+                self.set_stage(id, Stage::Stopping { run, then: FollowUp::Clean });
             }
-            // It was finished and is so no more: what is there stays there.
+            // It was reopened while its run ended: the workspace stays.
             (Stage::Stopping { run, then: FollowUp::Clean }, _) if visible => {
-                self.put(id, Stage::Stopping { run, then: FollowUp::Release });
+                self.set_stage(id, Stage::Stopping { run, then: FollowUp::Release });
             }
             (Stage::Cleaning { due: Some(_), .. }, Disposition::Active | Disposition::Inactive)
                 if visible =>
@@ -92,9 +100,11 @@ impl Transition {
                 self.release(id);
             }
             (Stage::Checking { query: expected, .. }, _) if query < expected => {}
-            (Stage::Checking { retry, .. }, Disposition::Active) => self.checked(id, retry),
+            (Stage::Checking { retry, .. }, Disposition::Active) => {
+                self.dispatch_checked(id, retry)
+            }
             (Stage::Checking { retry: None, .. }, Disposition::Inactive) => {
-                self.skip(id, "it is not to be worked on any more");
+                self.skip(id, "it is no longer active");
             }
             (
                 Stage::Checking { .. } | Stage::Retrying(_) | Stage::Blocked(_) | Stage::Resting,
@@ -115,48 +125,49 @@ impl Transition {
         }
     }
 
-    /// Starts an agent for an issue that was read once more, unless it may not start now after all.
-    fn checked(&mut self, id: &IssueId, retry: Option<Retry>) {
-        let Some(entry) = self.state.issues.get(id) else { return };
+    /// Dispatches an issue that was read for it, unless the mode, a rate limit or the number of slots
+    /// changed while the read was in flight. Then the issue goes back to where it came from.
+    fn dispatch_checked(&mut self, id: &IssueId, retry: Option<Retry>) {
+        let Some(claimed) = self.state.issues.get(id) else { return };
         let begins = self.state.ledger.mode == Mode::Working
             && self.state.workflow_error.is_none()
-            && !self.is_held();
-        let state = entry.issue.normal_state();
-        let holds_slot = |entry: &ClaimedIssue| entry.stage.holds_slot();
+            && !self.is_rate_limited();
+        let state = claimed.issue.normal_state();
+        let holds_slot = |claimed: &ClaimedIssue| claimed.stage.holds_slot();
         let there =
-            self.ids(|entry| holds_slot(entry) && entry.issue.normal_state() == state).len();
-        // It has a place of its own among those that are counted.
+            self.ids(|claimed| holds_slot(claimed) && claimed.issue.normal_state() == state).len();
+        // The count includes the slot of the issue itself.
         let fits = there <= self.state.rules.max_agents_in(&state)
             && self.state.agents() <= self.state.rules.max_agents;
         if begins && fits {
-            return self.start(id);
+            return self.dispatch(id);
         }
         match retry {
-            Some(retry) => self.put(id, Stage::Retrying(Retry { no_slot: !fits, ..retry })),
-            None => self.wait_again(id),
+            Some(retry) => self.set_stage(id, Stage::Retrying(Retry { no_slot: !fits, ..retry })),
+            None => self.requeue(id),
         }
     }
 
-    /// Puts an issue back among those that could be begun.
-    fn wait_again(&mut self, id: &IssueId) {
-        let Some(entry) = self.state.issues.get(id) else { return };
-        let issue = entry.issue.clone();
-        self.let_go(id);
+    /// Puts an issue back into the queue of eligible ones.
+    fn requeue(&mut self, id: &IssueId) {
+        let Some(claimed) = self.state.issues.get(id) else { return };
+        let issue = claimed.issue.clone();
+        self.release_claim(id);
         self.state.waiting.insert(id.clone(), (self.now, issue));
     }
 
-    /// Gives an issue back that was to be begun.
+    /// Releases an issue that was checked for its first dispatch.
     fn skip(&mut self, id: &IssueId, why: &str) {
-        self.say(Notice::Skipped { issue: self.issue_ref(id), why: why.to_owned() });
+        self.notify(Notice::Skipped { issue: self.issue_ref(id), why: why.to_owned() });
         self.release(id);
     }
 
-    fn unreadable(&mut self, query: QueryId, id: &IssueId, fault: &TrackerError) {
-        let Some(entry) = self.state.issues.get(id) else { return };
-        match entry.stage.clone() {
+    fn read_failed(&mut self, query: QueryId, id: &IssueId, fault: &TrackerError) {
+        let Some(claimed) = self.state.issues.get(id) else { return };
+        match claimed.stage.clone() {
             Stage::Checking { query: expected, .. } if query < expected => {}
             Stage::Checking { retry: None, .. } => {
-                self.skip(id, "it could not be read once more");
+                self.skip(id, "it could not be read before its dispatch");
             }
             Stage::Checking { retry: Some(_), .. } => {
                 self.fail(
@@ -170,14 +181,14 @@ impl Transition {
                     return;
                 };
                 let failures = between.failures + 1;
-                if failures > MOST_FAILURES {
+                if failures > MAX_READ_FAILURES {
                     return self.finish_run(id);
                 }
                 let wait = backoff::before(failures, id, self.state.rules.max_backoff);
                 let hold = self.state.ledger.rate_limited.tracker.unwrap_or(self.now);
                 let due = Some(self.now.after(wait).max(hold));
                 run.between_turns = Some(BetweenTurns { failures, due, ..between });
-                self.put(id, Stage::Running(run));
+                self.set_stage(id, Stage::Running(run));
             }
             Stage::Stopping { .. }
             | Stage::Retrying(_)

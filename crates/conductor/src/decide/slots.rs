@@ -1,4 +1,10 @@
-//! Who gets a place for an agent.
+//! Assignment of agent slots.
+//!
+//! `max_concurrent_agents` slots are shared by all issues, and a state may have a smaller number of its
+//! own. An issue holds a slot from the read before its dispatch until its run has ended. Retries and new
+//! issues compete: each group is ordered by itself, and of their two first candidates the one with the
+//! better priority, then the longer wait, goes first. So issues that are continued again and again do not
+//! starve new ones of the same priority. Waiting for a slot counts as no failure.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -12,118 +18,114 @@ use carrel_tracker::{Issue, IssueId};
 
 use super::Transition;
 
-/// An issue that wants a place.
 struct Candidate<'a> {
-    /// Since when it could be worked on.
+    /// The time since which it could be dispatched.
     since: Timestamp,
     issue: &'a Issue,
-    /// It is ours already.
-    again: bool,
+    is_retry: bool,
 }
 
-/// Places that are taken.
 struct SlotUsage {
     all: usize,
     by_state: BTreeMap<String, usize>,
 }
 
 impl Transition {
-    /// Gives free places to those that wait. Waiting is no failure.
-    pub(super) fn fill_places(&mut self) {
+    /// Takes slots for retries that are due and for eligible issues, in their order.
+    pub(super) fn fill_slots(&mut self) {
         let begins = self.state.ledger.mode == Mode::Working && self.state.workflow_error.is_none();
-        if !begins || self.state.is_sweeping() || self.is_held() {
+        if !begins || self.state.is_starting_up() || self.is_rate_limited() {
             return;
         }
-        let mut places = SlotUsage::taken(&self.state);
-        if places.all >= self.state.rules.max_agents {
-            return self.all_have_to_wait();
+        let mut slots = SlotUsage::taken(&self.state);
+        if slots.all >= self.state.rules.max_agents {
+            return self.mark_all_waiting();
         }
         let mut chosen = Vec::new();
         let mut left_over = Vec::new();
-        for applicant in self.applicants() {
-            let fits = places.take(&self.state.rules, applicant.issue);
+        for candidate in self.candidates() {
+            let fits = slots.take(&self.state.rules, candidate.issue);
             let list = if fits { &mut chosen } else { &mut left_over };
-            list.push((applicant.issue.id.clone(), applicant.again));
+            list.push((candidate.issue.id.clone(), candidate.is_retry));
         }
-        for (id, again) in chosen {
-            self.take(&id, again);
+        for (id, is_retry) in chosen {
+            self.take_slot(&id, is_retry);
         }
-        for (id, _) in left_over.into_iter().filter(|(_, again)| *again) {
-            self.has_to_wait(&id);
+        for (id, _) in left_over.into_iter().filter(|(_, is_retry)| *is_retry) {
+            self.mark_waiting(&id);
         }
     }
 
-    /// Returns who wants a place, in order. New issues stand in theirs; those that are taken up again, by
-    /// urgency and then by how long they have waited. Of the two that are first the same decides, so that
-    /// issues that are continued for ever leave room for others.
-    fn applicants(&self) -> Vec<Candidate<'_>> {
-        let due = self.state.issues.values().filter_map(|entry| match &entry.stage {
-            Stage::Retrying(retry) if retry.due <= self.now && self.state.takes_up(entry) => {
-                Some(Candidate { since: retry.due, issue: &entry.issue, again: true })
+    /// Returns the candidates for slots in their order: new issues by [`dispatch_order`], retries by
+    /// priority and waiting time, merged by the latter.
+    fn candidates(&self) -> Vec<Candidate<'_>> {
+        let due = self.state.issues.values().filter_map(|claimed| match &claimed.stage {
+            Stage::Retrying(retry) if retry.due <= self.now && self.state.retries_now(claimed) => {
+                Some(Candidate { since: retry.due, issue: &claimed.issue, is_retry: true })
             }
             _ => None,
         });
         let mut due: Vec<_> = due.collect();
         due.sort_by(Candidate::compare);
         let new = self.state.waiting.values();
-        let new = new.map(|(since, issue)| Candidate { since: *since, issue, again: false });
+        let new = new.map(|(since, issue)| Candidate { since: *since, issue, is_retry: false });
         let mut new: Vec<_> = new.collect();
         new.sort_by(|one, other| dispatch_order(one.issue, other.issue));
         let (mut due, mut new) = (due.into_iter().peekable(), new.into_iter().peekable());
         let merged = std::iter::from_fn(|| match (due.peek(), new.peek()) {
-            (Some(again), Some(first)) if first.compare(again).is_gt() => due.next(),
+            (Some(retry), Some(first)) if first.compare(retry).is_gt() => due.next(),
             (Some(_), None) => due.next(),
             _ => new.next(),
         });
         merged.collect()
     }
 
-    /// Takes a place for an issue, which is read once more before its agent starts.
-    fn take(&mut self, id: &IssueId, again: bool) {
-        let query = self.want(id.clone());
+    /// Takes a slot for an issue and requests its current state; the dispatch follows the result.
+    fn take_slot(&mut self, id: &IssueId, is_retry: bool) {
+        let query = self.request_read(id.clone());
         if let Some((_, issue)) = self.state.waiting.remove(id)
-            && !again
+            && !is_retry
         {
             match self.state.issues.get_mut(id) {
-                Some(entry) => entry.issue = issue,
+                Some(claimed) => claimed.issue = issue,
                 None => drop(self.state.issues.insert(id.clone(), ClaimedIssue::new(issue))),
             }
         }
-        let retry = match self.state.issues.get(id).map(|entry| &entry.stage) {
+        let retry = match self.state.issues.get(id).map(|claimed| &claimed.stage) {
             Some(Stage::Retrying(retry)) => Some(Retry { no_slot: false, ..retry.clone() }),
             _ => None,
         };
-        self.put(id, Stage::Checking { retry, query });
+        self.set_stage(id, Stage::Checking { retry, query });
     }
 
-    /// Nobody can be begun, so that who would be first does not matter.
-    fn all_have_to_wait(&mut self) {
-        let due = self.ids(|entry| match &entry.stage {
+    /// Marks all retries that are due when no slot is free. Their order does not matter then.
+    fn mark_all_waiting(&mut self) {
+        let due = self.ids(|claimed| match &claimed.stage {
             Stage::Retrying(retry) => {
-                !retry.no_slot && retry.due <= self.now && self.state.takes_up(entry)
+                !retry.no_slot && retry.due <= self.now && self.state.retries_now(claimed)
             }
             _ => false,
         });
         for id in due {
-            self.has_to_wait(&id);
+            self.mark_waiting(&id);
         }
     }
 
-    fn has_to_wait(&mut self, id: &IssueId) {
+    fn mark_waiting(&mut self, id: &IssueId) {
         let Some(ClaimedIssue { stage: Stage::Retrying(retry), .. }) = self.state.issues.get(id)
         else {
             return;
         };
         if !retry.no_slot {
             let retry = Retry { no_slot: true, ..retry.clone() };
-            self.put(id, Stage::Retrying(retry));
+            self.set_stage(id, Stage::Retrying(retry));
         }
     }
 }
 
 impl Candidate<'_> {
     fn compare(&self, other: &Self) -> Ordering {
-        let key = |applicant: &Self| (priority_rank(applicant.issue), applicant.since);
+        let key = |candidate: &Self| (priority_rank(candidate.issue), candidate.since);
         key(self).cmp(&key(other)).then_with(|| dispatch_order(self.issue, other.issue))
     }
 }
@@ -132,14 +134,14 @@ impl SlotUsage {
     fn taken(state: &State) -> Self {
         let mut by_state = BTreeMap::new();
         let mut all = 0;
-        for entry in state.issues.values().filter(|entry| entry.stage.holds_slot()) {
+        for claimed in state.issues.values().filter(|claimed| claimed.stage.holds_slot()) {
             all += 1;
-            *by_state.entry(entry.issue.normal_state()).or_default() += 1;
+            *by_state.entry(claimed.issue.normal_state()).or_default() += 1;
         }
         Self { all, by_state }
     }
 
-    /// Takes one for an issue, if there is one.
+    /// Takes a slot for an issue. Returns false if none is free for its state.
     fn take(&mut self, rules: &Rules, issue: &Issue) -> bool {
         if self.all >= rules.max_agents {
             return false;

@@ -1,4 +1,9 @@
-//! The turns of an agent.
+//! The turns of a run.
+//!
+//! After each turn the run waits while its issue is read from the tracker. If the issue is still active
+//! and the budgets allow it, another turn follows in the same conversation, up to `max_turns`; otherwise
+//! the run finishes. A turn whose fingerprint equals that of the turn before made no progress, and blocks
+//! the issue: more turns would spend tokens for nothing.
 
 use crate::claimed_issue::{
     BetweenTurns, BlockReason, ClaimedIssue, FollowUp, Run, Stage, TurnFingerprint,
@@ -15,14 +20,14 @@ impl Transition {
     pub(super) fn turn_ended(&mut self, id: &IssueId, trace: Option<TurnFingerprint>) {
         let (turns, now) = (self.state.rules.max_turns, self.now);
         let drains = self.state.ledger.mode == Mode::Draining;
-        let Some(entry) = self.entry(id) else { return };
-        let Stage::Running(run) = &mut entry.stage else { return };
+        let Some(claimed) = self.issue_mut(id) else { return };
+        let Stage::Running(run) = &mut claimed.stage else { return };
         if !run.is_in_turn() {
             return;
         }
-        entry.rate_limited_runs = 0;
-        let stuck = trace.is_some() && trace == entry.last_turn;
-        entry.last_turn = trace.or(entry.last_turn.take());
+        claimed.rate_limited_runs = 0;
+        let stuck = trace.is_some() && trace == claimed.last_turn;
+        claimed.last_turn = trace.or(claimed.last_turn.take());
         let over = run.turn >= turns || drains;
         if !over || stuck {
             let query = QueryId::default();
@@ -30,15 +35,19 @@ impl Transition {
         }
         self.changed.insert(id.clone());
         if stuck {
-            self.stop(id, FollowUp::Block(BlockReason::NoProgress), "a turn changed nothing");
+            self.stop(
+                id,
+                FollowUp::Block(BlockReason::NoProgress),
+                "two turns in a row changed nothing",
+            );
         } else if over {
             self.finish_run(id);
         }
     }
 
-    /// Lets a run end in peace, after which another may follow.
+    /// Finishes a run after its last turn. Its end is a success.
     pub(super) fn finish_run(&mut self, id: &IssueId) {
-        if let Some(ClaimedIssue { stage: Stage::Running(run), .. }) = self.entry(id) {
+        if let Some(ClaimedIssue { stage: Stage::Running(run), .. }) = self.issue_mut(id) {
             run.between_turns = None;
             run.finishing = true;
             let run = run.id;
@@ -47,18 +56,18 @@ impl Transition {
         }
     }
 
-    /// Reads the issues of agents whose turn is over.
+    /// Requests the issues of runs between two turns.
     pub(super) fn read_between_turns(&mut self) {
         let now = self.now;
-        let is_due = |entry: &ClaimedIssue| match &entry.stage {
+        let is_due = |claimed: &ClaimedIssue| match &claimed.stage {
             Stage::Running(Run { between_turns: Some(waiting), .. }) => {
                 waiting.due.is_some_and(|due| due <= now)
             }
             _ => false,
         };
         for id in self.ids(is_due) {
-            let query = self.want(id.clone());
-            if let Some(ClaimedIssue { stage: Stage::Running(run), .. }) = self.entry(&id)
+            let query = self.request_read(id.clone());
+            if let Some(ClaimedIssue { stage: Stage::Running(run), .. }) = self.issue_mut(&id)
                 && let Some(waiting) = &mut run.between_turns
             {
                 waiting.due = None;
@@ -67,17 +76,19 @@ impl Transition {
         }
     }
 
-    /// Begins another turn of a run whose issue is still to be worked on, if it may have one.
+    /// Starts another turn of a run whose issue is still active, or finishes the run.
     pub(super) fn next_turn(&mut self, id: &IssueId) {
         if self.state.ledger.mode == Mode::Draining || self.state.single_pass.is_some() {
             return self.finish_run(id);
         }
-        if self.may_not_go_on(id) {
+        if self.next_turn_exceeds_budget(id) {
             return;
         }
         let now = self.now;
         let of = self.state.rules.max_turns;
-        let Some(ClaimedIssue { stage: Stage::Running(run), .. }) = self.entry(id) else { return };
+        let Some(ClaimedIssue { stage: Stage::Running(run), .. }) = self.issue_mut(id) else {
+            return;
+        };
         run.turn += 1;
         run.turn_started_at = now;
         run.last_event_at = now;
@@ -88,6 +99,6 @@ impl Transition {
         let begun = Spend { turns: 1, ..Spend::default() };
         self.spend_on(id, begun, begun);
         self.effects.push(Effect::NextTurn { run, turn });
-        self.say(Notice::TurnBegan { issue: self.issue_ref(id), turn, of });
+        self.notify(Notice::TurnBegan { issue: self.issue_ref(id), turn, of });
     }
 }

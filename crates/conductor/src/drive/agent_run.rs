@@ -1,4 +1,13 @@
-//! One run: a workspace, the hooks around it, an agent and its turns.
+//! The execution of one run.
+//!
+//! ```text
+//! workspace created or opened ─► before_run ─► session opened ─► turns ─► session closed ─► after_run
+//! ```
+//!
+//! The steps are sequential, and each failure skips to the matching teardown: `after_run` runs whenever
+//! `before_run` was attempted, and tools and session are closed whenever they were opened. The run uses the
+//! [`Setup`] of its dispatch throughout. Cancelling `stop` ends hooks and agent at any point; the run then
+//! still tears down and reports. Everything that happens is written to the transcript first.
 
 mod event_reader;
 mod prompts;
@@ -28,94 +37,90 @@ use crate::claimed_issue::BlockReason;
 use crate::effect::Dispatch;
 use crate::event::{Event, RunEnd};
 
-/// Events of an agent that may wait to be heard.
-const WAITING_EVENTS: usize = 256;
+/// Agent events that wait to be read; an agent that sends more is slowed down.
+const EVENT_BUFFER: usize = 256;
 
-/// What a run is told.
+/// The conductor's decision after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TurnCommand {
-    /// Begin this turn.
+    /// Start the turn with this number.
     Turn(u64),
-    /// There is no further turn.
+    /// End the run.
     Finish,
 }
 
-/// A run that is to be.
+/// A run that is about to start.
 #[derive(Debug)]
 pub(super) struct RunJob {
-    pub(super) start: Dispatch,
+    pub(super) dispatch: Dispatch,
     pub(super) setup: Arc<Setup>,
     pub(super) runner: Arc<Runner>,
     pub(super) clock: Arc<dyn Clock>,
-    /// Where events go.
     pub(super) inbox: mpsc::Sender<Message>,
-    /// What is to follow after a turn.
-    pub(super) orders: mpsc::Receiver<TurnCommand>,
-    /// Ends it in the middle.
+    pub(super) commands: mpsc::Receiver<TurnCommand>,
+    /// Ends the run at any point.
     pub(super) stop: CancellationToken,
-    /// What writes down what happens.
     pub(super) transcripts: TranscriptWriter,
-    /// Something of an earlier run may be left in the workspace, and is waited for.
-    pub(super) settle: bool,
+    /// Processes of an earlier run may be left in the workspace: wait for its lock first.
+    pub(super) wait_for_workspace: bool,
 }
 
-/// A run under way.
 struct RunInProgress {
     job: RunJob,
-    remains: Teardown,
+    teardown: Teardown,
     transcript: Transcript,
 }
 
 impl RunJob {
-    /// Does the run, and tells what is left of it.
+    /// Executes the run, and returns its result and whether all processes have ended.
     pub(super) async fn run(self) -> (RunEnd, Teardown) {
-        let span = spans::run(&self.start);
-        let (end, remains) = self.run_within().instrument(span.clone()).await;
+        let span = spans::run(&self.dispatch);
+        let (end, teardown) = self.run_within().instrument(span.clone()).await;
         spans::run_ended(&span, &end);
-        (end, remains)
+        (end, teardown)
     }
 
     async fn run_within(self) -> (RunEnd, Teardown) {
         let secrets = self.setup.workflow.known_secrets();
         let transcript =
-            self.transcripts.begin(&self.start, secrets, Arc::clone(&self.clock)).await;
-        let Dispatch { run, issue, attempt, thread, .. } = &self.start;
+            self.transcripts.begin(&self.dispatch, secrets, Arc::clone(&self.clock)).await;
+        let Dispatch { run, issue, attempt, thread, .. } = &self.dispatch;
         let began = json!({ "run": run, "issue": issue, "attempt": attempt, "thread": thread });
         transcript.note("run_started", began).await;
-        let mut doing = RunInProgress { job: self, transcript, remains: Teardown::Complete };
+        let mut doing = RunInProgress { job: self, transcript, teardown: Teardown::Complete };
         let end = doing.run().await;
         let (outcome, error) = super::journal::outcome(&end);
         let transcript = doing.transcript;
         transcript.note("run_ended", json!({ "outcome": outcome, "error": error })).await;
         transcript.close().await;
-        (end, doing.remains)
+        (end, doing.teardown)
     }
 }
 
 impl RunInProgress {
     async fn run(&mut self) -> RunEnd {
-        match self.place().await {
+        match self.prepare_workspace().await {
             Ok((workspace, path)) => {
-                self.send(Event::WorkspaceReady(self.job.start.run, path)).await;
-                self.work(workspace).await
+                self.send(Event::WorkspaceReady(self.job.dispatch.run, path)).await;
+                self.run_hooks_and_agent(workspace).await
             }
             Err(error) => RunEnd::Failed(error),
         }
     }
 
-    /// Makes the workspace, or finds it where it was, and takes it into use.
-    async fn place(&mut self) -> Result<(Arc<Workspace>, PathBuf), String> {
-        let issue = &self.job.start.issue;
+    /// Creates the workspace or reuses the existing one, and opens it.
+    async fn prepare_workspace(&mut self) -> Result<(Arc<Workspace>, PathBuf), String> {
+        let issue = &self.job.dispatch.issue;
         let identifier = Identifier::parse(&issue.identifier).map_err(|error| error.to_string())?;
         let workspaces = self.root(&identifier);
-        if self.job.settle {
-            let settled = takeover::settle(&workspaces, &identifier).await;
+        if self.job.wait_for_workspace {
+            let settled = takeover::wait_until_unlocked(&workspaces, &identifier).await;
             settled.map_err(|error| message_of(&error))?;
         }
         let request = Create {
             issue_id: Some(issue.id.0.clone()),
             tracker: Some(self.job.setup.tracker_name.clone()),
-            attempt: self.job.start.attempt,
+            attempt: self.job.dispatch.attempt,
             ..Create::new(identifier.clone())
         };
         let created = workspaces.create(request, &self.hooks()).await;
@@ -127,10 +132,10 @@ impl RunInProgress {
         Ok((Arc::new(opened), created.path))
     }
 
-    /// Returns the root of the issue's workspace: the one where it was worked on before, as long as
-    /// that workspace is there.
+    /// Returns the root of the workspace of earlier runs if that workspace still exists, and else the
+    /// configured one.
     fn root(&self, identifier: &Identifier) -> Workspaces {
-        let there = self.job.start.workspace.as_deref().filter(|path| path.is_dir());
+        let there = self.job.dispatch.workspace.as_deref().filter(|path| path.is_dir());
         let there = there.and_then(|path| self.job.setup.workspaces_of(path));
         match there {
             Some(there) if there.record(identifier).is_ok() => there,
@@ -142,24 +147,24 @@ impl RunInProgress {
         self.job.setup.hooks.cancelled_by(self.job.stop.clone())
     }
 
-    /// Runs the agent between the two hooks.
-    async fn work(&mut self, workspace: Arc<Workspace>) -> RunEnd {
+    /// Runs the agent between `before_run` and `after_run`.
+    async fn run_hooks_and_agent(&mut self, workspace: Arc<Workspace>) -> RunEnd {
         let hooks = self.hooks();
-        let attempt = self.job.start.attempt;
+        let attempt = self.job.dispatch.attempt;
         let end = match workspace.run_hook(Hook::BeforeRun, &hooks, attempt).await {
-            Ok(()) => self.speak(&workspace).await,
+            Ok(()) => self.run_agent(&workspace).await,
             Err(error) => RunEnd::Failed(message_of(&error)),
         };
-        // A run that is stopped is cleaned up after as well; the hook has a deadline of its own.
+        // Also for a run that was stopped; the hook has a timeout of its own.
         if let Err(error) = workspace.run_hook(Hook::AfterRun, &hooks, attempt).await {
             self.transcript.note("after_run_failed", json!({ "error": message_of(&error) })).await;
         }
         end
     }
 
-    /// Prepares what the agent needs, and takes turns with it. None of its tools runs when this returns.
-    async fn speak(&mut self, workspace: &Arc<Workspace>) -> RunEnd {
-        let prompt = match prompts::first(&self.job.setup.workflow.prompt, &self.job.start) {
+    /// Renders the prompt, prepares the tools and runs the session. No tool runs when this returns.
+    async fn run_agent(&mut self, workspace: &Arc<Workspace>) -> RunEnd {
+        let prompt = match prompts::initial(&self.job.setup.workflow.prompt, &self.job.dispatch) {
             Ok(prompt) => prompt,
             Err(error) => return RunEnd::Failed(format!("{}: {error}", error.kind())),
         };
@@ -167,39 +172,38 @@ impl RunInProgress {
             Ok(tools) => tools,
             Err(error) => return RunEnd::Failed(error),
         };
-        let end = self.converse(workspace, prompt, Arc::clone(&tools)).await;
+        let end = self.run_session(workspace, prompt, Arc::clone(&tools)).await;
         tools.close().await;
         end
     }
 
-    /// Opens a session, takes its turns and closes it.
-    async fn converse(
+    /// Opens a session, runs its turns and closes it.
+    async fn run_session(
         &mut self,
         workspace: &Arc<Workspace>,
         prompt: String,
         tools: Arc<dyn Tools>,
     ) -> RunEnd {
-        let (events, heard) = mpsc::channel(WAITING_EVENTS);
-        let mut reader = EventReader::new(self.job.start.run, heard, self.job.inbox.clone());
-        let opening = self.opening(workspace, tools, events);
+        let (sender, events) = mpsc::channel(EVENT_BUFFER);
+        let mut reader = EventReader::new(self.job.dispatch.run, events, self.job.inbox.clone());
+        let request = self.open_request(workspace, tools, sender);
         let agent = Arc::clone(&self.job.setup.agent);
-        let opened = reader.during(&self.transcript, agent.open(opening)).await;
+        let opened = reader.read_while(&self.transcript, agent.open(request)).await;
         let mut session = match opened {
             Ok(session) => session,
-            Err(OpenError { failure, remains }) => {
-                self.remains = remains;
+            Err(OpenError { failure, teardown }) => {
+                self.teardown = teardown;
                 return self.failed(&failure, reader.session()).await;
             }
         };
         let end = self.turns(session.as_mut(), prompt, &mut reader, workspace).await;
-        if reader.during(&self.transcript, session.close()).await == Teardown::Incomplete {
-            self.remains = Teardown::Incomplete;
+        if reader.read_while(&self.transcript, session.close()).await == Teardown::Incomplete {
+            self.teardown = Teardown::Incomplete;
         }
         reader.flush(&self.transcript).await;
         end
     }
 
-    /// Prepares the tools that the agent is offered.
     async fn tools(&self, workspace: &Arc<Workspace>) -> Result<Arc<dyn Tools>, String> {
         let setup = &self.job.setup;
         let request = ToolsRequest {
@@ -208,18 +212,19 @@ impl RunInProgress {
             workspace: Arc::clone(workspace),
         };
         let own = (setup.tools)(request).await?;
-        let (tracker, issue) = (Arc::clone(&setup.tracker), self.job.start.issue.clone());
+        let (tracker, issue) = (Arc::clone(&setup.tracker), self.job.dispatch.issue.clone());
         Ok(Arc::new(IssueTools { tracker, issue, own }))
     }
 
-    fn opening(
+    fn open_request(
         &self,
         workspace: &Arc<Workspace>,
         tools: Arc<dyn Tools>,
         events: mpsc::Sender<carrel_agent::Event>,
     ) -> OpenRequest {
-        let issue = &self.job.start.issue;
-        let attempt = self.job.start.attempt.map(|attempt| attempt.to_string()).unwrap_or_default();
+        let issue = &self.job.dispatch.issue;
+        let attempt =
+            self.job.dispatch.attempt.map(|attempt| attempt.to_string()).unwrap_or_default();
         let environment = [
             ("CARREL_ISSUE_ID", issue.id.0.clone()),
             ("CARREL_ISSUE_IDENTIFIER", issue.identifier.clone()),
@@ -229,7 +234,7 @@ impl RunInProgress {
             runner: Arc::clone(&self.job.runner),
             workspace: Arc::clone(workspace),
             title: format!("{}: {}", issue.identifier, issue.title),
-            thread: self.job.start.thread.clone(),
+            thread: self.job.dispatch.thread.clone(),
             environment: environment.map(|(name, value)| (name.to_owned(), value)).into(),
             tools,
             events,
@@ -237,19 +242,19 @@ impl RunInProgress {
         }
     }
 
-    /// Says what a failure means for the run.
+    /// Maps an agent's failure to the result of the run.
     async fn failed(&self, failure: &AgentFailure, session_id: Option<&str>) -> RunEnd {
         let AgentFailure { kind, message } = failure;
         let told = json!({ "kind": kind.name(), "message": message });
         self.transcript.note("failure", told).await;
-        let issue = &self.job.start.issue;
+        let issue = &self.job.dispatch.issue;
         info!(
             issue_id = issue.id.0,
             issue_identifier = issue.identifier,
             session_id,
             kind = kind.name(),
             message,
-            "A turn did not end well"
+            "A turn failed"
         );
         match kind {
             FailureKind::InputRequired => RunEnd::Blocked(BlockReason::Input(message.clone())),
@@ -262,7 +267,7 @@ impl RunInProgress {
     }
 
     async fn send(&self, event: Event) {
-        // The conductor listens until all runs are over.
+        // The conductor receives until all runs have ended.
         let _ = self.job.inbox.send(Message::Event(event)).await;
     }
 }

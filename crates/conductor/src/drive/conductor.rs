@@ -1,4 +1,4 @@
-//! The one owner of the state.
+//! Construction of a conductor: lock, tenure, journal, takeover.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -28,13 +28,13 @@ use crate::claimed_issue::{Retry, RetryReason, RunId, Stage};
 use crate::rules::Rules;
 use crate::state::{Mode, State};
 
-/// Messages that may wait for the loop. Whoever has more to tell waits.
-const WAITING_MESSAGES: usize = 1024;
+/// Messages that wait for the loop. A run that has more to report is slowed down.
+const MESSAGE_BUFFER: usize = 1024;
 
-/// How long runs are remembered.
+/// The age after which ended runs are deleted from the journal.
 const KEEP_RUNS: Duration = Duration::from_hours(30 * 24);
 
-/// Gives issues to agents. The one owner of its state.
+/// A conductor of one tracker, and the one owner of its state.
 #[derive(Debug)]
 pub struct Conductor {
     pub(super) state: Option<State>,
@@ -43,14 +43,15 @@ pub struct Conductor {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) inbox: mpsc::Sender<Message>,
     pub(super) transcripts: TranscriptWriter,
-    /// Runs that are not over.
+    /// Runs that have not ended.
     pub(super) active: HashMap<RunId, ActiveRun>,
-    /// Issues in whose workspaces something of an earlier conductor may be left.
+    /// Issues in whose workspaces processes of an earlier run may be left. Their next run waits for the
+    /// workspace lock.
     pub(super) unsettled: BTreeSet<IssueId>,
-    /// Questions to the tracker. They are given up in the end.
-    pub(super) questions: JoinSet<()>,
-    /// Runs and removals. They are waited for.
-    pub(super) works: JoinSet<()>,
+    /// Queries to the tracker and the workflow watcher; aborted by the shutdown.
+    pub(super) queries: JoinSet<()>,
+    /// Runs and removals; the shutdown waits for them.
+    pub(super) jobs: JoinSet<()>,
     pub(super) queue: mpsc::Receiver<Message>,
     pub(super) journal: Arc<dyn Journal>,
     pub(super) tenure: Tenure,
@@ -58,17 +59,19 @@ pub struct Conductor {
     pub(super) handle: Handle,
     pub(super) handle_backend: HandleBackend,
     pub(super) report: Report,
-    /// When the state was last shown.
     pub(super) published: Option<Instant>,
-    /// Everything is coming to its end.
+    /// The shutdown has begun.
     pub(super) ending: bool,
     pub(super) stop: CancellationToken,
     _directory: ConductorDirectory,
 }
 
 impl Conductor {
-    /// Takes the issues of a tracker for itself, reads what is remembered about them and waits for what
-    /// an earlier conductor left running.
+    /// Acquires the lock and the tenure of a tracker, waits for runs that an earlier conductor left, and
+    /// recovers the state from the journal.
+    ///
+    /// Fails if another conductor has either. The lock excludes one with the same data directory, the
+    /// tenure one with the same database, on any machine.
     pub async fn open(options: Options) -> Result<Self, StartError> {
         let Options { workflow, environment, journal, clock, runner, commands, .. } = options;
         let scope = scope_of(&conductor(&workflow)?.tracker);
@@ -84,24 +87,25 @@ impl Conductor {
         let name = options.tracker_name;
         let setup =
             Setup::of(current, &environment(), &factories, &commands, &data, name).map(Arc::new)?;
-        let mut unsettled = takeover::settle_all(&*journal, &tenure, &setup, &*clock).await?;
+        let mut unsettled =
+            takeover::settle_interrupted_runs(&*journal, &tenure, &setup, &*clock).await?;
         let now = clock.now();
         let long_ago = now.as_millis() - i64::try_from(KEEP_RUNS.as_millis()).unwrap_or(i64::MAX);
         journal.delete_runs(&tenure, Timestamp::from_millis(long_ago)).await?;
-        let remembered = journal::recall(&*journal, &scope).await?;
-        info!(scope, issues = remembered.issues.len(), "Conductor starts");
-        if remembered.ledger.mode != Mode::Working {
-            let mode = serde_json::json!(remembered.ledger.mode);
-            warn!(%mode, "Nothing is begun, as somebody said before; `carrel conductor resume` changes that");
+        let recovered = journal::recover(&*journal, &scope).await?;
+        info!(scope, issues = recovered.issues.len(), "Conductor starts");
+        if recovered.ledger.mode != Mode::Working {
+            let mode = serde_json::json!(recovered.ledger.mode);
+            warn!(%mode, "Nothing is dispatched, as an operator set; `carrel conductor resume` changes that");
         }
-        // A run that was over may have left a process that could not be ended.
-        unsettled.extend(remembered.issues.keys().cloned());
+        // An ended run may have left a process that could not be killed.
+        unsettled.extend(recovered.issues.keys().cloned());
         let rules = Rules::of(setup.config());
-        let mut state = State::begin(rules, remembered.issues, remembered.ledger)
-            .after_run(remembered.last_run);
+        let mut state =
+            State::begin(rules, recovered.issues, recovered.ledger).after_run(recovered.last_run);
         if options.poll_mode == PollMode::Once {
-            let stages = state.issues.values_mut().map(|entry| &mut entry.stage);
-            stages.for_each(|stage| take_up_now(stage, now));
+            let stages = state.issues.values_mut().map(|claimed| &mut claimed.stage);
+            stages.for_each(|stage| make_due(stage, now));
             state = state.once();
         }
         let workflow = Arc::clone(&setup.workflow);
@@ -112,7 +116,7 @@ impl Conductor {
             &scope,
             Arc::clone(directory.files()),
         );
-        let (inbox, queue) = mpsc::channel(WAITING_MESSAGES);
+        let (inbox, queue) = mpsc::channel(MESSAGE_BUFFER);
         let transcripts = TranscriptWriter::start(&directory).map_err(StartError::Thread)?;
         let workflow_watcher = WorkflowWatcher {
             reloader,
@@ -122,7 +126,7 @@ impl Conductor {
             data,
             tracker_name: setup.tracker_name.clone(),
             scope,
-            refused: None,
+            last_error: None,
         };
         Ok(Self {
             state: Some(state),
@@ -133,8 +137,8 @@ impl Conductor {
             transcripts,
             active: HashMap::new(),
             unsettled,
-            questions: JoinSet::new(),
-            works: JoinSet::new(),
+            queries: JoinSet::new(),
+            jobs: JoinSet::new(),
             queue,
             journal,
             tenure,
@@ -149,14 +153,14 @@ impl Conductor {
         })
     }
 
-    /// Returns a way to it.
+    /// Returns a handle to the conductor.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 }
 
-/// Makes a further attempt due, because somebody wants to see one, unless it waits for money.
-fn take_up_now(stage: &mut Stage, now: Timestamp) {
+/// Makes a retry due for a single pass, unless it waits for a budget or a rate limit.
+fn make_due(stage: &mut Stage, now: Timestamp) {
     if let Stage::Retrying(Retry { due, reason, .. }) = stage
         && !matches!(reason, RetryReason::DayBudget | RetryReason::RateLimited)
     {

@@ -1,4 +1,8 @@
-//! The conductor's own files: its lock and its transcripts.
+//! The directory of a conductor: its lock, its webhook secret and its transcripts.
+//!
+//! It is `<data>/conductor/<name>-<hash>/`, one per tracker scope. The lock file excludes a second
+//! conductor with the same data directory; the kernel releases it with the process, so a crash leaves
+//! nothing to clean up.
 
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::FileExt as _;
@@ -11,16 +15,15 @@ use sha2::{Digest as _, Sha256};
 
 use super::start_error::StartError;
 
-/// The directory of all conductors below the data directory.
 const DIRECTORY: &str = "conductor";
 
-/// Bounds what is read about another conductor.
+/// Bounds the note of another conductor that is read from its lock file.
 const MAX_HOLDER_BYTES: usize = 100;
 
-/// How much of a hash tells scopes apart.
+/// Bytes of the scope's hash in the directory name.
 const HASH_BYTES: usize = 6;
 
-/// The files of the one conductor that works off a scope.
+/// The locked directory of a conductor.
 #[derive(Clone, Debug)]
 pub(super) struct ConductorDirectory {
     files: Arc<Root>,
@@ -30,7 +33,7 @@ pub(super) struct ConductorDirectory {
 }
 
 impl ConductorDirectory {
-    /// Takes the scope for this process alone.
+    /// Creates the directory of a scope and locks it. Fails if another process has the lock.
     pub(super) fn take(data: &Path, scope: &str) -> Result<Self, StartError> {
         let below = Path::new(DIRECTORY).join(directory_of(scope));
         let root = Root::open(data)?;
@@ -47,23 +50,21 @@ impl ConductorDirectory {
             return Err(StartError::InUse { scope: scope.to_owned(), path, holder });
         }
         let note = format!("process {}", std::process::id());
-        // Only a help for people, so a failure does not matter.
+        // A hint for the error of a second conductor; a failure does not matter.
         let _ = lock.set_len(0).and_then(|()| lock.write_all_at(note.as_bytes(), 0));
         Ok(Self { files: Arc::new(files), path: data.join(below), _lock: Arc::new(lock) })
     }
 
-    /// Returns the door to the files.
     pub(super) fn files(&self) -> &Arc<Root> {
         &self.files
     }
 
-    /// Returns where they are.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Says who this process is, for people who wonder on another machine.
+/// Describes this process for the error of a second conductor, maybe on another machine.
 pub(super) fn describe_holder(data: &Path) -> String {
     let system = rustix::system::uname();
     let machine = system.nodename().to_string_lossy();
@@ -81,7 +82,7 @@ fn read_holder(lock: &File) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns a name for the directory of a scope that people recognise and nothing else has.
+/// Returns a readable directory name that is unique to a scope.
 fn directory_of(scope: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let name: String = scope.chars().map(safe).take(40).collect();

@@ -1,4 +1,7 @@
-//! Beginning what the loop wants done, each thing in a task of its own.
+//! Performance of effects, each in a task of its own.
+//!
+//! Every task reports exactly one message, its result or, if it panicked, a substitute: the state would
+//! wait forever for a lost one. Queries are bounded by [`QUERY_TIMEOUT`]; runs and removals have limits of their own.
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -22,26 +25,26 @@ use crate::effect::{Dispatch, Effect};
 use crate::event::Event;
 use crate::state::QueryId;
 
-/// How long a tracker may take to answer everything that one question needs.
-const PATIENCE: Duration = Duration::from_mins(5);
+/// The time for one query to the tracker, all its pages included.
+const QUERY_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// A run that is not over.
+/// A run that has not ended.
 #[derive(Debug)]
 pub(super) struct ActiveRun {
     pub(super) issue: IssueId,
     pub(super) stop: CancellationToken,
-    orders: mpsc::Sender<TurnCommand>,
+    commands: mpsc::Sender<TurnCommand>,
 }
 
 impl Conductor {
-    /// Begins something.
-    pub(super) fn act(&mut self, effect: Effect) {
+    /// Performs an effect. Journal writes and notices are the loop's own.
+    pub(super) fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Poll(query) => self.poll(query),
             Effect::Read(query, ids) => self.read(query, ids),
-            Effect::Dispatch(start) => self.start(*start),
-            Effect::NextTurn { run, turn } => self.tell(run, TurnCommand::Turn(turn)),
-            Effect::Finish(run) => self.tell(run, TurnCommand::Finish),
+            Effect::Dispatch(dispatch) => self.dispatch(*dispatch),
+            Effect::NextTurn { run, turn } => self.send_turn_command(run, TurnCommand::Turn(turn)),
+            Effect::Finish(run) => self.send_turn_command(run, TurnCommand::Finish),
             Effect::Stop(run) => {
                 if let Some(active) = self.active.get(&run) {
                     active.stop.cancel();
@@ -56,98 +59,98 @@ impl Conductor {
         let setup = Arc::clone(&self.setup);
         let polled = async move {
             let states = &setup.config().tracker.active_states;
-            let found = in_time(setup.tracker.by_states(states)).await;
+            let found = with_timeout(setup.tracker.by_states(states)).await;
             Message::Event(Event::Polled(query, found))
         };
-        let lost = Message::Event(Event::Polled(query, Err(broken())));
-        let task = told(self.inbox.clone(), lost, polled);
-        self.questions.spawn(task);
+        let lost = Message::Event(Event::Polled(query, Err(panicked())));
+        let task = reporting(self.inbox.clone(), lost, polled);
+        self.queries.spawn(task);
     }
 
     fn read(&mut self, query: QueryId, ids: Vec<IssueId>) {
         let setup = Arc::clone(&self.setup);
-        let lost = Message::Event(Event::Read(query, ids.clone(), Err(broken())));
+        let lost = Message::Event(Event::Read(query, ids.clone(), Err(panicked())));
         let read = async move {
-            let found = in_time(setup.tracker.by_ids(&ids)).await;
+            let found = with_timeout(setup.tracker.by_ids(&ids)).await;
             Message::Event(Event::Read(query, ids, found))
         };
-        let task = told(self.inbox.clone(), lost, read);
-        self.questions.spawn(task);
+        let task = reporting(self.inbox.clone(), lost, read);
+        self.queries.spawn(task);
     }
 
-    fn start(&mut self, start: Dispatch) {
-        let (run, issue) = (start.run, start.issue.id.clone());
-        let (orders, queue) = mpsc::channel(2);
+    fn dispatch(&mut self, dispatch: Dispatch) {
+        let (run, issue) = (dispatch.run, dispatch.issue.id.clone());
+        let (commands, queue) = mpsc::channel(2);
         let stop = CancellationToken::new();
         let job = RunJob {
-            settle: self.unsettled.contains(&issue),
-            start,
+            wait_for_workspace: self.unsettled.contains(&issue),
+            dispatch,
             setup: Arc::clone(&self.setup),
             transcripts: self.transcripts.clone(),
             runner: Arc::clone(&self.runner),
             clock: Arc::clone(&self.clock),
             inbox: self.inbox.clone(),
-            orders: queue,
+            commands: queue,
             stop: stop.clone(),
         };
-        self.active.insert(run, ActiveRun { issue, stop, orders });
+        self.active.insert(run, ActiveRun { issue, stop, commands });
         let worked = async move {
-            let (end, remains) = job.run().await;
-            Message::Over(run, end, remains)
+            let (end, teardown) = job.run().await;
+            Message::RunOver(run, end, teardown)
         };
-        let task = told(self.inbox.clone(), Message::Broke(run), worked);
-        self.works.spawn(task);
+        let task = reporting(self.inbox.clone(), Message::RunPanicked(run), worked);
+        self.jobs.spawn(task);
     }
 
-    fn tell(&mut self, run: RunId, next: TurnCommand) {
+    fn send_turn_command(&mut self, run: RunId, next: TurnCommand) {
         if let Some(active) = self.active.get(&run) {
-            // One that does not listen any more is about to be over.
-            let _ = active.orders.try_send(next);
+            // A run that does not receive any more is about to end.
+            let _ = active.commands.try_send(next);
         }
     }
 
     fn clean(&mut self, issue: Issue, workspace: Option<PathBuf>) {
         let setup = Arc::clone(&self.setup);
         let id = issue.id.clone();
-        let failed = Err("the removal broke off: a defect in Carrel".to_owned());
+        let failed = Err("the removal panicked, which is a defect in Carrel".to_owned());
         let lost = Message::Event(Event::Cleaned(id.clone(), failed));
         let cleaned = async move {
             let cleaned = clean(&setup, &issue, workspace).await;
             Message::Event(Event::Cleaned(id, cleaned))
         };
-        let task = told(self.inbox.clone(), lost, cleaned);
-        self.works.spawn(task);
+        let task = reporting(self.inbox.clone(), lost, cleaned);
+        self.jobs.spawn(task);
     }
 }
 
-/// Does something and tells what came of it, whatever happens.
-async fn told(
+/// Awaits `work` and sends its message, or `lost` if it panics.
+async fn reporting(
     inbox: mpsc::Sender<Message>,
     lost: Message,
     work: impl Future<Output = Message> + Send,
 ) {
     let message = AssertUnwindSafe(work).catch_unwind().await.unwrap_or(lost);
-    // The conductor listens as long as it wants to know.
+    // The conductor receives as long as it needs results.
     let _ = inbox.send(message).await;
 }
 
-async fn in_time(
+async fn with_timeout(
     query: impl Future<Output = Result<Vec<Issue>, TrackerError>>,
 ) -> Result<Vec<Issue>, TrackerError> {
-    let late = |_| {
-        Err(TrackerError::new(TrackerErrorKind::Request, "the tracker takes too long to answer"))
-    };
-    tokio::time::timeout(PATIENCE, query).await.unwrap_or_else(late)
+    let late =
+        |_| Err(TrackerError::new(TrackerErrorKind::Request, "the tracker did not answer in time"));
+    tokio::time::timeout(QUERY_TIMEOUT, query).await.unwrap_or_else(late)
 }
 
-fn broken() -> TrackerError {
+fn panicked() -> TrackerError {
     TrackerError::new(
         TrackerErrorKind::Response,
-        "the question to the tracker broke off: a defect in Carrel",
+        "the query to the tracker panicked, which is a defect in Carrel",
     )
 }
 
-/// Removes the workspace of an issue where it is remembered to be. One that is not there is gone.
+/// Removes the workspace of an issue at its recorded path, or by identifier. A workspace that does not
+/// exist counts as removed, and one that another tracker's issue owns is kept.
 async fn clean(setup: &Setup, issue: &Issue, workspace: Option<PathBuf>) -> Result<(), String> {
     let identifier = Identifier::parse(&issue.identifier).map_err(|error| error.to_string())?;
     let (workspaces, target) = match workspace {
@@ -179,7 +182,7 @@ async fn clean(setup: &Setup, issue: &Issue, workspace: Option<PathBuf>) -> Resu
     }
 }
 
-/// Deletes what is in the trash, while other things happen. What is left is deleted another time.
+/// Empties the trash in the background. A failure leaves the rest to the next removal.
 pub(super) fn sweep(workspaces: Workspaces) {
     tokio::task::spawn_blocking(move || {
         if let Err(error) = workspaces.sweep() {

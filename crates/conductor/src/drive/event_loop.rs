@@ -1,4 +1,10 @@
-//! The loop: hearing, deciding, remembering, beginning.
+//! The loop of a conductor: receive, decide, journal, perform.
+//!
+//! Messages that are waiting are decided upon together, up to [`MAX_BATCH`], and share one journal write.
+//! While the journal cannot be written the loop retries it and performs nothing, since an effect without
+//! its record would be lost in a crash. The loop ends when a stop is requested, when another conductor has
+//! acquired the tenure, or when a single pass is done; runs are stopped and waited for first. A run that
+//! was stopped by the shutdown keeps its journaled stage, so that the next conductor continues it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,41 +27,40 @@ use crate::event::{Event, RunEnd};
 use crate::rules::Rules;
 use crate::state::State;
 
-/// Messages that are decided upon with one write to the disk.
+/// Messages that share one journal write.
 const MAX_BATCH: usize = 64;
 
-/// The longest sleep: the clock on the wall may be set while this one runs on.
+/// The longest sleep. Due times are wall-clock times, and that clock may be set while the loop sleeps on
+/// the monotonic one.
 const MAX_SLEEP: Duration = Duration::from_secs(30);
 
-/// The shortest sleep, so that a time that does not pass costs little.
+/// The shortest sleep, which bounds the cost of a clock that stands still.
 const MIN_SLEEP: Duration = Duration::from_millis(2);
 
-/// How long a journal that cannot be written is left alone.
-const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// The time between two attempts to write the journal.
+const JOURNAL_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long one that is to end by itself waits for a journal that cannot be written.
-const ONCE_PATIENCE: Duration = Duration::from_secs(30);
+/// The time after which a single pass gives up on the journal.
+const ONCE_JOURNAL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long others may see what was, while much happens. To copy the state takes its time.
-const PUBLISHED_AGAIN: Duration = Duration::from_millis(50);
+/// The time between two published states while messages are waiting: each is a copy of the whole state.
+const PUBLISH_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Something for the loop.
+/// An input of the loop.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// Something happened.
     Event(Event),
-    /// A run is over.
-    Over(RunId, RunEnd, Teardown),
-    /// A run broke off by a defect of ours. Something of it may be left.
-    Broke(RunId),
+    RunOver(RunId, RunEnd, Teardown),
+    /// The task of a run panicked. Processes of it may be left.
+    RunPanicked(RunId),
 }
 
 impl Conductor {
-    /// Works until it is told to stop, or once. Nothing of its agents is left when this returns.
+    /// Runs until a stop is requested or the single pass is done. All agents have ended when this returns.
     pub async fn run(mut self) -> Report {
-        let (found, mut settings) = mpsc::channel(1);
+        let (updates, mut workflow_updates) = mpsc::channel(1);
         if let Some(workflow_watcher) = self.workflow_watcher.take() {
-            self.questions.spawn(workflow_watcher.run(found, self.stop.clone()));
+            self.queries.spawn(workflow_watcher.run(updates, self.stop.clone()));
         }
         let tenure = self.tenure.clone();
         let lost = tenure.lost();
@@ -67,27 +72,27 @@ impl Conductor {
             let stop = self.stop.clone();
             tokio::select! {
                 biased;
-                () = stop.cancelled(), if !self.ending => self.told_to_end(),
+                () = stop.cancelled(), if !self.ending => self.stop_requested(),
                 by = &mut lost, if !self.ending => self.superseded(by),
-                // People wait for the answer.
-                Some((order, reply)) = self.handle_backend.orders.recv(), if !self.ending => {
-                    self.told((order, reply)).await;
+                // Before the queue: an operator waits for the result.
+                Some((command, reply)) = self.handle_backend.commands.recv(), if !self.ending => {
+                    self.handle_command((command, reply)).await;
                 }
-                Some(news) = settings.recv(), if !self.ending => self.found(news).await,
-                Some(_) = self.questions.join_next(), if !self.questions.is_empty() => {}
-                Some(_) = self.works.join_next(), if !self.works.is_empty() => {}
-                Some(message) = self.queue.recv() => self.hear(message).await,
+                Some(update) = workflow_updates.recv(), if !self.ending => self.handle_workflow_update(update).await,
+                Some(_) = self.queries.join_next(), if !self.queries.is_empty() => {}
+                Some(_) = self.jobs.join_next(), if !self.jobs.is_empty() => {}
+                Some(message) = self.queue.recv() => self.receive(message).await,
                 () = sleep, if !self.ending => {
                     self.step(vec![Event::Due]).await;
                 }
             }
         }
-        self.questions.shutdown().await;
-        while self.works.join_next().await.is_some() {}
+        self.queries.shutdown().await;
+        while self.jobs.join_next().await.is_some() {}
         self.ending = true;
         self.queue.close();
         while let Some(message) = self.queue.recv().await {
-            self.hear(message).await;
+            self.receive(message).await;
         }
         self.handle_backend.publish(self.state());
         info!(scope = self.tenure.scope(), "Conductor has ended");
@@ -95,102 +100,104 @@ impl Conductor {
     }
 
     pub(super) fn state(&self) -> &State {
-        self.state.as_ref().expect("only taken while something is decided")
+        self.state.as_ref().expect("taken only during a decision")
     }
 
     fn is_over(&self) -> bool {
         let over = self.active.is_empty() && (self.ending || self.state().is_over());
-        // What is being removed has its say.
-        over && self.works.is_empty()
+        // Removals in progress report their result first.
+        over && self.jobs.is_empty()
     }
 
-    /// Returns how long nothing has to be done unless something happens.
+    /// Returns the time until the next decision that no event causes.
     fn sleep(&self) -> Duration {
         let now = self.clock.now();
         let due = self.state().next_due().map(|due| now.age(due));
         due.unwrap_or(MAX_SLEEP).clamp(MIN_SLEEP, MAX_SLEEP)
     }
 
-    /// Hears a message and whatever else waits.
-    async fn hear(&mut self, first: Message) {
+    /// Decides upon a message and the others that are waiting.
+    async fn receive(&mut self, first: Message) {
         let mut events = Vec::new();
         let mut next = Some(first);
         while let Some(message) = next {
             match message {
                 Message::Event(event) => events.push(event),
-                Message::Over(run, end, remains) => {
-                    events.extend(self.over(run, end, remains).await);
+                Message::RunOver(run, end, teardown) => {
+                    events.extend(self.run_over(run, end, teardown).await);
                 }
-                Message::Broke(run) => events.extend(self.broke(run)),
+                Message::RunPanicked(run) => events.extend(self.run_panicked(run)),
             }
             next = (events.len() < MAX_BATCH).then(|| self.queue.try_recv().ok()).flatten();
         }
         self.step(events).await;
     }
 
-    /// Takes note that a run is over. One that was stopped because everything ends goes on when the
-    /// next conductor starts, so that what is remembered of it stays as it is. If something is left of
-    /// it, the next one on its issue waits until nothing is.
-    async fn over(&mut self, run: RunId, end: RunEnd, remains: Teardown) -> Option<Event> {
+    /// Handles the end of a run. A run that was stopped by the shutdown is journaled as interrupted and
+    /// keeps its stage, so that the next conductor continues it. After an incomplete teardown the next run of
+    /// the issue waits for the workspace lock.
+    async fn run_over(&mut self, run: RunId, end: RunEnd, teardown: Teardown) -> Option<Event> {
         let active = self.active.remove(&run);
         let stopped = active.as_ref().is_some_and(|active| active.stop.is_cancelled());
-        if let (Some(active), Teardown::Incomplete) = (active, remains) {
+        if let (Some(active), Teardown::Incomplete) = (active, teardown) {
             self.unsettled.insert(active.issue);
         }
-        let entry = self
+        let claimed = self
             .state()
             .issues
             .values()
-            .find(|entry| matches!(&entry.stage, Stage::Running(there) if there.id == run));
-        if self.ending && stopped && entry.is_some() && end != RunEnd::Completed {
+            .find(|claimed| matches!(&claimed.stage, Stage::Running(there) if there.id == run));
+        if self.ending && stopped && claimed.is_some() && end != RunEnd::Completed {
             let outcome = "interrupted".to_owned();
-            self.remember(vec![JournalRecord::RunEnded { run: run.0, outcome, error: None }]).await;
+            self.write_journal(vec![JournalRecord::RunEnded { run: run.0, outcome, error: None }])
+                .await;
             return None;
         }
         Some(Event::RunEnded(run, end))
     }
 
-    /// Takes note that a run broke off. The next one on its issue waits until nothing is left of it.
-    fn broke(&mut self, run: RunId) -> Option<Event> {
+    /// Handles a panic of a run's task. The next run of the issue waits for the workspace lock.
+    fn run_panicked(&mut self, run: RunId) -> Option<Event> {
         let active = self.active.remove(&run)?;
         self.unsettled.insert(active.issue);
-        let error = "the run broke off: a defect in Carrel".to_owned();
+        let error = "the run panicked, which is a defect in Carrel".to_owned();
         Some(Event::RunEnded(run, RunEnd::Failed(error)))
     }
 
-    /// Decides upon events, writes down what is to be remembered, and begins what is to be done.
+    /// Decides upon events, writes the journal, publishes the state and performs the effects, in this
+    /// order.
     async fn step(&mut self, events: Vec<Event>) {
         let now = self.clock.now();
-        let mut state = self.state.take().expect("only taken while something is decided");
-        let (mut notes, mut effects) = (Vec::new(), Vec::new());
+        let mut state = self.state.take().expect("taken only during a decision");
+        let (mut records, mut effects) = (Vec::new(), Vec::new());
         for event in events {
             let event = redaction::event(event, &self.setup.secrets);
-            notes.extend(journal::of_event(&event));
-            self.look_at(&event);
+            records.extend(journal::run_record(&event));
+            self.settle_issue(&event);
             let more;
             (state, more) = decide(state, event, now);
             effects.extend(more);
         }
-        let (entries, doing) = journal::sort(&state, effects, &self.transcripts);
-        notes.extend(entries);
+        let (more_records, actions) = journal::split_effects(&state, effects, &self.transcripts);
+        records.extend(more_records);
         self.state = Some(state);
-        self.remember(notes).await;
+        self.write_journal(records).await;
         self.publish();
         if self.report.superseded.is_none() {
-            self.begin(doing);
+            self.perform_all(actions);
         }
     }
 
-    /// Shows how things stand, but not for each of many messages that wait.
+    /// Publishes the state, at most every [`PUBLISH_INTERVAL`] while messages are waiting.
     fn publish(&mut self) {
-        let seldom = self.published.is_none_or(|last| last.elapsed() >= PUBLISHED_AGAIN);
-        if seldom || self.queue.is_empty() {
+        let due = self.published.is_none_or(|last| last.elapsed() >= PUBLISH_INTERVAL);
+        if due || self.queue.is_empty() {
             self.handle_backend.publish(self.state());
             self.published = Some(Instant::now());
         }
     }
 
-    fn look_at(&mut self, event: &Event) {
+    fn settle_issue(&mut self, event: &Event) {
         if let Event::WorkspaceReady(run, _) = event
             && let Some(active) = self.active.get(run)
         {
@@ -198,33 +205,34 @@ impl Conductor {
         }
     }
 
-    /// Begins what is to be done. When everything ends, nothing is begun any more: what is remembered
-    /// says what the next conductor has to do.
-    fn begin(&mut self, doing: Vec<Effect>) {
-        for effect in doing {
+    /// Performs effects. During the shutdown only notices are; the journal tells the next conductor the
+    /// rest.
+    fn perform_all(&mut self, actions: Vec<Effect>) {
+        for effect in actions {
             match effect {
                 Effect::Notify(notice) => {
                     notice_log::write(&notice, &self.transcripts);
-                    self.report.hear(&notice);
-                    self.handle_backend.say(self.clock.now(), notice);
+                    self.report.record(&notice);
+                    self.handle_backend.notify(self.clock.now(), notice);
                 }
                 _ if self.ending => {}
-                effect => self.act(effect),
+                effect => self.perform(effect),
             }
         }
     }
 
-    /// Writes down what is to be remembered. Nothing is begun before that has worked, or if somebody else
-    /// has taken the issues over.
-    async fn remember(&mut self, notes: Vec<JournalRecord>) {
-        if notes.is_empty() {
+    /// Writes records to the journal, and returns when they are durable, when another conductor has taken
+    /// over, or when the shutdown gives up on them.
+    async fn write_journal(&mut self, records: Vec<JournalRecord>) {
+        if records.is_empty() {
             return;
         }
-        let (mut said, began) = (false, Instant::now());
+        let (mut reported, began) = (false, Instant::now());
         loop {
-            let written = self.journal.append(&self.tenure, notes.clone(), self.clock.now()).await;
+            let written =
+                self.journal.append(&self.tenure, records.clone(), self.clock.now()).await;
             let problem = match written {
-                Ok(()) if said => {
+                Ok(()) if reported => {
                     info!("The journal can be written again");
                     return;
                 }
@@ -232,50 +240,51 @@ impl Conductor {
                 Err(StoreError::Superseded { by, .. }) => return self.superseded(by),
                 Err(problem) => message_of(&problem),
             };
-            if !said {
+            if !reported {
                 error!(
                     error = problem,
-                    "The journal cannot be written; nothing is begun until it can"
+                    "The journal cannot be written; nothing is dispatched until it can"
                 );
-                said = true;
+                reported = true;
             }
             if self.ending {
-                warn!(error = problem, "Some of what happened last is not remembered");
+                warn!(error = problem, "The last changes are not in the journal");
                 return;
             }
-            if self.state().single_pass.is_some() && began.elapsed() >= ONCE_PATIENCE {
+            if self.state().single_pass.is_some() && began.elapsed() >= ONCE_JOURNAL_TIMEOUT {
                 self.report.failed.push(("the journal".to_owned(), problem));
-                self.end();
+                self.shut_down();
                 continue;
             }
             tokio::select! {
-                () = tokio::time::sleep(TRY_AGAIN) => {}
-                () = self.stop.cancelled() => self.told_to_end(),
+                () = tokio::time::sleep(JOURNAL_RETRY_INTERVAL) => {}
+                () = self.stop.cancelled() => self.stop_requested(),
             }
         }
     }
 
-    async fn told(&mut self, (order, reply): Request) {
-        let refused = self.state().reject(&order);
+    async fn handle_command(&mut self, (command, reply): Request) {
+        let refused = self.state().reject(&command);
         self.published = None;
-        self.step(vec![Event::Command(order)]).await;
-        // Whoever asked may have gone.
+        self.step(vec![Event::Command(command)]).await;
+        // The sender may have stopped waiting.
         let _ = reply.send(refused.map_or(Ok(()), |refused| Err(refused.into())));
     }
 
-    async fn found(&mut self, found: WorkflowUpdate) {
-        match found {
+    async fn handle_workflow_update(&mut self, update: WorkflowUpdate) {
+        match update {
             WorkflowUpdate::Changed(setup) => {
                 self.handle_backend.workflow.store(Arc::clone(&setup.workflow));
                 let rules = Box::new(Rules::of(setup.config()));
                 self.setup = setup;
                 self.step(vec![Event::WorkflowChanged(rules)]).await;
             }
-            WorkflowUpdate::Broken(error) => self.step(vec![Event::WorkflowInvalid(error)]).await,
+            WorkflowUpdate::Invalid(error) => self.step(vec![Event::WorkflowInvalid(error)]).await,
         }
     }
 
-    /// Takes note that somebody else works off the issues: nothing is written or begun any more.
+    /// Shuts down because another conductor has acquired the tenure: nothing is written or performed any
+    /// more.
     fn superseded(&mut self, by: String) {
         if self.report.superseded.is_some() {
             return;
@@ -286,21 +295,21 @@ impl Conductor {
             by, "Another conductor has taken over; this one ends, and its agents with it"
         );
         self.report.superseded = Some(by);
-        self.end();
+        self.shut_down();
     }
 
-    /// Ends because somebody wants that, done or not.
-    fn told_to_end(&mut self) {
+    /// Shuts down on request. An unfinished single pass is reported as failed.
+    fn stop_requested(&mut self) {
         if !self.state().is_over() {
-            let why = "it was told to end before everything was done".to_owned();
+            let why = "it was stopped before all runs had ended".to_owned();
             self.report.failed.push(("carrel run".to_owned(), why));
         }
-        self.end();
+        self.shut_down();
     }
 
-    /// Tells every agent to end, and begins nothing any more.
-    fn end(&mut self) {
-        info!(agents = self.active.len(), "Conductor is told to end");
+    /// Stops every run and dispatches nothing any more.
+    fn shut_down(&mut self) {
+        info!(agents = self.active.len(), "Conductor shuts down");
         self.ending = true;
         for active in self.active.values() {
             active.stop.cancel();

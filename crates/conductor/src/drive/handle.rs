@@ -1,4 +1,8 @@
-//! How others look at the conductor, and give it orders.
+//! Handles: the interface of a conductor to the API and the terminal.
+//!
+//! A [`Handle`] reads published copies of the state without the loop, subscribes to notices, and sends
+//! commands through a bounded queue. It stays valid after the conductor has ended and then shows the last
+//! state.
 
 use std::fs::File;
 use std::io;
@@ -19,39 +23,39 @@ use crate::event::OperatorCommand;
 use crate::notice::Notice;
 use crate::state::State;
 
-/// Notices that somebody who listens may be behind.
-const BEHIND: usize = 1024;
+/// Notices that a subscriber may be behind before it misses some.
+const NOTICE_BUFFER: usize = 1024;
 
-/// Orders that may wait.
-const WAITING: usize = 64;
+/// Commands that wait for the loop; further senders wait themselves.
+const COMMAND_BUFFER: usize = 64;
 
-/// A way to the conductor. Cheap to clone.
+/// A handle to a conductor. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Handle {
     state: watch::Receiver<Arc<State>>,
     workflow: Arc<ArcSwap<Workflow>>,
-    orders: mpsc::Sender<Request>,
-    said: broadcast::Sender<Arc<TimedNotice>>,
+    commands: mpsc::Sender<Request>,
+    notices: broadcast::Sender<Arc<TimedNotice>>,
     journal: Arc<dyn Journal>,
     scope: Arc<str>,
     files: Arc<Root>,
     webhook_secret: WebhookSecretStore,
 }
 
-/// Something that people were told.
+/// A notice with its time.
 #[derive(Clone, Debug, Serialize)]
 pub struct TimedNotice {
-    /// When.
+    /// The time at which it was published.
     pub at: Timestamp,
-    /// What.
+    /// The notice.
     #[serde(flatten)]
     pub notice: Notice,
 }
 
-/// An order is not carried out.
+/// The reason for which a command has no effect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
-    /// It makes no sense as things stand.
+    /// It does not apply to the current state.
     #[error(transparent)]
     Rejected(#[from] CommandRejection),
     /// The conductor has ended.
@@ -59,19 +63,19 @@ pub enum CommandError {
     ConductorStopped,
 }
 
-/// An order with the way back.
+/// A command and the channel for its result.
 pub(super) type Request = (OperatorCommand, oneshot::Sender<Result<(), CommandError>>);
 
-/// The conductor's side of the handles.
+/// The conductor's side of its handles.
 #[derive(Debug)]
 pub(super) struct HandleBackend {
     state: watch::Sender<Arc<State>>,
     pub(super) workflow: Arc<ArcSwap<Workflow>>,
-    pub(super) orders: mpsc::Receiver<Request>,
-    said: broadcast::Sender<Arc<TimedNotice>>,
+    pub(super) commands: mpsc::Receiver<Request>,
+    notices: broadcast::Sender<Arc<TimedNotice>>,
 }
 
-/// Makes both sides.
+/// Creates a handle and its backend.
 pub(super) fn pair(
     state: &State,
     workflow: Arc<Workflow>,
@@ -80,42 +84,42 @@ pub(super) fn pair(
     files: Arc<Root>,
 ) -> (Handle, HandleBackend) {
     let (published, seen) = watch::channel(Arc::new(state.clone()));
-    let (orders, queue) = mpsc::channel(WAITING);
-    let (said, _) = broadcast::channel(BEHIND);
+    let (commands, queue) = mpsc::channel(COMMAND_BUFFER);
+    let (notices, _) = broadcast::channel(NOTICE_BUFFER);
     let workflow = Arc::new(ArcSwap::new(workflow));
     let handle = Handle {
         state: seen,
         workflow: Arc::clone(&workflow),
-        orders,
-        said: said.clone(),
+        commands,
+        notices: notices.clone(),
         journal,
         scope: scope.into(),
         webhook_secret: WebhookSecretStore::new(Arc::clone(&files)),
         files,
     };
-    (handle, HandleBackend { state: published, workflow, orders: queue, said })
+    (handle, HandleBackend { state: published, workflow, commands: queue, notices })
 }
 
 impl HandleBackend {
-    /// Shows how things stand.
+    /// Publishes a copy of the state to all handles.
     pub(super) fn publish(&self, state: &State) {
         self.state.send_replace(Arc::new(state.clone()));
     }
 
-    /// Tells whoever listens.
-    pub(super) fn say(&self, at: Timestamp, notice: Notice) {
-        // Nobody need listen.
-        let _ = self.said.send(Arc::new(TimedNotice { at, notice }));
+    /// Publishes a notice to subscribers.
+    pub(super) fn notify(&self, at: Timestamp, notice: Notice) {
+        // There may be no subscriber.
+        let _ = self.notices.send(Arc::new(TimedNotice { at, notice }));
     }
 }
 
 impl Handle {
-    /// Returns how things stand.
+    /// Returns the latest published state.
     pub fn state(&self) -> Arc<State> {
         Arc::clone(&self.state.borrow())
     }
 
-    /// Waits until things stand differently. Returns false when they never will.
+    /// Waits for the next published state. Returns false when the conductor has ended.
     pub async fn changed(&mut self) -> bool {
         self.state.changed().await.is_ok()
     }
@@ -125,43 +129,43 @@ impl Handle {
         self.workflow.load_full()
     }
 
-    /// Gives an order, and returns when it is carried out or refused.
-    pub async fn send(&self, order: OperatorCommand) -> Result<(), CommandError> {
+    /// Sends a command, and returns when its effect is journaled or when it is rejected.
+    pub async fn send(&self, command: OperatorCommand) -> Result<(), CommandError> {
         let (reply, answer) = oneshot::channel();
-        self.orders.send((order, reply)).await.map_err(|_| CommandError::ConductorStopped)?;
+        self.commands.send((command, reply)).await.map_err(|_| CommandError::ConductorStopped)?;
         answer.await.map_err(|_| CommandError::ConductorStopped)?
     }
 
-    /// Tells whether the conductor has ended.
+    /// Returns true when the conductor has ended.
     pub fn is_over(&self) -> bool {
-        self.orders.is_closed()
+        self.commands.is_closed()
     }
 
-    /// Listens to what people are told from now on.
+    /// Subscribes to notices from now on.
     pub fn subscribe(&self) -> broadcast::Receiver<Arc<TimedNotice>> {
-        self.said.subscribe()
+        self.notices.subscribe()
     }
 
-    /// Returns runs, the latest first.
+    /// Returns journaled runs, the latest first.
     pub async fn runs(&self, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
         self.journal.runs(&self.scope, filter).await
     }
 
-    /// Returns the secret that the tracker chose for its webhook, if it did.
+    /// Returns the secret that the tracker chose for its webhook.
     pub async fn webhook_secret(&self) -> Option<Secret> {
         let webhook_secret = self.webhook_secret.clone();
         tokio::task::spawn_blocking(move || webhook_secret.secret()).await.ok().flatten()
     }
 
-    /// Keeps the secret that the tracker chose for its webhook. It is on the disk when this returns.
+    /// Stores the secret that the tracker chose for its webhook. It is durable when this returns.
     pub async fn store_webhook_secret(&self, secret: Secret) -> io::Result<SecretReceipt> {
         let webhook_secret = self.webhook_secret.clone();
         let kept = tokio::task::spawn_blocking(move || webhook_secret.keep(&secret)).await;
         kept.map_err(io::Error::other)?.map_err(io::Error::other)
     }
 
-    /// Opens what was written down about a run, with its present length; nothing if it is not kept any
-    /// more. Of the record, only the number and the issue say where that is.
+    /// Opens the transcript of a run and returns it with its current length; `None` if it was deleted. The path
+    /// is derived from number and identifier, never read from the record.
     pub async fn transcript(&self, run: &RunRecord) -> io::Result<Option<(File, u64)>> {
         let (files, identifier, run) = (Arc::clone(&self.files), run.identifier.clone(), run.run);
         let opened = move || transcript::open(&files, &identifier, run);

@@ -1,4 +1,6 @@
-//! The tools of the agent of one issue: the tracker's, and Carrel's own.
+//! The tools of one run: the tracker's, and Carrel's own for the workspace.
+//!
+//! The list is fixed when the run starts. If both have a tool of the same name, the tracker's is offered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,26 +11,26 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tracing::warn;
 
-/// How long one use of a tool of the tracker may take.
-const LIMIT: Duration = Duration::from_mins(10);
+/// The time for one call of a tracker's tool.
+const TRACKER_TOOL_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// The tools of the agent of one issue. They stay what they were when its run began.
+/// The tools of one run.
 #[derive(Debug)]
 pub(super) struct IssueTools {
     pub(super) tracker: Arc<dyn Tracker>,
     pub(super) issue: Issue,
-    /// Carrel's own, for the issue's workspace.
+    /// Carrel's own tools, confined to the issue's workspace.
     pub(super) own: Option<Arc<dyn Tools>>,
 }
 
 impl IssueTools {
-    fn is_of_tracker(&self, name: &str) -> bool {
+    fn is_tracker_tool(&self, name: &str) -> bool {
         self.tracker.tools().iter().any(|tool| tool.name == name)
     }
 
-    async fn ask_tracker(&self, call: ToolCall) -> ToolResult {
+    async fn call_tracker(&self, call: ToolCall) -> ToolResult {
         let ToolCall { name, arguments, cancel, .. } = call;
-        let work = timeout(LIMIT, self.tracker.call(&self.issue, &name, arguments));
+        let work = timeout(TRACKER_TOOL_TIMEOUT, self.tracker.call(&self.issue, &name, arguments));
         let failed = |message: String| {
             ToolResult::failed(json!({ "error": { "message": message } }).to_string())
         };
@@ -36,7 +38,7 @@ impl IssueTools {
             reply = work => match reply {
                 Ok(reply) if reply.success => ToolResult::done(reply.output),
                 Ok(reply) => ToolResult::failed(reply.output),
-                Err(_) => failed(format!("{name} took longer than {} seconds", LIMIT.as_secs())),
+                Err(_) => failed(format!("{name} took longer than {} seconds", TRACKER_TOOL_TIMEOUT.as_secs())),
             },
             () = cancel.cancelled() => failed(format!("{name} was cancelled")),
         }
@@ -49,8 +51,8 @@ impl Tools for IssueTools {
         let mut tools: Vec<Value> =
             self.tracker.tools().iter().map(|tool: &Tool| json!(tool)).collect();
         for tool in self.own.iter().flat_map(|own| own.list()) {
-            if self.is_of_tracker(tool["name"].as_str().unwrap_or_default()) {
-                warn!(tool = %tool["name"], "The tracker has a tool of this name, which is offered");
+            if self.is_tracker_tool(tool["name"].as_str().unwrap_or_default()) {
+                warn!(tool = %tool["name"], "Carrel's tool is hidden by a tool of the tracker with the same name");
             } else {
                 tools.push(tool);
             }
@@ -60,8 +62,8 @@ impl Tools for IssueTools {
 
     async fn call(&self, call: ToolCall) -> ToolResult {
         match &self.own {
-            Some(own) if !self.is_of_tracker(&call.name) => own.call(call).await,
-            _ => self.ask_tracker(call).await,
+            Some(own) if !self.is_tracker_tool(&call.name) => own.call(call).await,
+            _ => self.call_tracker(call).await,
         }
     }
 
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_question_to_the_tracker_ends_when_nobody_waits() {
+    async fn a_cancelled_call_of_a_tracker_tool_ends() {
         let (tools, cancel) = (tools(), CancellationToken::new());
         cancel.cancel();
         assert!(tools.call(call("slow", &cancel)).await.is_error);

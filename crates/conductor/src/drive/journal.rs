@@ -1,4 +1,9 @@
-//! Between what the loop knows and what is on the disk.
+//! Translation between the state and the records of the write-ahead journal.
+//!
+//! The store keeps three things per tracker: each claimed issue as JSON, the ledger as JSON, and a row for
+//! each run. [`split_effects`] turns the journal effects of a decision into records that are written in
+//! one transaction; [`recover`] reads them back. An issue that an incompatible version wrote is skipped
+//! with an error in the log: the tracker lists it again, and its workspace is found by its identifier.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +19,7 @@ use carrel_tracker::IssueId;
 
 use super::transcript::TranscriptWriter;
 
-/// What was remembered.
+/// The contents of the journal.
 #[derive(Debug)]
 pub(super) struct RecoveredState {
     pub(super) issues: BTreeMap<IssueId, ClaimedIssue>,
@@ -22,34 +27,33 @@ pub(super) struct RecoveredState {
     pub(super) last_run: RunId,
 }
 
-/// Reads what was remembered.
-pub(super) async fn recall(
+/// Reads the journal of a tracker.
+pub(super) async fn recover(
     journal: &dyn Journal,
     scope: &str,
 ) -> Result<RecoveredState, StoreError> {
-    let mut entries = BTreeMap::new();
-    for (issue, entry) in journal.entries(scope).await? {
-        match serde_json::from_value(entry) {
-            Ok(entry) => {
-                entries.insert(IssueId(issue), entry);
+    let mut issues = BTreeMap::new();
+    for (issue, claimed) in journal.entries(scope).await? {
+        match serde_json::from_value(claimed) {
+            Ok(claimed) => {
+                issues.insert(IssueId(issue), claimed);
             }
-            // Its workspace is found again by its identifier.
             Err(error) => {
-                error!(issue_id = issue, %error, "An entry cannot be read and is left out");
+                error!(issue_id = issue, %error, "A journaled issue cannot be read and is skipped");
             }
         }
     }
     let ledger = journal.ledger(scope).await?.map(serde_json::from_value).transpose();
     let ledger = ledger.unwrap_or_else(|error| {
-        error!(%error, "What was spent cannot be read and counts as nothing");
+        error!(%error, "The journaled ledger cannot be read; spending starts from zero");
         None
     });
     let last_run = RunId(journal.last_run(scope).await?.unwrap_or_default());
-    Ok(RecoveredState { issues: entries, ledger: ledger.unwrap_or_default(), last_run })
+    Ok(RecoveredState { issues: issues, ledger: ledger.unwrap_or_default(), last_run })
 }
 
-/// Returns what is to be noted about a run because of an event.
-pub(super) fn of_event(event: &Event) -> Option<JournalRecord> {
+/// Returns the record of an event in the row of its run.
+pub(super) fn run_record(event: &Event) -> Option<JournalRecord> {
     match event {
         Event::WorkspaceReady(run, workspace) => {
             let workspace = workspace.to_string_lossy().into_owned();
@@ -67,7 +71,7 @@ pub(super) fn of_event(event: &Event) -> Option<JournalRecord> {
     }
 }
 
-/// Returns how a run ended, in a word and in words.
+/// Returns the wire name of a run's result, and its error.
 pub(super) fn outcome(end: &RunEnd) -> (&'static str, Option<String>) {
     match end {
         RunEnd::Completed => ("success", None),
@@ -77,8 +81,9 @@ pub(super) fn outcome(end: &RunEnd) -> (&'static str, Option<String>) {
     }
 }
 
-/// Splits effects into what is to be remembered and what is to be done after that.
-pub(super) fn sort(
+/// Splits effects into journal records and the effects to perform after they are durable. An issue that
+/// several decisions of a batch changed is written once, in its final state.
+pub(super) fn split_effects(
     state: &State,
     effects: Vec<Effect>,
     transcripts: &TranscriptWriter,
@@ -111,9 +116,9 @@ pub(super) fn sort(
         }
         doing.push(effect);
     }
-    let entries = touched.into_iter().map(|id| match state.issues.get(&id) {
-        Some(entry) => JournalRecord::Save { issue: id.0, entry: json!(entry) },
+    let issues = touched.into_iter().map(|id| match state.issues.get(&id) {
+        Some(claimed) => JournalRecord::Save { issue: id.0, entry: json!(claimed) },
         None => JournalRecord::Delete { issue: id.0 },
     });
-    (entries.chain(ledger).chain(runs).collect(), doing)
+    (issues.chain(ledger).chain(runs).collect(), doing)
 }

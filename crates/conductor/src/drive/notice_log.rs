@@ -1,4 +1,4 @@
-//! What people are told, as log lines.
+//! Notices as log lines.
 
 use serde_json::{Map, Value, json};
 use tracing::{info, warn};
@@ -6,10 +6,10 @@ use tracing::{info, warn};
 use super::transcript::TranscriptWriter;
 use crate::notice::{IssueRef, Notice};
 
-/// What every line has in fields of its own.
-const OWN: [&str; 4] = ["what", "issue_id", "issue_identifier", "session_id"];
+/// Members of a notice that are log fields of their own.
+const FIELDS: [&str; 4] = ["what", "issue_id", "issue_identifier", "session_id"];
 
-/// Writes a notice to the log, with the issue and the session that it is about, and where to read on.
+/// Logs a notice with its issue and session, and for a failed run the path of its transcript.
 pub(super) fn write(notice: &Notice, transcripts: &TranscriptWriter) {
     let Value::Object(fields) = json!(notice) else { return };
     let sentence = sentence(fields.get("what").and_then(Value::as_str).unwrap_or_default());
@@ -39,10 +39,10 @@ fn sentence(what: &str) -> String {
     words
 }
 
-/// Returns what else there is to say; nothing if there is nothing.
+/// Returns the remaining members as text; `None` if there are none.
 fn words(fields: &Map<String, Value>) -> Option<String> {
     let told =
-        fields.iter().filter(|(name, value)| !OWN.contains(&name.as_str()) && !value.is_null());
+        fields.iter().filter(|(name, value)| !FIELDS.contains(&name.as_str()) && !value.is_null());
     let told: Vec<String> = told
         .map(|(name, value)| match value {
             Value::String(text) => format!("{name}: {text}"),

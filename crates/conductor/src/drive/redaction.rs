@@ -1,4 +1,7 @@
-//! Keeping secrets out of whatever is shown, logged and written down.
+//! Redaction of known secrets in events.
+//!
+//! Events are redacted before they are decided upon, so the state, the journal, notices and snapshots never
+//! hold a secret. Transcripts are redacted by their writer.
 
 use carrel_domain::Secret;
 
@@ -6,7 +9,7 @@ use crate::claimed_issue::BlockReason;
 use crate::event::{AgentUpdate, Event, RunEnd};
 use carrel_tracker::TrackerError;
 
-/// Blanks known secrets out of the texts of an event, before anybody sees them.
+/// Redacts the texts of an event.
 pub(super) fn event(event: Event, secrets: &[Secret]) -> Event {
     if secrets.is_empty() {
         return event;

@@ -1,21 +1,21 @@
-//! What came of a conductor's work.
+//! The result of `carrel run --once`, collected from notices.
 
 use crate::notice::{Notice, RunOutcome};
 
-/// What came of a conductor's work.
+/// The result of a conductor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// How many runs ended well.
+    /// Successful runs, stopped ones included.
     pub succeeded: usize,
-    /// What did not: whose it was, and why.
+    /// Failures: the identifier of the issue, and the error.
     pub failed: Vec<(String, String)>,
-    /// Who took the issues over, if somebody did. Then nothing more is known of them here.
+    /// The conductor that acquired the tenure, if this one lost it. Later runs are unknown here.
     pub superseded: Option<String>,
 }
 
 impl Report {
-    /// Takes note of what people are told.
-    pub(super) fn hear(&mut self, notice: &Notice) {
+    /// Counts a notice.
+    pub(super) fn record(&mut self, notice: &Notice) {
         match notice {
             Notice::RunEnded { issue, outcome, error, .. } => match outcome {
                 RunOutcome::Success | RunOutcome::Stopped => self.succeeded += 1,

@@ -1,4 +1,7 @@
-//! What a workflow file asks for at the moment.
+//! The objects that follow from a workflow file: root, hooks, tracker, agent.
+//!
+//! A [`Setup`] is immutable. A reload creates another one, and each run keeps the one it started with, so
+//! that its hooks, workspace root and tools do not change in the middle.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,8 +21,8 @@ use tracing::warn;
 use super::start_error::StartError;
 use super::{Factories, ToolsFactory};
 
-/// The settings that say whose issues a tracker tells of.
-const SCOPING: [&str; 8] = [
+/// Provider settings that identify a set of issues.
+const SCOPE_SETTINGS: [&str; 8] = [
     "base_url",
     "endpoint",
     "api_url",
@@ -30,17 +33,16 @@ const SCOPING: [&str; 8] = [
     "project_gid",
 ];
 
-/// What a workflow file asks for. A run keeps what it began with.
+/// The objects that follow from a workflow file.
 pub(super) struct Setup {
     pub(super) workflow: Arc<Workflow>,
     pub(super) workspaces: Workspaces,
     pub(super) hooks: Hooks,
     pub(super) tracker: Arc<dyn Tracker>,
-    /// What the workspaces of its issues are known by.
     pub(super) tracker_name: TrackerName,
     pub(super) agent: Arc<dyn Agent>,
     pub(super) tools: Arc<ToolsFactory>,
-    /// What is blanked out of every text.
+    /// Secrets to redact from every text.
     pub(super) secrets: Vec<Secret>,
     root: RootOptions,
 }
@@ -52,7 +54,7 @@ impl std::fmt::Debug for Setup {
 }
 
 impl Setup {
-    /// Opens the root and makes the tracker and the agent.
+    /// Opens the root and creates tracker, agent and hooks.
     pub(super) fn of(
         workflow: Arc<Workflow>,
         environment: &Environment,
@@ -76,13 +78,12 @@ impl Setup {
         Ok(Self { workflow, workspaces, hooks, tracker, tracker_name, agent, tools, secrets, root })
     }
 
-    /// Returns what the file says about trackers and agents.
     pub(super) fn config(&self) -> &ConductorConfig {
-        conductor(&self.workflow).expect("looked at when it was made")
+        conductor(&self.workflow).expect("checked by `of`")
     }
 
-    /// Returns the root of a workspace that was made earlier, maybe below another root; none if that
-    /// root is gone.
+    /// Opens the root of an existing workspace, which may be another than the configured one; `None` if
+    /// that root does not exist any more.
     pub(super) fn workspaces_of(&self, workspace: &Path) -> Option<Workspaces> {
         let root = workspace.parent()?;
         if root == self.workspaces.path() {
@@ -92,7 +93,7 @@ impl Setup {
         Workspaces::open_existing(&options).unwrap_or_else(|error| {
             let workspace = workspace.display();
             let error = carrel_domain::message_of(&error);
-            warn!(%workspace, error, "The root of an earlier workspace cannot be used");
+            warn!(%workspace, error, "The root of an earlier workspace cannot be opened");
             None
         })
     }
@@ -102,12 +103,14 @@ pub(super) fn conductor(workflow: &Workflow) -> Result<&ConductorConfig, StartEr
     workflow.config.conductor.as_ref().ok_or(StartError::NoConductor)
 }
 
-/// Names the issues that a tracker tells of, so that one conductor works them off and what it
-/// remembers is not taken for something about others.
+/// Returns the scope of a tracker: its kind and the settings that identify its set of issues. One conductor
+/// at a time works on a scope, and the journal is kept per scope.
 pub fn scope_of(tracker: &TrackerConfig) -> String {
     let settings = &tracker.provider.settings;
     let mut scope = tracker.kind.as_str().to_owned();
-    for value in SCOPING.iter().filter_map(|name| settings.get(*name)).filter_map(Value::as_str) {
+    for value in
+        SCOPE_SETTINGS.iter().filter_map(|name| settings.get(*name)).filter_map(Value::as_str)
+    {
         scope.push(':');
         scope.push_str(value);
     }

@@ -1,41 +1,41 @@
-//! Why a conductor cannot begin.
+//! Errors of [`super::Conductor::open`] and of a reload.
 
 use carrel_domain::{Code, Coded};
 use carrel_store::StoreError;
 use carrel_tracker::TrackerError;
 use serde_json::{Value, json};
 
-/// Why a conductor cannot begin, or cannot go on with changed settings.
+/// The reason for which a conductor cannot start, or cannot apply a changed workflow file.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Another conductor works off the same issues.
+    /// Another conductor of the same scope has the lock of the data directory.
     #[error(
-        "another carrel run works off {scope} with the data directory {path}{}",
+        "another carrel run works on {scope} with the data directory {path}{}",
         holder.as_ref().map(|holder| format!(" ({holder})")).unwrap_or_default()
     )]
     InUse {
-        /// Which issues.
+        /// The scope of the tracker.
         scope: String,
         /// The data directory.
         path: String,
-        /// Who it is, if that is known.
+        /// The other process, if its lock file names it.
         holder: Option<String>,
     },
-    /// Another conductor works off the same issues, maybe on another machine.
+    /// Another conductor of the same scope has the tenure, maybe on another machine.
     #[error(
-        "another carrel run works off {scope} with the same database: {by}; end it first, or name another \
+        "another carrel run works on {scope} with the same database: {by}; stop it first, or name another \
          database in DATABASE_URL"
     )]
     Held {
-        /// Which issues.
+        /// The scope of the tracker.
         scope: String,
-        /// Who it is.
+        /// The other conductor's process, machine and data directory.
         by: String,
     },
     /// The data directory cannot be used.
     #[error("the data directory cannot be used")]
     Data(#[from] carrel_fsroot::Error),
-    /// A thread could not be started.
+    /// The transcript thread could not be started.
     #[error("could not start a thread")]
     Thread(#[source] std::io::Error),
     /// The database cannot be used.
@@ -47,15 +47,15 @@ pub enum StartError {
     /// The tracker cannot be used.
     #[error("the tracker cannot be used: {}", .0.message)]
     Tracker(TrackerError),
-    /// The file names other issues than those that are being worked off.
+    /// The changed workflow file names another scope than the conductor has.
     #[error("the workflow file names the issues of {to} instead of {from}; restart to change that")]
     OtherScope {
-        /// Whose issues are worked off.
+        /// The scope of the conductor.
         from: String,
-        /// Whose issues the file names.
+        /// The scope that the file names.
         to: String,
     },
-    /// The file says nothing about trackers and agents.
+    /// The workflow file was loaded without its conductor part.
     #[error("the workflow file was not read for a conductor")]
     NoConductor,
 }

@@ -1,4 +1,9 @@
-//! What an earlier conductor left behind.
+//! Takeover of runs that an earlier conductor left, for example after `kill -9`.
+//!
+//! Runs without a journaled end may still have processes: the kernel kills agents with the conductor, but
+//! not instantly. Each process of a run holds the lock of its workspace as long as it lives, so acquiring
+//! that lock exclusively proves that none is left. Only then is the run journaled as interrupted. Issues
+//! whose workspace stays locked are returned; their next run waits again before it touches the workspace.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,12 +18,9 @@ use tracing::{info, warn};
 
 use super::setup::Setup;
 
-/// Waits until nothing is left of runs whose end was not noted, and notes it. Returns the issues where
-/// something still is.
-///
-/// A process of a run holds the lock of its workspace as long as it lives, so whoever gets that lock
-/// alone knows that there is none.
-pub(super) async fn settle_all(
+/// Waits for the workspaces of all runs without an end, concurrently, and journals the ends. Returns the
+/// issues whose workspace is still locked.
+pub(super) async fn settle_interrupted_runs(
     journal: &dyn Journal,
     tenure: &Tenure,
     setup: &Arc<Setup>,
@@ -72,14 +74,17 @@ pub(super) async fn settle_all(
 async fn settle_run(setup: &Setup, run: &RunRecord) -> Result<(), Error> {
     let Ok(identifier) = Identifier::parse(&run.identifier) else { return Ok(()) };
     let there = run.workspace.as_deref().and_then(|path| setup.workspaces_of(Path::new(path)));
-    settle(there.as_ref().unwrap_or(&setup.workspaces), &identifier).await
+    wait_until_unlocked(there.as_ref().unwrap_or(&setup.workspaces), &identifier).await
 }
 
-/// Waits, for a bounded time, until nobody uses a workspace.
-pub(super) async fn settle(workspaces: &Workspaces, identifier: &Identifier) -> Result<(), Error> {
+/// Waits, for a bounded time, until a workspace is not locked by any process.
+pub(super) async fn wait_until_unlocked(
+    workspaces: &Workspaces,
+    identifier: &Identifier,
+) -> Result<(), Error> {
     match workspaces.lock_for_removal(identifier.clone()).await {
         Err(error @ Error::Busy { .. }) => Err(error),
-        // Whatever else is wrong with it will be said when it is used.
+        // Any other problem is reported when the workspace is used.
         Ok(_) | Err(_) => Ok(()),
     }
 }

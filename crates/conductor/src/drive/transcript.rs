@@ -1,4 +1,9 @@
-//! What happened in a run, line by line on the disk.
+//! Transcripts of runs: one JSON object per line and event, in `runs/<key>/<run>.jsonl`.
+//!
+//! One thread writes the files of all runs, so that no run waits for the disk; a run that produces lines
+//! faster than the thread writes them is slowed down by the bounded queue. Lines are flushed when the queue is
+//! empty, not synced: a transcript is an aid to people, and its loss in a power failure costs no state.
+//! Secrets are redacted before a line is queued. Size is bounded per line, per run and per issue.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,19 +21,19 @@ use super::conductor_directory::ConductorDirectory;
 use crate::claimed_issue::RunId;
 use crate::effect::Dispatch;
 
-/// How much one run may say.
+/// The size of one transcript; then it ends with `transcript_full`.
 const MAX_BYTES: usize = 16 << 20;
 
-/// How much one line may say.
+/// The length of one line; a longer one is replaced by its beginning.
 const MAX_LINE_BYTES: usize = 256 << 10;
 
-/// How many runs of an issue keep their transcripts.
+/// Transcripts per issue; the oldest are removed when a run starts.
 const MAX_KEPT: usize = 20;
 
-/// Lines that may wait for the disk. Whoever says more waits.
+/// Lines that wait for the thread.
 const QUEUED_LINES: usize = 256;
 
-/// What writes transcripts: one thread for all runs, which ends with the last of them.
+/// A handle to the transcript thread, which ends with the last handle.
 #[derive(Clone, Debug)]
 pub(super) struct TranscriptWriter {
     requests: mpsc::Sender<WriteRequest>,
@@ -39,12 +44,11 @@ pub(super) struct TranscriptWriter {
 enum WriteRequest {
     Begin(u64, PathBuf),
     Line(u64, String),
-    /// Answered when everything is written.
+    /// Acknowledged when everything is written.
     Close(u64, oneshot::Sender<()>),
 }
 
 impl TranscriptWriter {
-    /// Starts the thread.
     pub(super) fn start(home: &ConductorDirectory) -> io::Result<Self> {
         let (requests, queue) = mpsc::channel(QUEUED_LINES);
         let writer = WriterThread { files: Arc::clone(home.files()), open: HashMap::new() };
@@ -54,12 +58,12 @@ impl TranscriptWriter {
         Ok(Self { requests, directory: home.path().into() })
     }
 
-    /// Returns the file of a run.
+    /// Returns the absolute path of a run's transcript.
     pub(super) fn path(&self, identifier: &str, run: RunId) -> PathBuf {
         self.directory.join(relative_path(identifier, run.0))
     }
 
-    /// Begins the transcript of a run. What cannot be written is missing, and said once.
+    /// Begins the transcript of a run. If it cannot be written, that is logged once and the run continues.
     pub(super) async fn begin(
         &self,
         start: &Dispatch,
@@ -67,7 +71,7 @@ impl TranscriptWriter {
         clock: Arc<dyn Clock>,
     ) -> Transcript {
         let run = start.run.0;
-        // If nobody writes any more, that has been said.
+        // A thread that has ended has logged its error.
         let _ = self
             .requests
             .send(WriteRequest::Begin(run, relative_path(&start.issue.identifier, run)))
@@ -76,7 +80,7 @@ impl TranscriptWriter {
     }
 }
 
-/// Opens what was written down about a run, with its present length; nothing if it is not kept any more.
+/// Opens a transcript and returns it with its current length; `None` if it was removed.
 pub(super) fn open(
     files: &Root,
     identifier: &str,
@@ -89,7 +93,7 @@ pub(super) fn open(
     }
 }
 
-/// Returns the file of a run below the conductor's own directory.
+/// Returns the path of a transcript relative to the conductor's directory.
 fn relative_path(identifier: &str, run: u64) -> PathBuf {
     let identifier = Identifier::parse(identifier);
     let key = identifier.map(|identifier| WorkspaceKey::derive(&identifier).to_string());
@@ -97,7 +101,7 @@ fn relative_path(identifier: &str, run: u64) -> PathBuf {
     Path::new("runs").join(key).join(format!("{run}.jsonl"))
 }
 
-/// The transcript of a run.
+/// The transcript of one run.
 #[derive(Debug)]
 pub(super) struct Transcript {
     run: u64,
@@ -107,7 +111,7 @@ pub(super) struct Transcript {
 }
 
 impl Transcript {
-    /// Writes down that something happened.
+    /// Appends an event. The members of an object are merged into the line.
     pub(super) async fn note(&self, event: &str, detail: Value) {
         let mut line = json!({ "at": self.clock.now(), "event": event });
         match detail {
@@ -119,7 +123,7 @@ impl Transcript {
         let _ = self.requests.send(WriteRequest::Line(self.run, truncate_line(line, event))).await;
     }
 
-    /// Waits until everything is written.
+    /// Ends the transcript, and returns when it is written.
     pub(super) async fn close(&self) {
         let (done, written) = oneshot::channel();
         let _ = self.requests.send(WriteRequest::Close(self.run, done)).await;
@@ -127,7 +131,7 @@ impl Transcript {
     }
 }
 
-/// Replaces a line that is too long.
+/// Replaces a line that exceeds [`MAX_LINE_BYTES`].
 fn truncate_line(line: String, event: &str) -> String {
     if line.len() <= MAX_LINE_BYTES {
         return line;
@@ -136,7 +140,7 @@ fn truncate_line(line: String, event: &str) -> String {
     json!({ "event": event, "cut": beginning, "bytes": line.len() }).to_string()
 }
 
-/// The transcripts that are being written.
+/// The state of the transcript thread.
 struct WriterThread {
     files: Arc<Root>,
     open: HashMap<u64, OpenTranscript>,
@@ -182,7 +186,7 @@ impl WriterThread {
         self.files.open_or_create(path, 0o600).map(BufWriter::new)
     }
 
-    /// Gives a transcript up that cannot be written.
+    /// Closes a transcript that cannot be written, and logs the error.
     fn drop_if_failed(&mut self, run: u64, written: io::Result<()>) {
         if let Err(error) = written {
             self.open.remove(&run);
@@ -211,14 +215,14 @@ impl OpenTranscript {
     }
 }
 
-/// Removes the oldest transcripts of an issue. What cannot be removed is tried again at the next run.
+/// Removes the oldest transcripts of an issue. A failed removal is repeated at the next run.
 fn remove_oldest(files: &Root, directory: &Path) {
-    let Ok(entries) = files.list(directory) else { return };
-    let mut runs: Vec<(u64, PathBuf)> = entries
+    let Ok(issues) = files.list(directory) else { return };
+    let mut runs: Vec<(u64, PathBuf)> = issues
         .iter()
-        .filter_map(|entry| {
-            let number = entry.name.to_str()?.strip_suffix(".jsonl")?.parse().ok()?;
-            Some((number, directory.join(&entry.name)))
+        .filter_map(|claimed| {
+            let number = claimed.name.to_str()?.strip_suffix(".jsonl")?.parse().ok()?;
+            Some((number, directory.join(&claimed.name)))
         })
         .collect();
     runs.sort_unstable();

@@ -1,4 +1,7 @@
-//! What a turn left behind, so that one that got nowhere is known as such.
+//! Fingerprints of turns, to detect a turn without progress.
+//!
+//! A fingerprint covers paths, modes and contents of all files but `.git`, the git references, and the
+//! agent's last message. File times do not count, so rewriting the same content is no progress.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -9,16 +12,18 @@ use sha2::{Digest as _, Sha256};
 
 use crate::claimed_issue::TurnFingerprint;
 
-/// How many files are looked at. In a tree with more, no turn is taken for one that got nowhere.
+/// Files that are hashed. A larger tree has no fingerprint, and none of its turns counts as without
+/// progress.
 const MAX_FILES: usize = 200_000;
 
-/// How many bytes of contents are read. Of what comes after, the time of the last change counts.
+/// Bytes of contents that are hashed. For files beyond them the modification time counts instead.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// What is said by git about where it stands, of all that it keeps.
+/// The git files that change with a commit or a checkout. The index is left out, since reading commands
+/// refresh it.
 const GIT: [&str; 3] = [".git/HEAD", ".git/packed-refs", ".git/refs"];
 
-/// Returns what a turn left behind; nothing if that is too much to look at.
+/// Returns the fingerprint of a workspace and a message; `None` for a tree that is too large or unreadable.
 pub(super) fn of(files: &Root, answer: &str) -> Option<TurnFingerprint> {
     let mut sum = Sum { hash: Sha256::new(), files: 0, bytes: 0 };
     sum.add_tree(files, Path::new(".")).ok()?;
@@ -83,7 +88,7 @@ impl Sum {
             && let Ok((file, _)) = files.open_file(path)
         {
             let mut contents = Vec::new();
-            // What grows meanwhile has changed anyway.
+            // A file that grows meanwhile differs in its size anyway.
             let _ = file.take(found.size).read_to_end(&mut contents);
             self.field(&contents);
         } else {
@@ -92,7 +97,7 @@ impl Sum {
         }
     }
 
-    /// Adds something in such a way that what comes next is not taken for a part of it.
+    /// Hashes a field with its length, so that no two sequences of fields hash alike.
     fn field(&mut self, bytes: &[u8]) {
         self.hash.update((bytes.len() as u64).to_le_bytes());
         self.hash.update(bytes);

@@ -1,8 +1,8 @@
 //! The secret that a tracker chose for its webhook.
 //!
-//! Asana chooses it when a webhook is made, and tells it once. It is on the disk before that is
-//! acknowledged. Anybody could tell one, so the first is kept and no other: whoever was there earlier than
-//! the tracker can only make this one poll, and the tracker is told that it was refused.
+//! Asana chooses the secret when a webhook is created and sends it once, unauthenticated. It is durable before
+//! the handshake is acknowledged. Any client could send one, so the first is kept and all others are
+//! rejected: an attacker who is first can only cause polls, and the real webhook's creation visibly fails.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -11,26 +11,26 @@ use carrel_domain::{Secret, sync};
 use carrel_fsroot::{Collision, Durability, Error, Root, WriteOptions};
 use tracing::warn;
 
-/// The file in the conductor's own directory. To take another secret it is removed.
+/// The file in the conductor's directory. An operator removes it to accept another secret.
 const FILE: &str = "webhook-secret";
 
-/// A longer text is no secret.
+/// The longest accepted secret.
 const MAX_BYTES: usize = 512;
 
-/// What became of a secret that was told.
+/// The result of storing a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretReceipt {
-    /// It is kept, from now on or from earlier.
+    /// It is stored, now or from earlier.
     Accepted,
-    /// Another one is kept.
+    /// Another one is stored, or this one is empty or too long.
     Rejected,
 }
 
-/// Keeps the secret of a webhook.
+/// The file with the webhook's secret.
 #[derive(Clone, Debug)]
 pub(super) struct WebhookSecretStore {
     files: Arc<Root>,
-    /// Held while the file is looked at, on threads that may wait.
+    /// Serialises check and write.
     turn: Arc<Mutex<()>>,
 }
 
@@ -39,7 +39,6 @@ impl WebhookSecretStore {
         Self { files, turn: Arc::default() }
     }
 
-    /// Returns the secret, if one was told.
     pub(super) fn secret(&self) -> Option<Secret> {
         match self.files.read(Path::new(FILE), MAX_BYTES as u64) {
             Ok(bytes) => String::from_utf8(bytes).ok().map(Secret::new),
@@ -51,7 +50,7 @@ impl WebhookSecretStore {
         }
     }
 
-    /// Keeps a secret, unless another one is kept.
+    /// Stores a secret unless another one is stored.
     pub(super) fn keep(&self, secret: &Secret) -> Result<SecretReceipt, Error> {
         let _turn = sync::lock(&self.turn);
         match self.secret() {

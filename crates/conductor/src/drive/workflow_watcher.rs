@@ -1,4 +1,9 @@
-//! Following the workflow file while it is edited.
+//! Reload of the workflow file while the conductor runs.
+//!
+//! The file is checked every second. A valid change becomes a new [`Setup`], which further runs use; runs
+//! in progress keep theirs. An invalid file, or one that names another tracker, is reported once per
+//! error and stops dispatches until it is repaired. A setup that failed for another reason than the
+//! file (the tracker's settings, the root) is retried every second.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,19 +22,17 @@ use super::Factories;
 use super::setup::{Setup, conductor, scope_of};
 use super::start_error::StartError;
 
-/// How often the file is looked at.
-const EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What a look at the file found.
+/// The result of a check that found a change.
 #[derive(Debug)]
 pub(super) enum WorkflowUpdate {
-    /// Other settings, which can be used.
     Changed(Arc<Setup>),
-    /// Something that cannot be used, and was not said before.
-    Broken(String),
+    /// The error of an invalid file, which was not reported before.
+    Invalid(String),
 }
 
-/// Follows the workflow file.
+/// The task that checks the workflow file.
 #[derive(Debug)]
 pub(super) struct WorkflowWatcher {
     pub(super) reloader: Reloader,
@@ -39,18 +42,18 @@ pub(super) struct WorkflowWatcher {
     pub(super) data: PathBuf,
     pub(super) tracker_name: TrackerName,
     pub(super) scope: String,
-    /// Why the present file cannot be used, while it cannot.
-    pub(super) refused: Option<String>,
+    /// The last reported error, while the file is invalid.
+    pub(super) last_error: Option<String>,
 }
 
 impl WorkflowWatcher {
-    /// Looks at the file from time to time and tells what it found.
+    /// Checks the file until `stop` is cancelled, and sends changes.
     pub(super) async fn run(
         mut self,
         found: mpsc::Sender<WorkflowUpdate>,
         stop: CancellationToken,
     ) {
-        let mut ticks = tokio::time::interval(EVERY);
+        let mut ticks = tokio::time::interval(CHECK_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -58,43 +61,43 @@ impl WorkflowWatcher {
                 _ = ticks.tick() => {}
             }
             let looked = tokio::task::spawn_blocking(move || {
-                let news = self.look();
-                (self, news)
+                let update = self.check();
+                (self, update)
             });
-            let Ok((same, news)) = looked.await else { return };
+            let Ok((same, update)) = looked.await else { return };
             self = same;
-            if let Some(news) = news
-                && found.send(news).await.is_err()
+            if let Some(update) = update
+                && found.send(update).await.is_err()
             {
                 return;
             }
         }
     }
 
-    fn look(&mut self) -> Option<WorkflowUpdate> {
+    fn check(&mut self) -> Option<WorkflowUpdate> {
         match self.reloader.check(self.environment) {
-            ReloadOutcome::Unchanged if self.refused.is_some() => {
-                self.take(&self.reloader.current())
+            ReloadOutcome::Unchanged if self.last_error.is_some() => {
+                self.load_setup(&self.reloader.current())
             }
             ReloadOutcome::Unchanged => None,
-            ReloadOutcome::Failed { error, .. } => self.broken(message_of(&*error)),
+            ReloadOutcome::Failed { error, .. } => self.invalid(message_of(&*error)),
             ReloadOutcome::Reloaded { new, .. } => {
                 for warning in &new.warnings {
                     warn!("{}", warning.located(&new.path));
                 }
-                self.refused = None;
-                self.take(&new)
+                self.last_error = None;
+                self.load_setup(&new)
             }
         }
     }
 
-    fn take(&mut self, workflow: &Arc<Workflow>) -> Option<WorkflowUpdate> {
+    fn load_setup(&mut self, workflow: &Arc<Workflow>) -> Option<WorkflowUpdate> {
         match self.setup(workflow) {
             Ok(setup) => {
-                self.refused = None;
+                self.last_error = None;
                 Some(WorkflowUpdate::Changed(Arc::new(setup)))
             }
-            Err(error) => self.broken(message_of(&error)),
+            Err(error) => self.invalid(message_of(&error)),
         }
     }
 
@@ -109,9 +112,9 @@ impl WorkflowWatcher {
         Setup::of(workflow, &environment, &self.factories, &self.commands, &self.data, name)
     }
 
-    /// Says why the file cannot be used, unless that was said before.
-    fn broken(&mut self, error: String) -> Option<WorkflowUpdate> {
-        let known = self.refused.replace(error.clone());
-        (known.as_ref() != Some(&error)).then_some(WorkflowUpdate::Broken(error))
+    /// Returns an error unless it was reported before.
+    fn invalid(&mut self, error: String) -> Option<WorkflowUpdate> {
+        let known = self.last_error.replace(error.clone());
+        (known.as_ref() != Some(&error)).then_some(WorkflowUpdate::Invalid(error))
     }
 }

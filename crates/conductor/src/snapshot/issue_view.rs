@@ -1,4 +1,4 @@
-//! Everything there is to see about one issue.
+//! The detailed view of one issue.
 
 use carrel_domain::Timestamp;
 use schemars::JsonSchema;
@@ -12,138 +12,138 @@ use carrel_tracker::{Issue, IssueId};
 use super::Totals;
 use super::rows::{BlockedRow, CleaningRow, EventRow, RetryRow, RunningRow, WaitingRow, path};
 
-/// Everything there is to see about one issue.
+/// One issue with its stage, its runs and its latest events.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ConductorIssue")]
 pub struct IssueView {
-    /// What people know it by.
+    /// The identifier that people use, such as `ABC-123`.
     pub issue_identifier: String,
-    /// What the tracker knows it by.
+    /// The tracker's id of the issue.
     pub issue_id: String,
-    /// What it is about, in a line.
+    /// The title of the issue.
     pub title: String,
-    /// Where people look at it.
+    /// The page of the issue in the tracker.
     pub issue_url: Option<String>,
-    /// Where it stands with the tracker.
+    /// The state of the issue in the tracker.
     pub state: String,
-    /// Where it stands here.
+    /// The stage of the issue in the conductor.
     pub status: Status,
-    /// Where it is worked on.
+    /// The workspace of the issue.
     pub workspace: WorkspaceView,
-    /// How often it was tried.
+    /// The number of retries.
     pub attempts: Attempts,
-    /// What was spent on it.
+    /// Consumption of all runs of the issue that have ended, and the tokens of the current one.
     pub totals: Totals,
-    /// Its agent, if there is one.
+    /// The run, if the issue holds a slot.
     pub running: Option<RunningRow>,
-    /// The next attempt, if it waits for one.
+    /// The scheduled retry.
     pub retry: Option<RetryRow>,
-    /// What it waits for, if somebody has to do something.
+    /// The block, if the issue waits for an operator.
     pub blocked: Option<BlockedRow>,
-    /// Since when it waits for a place, if it does.
+    /// The wait for a slot.
     pub waiting: Option<WaitingRow>,
-    /// The removal of its workspace, if it is finished.
+    /// The removal of the workspace, if the issue is finished.
     pub cleaning: Option<CleaningRow>,
-    /// What was written down about its runs, the latest first.
+    /// Runs with their transcripts, the latest first.
     pub logs: Logs,
-    /// What its agents were last heard to do, the latest last.
+    /// The latest agent events, oldest first, at most 20.
     pub recent_events: Vec<EventRow>,
-    /// What last went wrong.
+    /// The error of the block, the retry or the latest failed run.
     pub last_error: Option<String>,
-    /// Nothing; the reference has it.
+    /// Always empty; part of the specified format.
     pub tracked: Map<String, Value>,
 }
 
-/// Where an issue stands here.
+/// The stage of an issue in the conductor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "IssueStatus")]
 pub enum Status {
-    /// An agent works on it, is about to start or about to end.
+    /// It holds a slot: being checked, running or stopping.
     Running,
-    /// It will be taken up again.
+    /// A retry is scheduled.
     Retrying,
-    /// Somebody has to do something.
+    /// It waits for an operator.
     Blocked,
-    /// It waits for a place.
+    /// It is eligible and waits for a slot.
     Waiting,
-    /// Nobody works on it; its workspace is kept.
+    /// It is not claimed; its workspace is kept.
     Resting,
     /// It is finished, and its workspace is being removed.
     Cleaning,
 }
 
-/// Where an issue is worked on.
+/// The workspace of an issue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WorkspaceView {
-    /// The directory, once there is one.
+    /// The directory, once it exists.
     pub path: Option<String>,
-    /// The machine; always this one.
+    /// Always `null`, since workspaces are local; part of the specified format.
     pub host: Option<String>,
 }
 
-/// How often an issue was tried.
+/// The number of retries of an issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Attempts {
-    /// How often it was begun again.
+    /// Retries after the first one, at least 0.
     pub restart_count: u32,
-    /// Which attempt this is; zero for the first.
+    /// The number of the current retry; 0 for the first run.
     pub current_retry_attempt: u32,
 }
 
-/// What was written down about runs.
+/// The runs of an issue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "IssueLogs")]
 pub struct Logs {
-    /// Each run with its transcript.
+    /// The runs, the latest first.
     pub codex_session_logs: Vec<SessionLog>,
 }
 
-/// What was written down about a run.
+/// A run and its transcript.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SessionLog {
     /// The number of the run.
     pub run: u64,
-    /// Which attempt it was.
+    /// The number of the retry; 0 for the first run.
     pub attempt: u32,
-    /// When it began.
+    /// The time of the dispatch.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// The time of its end; `null` while it runs.
     pub ended_at: Option<Timestamp>,
-    /// How it ended, in a word.
+    /// The outcome; `null` while it runs.
     pub outcome: Option<String>,
-    /// What went wrong.
+    /// The error, if it failed.
     pub error: Option<String>,
-    /// The last session.
+    /// The session of its last turn.
     pub session_id: Option<String>,
-    /// The file with its transcript.
+    /// The path of the transcript.
     pub path: Option<String>,
-    /// Where the transcript is read over HTTP.
+    /// The API path of the transcript.
     pub url: Option<String>,
 }
 
 impl IssueView {
-    /// Shows an issue, if there is something to see.
+    /// Creates the view of a claimed or waiting issue; `None` for an unknown one.
     pub fn of(state: &State, id: &IssueId, now: Timestamp, logs: Vec<SessionLog>) -> Option<Self> {
         let waiting = state.waiting.get(id);
-        let entry = match (state.issues.get(id), waiting) {
-            (Some(entry), _) => entry.clone(),
+        let claimed = match (state.issues.get(id), waiting) {
+            (Some(claimed), _) => claimed.clone(),
             (None, Some((_, issue))) => ClaimedIssue::new(issue.clone()),
             (None, None) => return None,
         };
         let waiting = waiting.map(|(since, issue)| WaitingRow::of(*since, issue));
-        Some(Self::show(&entry, waiting, now, logs))
+        Some(Self::show(&claimed, waiting, now, logs))
     }
 
     fn show(
-        entry: &ClaimedIssue,
+        claimed: &ClaimedIssue,
         waiting: Option<WaitingRow>,
         now: Timestamp,
         logs: Vec<SessionLog>,
     ) -> Self {
-        let Issue { id, identifier, title, url, state, .. } = entry.issue.clone();
-        let retry = RetryRow::of(entry);
-        let blocked = BlockedRow::of(entry);
+        let Issue { id, identifier, title, url, state, .. } = claimed.issue.clone();
+        let retry = RetryRow::of(claimed);
+        let blocked = BlockedRow::of(claimed);
         let of_retry = retry.as_ref().and_then(|retry| retry.error.clone());
         let of_block = blocked.as_ref().map(|blocked| blocked.error.clone());
         let of_runs = logs.iter().find_map(|log| log.error.clone());
@@ -153,19 +153,19 @@ impl IssueView {
             title,
             issue_url: url,
             state,
-            status: Status::of(&entry.stage, waiting.is_some()),
-            workspace: WorkspaceView { path: path(entry), host: None },
+            status: Status::of(&claimed.stage, waiting.is_some()),
+            workspace: WorkspaceView { path: path(claimed), host: None },
             attempts: Attempts {
-                restart_count: entry.attempt.saturating_sub(1),
-                current_retry_attempt: entry.attempt,
+                restart_count: claimed.attempt.saturating_sub(1),
+                current_retry_attempt: claimed.attempt,
             },
-            totals: Totals::of(entry.spent),
-            running: RunningRow::of(entry, now),
+            totals: Totals::of(claimed.spent),
+            running: RunningRow::of(claimed, now),
             retry,
             blocked,
             waiting,
-            cleaning: CleaningRow::of(entry),
-            recent_events: entry.recent.iter().map(EventRow::of).collect(),
+            cleaning: CleaningRow::of(claimed),
+            recent_events: claimed.recent.iter().map(EventRow::of).collect(),
             last_error: of_block.or(of_retry).or(of_runs),
             logs: Logs { codex_session_logs: logs },
             tracked: Map::new(),
@@ -187,16 +187,16 @@ impl Status {
 }
 
 impl State {
-    /// Finds an issue by what people call it, or by what the tracker knows it by.
+    /// Returns the id of a known issue by its identifier or its id.
     pub fn find(&self, name: &str) -> Option<IssueId> {
-        let entries = self.issues.values().map(|entry| &entry.issue);
+        let issues = self.issues.values().map(|claimed| &claimed.issue);
         let waiting = self.waiting.values().map(|(_, issue)| issue);
-        let mut all = entries.chain(waiting);
+        let mut all = issues.chain(waiting);
         let named = all.find(|issue| issue.identifier == name).map(|issue| issue.id.clone());
         named.or_else(|| self.find_id(name))
     }
 
-    /// Finds an issue by what the tracker knows it by.
+    /// Returns the id of a known issue by its id.
     pub fn find_id(&self, id: &str) -> Option<IssueId> {
         let id = IssueId(id.to_owned());
         let known = self.issues.contains_key(&id) || self.waiting.contains_key(&id);

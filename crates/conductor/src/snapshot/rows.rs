@@ -1,4 +1,4 @@
-//! One line for each issue.
+//! Rows of a snapshot: one per issue and stage.
 
 use carrel_domain::Timestamp;
 use schemars::JsonSchema;
@@ -9,191 +9,191 @@ use crate::spend::Spend;
 use crate::state::State;
 use carrel_tracker::Issue;
 
-/// An issue that takes a place.
+/// An issue that holds an agent slot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RunningRow {
-    /// What the tracker knows it by.
+    /// The tracker's id of the issue.
     pub issue_id: String,
-    /// What people know it by.
+    /// The identifier that people use, such as `ABC-123`.
     pub issue_identifier: String,
-    /// Where people look at it.
+    /// The page of the issue in the tracker.
     pub issue_url: Option<String>,
-    /// Where it stands with the tracker.
+    /// The state of the issue in the tracker.
     pub state: String,
-    /// What is being done.
+    /// The phase of the run.
     pub phase: Phase,
-    /// The machine; always this one.
+    /// Always `null`, since runs are local; part of the specified format.
     pub worker_host: Option<String>,
-    /// Where it is worked on.
+    /// The directory of the workspace, once it exists.
     pub workspace_path: Option<String>,
-    /// The run, once there is one.
+    /// The number of the run, once it is dispatched.
     pub run: Option<u64>,
-    /// The session, once there is one.
+    /// The agent's session, once it has started.
     pub session_id: Option<String>,
-    /// The turn that it is in.
+    /// The number of the current turn, from 1; 0 before the dispatch.
     pub turn_count: u64,
-    /// Which attempt it is; zero for the first.
+    /// The number of the retry; 0 for the first run.
     pub attempt: u32,
-    /// What the agent was last heard to do.
+    /// The kind of the agent's latest event.
     pub last_event: Option<String>,
-    /// What it said.
+    /// The latest text of the agent, which may be older than the latest event.
     pub last_message: Option<String>,
-    /// When the run began.
+    /// The time of the dispatch.
     pub started_at: Option<Timestamp>,
-    /// When the agent was last heard of.
+    /// The time of the agent's latest event.
     pub last_event_at: Option<Timestamp>,
-    /// Seconds that it runs.
+    /// Seconds since the dispatch.
     pub runtime_seconds: u64,
-    /// What the run used up.
+    /// Tokens of the run.
     pub tokens: TokenCounts,
 }
 
-/// What is being done for an issue that takes a place.
+/// The phase of an issue that holds a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "RunPhase")]
 pub enum Phase {
-    /// It is read once more.
+    /// The issue is read from the tracker before its dispatch.
     Checking,
-    /// Its workspace is made ready.
+    /// The workspace is created or opened.
     PreparingWorkspace,
-    /// Hooks run, and the agent starts.
+    /// The `before_run` hook runs, and the agent starts.
     StartingAgent,
-    /// The agent is in a turn.
+    /// The agent works on a turn.
     Turn,
-    /// A turn is over, and the issue is read.
+    /// A turn is over, and the issue is read to decide about the next one.
     BetweenTurns,
-    /// The last turn is over.
+    /// The last turn is over, and the run is ending.
     Finishing,
-    /// The agent is told to end.
+    /// The run was told to end.
     Stopping,
 }
 
-/// Tokens of a run.
+/// Token counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TokenCounts {
-    /// Those that were read.
+    /// Input tokens.
     pub input_tokens: u64,
-    /// Those that were written.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// All, as the agent counts them.
+    /// All tokens as the agent counts them, which need not be the sum of input and output.
     pub total_tokens: u64,
 }
 
-/// An issue that will be taken up again.
+/// An issue with a scheduled retry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RetryRow {
-    /// What the tracker knows it by.
+    /// The tracker's id of the issue.
     pub issue_id: String,
-    /// What people know it by.
+    /// The identifier that people use, such as `ABC-123`.
     pub issue_identifier: String,
-    /// Where people look at it.
+    /// The page of the issue in the tracker.
     pub issue_url: Option<String>,
-    /// Which attempt it will be.
+    /// The number of the retry.
     pub attempt: u32,
-    /// When it may begin.
+    /// The earliest time of the run.
     pub due_at: Timestamp,
-    /// What it waits for.
+    /// The cause of the retry.
     pub why: RetryReason,
-    /// It is due, and there is no place for it.
+    /// The retry is due, but no slot is free.
     pub waits_for_slot: bool,
-    /// What went wrong.
+    /// The error of the run before, or the lack of a slot.
     pub error: Option<String>,
-    /// The machine; always this one.
+    /// Always `null`, since runs are local; part of the specified format.
     pub worker_host: Option<String>,
-    /// Where it is worked on.
+    /// The directory of the workspace, once it exists.
     pub workspace_path: Option<String>,
 }
 
-/// An issue that waits for somebody.
+/// An issue that waits for an operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BlockedRow {
-    /// What the tracker knows it by.
+    /// The tracker's id of the issue.
     pub issue_id: String,
-    /// What people know it by.
+    /// The identifier that people use, such as `ABC-123`.
     pub issue_identifier: String,
-    /// Where people look at it.
+    /// The page of the issue in the tracker.
     pub issue_url: Option<String>,
-    /// Where it stands with the tracker.
+    /// The state of the issue in the tracker.
     pub state: String,
-    /// Why somebody has to do something, in a word.
+    /// The kind of block: `input`, `approval`, `budget`, `no_progress` or `cancelled`.
     pub reason: &'static str,
-    /// Why somebody has to do something.
+    /// The reason as a sentence.
     pub error: String,
-    /// The agent waits for an answer.
+    /// True if the agent waits for an operator's answer.
     pub wants_answer: bool,
-    /// The machine; always this one.
+    /// Always `null`, since runs are local; part of the specified format.
     pub worker_host: Option<String>,
-    /// Where it is worked on.
+    /// The directory of the workspace, once it exists.
     pub workspace_path: Option<String>,
-    /// The session that it happened in.
+    /// The session that ended with the block.
     pub session_id: Option<String>,
-    /// Since when.
+    /// The time at which the issue was blocked.
     pub blocked_at: Timestamp,
-    /// What the agent was last heard to do.
+    /// The kind of the agent's latest event.
     pub last_event: Option<String>,
-    /// What it said.
+    /// The latest text of the agent, which may be older than the latest event.
     pub last_message: Option<String>,
-    /// When the agent was last heard of.
+    /// The time of the agent's latest event.
     pub last_event_at: Option<Timestamp>,
 }
 
-/// An issue that waits for a place.
+/// An eligible issue that waits for a slot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WaitingRow {
-    /// What the tracker knows it by.
+    /// The tracker's id of the issue.
     pub issue_id: String,
-    /// What people know it by.
+    /// The identifier that people use, such as `ABC-123`.
     pub issue_identifier: String,
-    /// Where people look at it.
+    /// The page of the issue in the tracker.
     pub issue_url: Option<String>,
-    /// Where it stands with the tracker.
+    /// The state of the issue in the tracker.
     pub state: String,
-    /// How urgent it is; one is most urgent.
+    /// The priority in the tracker: 1 is the most urgent, 4 the least.
     pub priority: Option<i64>,
-    /// Since when it could be worked on.
+    /// The time since which it was eligible.
     pub since: Timestamp,
 }
 
 /// A finished issue whose workspace is being removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CleaningRow {
-    /// What the tracker knows it by.
+    /// The tracker's id of the issue.
     pub issue_id: String,
-    /// What people know it by.
+    /// The identifier that people use, such as `ABC-123`.
     pub issue_identifier: String,
-    /// Where its workspace is.
+    /// The directory of the workspace.
     pub workspace_path: Option<String>,
-    /// How often the removal failed.
+    /// Failed removals so far.
     pub failures: u32,
-    /// When it is tried again; nothing while it is being tried.
+    /// The time of the next removal; `null` while one is in progress.
     pub due_at: Option<Timestamp>,
 }
 
-/// What an agent was heard to do.
+/// An event of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct EventRow {
-    /// When.
+    /// The time at which it was received.
     pub at: Timestamp,
-    /// What kind of event it was.
+    /// The kind of the event.
     pub event: String,
-    /// What it said.
+    /// The text of the event.
     pub message: Option<String>,
 }
 
-/// Returns entries in the order of what people call them.
-pub(super) fn entries(state: &State) -> impl Iterator<Item = &ClaimedIssue> {
+/// Returns the claimed issues sorted by identifier.
+pub(super) fn by_identifier(state: &State) -> impl Iterator<Item = &ClaimedIssue> {
     let mut all: Vec<_> = state.issues.values().collect();
     all.sort_by(|one, other| one.issue.identifier.cmp(&other.issue.identifier));
     all.into_iter()
 }
 
 impl RunningRow {
-    pub(super) fn of(entry: &ClaimedIssue, now: Timestamp) -> Option<Self> {
-        let phase = Phase::of(entry)?;
-        let run = entry.stage.run();
-        let issue = &entry.issue;
-        let last = entry.recent.back();
+    pub(super) fn of(claimed: &ClaimedIssue, now: Timestamp) -> Option<Self> {
+        let phase = Phase::of(claimed)?;
+        let run = claimed.stage.run();
+        let issue = &claimed.issue;
+        let last = claimed.recent.back();
         Some(Self {
             issue_id: issue.id.0.clone(),
             issue_identifier: issue.identifier.clone(),
@@ -201,13 +201,13 @@ impl RunningRow {
             state: issue.state.clone(),
             phase,
             worker_host: None,
-            workspace_path: path(entry),
+            workspace_path: path(claimed),
             run: run.map(|run| run.id.0),
             session_id: run.and_then(|run| run.session.clone()),
             turn_count: run.map_or(0, |run| run.turn),
-            attempt: entry.attempt,
-            last_event: last.map(|said| said.event.clone()),
-            last_message: last_message(entry),
+            attempt: claimed.attempt,
+            last_event: last.map(|event| event.event.clone()),
+            last_message: last_message(claimed),
             started_at: run.map(|run| run.started_at),
             last_event_at: run.map(|run| run.last_event_at),
             runtime_seconds: run.map_or(0, |run| run.started_at.age(now).as_secs()),
@@ -217,25 +217,25 @@ impl RunningRow {
 }
 
 impl Phase {
-    fn of(entry: &ClaimedIssue) -> Option<Self> {
-        match &entry.stage {
+    fn of(claimed: &ClaimedIssue) -> Option<Self> {
+        match &claimed.stage {
             Stage::Checking { .. } => Some(Self::Checking),
             Stage::Stopping { .. } => Some(Self::Stopping),
-            Stage::Running(run) => Some(Self::of_run(entry, run)),
+            Stage::Running(run) => Some(Self::of_run(claimed, run)),
             Stage::Retrying(_) | Stage::Blocked(_) | Stage::Resting | Stage::Cleaning { .. } => {
                 None
             }
         }
     }
 
-    fn of_run(entry: &ClaimedIssue, run: &Run) -> Self {
+    fn of_run(claimed: &ClaimedIssue, run: &Run) -> Self {
         if run.finishing {
             Self::Finishing
         } else if run.between_turns.is_some() {
             Self::BetweenTurns
         } else if run.session.is_some() {
             Self::Turn
-        } else if entry.workspace.is_some() {
+        } else if claimed.workspace.is_some() {
             Self::StartingAgent
         } else {
             Self::PreparingWorkspace
@@ -254,30 +254,30 @@ impl TokenCounts {
 }
 
 impl RetryRow {
-    pub(super) fn of(entry: &ClaimedIssue) -> Option<Self> {
-        let Stage::Retrying(retry) = &entry.stage else { return None };
-        let issue = &entry.issue;
-        let no_slot = retry.no_slot.then(|| "no place for another agent".to_owned());
+    pub(super) fn of(claimed: &ClaimedIssue) -> Option<Self> {
+        let Stage::Retrying(retry) = &claimed.stage else { return None };
+        let issue = &claimed.issue;
+        let no_slot = retry.no_slot.then(|| "no free agent slot".to_owned());
         Some(Self {
             issue_id: issue.id.0.clone(),
             issue_identifier: issue.identifier.clone(),
             issue_url: issue.url.clone(),
-            attempt: entry.attempt,
+            attempt: claimed.attempt,
             due_at: retry.due,
             why: retry.reason,
             waits_for_slot: retry.no_slot,
             error: retry.error.clone().or(no_slot),
             worker_host: None,
-            workspace_path: path(entry),
+            workspace_path: path(claimed),
         })
     }
 }
 
 impl BlockedRow {
-    pub(super) fn of(entry: &ClaimedIssue) -> Option<Self> {
-        let Stage::Blocked(block) = &entry.stage else { return None };
-        let issue = &entry.issue;
-        let last = entry.recent.back();
+    pub(super) fn of(claimed: &ClaimedIssue) -> Option<Self> {
+        let Stage::Blocked(block) = &claimed.stage else { return None };
+        let issue = &claimed.issue;
+        let last = claimed.recent.back();
         Some(Self {
             issue_id: issue.id.0.clone(),
             issue_identifier: issue.identifier.clone(),
@@ -287,12 +287,12 @@ impl BlockedRow {
             error: block.reason.to_string(),
             wants_answer: block.reason.is_question(),
             worker_host: None,
-            workspace_path: path(entry),
+            workspace_path: path(claimed),
             session_id: block.session.clone(),
             blocked_at: block.since,
-            last_event: last.map(|said| said.event.clone()),
-            last_message: last_message(entry),
-            last_event_at: last.map(|said| said.at),
+            last_event: last.map(|event| event.event.clone()),
+            last_message: last_message(claimed),
+            last_event_at: last.map(|event| event.at),
         })
     }
 }
@@ -317,12 +317,12 @@ impl WaitingRow {
 }
 
 impl CleaningRow {
-    pub(super) fn of(entry: &ClaimedIssue) -> Option<Self> {
-        let Stage::Cleaning { failures, due } = entry.stage else { return None };
+    pub(super) fn of(claimed: &ClaimedIssue) -> Option<Self> {
+        let Stage::Cleaning { failures, due } = claimed.stage else { return None };
         Some(Self {
-            issue_id: entry.issue.id.0.clone(),
-            issue_identifier: entry.issue.identifier.clone(),
-            workspace_path: path(entry),
+            issue_id: claimed.issue.id.0.clone(),
+            issue_identifier: claimed.issue.identifier.clone(),
+            workspace_path: path(claimed),
             failures,
             due_at: due,
         })
@@ -330,16 +330,15 @@ impl CleaningRow {
 }
 
 impl EventRow {
-    pub(super) fn of(said: &AgentEvent) -> Self {
-        Self { at: said.at, event: said.event.clone(), message: said.message.clone() }
+    pub(super) fn of(event: &AgentEvent) -> Self {
+        Self { at: event.at, event: event.event.clone(), message: event.message.clone() }
     }
 }
 
-pub(super) fn path(entry: &ClaimedIssue) -> Option<String> {
-    entry.workspace.as_ref().map(|path| path.to_string_lossy().into_owned())
+pub(super) fn path(claimed: &ClaimedIssue) -> Option<String> {
+    claimed.workspace.as_ref().map(|path| path.to_string_lossy().into_owned())
 }
 
-/// Returns the last thing that was said, which may be older than the last event.
-fn last_message(entry: &ClaimedIssue) -> Option<String> {
-    entry.recent.iter().rev().find_map(|said| said.message.clone())
+fn last_message(claimed: &ClaimedIssue) -> Option<String> {
+    claimed.recent.iter().rev().find_map(|event| event.message.clone())
 }

@@ -9,7 +9,7 @@ use carrel_conductor::{
 use carrel_config::{Budget, Budgets};
 use carrel_domain::Timestamp;
 
-use crate::stage::Loop;
+use crate::decide_harness::Loop;
 use crate::world::{issue, rules};
 
 const MINUTE: i64 = 60_000;
@@ -27,8 +27,8 @@ fn tokens(count: u64) -> AgentUpdate {
 
 /// Ends a turn, after which the issue is still to be worked on.
 fn turn(it: &mut Loop, run: RunId) {
-    it.hears(run, AgentUpdate::TurnEnded(None));
-    if it.question_of_read().is_some() {
+    it.updates(run, AgentUpdate::TurnEnded(None));
+    if it.read_query().is_some() {
         it.reads(&[issue(0)]);
     }
 }
@@ -48,11 +48,11 @@ fn a_turn_that_uses_too_much_is_ended_and_its_issue_blocked() {
     let turn_budget = Budget { tokens: Some(100), minutes: Some(5), ..Budget::default() };
     let mut it = with(Budgets { turn: turn_budget, ..Budgets::default() });
     let run = it.begins(&issue(0));
-    it.hears(run, tokens(90));
+    it.updates(run, tokens(90));
     turn(&mut it, run);
-    it.hears(run, tokens(180));
+    it.updates(run, tokens(180));
     assert!(!it.stops(run), "each turn counts by itself");
-    it.hears(run, tokens(190));
+    it.updates(run, tokens(190));
     assert!(it.stops(run));
     it.ends(run, RunEnd::Failed("stopped".to_owned()));
     assert_eq!(budget_of(&it), "for the turn, 100 of 100 tokens are used up");
@@ -69,12 +69,12 @@ fn a_turn_that_uses_too_much_is_ended_and_its_issue_blocked() {
 }
 
 #[test]
-fn the_wait_for_the_tracker_between_two_turns_is_nobodys_stall_and_no_turn() {
+fn the_wait_for_the_tracker_between_two_turns_is_neither_a_stall_nor_a_turn() {
     let turn_budget = Budget { minutes: Some(1), ..Budget::default() };
     let mut it = with(Budgets { turn: turn_budget, ..Budgets::default() });
     it.state.rules.stall_timeout = Some(Duration::from_secs(30));
     let run = it.begins(&issue(0));
-    it.hears(run, AgentUpdate::TurnEnded(None));
+    it.updates(run, AgentUpdate::TurnEnded(None));
     it.fails_to_read();
     it.after(2 * MINUTE);
     assert!(!it.stops(run));
@@ -87,7 +87,7 @@ fn a_run_that_uses_too_much_is_ended_and_tried_again_after_a_wait() {
     let run_budget = Budget { tokens: Some(100), ..Budget::default() };
     let mut it = with(Budgets { run: run_budget, ..Budgets::default() });
     let run = it.begins(&issue(0));
-    it.hears(run, tokens(100));
+    it.updates(run, tokens(100));
     assert!(it.stops(run));
     it.ends(run, RunEnd::Failed("stopped".to_owned()));
     let Some(Stage::Retrying(retry)) = it.stage(&issue(0)) else { panic!("{:?}", it.effects) };
@@ -108,7 +108,7 @@ fn a_run_takes_no_more_turns_than_its_budget_and_ends_in_peace() {
 }
 
 #[test]
-fn an_issue_is_blocked_when_its_attempts_are_used_up_and_goes_on_when_somebody_unblocks_it() {
+fn an_issue_is_blocked_when_its_attempts_are_used_up_and_retried_when_it_is_unblocked() {
     let of_issue = Budget { attempts: Some(2), ..Budget::default() };
     let mut it = with(Budgets { issue: of_issue, ..Budgets::default() });
     let mut run = it.begins(&issue(0));
@@ -123,10 +123,10 @@ fn an_issue_is_blocked_when_its_attempts_are_used_up_and_goes_on_when_somebody_u
     it.reads(&[issue(0)]);
     assert!(it.start().is_none());
     assert_eq!(budget_of(&it), "for the issue, 2 of 2 attempts are used up");
-    it.tell(OperatorCommand::Unblock(issue(0).id));
+    it.command(OperatorCommand::Unblock(issue(0).id));
     it.reads(&[issue(0)]);
     assert!(it.start().is_some(), "as much again");
-    assert_eq!(it.entry(&issue(0)).spent.attempts, 3, "and nothing is forgotten");
+    assert_eq!(it.claimed(&issue(0)).spent.attempts, 3, "and nothing is forgotten");
 }
 
 #[test]
@@ -168,16 +168,16 @@ fn a_day_that_is_used_up_waits_for_the_next() {
     it.after(1);
     let stopped = it.effects.iter().filter(|effect| matches!(effect, Effect::Stop(_)));
     assert_eq!(stopped.count(), 2, "two agents for two minutes are four");
-    let runs: Vec<_> = it.state.issues.values().filter_map(|entry| entry.stage.run()).collect();
+    let runs: Vec<_> = it.state.issues.values().filter_map(|claimed| claimed.stage.run()).collect();
     for run in runs.iter().map(|run| run.id).collect::<Vec<_>>() {
         it.ends(run, RunEnd::Failed("stopped".to_owned()));
     }
     let Some(Stage::Retrying(retry)) = it.stage(&issue(0)) else { panic!("{:?}", it.effects) };
     assert_eq!(retry.reason, RetryReason::DayBudget);
     assert_eq!(retry.due.as_millis() % (24 * 60 * MINUTE), 0, "at midnight");
-    assert_eq!(it.entry(&issue(0)).attempt, 0, "that is no failure");
+    assert_eq!(it.claimed(&issue(0)).attempt, 0, "that is no failure");
     it.now = retry.due.as_millis();
-    it.hear(carrel_conductor::Event::Due);
+    it.apply(carrel_conductor::Event::Due);
     it.reads(&[issue(0), issue(1)]);
     assert_eq!(it.state.agents(), 2);
 }
@@ -189,12 +189,12 @@ fn a_clock_that_goes_back_does_not_bring_the_budget_of_a_day_back() {
     let run = it.begins(&issue(0));
     it.ends(run, RunEnd::Completed);
     it.now -= 24 * 60 * MINUTE;
-    it.hear(carrel_conductor::Event::Due);
+    it.apply(carrel_conductor::Event::Due);
     assert_eq!(it.state.ledger.today.spent.attempts, 1);
 }
 
 #[test]
-fn two_turns_that_leave_the_same_behind_block_the_issue_even_in_two_runs() {
+fn two_turns_with_equal_fingerprints_block_the_issue_even_in_two_runs() {
     let same = || {
         AgentUpdate::TurnEnded(Some(TurnFingerprint {
             tree: "a".to_owned(),
@@ -204,34 +204,34 @@ fn two_turns_that_leave_the_same_behind_block_the_issue_even_in_two_runs() {
     let mut it = with(Budgets::default());
     it.state.rules.max_turns = 1;
     let run = it.begins(&issue(0));
-    it.hears(run, same());
+    it.updates(run, same());
     it.ends(run, RunEnd::Completed);
     it.after(1000);
     it.reads(&[issue(0)]);
     let run = it.start().expect("it goes on").run;
-    it.hears(run, same());
+    it.updates(run, same());
     assert!(it.effects.contains(&Effect::Finish(run)));
     it.ends(run, RunEnd::Completed);
     let Some(Stage::Blocked(block)) = it.stage(&issue(0)) else { panic!("{:?}", it.effects) };
     assert_eq!(block.reason, BlockReason::NoProgress);
-    it.tell(OperatorCommand::Unblock(issue(0).id));
+    it.command(OperatorCommand::Unblock(issue(0).id));
     it.reads(&[issue(0)]);
     let run = it.start().expect("somebody wants it").run;
-    it.hears(run, same());
+    it.updates(run, same());
     it.ends(run, RunEnd::Completed);
     assert!(matches!(it.stage(&issue(0)), Some(Stage::Retrying(_))), "the guard begins anew");
 }
 
 #[test]
-fn a_provider_that_wants_fewer_requests_holds_everybody_and_is_asked_less_each_time() {
+fn a_rate_limit_of_the_provider_stops_all_dispatches_with_a_growing_back_off() {
     let mut it = with(Budgets::default());
     let run = it.begins(&issue(0));
     it.ends(run, RunEnd::RateLimited(Some(Duration::from_secs(20))));
     let Some(Stage::Retrying(retry)) = it.stage(&issue(0)) else { panic!("{:?}", it.effects) };
     assert_eq!((retry.reason, retry.due.as_millis()), (RetryReason::RateLimited, it.now + 20_000));
-    assert_eq!(it.entry(&issue(0)).attempt, 0, "that is no failure");
+    assert_eq!(it.claimed(&issue(0)).attempt, 0, "that is no failure");
     it.now += 10_000;
-    it.tell(OperatorCommand::Refresh);
+    it.command(OperatorCommand::Refresh);
     it.lists(&[issue(0), issue(1)]);
     assert!(it.taken().is_empty(), "nobody is begun meanwhile");
     it.after(10_000);
@@ -241,7 +241,7 @@ fn a_provider_that_wants_fewer_requests_holds_everybody_and_is_asked_less_each_t
     it.ends(run, RunEnd::RateLimited(None));
     let Some(Stage::Retrying(retry)) = it.stage(&issue(0)) else { panic!("{:?}", it.effects) };
     assert!(retry.due.as_millis() - it.now >= 20_000, "the second time in a row");
-    it.tell(OperatorCommand::Resume);
+    it.command(OperatorCommand::Resume);
     assert_eq!(it.state.ledger.rate_limited.agents, None, "somebody knows better");
     assert!(it.notices().iter().all(|notice| !matches!(notice, Notice::Refused { .. })));
 }

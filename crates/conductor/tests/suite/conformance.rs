@@ -10,8 +10,8 @@ const ITEMS: u32 = 134;
 const WITHOUT_A_TEST: [u32; 3] = [115, 116, 117];
 
 fn collect(directory: &Path, names: &mut BTreeSet<String>) {
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
+    for claimed in std::fs::read_dir(directory).unwrap() {
+        let path = claimed.unwrap().path();
         if path.is_dir() {
             collect(&path, names);
         } else if path.extension().is_some_and(|extension| extension == "rs") {

@@ -4,16 +4,16 @@ use carrel_conductor::{
     AgentUpdate, BlockReason, Effect, Event, OperatorCommand, RetryReason, RunEnd, Stage,
 };
 
-use crate::stage::Loop;
+use crate::decide_harness::Loop;
 use crate::world::{issue, rules};
 
 #[test]
-fn defect_1_a_question_blocks_whatever_is_heard_after_it() {
+fn defect_1_a_question_blocks_even_if_updates_follow_it() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
     for event in ["turn_input_required", "turn_ended_with_error"] {
-        let news = AgentUpdate::Other { event: event.to_owned(), message: None };
-        it.hears(run, news);
+        let update = AgentUpdate::Other { event: event.to_owned(), message: None };
+        it.updates(run, update);
     }
     it.ends(run, RunEnd::Blocked(BlockReason::Input("which one?".to_owned())));
     let blocked = |it: &Loop| matches!(it.stage(&issue(0)), Some(Stage::Blocked(_)));
@@ -22,13 +22,13 @@ fn defect_1_a_question_blocks_whatever_is_heard_after_it() {
         it.polls(&[issue(0)]);
         assert!(blocked(&it) && it.taken().is_empty(), "nobody tries again by themselves");
     }
-    it.tell(OperatorCommand::Answer(issue(0).id, "the first".to_owned()));
+    it.command(OperatorCommand::Answer(issue(0).id, "the first".to_owned()));
     it.reads(&[issue(0)]);
     assert_eq!(it.start().and_then(|start| start.answer.as_deref()), Some("the first"));
 }
 
 #[test]
-fn defect_1_a_question_that_is_heard_while_the_agent_is_ended_for_silence_blocks_too() {
+fn defect_1_a_question_of_an_agent_that_is_stopped_for_a_stall_blocks_too() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
     it.after(60_001);
@@ -42,10 +42,10 @@ fn defect_2_a_stall_keeps_the_claim_and_its_backoff() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
     it.after(60_001);
-    let poll = it.question_of_poll();
+    let poll = it.poll_query();
     it.ends(run, RunEnd::Failed("stopped".to_owned()));
     if let Some(poll) = poll {
-        it.hear(Event::Polled(poll, Ok(vec![issue(0)])));
+        it.apply(Event::Polled(poll, Ok(vec![issue(0)])));
     }
     let claimed = |it: &Loop| it.stage(&issue(0)).is_some_and(Stage::is_claimed);
     assert!(claimed(&it) && it.taken().is_empty() && it.state.waiting.is_empty());
@@ -61,7 +61,7 @@ fn defect_3_an_agent_that_cannot_be_started_keeps_the_claim_and_its_backoff() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
     it.ends(run, RunEnd::Failed("no such program".to_owned()));
-    it.tell(OperatorCommand::Refresh);
+    it.command(OperatorCommand::Refresh);
     it.lists(&[issue(0)]);
     assert!(
         matches!(it.stage(&issue(0)), Some(Stage::Retrying(retry)) if retry.reason == RetryReason::Failure)
@@ -70,23 +70,23 @@ fn defect_3_an_agent_that_cannot_be_started_keeps_the_claim_and_its_backoff() {
 }
 
 #[test]
-fn defect_4_an_issue_whose_place_vanishes_before_it_starts_is_not_lost() {
+fn defect_4_an_issue_whose_slot_vanishes_before_its_dispatch_is_not_lost() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
     it.ends(run, RunEnd::Failed("it broke".to_owned()));
     it.after(11_000);
     assert_eq!(it.taken(), ["id-0"]);
-    let query = it.question_of_read();
+    let query = it.read_query();
     let mut fewer = rules();
     fewer.max_agents_by_state.insert("todo".to_owned(), 0);
-    it.hear(Event::WorkflowChanged(Box::new(fewer)));
+    it.apply(Event::WorkflowChanged(Box::new(fewer)));
     let (query, ids) = query.unwrap();
-    it.hear(Event::Read(query, ids, Ok(vec![issue(0)])));
+    it.apply(Event::Read(query, ids, Ok(vec![issue(0)])));
     assert!(it.start().is_none());
     let Some(Stage::Retrying(retry)) = it.stage(&issue(0)) else { panic!("{:?}", it.effects) };
     assert!(retry.no_slot);
     assert_eq!((retry.reason, retry.error.as_deref()), (RetryReason::Failure, Some("it broke")));
-    it.hear(Event::WorkflowChanged(Box::new(rules())));
+    it.apply(Event::WorkflowChanged(Box::new(rules())));
     assert_eq!(it.taken(), ["id-0"], "it is there when there is a place again");
     it.reads(&[issue(0)]);
     assert_eq!(it.start().and_then(|start| start.attempt), Some(1));
@@ -96,13 +96,13 @@ fn defect_4_an_issue_whose_place_vanishes_before_it_starts_is_not_lost() {
 fn defect_4_the_same_holds_for_an_issue_that_was_never_begun() {
     let mut it = Loop::new();
     it.lists(&[issue(0)]);
-    let (query, ids) = it.question_of_read().unwrap();
+    let (query, ids) = it.read_query().unwrap();
     let mut fewer = rules();
     fewer.max_agents = 0;
-    it.hear(Event::WorkflowChanged(Box::new(fewer)));
-    it.hear(Event::Read(query, ids, Ok(vec![issue(0)])));
+    it.apply(Event::WorkflowChanged(Box::new(fewer)));
+    it.apply(Event::Read(query, ids, Ok(vec![issue(0)])));
     assert!(it.start().is_none() && it.state.agents() == 0);
-    it.hear(Event::WorkflowChanged(Box::new(rules())));
+    it.apply(Event::WorkflowChanged(Box::new(rules())));
     it.reads(&[issue(0)]);
     assert!(it.effects.iter().any(|effect| matches!(effect, Effect::Dispatch(_))));
 }

@@ -13,7 +13,7 @@ use carrel_config::{Budgets, Environment, ValidationScope, Workflow};
 use carrel_domain::Timestamp;
 use serde_json::json;
 
-use crate::stage::{Loop, moved};
+use crate::decide_harness::{Loop, moved};
 use crate::world::{BEGIN, issue, rules};
 
 fn after(seconds: i64) -> Timestamp {
@@ -61,7 +61,7 @@ fn item_041_an_older_issue_that_is_seen_later_goes_before_a_younger_one() {
 }
 
 #[test]
-fn item_041_an_issue_that_is_continued_for_ever_leaves_room_for_others() {
+fn item_041_an_issue_that_is_continued_again_and_again_does_not_starve_others() {
     let mut rules = rules();
     rules.max_agents = 1;
     let mut it = Loop::with(rules);
@@ -71,7 +71,7 @@ fn item_041_an_issue_that_is_continued_for_ever_leaves_room_for_others() {
     it.polls(&all[..3]);
     for round in 0..5 {
         if round == 2 {
-            it.tell(OperatorCommand::Refresh);
+            it.command(OperatorCommand::Refresh);
             it.lists(&all);
         }
         // Whoever was continued is due by then.
@@ -79,7 +79,7 @@ fn item_041_an_issue_that_is_continued_for_ever_leaves_room_for_others() {
         it.ends(run, RunEnd::Completed);
         begun.extend(it.taken());
         it.reads(&all);
-        run = it.start().expect("somebody has the place").run;
+        run = it.start().expect("one of them holds the slot").run;
     }
     // The last one was seen after the first had become due again, and before the second had.
     assert_eq!(begun, ["id-1", "id-2", "id-0", "id-3", "id-1"]);
@@ -177,7 +177,7 @@ fn item_044_a_refresh_in_an_active_state_updates_what_runs() {
     it.begins(&issue(0));
     let changed = Issue { title: "Another".to_owned(), ..moved(&issue(0), "In Progress") };
     it.polls(std::slice::from_ref(&changed));
-    assert_eq!(it.entry(&changed).issue, changed);
+    assert_eq!(it.claimed(&changed).issue, changed);
     assert!(matches!(it.stage(&changed), Some(Stage::Running(_))));
     assert!(it.effects.contains(&Effect::Save(changed.id)), "and it is remembered");
 }
@@ -187,14 +187,14 @@ fn item_045_and_107_a_state_that_is_not_active_stops_the_agent_and_keeps_the_wor
     for elsewhere in [Some(moved(&issue(0), "Review")), None] {
         let mut it = Loop::new();
         let run = it.begins(&issue(0));
-        it.hear(Event::WorkspaceReady(run, PathBuf::from("/root/CAR-0")));
+        it.apply(Event::WorkspaceReady(run, PathBuf::from("/root/CAR-0")));
         it.polls(&[]);
         it.reads(elsewhere.as_slice());
         assert!(it.stops(run) && !it.cleans());
         it.ends(run, RunEnd::Failed("stopped".to_owned()));
         assert_eq!(it.stage(&issue(0)), Some(&Stage::Resting));
         assert!(!it.cleans() && it.start().is_none());
-        assert_eq!(it.entry(&issue(0)).workspace, Some(PathBuf::from("/root/CAR-0")));
+        assert_eq!(it.claimed(&issue(0)).workspace, Some(PathBuf::from("/root/CAR-0")));
     }
 }
 
@@ -202,7 +202,7 @@ fn item_045_and_107_a_state_that_is_not_active_stops_the_agent_and_keeps_the_wor
 fn item_046_and_107_a_terminal_state_stops_the_agent_and_then_cleans_up() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
-    it.hear(Event::WorkspaceReady(run, PathBuf::from("/root/CAR-0")));
+    it.apply(Event::WorkspaceReady(run, PathBuf::from("/root/CAR-0")));
     it.polls(&[]);
     let done = moved(&issue(0), "Done");
     it.reads(std::slice::from_ref(&done));
@@ -211,7 +211,7 @@ fn item_046_and_107_a_terminal_state_stops_the_agent_and_then_cleans_up() {
     it.ends(run, RunEnd::Failed("stopped".to_owned()));
     let clean = Effect::Clean(Box::new(done.clone()), Some(PathBuf::from("/root/CAR-0")));
     assert!(it.effects.contains(&clean));
-    it.hear(Event::Cleaned(done.id.clone(), Ok(())));
+    it.apply(Event::Cleaned(done.id.clone(), Ok(())));
     assert!(it.state.issues.is_empty() && it.effects.contains(&Effect::Erase(done.id)));
 }
 
@@ -246,7 +246,7 @@ fn item_049_and_105_failures_are_retried_after_10_s_and_then_twice_as_long_each_
         let Some(Stage::Retrying(retry)) = it.stage(&issue(0)) else { panic!("{:?}", it.effects) };
         let wait = retry.due.as_millis() - it.now;
         assert!((seconds * 1000..=seconds * 1100).contains(&wait), "{attempt}: {wait}");
-        assert_eq!(it.entry(&issue(0)).attempt, attempt);
+        assert_eq!(it.claimed(&issue(0)).attempt, attempt);
         it.after(wait - 1);
         assert!(it.taken().is_empty(), "not before its time");
         it.after(1);
@@ -279,9 +279,9 @@ fn item_051_a_retry_knows_its_attempt_due_time_name_and_error() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
     it.ends(run, RunEnd::Failed("it broke".to_owned()));
-    let entry = it.entry(&issue(0));
-    let Stage::Retrying(retry) = &entry.stage else { panic!("{entry:?}") };
-    assert_eq!((entry.attempt, entry.issue.identifier.as_str()), (1, "CAR-0"));
+    let claimed = it.claimed(&issue(0));
+    let Stage::Retrying(retry) = &claimed.stage else { panic!("{claimed:?}") };
+    assert_eq!((claimed.attempt, claimed.issue.identifier.as_str()), (1, "CAR-0"));
     assert_eq!(retry.error.as_deref(), Some("it broke"));
     assert!(retry.due > after(9));
     assert!(it.effects.contains(&Effect::Save(issue(0).id)), "and it is remembered");
@@ -302,7 +302,7 @@ fn item_052_a_stalled_agent_is_ended_and_its_issue_retried() {
 }
 
 #[test]
-fn item_053_a_retry_without_a_place_waits_and_says_so_and_is_no_failure() {
+fn item_053_a_retry_without_a_slot_waits_visibly_and_is_no_failure() {
     let mut rules = rules();
     rules.max_agents = 1;
     let mut it = Loop::with(rules);
@@ -310,19 +310,19 @@ fn item_053_a_retry_without_a_place_waits_and_says_so_and_is_no_failure() {
     it.ends(run, RunEnd::Failed("it broke".to_owned()));
     // Another one takes the place meanwhile.
     it.now += 500;
-    it.tell(OperatorCommand::Refresh);
+    it.command(OperatorCommand::Refresh);
     it.lists(&[issue(0), issue(1)]);
     it.reads(&[issue(1)]);
     let other = it.start().expect("the other is begun").run;
     it.after(11_000);
-    let entry = it.entry(&issue(0));
-    let Stage::Retrying(retry) = &entry.stage else { panic!("{entry:?}") };
+    let claimed = it.claimed(&issue(0));
+    let Stage::Retrying(retry) = &claimed.stage else { panic!("{claimed:?}") };
     assert!(retry.no_slot);
-    assert_eq!((entry.attempt, retry.error.as_deref()), (1, Some("it broke")));
+    assert_eq!((claimed.attempt, retry.error.as_deref()), (1, Some("it broke")));
     let seen = Snapshot::of(&it.state, Timestamp::from_millis(it.now));
     assert!(seen.retrying[0].waits_for_slot);
     let screen = render(&seen, 120, 40).plain();
-    assert!(screen.contains("waits for a place"), "{screen}");
+    assert!(screen.contains("waits for a slot"), "{screen}");
     assert_eq!(it.state.next_due().map(|due| due > after(11)), Some(true), "it does not spin");
     it.ends(other, RunEnd::Failed("too".to_owned()));
     assert_eq!(it.taken(), ["id-0"], "it has waited longest");
@@ -341,7 +341,7 @@ fn item_080_sums_of_tokens_stay_right_over_repeated_reports() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
     for (input, output) in [(10, 1), (10, 1), (30, 5), (20, 4), (30, 5)] {
-        it.hears(run, AgentUpdate::Usage(used(input, output)));
+        it.updates(run, AgentUpdate::Usage(used(input, output)));
     }
     let sum = |it: &Loop| {
         let spent = it.state.spent(Timestamp::from_millis(it.now));
@@ -355,7 +355,7 @@ fn item_080_sums_of_tokens_stay_right_over_repeated_reports() {
     it.after(1000);
     it.reads(&[issue(0)]);
     let run = it.start().expect("it goes on").run;
-    it.hears(run, AgentUpdate::Usage(used(7, 1)));
+    it.updates(run, AgentUpdate::Usage(used(7, 1)));
     assert_eq!(sum(&it), (37, 6, 43), "a new run counts from nothing");
     let spent = it.state.spent(Timestamp::from_millis(it.now)).time;
     assert_eq!(spent, Duration::from_secs(5), "and nothing is counted twice");
@@ -365,9 +365,9 @@ fn item_080_sums_of_tokens_stay_right_over_repeated_reports() {
 fn item_080_the_latest_rate_limits_win_and_a_used_up_one_holds_what_is_to_be_begun() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
-    it.hears(run, AgentUpdate::RateLimits(json!({ "primary": { "usedPercent": 10 } })));
+    it.updates(run, AgentUpdate::RateLimits(json!({ "primary": { "usedPercent": 10 } })));
     let full = json!({ "primary": { "usedPercent": 100, "resetsInSeconds": 90 } });
-    it.hears(run, AgentUpdate::RateLimits(full.clone()));
+    it.updates(run, AgentUpdate::RateLimits(full.clone()));
     assert_eq!(it.state.rate_limits, Some(full));
     it.polls(&[issue(0), issue(1)]);
     assert!(it.taken().is_empty(), "nothing is begun");
@@ -383,21 +383,21 @@ fn item_080_the_latest_rate_limits_win_and_a_used_up_one_holds_what_is_to_be_beg
 fn item_125_a_restart_never_overlaps_two_agents_for_one_issue() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
-    it.hears(
+    it.updates(
         run,
         AgentUpdate::SessionStarted { session: "t-1".to_owned(), thread: "t".to_owned() },
     );
     it.restart();
-    it.hear(Event::Due);
+    it.apply(Event::Due);
     assert!(it.start().is_none(), "first it is read");
     it.reads(&[issue(0)]);
     assert_eq!(it.taken(), ["id-0"]);
-    let poll = it.question_of_poll().unwrap();
+    let poll = it.poll_query().unwrap();
     it.reads(&[issue(0)]);
     let start = it.start().expect("it is taken up again").clone();
     assert!(start.run > run, "under another number");
     assert_eq!(start.thread.as_deref(), Some("t"), "in the same conversation");
-    it.hear(Event::Polled(poll, Ok(vec![issue(0)])));
+    it.apply(Event::Polled(poll, Ok(vec![issue(0)])));
     assert!(it.start().is_none() && it.taken().is_empty());
     it.ends(run, RunEnd::Completed);
     assert!(matches!(it.stage(&issue(0)), Some(Stage::Running(now)) if now.id == start.run));
@@ -406,22 +406,22 @@ fn item_125_a_restart_never_overlaps_two_agents_for_one_issue() {
 #[test]
 fn item_126_late_answers_and_timers_are_ignored_and_refreshes_come_together() {
     let mut it = Loop::new();
-    let first = it.question_of_poll().unwrap();
+    let first = it.poll_query().unwrap();
     it.lists(&[]);
-    it.hear(Event::Polled(first, Ok(vec![issue(0)])));
+    it.apply(Event::Polled(first, Ok(vec![issue(0)])));
     assert_eq!(it.effects, [], "that question was answered");
-    it.tell(OperatorCommand::Refresh);
-    let second = it.question_of_poll().expect("a refresh asks at once");
+    it.command(OperatorCommand::Refresh);
+    let second = it.poll_query().expect("a refresh asks at once");
     for _ in 0..3 {
-        it.tell(OperatorCommand::Refresh);
+        it.command(OperatorCommand::Refresh);
         assert_eq!(it.effects, []);
     }
     assert_eq!(it.state.poll, PollState::InFlight { query: second, repeat: true });
-    it.hear(Event::Polled(second, Ok(vec![])));
-    let third = it.question_of_poll().expect("one more for all of them");
-    it.hear(Event::Polled(third, Ok(vec![])));
-    assert_eq!(it.question_of_poll(), None, "and not two");
-    it.hear(Event::Due);
+    it.apply(Event::Polled(second, Ok(vec![])));
+    let third = it.poll_query().expect("one more for all of them");
+    it.apply(Event::Polled(third, Ok(vec![])));
+    assert_eq!(it.poll_query(), None, "and not two");
+    it.apply(Event::Due);
     assert_eq!(it.effects, [], "a timer that is out of date does nothing");
 }
 
@@ -430,14 +430,14 @@ fn item_126_an_answer_from_before_the_end_of_a_turn_begins_no_other() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
     it.now += 30_000;
-    it.hear(Event::Due);
-    let poll = it.question_of_poll().unwrap();
-    it.hears(run, AgentUpdate::TurnEnded(None));
+    it.apply(Event::Due);
+    let poll = it.poll_query().unwrap();
+    it.updates(run, AgentUpdate::TurnEnded(None));
     let done = moved(&issue(0), "Done");
-    let (query, ids) = it.question_of_read().unwrap();
-    it.hear(Event::Polled(poll, Ok(vec![issue(0)])));
+    let (query, ids) = it.read_query().unwrap();
+    it.apply(Event::Polled(poll, Ok(vec![issue(0)])));
     assert!(!it.effects.iter().any(|effect| matches!(effect, Effect::NextTurn { .. })));
-    it.hear(Event::Read(query, ids, Ok(vec![done])));
+    it.apply(Event::Read(query, ids, Ok(vec![done])));
     assert_eq!(it.effects.iter().filter(|effect| **effect == Effect::Finish(run)).count(), 1);
     it.ends(run, RunEnd::Completed);
     assert!(it.cleans());
@@ -448,20 +448,20 @@ fn item_126_an_answer_that_is_overtaken_by_a_later_one_says_nothing() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
     it.polls(&[]);
-    let (early, ids) = it.question_of_read().unwrap();
+    let (early, ids) = it.read_query().unwrap();
     it.polls(&[issue(0)]);
-    it.hear(Event::Read(early, ids, Ok(vec![moved(&issue(0), "Done")])));
+    it.apply(Event::Read(early, ids, Ok(vec![moved(&issue(0), "Done")])));
     assert_eq!(it.effects, [], "it was finished before it was reopened");
     assert!(matches!(it.stage(&issue(0)), Some(Stage::Running(there)) if there.id == run));
 }
 
 #[test]
-fn item_125_an_issue_that_waits_for_a_place_is_not_begun_while_its_workspace_is_removed() {
+fn item_125_an_issue_that_waits_for_a_slot_is_not_dispatched_while_its_workspace_is_removed() {
     let mut rules = rules();
     rules.max_agents = 1;
     let mut it = Loop::with(rules);
     let run = it.begins(&issue(0));
-    it.hear(Event::WorkspaceReady(run, PathBuf::from("/root/CAR-0")));
+    it.apply(Event::WorkspaceReady(run, PathBuf::from("/root/CAR-0")));
     it.polls(&[]);
     it.reads(&[]);
     it.ends(run, RunEnd::Failed("stopped".to_owned()));
@@ -471,9 +471,9 @@ fn item_125_an_issue_that_waits_for_a_place_is_not_begun_while_its_workspace_is_
     let other = it.start().expect("the other is begun").run;
     assert!(it.state.waiting.contains_key(&issue(0).id));
     it.now += 30_000;
-    it.hear(Event::Due);
-    let poll = it.question_of_poll().unwrap();
-    it.hear(Event::Polled(poll, Err(TrackerError::new(TrackerErrorKind::Request, "no answer"))));
+    it.apply(Event::Due);
+    let poll = it.poll_query().unwrap();
+    it.apply(Event::Polled(poll, Err(TrackerError::new(TrackerErrorKind::Request, "no answer"))));
     it.reads(&[issue(1), moved(&issue(0), "Done")]);
     assert!(it.cleans());
     it.ends(other, RunEnd::Completed);
@@ -484,9 +484,9 @@ fn item_125_an_issue_that_waits_for_a_place_is_not_begun_while_its_workspace_is_
 fn item_004_a_broken_workflow_file_begins_nothing_and_the_rest_goes_on() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
-    it.hear(Event::WorkflowInvalid("front matter is not a map".to_owned()));
+    it.apply(Event::WorkflowInvalid("front matter is not a map".to_owned()));
     assert!(matches!(it.notices()[..], [Notice::WorkflowBroken { .. }]));
-    it.hear(Event::WorkflowInvalid("front matter is not a map".to_owned()));
+    it.apply(Event::WorkflowInvalid("front matter is not a map".to_owned()));
     assert!(it.notices().is_empty(), "it is said once");
     let seen = Snapshot::of(&it.state, Timestamp::from_millis(it.now));
     assert_eq!(seen.workflow_error.as_deref(), Some("front matter is not a map"));
@@ -497,7 +497,7 @@ fn item_004_a_broken_workflow_file_begins_nothing_and_the_rest_goes_on() {
     it.polls(&[issue(1)]);
     it.reads(&[moved(&issue(0), "Review")]);
     assert!(it.stops(run), "what runs is still kept in step");
-    it.hear(Event::WorkflowChanged(Box::new(rules())));
+    it.apply(Event::WorkflowChanged(Box::new(rules())));
     assert_eq!(it.taken(), ["id-1"]);
     assert_eq!(it.state.ledger.mode, Mode::Working);
 }

@@ -8,13 +8,13 @@
 
 mod budgets;
 mod conformance;
+mod decide_harness;
 mod defects;
 mod drive;
 mod items;
-mod orders;
+mod operator_commands;
 mod restart;
-mod seen;
 mod simulation;
-mod stage;
 mod steps;
+mod views;
 mod world;

@@ -100,19 +100,19 @@ fn disturb(world: &mut World) {
         6 => {
             world.tracker.insert(id, issue(number));
         }
-        7 => world.tell(OperatorCommand::RetryNow(id)),
-        8 => world.tell(OperatorCommand::Cancel(id)),
-        9 => world.tell(OperatorCommand::Answer(id, "the first".to_owned())),
-        10 => world.tell(OperatorCommand::Pause),
-        11 => world.tell(OperatorCommand::Drain),
-        12..15 => world.tell(OperatorCommand::Resume),
-        15 => world.tell(OperatorCommand::Refresh),
-        16 => world.tell(OperatorCommand::Unblock(id)),
+        7 => world.command(OperatorCommand::RetryNow(id)),
+        8 => world.command(OperatorCommand::Cancel(id)),
+        9 => world.command(OperatorCommand::Answer(id, "the first".to_owned())),
+        10 => world.command(OperatorCommand::Pause),
+        11 => world.command(OperatorCommand::Drain),
+        12..15 => world.command(OperatorCommand::Resume),
+        15 => world.command(OperatorCommand::Refresh),
+        16 => world.command(OperatorCommand::Unblock(id)),
         17 => {
             let rules = any_rules(&mut world.rng);
-            world.hear(Event::WorkflowChanged(Box::new(rules)));
+            world.apply(Event::WorkflowChanged(Box::new(rules)));
         }
-        18 => world.hear(Event::WorkflowInvalid("no front matter".to_owned())),
+        18 => world.apply(Event::WorkflowInvalid("no front matter".to_owned())),
         19..22 => world.dies_after = Some(world.rng.usize(..4)),
         _ => {}
     }
@@ -123,24 +123,24 @@ fn disturb(world: &mut World) {
 fn finish(world: &mut World) {
     world.faults = 0;
     world.dies_after = None;
-    world.hear(Event::WorkflowChanged(Box::new(rules())));
+    world.apply(Event::WorkflowChanged(Box::new(rules())));
     world.pass(200);
-    world.tell(OperatorCommand::Resume);
+    world.command(OperatorCommand::Resume);
     for number in 0..ISSUES {
         world.tracker.insert(id(number), issue(number));
         // Whoever is asked for something does it.
-        world.tell(OperatorCommand::RetryNow(id(number)));
+        world.command(OperatorCommand::RetryNow(id(number)));
     }
     let begun = |world: &World| -> Vec<u64> {
-        let accounts = (0..ISSUES).map(|number| world.books.accounts.get(&id(number)));
+        let accounts = (0..ISSUES).map(|number| world.accounts.by_issue.get(&id(number)));
         accounts.map(|account| account.map_or(0, |account| account.begun)).collect()
     };
     let before = begun(world);
     world.pass(600);
     for (number, (before, after)) in before.iter().zip(begun(world)).enumerate() {
-        let entry = world.entry(number);
-        let blocked = entry.is_some_and(|entry| matches!(entry.stage, Stage::Blocked(_)));
-        assert!(after > *before || blocked, "nobody works on {number}: {entry:?}");
+        let claimed = world.claimed(number);
+        let blocked = claimed.is_some_and(|claimed| matches!(claimed.stage, Stage::Blocked(_)));
+        assert!(after > *before || blocked, "nobody works on {number}: {claimed:?}");
     }
     for number in 0..ISSUES {
         world.move_to(number, "Done");

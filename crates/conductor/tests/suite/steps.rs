@@ -9,7 +9,7 @@ use carrel_conductor::{
 use crate::world::World;
 
 fn running(world: &World, number: usize) -> bool {
-    world.entry(number).is_some_and(|entry| matches!(entry.stage, Stage::Running(_)))
+    world.claimed(number).is_some_and(|claimed| matches!(claimed.stage, Stage::Running(_)))
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn an_issue_that_moves_elsewhere_is_left_with_its_workspace() {
     world.pass(10);
     world.move_to(0, "Review");
     world.pass(60);
-    assert_eq!(world.entry(0).map(|entry| &entry.stage), Some(&Stage::Resting));
+    assert_eq!(world.claimed(0).map(|claimed| &claimed.stage), Some(&Stage::Resting));
     assert_eq!(world.workspaces.len(), 1);
     world.move_to(0, "Done");
     world.pass(60);
@@ -60,10 +60,10 @@ fn a_stalled_agent_is_retried_after_a_wait_and_not_at_once() {
         }
     }
     let started = world.started;
-    let entry = world.entry(0).expect("it stays claimed");
+    let claimed = world.claimed(0).expect("it stays claimed");
     assert!(
-        matches!(&entry.stage, Stage::Retrying(retry) if retry.reason == RetryReason::Stall),
-        "{entry:?}"
+        matches!(&claimed.stage, Stage::Retrying(retry) if retry.reason == RetryReason::Stall),
+        "{claimed:?}"
     );
     world.pass(8);
     assert_eq!(world.started, started, "the back-off holds");
@@ -75,16 +75,16 @@ fn a_stalled_agent_is_retried_after_a_wait_and_not_at_once() {
 fn a_question_keeps_the_issue_until_it_is_answered() {
     let mut world = World::new(5, 1);
     world.pass(5);
-    let run = world.entry(0).and_then(|entry| entry.stage.run()).expect("it runs").id;
+    let run = world.claimed(0).and_then(|claimed| claimed.stage.run()).expect("it runs").id;
     let end = carrel_conductor::RunEnd::Blocked(BlockReason::Input("which one?".to_owned()));
-    world.hear(Event::Command(OperatorCommand::Pause));
+    world.apply(Event::Command(OperatorCommand::Pause));
     world.kill(run, end);
-    world.hear(Event::Command(OperatorCommand::Resume));
+    world.apply(Event::Command(OperatorCommand::Resume));
     let started = world.started;
     world.pass(600);
     assert_eq!(world.started, started, "nobody tries again by themselves");
     let id = crate::world::id(0);
-    world.hear(Event::Command(OperatorCommand::Answer(id, "the first".to_owned())));
+    world.apply(Event::Command(OperatorCommand::Answer(id, "the first".to_owned())));
     world.pass(10);
     assert_eq!(world.started, started + 1);
 }
@@ -93,22 +93,22 @@ fn a_question_keeps_the_issue_until_it_is_answered() {
 fn a_restart_takes_up_again_what_ran_and_keeps_what_waits() {
     let mut world = World::new(6, 2);
     world.pass(10);
-    let thread = world.entry(0).and_then(|entry| entry.thread.clone());
+    let thread = world.claimed(0).and_then(|claimed| claimed.thread.clone());
     assert!(thread.is_some());
     world.crash();
     assert_eq!(world.state.poll, PollState::NotStarted);
     world.pass(20);
     assert!(running(&world, 0) && running(&world, 1));
-    assert_eq!(world.entry(0).map(|entry| entry.spent.attempts), Some(2));
+    assert_eq!(world.claimed(0).map(|claimed| claimed.spent.attempts), Some(2));
 }
 
 #[test]
-fn a_refresh_during_a_look_at_the_tracker_makes_one_more_and_not_two() {
+fn refreshes_during_a_poll_cause_one_more_poll() {
     let mut world = World::new(7, 0);
     world.step(world.now);
     world.step(world.now);
     assert!(matches!(world.state.poll, PollState::InFlight { .. }), "{:?}", world.state.poll);
-    world.hear(Event::Command(OperatorCommand::Refresh));
-    world.hear(Event::Command(OperatorCommand::Refresh));
+    world.apply(Event::Command(OperatorCommand::Refresh));
+    world.apply(Event::Command(OperatorCommand::Refresh));
     assert!(matches!(world.state.poll, PollState::InFlight { repeat: true, .. }));
 }

@@ -1,8 +1,8 @@
 //! A tracker, agents and a disk that exist only in memory, with a clock of their own.
 
+mod accounting;
 mod agents;
-mod books;
-mod promises;
+mod invariants;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,8 +15,8 @@ use carrel_config::Budgets;
 use carrel_domain::Timestamp;
 use fastrand::Rng;
 
+use accounting::Accounts;
 use agents::Agent;
-use books::Books;
 
 pub(crate) const BEGIN: i64 = 1_800_000_000_000;
 
@@ -107,7 +107,7 @@ pub(crate) struct World {
     coming: Vec<Coming>,
     pub(crate) removing: BTreeSet<IssueId>,
     pub(crate) started: usize,
-    pub(crate) books: Books,
+    pub(crate) accounts: Accounts,
     /// Effects after which the program dies in the middle of what it does.
     pub(crate) dies_after: Option<usize>,
     /// What happened, if somebody wants to see it.
@@ -140,7 +140,7 @@ impl World {
             coming: Vec::new(),
             removing: BTreeSet::new(),
             started: 0,
-            books: Books::default(),
+            accounts: Accounts::default(),
             dies_after: None,
             log: None,
         }
@@ -167,14 +167,14 @@ impl World {
         Timestamp::from_millis(self.now)
     }
 
-    pub(crate) fn tell(&mut self, order: OperatorCommand) {
-        self.hear(Event::Command(order));
+    pub(crate) fn command(&mut self, command: OperatorCommand) {
+        self.apply(Event::Command(command));
     }
 
     /// Lets the loop hear something, and does what follows.
-    pub(crate) fn hear(&mut self, event: Event) {
+    pub(crate) fn apply(&mut self, event: Event) {
         self.write_down(|at| format!("{at} {event:?}"));
-        self.books.hear(&event, &self.state);
+        self.accounts.apply(&event, &self.state);
         let nothing = State::begin(empty_rules(), BTreeMap::new(), self.ledger);
         let state = std::mem::replace(&mut self.state, nothing);
         let (state, effects) = decide(state, event, self.time());
@@ -196,9 +196,9 @@ impl World {
     /// Something was written down as done, and then it was not done.
     fn miss(&mut self, effect: Effect) {
         match effect {
-            Effect::Dispatch(start) => self.books.start(&start),
+            Effect::Dispatch(start) => self.accounts.start(&start),
             Effect::NextTurn { run, .. } => self.next_turn(run),
-            Effect::Notify(notice) => self.books.note(&notice, self.now),
+            Effect::Notify(notice) => self.accounts.note(&notice, self.now),
             _ => {}
         }
     }
@@ -216,7 +216,7 @@ impl World {
             Effect::Dispatch(start) => {
                 self.check_start(&start);
                 self.started += 1;
-                self.books.start(&start);
+                self.accounts.start(&start);
                 self.soon(What::Begin(start.run, start.issue.id));
             }
             Effect::NextTurn { run, .. } => {
@@ -237,11 +237,11 @@ impl World {
             }
             Effect::Erase(id) => {
                 self.saved.remove(&id);
-                self.books.forget(&id);
+                self.accounts.forget(&id);
             }
             Effect::SaveLedger => self.ledger = self.state.ledger,
             Effect::Notify(notice) => {
-                self.books.note(&notice, self.now);
+                self.accounts.note(&notice, self.now);
                 self.notices.push(notice);
             }
         }
@@ -261,14 +261,14 @@ impl World {
                 let what = self.coming.swap_remove(index).what;
                 self.happen(what);
             }
-            None => self.hear_due(),
+            None => self.apply_due(),
         }
         true
     }
 
     /// Time moves on: when a moment has come and been heard, another is named.
-    fn hear_due(&mut self) {
-        self.hear(Event::Due);
+    fn apply_due(&mut self) {
+        self.apply(Event::Due);
         let due = self.state.next_due().filter(|_| self.state.poll != PollState::NotStarted);
         assert!(due.is_none_or(|due| due > self.time()), "it would be due for ever: {due:?}");
     }
@@ -302,7 +302,7 @@ impl World {
                 self.hear_twice(Event::RunEnded(run, end));
             }
             What::Remove(id) => self.remove(id),
-            What::Echo(event) => self.hear(event),
+            What::Echo(event) => self.apply(event),
         }
     }
 
@@ -312,7 +312,7 @@ impl World {
             let at = self.now + self.rng.i64(1..90_000);
             self.coming.push(Coming { at, what: What::Echo(event.clone()) });
         }
-        self.hear(event);
+        self.apply(event);
     }
 
     fn remove(&mut self, id: IssueId) {
@@ -324,7 +324,7 @@ impl World {
             self.workspaces.remove(&id);
         }
         let result = if failed { Err("busy".to_owned()) } else { Ok(()) };
-        self.hear(Event::Cleaned(id, result));
+        self.apply(Event::Cleaned(id, result));
     }
 
     fn fault(&mut self) -> TrackerError {
@@ -342,7 +342,7 @@ impl World {
         self.now += self.rng.i64(1..60_000);
     }
 
-    pub(crate) fn entry(&self, number: usize) -> Option<&ClaimedIssue> {
+    pub(crate) fn claimed(&self, number: usize) -> Option<&ClaimedIssue> {
         self.state.issues.get(&id(number))
     }
 

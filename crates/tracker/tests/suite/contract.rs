@@ -339,7 +339,7 @@ macro_rules! contract {
             }
 
             #[tokio::test]
-            async fn item_040_errors_are_told_apart() {
+            async fn item_040_errors_have_distinct_kinds() {
                 errors::<$provider>().await;
             }
 

@@ -29,7 +29,7 @@ fn names(issues: &[Issue]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn item_033_an_issue_is_told_as_every_tracker_tells_it() {
+async fn item_033_every_tracker_returns_the_same_fields() {
     let (tracker, _directory) = tracker();
     tracker.add(new("first", "Todo")).await.unwrap();
     let labels = vec![" Bug ".to_owned(), "bug".to_owned(), "UI".to_owned()];
@@ -158,7 +158,7 @@ async fn an_agent_shows_comments_on_and_moves_its_own_issue_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_database_that_is_gone_is_a_fault() {
+async fn an_unreachable_database_is_a_tracker_error() {
     let (tracker, directory) = tracker();
     directory.close().unwrap();
     let fault = tracker.by_states(&["Todo".to_owned()]).await.unwrap_err();

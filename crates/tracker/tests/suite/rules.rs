@@ -111,7 +111,7 @@ async fn linear_is_asked_for_the_labels_that_did_not_fit() {
 }
 
 #[tokio::test]
-async fn linear_pages_have_room_for_what_there_was_the_last_time() {
+async fn linear_pages_are_sized_by_the_last_result() {
     let stage = stage::<Linear>(10).await;
     for _ in 0..2 {
         first(&stage, "Todo").await;
@@ -233,7 +233,7 @@ async fn jira_may_give_less_than_it_was_asked_for() {
 }
 
 #[tokio::test]
-async fn an_issue_that_jira_could_not_give_now_is_not_taken_for_gone() {
+async fn an_issue_that_jira_failed_to_return_does_not_count_as_removed() {
     let stage = stage::<Jira>(1).await;
     let error = json!({ "id": "10001", "errorMessage": "try again" });
     stage.fake.answer(0, Reply::json(&json!({ "issues": [], "issueErrors": [error] })));

@@ -1,4 +1,10 @@
-//! Hearing an agent while something is waited for.
+//! Reads an agent's events while the run waits for something else.
+//!
+//! Opening a session, a turn and closing the session are futures that produce events through a bounded
+//! channel while they run. [`EventReader::read_while`] polls such a future and the channel together, so
+//! that the agent never blocks on a full channel. Each event goes to the transcript at once. The conductor
+//! receives less: a session start immediately, and of all other kinds the latest value, at most every
+//! [`MAX_DELAY`]. That is enough for its budgets, since usage is a running total.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -14,43 +20,41 @@ use crate::drive::transcript::Transcript;
 use crate::event::{AgentUpdate, Event};
 use crate::spend::Spend;
 
-/// How long news may be held back. An agent that writes a thousand lines a second is told of a few
-/// times a second, which is enough to see that it lives.
-const HELD_BACK: Duration = Duration::from_millis(200);
+/// The longest time for which an event is held back. An agent may write a thousand events a second, and
+/// each message to the conductor costs a decision.
+const MAX_DELAY: Duration = Duration::from_millis(200);
 
-/// Hears an agent. Everything goes to the transcript at once, and the last of each kind to the
-/// conductor a little later.
+/// The reader of one run's agent events.
 #[derive(Debug)]
 pub(super) struct EventReader {
     run: RunId,
-    heard: mpsc::Receiver<AgentEvent>,
+    events: mpsc::Receiver<AgentEvent>,
     inbox: mpsc::Sender<Message>,
-    /// What the present turn is known by.
+    /// The session of the current turn.
     session: Option<String>,
     usage: Option<Spend>,
     limits: Option<Value>,
-    something: Option<(String, Option<String>)>,
-    /// When what is held back has to go.
+    other: Option<(String, Option<String>)>,
+    /// The time at which the held-back values are sent.
     due: Option<Instant>,
 }
 
 impl EventReader {
     pub(super) fn new(
         run: RunId,
-        heard: mpsc::Receiver<AgentEvent>,
+        events: mpsc::Receiver<AgentEvent>,
         inbox: mpsc::Sender<Message>,
     ) -> Self {
-        let (session, usage, limits, something) = (None, None, None, None);
-        Self { run, heard, inbox, session, usage, limits, something, due: None }
+        let (session, usage, limits, other) = (None, None, None, None);
+        Self { run, events, inbox, session, usage, limits, other, due: None }
     }
 
-    /// Returns what the present turn is known by.
     pub(super) fn session(&self) -> Option<&str> {
         self.session.as_deref()
     }
 
-    /// Hears the agent while something is waited for.
-    pub(super) async fn during<T>(
+    /// Awaits a future, and reads events until it completes.
+    pub(super) async fn read_while<T>(
         &mut self,
         transcript: &Transcript,
         waiting: impl Future<Output = T>,
@@ -60,22 +64,22 @@ impl EventReader {
             let due = self.due;
             tokio::select! {
                 biased;
-                Some(event) = self.heard.recv() => self.hear(transcript, event).await,
-                () = until(due), if due.is_some() => self.tell().await,
+                Some(event) = self.events.recv() => self.read(transcript, event).await,
+                () = until(due), if due.is_some() => self.send_pending().await,
                 done = &mut waiting => return done,
             }
         }
     }
 
-    /// Tells the conductor everything that was heard so far.
+    /// Reads the events that have arrived, and sends all held-back values.
     pub(super) async fn flush(&mut self, transcript: &Transcript) {
-        while let Ok(event) = self.heard.try_recv() {
-            self.hear(transcript, event).await;
+        while let Ok(event) = self.events.try_recv() {
+            self.read(transcript, event).await;
         }
-        self.tell().await;
+        self.send_pending().await;
     }
 
-    async fn hear(&mut self, transcript: &Transcript, event: AgentEvent) {
+    async fn read(&mut self, transcript: &Transcript, event: AgentEvent) {
         transcript.note("agent", json!({ "said": event })).await;
         match event {
             AgentEvent::SessionStarted { session, thread, .. } => {
@@ -93,27 +97,27 @@ impl EventReader {
             }
             AgentEvent::RateLimits { limits } => self.limits = Some(limits),
             AgentEvent::Other { kind, message } => {
-                let before = self.something.take().and_then(|(_, message)| message);
-                self.something = Some((kind, message.or(before)));
+                let before = self.other.take().and_then(|(_, message)| message);
+                self.other = Some((kind, message.or(before)));
             }
         }
-        self.due.get_or_insert_with(|| Instant::now() + HELD_BACK);
+        self.due.get_or_insert_with(|| Instant::now() + MAX_DELAY);
     }
 
-    async fn tell(&mut self) {
+    async fn send_pending(&mut self) {
         self.due = None;
         let usage = self.usage.take().map(AgentUpdate::Usage);
         let limits = self.limits.take().map(AgentUpdate::RateLimits);
-        let something = self.something.take();
-        let something = something.map(|(event, message)| AgentUpdate::Other { event, message });
-        for news in [usage, limits, something].into_iter().flatten() {
-            self.send(news).await;
+        let other = self.other.take();
+        let other = other.map(|(event, message)| AgentUpdate::Other { event, message });
+        for update in [usage, limits, other].into_iter().flatten() {
+            self.send(update).await;
         }
     }
 
-    async fn send(&self, news: AgentUpdate) {
-        // The conductor listens until all runs are over.
-        let _ = self.inbox.send(Message::Event(Event::AgentUpdated(self.run, news))).await;
+    async fn send(&self, update: AgentUpdate) {
+        // The conductor receives until all runs have ended.
+        let _ = self.inbox.send(Message::Event(Event::AgentUpdated(self.run, update))).await;
     }
 }
 

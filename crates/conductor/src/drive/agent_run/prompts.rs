@@ -1,4 +1,8 @@
-//! What an agent is told.
+//! Prompts of a run.
+//!
+//! The first turn gets the workflow file's rendered template. In a resumed conversation the agent knows it
+//! already, and gets an operator's answer or a note about the interruption instead. Further turns get
+//! guidance, preceded by the template for agents that keep no conversation.
 
 use carrel_config::{Prompt, TemplateError};
 use serde_json::{Map, json};
@@ -6,17 +10,16 @@ use serde_json::{Map, json};
 use crate::effect::Dispatch;
 use carrel_tracker::Issue;
 
-/// Fills in the template of the workflow file.
-pub(super) fn first(prompt: &Prompt, start: &Dispatch) -> Result<String, TemplateError> {
+/// Renders the template of the workflow file with `issue` and `attempt`.
+pub(super) fn initial(prompt: &Prompt, start: &Dispatch) -> Result<String, TemplateError> {
     let mut variables = Map::new();
     variables.insert("issue".to_owned(), json!(start.issue));
     variables.insert("attempt".to_owned(), json!(start.attempt));
     prompt.render(&variables)
 }
 
-/// Returns what the first turn of a run begins with. An agent that is in its earlier conversation has
-/// heard the instructions.
-pub(super) fn opening(first: &str, start: &Dispatch, resumed: bool) -> String {
+/// Returns the prompt of the first turn.
+pub(super) fn first_turn(first: &str, start: &Dispatch, resumed: bool) -> String {
     match (&start.answer, resumed) {
         (Some(answer), true) => answered(answer),
         (Some(answer), false) => format!("{first}\n\n{}", answered(answer)),
@@ -33,9 +36,8 @@ fn answered(answer: &str) -> String {
     format!("You had asked something. This is the answer, go on with it:\n\n{answer}")
 }
 
-/// Returns what a further turn begins with. An agent without a memory of its own is told everything
-/// again.
-pub(super) fn further(first: &str, issue: &Issue, turn: u64, most: u64, known: bool) -> String {
+/// Returns the prompt of a further turn. `known` says that the agent has the conversation so far.
+pub(super) fn next_turn(first: &str, issue: &Issue, turn: u64, most: u64, known: bool) -> String {
     let Issue { identifier, state, .. } = issue;
     let guidance = format!(
         "This is turn {turn} of at most {most}. The turn before it ended without an error, and \
@@ -51,10 +53,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_without_a_memory_is_told_everything_again() {
+    fn an_agent_without_a_conversation_gets_the_whole_prompt_again() {
         let issue: Issue = serde_json::from_value::<Issue>(issue()).unwrap();
-        let with = further("FIRST", &issue, 2, 20, true);
-        let without = further("FIRST", &issue, 2, 20, false);
+        let with = next_turn("FIRST", &issue, 2, 20, true);
+        let without = next_turn("FIRST", &issue, 2, 20, false);
         assert!(!with.contains("FIRST") && with.contains("turn 2 of at most 20"), "{with}");
         assert_eq!(without, format!("FIRST\n\n{with}"));
     }

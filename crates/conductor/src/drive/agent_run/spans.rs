@@ -1,4 +1,4 @@
-//! The spans of a run and of its turns, without what was said in them.
+//! Trace spans of a run and of its turns. They carry no prompts and no answers.
 
 use carrel_agent::AgentFailure;
 use tracing::Span;
@@ -8,7 +8,6 @@ use crate::drive::journal;
 use crate::effect::Dispatch;
 use crate::event::RunEnd;
 
-/// Begins the span of a run.
 pub(super) fn run(start: &Dispatch) -> Span {
     carrel_traces::span!(
         None,
@@ -22,7 +21,7 @@ pub(super) fn run(start: &Dispatch) -> Span {
     )
 }
 
-/// Says how a run ended.
+/// Records the result of a run.
 pub(super) fn run_ended(span: &Span, end: &RunEnd) {
     span.record("carrel.run.outcome", journal::outcome(end).0);
     if *end != RunEnd::Completed {
@@ -30,7 +29,7 @@ pub(super) fn run_ended(span: &Span, end: &RunEnd) {
     }
 }
 
-/// Begins the span of a turn.
+/// Creates the span of a turn, by the semantic conventions for generative AI.
 pub(super) fn turn(number: u64) -> Span {
     carrel_traces::span!(
         carrel_traces::current_context(),
@@ -43,7 +42,7 @@ pub(super) fn turn(number: u64) -> Span {
     )
 }
 
-/// Says how a turn ended, and in which conversation it was.
+/// Records the result of a turn and its conversation.
 pub(super) fn turn_ended(span: &Span, thread: Option<&str>, ended: &Result<String, AgentFailure>) {
     span.record("gen_ai.conversation.id", thread);
     if let Err(failure) = ended {

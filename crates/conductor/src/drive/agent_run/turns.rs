@@ -1,4 +1,8 @@
-//! One turn after the other.
+//! The turns of a session.
+//!
+//! Each turn sends a prompt, awaits the agent's answer, reports the turn's fingerprint and waits for the
+//! conductor's decision. A stopped turn has [`STOP_GRACE`] to end, since some agents save their
+//! conversation when they are interrupted; closing the session then kills what is left.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +18,11 @@ use crate::claimed_issue::TurnFingerprint;
 use crate::drive::turn_fingerprint;
 use crate::event::{AgentUpdate, Event, RunEnd};
 
-/// How long an agent that was told to stop may take to end its turn by itself.
-const GRACE: Duration = Duration::from_secs(30);
+/// The time that a stopped agent has to end its turn.
+const STOP_GRACE: Duration = Duration::from_secs(30);
 
 impl RunInProgress {
-    /// Takes turns until there is no further one.
+    /// Runs turns until the conductor finishes the run, a turn fails or the run is stopped.
     pub(super) async fn turns(
         &mut self,
         session: &mut dyn Session,
@@ -26,8 +30,8 @@ impl RunInProgress {
         reader: &mut EventReader,
         workspace: &Arc<Workspace>,
     ) -> RunEnd {
-        let resumed = session.thread().is_some() && session.thread() == self.job.start.thread;
-        let mut prompt = prompts::opening(&first, &self.job.start, resumed);
+        let resumed = session.thread().is_some() && session.thread() == self.job.dispatch.thread;
+        let mut prompt = prompts::first_turn(&first, &self.job.dispatch, resumed);
         let mut number = 1;
         loop {
             self.transcript.note("prompt", json!({ "text": prompt })).await;
@@ -41,14 +45,16 @@ impl RunInProgress {
             };
             self.transcript.note("answer", json!({ "text": answer })).await;
             reader.flush(&self.transcript).await;
-            let left = left_behind(workspace, &answer).await;
-            self.send(Event::AgentUpdated(self.job.start.run, AgentUpdate::TurnEnded(left))).await;
+            let left = fingerprint(workspace, &answer).await;
+            self.send(Event::AgentUpdated(self.job.dispatch.run, AgentUpdate::TurnEnded(left)))
+                .await;
             match self.next(reader).await {
                 Some(TurnCommand::Turn(turn)) => {
                     number = turn;
                     let most = self.job.setup.config().agent.max_turns;
                     let known = session.thread().is_some();
-                    prompt = prompts::further(&first, &self.job.start.issue, turn, most, known);
+                    prompt =
+                        prompts::next_turn(&first, &self.job.dispatch.issue, turn, most, known);
                 }
                 Some(TurnCommand::Finish) => return RunEnd::Completed,
                 None => return RunEnd::Failed("stopped between two turns".to_owned()),
@@ -62,37 +68,36 @@ impl RunInProgress {
         prompt: &str,
         reader: &mut EventReader,
     ) -> Result<String, AgentFailure> {
-        let patience = async {
+        let grace_over = async {
             self.job.stop.cancelled().await;
-            tokio::time::sleep(GRACE).await;
+            tokio::time::sleep(STOP_GRACE).await;
         };
-        let turn = reader.during(&self.transcript, session.turn(prompt));
+        let turn = reader.read_while(&self.transcript, session.turn(prompt));
         tokio::select! {
             ended = turn => ended,
-            () = patience => {
-                // What it was about to start may be there all the same.
-                self.remains = Teardown::Incomplete;
-                let message = "it did not end its turn when it was told to".to_owned();
+            () = grace_over => {
+                // The abandoned turn may have been starting a process.
+                self.teardown = Teardown::Incomplete;
+                let message = "the agent did not end its turn when it was stopped".to_owned();
                 Err(AgentFailure { kind: FailureKind::Stopped, message })
             }
         }
     }
 
-    /// Waits for what is to follow; nothing if the run is stopped.
+    /// Waits for the conductor's decision; `None` if the run is stopped.
     async fn next(&mut self, reader: &mut EventReader) -> Option<TurnCommand> {
-        let (orders, stop) = (&mut self.job.orders, &self.job.stop);
+        let (commands, stop) = (&mut self.job.commands, &self.job.stop);
         let waiting = async {
             tokio::select! {
                 () = stop.cancelled() => None,
-                next = orders.recv() => next,
+                next = commands.recv() => next,
             }
         };
-        reader.during(&self.transcript, waiting).await
+        reader.read_while(&self.transcript, waiting).await
     }
 }
 
-/// Looks at what a turn left behind.
-async fn left_behind(workspace: &Arc<Workspace>, answer: &str) -> Option<TurnFingerprint> {
+async fn fingerprint(workspace: &Arc<Workspace>, answer: &str) -> Option<TurnFingerprint> {
     let (workspace, answer) = (Arc::clone(workspace), answer.to_owned());
     let look = move || turn_fingerprint::of(workspace.files(), &answer);
     tokio::task::spawn_blocking(look).await.ok().flatten()

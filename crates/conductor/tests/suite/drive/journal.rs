@@ -8,19 +8,23 @@ use carrel_domain::{Clock as _, SystemClock};
 use carrel_store::{Journal as _, RunFilter, TenureOutcome};
 use pretty_assertions::assert_eq;
 
-use super::stage::{Deed, World};
+use super::harness::{TurnScript, World};
 
 #[tokio::test]
 async fn an_agent_that_is_ended_with_the_conductor_goes_on_in_its_conversation() {
     for orderly in [true, false] {
         let world = World::new(|turn| {
-            if turn.prompt.contains("interrupted") { Deed::Move("Done") } else { Deed::Hang }
+            if turn.prompt.contains("interrupted") {
+                TurnScript::Move("Done")
+            } else {
+                TurnScript::Hang
+            }
         });
         let issue = world.issue("first").await;
         let working = world.start().await;
         working
             .until("it is in its turn", |state| {
-                state.issues.values().any(|entry| entry.thread.is_some())
+                state.issues.values().any(|claimed| claimed.thread.is_some())
             })
             .await;
         if orderly {
@@ -45,7 +49,7 @@ async fn an_agent_that_is_ended_with_the_conductor_goes_on_in_its_conversation()
 
 #[tokio::test]
 async fn nothing_is_begun_that_could_not_be_written_down() {
-    let world = World::new(|_| Deed::Move("Done"));
+    let world = World::new(|_| TurnScript::Move("Done"));
     world.issue("first").await;
     world.stuck.store(true, Ordering::SeqCst);
     let working = world.start().await;
@@ -64,7 +68,7 @@ async fn once_ends_when_the_journal_cannot_be_written_any_more() {
         let closing = Arc::clone(&closing);
         move |_| {
             closing.get().unwrap().store(true, Ordering::SeqCst);
-            Deed::Answer("done")
+            TurnScript::Answer("done")
         }
     });
     closing.set(Arc::clone(&world.closed)).unwrap();
@@ -78,8 +82,8 @@ async fn once_ends_when_the_journal_cannot_be_written_any_more() {
 }
 
 #[tokio::test]
-async fn an_end_is_heard_while_the_journal_cannot_be_written() {
-    let world = World::new(|_| Deed::Hang);
+async fn a_stop_is_honoured_while_the_journal_cannot_be_written() {
+    let world = World::new(|_| TurnScript::Hang);
     let first = world.issue("first").await;
     let working = world.start().await;
     let runs = |stage: &Stage| matches!(stage, Stage::Running(_));
@@ -98,8 +102,8 @@ async fn an_end_is_heard_while_the_journal_cannot_be_written() {
 }
 
 #[tokio::test]
-async fn whoever_is_superseded_ends_its_agents_and_writes_and_begins_nothing() {
-    let world = World::new(|_| Deed::Hang);
+async fn a_superseded_conductor_stops_its_agents_and_writes_nothing() {
+    let world = World::new(|_| TurnScript::Hang);
     let first = world.issue("first").await;
     let working = world.start().await;
     let runs = |stage: &Stage| matches!(stage, Stage::Running(_));
@@ -120,16 +124,16 @@ async fn whoever_is_superseded_ends_its_agents_and_writes_and_begins_nothing() {
 
 #[tokio::test]
 async fn a_workspace_of_another_tracker_is_neither_used_nor_removed() {
-    let world = World::new(|_| Deed::Move("Done"));
+    let world = World::new(|_| TurnScript::Move("Done"));
     let issue = world.issue("first").await;
     world.shift(&issue, "Backlog").await;
-    let other = World::new(|_| Deed::Hang).called("other");
+    let other = World::new(|_| TurnScript::Hang).called("other");
     other.write(&format!("workspace: {{root: {}}}\n", world.path("ws").display()));
     other.issue("a namesake").await;
     let working = other.start().await;
     working
         .until("it has a workspace", |state| {
-            state.issues.values().any(|entry| entry.thread.is_some())
+            state.issues.values().any(|claimed| claimed.thread.is_some())
         })
         .await;
     std::fs::write(world.path("ws/CAR-1/precious"), "").unwrap();
@@ -147,7 +151,7 @@ async fn a_workspace_of_another_tracker_is_neither_used_nor_removed() {
 
 #[tokio::test]
 async fn backoff_attempts_and_spending_are_there_after_a_crash() {
-    let world = World::new(|_| Deed::Fail(FailureKind::TurnFailed, "no luck"));
+    let world = World::new(|_| TurnScript::Fail(FailureKind::TurnFailed, "no luck"));
     let issue = IssueId(world.issue("first").await);
     let working = world.start().await;
     let waits = |stage: &Stage| matches!(stage, Stage::Retrying(_));
@@ -169,7 +173,7 @@ async fn backoff_attempts_and_spending_are_there_after_a_crash() {
 
 #[tokio::test]
 async fn what_was_closed_meanwhile_is_cleaned_up_before_anything_is_begun() {
-    let world = World::new(|_| Deed::Hang);
+    let world = World::new(|_| TurnScript::Hang);
     let issue = world.issue("first").await;
     let working = world.start().await;
     working
@@ -187,7 +191,7 @@ async fn what_was_closed_meanwhile_is_cleaned_up_before_anything_is_begun() {
 
 #[tokio::test]
 async fn item_124_a_workspace_stays_where_it_is_when_the_root_is_moved() {
-    let world = World::new(|_| Deed::Fail(FailureKind::TurnFailed, "no luck"));
+    let world = World::new(|_| TurnScript::Fail(FailureKind::TurnFailed, "no luck"));
     let issue = world.issue("first").await;
     let working = world.start().await;
     working.until_stage(&issue, "it waits", |stage| matches!(stage, Stage::Retrying(_))).await;
@@ -213,8 +217,8 @@ async fn item_124_a_workspace_stays_where_it_is_when_the_root_is_moved() {
 }
 
 #[tokio::test]
-async fn a_workspace_that_somebody_still_uses_is_not_given_to_another_agent() {
-    let world = World::new(|_| Deed::Hang);
+async fn a_workspace_that_is_still_locked_gets_no_other_agent() {
+    let world = World::new(|_| TurnScript::Hang);
     let issue = world.issue("first").await;
     let working = world.start().await;
     working
@@ -260,7 +264,7 @@ async fn assert_waits_for_the_remains_of_one_that_did_not_open(between: Between)
         let (alive, beside) = (Arc::clone(&alive), Arc::clone(&beside));
         move |_| {
             beside.fetch_or(alive.load(Ordering::SeqCst), Ordering::SeqCst);
-            Deed::Move("Done")
+            TurnScript::Move("Done")
         }
     });
     *world.seen.unopened.lock().unwrap() = Some(Teardown::Incomplete);

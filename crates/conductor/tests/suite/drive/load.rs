@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use carrel_conductor::OperatorCommand;
 use carrel_store::NewIssue;
 
-use super::stage::{Deed, World};
+use super::harness::{TurnScript, World};
 
 const ISSUES: usize = 500;
 const AGENTS: usize = 50;
@@ -35,7 +35,7 @@ async fn fifty_agents_and_five_hundred_issues_keep_the_loop_quick_and_small() {
     let world = World::new(|turn| {
         let number = TURNS.fetch_add(1, Ordering::SeqCst);
         std::fs::write(turn.directory.join("work"), number.to_string()).unwrap();
-        Deed::Busy(Duration::from_millis(20 + number as u64 % 80))
+        TurnScript::Busy(Duration::from_millis(20 + number as u64 % 80))
     });
     world.write_polling(1000, &format!("agent: {{max_concurrent_agents: {AGENTS}, max_turns: 3}}"));
     let tracker = world.tracker();

@@ -38,10 +38,10 @@ impl World {
         assert!(!self.removing.contains(id), "an agent begins in what is being removed");
         self.workspaces.insert(id.clone());
         self.agents.insert(run, Agent { issue: id.clone(), ending: false, tokens: 0 });
-        self.hear(Event::WorkspaceReady(run, PathBuf::from(format!("/root/{id}"))));
+        self.apply(Event::WorkspaceReady(run, PathBuf::from(format!("/root/{id}"))));
         let (session, thread) = (format!("{}-1", run.0), run.0.to_string());
         if self.agents.contains_key(&run) {
-            self.hear(Event::AgentUpdated(run, AgentUpdate::SessionStarted { session, thread }));
+            self.apply(Event::AgentUpdated(run, AgentUpdate::SessionStarted { session, thread }));
             self.soon(What::Act(run));
         }
     }
@@ -50,7 +50,7 @@ impl World {
         let agent = self.agents.get(&run).expect("it takes another turn");
         assert!(!agent.ending, "another turn of an agent that ends");
         let issue = agent.issue.clone();
-        self.books.turn(&issue);
+        self.accounts.turn(&issue);
     }
 
     pub(super) fn act(&mut self, run: RunId) {
@@ -58,8 +58,8 @@ impl World {
         agent.tokens += 10;
         let (tokens, issue) = (agent.tokens, agent.issue.clone());
         let used = Spend { total_tokens: tokens, ..Spend::default() };
-        self.books.use_tokens(&issue, 10);
-        self.hear(Event::AgentUpdated(run, AgentUpdate::Usage(used)));
+        self.accounts.use_tokens(&issue, 10);
+        self.apply(Event::AgentUpdated(run, AgentUpdate::Usage(used)));
         if self.agents.get(&run).is_none_or(|agent| agent.ending) {
             return;
         }
@@ -70,7 +70,7 @@ impl World {
             // Hardly ever the same as in the turn before.
             let tree = self.rng.u8(..40).to_string();
             let trace = TurnFingerprint { tree, answer: String::new() };
-            self.hear(Event::AgentUpdated(run, AgentUpdate::TurnEnded(Some(trace))));
+            self.apply(Event::AgentUpdated(run, AgentUpdate::TurnEnded(Some(trace))));
         } else {
             self.soon(What::Act(run));
         }
@@ -87,7 +87,7 @@ impl World {
                 let seconds = self.rng.u32(1..200);
                 let limits =
                     json!({ "primary": { "usedPercent": 100, "resetsInSeconds": seconds } });
-                self.hear(Event::AgentUpdated(run, AgentUpdate::RateLimits(limits)));
+                self.apply(Event::AgentUpdated(run, AgentUpdate::RateLimits(limits)));
                 return self.soon(What::Act(run));
             }
             // It says nothing any more.
@@ -101,6 +101,6 @@ impl World {
         self.agents.remove(&run);
         let begins = |coming: &Coming| matches!(coming.what, What::Begin(id, _) if id == run);
         self.coming.retain(|coming| !begins(coming));
-        self.hear(Event::RunEnded(run, end));
+        self.apply(Event::RunEnded(run, end));
     }
 }

@@ -171,7 +171,7 @@ async fn linear_questions_stay_in_the_project() {
 }
 
 #[tokio::test]
-async fn linear_answers_with_errors_are_failures_and_are_told_whole() {
+async fn linear_replies_with_errors_are_failures_and_are_returned_whole() {
     let bench = linear().await;
     let body = json!({ "data": { "viewer": null }, "errors": [{ "message": "boom" }] });
     bench.fake.answer(0, Reply::json(&body));

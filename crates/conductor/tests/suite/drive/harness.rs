@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What an agent does with a prompt.
-pub(crate) type Script = dyn Fn(Turn) -> Deed + Send + Sync;
+pub(crate) type Script = dyn Fn(Turn) -> TurnScript + Send + Sync;
 
 /// A turn that is to be taken.
 pub(crate) struct Turn {
@@ -45,7 +45,7 @@ pub(crate) struct Turn {
 
 /// What an agent does in a turn.
 #[derive(Clone)]
-pub(crate) enum Deed {
+pub(crate) enum TurnScript {
     Answer(&'static str),
     Fail(FailureKind, &'static str),
     /// Nothing, until somebody stops it.
@@ -105,10 +105,10 @@ struct Speaking {
 impl Agent for Fake {
     async fn open(&self, opening: OpenRequest) -> Result<Box<dyn Session>, OpenError> {
         let issue = opening.workspace.record().identifier.to_string();
-        if let Some(remains) = self.seen.unopened.lock().unwrap().take() {
+        if let Some(teardown) = self.seen.unopened.lock().unwrap().take() {
             let failure =
                 AgentFailure { kind: FailureKind::Exited, message: "no start".to_owned() };
-            return Err(OpenError { failure, remains });
+            return Err(OpenError { failure, teardown });
         }
         let at_once = {
             let mut working = self.seen.working.lock().unwrap();
@@ -162,20 +162,22 @@ impl Session for Speaking {
             directory: self.opening.workspace.files().path().to_owned(),
         };
         match (self.script)(turn) {
-            Deed::Answer(answer) => Ok(answer.to_owned()),
-            Deed::Fail(kind, message) => Err(AgentFailure { kind, message: message.to_owned() }),
-            Deed::Hang => {
+            TurnScript::Answer(answer) => Ok(answer.to_owned()),
+            TurnScript::Fail(kind, message) => {
+                Err(AgentFailure { kind, message: message.to_owned() })
+            }
+            TurnScript::Hang => {
                 self.opening.stop.cancelled().await;
                 Err(AgentFailure { kind: FailureKind::Stopped, message: "told to".to_owned() })
             }
-            Deed::Move(state) => {
+            TurnScript::Move(state) => {
                 let arguments = serde_json::json!({ "state": state });
                 let call = ToolCall::new("issue_move", arguments, CancellationToken::new());
                 let told = self.opening.tools.call(call).await;
                 assert!(!told.is_error, "{told:?}");
                 Ok(format!("moved to {state}"))
             }
-            Deed::Busy(time) => {
+            TurnScript::Busy(time) => {
                 for step in 0..10 {
                     tokio::time::sleep(time / 10).await;
                     let (kind, message) = ("step".to_owned(), Some(step.to_string()));
@@ -183,7 +185,7 @@ impl Session for Speaking {
                 }
                 Ok("done".to_owned())
             }
-            Deed::Panic => panic!("an agent that breaks"),
+            TurnScript::Panic => panic!("an agent that breaks"),
         }
     }
 
@@ -322,7 +324,7 @@ pub(crate) struct Working {
 }
 
 impl World {
-    pub(crate) fn new(script: impl Fn(Turn) -> Deed + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(script: impl Fn(Turn) -> TurnScript + Send + Sync + 'static) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let world = Self {
             directory,
@@ -477,7 +479,8 @@ impl Working {
 
     pub(crate) async fn until_stage(&self, issue: &str, what: &str, is: impl Fn(&Stage) -> bool) {
         let id = IssueId(issue.to_owned());
-        self.until(what, |state| state.issues.get(&id).is_some_and(|entry| is(&entry.stage))).await;
+        self.until(what, |state| state.issues.get(&id).is_some_and(|claimed| is(&claimed.stage)))
+            .await;
     }
 
     /// Tells it to end, and waits for that.

@@ -26,7 +26,7 @@ impl Loop {
 
     pub(crate) fn with(rules: Rules) -> Self {
         let mut this = Self::of(State::begin(rules, BTreeMap::new(), Ledger::default()));
-        this.hear(Event::Due);
+        this.apply(Event::Due);
         this
     }
 
@@ -34,20 +34,20 @@ impl Loop {
         Self { state, now: BEGIN, effects: Vec::new() }
     }
 
-    pub(crate) fn hear(&mut self, event: Event) {
+    pub(crate) fn apply(&mut self, event: Event) {
         let (state, effects) = decide(self.state.clone(), event, Timestamp::from_millis(self.now));
         self.state = state;
         self.effects = effects;
     }
 
-    pub(crate) fn tell(&mut self, order: OperatorCommand) {
-        self.hear(Event::Command(order));
+    pub(crate) fn command(&mut self, command: OperatorCommand) {
+        self.apply(Event::Command(command));
     }
 
     /// Lets time pass, and the loop notice it.
     pub(crate) fn after(&mut self, millis: i64) {
         self.now += millis;
-        self.hear(Event::Due);
+        self.apply(Event::Due);
     }
 
     /// Ends the program, and begins again with what it wrote down.
@@ -59,14 +59,14 @@ impl Loop {
         self.effects.clear();
     }
 
-    pub(crate) fn question_of_poll(&self) -> Option<QueryId> {
+    pub(crate) fn poll_query(&self) -> Option<QueryId> {
         self.effects.iter().find_map(|effect| match effect {
             Effect::Poll(query) => Some(*query),
             _ => None,
         })
     }
 
-    pub(crate) fn question_of_read(&self) -> Option<(QueryId, Vec<IssueId>)> {
+    pub(crate) fn read_query(&self) -> Option<(QueryId, Vec<IssueId>)> {
         self.effects.iter().find_map(|effect| match effect {
             Effect::Read(query, ids) => Some((*query, ids.clone())),
             _ => None,
@@ -75,20 +75,20 @@ impl Loop {
 
     /// Answers the question for issues that was just asked.
     pub(crate) fn lists(&mut self, issues: &[Issue]) {
-        let query = self.question_of_poll().expect("the tracker is asked");
-        self.hear(Event::Polled(query, Ok(issues.to_vec())));
+        let query = self.poll_query().expect("the tracker is asked");
+        self.apply(Event::Polled(query, Ok(issues.to_vec())));
     }
 
     /// Answers the question for single issues that was just asked, with those that are known.
     pub(crate) fn reads(&mut self, issues: &[Issue]) {
-        let (query, ids) = self.question_of_read().expect("issues are read");
+        let (query, ids) = self.read_query().expect("issues are read");
         let found = issues.iter().filter(|issue| ids.contains(&issue.id)).cloned().collect();
-        self.hear(Event::Read(query, ids, Ok(found)));
+        self.apply(Event::Read(query, ids, Ok(found)));
     }
 
     pub(crate) fn fails_to_read(&mut self) {
-        let (query, ids) = self.question_of_read().expect("issues are read");
-        self.hear(Event::Read(
+        let (query, ids) = self.read_query().expect("issues are read");
+        self.apply(Event::Read(
             query,
             ids,
             Err(TrackerError::new(TrackerErrorKind::Request, "no answer")),
@@ -98,7 +98,7 @@ impl Loop {
     /// Goes on to the next look at the tracker, which lists these.
     pub(crate) fn polls(&mut self, issues: &[Issue]) {
         self.now += i64::try_from(self.state.rules.poll_interval.as_millis()).unwrap();
-        self.hear(Event::Due);
+        self.apply(Event::Due);
         self.lists(issues);
     }
 
@@ -117,19 +117,19 @@ impl Loop {
     }
 
     pub(crate) fn ends(&mut self, run: RunId, end: RunEnd) {
-        self.hear(Event::RunEnded(run, end));
+        self.apply(Event::RunEnded(run, end));
     }
 
-    pub(crate) fn hears(&mut self, run: RunId, news: AgentUpdate) {
-        self.hear(Event::AgentUpdated(run, news));
+    pub(crate) fn updates(&mut self, run: RunId, update: AgentUpdate) {
+        self.apply(Event::AgentUpdated(run, update));
     }
 
-    pub(crate) fn entry(&self, issue: &Issue) -> &ClaimedIssue {
+    pub(crate) fn claimed(&self, issue: &Issue) -> &ClaimedIssue {
         &self.state.issues[&issue.id]
     }
 
     pub(crate) fn stage(&self, issue: &Issue) -> Option<&Stage> {
-        self.state.issues.get(&issue.id).map(|entry| &entry.stage)
+        self.state.issues.get(&issue.id).map(|claimed| &claimed.stage)
     }
 
     pub(crate) fn notices(&self) -> Vec<&Notice> {
@@ -142,7 +142,7 @@ impl Loop {
 
     /// Returns the issues that were given a place, in their order.
     pub(crate) fn taken(&self) -> Vec<String> {
-        let ids = self.question_of_read().map(|(_, ids)| ids).unwrap_or_default();
+        let ids = self.read_query().map(|(_, ids)| ids).unwrap_or_default();
         ids.into_iter().map(|id| id.0).collect()
     }
 

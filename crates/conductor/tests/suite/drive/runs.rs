@@ -10,19 +10,19 @@ use carrel_conductor::{
 use carrel_store::{NewIssue, RunFilter};
 use pretty_assertions::assert_eq;
 
-use super::stage::{CALLED, Deed, World};
+use super::harness::{CALLED, TurnScript, World};
 
 fn files(path: &std::path::Path) -> usize {
     std::fs::read_dir(path).map_or(0, |entries| {
-        entries.filter(|entry| entry.as_ref().unwrap().file_name() != ".carrel").count()
+        entries.filter(|claimed| claimed.as_ref().unwrap().file_name() != ".carrel").count()
     })
 }
 
 #[tokio::test]
 async fn an_issue_is_worked_off_and_its_workspace_goes_when_it_is_closed() {
     let world = World::new(|turn| match turn.number {
-        1 => Deed::Answer("half"),
-        _ => Deed::Move("Done"),
+        1 => TurnScript::Answer("half"),
+        _ => TurnScript::Move("Done"),
     });
     world.issue("first").await;
     let working = world.start().await;
@@ -56,7 +56,7 @@ async fn item_015_the_prompt_gets_the_issue_and_the_attempt() {
         {{ issue.assignee_id }}|{{ issue.labels | join: ',' }}|{{ issue.native_ref }}|\
         {% for blocker in issue.blocked_by %}{{ blocker.id }} {{ blocker.identifier }} {{ blocker.state }}{% endfor %}|\
         {{ issue.dispatchable }}|{{ issue.created_at | slice: 0, 2 }}|{{ issue.updated_at | slice: -1 }}|{{ attempt }}";
-    let world = World::new(|_| Deed::Fail(FailureKind::TurnFailed, "no luck"));
+    let world = World::new(|_| TurnScript::Fail(FailureKind::TurnFailed, "no luck"));
     let text = std::fs::read_to_string(world.path("WORKFLOW.md")).unwrap();
     let front = text.rsplit_once("---\n").unwrap().0;
     std::fs::write(world.path("WORKFLOW.md"), format!("{front}---\n{ASKS}")).unwrap();
@@ -91,7 +91,7 @@ async fn item_026_028_and_099_whatever_issues_are_called_each_agent_works_below_
     let seen = Arc::clone(&places);
     let world = World::new(move |turn| {
         seen.lock().unwrap().insert(turn.issue, turn.directory);
-        Deed::Hang
+        TurnScript::Hang
     });
     let names = ["a/b", "a_b", "a b", "../../elsewhere", "/etc", "~", "\u{1f680}-1"];
     for name in names.into_iter().chain([".."]) {
@@ -116,7 +116,7 @@ async fn item_026_028_and_099_whatever_issues_are_called_each_agent_works_below_
 
 #[tokio::test]
 async fn item_052_a_silent_agent_is_ended_and_its_issue_waits_for_another_attempt() {
-    let world = World::new(|_| Deed::Hang);
+    let world = World::new(|_| TurnScript::Hang);
     world.write("codex: {stall_timeout_ms: 300}");
     let issue = world.issue("first").await;
     let working = world.start().await;
@@ -124,14 +124,14 @@ async fn item_052_a_silent_agent_is_ended_and_its_issue_waits_for_another_attemp
     working.until_stage(&issue, "it waits", stalled).await;
     assert_eq!(world.seen.closed.load(Ordering::SeqCst), 1, "its session is closed");
     let state = working.handle.state();
-    let entry = &state.issues[&IssueId(issue)];
-    assert_eq!((entry.attempt, state.agents()), (1, 0));
+    let claimed = &state.issues[&IssueId(issue)];
+    assert_eq!((claimed.attempt, state.agents()), (1, 0));
     working.end().await;
 }
 
 #[tokio::test]
 async fn item_016_a_prompt_with_an_unknown_name_fails_the_attempt() {
-    let world = World::new(|_| Deed::Move("Done"));
+    let world = World::new(|_| TurnScript::Move("Done"));
     let text = std::fs::read_to_string(world.path("WORKFLOW.md")).unwrap();
     std::fs::write(world.path("WORKFLOW.md"), format!("{text} {{{{ issue.nope }}}}")).unwrap();
     let issue = world.issue("first").await;
@@ -146,10 +146,10 @@ async fn item_016_a_prompt_with_an_unknown_name_fails_the_attempt() {
 }
 
 #[tokio::test]
-async fn an_agent_without_a_memory_hears_its_instructions_in_every_turn() {
+async fn an_agent_without_a_conversation_gets_its_instructions_in_every_turn() {
     let world = World::new(|turn| match turn.number {
-        1 => Deed::Answer("half"),
-        _ => Deed::Move("Done"),
+        1 => TurnScript::Answer("half"),
+        _ => TurnScript::Move("Done"),
     });
     let world = world.forgetful();
     world.issue("first").await;
@@ -163,7 +163,7 @@ async fn an_agent_without_a_memory_hears_its_instructions_in_every_turn() {
 
 #[tokio::test]
 async fn a_turn_that_changes_nothing_and_says_nothing_new_is_the_last() {
-    let world = World::new(|_| Deed::Answer("same"));
+    let world = World::new(|_| TurnScript::Answer("same"));
     let issue = world.issue("first").await;
     let working = world.start().await;
     let stuck = |stage: &Stage| matches!(stage, Stage::Blocked(block) if block.reason == BlockReason::NoProgress);
@@ -173,12 +173,12 @@ async fn a_turn_that_changes_nothing_and_says_nothing_new_is_the_last() {
 }
 
 #[tokio::test]
-async fn a_question_blocks_an_issue_until_somebody_answers() {
+async fn a_question_blocks_an_issue_until_an_operator_answers() {
     let world = World::new(|turn| {
         if turn.prompt.contains("blue") {
-            Deed::Move("Done")
+            TurnScript::Move("Done")
         } else {
-            Deed::Fail(FailureKind::InputRequired, "which colour?")
+            TurnScript::Fail(FailureKind::InputRequired, "which colour?")
         }
     });
     let issue = world.issue("first").await;
@@ -204,8 +204,8 @@ async fn a_question_blocks_an_issue_until_somebody_answers() {
 #[tokio::test]
 async fn one_that_fails_waits_and_one_that_breaks_is_a_failure() {
     for (deed, said) in [
-        (Deed::Fail(FailureKind::TurnFailed, "no luck"), "turn_failed: no luck"),
-        (Deed::Panic, "a defect in Carrel"),
+        (TurnScript::Fail(FailureKind::TurnFailed, "no luck"), "turn_failed: no luck"),
+        (TurnScript::Panic, "a defect in Carrel"),
     ] {
         let world = World::new(move |_| deed.clone());
         let issue = world.issue("first").await;
@@ -221,7 +221,7 @@ async fn one_that_fails_waits_and_one_that_breaks_is_a_failure() {
 
 #[tokio::test]
 async fn an_issue_that_is_moved_away_loses_its_agent_and_keeps_its_workspace() {
-    let world = World::new(|_| Deed::Hang);
+    let world = World::new(|_| TurnScript::Hang);
     let issue = world.issue("first").await;
     let working = world.start().await;
     working
@@ -245,8 +245,8 @@ async fn once_gives_every_issue_one_turn_and_tells_who_failed() {
         let number = TURNS.fetch_add(1, Ordering::SeqCst).to_string();
         std::fs::write(turn.directory.join("work"), number).unwrap();
         match turn.issue.as_str() {
-            "CAR-2" => Deed::Fail(FailureKind::TurnFailed, "no luck"),
-            _ => Deed::Answer("done"),
+            "CAR-2" => TurnScript::Fail(FailureKind::TurnFailed, "no luck"),
+            _ => TurnScript::Answer("done"),
         }
     });
     world.write("agent: {max_concurrent_agents: 2}");
@@ -267,7 +267,7 @@ async fn once_gives_every_issue_one_turn_and_tells_who_failed() {
 
 #[tokio::test]
 async fn item_003_and_096_a_changed_file_is_in_force_and_a_broken_one_is_not() {
-    let world = World::new(|_| Deed::Hang);
+    let world = World::new(|_| TurnScript::Hang);
     world.write("agent: {max_concurrent_agents: 1}");
     for title in ["one", "two"] {
         world.issue(title).await;
@@ -301,7 +301,7 @@ async fn item_003_and_096_a_changed_file_is_in_force_and_a_broken_one_is_not() {
 
 #[tokio::test]
 async fn item_097_no_second_conductor_takes_the_same_issues() {
-    let world = World::new(|_| Deed::Hang);
+    let world = World::new(|_| TurnScript::Hang);
     let working = world.start().await;
     let refused = world.open(PollMode::Continuous).await;
     assert!(matches!(refused, Err(StartError::InUse { .. })));
@@ -313,7 +313,7 @@ async fn item_097_no_second_conductor_takes_the_same_issues() {
 
 #[tokio::test]
 async fn a_tracker_that_comes_back_is_asked_again() {
-    let world = World::new(|_| Deed::Move("Done"));
+    let world = World::new(|_| TurnScript::Move("Done"));
     world.issue("first").await;
     world.away.store(true, Ordering::SeqCst);
     let working = world.start().await;
@@ -331,9 +331,9 @@ async fn many_at_once_are_never_two_for_one_issue() {
     let world = World::new(|turn| {
         TURNS.fetch_add(1, Ordering::SeqCst);
         if turn.number < 3 {
-            Deed::Answer(if turn.number == 1 { "begun" } else { "going on" })
+            TurnScript::Answer(if turn.number == 1 { "begun" } else { "going on" })
         } else {
-            Deed::Move("Done")
+            TurnScript::Move("Done")
         }
     });
     world.write("agent: {max_concurrent_agents: 7}");

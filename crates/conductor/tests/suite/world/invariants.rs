@@ -21,7 +21,7 @@ impl World {
         );
         assert_eq!(self.state.workflow_error, None, "{id} is begun all the same");
         assert!(self.state.agents() <= self.state.rules.max_agents, "more agents than may run");
-        let Some(account) = self.books.accounts.get(id) else { return };
+        let Some(account) = self.accounts.by_issue.get(id) else { return };
         assert!(!account.blocked, "{id} is blocked");
         if let Some(due) = account.not_before {
             assert!(due <= self.now, "{id} is begun {} ms too early", due - self.now);
@@ -43,49 +43,56 @@ impl World {
 
     pub(super) fn check(&self) {
         for (run, agent) in &self.agents {
-            let known = self.state.issues.get(&agent.issue).and_then(|entry| entry.stage.run());
+            let known = self.state.issues.get(&agent.issue).and_then(|claimed| claimed.stage.run());
             assert_eq!(known.map(|run| run.id), Some(*run), "nobody knows of an agent");
         }
         for id in self.state.waiting.keys() {
-            let stage = self.state.issues.get(id).map(|entry| &entry.stage);
+            let stage = self.state.issues.get(id).map(|claimed| &claimed.stage);
             assert!(stage.is_none_or(|stage| *stage == Stage::Resting), "{id} is ours: {stage:?}");
         }
         self.check_memory();
-        self.check_books();
+        self.check_accounts();
     }
 
     /// Whatever a restart needs has been remembered.
     fn check_memory(&self) {
         assert!(self.saved.keys().eq(self.state.issues.keys()), "some are not remembered");
         assert_eq!(self.ledger, self.state.ledger);
-        for (id, entry) in &self.state.issues {
+        for (id, claimed) in &self.state.issues {
             let saved = &self.saved[id];
-            let same = std::mem::discriminant(&saved.stage) == std::mem::discriminant(&entry.stage);
-            assert!(same, "{id} is remembered as {:?} and is {:?}", saved.stage, entry.stage);
-            let memory = |entry: &carrel_conductor::ClaimedIssue| {
-                (entry.attempt, entry.rate_limited_runs, entry.spent, entry.spent_at_unblock)
+            let same =
+                std::mem::discriminant(&saved.stage) == std::mem::discriminant(&claimed.stage);
+            assert!(same, "{id} is remembered as {:?} and is {:?}", saved.stage, claimed.stage);
+            let memory = |claimed: &carrel_conductor::ClaimedIssue| {
+                (
+                    claimed.attempt,
+                    claimed.rate_limited_runs,
+                    claimed.spent,
+                    claimed.spent_at_unblock,
+                )
             };
-            assert_eq!(memory(saved), memory(entry), "{id}");
-            assert_eq!(saved.thread, entry.thread, "{id}");
-            assert_eq!(saved.answer, entry.answer, "{id}");
-            assert_eq!(saved.workspace, entry.workspace, "{id}");
-            if let (Stage::Retrying(saved), Stage::Retrying(retry)) = (&saved.stage, &entry.stage) {
+            assert_eq!(memory(saved), memory(claimed), "{id}");
+            assert_eq!(saved.thread, claimed.thread, "{id}");
+            assert_eq!(saved.answer, claimed.answer, "{id}");
+            assert_eq!(saved.workspace, claimed.workspace, "{id}");
+            if let (Stage::Retrying(saved), Stage::Retrying(retry)) = (&saved.stage, &claimed.stage)
+            {
                 assert_eq!(saved, retry, "{id}");
             }
         }
     }
 
     /// Nothing that was spent is lost, and nothing is counted twice.
-    fn check_books(&self) {
+    fn check_accounts(&self) {
         let ledger = self.state.ledger.spent;
-        let books = &self.books;
+        let accounts = &self.accounts;
         assert_eq!(
             (ledger.attempts, ledger.turns, ledger.total_tokens),
-            (books.attempts, books.turns, books.tokens)
+            (accounts.attempts, accounts.turns, accounts.tokens)
         );
-        for (id, entry) in &self.state.issues {
-            let Some(account) = books.accounts.get(id) else { continue };
-            let spent = (entry.spent.attempts, entry.spent.turns, entry.spent.total_tokens);
+        for (id, claimed) in &self.state.issues {
+            let Some(account) = accounts.by_issue.get(id) else { continue };
+            let spent = (claimed.spent.attempts, claimed.spent.turns, claimed.spent.total_tokens);
             assert_eq!(spent, (account.attempts, account.turns, account.tokens), "{id}");
         }
     }

@@ -21,16 +21,16 @@ pub(crate) struct Account {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Books {
-    pub(crate) accounts: BTreeMap<IssueId, Account>,
+pub(crate) struct Accounts {
+    pub(crate) by_issue: BTreeMap<IssueId, Account>,
     pub(crate) tokens: u64,
     pub(crate) turns: u64,
     pub(crate) attempts: u64,
 }
 
-impl Books {
+impl Accounts {
     pub(crate) fn account(&mut self, id: &IssueId) -> &mut Account {
-        self.accounts.entry(id.clone()).or_default()
+        self.by_issue.entry(id.clone()).or_default()
     }
 
     pub(crate) fn start(&mut self, start: &Dispatch) {
@@ -59,12 +59,12 @@ impl Books {
         *account = Account { begun: account.begun, ..Account::default() };
     }
 
-    pub(crate) fn hear(&mut self, event: &Event, state: &State) {
-        if let Event::Command(order) = event
-            && state.reject(order).is_none()
+    pub(crate) fn apply(&mut self, event: &Event, state: &State) {
+        if let Event::Command(command) = event
+            && state.reject(command).is_none()
             && let OperatorCommand::RetryNow(id)
             | OperatorCommand::Unblock(id)
-            | OperatorCommand::Answer(id, _) = order
+            | OperatorCommand::Answer(id, _) = command
         {
             let account = self.account(id);
             account.blocked = false;

@@ -9,7 +9,7 @@ use carrel_conductor::{AgentUpdate, BlockReason, Event, Issue, OperatorCommand, 
 use carrel_domain::Timestamp;
 use serde_json::json;
 
-use crate::stage::Loop;
+use crate::decide_harness::Loop;
 use crate::world::{BEGIN, issue, rules};
 
 fn named(number: usize, identifier: &str) -> Issue {
@@ -32,22 +32,22 @@ fn busy() -> Loop {
     it.state.rules.active.insert("in\x1b[31m progress".to_owned());
     it.lists(&issues);
     it.reads(&issues);
-    let runs: Vec<_> = it.state.issues.values().filter_map(|entry| entry.stage.run()).collect();
+    let runs: Vec<_> = it.state.issues.values().filter_map(|claimed| claimed.stage.run()).collect();
     let runs: Vec<_> = runs.iter().map(|run| run.id).collect();
-    it.hear(Event::WorkspaceReady(runs[0], PathBuf::from("/root/CAR-1")));
+    it.apply(Event::WorkspaceReady(runs[0], PathBuf::from("/root/CAR-1")));
     let session = "thread-1-turn-1".to_owned();
-    it.hears(runs[0], AgentUpdate::SessionStarted { session, thread: "thread-1".to_owned() });
+    it.updates(runs[0], AgentUpdate::SessionStarted { session, thread: "thread-1".to_owned() });
     let used = Spend {
         input_tokens: 12_000,
         output_tokens: 345,
         total_tokens: 12_345,
         ..Spend::default()
     };
-    it.hears(runs[0], AgentUpdate::Usage(used));
+    it.updates(runs[0], AgentUpdate::Usage(used));
     let message = Some("ran cargo test, 12 passed, 0 failed".to_owned());
-    it.hears(runs[0], AgentUpdate::Other { event: "item_completed".to_owned(), message });
+    it.updates(runs[0], AgentUpdate::Other { event: "item_completed".to_owned(), message });
     let limits = json!({ "primary": { "usedPercent": 42, "resetsInSeconds": 4000 } });
-    it.hears(runs[0], AgentUpdate::RateLimits(limits));
+    it.updates(runs[0], AgentUpdate::RateLimits(limits));
     it.now += 3000;
     it.ends(runs[1], RunEnd::Failed("hook failed: one, two, \x1b[2Jthree".to_owned()));
     it.reads(&issues);
@@ -108,10 +108,10 @@ fn errors_are_bounded_wherever_they_come_from() {
     let huge = "x".repeat(1 << 20);
     let message = Some(huge.clone());
     for _ in 0..50 {
-        it.hears(run, AgentUpdate::Other { event: huge.clone(), message: message.clone() });
+        it.updates(run, AgentUpdate::Other { event: huge.clone(), message: message.clone() });
     }
     it.ends(run, RunEnd::Failed(huge.clone()));
-    it.hear(Event::WorkflowInvalid(huge));
+    it.apply(Event::WorkflowInvalid(huge));
     let size = serde_json::to_string(&Snapshot::of(&it.state, at(&it))).unwrap().len();
     assert!(size < 64 << 10, "{size}");
     let view = IssueView::of(&it.state, &issue(0).id, at(&it), Vec::new());
@@ -142,7 +142,7 @@ fn a_small_terminal_shows_the_most_important_of_everything() {
 #[test]
 fn item_081_an_idle_conductor_is_drawn_too_and_drawing_changes_nothing() {
     let mut it = Loop::new();
-    it.tell(OperatorCommand::Pause);
+    it.command(OperatorCommand::Pause);
     let before = format!("{:?}", it.state);
     let frame = render(&Snapshot::of(&it.state, at(&it)), 80, 24);
     insta::assert_snapshot!(frame.plain());
