@@ -1,7 +1,14 @@
-//! Agents that speak the Agent Client Protocol, over stdin and stdout.
+//! Agents that speak the Agent Client Protocol (ACP) over stdin and stdout.
 //!
-//! Carrel is the client: it opens a session in the workspace, prompts, and answers when the agent asks for
-//! permission. The agent works on the files by itself, so it is offered neither files nor terminals.
+//! Carrel is the client. A session is one agent process with one ACP session: `initialize`, then
+//! `session/resume`, `session/load` or `session/new`, then one `session/prompt` per turn. The reply to the
+//! prompt ends the turn; `session/update` notifications report progress meanwhile, and
+//! `session/request_permission` is decided by the workflow file's `agent.approvals`. The agent works on the
+//! files itself, so the client capabilities for files and terminals are off. Tools are offered as an MCP
+//! server in the session's parameters (`tool_relay`).
+//!
+//! ACP sends the agent's message in chunks without a final text. The answer of a turn is the last
+//! uninterrupted sequence of chunks ([`LastMessage`]).
 
 mod permission;
 mod update;
@@ -18,42 +25,42 @@ use crate::failure::{AgentFailure, FailureKind, unless_stopped};
 use crate::launch::{AgentWorkspace, Launcher};
 use crate::process::Input;
 use crate::reporter::Reporter;
-use crate::rpc::{Connection, Dialect, Message, Refusal, UNKNOWN_METHOD, is_about_limits};
+use crate::rpc::{Connection, Dialect, Message, Refusal, UNKNOWN_METHOD, mentions_rate_limit};
 use crate::throttle::Throttle;
 use crate::token_usage;
 use crate::{Agent, OpenError, OpenRequest, Session, Teardown};
 use permission::Decision;
 use update::Update;
 
-/// The version of the protocol that is spoken here.
+/// The supported protocol version.
 const VERSION: u64 = 1;
 
-/// How agents call the mode in which they neither confine themselves nor ask: Codex, Claude Code, Gemini
+/// Modes without a sandbox and approvals of the agent's own, by the names of Codex, Claude Code and Gemini
 /// CLI.
 const UNCONFINED_MODES: [&str; 4] =
     ["agent-full-access", "full-access", "bypassPermissions", "yolo"];
 
-/// The code of an agent that is not logged in.
-const NOT_LOGGED_IN: i64 = -32000;
+/// The error code "authentication required".
+const AUTH_REQUIRED: i64 = -32000;
 
-/// How much longer the first answer may take: a login shell and the agent have to start.
-const START_PATIENCE: Duration = Duration::from_secs(30);
+/// Added to the response timeout of the first requests: a login shell and the agent have to start.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a turn has to end when it is cancelled.
-const CANCEL_PATIENCE: Duration = Duration::from_secs(2);
+/// The time for a cancelled turn to end.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long the agent has to end by itself when its input has ended.
-const END_PATIENCE: Duration = Duration::from_secs(1);
+/// The time for the agent to exit after the end of its stdin, before it is killed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// An agent that speaks the protocol.
+/// An ACP agent.
 #[derive(Debug)]
 pub(crate) struct Acp {
     launcher: Launcher,
     approvals: Approvals,
-    /// How long one answer may take.
-    patience: Duration,
-    /// How long a turn may stay silent.
-    silence: Duration,
+    /// The time for one reply.
+    response_timeout: Duration,
+    /// The longest time without a message during a turn.
+    silence_timeout: Duration,
 }
 
 impl Acp {
@@ -62,77 +69,77 @@ impl Acp {
         Self {
             launcher: Launcher::new(config, command),
             approvals: config.agent.approvals,
-            patience: config.codex.read_timeout,
-            silence: config.codex.turn_timeout,
+            response_timeout: config.codex.read_timeout,
+            silence_timeout: config.codex.turn_timeout,
         }
     }
 }
 
 #[async_trait::async_trait]
 impl Agent for Acp {
-    async fn open(&self, opening: OpenRequest) -> Result<Box<dyn Session>, OpenError> {
-        let site = AgentWorkspace::open(&opening).await?.offering(&opening);
-        let process = self.launcher.start(&site, Input::Pipe).await?;
-        let mut working = AcpSession {
-            rpc: Connection::new(process, Dialect::Full, self.patience),
-            site,
+    async fn open(&self, request: OpenRequest) -> Result<Box<dyn Session>, OpenError> {
+        let workspace = AgentWorkspace::open(&request).await?.with_tools(&request);
+        let process = self.launcher.start(&workspace, Input::Pipe).await?;
+        let mut session = AcpSession {
+            rpc: Connection::new(process, Dialect::Full, self.response_timeout),
+            workspace,
             approvals: self.approvals,
-            is_walled: opening.runner.is_sandboxed(),
-            patience: self.patience,
-            silence: self.silence,
-            reporter: Reporter::new(opening.events.clone()),
-            stop: opening.stop.clone(),
+            is_sandboxed: request.runner.is_sandboxed(),
+            response_timeout: self.response_timeout,
+            silence_timeout: self.silence_timeout,
+            reporter: Reporter::new(request.events.clone()),
+            stop: request.stop.clone(),
             session: String::new(),
-            is_lasting: false,
+            is_resumable: false,
             turns: 0,
             prompt: None,
-            said: LastMessage::default(),
+            last_message: LastMessage::default(),
             used: Tokens::default(),
-            pace: Throttle::default(),
+            throttle: Throttle::default(),
         };
-        let begin = working.begin(opening.thread.as_deref());
-        match unless_stopped(&opening.stop, begin).await {
-            Ok(()) => Ok(Box::new(working)),
-            Err(failure) => Err(OpenError { failure, teardown: working.end().await }),
+        let begin = session.begin(request.thread.as_deref());
+        match unless_stopped(&request.stop, begin).await {
+            Ok(()) => Ok(Box::new(session)),
+            Err(failure) => Err(OpenError { failure, teardown: session.end().await }),
         }
     }
 }
 
-/// An agent at work.
+/// A running ACP agent with one session.
 struct AcpSession {
     rpc: Connection,
-    site: AgentWorkspace,
+    workspace: AgentWorkspace,
     approvals: Approvals,
-    is_walled: bool,
-    patience: Duration,
-    silence: Duration,
+    is_sandboxed: bool,
+    response_timeout: Duration,
+    silence_timeout: Duration,
     reporter: Reporter,
     stop: CancellationToken,
     session: String,
-    /// Whether the session can be taken up again by another process.
-    is_lasting: bool,
+    /// The agent can resume the session in another process.
+    is_resumable: bool,
     turns: u64,
-    /// The id of the prompt that is not answered yet.
+    /// The id of the prompt in progress.
     prompt: Option<u64>,
-    said: LastMessage,
+    last_message: LastMessage,
     used: Tokens,
-    pace: Throttle,
+    throttle: Throttle,
 }
 
-/// What the agent has said last.
+/// The agent's last message, assembled from chunks.
 #[derive(Default)]
 struct LastMessage {
     text: String,
-    /// Which message it is of, where the agent tells.
-    message: Option<String>,
-    /// Whether something else came after it.
-    is_over: bool,
+    /// The message id of the chunks, for agents that send one.
+    id: Option<String>,
+    /// A tool call followed; the next chunk begins another message.
+    is_complete: bool,
 }
 
 #[async_trait::async_trait]
 impl Session for AcpSession {
     fn thread(&self) -> Option<String> {
-        self.is_lasting.then(|| self.session.clone())
+        self.is_resumable.then(|| self.session.clone())
     }
 
     async fn turn(&mut self, prompt: &str) -> Result<String, AgentFailure> {
@@ -140,20 +147,20 @@ impl Session for AcpSession {
         if stop.is_cancelled() {
             return Err(AgentFailure::stopped());
         }
-        unless_stopped(&stop, self.take_turn(prompt)).await
+        unless_stopped(&stop, self.run_turn(prompt)).await
     }
 
     async fn close(mut self: Box<Self>) -> Teardown {
         if self.prompt.is_some() {
-            // What the agent has done so far is written down before it is ended.
-            let _ = timeout(CANCEL_PATIENCE, self.cancel()).await;
+            // A cancelled turn is recorded by the agent, which a killed one is not.
+            let _ = timeout(CANCEL_TIMEOUT, self.cancel()).await;
         }
         self.end().await
     }
 }
 
 impl AcpSession {
-    /// Introduces itself, and opens a session or takes one up again.
+    /// Performs the handshake, and resumes the requested session or opens a new one.
     async fn begin(&mut self, earlier: Option<&str>) -> Result<(), AgentFailure> {
         let introduction = json!({
             "protocolVersion": VERSION,
@@ -163,104 +170,106 @@ impl AcpSession {
                 "terminal": false,
             },
         });
-        let limit = self.patience.saturating_add(START_PATIENCE);
+        let limit = self.response_timeout.saturating_add(START_TIMEOUT);
         let agent = self.rpc.request_within("initialize", introduction, limit).await?;
         if agent["protocolVersion"] != VERSION {
             let spoken = &agent["protocolVersion"];
             let message =
-                format!("the agent speaks version {spoken} of the protocol, not {VERSION}");
+                format!("the agent speaks version {spoken} of the protocol instead of {VERSION}");
             return Err(AgentFailure::new(FailureKind::ResponseError, message));
         }
-        let again = way_back(&agent);
-        self.is_lasting = again.is_some();
-        if let (Some(earlier), Some(method)) = (earlier, again)
-            && self.take_up(method, earlier).await?
+        let method = resume_method(&agent);
+        self.is_resumable = method.is_some();
+        if let (Some(earlier), Some(method)) = (earlier, method)
+            && self.resume(method, earlier).await?
         {
             return Ok(());
         }
-        // An agent may have to install what it needs, or to ask its provider.
-        let opened = self.rpc.request_within("session/new", self.place(), limit).await?;
+        // Agents may install dependencies or contact their provider first.
+        let opened = self.rpc.request_within("session/new", self.session_params(), limit).await?;
         let session = opened["sessionId"].as_str().map(str::to_owned);
         self.session = session.ok_or_else(|| {
             AgentFailure::new(
                 FailureKind::ResponseError,
-                "the answer to session/new names no session",
+                "the reply to session/new has no sessionId",
             )
         })?;
         self.choose_mode(&opened).await
     }
 
-    /// Tells the agent that it need not confine itself, if it has a word for that. Behind walls it could
-    /// not make any of its own.
+    /// Switches to the unconfined mode, if the agent has one: inside Carrel's sandbox it cannot create a
+    /// sandbox of its own.
     async fn choose_mode(&mut self, opened: &Value) -> Result<(), AgentFailure> {
-        let needs_none = self.is_walled && self.approvals == Approvals::Accept;
-        let Some(mode) = unconfined_mode(opened).filter(|_| needs_none) else { return Ok(()) };
+        let unconfined = self.is_sandboxed && self.approvals == Approvals::Accept;
+        let Some(mode) = unconfined_mode(opened).filter(|_| unconfined) else { return Ok(()) };
         let params = json!({ "sessionId": self.session, "modeId": mode });
         match self.rpc.request("session/set_mode", params).await {
             Ok(_) => Ok(()),
             Err(AgentFailure { kind: FailureKind::ResponseError, message }) => {
-                self.reporter.something("mode_not_set", Some(&message)).await;
+                self.reporter.event("mode_not_set", Some(&message)).await;
                 Ok(())
             }
             Err(failure) => Err(failure),
         }
     }
 
-    fn place(&self) -> Value {
-        json!({ "cwd": self.site.path().to_string_lossy(), "mcpServers": self.site.servers() })
+    fn session_params(&self) -> Value {
+        json!({ "cwd": self.workspace.path().to_string_lossy(), "mcpServers": self.workspace.mcp_servers() })
     }
 
-    /// Takes a session up again, and tells whether that worked.
-    async fn take_up(&mut self, method: &str, session: &str) -> Result<bool, AgentFailure> {
-        let mut params = self.place();
+    /// Resumes a session. Returns false if the agent refuses; a new one is opened then.
+    async fn resume(&mut self, method: &str, session: &str) -> Result<bool, AgentFailure> {
+        let mut params = self.session_params();
         params["sessionId"] = session.into();
-        let limit = self.patience.saturating_add(START_PATIENCE);
+        let limit = self.response_timeout.saturating_add(START_TIMEOUT);
         match self.rpc.request_within(method, params, limit).await {
             Ok(opened) => {
-                // The conversation is told again, and is known.
-                self.rpc.forget_notices();
+                // `session/load` replays the conversation.
+                self.rpc.drop_notifications();
                 session.clone_into(&mut self.session);
-                self.reporter.something("thread_resumed", None).await;
+                self.reporter.event("thread_resumed", None).await;
                 self.choose_mode(&opened).await?;
                 Ok(true)
             }
             Err(AgentFailure { kind: FailureKind::ResponseError, message }) => {
-                self.reporter.something("thread_not_resumed", Some(&message)).await;
+                self.reporter.event("thread_not_resumed", Some(&message)).await;
                 Ok(false)
             }
             Err(failure) => Err(failure),
         }
     }
 
-    async fn take_turn(&mut self, prompt: &str) -> Result<String, AgentFailure> {
+    async fn run_turn(&mut self, prompt: &str) -> Result<String, AgentFailure> {
         let params = json!({
             "sessionId": self.session,
             "prompt": [{ "type": "text", "text": prompt }],
         });
-        let id = self.rpc.ask("session/prompt", params).await?;
-        (self.prompt, self.said) = (Some(id), LastMessage::default());
+        let id = self.rpc.send_request("session/prompt", params).await?;
+        (self.prompt, self.last_message) = (Some(id), LastMessage::default());
         self.turns += 1;
         let session = format!("{}-{}", self.session, self.turns);
         let (thread, pid) = (self.session.clone(), self.rpc.pid());
-        self.reporter.tell(Event::SessionStarted { session, thread, pid }).await;
+        self.reporter.send(Event::SessionStarted { session, thread, pid }).await;
         loop {
-            match self.rpc.next(self.silence).await? {
+            match self.rpc.next(self.silence_timeout).await? {
                 Message::Reply { id: about, result } if about == id => {
                     self.prompt = None;
                     return self.conclude(result).await;
                 }
                 Message::Reply { .. } | Message::Text(_) => {}
-                Message::Notice { method, params } => self.note(&method, &params).await,
-                Message::Request { id, method, params } => {
-                    self.serve(&id, &method, &params).await?;
+                Message::Notification { method, params } => {
+                    self.notification(&method, &params).await
                 }
-                Message::Other(line) => self.reporter.something("other_message", Some(&line)).await,
-                Message::Malformed(line) => self.reporter.something("malformed", Some(&line)).await,
+                Message::Request { id, method, params } => {
+                    self.handle_request(&id, &method, &params).await?;
+                }
+                Message::Other(line) => self.reporter.event("other_message", Some(&line)).await,
+                Message::Malformed(line) => self.reporter.event("malformed", Some(&line)).await,
             }
         }
     }
 
-    /// Says how the turn went.
+    /// Counts the usage of a turn and returns its result.
     async fn conclude(&mut self, result: Result<Value, Refusal>) -> Result<String, AgentFailure> {
         let ended = match result {
             Ok(result) => {
@@ -268,7 +277,7 @@ impl AcpSession {
                     self.used = self.used.plus(tokens);
                     self.reporter.usage(self.used).await;
                 }
-                judge(&result, &self.said.text)
+                turn_result(&result, &self.last_message.text)
             }
             Err(refusal) => Err(failure_of(&refusal)),
         };
@@ -276,28 +285,28 @@ impl AcpSession {
             Ok(()) => ("turn_completed", None),
             Err(failure) => (failure.kind.name(), Some(failure.message.as_str())),
         };
-        self.reporter.something(kind, message).await;
-        ended.map(|()| std::mem::take(&mut self.said.text))
+        self.reporter.event(kind, message).await;
+        ended.map(|()| std::mem::take(&mut self.last_message.text))
     }
 
-    async fn note(&mut self, method: &str, params: &Value) {
+    async fn notification(&mut self, method: &str, params: &Value) {
         let is_own = params["sessionId"].as_str().is_none_or(|session| session == self.session);
         if method != "session/update" || !is_own {
-            return self.reporter.something(method, None).await;
+            return self.reporter.event(method, None).await;
         }
         let update = Update::of(&params["update"]);
-        if let Some(text) = &update.said {
-            self.said.add(text, update.message.as_deref());
-        } else if update.interrupts {
-            self.said.is_over = true;
+        if let Some(text) = &update.text {
+            self.last_message.add(text, update.message_id.as_deref());
+        } else if update.ends_message {
+            self.last_message.is_complete = true;
         }
-        if !update.is_piece || self.pace.is_due() {
-            self.reporter.something(&update.kind, Some(&update.words)).await;
+        if !update.is_delta || self.throttle.is_due() {
+            self.reporter.event(&update.kind, Some(&update.summary)).await;
         }
     }
 
-    /// Answers a request.
-    async fn serve(
+    /// Replies to a request of the agent.
+    async fn handle_request(
         &mut self,
         id: &Value,
         method: &str,
@@ -305,14 +314,14 @@ impl AcpSession {
     ) -> Result<(), AgentFailure> {
         match method {
             "session/request_permission" => match permission::decide(params, self.approvals) {
-                Decision::Allow { answer, about } => {
-                    self.reporter.something("approval_auto_approved", Some(&about)).await;
-                    self.rpc.answer(id, answer).await
+                Decision::Allow { reply, subject } => {
+                    self.reporter.event("approval_auto_approved", Some(&subject)).await;
+                    self.rpc.reply(id, reply).await
                 }
-                Decision::Stop { answer, about } => {
-                    let message = format!("approval is asked for: {about}");
+                Decision::Stop { reply, subject } => {
+                    let message = format!("approval requested: {subject}");
                     let failure = AgentFailure::new(FailureKind::ApprovalRequired, message);
-                    self.stop_for(id, answer, failure).await
+                    self.stop_for(id, reply, failure).await
                 }
             },
             "elicitation/create" => {
@@ -321,9 +330,10 @@ impl AcpSession {
                 self.stop_for(id, json!({ "action": "cancel" }), failure).await
             }
             _ => {
-                self.reporter.something("unknown_request", Some(method)).await;
-                let message = format!("{method} is not offered here; work on the files yourself");
-                self.rpc.refuse(id, UNKNOWN_METHOD, &message).await
+                self.reporter.event("unknown_request", Some(method)).await;
+                let message =
+                    format!("{method} is not supported by this client; access the files directly");
+                self.rpc.reply_error(id, UNKNOWN_METHOD, &message).await
             }
         }
     }
@@ -331,26 +341,26 @@ impl AcpSession {
     async fn stop_for(
         &mut self,
         id: &Value,
-        answer: Value,
+        reply: Value,
         failure: AgentFailure,
     ) -> Result<(), AgentFailure> {
-        self.reporter.something(failure.kind.name(), Some(&failure.message)).await;
-        self.rpc.answer(id, answer).await?;
+        self.reporter.event(failure.kind.name(), Some(&failure.message)).await;
+        self.rpc.reply(id, reply).await?;
         Err(failure)
     }
 
-    /// Cancels the turn, and waits until the agent says that it has stopped.
+    /// Cancels the turn, and returns when the agent has replied to the prompt.
     async fn cancel(&mut self) -> Result<(), AgentFailure> {
         self.rpc.notify("session/cancel", json!({ "sessionId": self.session })).await?;
         while let Some(prompt) = self.prompt {
-            match self.rpc.next(CANCEL_PATIENCE).await? {
+            match self.rpc.next(CANCEL_TIMEOUT).await? {
                 Message::Reply { id, .. } if id == prompt => self.prompt = None,
                 Message::Request { id, method, .. } if method == "session/request_permission" => {
-                    self.rpc.answer(&id, permission::cancelled()).await?;
+                    self.rpc.reply(&id, permission::cancelled()).await?;
                 }
                 Message::Request { id, method, .. } => {
-                    let message = format!("{method} comes too late");
-                    self.rpc.refuse(&id, UNKNOWN_METHOD, &message).await?;
+                    let message = format!("{method} is too late: the turn is cancelled");
+                    self.rpc.reply_error(&id, UNKNOWN_METHOD, &message).await?;
                 }
                 _ => {}
             }
@@ -359,25 +369,25 @@ impl AcpSession {
     }
 
     async fn end(self) -> Teardown {
-        let teardown = self.rpc.close(END_PATIENCE).await;
-        self.site.leave().await;
+        let teardown = self.rpc.close(EXIT_TIMEOUT).await;
+        self.workspace.leave().await;
         teardown
     }
 }
 
 impl LastMessage {
-    /// Adds a piece. Another message, or one after something else, takes the place of the last.
+    /// Appends a chunk. A chunk with another id, or after a tool call, begins a new message.
     fn add(&mut self, text: &str, message: Option<&str>) {
-        if self.is_over || self.message.as_deref() != message {
+        if self.is_complete || self.id.as_deref() != message {
             self.text.clear();
         }
-        self.is_over = false;
-        self.message = message.map(str::to_owned);
+        self.is_complete = false;
+        self.id = message.map(str::to_owned);
         self.text.push_str(text);
     }
 }
 
-/// Returns the mode in which an agent leaves it to others to confine it, if it has one and is in another.
+/// Returns the unconfined mode that a new session offers, unless it is the current one.
 fn unconfined_mode(opened: &Value) -> Option<&'static str> {
     let modes = opened["modes"]["availableModes"].as_array()?;
     let offered = |mode: &&&str| modes.iter().any(|offered| offered["id"] == **mode);
@@ -385,8 +395,9 @@ fn unconfined_mode(opened: &Value) -> Option<&'static str> {
     (opened["modes"]["currentModeId"] != *mode).then_some(*mode)
 }
 
-/// Returns the request that takes a session up again, if the agent has one.
-fn way_back(agent: &Value) -> Option<&'static str> {
+/// Returns the method that resumes a session. `session/resume` is preferred, since `session/load` replays
+/// the conversation.
+fn resume_method(agent: &Value) -> Option<&'static str> {
     let capabilities = &agent["agentCapabilities"];
     if capabilities["sessionCapabilities"]["resume"].is_object() {
         return Some("session/resume");
@@ -394,22 +405,22 @@ fn way_back(agent: &Value) -> Option<&'static str> {
     (capabilities["loadSession"] == true).then_some("session/load")
 }
 
-/// Says how a turn went that the agent has answered.
-fn judge(result: &Value, said: &str) -> Result<(), AgentFailure> {
-    if was_without_model(result) {
+/// Returns the result of a turn from the reply to its prompt.
+fn turn_result(result: &Value, message: &str) -> Result<(), AgentFailure> {
+    if has_no_model_reply(result) {
         let limited = FailureKind::RateLimited { retry_after: None };
-        let kind = if is_about_limits(said) { limited } else { FailureKind::TurnFailed };
-        return Err(AgentFailure::new(kind, format!("the turn failed: {}", said.trim())));
+        let kind = if mentions_rate_limit(message) { limited } else { FailureKind::TurnFailed };
+        return Err(AgentFailure::new(kind, format!("the turn failed: {}", message.trim())));
     }
     match result["stopReason"].as_str() {
-        // A turn that was cut short by a limit of the agent's can be gone on with.
+        // A turn that reached a limit of the agent can be continued by the next one.
         Some("end_turn" | "max_tokens" | "max_turn_requests") => Ok(()),
         Some("cancelled") => {
             Err(AgentFailure::new(FailureKind::TurnCancelled, "the turn was cancelled"))
         }
         Some("refusal") => Err(AgentFailure::new(
             FailureKind::TurnFailed,
-            "the turn failed: the model refuses to go on",
+            "the turn failed: the model refused to continue",
         )),
         reason => {
             let message =
@@ -419,23 +430,23 @@ fn judge(result: &Value, said: &str) -> Result<(), AgentFailure> {
     }
 }
 
-/// Tells whether no model has answered: `codex-acp` says what its provider refuses as if the model had
-/// said it, and that nothing was used.
-fn was_without_model(result: &Value) -> bool {
+/// Returns true if no model has replied: `codex-acp` reports errors of its provider as a message of the
+/// model, with null usage.
+fn has_no_model_reply(result: &Value) -> bool {
     let is_null = |path: &str| result.pointer(path).is_some_and(Value::is_null);
     is_null("/usage") && is_null("/_meta/quota/token_count")
 }
 
 fn failure_of(refusal: &Refusal) -> AgentFailure {
-    let message = format!("the turn failed: {}", refusal.told());
+    let message = format!("the turn failed: {}", refusal.full_message());
     let kind = match refusal {
-        Refusal { code: NOT_LOGGED_IN, .. } => {
+        Refusal { code: AUTH_REQUIRED, .. } => {
             let message = format!(
                 "{message}; log the agent in on this machine, or list the variable with its key in agent.env"
             );
             return AgentFailure::new(FailureKind::TurnFailed, message);
         }
-        refusal if refusal.is_limit() => FailureKind::RateLimited { retry_after: None },
+        refusal if refusal.is_rate_limit() => FailureKind::RateLimited { retry_after: None },
         _ => FailureKind::TurnFailed,
     };
     AgentFailure::new(kind, message)
@@ -448,21 +459,21 @@ mod tests {
 
     #[test]
     fn the_answer_is_the_last_message() {
-        let mut said = LastMessage::default();
+        let mut last_message = LastMessage::default();
         for (text, message) in [("Let me ", None), ("see.", None)] {
-            said.add(text, message);
+            last_message.add(text, message);
         }
-        assert_eq!(said.text, "Let me see.");
-        said.is_over = true;
-        said.add("Done", None);
-        said.add(".", None);
-        assert_eq!(said.text, "Done.");
-        said.add("Really", Some("2"));
-        assert_eq!(said.text, "Really");
+        assert_eq!(last_message.text, "Let me see.");
+        last_message.is_complete = true;
+        last_message.add("Done", None);
+        last_message.add(".", None);
+        assert_eq!(last_message.text, "Done.");
+        last_message.add("Really", Some("2"));
+        assert_eq!(last_message.text, "Really");
     }
 
     #[test]
-    fn a_session_is_taken_up_again_in_the_best_way_there_is() {
+    fn resume_is_preferred_over_load() {
         for (capabilities, expected) in [
             (json!({}), None),
             (json!({"loadSession": false}), None),
@@ -472,7 +483,7 @@ mod tests {
                 Some("session/resume"),
             ),
         ] {
-            assert_eq!(way_back(&json!({ "agentCapabilities": capabilities })), expected);
+            assert_eq!(resume_method(&json!({ "agentCapabilities": capabilities })), expected);
         }
     }
 
@@ -498,15 +509,16 @@ mod tests {
             ("refusal", Some(FailureKind::TurnFailed)),
             ("new_reason", Some(FailureKind::TurnFailed)),
         ] {
-            let ended = judge(&json!({ "stopReason": reason, "usage": null }), "too many requests");
+            let ended =
+                turn_result(&json!({ "stopReason": reason, "usage": null }), "too many requests");
             assert_eq!(ended.err().map(|failure| failure.kind), expected, "{reason}");
         }
     }
 
     #[test]
-    fn an_answer_that_is_of_no_model_is_no_success() {
+    fn a_provider_error_without_a_model_reply_is_a_failure() {
         let result = json!({"stopReason": "end_turn", "usage": null, "_meta": {"quota": {"token_count": null}}});
-        let kind = |said| judge(&result, said).unwrap_err().kind;
+        let kind = |message| turn_result(&result, message).unwrap_err().kind;
         assert_eq!(
             kind("status: 429 Too Many Requests"),
             FailureKind::RateLimited { retry_after: None }

@@ -1,9 +1,33 @@
-//! The Codex app server, over stdin and stdout.
+//! Codex, spoken to through its app server over stdin and stdout.
 //!
-//! A session starts the server, begins a thread or takes one up again, and takes turns in it. The server
-//! asks back: for approval, for input, for tools. Every request of its is answered, if only with an error,
-//! so that it never waits for what does not come.
+//! `codex app-server` speaks JSON-RPC without the `jsonrpc` member, one message per line, in both
+//! directions. Its conversations are *threads*, which it stores on disk and can resume; a thread consists of
+//! *turns*, and a turn of *items* such as a message, a command or a file change. A session here is one
+//! server process with one thread:
+//!
+//! ```text
+//! carrel                                    codex app-server
+//!   initialize ───────────────────────────►
+//!   initialized (notification) ───────────►
+//!   thread/resume or thread/start ────────►   reply names the thread
+//!   turn/start {threadId, input} ─────────►   reply names the turn
+//!              ◄─────────────────────────── item/started, item/completed, thread/tokenUsage/updated …
+//!              ◄─────────────────────────── request: item/…/requestApproval, item/tool/call …
+//!   reply ────────────────────────────────►
+//!              ◄─────────────────────────── turn/completed {turn: {status}}
+//!   turn/start (next turn) … or turn/interrupt and the end of stdin
+//! ```
+//!
+//! While a turn runs the server sends two kinds of messages. *Notifications* report progress and the end of
+//! the turn; [`event_reader`] turns them into [`Event`]s and recognises the end. *Requests* ask for an
+//! approval, for input or for a tool; [`server_request`] decides about them, and every one gets a reply,
+//! if only an error, since the server would wait for it forever. Tool calls run in tasks of their own, so that a
+//! slow tool does not stop the reading of notifications.
+//!
+//! Servers of several ages are in use. Where their messages differ, the older spellings are understood as
+//! well: method names, camel and snake case, and the location of token counts.
 
+mod event_reader;
 mod notification;
 mod server_request;
 mod settings;
@@ -26,23 +50,22 @@ use crate::process::Input;
 use crate::reporter::Reporter;
 use crate::rpc::{Connection, Dialect, Message, UNKNOWN_METHOD};
 use crate::session_tools::{SessionTools, ToolOutcome};
-use crate::throttle::Throttle;
 use crate::tools::ToolCall;
 use crate::{Agent, OpenError, OpenRequest, Session, Teardown};
+use event_reader::EventReader;
 use server_request::RequestDecision;
-use settings::Settings;
-use usage_tracker::UsageTracker;
+use settings::{SessionSettings, Settings};
 
-/// How much longer the first answer may take: a login shell and the server have to start.
-const START_PATIENCE: Duration = Duration::from_secs(30);
+/// Added to the response timeout of `initialize`: a login shell and the server have to start first.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a turn has to end when it is interrupted.
-const INTERRUPT_PATIENCE: Duration = Duration::from_secs(2);
+/// The time for an interrupted turn to end. The server then records the turn as interrupted.
+const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long the server has to end by itself when its input has ended.
-const END_PATIENCE: Duration = Duration::from_secs(1);
+/// The time for the server to exit after the end of its stdin, before it is killed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What answers to its tools are made for: its model sees text alone.
+/// The client name in tool calls. Tools then return text, since the model of Codex sees nothing else.
 const CLIENT: &str = "codex";
 
 /// The Codex app server as an agent.
@@ -50,14 +73,14 @@ const CLIENT: &str = "codex";
 pub(crate) struct Codex {
     launcher: Launcher,
     settings: Settings,
-    /// How long one answer may take.
-    patience: Duration,
-    /// How long a turn may stay silent.
-    silence: Duration,
+    /// The time for one reply.
+    response_timeout: Duration,
+    /// The longest time without a message during a turn.
+    silence_timeout: Duration,
 }
 
 impl Codex {
-    /// Tells whether the server is to leave its workspace as it is.
+    /// Returns true if the workflow file gives the server a read-only sandbox.
     pub(crate) fn reads_only(config: &ConductorConfig) -> bool {
         Settings::new(config).reads_only()
     }
@@ -68,65 +91,56 @@ impl Codex {
         Self {
             launcher: if settings.reads_only() { launcher.reading_only() } else { launcher },
             settings,
-            patience: config.codex.read_timeout,
-            silence: config.codex.turn_timeout,
+            response_timeout: config.codex.read_timeout,
+            silence_timeout: config.codex.turn_timeout,
         }
     }
 }
 
 #[async_trait::async_trait]
 impl Agent for Codex {
-    async fn open(&self, opening: OpenRequest) -> Result<Box<dyn Session>, OpenError> {
-        let site = AgentWorkspace::open(&opening).await?;
-        let process = self.launcher.start(&site, Input::Pipe).await?;
-        let mut working = CodexSession {
-            rpc: Connection::new(process, Dialect::Bare, self.patience),
-            settings: self.settings.bound(&site, opening.runner.is_sandboxed()),
-            site,
-            silence: self.silence,
-            patience: self.patience,
-            tools: SessionTools::new(Arc::clone(&opening.tools), &opening.stop),
-            calls: JoinSet::new(),
-            reporter: Reporter::new(opening.events.clone()),
-            stop: opening.stop.clone(),
-            thread: String::new(),
-            turn: None,
-            answer: String::new(),
-            spending: UsageTracker::default(),
-            pace: Throttle::default(),
+    async fn open(&self, request: OpenRequest) -> Result<Box<dyn Session>, OpenError> {
+        let workspace = AgentWorkspace::open(&request).await?;
+        let process = self.launcher.start(&workspace, Input::Pipe).await?;
+        let reporter = Reporter::new(request.events.clone());
+        let mut session = CodexSession {
+            rpc: Connection::new(process, Dialect::Bare, self.response_timeout),
+            settings: self.settings.for_session(&workspace, request.runner.is_sandboxed()),
+            workspace,
+            silence_timeout: self.silence_timeout,
+            response_timeout: self.response_timeout,
+            tools: SessionTools::new(Arc::clone(&request.tools), &request.stop),
+            tool_calls: JoinSet::new(),
+            events: EventReader::new(reporter.clone()),
+            reporter,
+            stop: request.stop.clone(),
         };
-        match unless_stopped(&opening.stop, working.begin(&opening)).await {
-            Ok(()) => Ok(Box::new(working)),
-            Err(failure) => Err(OpenError { failure, teardown: working.end().await }),
+        match unless_stopped(&request.stop, session.begin(&request)).await {
+            Ok(()) => Ok(Box::new(session)),
+            Err(failure) => Err(OpenError { failure, teardown: session.end().await }),
         }
     }
 }
 
-/// A server at work.
+/// A running server with one thread.
 struct CodexSession {
     rpc: Connection,
-    site: AgentWorkspace,
-    settings: settings::SessionSettings,
-    silence: Duration,
-    patience: Duration,
+    workspace: AgentWorkspace,
+    settings: SessionSettings,
+    silence_timeout: Duration,
+    response_timeout: Duration,
     tools: Arc<SessionTools>,
-    /// Tools that the server waits for, each with the id of its request.
-    calls: JoinSet<(Value, ToolOutcome)>,
+    /// Tool calls in progress, each with the id of the server's request.
+    tool_calls: JoinSet<(Value, ToolOutcome)>,
+    events: EventReader,
     reporter: Reporter,
     stop: CancellationToken,
-    thread: String,
-    /// The turn that has begun and is not over.
-    turn: Option<String>,
-    /// What was said last in it.
-    answer: String,
-    spending: UsageTracker,
-    pace: Throttle,
 }
 
 #[async_trait::async_trait]
 impl Session for CodexSession {
     fn thread(&self) -> Option<String> {
-        Some(self.thread.clone())
+        Some(self.events.thread().to_owned())
     }
 
     async fn turn(&mut self, prompt: &str) -> Result<String, AgentFailure> {
@@ -134,233 +148,202 @@ impl Session for CodexSession {
         if stop.is_cancelled() {
             return Err(AgentFailure::stopped());
         }
-        unless_stopped(&stop, self.take_turn(prompt)).await
+        unless_stopped(&stop, self.run_turn(prompt)).await
     }
 
     async fn close(mut self: Box<Self>) -> Teardown {
-        if let Some(turn) = self.turn.take() {
-            // A turn that is interrupted is written down as that, and can be gone on with.
-            let _ = timeout(INTERRUPT_PATIENCE, self.interrupt(turn)).await;
+        if let Some(turn) = self.events.turn().map(str::to_owned) {
+            // An interrupted turn is recorded as such, and the thread can be resumed.
+            let _ = timeout(INTERRUPT_TIMEOUT, self.interrupt(&turn)).await;
         }
         self.end().await
     }
 }
 
 impl CodexSession {
-    /// Introduces itself, and begins a thread or takes one up again.
-    async fn begin(&mut self, opening: &OpenRequest) -> Result<(), AgentFailure> {
+    /// Performs the handshake, and resumes the requested thread or starts a new one.
+    async fn begin(&mut self, request: &OpenRequest) -> Result<(), AgentFailure> {
         let version = env!("CARGO_PKG_VERSION");
         let introduction = json!({
             "clientInfo": { "name": "carrel", "title": "Carrel", "version": version },
             "capabilities": { "experimentalApi": true },
         });
-        let limit = self.patience.saturating_add(START_PATIENCE);
+        let limit = self.response_timeout.saturating_add(START_TIMEOUT);
         self.rpc.request_within("initialize", introduction, limit).await?;
         self.rpc.notify("initialized", json!({})).await?;
-        if let Some(thread) = &opening.thread
+        if let Some(thread) = &request.thread
             && self.resume(thread).await?
         {
             return Ok(());
         }
-        let tools: Vec<Value> = self.tools.list().iter().map(of_function).collect();
-        let mut params = self.settings.thread();
+        let tools: Vec<Value> = self.tools.list().iter().map(dynamic_tool).collect();
+        let mut params = self.settings.thread_params();
         params["dynamicTools"] = tools.into();
         let reply = self.rpc.request("thread/start", params).await?;
-        self.thread = thread_of(&reply, "thread/start")?;
-        let name = json!({ "threadId": self.thread, "name": opening.title });
-        // A server that does not know names says so, and nobody minds.
-        self.rpc.ask("thread/name/set", name).await.map(drop)
+        let thread = thread_id(&reply, "thread/start")?;
+        let name = json!({ "threadId": thread, "name": request.title });
+        self.events.start_thread(thread);
+        // Only a label; a server without this method replies with an error that nothing waits for.
+        self.rpc.send_request("thread/name/set", name).await.map(drop)
     }
 
-    /// Takes a thread up again, and tells whether that worked.
+    /// Resumes a thread. Returns false if the server refuses, for example because the thread is lost; a
+    /// new one is started then.
     async fn resume(&mut self, thread: &str) -> Result<bool, AgentFailure> {
-        let mut params = self.settings.thread();
+        let mut params = self.settings.thread_params();
         params["threadId"] = thread.into();
         params["excludeTurns"] = true.into();
         match self.rpc.request("thread/resume", params).await {
             Ok(reply) => {
-                self.thread = thread_of(&reply, "thread/resume")?;
-                self.spending.take_up(&self.thread);
-                self.reporter.something("thread_resumed", None).await;
+                self.events.resume_thread(thread_id(&reply, "thread/resume")?);
+                self.reporter.event("thread_resumed", None).await;
                 Ok(true)
             }
             Err(AgentFailure { kind: FailureKind::ResponseError, message }) => {
-                self.reporter.something("thread_not_resumed", Some(&message)).await;
+                self.reporter.event("thread_not_resumed", Some(&message)).await;
                 Ok(false)
             }
             Err(failure) => Err(failure),
         }
     }
 
-    async fn take_turn(&mut self, prompt: &str) -> Result<String, AgentFailure> {
-        let mut params = self.settings.turn();
-        params["threadId"] = self.thread.as_str().into();
+    /// Starts a turn and reads messages until it ends. Returns the agent's last message.
+    async fn run_turn(&mut self, prompt: &str) -> Result<String, AgentFailure> {
+        let mut params = self.settings.turn_params();
+        params["threadId"] = self.events.thread().into();
         params["input"] = json!([{ "type": "text", "text": prompt }]);
         let reply = match self.rpc.request("turn/start", params).await {
             Ok(reply) => reply,
             Err(failure) => {
-                self.reporter.something("startup_failed", Some(&failure.message)).await;
+                self.reporter.event("startup_failed", Some(&failure.message)).await;
                 return Err(failure);
             }
         };
-        let turn = text(&reply, "/turn/id").ok_or_else(|| nameless("turn/start"))?.to_owned();
-        let session = format!("{}-{turn}", self.thread);
-        self.spending.begin_turn(&turn);
-        (self.turn, self.answer) = (Some(turn), String::new());
-        let (thread, pid) = (self.thread.clone(), self.rpc.pid());
-        self.reporter.tell(Event::SessionStarted { session, thread, pid }).await;
+        let turn = text(&reply, "/turn/id").ok_or_else(|| missing_id("turn/start"))?;
+        let thread = self.events.thread().to_owned();
+        let session = format!("{thread}-{turn}");
+        self.events.start_turn(turn);
+        let pid = self.rpc.pid();
+        self.reporter.send(Event::SessionStarted { session, thread, pid }).await;
         loop {
-            // A server that waits for a tool may be silent.
-            let silence = if self.calls.is_empty() { self.silence } else { Duration::MAX };
+            // A server that waits for a tool sends nothing.
+            let silence =
+                if self.tool_calls.is_empty() { self.silence_timeout } else { Duration::MAX };
             let message = tokio::select! {
                 biased;
-                Some(done) = self.calls.join_next(), if !self.calls.is_empty() => {
-                    self.answer_call(done).await?;
+                Some(done) = self.tool_calls.join_next(), if !self.tool_calls.is_empty() => {
+                    self.reply_to_tool_call(done).await?;
                     continue;
                 }
                 message = self.rpc.next(silence) => message?,
             };
-            if let Some(answer) = self.heed(message).await? {
+            if let Some(answer) = self.handle(message).await? {
                 return Ok(answer);
             }
         }
     }
 
-    /// Does what a message asks for. Returns the answer once the turn is over.
-    async fn heed(&mut self, message: Message) -> Result<Option<String>, AgentFailure> {
+    /// Handles a message of the server. Returns the agent's last message if it ends the turn.
+    async fn handle(&mut self, message: Message) -> Result<Option<String>, AgentFailure> {
         match message {
-            Message::Notice { method, params } => return self.note(&method, &params).await,
-            Message::Request { id, method, params } => self.serve(&id, &method, &params).await?,
-            // Of a request that nobody waits for.
+            Message::Notification { method, params } => {
+                return self.events.notification(&method, &params).await;
+            }
+            Message::Request { id, method, params } => {
+                self.handle_request(&id, &method, &params).await?;
+            }
+            // Replies to requests that nothing waits for, and log output.
             Message::Reply { .. } | Message::Text(_) => {}
-            Message::Other(line) => self.reporter.something("other_message", Some(&line)).await,
-            Message::Malformed(line) => self.reporter.something("malformed", Some(&line)).await,
+            Message::Other(line) => self.reporter.event("other_message", Some(&line)).await,
+            Message::Malformed(line) => self.reporter.event("malformed", Some(&line)).await,
         }
         Ok(None)
     }
 
-    async fn note(&mut self, method: &str, params: &Value) -> Result<Option<String>, AgentFailure> {
-        if let Some(tokens) = self.spending.tokens(method, params) {
-            self.reporter.usage(tokens).await;
-        }
-        if let Some(limits) = self.spending.limits(params) {
-            self.reporter.tell(Event::RateLimits { limits }).await;
-        }
-        if self.is_own(params) {
-            if let Some(text) = notification::message_of(method, params) {
-                text.clone_into(&mut self.answer);
-            }
-            if let Some(ended) = turn_end::of(method, params, &self.spending) {
-                self.turn = None;
-                let kind = turn_end::name(&ended);
-                let message = ended.as_ref().err().map(|failure| failure.message.clone());
-                self.reporter.something(kind, message.as_deref()).await;
-                return ended.map(|()| Some(std::mem::take(&mut self.answer)));
-            }
-        }
-        if !notification::is_piece(method) || self.pace.is_due() {
-            self.reporter.something(method, Some(&notification::of(method, params))).await;
-        }
-        Ok(None)
-    }
-
-    /// Tells whether a notice is about this thread and turn: agents may have agents of their own.
-    fn is_own(&self, params: &Value) -> bool {
-        let same =
-            |path, own: Option<&str>| text(params, path).is_none_or(|named| Some(named) == own);
-        let turn = self.turn.as_deref();
-        same("/threadId", Some(&self.thread)) && same("/turn/id", turn) && same("/turnId", turn)
-    }
-
-    fn ends(&self, method: &str, params: &Value) -> bool {
-        self.is_own(params) && turn_end::of(method, params, &self.spending).is_some()
-    }
-
-    /// Answers a request.
-    async fn serve(
+    /// Replies to a request of the server, or starts the tool call that it asks for.
+    async fn handle_request(
         &mut self,
         id: &Value,
         method: &str,
         params: &Value,
     ) -> Result<(), AgentFailure> {
-        match server_request::decide(method, params, self.settings.accepts()) {
-            RequestDecision::Accept { answer, about } => {
-                self.reporter.something("approval_auto_approved", Some(&about)).await;
-                self.rpc.answer(id, answer).await
+        match server_request::decide(method, params, self.settings.approves_all()) {
+            RequestDecision::Approve { reply, subject } => {
+                self.reporter.event("approval_auto_approved", Some(&subject)).await;
+                self.rpc.reply(id, reply).await
             }
-            RequestDecision::PassOver { answer, about } => {
-                self.reporter.something("input_not_given", Some(&about)).await;
-                self.rpc.answer(id, answer).await
+            RequestDecision::Skip { reply, subject } => {
+                self.reporter.event("input_not_given", Some(&subject)).await;
+                self.rpc.reply(id, reply).await
             }
-            RequestDecision::Stop { answer, failure } => {
-                self.reporter
-                    .something(turn_end::name(&Err(failure.clone())), Some(&failure.message))
-                    .await;
-                self.rpc.answer(id, answer).await?;
+            RequestDecision::Stop { reply, failure } => {
+                self.reporter.event(failure.kind.name(), Some(&failure.message)).await;
+                self.rpc.reply(id, reply).await?;
                 Err(failure)
             }
-            RequestDecision::Use { tool, arguments } => {
+            RequestDecision::CallTool { tool, arguments } => {
                 let call = ToolCall {
                     client: Some(CLIENT.to_owned()),
                     ..ToolCall::new(tool, arguments, self.tools.cancellation())
                 };
                 let (id, call) = (id.clone(), self.tools.begin(call));
-                self.calls.spawn(async move { (id, call.await) });
+                self.tool_calls.spawn(async move { (id, call.await) });
                 Ok(())
             }
-            RequestDecision::Unknown => {
-                self.reporter.something("unknown_request", Some(method)).await;
-                let message = format!("{method} is not known here");
-                self.rpc.refuse(id, UNKNOWN_METHOD, &message).await
+            RequestDecision::Unsupported => {
+                self.reporter.event("unknown_request", Some(method)).await;
+                let message = format!("{method} is not supported by this client");
+                self.rpc.reply_error(id, UNKNOWN_METHOD, &message).await
             }
         }
     }
 
-    /// Tells the server what came of a tool.
-    async fn answer_call(
+    /// Sends the result of a tool call to the server.
+    async fn reply_to_tool_call(
         &mut self,
         done: Result<(Value, ToolOutcome), JoinError>,
     ) -> Result<(), AgentFailure> {
-        let lost =
-            |error| AgentFailure::new(FailureKind::TurnFailed, format!("a tool is lost: {error}"));
-        let (id, used) = done.map_err(lost)?;
-        self.reporter.something(used.event, Some(&used.tool)).await;
-        let items: Vec<Value> = used.answer.content.iter().map(item_of).collect();
-        let success = !used.answer.is_error;
-        let answer = json!({ "success": success, "output": used.text(), "contentItems": items });
-        self.rpc.answer(&id, answer).await
+        let lost = |error| {
+            AgentFailure::new(FailureKind::TurnFailed, format!("a tool call was lost: {error}"))
+        };
+        let (id, outcome) = done.map_err(lost)?;
+        self.reporter.event(outcome.event, Some(&outcome.tool)).await;
+        let items: Vec<Value> = outcome.result.content.iter().map(content_item).collect();
+        let success = !outcome.result.is_error;
+        let reply = json!({ "success": success, "output": outcome.text(), "contentItems": items });
+        self.rpc.reply(&id, reply).await
     }
 
-    /// Interrupts a turn, and waits until it is over.
-    async fn interrupt(&mut self, turn: String) -> Result<(), AgentFailure> {
-        let params = json!({ "threadId": self.thread, "turnId": turn });
-        self.turn = Some(turn);
-        self.rpc.ask("turn/interrupt", params).await?;
-        while self.turn.is_some() {
-            match self.rpc.next(INTERRUPT_PATIENCE).await? {
+    /// Interrupts a turn, and returns when the server reports its end.
+    async fn interrupt(&mut self, turn: &str) -> Result<(), AgentFailure> {
+        let params = json!({ "threadId": self.events.thread(), "turnId": turn });
+        self.rpc.send_request("turn/interrupt", params).await?;
+        loop {
+            match self.rpc.next(INTERRUPT_TIMEOUT).await? {
                 Message::Request { id, method, .. } => {
-                    let message = format!("{method} comes too late");
-                    self.rpc.refuse(&id, UNKNOWN_METHOD, &message).await?;
+                    let message = format!("{method} is too late: the turn is interrupted");
+                    self.rpc.reply_error(&id, UNKNOWN_METHOD, &message).await?;
                 }
-                Message::Notice { method, params } if self.ends(&method, &params) => {
-                    self.turn = None;
+                Message::Notification { method, params }
+                    if self.events.ends_turn(&method, &params) =>
+                {
+                    return Ok(());
                 }
                 _ => {}
             }
         }
-        Ok(())
     }
 
     async fn end(self) -> Teardown {
-        let teardown = self.rpc.close(END_PATIENCE).await;
+        let teardown = self.rpc.close(EXIT_TIMEOUT).await;
         self.tools.close().await;
-        self.site.leave().await;
+        self.workspace.leave().await;
         teardown
     }
 }
 
-/// Describes a piece of an answer as the server wants it.
-fn item_of(piece: &Value) -> Value {
+/// Converts a piece of a tool's MCP content into a content item of the app server.
+fn content_item(piece: &Value) -> Value {
     match (piece["data"].as_str(), piece["mimeType"].as_str()) {
         (Some(data), Some(mime)) => {
             json!({ "type": "inputImage", "imageUrl": format!("data:{mime};base64,{data}") })
@@ -373,17 +356,17 @@ fn text<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
     value.pointer(path).and_then(Value::as_str)
 }
 
-fn thread_of(reply: &Value, method: &str) -> Result<String, AgentFailure> {
-    text(reply, "/thread/id").map(str::to_owned).ok_or_else(|| nameless(method))
+fn thread_id(reply: &Value, method: &str) -> Result<String, AgentFailure> {
+    text(reply, "/thread/id").map(str::to_owned).ok_or_else(|| missing_id(method))
 }
 
-fn nameless(method: &str) -> AgentFailure {
-    let message = format!("the answer to {method} names nothing");
+fn missing_id(method: &str) -> AgentFailure {
+    let message = format!("the reply to {method} has no id");
     AgentFailure::new(FailureKind::ResponseError, message)
 }
 
-/// Describes a tool as the server wants it.
-fn of_function(tool: &Value) -> Value {
+/// Converts an MCP tool definition into a dynamic tool of the app server.
+fn dynamic_tool(tool: &Value) -> Value {
     let mut tool = tool.clone();
     tool["type"] = "function".into();
     tool

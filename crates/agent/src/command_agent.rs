@@ -1,7 +1,10 @@
-//! Plain commands: the prompt on stdin, the work, and an exit status.
+//! Plain commands as agents: the prompt on stdin, events on stdout, the result as exit status.
 //!
-//! Each turn starts the command again, with the prompt of that turn. What it writes to stdout is heard
-//! line by line: a JSON object with the member `event` as what it says there, anything else as a message.
+//! Each turn starts the command anew with the prompt of that turn; there is no conversation to resume. A
+//! line on stdout that is a JSON object with the member `event` is an event ([`output_line`]), any other a
+//! message; the last message is the answer. Status 0 is success, unless the command asked for input. Other statuses are a
+//! failure, or a rate limit if the command reported one. Processes that outlive the command are killed
+//! after each turn.
 
 mod output_line;
 
@@ -19,30 +22,30 @@ use crate::reporter::Reporter;
 use crate::{Agent, OpenError, OpenRequest, Session, Teardown};
 use output_line::OutputEvent;
 
-/// The status of a shell that did not find the program.
+/// The exit status of a shell that did not find the program.
 const NOT_FOUND: i32 = 127;
 
-/// How long a command that is in no turn has to end by itself.
-const NO_PATIENCE: Duration = Duration::ZERO;
+/// The time for leftover processes to end by themselves after a turn.
+const EXIT_TIMEOUT: Duration = Duration::ZERO;
 
-/// An agent that is a plain command.
+/// A plain command as an agent.
 #[derive(Debug)]
 pub(crate) struct CommandAgent {
     pub(crate) launcher: Launcher,
-    /// How long a turn may stay silent.
-    pub(crate) silence: Duration,
+    /// The longest time without output during a turn.
+    pub(crate) silence_timeout: Duration,
 }
 
 #[async_trait::async_trait]
 impl Agent for CommandAgent {
-    async fn open(&self, opening: OpenRequest) -> Result<Box<dyn Session>, OpenError> {
-        let site = AgentWorkspace::open(&opening).await?.offering(&opening);
+    async fn open(&self, request: OpenRequest) -> Result<Box<dyn Session>, OpenError> {
+        let workspace = AgentWorkspace::open(&request).await?.with_tools(&request);
         Ok(Box::new(CommandSession {
             launcher: self.launcher.clone(),
-            silence: self.silence,
-            site,
-            reporter: Reporter::new(opening.events),
-            stop: opening.stop,
+            silence_timeout: self.silence_timeout,
+            workspace,
+            reporter: Reporter::new(request.events),
+            stop: request.stop,
             name: format!("command-{:016x}", fastrand::u64(..)),
             turns: 0,
             used: Tokens::default(),
@@ -52,22 +55,22 @@ impl Agent for CommandAgent {
     }
 }
 
-/// A command that takes one turn after the other.
+/// A session of a plain command.
 struct CommandSession {
     launcher: Launcher,
-    silence: Duration,
-    site: AgentWorkspace,
+    silence_timeout: Duration,
+    workspace: AgentWorkspace,
     reporter: Reporter,
     stop: CancellationToken,
     name: String,
     turns: u64,
-    /// What the turns that are over have used.
+    /// Tokens of the ended turns.
     used: Tokens,
     process: Option<Process>,
     teardown: Teardown,
 }
 
-/// What is remembered of a turn.
+/// The output of the current turn.
 #[derive(Default)]
 struct Turn {
     answer: String,
@@ -86,15 +89,15 @@ impl Session for CommandSession {
         if self.stop.is_cancelled() {
             return Err(AgentFailure::stopped());
         }
-        let process = self.launcher.start(&self.site, Input::Text(prompt.to_owned())).await?;
+        let process = self.launcher.start(&self.workspace, Input::Text(prompt.to_owned())).await?;
         self.turns += 1;
         let session = format!("{}-{}", self.name, self.turns);
         let (thread, pid) = (self.name.clone(), process.pid);
         self.process = Some(process);
         let stop = self.stop.clone();
         let turn = async {
-            self.reporter.tell(Event::SessionStarted { session, thread, pid }).await;
-            self.listen().await
+            self.reporter.send(Event::SessionStarted { session, thread, pid }).await;
+            self.read_events().await
         };
         let ended = unless_stopped(&stop, turn).await;
         self.end_process().await;
@@ -103,71 +106,71 @@ impl Session for CommandSession {
 
     async fn close(mut self: Box<Self>) -> Teardown {
         self.end_process().await;
-        self.site.leave().await;
+        self.workspace.leave().await;
         self.teardown
     }
 }
 
 impl CommandSession {
-    /// Listens until the command is over.
-    async fn listen(&mut self) -> Result<String, AgentFailure> {
+    /// Reads events until the command exits.
+    async fn read_events(&mut self) -> Result<String, AgentFailure> {
         let mut turn = Turn::default();
         loop {
-            let process = self.process.as_mut().expect("it was started");
-            let Ok(heard) = timeout(self.silence, process.next()).await else {
-                let limit = self.silence.as_millis();
+            let process = self.process.as_mut().expect("started by `turn`");
+            let Ok(event) = timeout(self.silence_timeout, process.next()).await else {
+                let limit = self.silence_timeout.as_millis();
                 let message =
                     format!("the command was silent for {limit} ms (codex.turn_timeout_ms)");
                 return Err(AgentFailure::new(FailureKind::TurnTimeout, message));
             };
-            match heard {
-                Some(ProcessEvent::Stdout(line)) => self.hear(&mut turn, line).await,
+            match event {
+                Some(ProcessEvent::Stdout(line)) => self.handle_line(&mut turn, line).await,
                 Some(ProcessEvent::Stderr(OutputLine::Text(text))) => {
-                    self.reporter.something("stderr", Some(&text)).await;
+                    self.reporter.event("stderr", Some(&text)).await;
                 }
                 Some(ProcessEvent::Stderr(OutputLine::TooLong { .. })) => {}
-                Some(ProcessEvent::Exited(ending)) => {
+                Some(ProcessEvent::Exited(report)) => {
                     self.used = self.used.plus(turn.used);
-                    return turn.judge(&ending);
+                    return turn.into_result(&report);
                 }
-                None => return Err(AgentFailure::new(FailureKind::Exited, "the command is gone")),
+                None => {
+                    return Err(AgentFailure::new(FailureKind::Exited, "the command has exited"));
+                }
             }
         }
     }
 
-    async fn hear(&mut self, turn: &mut Turn, line: OutputLine) {
+    async fn handle_line(&mut self, turn: &mut Turn, line: OutputLine) {
         let reporter = &self.reporter;
         match OutputEvent::of(line) {
             OutputEvent::Blank => {}
             OutputEvent::Message(text) => {
-                reporter.something("message", Some(&text)).await;
+                reporter.event("message", Some(&text)).await;
                 turn.answer = text;
             }
             OutputEvent::Usage(tokens) => {
                 turn.used = turn.used.at_least(tokens);
                 reporter.usage(self.used.plus(turn.used)).await;
             }
-            OutputEvent::RateLimits(limits) => reporter.tell(Event::RateLimits { limits }).await,
+            OutputEvent::RateLimits(limits) => reporter.send(Event::RateLimits { limits }).await,
             OutputEvent::RateLimited { retry_after, message } => {
-                reporter.something("rate_limited", Some(&message)).await;
+                reporter.event("rate_limited", Some(&message)).await;
                 turn.limited = Some((retry_after, message));
             }
             OutputEvent::InputRequired(question) => {
-                reporter.something("turn_input_required", Some(&question)).await;
+                reporter.event("turn_input_required", Some(&question)).await;
                 turn.question = Some(question);
             }
             OutputEvent::Other { kind, message } => {
-                reporter.something(&kind, message.as_deref()).await;
+                reporter.event(&kind, message.as_deref()).await;
             }
-            OutputEvent::Malformed(message) => {
-                reporter.something("malformed", Some(&message)).await
-            }
+            OutputEvent::Malformed(message) => reporter.event("malformed", Some(&message)).await,
         }
     }
 
     async fn end_process(&mut self) {
         if let Some(process) = self.process.take()
-            && process.close(NO_PATIENCE).await == Teardown::Incomplete
+            && process.close(EXIT_TIMEOUT).await == Teardown::Incomplete
         {
             self.teardown = Teardown::Incomplete;
         }
@@ -175,12 +178,12 @@ impl CommandSession {
 }
 
 impl Turn {
-    /// Says how the turn went, by what was said and how the command ended.
-    fn judge(self, ending: &ExitReport) -> Result<String, AgentFailure> {
+    /// Returns the result of the turn from its events and the exit status.
+    fn into_result(self, report: &ExitReport) -> Result<String, AgentFailure> {
         if let Some(question) = self.question {
             return Err(AgentFailure::new(FailureKind::InputRequired, question));
         }
-        match (ending.status, self.limited) {
+        match (report.status, self.limited) {
             (Some(0), _) => Ok(self.answer),
             (_, Some((retry_after, message))) => {
                 Err(AgentFailure::new(FailureKind::RateLimited { retry_after }, message))
@@ -191,7 +194,7 @@ impl Turn {
                     Some(_) => FailureKind::TurnFailed,
                     None => FailureKind::Exited,
                 };
-                let message = format!("the command did not end well: {}", ending.account);
+                let message = format!("the command failed: {}", report.description);
                 Err(AgentFailure::new(kind, message))
             }
         }

@@ -1,8 +1,9 @@
-//! What an agent keeps for itself on the host: who it is logged in as, and its conversations.
+//! Credentials and conversations of known agents.
 //!
-//! Agents keep both in one directory below home, together with settings that they obey when they are run
-//! by hand later, outside any wall. So an agent gets a directory of its own inside that one, with links to
-//! the few files that it shares: it may renew its credentials, read its settings and change neither.
+//! Codex and Claude Code keep their login, their conversations and their settings in one directory below
+//! home, and obey those settings when the operator runs them later without a sandbox. So an agent must not be able to write
+//! there. It gets a directory of its own inside (`carrel/`), with symbolic links to the few files that it
+//! shares: credentials, which it may renew, and settings, which it may read.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,20 +15,20 @@ use tracing::warn;
 
 use crate::program_lookup;
 
-/// The directory of its own that an agent gets.
+/// The name of the agent's own directory.
 const OWN: &str = "carrel";
 
-/// How a known agent keeps what is its own.
+/// The home directory of a known agent.
 struct KnownAgent {
-    /// How its programs begin.
+    /// The prefix of its programs and packages.
     program: &'static str,
-    /// The variable that says where it is.
+    /// The variable that names the directory.
     variable: &'static str,
-    /// Where it is otherwise, below home.
+    /// The default directory, relative to home.
     directory: &'static str,
-    /// What it has to be able to renew.
+    /// Files that the agent has to rewrite.
     renewed: &'static [&'static str],
-    /// What it may read.
+    /// Files that the agent may read.
     read: &'static [&'static str],
 }
 
@@ -48,7 +49,7 @@ const KNOWN: [KnownAgent; 2] = [
     },
 ];
 
-/// What an agent sees of its own.
+/// Grants and variables for an agent's credentials.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Credentials {
     pub(crate) readable: Vec<PathBuf>,
@@ -56,8 +57,8 @@ pub(crate) struct Credentials {
     pub(crate) variables: Vec<(OsString, OsString)>,
 }
 
-/// Finds what the agent of a command line keeps, and makes its own directory. An agent that nobody knows
-/// here has nothing.
+/// Creates the directory of the agent that a command line runs, and returns its grants. An unknown agent
+/// gets none.
 pub(crate) fn of(command: &str, environment: &Environment) -> Credentials {
     let Some(known) = KNOWN.iter().find(|known| known.is_in(command)) else {
         return Credentials::default();
@@ -67,14 +68,14 @@ pub(crate) fn of(command: &str, environment: &Environment) -> Credentials {
         Ok(credentials) => credentials,
         Err(error) => {
             let directory = home.display().to_string();
-            warn!(%error, directory, "the agent cannot have a directory of its own there");
+            warn!(%error, directory, "could not create the agent's own directory");
             Credentials::default()
         }
     }
 }
 
 impl KnownAgent {
-    /// Tells whether a command line runs one of its programs or packages.
+    /// Returns true if a command line runs one of its programs or packages.
     fn is_in(&self, command: &str) -> bool {
         program_lookup::names(command).any(|name| name.starts_with(self.program))
     }
@@ -88,7 +89,7 @@ impl KnownAgent {
     fn prepare(&self, home: &Path) -> io::Result<Credentials> {
         let own = home.join(OWN);
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&own)?;
-        // No link on the way there is seen by agents.
+        // Links on the way do not exist in the sandbox.
         let home = &real(home)?;
         let own = home.join(OWN);
         for name in self.renewed.iter().chain(self.read) {
@@ -113,7 +114,7 @@ fn real(path: &Path) -> io::Result<PathBuf> {
     std::fs::canonicalize(path)
 }
 
-/// Leads from the agent's own directory to what it shares. What is there already stays.
+/// Links a shared file into the agent's own directory. An existing entry stays.
 fn link(own: &Path, name: &str) -> io::Result<()> {
     match symlink(Path::new("..").join(name), own.join(name)) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),

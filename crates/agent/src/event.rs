@@ -1,44 +1,44 @@
-//! What an agent is heard to do.
+//! Events of an agent, common to all protocols.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Something that an agent was heard to do.
+/// An event of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// A turn has begun.
+    /// A turn has started.
     SessionStarted {
-        /// The conversation and the turn in it.
+        /// The id of the turn: the conversation's id and the turn's.
         session: String,
-        /// The conversation.
+        /// The id of the conversation.
         thread: String,
-        /// The process that is spoken to, if its number means anything outside its walls.
+        /// The agent's process id; `None` in a sandbox with a pid namespace, where it means nothing outside.
         pid: Option<u32>,
     },
-    /// What the session has used so far, in all.
+    /// The tokens of the session so far, as a total that never falls.
     Usage(Tokens),
-    /// What the provider says about its limits.
+    /// The provider's rate limits have changed.
     RateLimits {
-        /// As it was said.
+        /// The limits in the provider's format.
         limits: Value,
     },
-    /// Anything else.
+    /// Any other event.
     Other {
-        /// What kind of event it was.
+        /// The agent's or Carrel's name for the kind of event.
         kind: String,
-        /// What it said, in a line for people.
+        /// A one-line summary.
         message: Option<String>,
     },
 }
 
-/// Tokens that were used.
+/// Token counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tokens {
-    /// Those that were read.
+    /// Input tokens.
     pub input: u64,
-    /// Those that were written.
+    /// Output tokens.
     pub output: u64,
-    /// All, as the agent counts them.
+    /// All tokens as the agent counts them; input plus output if it reports no total.
     pub total: u64,
 }

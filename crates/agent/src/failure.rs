@@ -1,16 +1,16 @@
-//! Why an agent did not do what it was asked.
+//! Failures of agents.
 
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-/// Why an agent did not do what it was asked.
+/// The failure of a session or turn.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct AgentFailure {
-    /// What kind of failure it is.
+    /// The kind, which decides whether the conductor retries, waits or blocks.
     pub kind: FailureKind,
-    /// What is wrong, without any secret.
+    /// The description, without secrets.
     pub message: String,
 }
 
@@ -24,7 +24,8 @@ impl AgentFailure {
     }
 }
 
-/// Works until somebody stops it. What is done by then counts.
+/// Awaits `work`, or fails with [`FailureKind::Stopped`] when `stop` is cancelled. Work that is already
+/// complete wins.
 pub(crate) async fn unless_stopped<T>(
     stop: &CancellationToken,
     work: impl Future<Output = Result<T, AgentFailure>>,
@@ -36,40 +37,40 @@ pub(crate) async fn unless_stopped<T>(
     }
 }
 
-/// A kind of failure.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// There is no such program.
+    /// The agent's program does not exist.
     NotFound,
-    /// The agent could not be started in its workspace.
+    /// The process could not be started in the workspace.
     Launch,
-    /// A request was not answered in time.
+    /// The agent did not reply to a request in time.
     ResponseTimeout,
-    /// A request was refused.
+    /// The agent replied with an error or a malformed result.
     ResponseError,
-    /// The turn went on without a sign of life for too long.
+    /// The agent sent nothing for the configured time.
     TurnTimeout,
-    /// The process ended in the middle.
+    /// The process exited during the session.
     Exited,
-    /// The turn failed.
+    /// The agent reported that the turn failed.
     TurnFailed,
-    /// The turn was cancelled by the agent.
+    /// The agent reported that the turn was cancelled.
     TurnCancelled,
-    /// The agent asks a question.
+    /// The agent asks a question that only a person can answer.
     InputRequired,
-    /// The agent wants to do something that it may not.
+    /// The agent requests an approval that the policy does not give.
     ApprovalRequired,
-    /// The provider wants fewer requests.
+    /// The provider reported a rate limit.
     RateLimited {
-        /// How long to wait, if it said so.
+        /// The wait, if the provider named one.
         retry_after: Option<Duration>,
     },
-    /// Somebody stopped it.
+    /// The session was stopped from outside.
     Stopped,
 }
 
 impl FailureKind {
-    /// Returns the name that logs use.
+    /// Returns the stable name of the kind, for logs and events.
     pub fn name(self) -> &'static str {
         match self {
             Self::NotFound => "agent_not_found",

@@ -1,8 +1,9 @@
-//! Starting an agent in its workspace, under its own plan.
+//! The start of an agent in its workspace.
 //!
-//! An agent runs behind the same walls as any command, with what it needs besides: the network, its own
-//! program and its credentials, and what the workflow file lists. It has no deadline of its own; whoever
-//! takes turns with it decides how long they may last.
+//! An agent runs in the same sandbox as any command, with additional grants: the network, its own program
+//! and credentials, and the paths and variables that the workflow file lists. It has no deadline; the
+//! protocol that runs its turns limits them. It is started by a login shell, so that the operator's profile
+//! sets its `PATH`; variables that are Carrel's secrets are removed after the profile ran.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,78 +27,79 @@ use crate::reporter::Reporter;
 use crate::session_tools::SessionTools;
 use crate::tool_relay::ToolSocket;
 
-/// Says to agents that somebody else confines them, so that they need not: ours, and what Claude Code and
-/// Gemini CLI look at.
-const INSIDE_WALLS: [(&str, &str); 3] =
+/// Variables that tell an agent that it runs in a sandbox: Carrel's own, and those of Claude Code and
+/// Gemini CLI.
+const SANDBOX_VARIABLES: [(&str, &str); 3] =
     [("CARREL_SANDBOX", "1"), ("IS_SANDBOX", "1"), ("SANDBOX", "carrel")];
 
-/// How long the disk has when an agent has left.
-const LEAVE_PATIENCE: Duration = Duration::from_secs(20);
+/// The time for the cleanup of a workspace after its agent has ended.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What every agent is started with, whatever its kind.
+/// The start parameters of an agent, the same for every protocol.
 #[derive(Clone, Debug)]
 pub(crate) struct Launcher {
     command: String,
     network: Network,
-    /// Names of the operator's variables that it sees.
+    /// Names of the operator's variables that are passed on.
     passed: Vec<String>,
-    /// Names of variables that it must not have, whoever sets them.
+    /// Names of variables that are unset even if a profile sets them.
     removed: Vec<String>,
     grants: Grants,
     access: WorkspaceAccess,
 }
 
-/// A workspace that an agent works in.
+/// A workspace in use by an agent.
 #[derive(Debug)]
 pub(crate) struct AgentWorkspace {
     runner: Arc<Runner>,
     workspace: Arc<Workspace>,
-    desk: Arc<WorkspaceHandle>,
+    handle: Arc<WorkspaceHandle>,
     environment: Vec<(String, String)>,
-    /// Tools for an agent that takes them over MCP.
-    offer: Option<ToolSocket>,
+    /// The socket of the tools, for agents that reach them over MCP.
+    tool_socket: Option<ToolSocket>,
 }
 
 impl AgentWorkspace {
-    /// Looks at the workspace a last time and takes it into use.
-    pub(crate) async fn open(opening: &OpenRequest) -> Result<Self, AgentFailure> {
-        let desk = WorkspaceHandle::open(&opening.workspace).await;
-        let desk =
-            desk.map_err(|error| AgentFailure::new(FailureKind::Launch, message_of(&error)))?;
+    /// Opens a handle to the workspace.
+    pub(crate) async fn open(request: &OpenRequest) -> Result<Self, AgentFailure> {
+        let handle = WorkspaceHandle::open(&request.workspace).await;
+        let handle =
+            handle.map_err(|error| AgentFailure::new(FailureKind::Launch, message_of(&error)))?;
         Ok(Self {
-            runner: Arc::clone(&opening.runner),
-            workspace: Arc::clone(&opening.workspace),
-            desk: Arc::new(desk),
-            environment: opening.environment.clone(),
-            offer: None,
+            runner: Arc::clone(&request.runner),
+            workspace: Arc::clone(&request.workspace),
+            handle: Arc::new(handle),
+            environment: request.environment.clone(),
+            tool_socket: None,
         })
     }
 
-    /// Offers the tools over MCP, if there are any.
-    pub(crate) fn offering(mut self, opening: &OpenRequest) -> Self {
-        let tools = SessionTools::new(Arc::clone(&opening.tools), &opening.stop);
+    /// Listens for tool calls on a socket, if there are tools. Without a socket the agent works without
+    /// tools.
+    pub(crate) fn with_tools(mut self, request: &OpenRequest) -> Self {
+        let tools = SessionTools::new(Arc::clone(&request.tools), &request.stop);
         if tools.list().is_empty() {
             return self;
         }
         let temporary = self.runner.environment().temp_dir();
-        let reporter = Reporter::new(opening.events.clone());
+        let reporter = Reporter::new(request.events.clone());
         match ToolSocket::open(&temporary, tools, reporter) {
-            Ok(offer) => self.offer = Some(offer),
+            Ok(socket) => self.tool_socket = Some(socket),
             Err(error) => warn!(
                 %error,
                 directory = %temporary.display(),
-                "the agent works without tools: no socket can be made in the directory for temporary files"
+                "the agent works without tools: no socket can be created in the temporary directory"
             ),
         }
         self
     }
 
-    /// Describes the servers that an agent gets its tools from, as editors do.
-    pub(crate) fn servers(&self) -> Vec<Value> {
-        let describe = |offer: &ToolSocket| {
-            let socket = offer.socket();
+    /// Returns the MCP server definition of the tool relay, in the format of editors' settings.
+    pub(crate) fn mcp_servers(&self) -> Vec<Value> {
+        let describe = |socket: &ToolSocket| {
+            let path = socket.path();
             let variable =
-                json!({ "name": variable::CARREL_TOOLS, "value": socket.to_string_lossy() });
+                json!({ "name": variable::CARREL_TOOLS, "value": path.to_string_lossy() });
             json!({
                 "name": "carrel",
                 "command": self.runner.program().to_string_lossy(),
@@ -105,35 +107,34 @@ impl AgentWorkspace {
                 "env": [variable],
             })
         };
-        self.offer.iter().map(describe).collect()
+        self.tool_socket.iter().map(describe).collect()
     }
 
-    /// Returns where the workspace is.
     pub(crate) fn path(&self) -> &Path {
-        self.desk.path()
+        self.handle.path()
     }
 
-    /// Clears up after the agent, and notes that it has left.
+    /// Closes the tool socket, cleans up after the agent and updates the workspace's record.
     pub(crate) async fn leave(self) {
-        if let Some(offer) = self.offer {
-            offer.close().await;
+        if let Some(socket) = self.tool_socket {
+            socket.close().await;
         }
         let leaving = async {
-            if let Err(error) = self.runner.leave(&self.desk).await {
-                warn!(error = message_of(&error), "could not clear up after an agent");
+            if let Err(error) = self.runner.leave(&self.handle).await {
+                warn!(error = message_of(&error), "could not clean up after an agent");
             }
             if let Err(error) = self.workspace.touch().await {
-                warn!(error = message_of(&error), "could not note that a workspace has changed");
+                warn!(error = message_of(&error), "could not update the record of a workspace");
             }
         };
-        if timeout(LEAVE_PATIENCE, leaving).await.is_err() {
-            warn!("the disk is too slow to clear up after an agent");
+        if timeout(LEAVE_TIMEOUT, leaving).await.is_err() {
+            warn!("the cleanup after an agent took too long");
         }
     }
 }
 
 impl Launcher {
-    /// Takes what a workflow file says about its agent.
+    /// Reads the agent section of a workflow file.
     pub(crate) fn new(config: &ConductorConfig, command: &str) -> Self {
         let agent = &config.agent;
         let withheld = withheld_variables().map(str::to_owned);
@@ -151,40 +152,42 @@ impl Launcher {
         }
     }
 
-    /// Lets the agent leave its workspace as it is.
+    /// Makes the workspace read-only.
     pub(crate) fn reading_only(self) -> Self {
         Self { access: WorkspaceAccess::ReadOnly, ..self }
     }
 
-    /// Starts the agent.
     pub(crate) async fn start(
         &self,
-        site: &AgentWorkspace,
+        workspace: &AgentWorkspace,
         input: Input,
     ) -> Result<Process, AgentFailure> {
-        let request = self.request(site);
-        Process::start(Arc::clone(&site.runner), Arc::clone(&site.desk), request, input).await
+        let request = self.request(workspace);
+        Process::start(Arc::clone(&workspace.runner), Arc::clone(&workspace.handle), request, input)
+            .await
     }
 
-    fn request(&self, site: &AgentWorkspace) -> RunRequest {
-        let operator = site.runner.environment();
-        let found = program_lookup::find(&self.command, &site.runner);
-        let own = credentials::of(&self.command, operator);
+    fn request(&self, workspace: &AgentWorkspace) -> RunRequest {
+        let operator = workspace.runner.environment();
+        let found = program_lookup::find(&self.command, &workspace.runner);
+        let credentials = credentials::of(&self.command, operator);
         let mut grants = self.grants.clone();
         grants.readable.extend(found.readable);
-        grants.readable.extend(own.readable);
-        grants.writable.extend(own.writable);
-        if let Some(offer) = &site.offer {
-            let program = site.runner.program().to_owned();
-            grants.readable.extend([offer.directory().to_owned(), program]);
+        grants.readable.extend(credentials.readable);
+        grants.writable.extend(credentials.writable);
+        if let Some(socket) = &workspace.tool_socket {
+            let program = workspace.runner.program().to_owned();
+            grants.readable.extend([socket.directory().to_owned(), program]);
         }
         let passed = self.passed.iter().filter_map(|name| Some((name, operator.get(name)?)));
         let mut environment: Vec<(OsString, OsString)> =
             passed.map(|(name, value)| (name.into(), value.to_owned())).collect();
-        environment.extend(own.variables);
-        environment.extend(Self::told(site).map(|(name, value)| (name.into(), value.into())));
-        let last = site.offer.as_ref().and_then(|_| site.runner.program().parent());
-        let line = self.line(&found.command, &found.path, last);
+        environment.extend(credentials.variables);
+        environment.extend(
+            Self::described_environment(workspace).map(|(name, value)| (name.into(), value.into())),
+        );
+        let last = workspace.tool_socket.as_ref().and_then(|_| workspace.runner.program().parent());
+        let line = self.shell_script(&found.command, &found.path, last);
         let argv = ["bash", "-lc", "--", &line].map(OsString::from).to_vec();
         RunRequest {
             network: Some(self.network),
@@ -196,23 +199,26 @@ impl Launcher {
         }
     }
 
-    /// Returns what the agent is told about its place.
-    fn told(site: &AgentWorkspace) -> impl Iterator<Item = (String, String)> {
-        let walls = INSIDE_WALLS.iter().filter(|_| site.runner.is_sandboxed());
-        let walls = walls.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    /// Returns the variables that describe the agent's environment.
+    fn described_environment(workspace: &AgentWorkspace) -> impl Iterator<Item = (String, String)> {
+        let sandbox = SANDBOX_VARIABLES.iter().filter(|_| workspace.runner.is_sandboxed());
+        let sandbox = sandbox.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         // Keeps git from taking a repository around the root for the workspace's own.
-        let root = site.path().parent().map(|root| root.to_string_lossy().into_owned());
+        let root = workspace.path().parent().map(|root| root.to_string_lossy().into_owned());
         let ceiling = root.map(|root| ("GIT_CEILING_DIRECTORIES".to_owned(), root));
-        let path = site.path().to_string_lossy().into_owned();
-        let place = [("CARREL_WORKSPACE".to_owned(), path)];
-        let socket = site.offer.as_ref().map(|offer| offer.socket().to_string_lossy().into_owned());
+        let path = workspace.path().to_string_lossy().into_owned();
+        let own = [("CARREL_WORKSPACE".to_owned(), path)];
+        let socket = workspace
+            .tool_socket
+            .as_ref()
+            .map(|socket| socket.path().to_string_lossy().into_owned());
         let tools = socket.map(|socket| (variable::CARREL_TOOLS.to_owned(), socket));
-        walls.chain(ceiling).chain(place).chain(tools).chain(site.environment.iter().cloned())
+        sandbox.chain(ceiling).chain(own).chain(tools).chain(workspace.environment.iter().cloned())
     }
 
-    /// Returns the line for a login shell. What a profile exports comes before it, and so does the `PATH`
-    /// that a profile sets.
-    fn line(&self, command: &str, first: &[PathBuf], last: Option<&Path>) -> String {
+    /// Returns the script for the login shell. It runs after the profile, so it can unset exported secrets
+    /// and extend the `PATH`.
+    fn shell_script(&self, command: &str, first: &[PathBuf], last: Option<&Path>) -> String {
         let names = self.removed.join(" ");
         let prefixes = [variable::SECRET_PREFIX, variable::GIT_TOKEN_PREFIX];
         let prefixes = prefixes.map(|prefix| format!("\"${{!{prefix}@}}\"")).join(" ");

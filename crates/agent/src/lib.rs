@@ -1,7 +1,9 @@
-//! Coding agents, each spoken to in its own way and heard in the same words.
+//! Coding agents behind one trait: Codex, agents of the Agent Client Protocol, and plain commands.
 //!
-//! An [`Agent`] opens a [`Session`] in a workspace; a session takes one turn after the other until it is
-//! closed. What happens meanwhile is told as [`Event`]s, and what goes wrong as a [`AgentFailure`].
+//! An [`Agent`] opens a [`Session`] in a workspace; a session runs one turn after the other until it is
+//! closed. Progress is reported as [`Event`]s through a channel, failures as [`AgentFailure`]s. Every agent
+//! runs in the same sandbox as any command (`launch`), and gets its tools either through its own protocol
+//! or through an MCP relay (`tool_relay`); the tools themselves run outside the sandbox.
 #![forbid(unsafe_code)]
 
 mod acp;
@@ -42,20 +44,20 @@ use codex::Codex;
 use command_agent::CommandAgent;
 use launch::Launcher;
 
-/// Returns the agent that a workflow file asks for.
+/// Creates the agent that a workflow file configures.
 pub fn from_config(config: &ConductorConfig) -> Arc<dyn Agent> {
     let command = config.agent.command.as_deref().unwrap_or_default();
-    let silence = config.codex.turn_timeout;
+    let silence_timeout = config.codex.turn_timeout;
     match config.agent.kind {
         AgentKind::Command => {
-            Arc::new(CommandAgent { launcher: Launcher::new(config, command), silence })
+            Arc::new(CommandAgent { launcher: Launcher::new(config, command), silence_timeout })
         }
         AgentKind::Codex => Arc::new(Codex::new(config)),
         AgentKind::Acp => Arc::new(Acp::new(config)),
     }
 }
 
-/// Tells whether the agent that a workflow file asks for is to leave its workspace as it is.
+/// Returns true if the configured agent gets a read-only workspace.
 pub fn reads_only(config: &ConductorConfig) -> bool {
     match config.agent.kind {
         AgentKind::Codex => Codex::reads_only(config),
@@ -63,71 +65,73 @@ pub fn reads_only(config: &ConductorConfig) -> bool {
     }
 }
 
-/// A kind of coding agent, ready to work.
+/// A configured coding agent.
 #[async_trait::async_trait]
 pub trait Agent: fmt::Debug + Send + Sync {
-    /// Starts the agent in a workspace and makes it ready for its first turn.
-    async fn open(&self, opening: OpenRequest) -> Result<Box<dyn Session>, OpenError>;
+    /// Starts the agent in a workspace, up to the point where it takes its first turn.
+    async fn open(&self, request: OpenRequest) -> Result<Box<dyn Session>, OpenError>;
 }
 
-/// An agent at work in a workspace.
+/// A running agent in a workspace.
 #[async_trait::async_trait]
 pub trait Session: Send {
-    /// Returns the conversation, if it can be taken up again by another session.
+    /// Returns the id of the conversation, if another session can resume it.
     fn thread(&self) -> Option<String>;
 
-    /// Takes a turn, and returns what the agent said at last.
+    /// Runs a turn, and returns the agent's last message.
     ///
-    /// When the turn fails the session is of no further use but to be closed.
+    /// After a failure the session can only be closed.
     async fn turn(&mut self, prompt: &str) -> Result<String, AgentFailure>;
 
-    /// Ends the agent and everything that it started, within a bounded time, whatever the agent does.
+    /// Ends the agent and every process that it started, in bounded time even if the agent does not
+    /// cooperate.
     async fn close(self: Box<Self>) -> Teardown;
 }
 
-/// Why there is no session, and what there is of its agent.
+/// The failure to open a session.
 #[derive(Debug)]
 pub struct OpenError {
-    /// Why.
+    /// The cause.
     pub failure: AgentFailure,
-    /// What is left.
+    /// The state of the agent's processes.
     pub teardown: Teardown,
 }
 
 impl From<AgentFailure> for OpenError {
-    /// Says that no agent was started.
+    /// Creates the error of an agent that was never started.
     fn from(failure: AgentFailure) -> Self {
         Self { failure, teardown: Teardown::Complete }
     }
 }
 
-/// What there is of an agent whose session was closed.
+/// The state of an agent's processes after its session was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Teardown {
-    /// Nothing.
+    /// All have ended.
     Complete,
-    /// A process that does not end although it was killed, since the kernel does something for it.
+    /// A process was killed and has not ended, for example because it is in uninterruptible sleep. It still
+    /// holds the workspace lock.
     Incomplete,
 }
 
-/// What a session is opened with.
+/// The parameters of a session.
 #[derive(Debug)]
 pub struct OpenRequest {
-    /// What starts processes in workspaces.
+    /// Starts the agent's process in its sandbox.
     pub runner: Arc<Runner>,
-    /// Where the agent works.
+    /// The workspace that the agent works in.
     pub workspace: Arc<Workspace>,
-    /// What the work is called.
+    /// The title of the conversation, where the agent shows one.
     pub title: String,
-    /// The conversation to take up again, where the agent can.
+    /// The conversation to resume, for agents that can.
     pub thread: Option<String>,
-    /// More variables for the agent.
+    /// Additional environment variables of the agent.
     pub environment: Vec<(String, String)>,
-    /// Tools that the agent is offered.
+    /// Tools that the agent may call.
     pub tools: Arc<dyn Tools>,
-    /// Where events go. Nobody need listen.
+    /// Receives the events. A closed channel is ignored; a full one slows the agent down.
     pub events: mpsc::Sender<Event>,
-    /// Ends the agent in the middle of whatever it does.
+    /// Ends the current turn with [`FailureKind::Stopped`].
     pub stop: CancellationToken,
 }

@@ -1,31 +1,30 @@
-//! Bytes as they arrive, made into lines.
+//! Splits an agent's output into lines of bounded length.
 
-/// The longest line that is kept. An agent that prints more in one line is not understood, and costs no
-/// more memory for it.
+/// The longest line that is kept. A longer one is counted and dropped, so that it costs no memory.
 pub(crate) const MAX_LINE_BYTES: usize = 10 << 20;
 
-/// A line without its end.
+/// A line without its line ending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OutputLine {
-    /// What it says. Bytes that are no text are replaced.
+    /// The text; invalid UTF-8 is replaced.
     Text(String),
-    /// It was too long, and is gone.
+    /// A line that was dropped because of its length.
     TooLong {
-        /// How long it was.
+        /// Its length.
         bytes: u64,
     },
 }
 
-/// Makes lines from pieces of any length.
+/// Assembles lines from chunks of any length.
 #[derive(Debug, Default)]
 pub(crate) struct LineSplitter {
     begun: Vec<u8>,
-    /// How much of a line that is too long is gone already.
+    /// Bytes of the current line that were dropped.
     dropped: u64,
 }
 
 impl LineSplitter {
-    /// Takes a piece, and hands out each line that it completes.
+    /// Adds a chunk, and returns the lines that it completes.
     pub(crate) fn push(&mut self, mut piece: &[u8]) -> Vec<OutputLine> {
         let mut lines = Vec::new();
         while let Some(end) = piece.iter().position(|byte| *byte == b'\n') {
@@ -37,7 +36,7 @@ impl LineSplitter {
         lines
     }
 
-    /// Returns the last line, if it has no end.
+    /// Returns the last line if it has no line ending.
     pub(crate) fn finish(mut self) -> Option<OutputLine> {
         (self.dropped > 0 || !self.begun.is_empty()).then(|| self.take())
     }
@@ -70,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_whole_however_they_were_cut() {
+    fn lines_are_assembled_from_chunks_of_any_size() {
         let whole = "{\"ä\":1}\r\n\nlast".as_bytes();
         for size in 1..whole.len() {
             let mut splitter = LineSplitter::default();

@@ -1,9 +1,10 @@
-//! Texts of agents, for people.
+//! One-line summaries of agents' texts.
 
-/// How many characters a line about an event has at most.
+/// The length of a summary in characters.
 const MAX_CHARS: usize = 140;
 
-/// Returns a text as one short line without control characters, colours and the like.
+/// Returns a text as one line of at most [`MAX_CHARS`] characters, without control characters and escape
+/// sequences.
 pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::new();
     let mut left = MAX_CHARS;
@@ -27,14 +28,14 @@ pub(crate) fn one_line(text: &str) -> String {
     line
 }
 
-/// Leaves out what a terminal would obey. Only as much is looked at as can be shown.
+/// Removes control characters and escape sequences. Reads only as much as a summary can show.
 fn plain(text: &str) -> String {
     let mut characters = text.chars().take(MAX_CHARS * 8).peekable();
     let mut plain = String::new();
     while let Some(character) = characters.next() {
         match character {
             '\u{1b}' if characters.next_if_eq(&'[').is_some() => {
-                // A sequence ends with a letter or one of a few signs after it.
+                // A CSI sequence ends with a byte from `@` to `~`.
                 while characters.next_if(|next| !('@'..='~').contains(next)).is_some() {}
                 characters.next();
             }

@@ -1,4 +1,9 @@
-//! A process of an agent: what it is told, what it says, and its end.
+//! A running agent process: its stdin, its lines of output and its exit.
+//!
+//! Two tasks surround the process. One writes queued messages to its stdin, so that an agent that does not read
+//! blocks its sender only after [`MAX_QUEUED_MESSAGES`]; the other splits stdout and stderr into lines and
+//! reports the exit. Output is read even when the events are not, since a process with a full pipe cannot
+//! exit. Dropping a [`Process`] cancels its run, and the runner kills the whole process tree.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,73 +28,72 @@ use crate::Teardown;
 use crate::failure::{AgentFailure, FailureKind};
 use crate::line_splitter::{LineSplitter, OutputLine};
 
-/// How many lines wait to be heard. Each may be long; an agent that talks faster waits.
-const MAX_WAITING_LINES: usize = 4;
+/// Lines that wait to be read. Each may have 10 MiB; an agent that writes faster is slowed down.
+const MAX_QUEUED_LINES: usize = 4;
 
-/// How many messages wait until the agent reads them.
-const MAX_WAITING_MESSAGES: usize = 64;
+/// Messages that wait for the agent to read them.
+const MAX_QUEUED_MESSAGES: usize = 64;
 
-/// How long the end of an agent that was told to end is waited for. The processes are killed after half a
-/// second, and what starts them after five more; the rest is for a machine that is busy.
-const KILL_PATIENCE: Duration = Duration::from_secs(20);
+/// The time for a cancelled process to end. The runner kills the processes after half a second and their
+/// init after five more; the rest is for a busy machine.
+const KILL_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How much of stderr is kept for a message about a failure.
+/// The part of stderr that is captured for the message of a failure.
 const KEPT_STDERR: CaptureLimits =
     CaptureLimits { head: carrel_domain::ByteSize::kib(2), tail: carrel_domain::ByteSize::kib(6) };
 
-/// What is kept of stdout, which is heard line by line.
+/// The part of stdout that is captured; its lines are read as they arrive.
 const KEPT_STDOUT: CaptureLimits =
     CaptureLimits { head: carrel_domain::ByteSize::kib(1), tail: carrel_domain::ByteSize::kib(1) };
 
-/// Something that a process was heard to do.
+/// An event of a process.
 #[derive(Debug)]
 pub(crate) enum ProcessEvent {
-    /// It wrote a line to stdout.
     Stdout(OutputLine),
-    /// It wrote a line to stderr.
     Stderr(OutputLine),
-    /// Nothing of it is left.
+    /// The process and its descendants have ended.
     Exited(ExitReport),
 }
 
-/// How a process ended.
+/// The exit of a process.
 #[derive(Clone, Debug)]
 pub(crate) struct ExitReport {
-    /// The status that it exited with, if it did so by itself.
+    /// The exit status; `None` if it was killed or stopped.
     pub(crate) status: Option<i32>,
-    /// Why, for people.
-    pub(crate) account: String,
+    /// The cause for error messages: status, limit, denial and stderr.
+    pub(crate) description: String,
 }
 
-/// What a process reads.
+/// The stdin of a process.
 #[derive(Debug)]
 pub(crate) enum Input {
-    /// This, and then the end.
+    /// A text, then end of file.
     Text(String),
-    /// What it is told while it runs.
+    /// A pipe for messages while it runs.
     Pipe,
 }
 
-/// A process of an agent with everything that it starts. Dropping this ends it soon.
+/// A running agent process with its descendants. Dropping it kills them in the background.
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// Its number, if that means anything outside its walls.
+    /// The process id; `None` inside a pid namespace, where it means nothing outside.
     pub(crate) pid: Option<u32>,
-    told: Option<mpsc::Sender<Vec<u8>>>,
-    heard: mpsc::Receiver<ProcessEvent>,
+    stdin_messages: Option<mpsc::Sender<Vec<u8>>>,
+    events: mpsc::Receiver<ProcessEvent>,
     stop: DropGuard,
-    over: JoinHandle<()>,
+    exited: JoinHandle<()>,
 }
 
 impl Process {
-    /// Starts what is asked for, and returns when it runs.
+    /// Starts a process, and returns when it has been executed.
     pub(crate) async fn start(
         runner: Arc<Runner>,
-        desk: Arc<WorkspaceHandle>,
+        workspace: Arc<WorkspaceHandle>,
         mut request: RunRequest,
         input: Input,
     ) -> Result<Self, AgentFailure> {
-        let (stdin, told) = input.open().map_err(|error| launch_failed(message_of(&error)))?;
+        let (stdin, stdin_messages) =
+            input.open().map_err(|error| launch_failed(message_of(&error)))?;
         let (pieces, printed) = mpsc::channel(1);
         let (starting, started) = oneshot::channel();
         request.stdin = stdin;
@@ -97,63 +101,57 @@ impl Process {
         request.live = Some(pieces);
         request.started = Some(starting);
         let stop = CancellationToken::new();
-        // Behind walls processes are numbered from one.
+        // In the sandbox's pid namespace processes are numbered from one.
         let is_numbered = !runner.is_sandboxed();
         let running = tokio::spawn({
             let stop = stop.clone();
-            async move { runner.run(&desk, request, &stop).await }
+            async move { runner.run(&workspace, request, &stop).await }
         });
         let stop = stop.drop_guard();
         let Ok(Started { pid, .. }) = started.await else {
-            return Err(refusal(running.await));
+            return Err(start_failure(running.await));
         };
-        let (hearing, heard) = mpsc::channel(MAX_WAITING_LINES);
-        let over = tokio::spawn(hear(printed, running, hearing));
+        let (sender, events) = mpsc::channel(MAX_QUEUED_LINES);
+        let exited = tokio::spawn(read_output(printed, running, sender));
         let pid = u32::try_from(pid).ok().filter(|_| is_numbered);
-        Ok(Self { pid, told, heard, stop, over })
+        Ok(Self { pid, stdin_messages, events, stop, exited })
     }
 
-    /// Waits for what the process does next; nothing once it was heard to end. Nothing is lost if the
-    /// wait is given up.
+    /// Returns the next event; `None` after [`ProcessEvent::Exited`]. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<ProcessEvent> {
-        self.heard.recv().await
+        self.events.recv().await
     }
 
-    /// Tells it something, a line as a rule. That it reads it is not waited for, unless it has not read
-    /// much for long.
-    pub(crate) async fn tell(
-        &self,
-        bytes: Vec<u8>,
-        patience: Duration,
-    ) -> Result<(), AgentFailure> {
-        let Some(told) = &self.told else { return Ok(()) };
-        match timeout(patience, told.send(bytes)).await {
-            // It has closed its input; how it goes on is heard, not told.
+    /// Queues bytes for stdin. Fails if the queue stays full for `limit`.
+    pub(crate) async fn write(&self, bytes: Vec<u8>, limit: Duration) -> Result<(), AgentFailure> {
+        let Some(stdin_messages) = &self.stdin_messages else { return Ok(()) };
+        match timeout(limit, stdin_messages.send(bytes)).await {
+            // An error means that it has closed its stdin; its exit is reported as an event.
             Ok(_) => Ok(()),
             Err(_) => Err(AgentFailure::new(
                 FailureKind::ResponseTimeout,
-                "the agent does not read what it is told",
+                "the agent does not read its stdin",
             )),
         }
     }
 
-    /// Ends the process and everything it started: its input ends, and when it is not gone after
-    /// `patience` it is asked to end, and then killed.
-    pub(crate) async fn close(self, patience: Duration) -> Teardown {
-        let Self { told, heard, stop, mut over, .. } = self;
-        drop((told, heard));
-        if timeout(patience, &mut over).await.is_ok() {
+    /// Ends the process and its descendants: closes stdin, waits for `limit`, then cancels the run, which
+    /// sends SIGTERM and SIGKILL.
+    pub(crate) async fn close(self, limit: Duration) -> Teardown {
+        let Self { stdin_messages, events, stop, mut exited, .. } = self;
+        drop((stdin_messages, events));
+        if timeout(limit, &mut exited).await.is_ok() {
             return Teardown::Complete;
         }
         drop(stop);
-        match timeout(KILL_PATIENCE, over).await {
+        match timeout(KILL_TIMEOUT, exited).await {
             Ok(Ok(())) => Teardown::Complete,
             Ok(Err(error)) => {
                 debug!(%error, "could not wait for an agent");
                 Teardown::Complete
             }
             Err(_) => {
-                warn!("an agent was killed and is still there");
+                warn!("an agent was killed and has not ended");
                 Teardown::Incomplete
             }
         }
@@ -165,59 +163,59 @@ impl Input {
         match self {
             Self::Text(text) => Ok((Stdin::Bytes(text.into_bytes()), None)),
             Self::Pipe => {
-                let (far, near) = pipe_with(PipeFlags::CLOEXEC)?;
-                let (sender, messages) = mpsc::channel(MAX_WAITING_MESSAGES);
-                tokio::spawn(pass_on(messages, sender_of(near)?));
-                Ok((Stdin::Opened(far), Some(sender)))
+                let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
+                let (sender, messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
+                tokio::spawn(write_messages(messages, non_blocking(ours)?));
+                Ok((Stdin::Opened(theirs), Some(sender)))
             }
         }
     }
 }
 
-/// The other end stays as it is: an agent need not expect a pipe that has nothing at the moment.
-fn sender_of(near: OwnedFd) -> io::Result<Sender> {
-    rustix::io::ioctl_fionbio(&near, true)?;
-    Sender::from_owned_fd(near)
+/// Makes our end of the pipe non-blocking. The agent's end stays blocking, as programs expect it.
+fn non_blocking(ours: OwnedFd) -> io::Result<Sender> {
+    rustix::io::ioctl_fionbio(&ours, true)?;
+    Sender::from_owned_fd(ours)
 }
 
-/// Writes messages until there are no more, or nobody reads them.
-async fn pass_on(mut messages: mpsc::Receiver<Vec<u8>>, mut pipe: Sender) {
+/// Writes queued messages until the queue or the pipe is closed.
+async fn write_messages(mut messages: mpsc::Receiver<Vec<u8>>, mut pipe: Sender) {
     while let Some(message) = messages.recv().await {
         if let Err(error) = pipe.write_all(&message).await {
-            debug!(%error, "an agent does not read its input any more");
+            debug!(%error, "an agent has closed its stdin");
             return;
         }
     }
 }
 
-/// Makes lines of what is printed until the process is over, and says so.
-async fn hear(
+/// Splits the output into lines until it ends, and reports the exit.
+async fn read_output(
     mut printed: mpsc::Receiver<Piece>,
     running: JoinHandle<Result<Completed, RunError>>,
-    hearing: mpsc::Sender<ProcessEvent>,
+    sender: mpsc::Sender<ProcessEvent>,
 ) {
     let (mut stdout, mut stderr) = (LineSplitter::default(), LineSplitter::default());
-    // Nobody need listen: then what is printed is read all the same, so that the process can end.
+    // Events may have no reader; the output is read all the same, so that the process can exit.
     while let Some(Piece { stream, bytes }) = printed.recv().await {
         let (splitter, kind): (_, fn(OutputLine) -> ProcessEvent) = match stream {
             StreamName::Stdout => (&mut stdout, ProcessEvent::Stdout),
             StreamName::Stderr => (&mut stderr, ProcessEvent::Stderr),
         };
         for line in splitter.push(&bytes) {
-            let _ = hearing.send(kind(line)).await;
+            let _ = sender.send(kind(line)).await;
         }
     }
     let last =
         [stdout.finish().map(ProcessEvent::Stdout), stderr.finish().map(ProcessEvent::Stderr)];
-    for heard in last.into_iter().flatten() {
-        let _ = hearing.send(heard).await;
+    for events in last.into_iter().flatten() {
+        let _ = sender.send(events).await;
     }
     let ending = match running.await {
         Ok(Ok(completed)) => ExitReport::of(&completed),
-        Ok(Err(error)) => ExitReport { status: None, account: message_of(&error) },
-        Err(error) => ExitReport { status: None, account: error.to_string() },
+        Ok(Err(error)) => ExitReport { status: None, description: message_of(&error) },
+        Err(error) => ExitReport { status: None, description: error.to_string() },
     };
-    let _ = hearing.send(ProcessEvent::Exited(ending)).await;
+    let _ = sender.send(ProcessEvent::Exited(ending)).await;
 }
 
 impl ExitReport {
@@ -237,42 +235,42 @@ impl ExitReport {
             (None, None, ExitStatus::Signaled(signal)) => {
                 format!("it was ended by signal {signal}")
             }
-            (None, None, ExitStatus::Lost) => "nobody saw how".to_owned(),
+            (None, None, ExitStatus::Lost) => "its exit status is unknown".to_owned(),
         };
         let status = match (outcome.stop, outcome.end) {
             (None, ExitStatus::Exited(status)) => Some(status),
             (Some(_), _) | (None, ExitStatus::Signaled(_) | ExitStatus::Lost) => None,
         };
-        let complaint = outcome.stderr.to_text(MAX_COMPLAINT_BYTES);
-        let refused = completed.denials.iter().find_map(|denial| {
+        let stderr = outcome.stderr.to_text(MAX_STDERR_BYTES);
+        let denial = completed.denials.iter().find_map(|denial| {
             let line = denial.allow.as_ref()?;
             let (rule, object) = (&denial.rule, &denial.object);
-            Some(format!("; refused was {object} ({rule}), which `{line}` in policy.toml allows"))
+            Some(format!("; {object} was denied ({rule}); `{line}` in policy.toml allows it"))
         });
-        let said = match complaint.trim() {
+        let said = match stderr.trim() {
             "" => String::new(),
-            complaint => format!(": {complaint}"),
+            stderr => format!(": {stderr}"),
         };
-        Self { status, account: format!("{how}{}{said}", refused.unwrap_or_default()) }
+        Self { status, description: format!("{how}{}{said}", denial.unwrap_or_default()) }
     }
 }
 
-/// How much of stderr is in a message about a failure.
-const MAX_COMPLAINT_BYTES: usize = 2000;
+/// The part of stderr in the message of a failure.
+const MAX_STDERR_BYTES: usize = 2000;
 
 fn launch_failed(message: impl Into<String>) -> AgentFailure {
     AgentFailure::new(FailureKind::Launch, message)
 }
 
-/// Says why a process did not start.
-fn refusal(ran: Result<Result<Completed, RunError>, tokio::task::JoinError>) -> AgentFailure {
+/// Returns the failure of a process that did not start.
+fn start_failure(ran: Result<Result<Completed, RunError>, tokio::task::JoinError>) -> AgentFailure {
     match ran {
         Ok(Err(RunError::Spawn(error @ SpawnError::NotFound { .. }))) => {
             AgentFailure::new(FailureKind::NotFound, message_of(&error))
         }
         Ok(Err(error)) => launch_failed(message_of(&error)),
-        // It has run, and nobody was told that it had started.
-        Ok(Ok(completed)) => launch_failed(ExitReport::of(&completed).account),
+        // It ran and exited without a start report.
+        Ok(Ok(completed)) => launch_failed(ExitReport::of(&completed).description),
         Err(error) => launch_failed(error.to_string()),
     }
 }

@@ -1,9 +1,10 @@
-//! What of the host an agent's program needs to be seen.
+//! Grants for an agent's program.
 //!
-//! Programs of the operator are often below home, where no command looks. The program that a command line
-//! begins with is looked up as the operator's shell would, and what it consists of is shown to the agent:
-//! the directory it was found in, the directory that it really is in, and for what npm installed, the
-//! packages beside it.
+//! Programs of the operator are often below the home directory, which no sandbox shows. The program that a
+//! command line begins with is looked up on the operator's `PATH`, and the directories it consists of
+//! become readable: the one it was grants in, the one that symbolic links lead to, and for an npm package
+//! the whole `node_modules`. A directory that holds much besides, such as the home directory or `/tmp`, is never
+//! granted; then only the file is.
 
 use std::path::{Path, PathBuf};
 
@@ -11,48 +12,49 @@ use carrel_config::Environment;
 use carrel_runner::Runner;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-/// The directory that npm installs packages into.
 const PACKAGES: &str = "node_modules";
 
-/// Words that stand before the program.
-const BEFORE: [&str; 5] = ["exec", "env", "command", "nice", "time"];
+/// Words that may precede the program in a command line.
+const PREFIXES: [&str; 5] = ["exec", "env", "command", "nice", "time"];
 
-/// Programs that run packages or scripts.
+/// Programs that run a package or script given as their argument.
 const RUNNERS: [&str; 4] = ["npx", "bunx", "pnpx", "node"];
 
-/// What is shown of the host.
+/// The grants for a program.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProgramGrants {
-    /// What the agent may read.
+    /// Paths that the agent may read.
     pub(crate) readable: Vec<PathBuf>,
-    /// Where it finds programs, besides the system.
+    /// Directories to prepend to `PATH`.
     pub(crate) path: Vec<PathBuf>,
-    /// The command line, with its program by the path at which the agent sees it.
+    /// The command line, with the program's path as it is visible in the sandbox.
     pub(crate) command: String,
 }
 
-/// Looks for the program of a command line.
+/// Looks up the program of a command line. An unknown program gets no grants; its start will fail with
+/// its name.
 pub(crate) fn find(command: &str, runner: &Runner) -> ProgramGrants {
     let own: Vec<PathBuf> = runner.programs().map(Path::to_owned).collect();
-    let mut found = ProgramGrants { readable: Vec::new(), path: own, command: command.to_owned() };
+    let mut grants = ProgramGrants { readable: Vec::new(), path: own, command: command.to_owned() };
     let environment = runner.environment();
-    let Some(name) = name_of(command) else { return found };
-    let too_much = too_much(environment);
-    let program = look_up(name, environment).and_then(|path| at_real_place(&path, &too_much));
-    let Some(program) = program else { return found };
+    let Some(name) = name_of(command) else { return grants };
+    let too_broad = too_broad(environment);
+    let program =
+        find_executable(name, environment).and_then(|path| resolve_directory(&path, &too_broad));
+    let Some(program) = program else { return grants };
     if name.contains('/') {
-        found.command = command.replacen(name, &program.to_string_lossy(), 1);
+        grants.command = command.replacen(name, &program.to_string_lossy(), 1);
     }
-    for part in parts(&program, &too_much) {
-        if part.is_dir() && program.parent() == Some(&part) && !found.path.contains(&part) {
-            found.path.insert(0, part.clone());
+    for part in components(&program, &too_broad) {
+        if part.is_dir() && program.parent() == Some(&part) && !grants.path.contains(&part) {
+            grants.path.insert(0, part.clone());
         }
-        found.readable.push(part);
+        grants.readable.push(part);
     }
-    found
+    grants
 }
 
-/// Returns the program that a line begins with, if that is plain to see.
+/// Returns the program of a command line; `None` if it is quoted or an expansion.
 fn name_of(command: &str) -> Option<&str> {
     let name = words_from_program(command).next()?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/+@".contains(&byte);
@@ -60,12 +62,12 @@ fn name_of(command: &str) -> Option<&str> {
 }
 
 fn words_from_program(command: &str) -> impl Iterator<Item = &str> {
-    let before = |word: &&str| BEFORE.contains(word) || word.contains('=');
-    command.split_whitespace().skip_while(before)
+    let is_prefix = |word: &&str| PREFIXES.contains(word) || word.contains('=');
+    command.split_whitespace().skip_while(is_prefix)
 }
 
-/// Returns what a line runs, by its last name: the program, or the package or script that a program
-/// which runs those is given.
+/// Returns the file names that a command line runs: the program, and the package or script that a runner
+/// such as `npx` is given.
 pub(crate) fn names(command: &str) -> impl Iterator<Item = &str> {
     let mut words = words_from_program(command).filter(|word| !word.starts_with('-'));
     let program = words.next();
@@ -75,8 +77,8 @@ pub(crate) fn names(command: &str) -> impl Iterator<Item = &str> {
     [program, other].into_iter().flatten().filter_map(|word| word.rsplit('/').next())
 }
 
-/// Finds a program on the operator's path.
-fn look_up(name: &str, environment: &Environment) -> Option<PathBuf> {
+/// Finds an executable on the operator's `PATH`.
+fn find_executable(name: &str, environment: &Environment) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         path.is_file() && accessat(CWD, path, Access::EXEC_OK, AtFlags::empty()).is_ok()
     };
@@ -84,23 +86,23 @@ fn look_up(name: &str, environment: &Environment) -> Option<PathBuf> {
         return Some(PathBuf::from(name)).filter(|path| path.is_absolute()).filter(is_program);
     }
     let path = environment.get("PATH")?;
-    let mut places = std::env::split_paths(path).filter(|place| place.is_absolute());
-    places.find_map(|place| Some(place.join(name)).filter(is_program))
+    let mut directories = std::env::split_paths(path).filter(|directory| directory.is_absolute());
+    directories.find_map(|directory| Some(directory.join(name)).filter(is_program))
 }
 
-/// Lists directories that hold much besides programs, and what is above them.
-fn too_much(environment: &Environment) -> Vec<PathBuf> {
-    let places = [environment.home(), Some(environment.temp_dir())];
-    let places = places.into_iter().flatten();
-    places.chain(["/tmp", "/var/tmp", "/srv", "/mnt"].map(PathBuf::from)).collect()
+/// Returns directories that must not be granted as a whole.
+fn too_broad(environment: &Environment) -> Vec<PathBuf> {
+    let directories = [environment.home(), Some(environment.temp_dir())];
+    let directories = directories.into_iter().flatten();
+    directories.chain(["/tmp", "/var/tmp", "/srv", "/mnt"].map(PathBuf::from)).collect()
 }
 
-/// Returns what a program consists of, each part once.
-fn parts(program: &Path, too_much: &[PathBuf]) -> Vec<PathBuf> {
-    let real = real(program);
+/// Returns the paths that a program consists of, each once.
+fn components(program: &Path, too_broad: &[PathBuf]) -> Vec<PathBuf> {
+    let real = canonical(program);
     let mut parts: Vec<PathBuf> = Vec::new();
     for file in [Some(program), real.as_deref()].into_iter().flatten() {
-        let part = part_of(file, too_much);
+        let part = component_of(file, too_broad);
         if !parts.contains(&part) {
             parts.push(part);
         }
@@ -108,24 +110,25 @@ fn parts(program: &Path, too_much: &[PathBuf]) -> Vec<PathBuf> {
     parts
 }
 
-/// Returns the directory that a program belongs to; the program alone where that would show too much.
-fn part_of(file: &Path, too_much: &[PathBuf]) -> PathBuf {
+/// Returns the directory of a program or its outermost `node_modules`; the file alone if the directory
+/// is too broad.
+fn component_of(file: &Path, too_broad: &[PathBuf]) -> PathBuf {
     let is_packages = |path: &&Path| path.file_name().is_some_and(|name| name == PACKAGES);
     let packages = file.ancestors().filter(is_packages).last();
     let directory = packages.or(file.parent()).unwrap_or(file);
-    let shows_too_much = too_much.iter().any(|place| place.starts_with(directory));
-    if shows_too_much { file.to_owned() } else { directory.to_owned() }
+    let is_too_broad = too_broad.iter().any(|broad| broad.starts_with(directory));
+    if is_too_broad { file.to_owned() } else { directory.to_owned() }
 }
 
-/// Returns a program in the directory that its own really is: agents see no link on the way there. One that
-/// is seen alone is taken for what it leads to.
-fn at_real_place(program: &Path, too_much: &[PathBuf]) -> Option<PathBuf> {
-    let program = real(program.parent()?)?.join(program.file_name()?);
-    if part_of(&program, too_much) == program { real(&program) } else { Some(program) }
+/// Resolves the links in a program's directory, which do not exist in the sandbox. A program that is
+/// granted alone is resolved itself.
+fn resolve_directory(program: &Path, too_broad: &[PathBuf]) -> Option<PathBuf> {
+    let program = canonical(program.parent()?)?.join(program.file_name()?);
+    if component_of(&program, too_broad) == program { canonical(&program) } else { Some(program) }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a program of the operator's, which is on the host")]
-fn real(path: &Path) -> Option<PathBuf> {
+fn canonical(path: &Path) -> Option<PathBuf> {
     std::fs::canonicalize(path).ok()
 }
 
@@ -152,7 +155,7 @@ mod tests {
     #[test]
     fn neither_a_home_nor_a_temporary_directory_is_granted_as_a_whole() {
         let environment = Environment::from_pairs([("HOME", "/home/anna")]);
-        let too_much = too_much(&environment);
+        let too_broad = too_broad(&environment);
         for (file, part) in [
             ("/home/anna/.local/bin/agent", "/home/anna/.local/bin"),
             ("/home/anna/agent", "/home/anna/agent"),
@@ -165,7 +168,7 @@ mod tests {
                 "/home/anna/.nvm/v/lib/node_modules",
             ),
         ] {
-            assert_eq!(part_of(Path::new(file), &too_much), Path::new(part), "{file}");
+            assert_eq!(component_of(Path::new(file), &too_broad), Path::new(part), "{file}");
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Telling others what an agent does.
+//! The sending side of an agent's event channel.
 
 use tokio::sync::mpsc;
 
 use crate::event::{Event, Tokens};
 use crate::one_line::one_line;
 
-/// Tells others what an agent does. Nobody need listen; who does is waited for.
+/// Sends events. A closed channel is ignored; a full one is waited for.
 #[derive(Clone, Debug)]
 pub(crate) struct Reporter {
     events: mpsc::Sender<Event>,
@@ -16,17 +16,17 @@ impl Reporter {
         Self { events }
     }
 
-    pub(crate) async fn tell(&self, event: Event) {
+    pub(crate) async fn send(&self, event: Event) {
         let _ = self.events.send(event).await;
     }
 
     pub(crate) async fn usage(&self, tokens: Tokens) {
-        self.tell(Event::Usage(tokens)).await;
+        self.send(Event::Usage(tokens)).await;
     }
 
-    /// Tells anything that has a name, with a text for people that is cut to a line.
-    pub(crate) async fn something(&self, kind: &str, message: Option<&str>) {
+    /// Sends an [`Event::Other`] with its text cut to one line.
+    pub(crate) async fn event(&self, kind: &str, message: Option<&str>) {
         let message = message.map(one_line).filter(|message| !message.is_empty());
-        self.tell(Event::Other { kind: kind.to_owned(), message }).await;
+        self.send(Event::Other { kind: kind.to_owned(), message }).await;
     }
 }

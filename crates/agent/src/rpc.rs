@@ -1,7 +1,9 @@
-//! Requests, replies and notices as lines of JSON, in both directions.
+//! JSON-RPC over the stdin and stdout of a process, one message per line, in both directions.
 //!
-//! Whatever arrives while a reply is waited for is kept, in order, for whoever listens next. Ids are
-//! never used twice. A peer that is overloaded is asked again after a while.
+//! Both peers send requests and notifications at any time. Messages that arrive while a reply is awaited
+//! are queued in order and returned by [`Connection::next`] later, so a caller sees all of them. Request
+//! ids are never reused, so a late reply cannot be taken for another. A request that the peer rejects as
+//! overloaded is repeated with back-off and jitter.
 
 mod message;
 
@@ -16,114 +18,118 @@ use crate::Teardown;
 use crate::failure::{AgentFailure, FailureKind};
 use crate::line_splitter::OutputLine;
 use crate::process::{ExitReport, Process, ProcessEvent};
-pub(crate) use message::{Message, Refusal, is_about_limits};
+pub(crate) use message::{Message, Refusal, mentions_rate_limit};
 
-/// How much may arrive while a reply is waited for.
+/// Bytes that may arrive while a reply is awaited.
 const MAX_BACKLOG_BYTES: usize = 64 << 20;
 
-/// How many times longer than its limit a reply may take when other things arrive meanwhile: the peer is
-/// at work then.
+/// The factor by which other messages can extend the timeout of a reply: they show that the peer is
+/// alive.
 const MAX_EXTENSION: u32 = 12;
 
-/// The code of a peer that has too much to do.
+/// The error code of an overloaded peer.
 const OVERLOADED: i64 = -32001;
 
-/// How often a peer that has too much to do is asked again.
-const MAX_REPEATS: u32 = 5;
+/// Attempts of a request to an overloaded peer.
+const MAX_ATTEMPTS: u32 = 5;
 
-/// How long the first wait for it is; each later one is twice as long.
-const FIRST_WAIT: Duration = Duration::from_millis(200);
+/// The first back-off; each later one is twice as long.
+const BASE_BACKOFF: Duration = Duration::from_millis(200);
 
-/// The code for a request that is not known here.
+/// The JSON-RPC error code "method not found".
 pub(crate) const UNKNOWN_METHOD: i64 = -32601;
 
-/// The status of a shell that did not find the program.
+/// The exit status of a shell that did not find the program.
 const NOT_FOUND: i32 = 127;
 
-/// How a protocol spells its messages.
+/// The envelope of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// As JSON-RPC says.
+    /// Standard JSON-RPC 2.0.
     Full,
-    /// Without the member that names the version.
+    /// Without the member `jsonrpc`, as the Codex app server has it.
     Bare,
 }
 
-/// A process that is spoken to.
+/// A JSON-RPC connection to a process.
 #[derive(Debug)]
 pub(crate) struct Connection {
     process: Process,
     dialect: Dialect,
-    /// How long one answer may take.
-    patience: Duration,
+    /// The time for one reply.
+    response_timeout: Duration,
     next_id: u64,
     backlog: VecDeque<Message>,
     backlog_bytes: usize,
 }
 
 impl Connection {
-    pub(crate) fn new(process: Process, dialect: Dialect, patience: Duration) -> Self {
+    pub(crate) fn new(process: Process, dialect: Dialect, response_timeout: Duration) -> Self {
         let (backlog, backlog_bytes) = (VecDeque::new(), 0);
-        Self { process, dialect, patience, next_id: 1, backlog, backlog_bytes }
+        Self { process, dialect, response_timeout, next_id: 1, backlog, backlog_bytes }
     }
 
     pub(crate) fn pid(&self) -> Option<u32> {
         self.process.pid
     }
 
-    /// Sends a request and waits for its reply. A refusal is a failure that names the request.
+    /// Sends a request and awaits its reply. An error reply becomes a failure that names the method.
     pub(crate) async fn request(
         &mut self,
         method: &str,
         params: Value,
     ) -> Result<Value, AgentFailure> {
-        self.request_within(method, params, self.patience).await
+        self.request_within(method, params, self.response_timeout).await
     }
 
-    /// Does the same with another limit.
+    /// Sends a request with a timeout of its own.
     pub(crate) async fn request_within(
         &mut self,
         method: &str,
         params: Value,
         limit: Duration,
     ) -> Result<Value, AgentFailure> {
-        let mut pause = FIRST_WAIT;
-        for _ in 0..MAX_REPEATS {
-            let id = self.ask(method, params.clone()).await?;
-            match self.reply_to(id, method, limit).await? {
+        let mut backoff = BASE_BACKOFF;
+        for _ in 0..MAX_ATTEMPTS {
+            let id = self.send_request(method, params.clone()).await?;
+            match self.wait_for_reply(id, method, limit).await? {
                 Ok(result) => return Ok(result),
                 Err(refusal) if refusal.code == OVERLOADED => {
-                    debug!(method, "the agent is overloaded, asking again");
-                    sleep(pause.mul_f64(0.5 + fastrand::f64())).await;
-                    pause *= 2;
+                    debug!(method, "the agent is overloaded, repeating the request");
+                    sleep(backoff.mul_f64(0.5 + fastrand::f64())).await;
+                    backoff *= 2;
                 }
-                Err(refusal) => return Err(refusal.to(method)),
+                Err(refusal) => return Err(refusal.failure_of(method)),
             }
         }
         let message = format!("{method}: the agent is overloaded");
         Err(AgentFailure::new(FailureKind::RateLimited { retry_after: None }, message))
     }
 
-    /// Sends a request, and returns the id that its reply will have.
-    pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Result<u64, AgentFailure> {
+    /// Sends a request without awaiting its reply, and returns its id.
+    pub(crate) async fn send_request(
+        &mut self,
+        method: &str,
+        params: Value,
+    ) -> Result<u64, AgentFailure> {
         let id = self.next_id;
         self.next_id += 1;
         self.send(json!({ "id": id, "method": method, "params": params })).await?;
         Ok(id)
     }
 
-    /// Sends a notice.
+    /// Sends a notification.
     pub(crate) async fn notify(&mut self, method: &str, params: Value) -> Result<(), AgentFailure> {
         self.send(json!({ "method": method, "params": params })).await
     }
 
-    /// Answers a request of the peer.
-    pub(crate) async fn answer(&mut self, id: &Value, result: Value) -> Result<(), AgentFailure> {
+    /// Replies to a request of the peer.
+    pub(crate) async fn reply(&mut self, id: &Value, result: Value) -> Result<(), AgentFailure> {
         self.send(json!({ "id": id, "result": result })).await
     }
 
-    /// Answers a request of the peer with an error.
-    pub(crate) async fn refuse(
+    /// Replies to a request of the peer with an error.
+    pub(crate) async fn reply_error(
         &mut self,
         id: &Value,
         code: i64,
@@ -138,10 +144,10 @@ impl Connection {
         }
         let mut line = message.to_string().into_bytes();
         line.push(b'\n');
-        self.process.tell(line, self.patience).await
+        self.process.write(line, self.response_timeout).await
     }
 
-    async fn reply_to(
+    async fn wait_for_reply(
         &mut self,
         id: u64,
         method: &str,
@@ -150,13 +156,13 @@ impl Connection {
         let last = Instant::now() + limit * MAX_EXTENSION;
         loop {
             let until = (Instant::now() + limit).min(last);
-            let Ok(arrived) = tokio::time::timeout_at(until, self.arrive()).await else {
+            let Ok(received) = tokio::time::timeout_at(until, self.receive()).await else {
                 let limit = limit.as_millis();
                 let message =
-                    format!("{method} was not answered within {limit} ms (codex.read_timeout_ms)");
+                    format!("{method} got no reply within {limit} ms (codex.read_timeout_ms)");
                 return Err(AgentFailure::new(FailureKind::ResponseTimeout, message));
             };
-            match arrived? {
+            match received? {
                 (Message::Reply { id: about, result }, _) if about == id => return Ok(result),
                 (other, bytes) => self.keep(other, bytes)?,
             }
@@ -169,16 +175,16 @@ impl Connection {
         if self.backlog_bytes <= MAX_BACKLOG_BYTES {
             return Ok(());
         }
-        let message = "the agent says too much while an answer is waited for";
+        let message = "the agent sent too much while a reply was awaited";
         Err(AgentFailure::new(FailureKind::ResponseError, message))
     }
 
-    /// Forgets the notices that have arrived while a reply was waited for.
-    pub(crate) fn forget_notices(&mut self) {
-        self.backlog.retain(|message| !matches!(message, Message::Notice { .. }));
+    /// Drops queued notifications.
+    pub(crate) fn drop_notifications(&mut self) {
+        self.backlog.retain(|message| !matches!(message, Message::Notification { .. }));
     }
 
-    /// Waits for what arrives next, for a limited time. Nothing is lost if the wait is given up.
+    /// Returns the next message, or fails after `silence`. Cancel-safe.
     pub(crate) async fn next(&mut self, silence: Duration) -> Result<Message, AgentFailure> {
         if let Some(message) = self.backlog.pop_front() {
             if self.backlog.is_empty() {
@@ -186,16 +192,16 @@ impl Connection {
             }
             return Ok(message);
         }
-        let Ok(arrived) = timeout(silence, self.arrive()).await else {
+        let Ok(received) = timeout(silence, self.receive()).await else {
             let limit = silence.as_millis();
             let message = format!("the agent was silent for {limit} ms (codex.turn_timeout_ms)");
             return Err(AgentFailure::new(FailureKind::TurnTimeout, message));
         };
-        arrived.map(|(message, _)| message)
+        received.map(|(message, _)| message)
     }
 
-    /// Waits for a message, however long that takes. What is written to stderr is none.
-    async fn arrive(&mut self) -> Result<(Message, usize), AgentFailure> {
+    /// Returns the next message from stdout with its length; lines on stderr are logged.
+    async fn receive(&mut self) -> Result<(Message, usize), AgentFailure> {
         loop {
             match self.process.next().await {
                 Some(ProcessEvent::Stdout(OutputLine::Text(text))) if text.trim().is_empty() => {}
@@ -209,23 +215,23 @@ impl Connection {
                     debug!(text, "an agent wrote to stderr")
                 }
                 Some(ProcessEvent::Stderr(OutputLine::TooLong { .. })) => {}
-                Some(ProcessEvent::Exited(ending)) => return Err(gone(&ending)),
-                None => return Err(AgentFailure::new(FailureKind::Exited, "the agent is gone")),
+                Some(ProcessEvent::Exited(report)) => return Err(unexpected_exit(&report)),
+                None => return Err(AgentFailure::new(FailureKind::Exited, "the agent has exited")),
             }
         }
     }
 
-    /// Ends the process and everything it started.
-    pub(crate) async fn close(self, patience: Duration) -> Teardown {
-        self.process.close(patience).await
+    /// Closes stdin and ends the process with its descendants.
+    pub(crate) async fn close(self, response_timeout: Duration) -> Teardown {
+        self.process.close(response_timeout).await
     }
 }
 
-/// Says that the process has ended where it was not to.
-fn gone(ending: &ExitReport) -> AgentFailure {
-    let kind = match ending.status {
+/// Returns the failure of an unexpected exit.
+fn unexpected_exit(report: &ExitReport) -> AgentFailure {
+    let kind = match report.status {
         Some(NOT_FOUND) => FailureKind::NotFound,
         Some(_) | None => FailureKind::Exited,
     };
-    AgentFailure::new(kind, format!("the agent is gone: {}", ending.account))
+    AgentFailure::new(kind, format!("the agent has exited: {}", report.description))
 }

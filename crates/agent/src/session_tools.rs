@@ -1,4 +1,7 @@
-//! Tools that a session was offered when it was opened.
+//! The tools of one session: their list, concurrency, timeouts and cancellation.
+//!
+//! The list is read once, so it does not change during a session. Every call runs in a task of its own and ends: by
+//! itself, by cancellation (of the call or of the session), or after [`CALL_TIMEOUT`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,62 +15,62 @@ use tracing::{error, warn};
 
 use crate::tools::{ToolCall, ToolResult, Tools};
 
-/// How long one use of a tool may take. Tools have limits of their own; this is the last wall.
-const LIMIT: Duration = Duration::from_mins(40);
+/// The time for one call. Tools have timeouts of their own; this one is the backstop.
+const CALL_TIMEOUT: Duration = Duration::from_mins(40);
 
-/// How long a tool has to end when it is told to.
-const CANCEL_PATIENCE: Duration = Duration::from_secs(10);
+/// The time for a cancelled tool to return.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many tools of one session run at once. Further ones wait for their turn, so that an agent that
-/// asks for everything at the same time does not take the machine from others.
-const MAX_AT_ONCE: usize = 8;
+/// Concurrent calls of one session; further ones wait. An agent that starts everything at once must not
+/// take the machine from other agents.
+const MAX_CONCURRENT_CALLS: usize = 8;
 
-/// The tools of one session. Whatever is configured later, they stay the same.
+/// The tools of one session.
 #[derive(Debug)]
 pub(crate) struct SessionTools {
     tools: Arc<dyn Tools>,
     list: Vec<Value>,
-    places: Semaphore,
+    permits: Semaphore,
     running: TaskTracker,
-    /// Ends all that run.
+    /// Cancels all calls.
     stop: CancellationToken,
 }
 
-/// What came of the use of a tool.
+/// The result of a call, with the event to report.
 #[derive(Debug)]
 pub(crate) struct ToolOutcome {
     pub(crate) tool: String,
-    pub(crate) answer: ToolResult,
-    /// How that is called in events.
+    pub(crate) result: ToolResult,
+    /// The kind of the event.
     pub(crate) event: &'static str,
 }
 
 impl ToolOutcome {
-    /// Returns all text of the answer.
+    /// Returns the texts of the result, joined by line breaks.
     pub(crate) fn text(&self) -> String {
-        let texts = self.answer.content.iter().filter_map(|piece| piece.get("text")?.as_str());
+        let texts = self.result.content.iter().filter_map(|piece| piece.get("text")?.as_str());
         texts.collect::<Vec<_>>().join("\n")
     }
 }
 
 impl SessionTools {
-    /// Takes the tools of a session. `stop` ends it in the middle.
+    /// Reads the tools of a session. `stop` cancels all calls.
     pub(crate) fn new(tools: Arc<dyn Tools>, stop: &CancellationToken) -> Arc<Self> {
         let list = tools.list();
-        let (places, running) = (Semaphore::new(MAX_AT_ONCE), TaskTracker::new());
-        Arc::new(Self { tools, list, places, running, stop: stop.child_token() })
+        let (permits, running) = (Semaphore::new(MAX_CONCURRENT_CALLS), TaskTracker::new());
+        Arc::new(Self { tools, list, permits, running, stop: stop.child_token() })
     }
 
     pub(crate) fn list(&self) -> &[Value] {
         &self.list
     }
 
-    /// Returns what ends one use of a tool, and ends with the session.
+    /// Returns a cancellation token for one call, which the session cancels too.
     pub(crate) fn cancellation(&self) -> CancellationToken {
         self.stop.child_token()
     }
 
-    /// Begins to use a tool, beside whatever else is done. It goes on if nobody waits.
+    /// Starts a call, which continues if the returned future is dropped.
     pub(crate) fn begin(
         self: &Arc<Self>,
         call: ToolCall,
@@ -76,14 +79,14 @@ impl SessionTools {
         let call = self.running.spawn(async move { own.call(call).await });
         async move {
             call.await.unwrap_or_else(|error| {
-                error!(%error, tool = name, "a tool broke off");
-                let answer = problem("it broke off because of a defect in Carrel");
-                ToolOutcome { tool: name, answer, event: "tool_call_failed" }
+                error!(%error, tool = name, "a tool panicked");
+                let result = error_result("it panicked, which is a defect in Carrel");
+                ToolOutcome { tool: name, result, event: "tool_call_failed" }
             })
         }
     }
 
-    /// Uses a tool. One that is not there fails, and says which are.
+    /// Calls a tool. The error of an unknown one lists the known ones.
     async fn call(&self, call: ToolCall) -> ToolOutcome {
         let (tool, cancel) = (call.name.trim().to_owned(), call.cancel.clone());
         let known: Vec<&str> =
@@ -91,43 +94,45 @@ impl SessionTools {
         if !known.contains(&tool.as_str()) {
             let message = format!("there is no tool {tool:?}");
             let error = json!({ "error": { "message": message, "supportedTools": known } });
-            let answer = ToolResult::failed(error.to_string());
-            return ToolOutcome { tool, answer, event: "unsupported_tool_call" };
+            let result = ToolResult::failed(error.to_string());
+            return ToolOutcome { tool, result, event: "unsupported_tool_call" };
         }
-        let answer = tokio::select! {
+        let result = tokio::select! {
             biased;
-            () = cancel.cancelled() => problem("it was cancelled before it began"),
-            place = self.places.acquire() => {
-                let answer = self.bounded(ToolCall { name: tool.clone(), ..call }).await;
-                drop(place);
-                answer
+            () = cancel.cancelled() => error_result("it was cancelled before it began"),
+            permit = self.permits.acquire() => {
+                let result = self.bounded(ToolCall { name: tool.clone(), ..call }).await;
+                drop(permit);
+                result
             }
         };
-        let event = if answer.is_error { "tool_call_failed" } else { "tool_call_completed" };
-        ToolOutcome { tool, answer, event }
+        let event = if result.is_error { "tool_call_failed" } else { "tool_call_completed" };
+        ToolOutcome { tool, result, event }
     }
 
     async fn bounded(&self, call: ToolCall) -> ToolResult {
         let (tool, cancel) = (call.name.clone(), call.cancel.clone());
         let mut work = std::pin::pin!(self.tools.call(call));
         let is_late = tokio::select! {
-            answer = &mut work => return answer,
+            result = &mut work => return result,
             () = cancel.cancelled() => false,
-            () = tokio::time::sleep(LIMIT) => true,
+            () = tokio::time::sleep(CALL_TIMEOUT) => true,
         };
         cancel.cancel();
-        let ended = timeout(CANCEL_PATIENCE, work).await;
+        let ended = timeout(CANCEL_TIMEOUT, work).await;
         if ended.is_err() {
-            warn!(tool, "a tool did not end when it was told to");
+            warn!(tool, "a tool did not end when it was cancelled");
         }
         match (is_late, ended) {
-            (false, Ok(answer)) => answer,
-            (false, Err(_)) => problem(&format!("{tool} was cancelled")),
-            (true, _) => problem(&format!("{tool} took longer than {} seconds", LIMIT.as_secs())),
+            (false, Ok(result)) => result,
+            (false, Err(_)) => error_result(&format!("{tool} was cancelled")),
+            (true, _) => {
+                error_result(&format!("{tool} took longer than {} seconds", CALL_TIMEOUT.as_secs()))
+            }
         }
     }
 
-    /// Ends the tools that run. None of them does when this returns.
+    /// Cancels all calls, and returns when they have ended.
     pub(crate) async fn close(&self) {
         self.stop.cancel();
         self.running.close();
@@ -135,6 +140,6 @@ impl SessionTools {
     }
 }
 
-fn problem(message: &str) -> ToolResult {
+fn error_result(message: &str) -> ToolResult {
     ToolResult::failed(json!({ "error": { "message": message } }).to_string())
 }

@@ -1,11 +1,11 @@
-//! Telling of many pieces now and then.
+//! A throttle for events that arrive hundreds of times a second, such as deltas of a message.
 
 use std::time::{Duration, Instant};
 
-/// How often pieces of text are told. There may be hundreds a second.
-const EVERY: Duration = Duration::from_millis(500);
+/// The time between two events that pass.
+const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Lets one piece in a while through.
+/// Lets one event per [`INTERVAL`] pass.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     last: Option<Instant>,
@@ -13,7 +13,7 @@ pub(crate) struct Throttle {
 
 impl Throttle {
     pub(crate) fn is_due(&mut self) -> bool {
-        let is_due = self.last.is_none_or(|last| last.elapsed() >= EVERY);
+        let is_due = self.last.is_none_or(|last| last.elapsed() >= INTERVAL);
         if is_due {
             self.last = Some(Instant::now());
         }
@@ -27,9 +27,9 @@ mod tests {
 
     #[test]
     fn deltas_are_throttled() {
-        let mut pace = Throttle::default();
-        assert!(pace.is_due());
-        let told = (0..100).filter(|_| pace.is_due()).count();
-        assert!(told < 50, "{told}");
+        let mut throttle = Throttle::default();
+        assert!(throttle.is_due());
+        let passed = (0..100).filter(|_| throttle.is_due()).count();
+        assert!(passed < 50, "{passed}");
     }
 }

@@ -1,4 +1,4 @@
-//! Numbers of tokens, as different agents spell them.
+//! Token counts in the spellings of different agents, and their arithmetic.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ const OUTPUT: [&str; 4] =
     ["output_tokens", "completion_tokens", "outputTokens", "completionTokens"];
 const TOTAL: [&str; 3] = ["total_tokens", "total", "totalTokens"];
 
-/// Reads numbers of tokens; nothing if there are none.
+/// Reads token counts from an object; `None` if it has none. A missing total is the sum of input and output.
 pub(crate) fn tokens(value: &Value) -> Option<Tokens> {
     let read = |names: &[&str]| names.iter().find_map(|name| number(value.get(name)?));
     let (input, output, total) = (read(&INPUT), read(&OUTPUT), read(&TOTAL));
@@ -20,7 +20,7 @@ pub(crate) fn tokens(value: &Value) -> Option<Tokens> {
     Some(Tokens { input, output, total: total.unwrap_or(input.saturating_add(output)) })
 }
 
-/// Reads a whole number, also one that a text begins with.
+/// Reads a non-negative integer, also as the leading digits of a string.
 fn number(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => number.as_u64(),
@@ -34,7 +34,7 @@ fn number(value: &Value) -> Option<u64> {
 }
 
 impl Tokens {
-    /// Adds up.
+    /// Returns the sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Tokens {
         }
     }
 
-    /// Takes away what was counted before.
+    /// Returns the difference, at least 0.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Tokens {
         }
     }
 
-    /// Returns the larger number of each: a counter that is told again, or out of order, never falls.
+    /// Returns the greater of each count, so that a total that is repeated or out of order never falls.
     #[must_use]
     pub fn at_least(self, other: Self) -> Self {
         Self {
@@ -72,7 +72,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn tokens_are_read_however_they_are_spelt() {
+    fn tokens_are_read_in_every_spelling() {
         let expected = Some(Tokens { input: 10, output: 4, total: 15 });
         for value in [
             json!({"input_tokens": 10, "output_tokens": 4, "total_tokens": 15}),

@@ -1,8 +1,18 @@
-//! Tools that agents reach over MCP, and that run outside their walls.
+//! The tool relay: tools for agents that only accept MCP servers.
 //!
-//! An agent that takes no tools from whoever speaks to it takes them from MCP servers that it starts. Such a
-//! server is inside the agent's walls, where no tool could run; so it is a relay, [`relay`], between its own
-//! stdin and stdout and a socket that the session listens on.
+//! ```text
+//!   sandbox:  agent ── stdin/stdout ── carrel mcp (relay) ──┐ Unix socket
+//!   outside:  conductor ── SessionTools ── ToolSocket ──────┘
+//! ```
+//!
+//! Such an agent starts its MCP servers itself, inside its sandbox, where no tool could run. So the server
+//! it starts is [`relay`], which copies bytes between its standard streams and a socket of the session; the
+//! MCP protocol is spoken by the session outside (`connection`, `mcp`). The socket is in a directory of its
+//! own below the temporary directory, mode 0700, and is removed with the session. A killed conductor leaves
+//! it behind; [`remove_stale_sockets`] removes sockets that nothing listens on at the next start.
+//!
+//! A conductor of root runs agents under another user where there are no namespaces. Then the directory can be
+//! entered but not listed by others, and the socket has a random name: the name is the secret.
 
 mod connection;
 mod mcp;
@@ -27,33 +37,32 @@ use crate::session_tools::SessionTools;
 use connection::RelayConnection;
 pub use stale_sockets::remove_stale_sockets;
 
-/// How many relays one session serves at once.
+/// Concurrent relays of one session.
 const MAX_RELAYS: usize = 16;
 
-/// How the names of directories begin that tools are offered in.
+/// The prefix of socket directories.
 const PREFIX: &str = "carrel-tools-";
 
-/// What the socket is called until it has its name.
-const BOUND: &str = "socket";
+/// The name of the socket while it is bound.
+const BIND_NAME: &str = "socket";
 
-/// How long such a directory may be without a socket.
-const BINDING: Duration = Duration::from_hours(1);
+/// The age from which a socket directory without a socket is stale.
+const BIND_TIMEOUT: Duration = Duration::from_hours(1);
 
-/// How much is read at once.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// A socket that tools are offered on, until this is dropped.
+/// A listening socket for relays. Dropping it closes and removes the socket.
 #[derive(Debug)]
 pub(crate) struct ToolSocket {
     directory: PathBuf,
-    /// What the socket in it is called.
+    /// The file name of the socket.
     name: String,
     tools: Arc<SessionTools>,
     _stop: DropGuard,
 }
 
 impl ToolSocket {
-    /// Listens in a new directory where nobody else finds the socket.
+    /// Creates a directory and listens on a socket in it.
     pub(crate) fn open(
         temporary: &Path,
         tools: Arc<SessionTools>,
@@ -63,114 +72,113 @@ impl ToolSocket {
         std::fs::DirBuilder::new().mode(0o700).create(&directory)?;
         let stop = CancellationToken::new();
         let held = Arc::clone(&tools);
-        let name = name_of_socket()?;
-        let offer = Self { directory, name, tools: held, _stop: stop.clone().drop_guard() };
-        let bound = offer.directory.join(BOUND);
+        let name = socket_name()?;
+        let socket = Self { directory, name, tools: held, _stop: stop.clone().drop_guard() };
+        let bound = socket.directory.join(BIND_NAME);
         let listener = UnixListener::bind(&bound)?;
-        // Everybody can read in /proc what a socket was bound as, and nobody what it is called since.
-        rename(bound, offer.socket())?;
-        offer.let_in_whoever_knows_it()?;
+        // `/proc/net/unix` shows the name that a socket was bound with, not the one it was renamed to.
+        rename(bound, socket.path())?;
+        socket.allow_other_users()?;
         tokio::spawn(async move {
-            let serving = serve(&listener, &tools, &reporter, &stop);
+            let accepting = accept(&listener, &tools, &reporter, &stop);
             tokio::select! {
-                () = serving => {}
+                () = accepting => {}
                 () = stop.cancelled() => {}
             }
         });
-        Ok(offer)
+        Ok(socket)
     }
 
-    /// Returns the directory that the agent has to see.
+    /// Returns the directory that the agent's sandbox has to show.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Offers nothing any more, and ends the tools that run.
+    /// Closes the socket, and returns when all tool calls have ended.
     pub(crate) async fn close(self) {
         let tools = Arc::clone(&self.tools);
         drop(self);
         tools.close().await;
     }
 
-    /// Lets an agent in that runs as somebody else, as those of root do where there are no namespaces. Who
-    /// that will be is not known yet, so the name of the socket is the key: others cannot list it.
-    fn let_in_whoever_knows_it(&self) -> io::Result<()> {
+    /// Lets other users who know the name of the socket connect, if this process is root. The user of the
+    /// agent is not known yet.
+    fn allow_other_users(&self) -> io::Result<()> {
         if rustix::process::geteuid().is_root() {
-            chmod(self.socket(), Mode::from_raw_mode(0o666))?;
+            chmod(self.path(), Mode::from_raw_mode(0o666))?;
             chmod(&self.directory, Mode::from_raw_mode(0o711))?;
         }
         Ok(())
     }
 
-    /// Returns the socket in it.
-    pub(crate) fn socket(&self) -> PathBuf {
+    /// Returns the path of the socket.
+    pub(crate) fn path(&self) -> PathBuf {
         self.directory.join(&self.name)
     }
 }
 
 impl Drop for ToolSocket {
     fn drop(&mut self) {
-        // What is left is empty, and in a directory for temporary files.
-        let _ = rustix::fs::unlink(self.socket());
+        // A failure leaves an empty directory among temporary files.
+        let _ = rustix::fs::unlink(self.path());
         let _ = rustix::fs::rmdir(&self.directory);
     }
 }
 
-/// Returns a name that nobody can guess where that matters; where not, one that leaves room, since the
-/// path of a socket has at most 107 bytes.
-fn name_of_socket() -> io::Result<String> {
+/// Returns an unguessable name for root, and a short one otherwise: socket paths have at most 107 bytes.
+fn socket_name() -> io::Result<String> {
     if !rustix::process::geteuid().is_root() {
-        return Ok(BOUND.to_owned());
+        return Ok(BIND_NAME.to_owned());
     }
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
 }
 
-/// Serves relays until the socket breaks.
-async fn serve(
+/// Accepts relays until the socket fails.
+async fn accept(
     listener: &UnixListener,
     tools: &Arc<SessionTools>,
     reporter: &Reporter,
     stop: &CancellationToken,
 ) {
-    let places = Arc::new(Semaphore::new(MAX_RELAYS));
+    let permits = Arc::new(Semaphore::new(MAX_RELAYS));
     while let Ok((stream, _)) = listener.accept().await {
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            // One that does not read it sees that the connection ends.
+        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else {
+            // A client that does not read it sees the connection close.
             let _ = stream.try_write(format!("{}\n", mcp::too_many(MAX_RELAYS)).as_bytes());
             continue;
         };
-        let talk = RelayConnection::new(stream, Arc::clone(tools), reporter.clone());
+        let connection = RelayConnection::new(stream, Arc::clone(tools), reporter.clone());
         let stop = stop.clone();
         tokio::spawn(async move {
-            let talked = tokio::select! {
-                talked = talk.run() => talked,
+            let result = tokio::select! {
+                result = connection.run() => result,
                 () = stop.cancelled() => Ok(()),
             };
-            if let Err(error) = talked {
-                debug!(%error, "lost an agent that uses tools");
+            if let Err(error) = result {
+                debug!(%error, "lost the connection to a tool relay");
             }
-            drop(place);
+            drop(permit);
         });
     }
 }
 
-/// Passes on what an agent says and is answered, between stdin, stdout and the socket of its session. Returns
-/// when either side has ended.
+/// Copies bytes between the standard streams and a session's socket. Returns when the session has closed
+/// the connection.
 pub fn relay(socket: &Path) -> io::Result<()> {
     let stream = BlockingStream::connect(socket)?;
-    let asking = stream.try_clone()?;
+    let requests = stream.try_clone()?;
     std::thread::spawn(move || {
-        // The end of the input is passed on; what is still to be answered is waited for.
-        let _ = pass_on(io::stdin().lock(), &asking);
-        let _ = asking.shutdown(Shutdown::Write);
+        // The end of stdin is passed on; replies that are due still arrive.
+        let _ = copy(io::stdin().lock(), &requests);
+        let _ = requests.shutdown(Shutdown::Write);
     });
-    pass_on(&stream, io::stdout().lock())
+    copy(&stream, io::stdout().lock())
 }
 
-/// Passes on each piece at once.
-fn pass_on(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
+/// Copies each chunk as it arrives.
+fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
         match from.read(&mut chunk)? {

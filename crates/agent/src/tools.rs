@@ -1,4 +1,4 @@
-//! Tools that an agent is offered.
+//! Tools for agents.
 
 use std::fmt;
 
@@ -6,80 +6,80 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Tools that an agent is offered, run outside its walls.
+/// Tools that an agent may call. They run outside its sandbox, in the conductor's process.
 #[async_trait::async_trait]
 pub trait Tools: fmt::Debug + Send + Sync {
-    /// Returns them, each as MCP describes it: with `name`, `description` and `inputSchema`.
+    /// Returns the MCP definitions, each with `name`, `description` and `inputSchema`.
     fn list(&self) -> Vec<Value>;
 
-    /// Uses one. Whatever happens is in the answer.
+    /// Calls a tool. Failures are in the result.
     async fn call(&self, call: ToolCall) -> ToolResult;
 
-    /// Ends what calls have left running. Nothing of it is left when this returns.
+    /// Ends background work of earlier calls, and returns when it has ended.
     async fn close(&self) {}
 }
 
-/// One use of a tool.
+/// A call of a tool.
 #[derive(Debug)]
 pub struct ToolCall {
-    /// Which one.
+    /// The name of the tool.
     pub name: String,
-    /// What for.
+    /// The arguments, as the tool's schema describes them.
     pub arguments: Value,
-    /// Ends the work, because nobody waits for it any more. It still has to be answered.
+    /// Cancels the call. It still has to return a result.
     pub cancel: CancellationToken,
-    /// What the agent calls itself, where it tells.
+    /// The agent's client name, if it sent one.
     pub client: Option<String>,
-    /// Where to say how far the work is, if the agent wants to know.
+    /// Receives progress, if the agent requested it.
     pub progress: Option<Progress>,
 }
 
 impl ToolCall {
-    /// Uses a tool for somebody who only wants the answer.
+    /// Creates a call without client name and progress.
     pub fn new(name: impl Into<String>, arguments: Value, cancel: CancellationToken) -> Self {
         Self { name: name.into(), arguments, cancel, client: None, progress: None }
     }
 }
 
-/// Takes news about one use of a tool.
+/// The progress channel of one call.
 #[derive(Debug)]
 pub struct Progress {
     pub(crate) token: Value,
-    pub(crate) notices: mpsc::Sender<Value>,
+    pub(crate) notifications: mpsc::Sender<Value>,
 }
 
 impl Progress {
-    /// Says how far the work is, and what it is doing. Whoever does not keep up misses some.
+    /// Sends an MCP progress notification. It is dropped if the channel is full.
     pub fn report(&self, done: f64, total: Option<f64>, message: &str) {
         let mut params =
             json!({ "progressToken": self.token, "progress": done, "message": message });
         if let Some(total) = total {
             params["total"] = total.into();
         }
-        let _ = self.notices.try_send(json!({
+        let _ = self.notifications.try_send(json!({
             "jsonrpc": "2.0", "method": "notifications/progress", "params": params,
         }));
     }
 }
 
-/// What an agent is told.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
-    /// Pieces of text and pictures, in the words of MCP.
+    /// Text and images as MCP content.
     pub content: Vec<Value>,
-    /// The same for programs, if the agent does not take it for all there is.
+    /// The structured result; `None` for agents that would ignore the content next to it.
     pub facts: Option<Value>,
-    /// Whether it was refused or failed.
+    /// True if the call was refused or failed.
     pub is_error: bool,
 }
 
 impl ToolResult {
-    /// Tells what came of it.
+    /// Creates a successful result of one text.
     pub fn done(text: impl Into<String>) -> Self {
         Self::text(text, false)
     }
 
-    /// Tells why nothing came of it.
+    /// Creates a failed result of one text.
     pub fn failed(text: impl Into<String>) -> Self {
         Self::text(text, true)
     }

@@ -1,22 +1,21 @@
-//! What an agent tells about its turn.
+//! `session/update` notifications.
 
 use serde_json::Value;
 
-/// Something that an agent tells about its turn.
+/// A parsed update.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Update {
-    /// What kind of thing it is.
+    /// The `sessionUpdate` member.
     pub(super) kind: String,
-    /// A few words for people.
-    pub(super) words: String,
-    /// A piece of what the agent says.
-    pub(super) said: Option<String>,
-    /// Which message that is of.
-    pub(super) message: Option<String>,
-    /// Whether it is one of many pieces.
-    pub(super) is_piece: bool,
-    /// Whether what the agent says next is another message.
-    pub(super) interrupts: bool,
+    pub(super) summary: String,
+    /// A chunk of the agent's message.
+    pub(super) text: Option<String>,
+    /// The message that the chunk belongs to.
+    pub(super) message_id: Option<String>,
+    /// One of many chunks, to be throttled.
+    pub(super) is_delta: bool,
+    /// The next chunk begins another message.
+    pub(super) ends_message: bool,
 }
 
 impl Update {
@@ -25,36 +24,36 @@ impl Update {
         let kind = text("/sessionUpdate").unwrap_or_else(|| "session/update".to_owned());
         let content = text("/content/text");
         let title = || text("/title").unwrap_or_else(|| "a tool".to_owned());
-        let words = match kind.as_str() {
-            "tool_call" => format!("{} begins", title()),
+        let summary = match kind.as_str() {
+            "tool_call" => format!("{} started", title()),
             "tool_call_update" => {
                 format!(
                     "{} is {}",
                     title(),
-                    text("/status").unwrap_or_else(|| "at work".to_owned())
+                    text("/status").unwrap_or_else(|| "in progress".to_owned())
                 )
             }
-            "plan" => format!("plan: {}", step(update)),
+            "plan" => format!("plan: {}", current_step(update)),
             "usage_update" => {
                 let used = update.get("used").and_then(Value::as_u64).unwrap_or_default();
                 format!("{used} tokens of context")
             }
             _ => content.clone().or_else(|| text("/title")).unwrap_or_else(|| kind.clone()),
         };
-        let is_said = kind == "agent_message_chunk";
+        let is_message = kind == "agent_message_chunk";
         Self {
-            words,
-            said: content.filter(|_| is_said),
-            message: text("/messageId"),
-            is_piece: kind.ends_with("_chunk"),
-            interrupts: kind == "tool_call",
+            summary,
+            text: content.filter(|_| is_message),
+            message_id: text("/messageId"),
+            is_delta: kind.ends_with("_chunk"),
+            ends_message: kind == "tool_call",
             kind,
         }
     }
 }
 
-/// Finds the step of a plan that is at hand.
-fn step(update: &Value) -> &str {
+/// Returns the step of a plan that is in progress, or the last one.
+fn current_step(update: &Value) -> &str {
     let entries = update["entries"].as_array().map(Vec::as_slice).unwrap_or_default();
     let at_hand = entries.iter().find(|entry| entry["status"] == "in_progress");
     at_hand.or(entries.last()).and_then(|entry| entry["content"].as_str()).unwrap_or("changed")
@@ -67,9 +66,9 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn updates_are_put_into_words() {
-        for (update, words) in [
-            (json!({"sessionUpdate": "tool_call", "title": "ls"}), "ls begins"),
+    fn updates_have_summaries() {
+        for (update, expected) in [
+            (json!({"sessionUpdate": "tool_call", "title": "ls"}), "ls started"),
             (
                 json!({"sessionUpdate": "tool_call_update", "title": "ls", "status": "completed"}),
                 "ls is completed",
@@ -82,16 +81,16 @@ mod tests {
             (json!({"sessionUpdate": "current_mode_update"}), "current_mode_update"),
             (json!(null), "session/update"),
         ] {
-            assert_eq!(Update::of(&update).words, words);
+            assert_eq!(Update::of(&update).summary, expected);
         }
     }
 
     #[test]
-    fn only_the_agents_own_words_are_its_answer() {
+    fn only_message_chunks_are_part_of_the_answer() {
         let chunk =
             |kind: &str| json!({"sessionUpdate": kind, "content": {"type": "text", "text": "t"}});
-        assert_eq!(Update::of(&chunk("agent_message_chunk")).said.as_deref(), Some("t"));
-        assert_eq!(Update::of(&chunk("agent_thought_chunk")).said, None);
-        assert!(Update::of(&chunk("agent_thought_chunk")).is_piece);
+        assert_eq!(Update::of(&chunk("agent_message_chunk")).text.as_deref(), Some("t"));
+        assert_eq!(Update::of(&chunk("agent_thought_chunk")).text, None);
+        assert!(Update::of(&chunk("agent_thought_chunk")).is_delta);
     }
 }

@@ -1,4 +1,4 @@
-//! What the tests of this crate start commands with, and what agents of theirs reach tools through.
+//! The helper process of this crate's tests: a spawner of commands, and a tool relay for their agents.
 #![forbid(unsafe_code)]
 
 use std::path::Path;

@@ -1,75 +1,81 @@
-//! What the server is answered when it asks back.
+//! Decisions about the app server's requests.
+//!
+//! With the approval policy `never` every approval is given: the operator has decided that the sandbox
+//! around the server is the boundary. With any other policy an approval, or a question that only a person
+//! can reply, ends the turn, and the conductor blocks the issue until an operator acts. Questions that
+//! are approvals in disguise, such as the use of an MCP tool, are treated like approvals. Methods that
+//! are not listed get the JSON-RPC error "method not found".
 
 use serde_json::{Map, Value, json};
 
 use crate::failure::{AgentFailure, FailureKind};
 
-/// How the ids of questions begin that are about the use of a tool.
+/// The prefix of question ids that ask for the approval of an MCP tool call.
 const TOOL_APPROVAL: &str = "mcp_tool_call_approval_";
 
-/// What is done about a request.
+/// The decision about a request.
 #[derive(Debug, PartialEq)]
 pub(super) enum RequestDecision {
-    /// It is allowed.
-    Accept { answer: Value, about: String },
-    /// The server goes on without what it asked for.
-    PassOver { answer: Value, about: String },
-    /// It is answered, and the turn is over: a person has to decide.
-    Stop { answer: Value, failure: AgentFailure },
-    /// A tool is used.
-    Use { tool: String, arguments: Value },
-    /// Nobody knows what is asked for.
-    Unknown,
+    /// Allow it, for the whole session where the protocol can say so.
+    Approve { reply: Value, subject: String },
+    /// Decline it; the turn continues.
+    Skip { reply: Value, subject: String },
+    /// Decline it and end the turn: an operator has to decide.
+    Stop { reply: Value, failure: AgentFailure },
+    /// Call a tool; the reply follows its result.
+    CallTool { tool: String, arguments: Value },
+    /// Reply that the method is unknown.
+    Unsupported,
 }
 
-/// Decides about a request. Whether everything is accepted is the operator's word.
-pub(super) fn decide(method: &str, params: &Value, accepts: bool) -> RequestDecision {
+/// Decides about a request. `approves_all` is true with the approval policy `never`.
+pub(super) fn decide(method: &str, params: &Value, approves_all: bool) -> RequestDecision {
     match method {
         "item/commandExecution/requestApproval" | "item/fileChange/requestApproval" => {
-            approval(params, accepts, "acceptForSession", "cancel")
+            approval(params, approves_all, "acceptForSession", "cancel")
         }
         "execCommandApproval" | "applyPatchApproval" => {
-            approval(params, accepts, "approved_for_session", "abort")
+            approval(params, approves_all, "approved_for_session", "abort")
         }
-        "item/permissions/requestApproval" => permissions(params, accepts),
-        "item/tool/requestUserInput" => input(params, accepts),
+        "item/permissions/requestApproval" => permissions(params, approves_all),
+        "item/tool/requestUserInput" => input(params, approves_all),
         "mcpServer/elicitation/request" => {
             let question = params.get("message").and_then(Value::as_str);
             let question = question.unwrap_or("a tool asks for input").to_owned();
             let failure = AgentFailure::new(FailureKind::InputRequired, question);
-            RequestDecision::Stop { answer: json!({ "action": "cancel" }), failure }
+            RequestDecision::Stop { reply: json!({ "action": "cancel" }), failure }
         }
         "item/tool/call" => tool(params),
-        _ => RequestDecision::Unknown,
+        _ => RequestDecision::Unsupported,
     }
 }
 
-fn approval(params: &Value, accepts: bool, yes: &str, no: &str) -> RequestDecision {
-    let about = subject(params);
-    if accepts {
-        return RequestDecision::Accept { answer: json!({ "decision": yes }), about };
+fn approval(params: &Value, approves_all: bool, yes: &str, no: &str) -> RequestDecision {
+    let subject = subject_of(params);
+    if approves_all {
+        return RequestDecision::Approve { reply: json!({ "decision": yes }), subject };
     }
     let failure =
-        AgentFailure::new(FailureKind::ApprovalRequired, format!("approval is asked for: {about}"));
-    RequestDecision::Stop { answer: json!({ "decision": no }), failure }
+        AgentFailure::new(FailureKind::ApprovalRequired, format!("approval requested: {subject}"));
+    RequestDecision::Stop { reply: json!({ "decision": no }), failure }
 }
 
-fn permissions(params: &Value, accepts: bool) -> RequestDecision {
-    let about = subject(params);
-    if accepts {
-        let asked = params.get("permissions").cloned().unwrap_or_else(|| json!({}));
-        return RequestDecision::Accept {
-            answer: json!({ "permissions": asked, "scope": "session" }),
-            about,
+fn permissions(params: &Value, approves_all: bool) -> RequestDecision {
+    let subject = subject_of(params);
+    if approves_all {
+        let requested = params.get("permissions").cloned().unwrap_or_else(|| json!({}));
+        return RequestDecision::Approve {
+            reply: json!({ "permissions": requested, "scope": "session" }),
+            subject,
         };
     }
-    let message = format!("more permissions are asked for: {about}");
+    let message = format!("more permissions requested: {subject}");
     let failure = AgentFailure::new(FailureKind::ApprovalRequired, message);
-    RequestDecision::Stop { answer: json!({ "permissions": {} }), failure }
+    RequestDecision::Stop { reply: json!({ "permissions": {} }), failure }
 }
 
-/// Says what an approval is asked for.
-fn subject(params: &Value) -> String {
+/// Returns the command, reason or files that an approval is about.
+fn subject_of(params: &Value) -> String {
     let text = |name: &str| params.get(name).and_then(Value::as_str).map(str::to_owned);
     let words = || {
         let words = params.get("command")?.as_array()?.iter().filter_map(Value::as_str);
@@ -83,31 +89,31 @@ fn subject(params: &Value) -> String {
     found.unwrap_or_else(|| "changes of files".to_owned())
 }
 
-fn input(params: &Value, accepts: bool) -> RequestDecision {
+fn input(params: &Value, approves_all: bool) -> RequestDecision {
     let questions = params.get("questions").and_then(Value::as_array);
     let questions = questions.map(Vec::as_slice).unwrap_or_default();
     let is_about_tools = |question: &Value| {
         question.get("id").and_then(Value::as_str).is_some_and(|id| id.starts_with(TOOL_APPROVAL))
     };
-    if accepts
+    if approves_all
         && !questions.is_empty()
         && questions.iter().all(is_about_tools)
         && let Some(answers) = questions.iter().map(approve).collect::<Option<Map<_, _>>>()
     {
-        return RequestDecision::Accept {
-            answer: json!({ "answers": answers }),
-            about: asked(questions),
+        return RequestDecision::Approve {
+            reply: json!({ "answers": answers }),
+            subject: question_text(questions),
         };
     }
-    let answer = json!({ "answers": {} });
+    let reply = json!({ "answers": {} });
     if params.get("isBlocking") == Some(&Value::Bool(false)) {
-        return RequestDecision::PassOver { answer, about: asked(questions) };
+        return RequestDecision::Skip { reply, subject: question_text(questions) };
     }
-    let failure = AgentFailure::new(FailureKind::InputRequired, asked(questions));
-    RequestDecision::Stop { answer, failure }
+    let failure = AgentFailure::new(FailureKind::InputRequired, question_text(questions));
+    RequestDecision::Stop { reply, failure }
 }
 
-/// Picks the option that allows most.
+/// Selects the option with the broadest approval; `None` if no option approves.
 fn approve(question: &Value) -> Option<(String, Value)> {
     let id = question.get("id")?.as_str()?;
     let options = question.get("options")?.as_array()?;
@@ -123,8 +129,8 @@ fn approve(question: &Value) -> Option<(String, Value)> {
     Some((id.to_owned(), json!({ "answers": [label] })))
 }
 
-/// Puts questions into one text.
-fn asked(questions: &[Value]) -> String {
+/// Joins the questions into one text.
+fn question_text(questions: &[Value]) -> String {
     let texts = questions.iter().filter_map(|question| question.get("question")?.as_str());
     match texts.collect::<Vec<_>>().join(" ") {
         text if text.is_empty() => "the agent asks for input".to_owned(),
@@ -135,7 +141,7 @@ fn asked(questions: &[Value]) -> String {
 fn tool(params: &Value) -> RequestDecision {
     let name = ["tool", "name"].into_iter().find_map(|name| params.get(name)?.as_str());
     let arguments = params.get("arguments").filter(|arguments| !arguments.is_null());
-    RequestDecision::Use {
+    RequestDecision::CallTool {
         tool: name.unwrap_or_default().trim().to_owned(),
         arguments: arguments.cloned().unwrap_or_else(|| json!({})),
     }
@@ -150,7 +156,7 @@ mod tests {
     fn item_065_approvals_follow_the_policy() {
         let items = ("acceptForSession", "cancel");
         let legacy = ("approved_for_session", "abort");
-        for (method, params, about, (yes, no)) in [
+        for (method, params, subject, (yes, no)) in [
             ("item/commandExecution/requestApproval", json!({"command": "rm x"}), "rm x", items),
             (
                 "item/fileChange/requestApproval",
@@ -167,12 +173,12 @@ mod tests {
                 legacy,
             ),
         ] {
-            let answer = json!({ "decision": yes });
-            let accepted = RequestDecision::Accept { answer, about: about.to_owned() };
+            let reply = json!({ "decision": yes });
+            let accepted = RequestDecision::Approve { reply, subject: subject.to_owned() };
             assert_eq!(decide(method, &params, true), accepted);
-            let message = format!("approval is asked for: {about}");
+            let message = format!("approval requested: {subject}");
             let failure = AgentFailure::new(FailureKind::ApprovalRequired, message);
-            let stopped = RequestDecision::Stop { answer: json!({ "decision": no }), failure };
+            let stopped = RequestDecision::Stop { reply: json!({ "decision": no }), failure };
             assert_eq!(decide(method, &params, false), stopped);
         }
     }
@@ -181,10 +187,10 @@ mod tests {
     fn more_permissions_are_an_approval_too() {
         let params =
             json!({"permissions": {"network": {"enabled": true}}, "reason": "to download"});
-        let answer = json!({"permissions": {"network": {"enabled": true}}, "scope": "session"});
+        let reply = json!({"permissions": {"network": {"enabled": true}}, "scope": "session"});
         let method = "item/permissions/requestApproval";
-        let about = "to download".to_owned();
-        assert_eq!(decide(method, &params, true), RequestDecision::Accept { answer, about });
+        let subject = "to download".to_owned();
+        assert_eq!(decide(method, &params, true), RequestDecision::Approve { reply, subject });
         assert!(matches!(decide(method, &params, false), RequestDecision::Stop { .. }));
     }
 
@@ -202,28 +208,28 @@ mod tests {
             (&["No", "Allow it"], "Allow it"),
         ] {
             let params = asks("mcp_tool_call_approval_1", labels);
-            let answer = json!({"answers": {"mcp_tool_call_approval_1": {"answers": [label]}}});
-            let about = "May I?".to_owned();
-            assert_eq!(decide(method, &params, true), RequestDecision::Accept { answer, about });
+            let reply = json!({"answers": {"mcp_tool_call_approval_1": {"answers": [label]}}});
+            let subject = "May I?".to_owned();
+            assert_eq!(decide(method, &params, true), RequestDecision::Approve { reply, subject });
             assert!(matches!(decide(method, &params, false), RequestDecision::Stop { .. }));
         }
         let stopped = RequestDecision::Stop {
-            answer: json!({"answers": {}}),
+            reply: json!({"answers": {}}),
             failure: AgentFailure::new(FailureKind::InputRequired, "May I?"),
         };
         assert_eq!(decide(method, &asks("mcp_tool_call_approval_1", &["No"]), true), stopped);
         assert_eq!(decide(method, &asks("other", &["Approve Once"]), true), stopped);
         let mut passing = asks("other", &[]);
         passing["isBlocking"] = false.into();
-        assert!(matches!(decide(method, &passing, false), RequestDecision::PassOver { .. }));
+        assert!(matches!(decide(method, &passing, false), RequestDecision::Skip { .. }));
     }
 
     #[test]
     fn item_066_a_tool_is_named_in_either_way_and_what_is_unknown_is_said_to_be() {
         for params in [json!({"tool": " t "}), json!({"name": "t", "arguments": null})] {
-            let expected = RequestDecision::Use { tool: "t".to_owned(), arguments: json!({}) };
+            let expected = RequestDecision::CallTool { tool: "t".to_owned(), arguments: json!({}) };
             assert_eq!(decide("item/tool/call", &params, true), expected);
         }
-        assert_eq!(decide("attestation/generate", &json!({}), true), RequestDecision::Unknown);
+        assert_eq!(decide("attestation/generate", &json!({}), true), RequestDecision::Unsupported);
     }
 }

@@ -1,7 +1,9 @@
-//! What the server is told about approvals and sandboxes.
+//! Approval and sandbox parameters of threads and turns.
 //!
-//! Behind Carrel's walls no other sandbox can be made, and none is needed: the server is told that somebody
-//! else confines it. What the workflow file says about its sandbox is kept as far as Carrel can keep it.
+//! Inside Carrel's sandbox the server can create no sandbox of its own, and needs none: it gets the policy
+//! `externalSandbox`. Of the workflow file's sandbox policy, Carrel enforces read-only access by the
+//! workspace mount and passes on a denied network. Without Carrel's sandbox the server gets the
+//! policy as it is written, or `workspaceWrite` for the workspace.
 
 use std::path::PathBuf;
 
@@ -10,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::launch::AgentWorkspace;
 
-/// What a workflow file says.
+/// The `codex` section of a workflow file.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     approval: Value,
@@ -19,11 +21,11 @@ pub(super) struct Settings {
     network: Network,
 }
 
-/// The same in a place.
+/// The settings of one session.
 #[derive(Debug)]
 pub(super) struct SessionSettings {
     settings: Settings,
-    walled: bool,
+    sandboxed: bool,
     workspace: PathBuf,
 }
 
@@ -31,34 +33,41 @@ impl Settings {
     pub(super) fn new(config: &ConductorConfig) -> Self {
         let codex = &config.codex;
         Self {
-            approval: approval(&codex.approval_policy),
+            approval: approval_policy(&codex.approval_policy),
             thread_sandbox: codex.thread_sandbox.clone(),
             turn_sandbox: codex.turn_sandbox_policy.clone(),
             network: config.agent.network,
         }
     }
 
-    /// Tells whether the agent is to leave its workspace as it is.
+    /// Returns true if the thread or turn policy is read-only.
     pub(super) fn reads_only(&self) -> bool {
         let turn = self.turn_sandbox.as_ref().and_then(|policy| policy.get("type"));
         self.thread_sandbox == "read-only" || turn.is_some_and(|kind| kind == "readOnly")
     }
 
-    pub(super) fn bound(&self, site: &AgentWorkspace, walled: bool) -> SessionSettings {
-        SessionSettings { settings: self.clone(), walled, workspace: site.path().to_owned() }
+    pub(super) fn for_session(
+        &self,
+        workspace: &AgentWorkspace,
+        sandboxed: bool,
+    ) -> SessionSettings {
+        SessionSettings {
+            settings: self.clone(),
+            sandboxed,
+            workspace: workspace.path().to_owned(),
+        }
     }
 }
 
 impl SessionSettings {
-    /// Tells whether whatever the server asks for is allowed.
-    pub(super) fn accepts(&self) -> bool {
+    /// Returns true if the policy is `never`: every approval is given.
+    pub(super) fn approves_all(&self) -> bool {
         self.settings.approval == "never"
     }
 
-    /// Returns what a thread begins with.
-    pub(super) fn thread(&self) -> Value {
+    pub(super) fn thread_params(&self) -> Value {
         let written = self.settings.thread_sandbox.as_str();
-        let sandbox = if self.walled { "danger-full-access" } else { written };
+        let sandbox = if self.sandboxed { "danger-full-access" } else { written };
         json!({
             "approvalPolicy": self.settings.approval,
             "sandbox": sandbox,
@@ -66,9 +75,8 @@ impl SessionSettings {
         })
     }
 
-    /// Returns what a turn begins with.
-    pub(super) fn turn(&self) -> Value {
-        let sandbox = match (self.walled, &self.settings.turn_sandbox) {
+    pub(super) fn turn_params(&self) -> Value {
+        let sandbox = match (self.sandboxed, &self.settings.turn_sandbox) {
             (true, written) => json!({
                 "type": "externalSandbox",
                 "networkAccess": if self.has_network(written.as_ref()) { "enabled" } else { "restricted" },
@@ -94,10 +102,10 @@ impl SessionSettings {
     }
 }
 
-/// Turns what earlier servers understood into what present ones do.
-fn approval(written: &Value) -> Value {
+/// Converts the policy `reject` of earlier servers into `granular` of current ones, which lists what is
+/// asked for instead of what is rejected.
+fn approval_policy(written: &Value) -> Value {
     let Some(Value::Object(rejected)) = written.get("reject") else { return written.clone() };
-    // What is not rejected is asked for.
     let usual = ["sandbox_approval", "rules", "mcp_elicitations"];
     let mut asked: Map<String, Value> =
         usual.map(|name| (name.to_owned(), true.into())).into_iter().collect();
@@ -112,52 +120,52 @@ mod tests {
     use super::*;
     use pretty_assertions::assert_eq;
 
-    fn bound(walled: bool, thread: &str, turn: Option<Value>) -> SessionSettings {
+    fn session(sandboxed: bool, thread: &str, turn: Option<Value>) -> SessionSettings {
         let settings = Settings {
-            approval: approval(&json!("never")),
+            approval: approval_policy(&json!("never")),
             thread_sandbox: thread.to_owned(),
             turn_sandbox: turn,
             network: Network::Full,
         };
-        SessionSettings { settings, walled, workspace: "/w".into() }
+        SessionSettings { settings, sandboxed, workspace: "/w".into() }
     }
 
     #[test]
-    fn what_was_rejected_is_not_asked_for() {
+    fn the_old_reject_policy_becomes_granular() {
         let written =
             json!({"reject": {"sandbox_approval": true, "rules": true, "skill_approval": false}});
         assert_eq!(
-            approval(&written),
+            approval_policy(&written),
             json!({"granular": {
                 "sandbox_approval": false, "rules": false, "mcp_elicitations": true, "skill_approval": true,
             }})
         );
         for kept in [json!("on-request"), json!({"granular": {"rules": true}})] {
-            assert_eq!(approval(&kept), kept);
+            assert_eq!(approval_policy(&kept), kept);
         }
     }
 
     #[test]
     fn item_059_in_a_sandbox_the_server_runs_with_an_external_sandbox_policy() {
-        let usual = bound(true, "workspace-write", None);
+        let usual = session(true, "workspace-write", None);
         assert_eq!(
-            usual.thread(),
+            usual.thread_params(),
             json!({"approvalPolicy": "never", "sandbox": "danger-full-access", "cwd": "/w"})
         );
         let external = |access| json!({"type": "externalSandbox", "networkAccess": access});
-        assert_eq!(usual.turn()["sandboxPolicy"], external("enabled"));
+        assert_eq!(usual.turn_params()["sandboxPolicy"], external("enabled"));
         let written = json!({"type": "workspaceWrite", "networkAccess": false});
-        let narrow = bound(true, "workspace-write", Some(written));
-        assert_eq!(narrow.turn()["sandboxPolicy"], external("restricted"));
+        let narrow = session(true, "workspace-write", Some(written));
+        assert_eq!(narrow.turn_params()["sandboxPolicy"], external("restricted"));
     }
 
     #[test]
     fn item_059_without_a_sandbox_the_server_gets_the_configured_policy() {
         let written = json!({"type": "readOnly", "more": 1});
-        let bare = bound(false, "read-only", Some(written.clone()));
-        assert_eq!(bare.thread()["sandbox"], "read-only");
-        assert_eq!(bare.turn()["sandboxPolicy"], written);
-        let usual = bound(false, "workspace-write", None).turn();
+        let bare = session(false, "read-only", Some(written.clone()));
+        assert_eq!(bare.thread_params()["sandbox"], "read-only");
+        assert_eq!(bare.turn_params()["sandboxPolicy"], written);
+        let usual = session(false, "workspace-write", None).turn_params();
         assert_eq!(
             usual["sandboxPolicy"],
             json!({"type": "workspaceWrite", "writableRoots": ["/w"], "networkAccess": true})
@@ -165,13 +173,13 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_only_reads_gets_a_workspace_that_is_only_read() {
+    fn a_read_only_policy_makes_the_workspace_read_only() {
         for (thread, turn, expected) in [
             ("workspace-write", None, false),
             ("read-only", None, true),
             ("workspace-write", Some(json!({"type": "readOnly"})), true),
         ] {
-            assert_eq!(bound(true, thread, turn).settings.reads_only(), expected);
+            assert_eq!(session(true, thread, turn).settings.reads_only(), expected);
         }
     }
 }

@@ -1,4 +1,9 @@
-//! How a turn ended.
+//! The end of a turn, as a notification reports it.
+//!
+//! Current servers send `turn/completed` for every end and put the result into `turn.status`. Older ones
+//! send `turn/failed` and `turn/cancelled`, and some ask for input with a notification of its own instead of
+//! a request. A failure whose error names a limit of the provider becomes a rate limit with the
+//! time until its reset, so that the conductor waits instead of counting a failure.
 
 use serde_json::Value;
 
@@ -6,8 +11,8 @@ use super::text;
 use super::usage_tracker::UsageTracker;
 use crate::failure::{AgentFailure, FailureKind};
 
-/// Notices of servers that ask for input without a request.
-const WANTS_INPUT: [&str; 7] = [
+/// Notifications that end a turn because the agent needs input.
+const INPUT_REQUIRED: [&str; 7] = [
     "turn/input_required",
     "turn/needs_input",
     "turn/need_input",
@@ -17,24 +22,24 @@ const WANTS_INPUT: [&str; 7] = [
     "turn/approval_required",
 ];
 
-/// The errors that pass when fewer requests are made.
-const LIMITS: [&str; 4] =
+/// Names of errors that are limits of the provider.
+const RATE_LIMIT_ERRORS: [&str; 4] =
     ["usageLimitExceeded", "rateLimitExceeded", "serverOverloaded", "usage_limit_exceeded"];
 
-/// Tells how the turn ended that a notice is about; nothing if it goes on.
+/// Returns the result of the turn that a notification ends; `None` if the turn continues.
 pub(super) fn of(
     method: &str,
     params: &Value,
-    spending: &UsageTracker,
+    usage: &UsageTracker,
 ) -> Option<Result<(), AgentFailure>> {
     match method {
-        "turn/completed" => Some(completed(params, spending)),
-        "turn/failed" => Some(Err(failed(params, spending))),
+        "turn/completed" => Some(completed(params, usage)),
+        "turn/failed" => Some(Err(failed(params, usage))),
         "turn/cancelled" => {
             Some(Err(AgentFailure::new(FailureKind::TurnCancelled, "the turn was cancelled")))
         }
-        _ if WANTS_INPUT.contains(&method)
-            || (method.starts_with("turn/") && wants_input(params)) =>
+        _ if INPUT_REQUIRED.contains(&method)
+            || (method.starts_with("turn/") && requires_input(params)) =>
         {
             let question = ["/message", "/question", "/prompt"]
                 .into_iter()
@@ -46,60 +51,59 @@ pub(super) fn of(
     }
 }
 
-/// Returns what the end of a turn is called in events.
-pub(super) fn name(ended: &Result<(), AgentFailure>) -> &'static str {
+/// Returns the event kind of a turn's end.
+pub(super) fn event_name(ended: &Result<(), AgentFailure>) -> &'static str {
     match ended {
         Ok(()) => "turn_completed",
         Err(failure) => failure.kind.name(),
     }
 }
 
-/// The server says that a turn is completed whenever it is over.
-fn completed(params: &Value, spending: &UsageTracker) -> Result<(), AgentFailure> {
+/// Reads `turn.status` of `turn/completed`. Servers without a status send it for success only.
+fn completed(params: &Value, usage: &UsageTracker) -> Result<(), AgentFailure> {
     match text(params, "/turn/status") {
-        Some("failed") => Err(failed(params, spending)),
+        Some("failed") => Err(failed(params, usage)),
         Some("interrupted" | "cancelled") => {
             Err(AgentFailure::new(FailureKind::TurnCancelled, "the turn was interrupted"))
         }
-        // Servers before there was a status said so in a notice of its own.
         Some(_) | None => Ok(()),
     }
 }
 
-fn failed(params: &Value, spending: &UsageTracker) -> AgentFailure {
+fn failed(params: &Value, usage: &UsageTracker) -> AgentFailure {
     let error = ["/turn/error", "/error"].into_iter().find_map(|path| params.pointer(path));
     let error = error.unwrap_or(params);
-    let message = text(error, "/message").unwrap_or("the agent does not say why");
+    let message = text(error, "/message").unwrap_or("no reason given");
     let details = text(error, "/additionalDetails").filter(|details| !details.is_empty());
     let message = match details {
         Some(details) => format!("the turn failed: {message} ({details})"),
         None => format!("the turn failed: {message}"),
     };
     let kind = match error.get("codexErrorInfo") {
-        Some(info) if is_limit(info) => {
-            FailureKind::RateLimited { retry_after: spending.until_reset() }
+        Some(info) if is_rate_limit(info) => {
+            FailureKind::RateLimited { retry_after: usage.time_until_reset() }
         }
         _ => FailureKind::TurnFailed,
     };
     AgentFailure::new(kind, message)
 }
 
-/// Tells whether an error is about a limit: by its name, or by the status of the provider's answer.
-fn is_limit(info: &Value) -> bool {
+/// Returns true if an error is a rate limit: by its name, or by the provider's HTTP status 429.
+fn is_rate_limit(info: &Value) -> bool {
     let too_many = |detail: &Value| detail.get("httpStatusCode") == Some(&429.into());
     match info {
-        Value::String(name) => LIMITS.contains(&name.as_str()),
-        Value::Object(named) => {
-            named.iter().any(|(name, detail)| LIMITS.contains(&name.as_str()) || too_many(detail))
-        }
+        Value::String(name) => RATE_LIMIT_ERRORS.contains(&name.as_str()),
+        Value::Object(named) => named
+            .iter()
+            .any(|(name, detail)| RATE_LIMIT_ERRORS.contains(&name.as_str()) || too_many(detail)),
         _ => false,
     }
 }
 
-fn wants_input(params: &Value) -> bool {
-    let says = |name: &str| params.get(name) == Some(&Value::Bool(true));
+fn requires_input(params: &Value) -> bool {
+    let is_set = |name: &str| params.get(name) == Some(&Value::Bool(true));
     let kind = text(params, "/type");
-    ["requiresInput", "needsInput", "input_required", "inputRequired"].into_iter().any(says)
+    ["requiresInput", "needsInput", "input_required", "inputRequired"].into_iter().any(is_set)
         || matches!(kind, Some("input_required" | "needs_input"))
 }
 
@@ -138,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn older_notices_end_a_turn_as_well() {
+    fn older_notifications_end_a_turn_as_well() {
         let failed = Some(Err(FailureKind::TurnFailed));
         assert_eq!(kind("turn/failed", &json!({"error": {"message": "m"}})), failed);
         assert_eq!(kind("turn/cancelled", &json!({})), Some(Err(FailureKind::TurnCancelled)));

@@ -1,4 +1,4 @@
-//! What a line of a plain command says.
+//! Events of a plain command, one per line of stdout.
 
 use std::time::Duration;
 
@@ -8,24 +8,29 @@ use crate::event::Tokens;
 use crate::line_splitter::OutputLine;
 use crate::token_usage;
 
-/// What a line of a plain command says.
+/// A parsed line.
 #[derive(Debug, PartialEq)]
 pub(super) enum OutputEvent {
-    /// The line is blank.
     Blank,
-    /// A message for whoever reads along. The last of a turn is its answer.
+    /// A message, as plain text or as an event. The last one of a turn is its answer.
     Message(String),
-    /// What the command has used in this turn so far.
+    /// Tokens of the turn so far, as a total.
     Usage(Tokens),
-    /// What its provider says about limits.
+    /// Rate limits in the provider's format.
     RateLimits(Value),
-    /// Its provider wants fewer requests.
-    RateLimited { retry_after: Option<Duration>, message: String },
-    /// It asks a question, and cannot go on.
+    /// The provider reported a rate limit.
+    RateLimited {
+        retry_after: Option<Duration>,
+        message: String,
+    },
+    /// The command cannot continue without an answer.
     InputRequired(String),
-    /// An event that has no meaning here.
-    Other { kind: String, message: Option<String> },
-    /// It was to be an event and is none.
+    /// An event of another kind, which is passed on.
+    Other {
+        kind: String,
+        message: Option<String>,
+    },
+    /// A line that begins like an object and is not a valid event.
     Malformed(String),
 }
 
@@ -47,7 +52,7 @@ impl OutputEvent {
         }
     }
 
-    /// Reads an event; none if the object is not one.
+    /// Parses an event; `None` for an object without the member `event`.
     fn of_object(mut object: Map<String, Value>) -> Option<Self> {
         let kind = object.get("event")?.as_str()?.to_owned();
         let message = ["text", "message", "question"]
@@ -57,12 +62,12 @@ impl OutputEvent {
             "message" => Self::Message(message.unwrap_or_default()),
             "usage" => match token_usage::tokens(&Value::Object(object)) {
                 Some(tokens) => Self::Usage(tokens),
-                None => Self::Malformed("a usage event without numbers of tokens".to_owned()),
+                None => Self::Malformed("a usage event without token counts".to_owned()),
             },
             "rate_limits" => Self::RateLimits(object.remove("limits").unwrap_or_default()),
             "rate_limited" => Self::RateLimited {
                 retry_after: seconds(object.get("retry_after_seconds")),
-                message: message.unwrap_or_else(|| "the provider wants fewer requests".to_owned()),
+                message: message.unwrap_or_else(|| "the provider reported a rate limit".to_owned()),
             },
             "input_required" => {
                 Self::InputRequired(message.unwrap_or_else(|| "the agent needs input".to_owned()))
@@ -72,7 +77,7 @@ impl OutputEvent {
     }
 }
 
-/// Reads a time that makes sense.
+/// Reads a non-negative number of seconds.
 fn seconds(value: Option<&Value>) -> Option<Duration> {
     Duration::try_from_secs_f64(value?.as_f64()?).ok()
 }
@@ -83,12 +88,12 @@ mod tests {
     use pretty_assertions::assert_eq;
     use serde_json::json;
 
-    fn said(text: &str) -> OutputEvent {
+    fn parse(text: &str) -> OutputEvent {
         OutputEvent::of(OutputLine::Text(text.to_owned()))
     }
 
     #[test]
-    fn a_line_says_what_the_documentation_says() {
+    fn lines_are_parsed_as_documented() {
         let tokens = Tokens { input: 7, output: 2, total: 9 };
         for (line, expected) in [
             ("  ", OutputEvent::Blank),
@@ -98,7 +103,7 @@ mod tests {
             (r#"{"event":"usage","input_tokens":7,"output_tokens":2}"#, OutputEvent::Usage(tokens)),
             (
                 r#"{"event":"usage"}"#,
-                OutputEvent::Malformed("a usage event without numbers of tokens".into()),
+                OutputEvent::Malformed("a usage event without token counts".into()),
             ),
             (
                 r#"{"event":"rate_limits","limits":{"a":1}}"#,
@@ -115,7 +120,7 @@ mod tests {
                 r#"{"event":"rate_limited","retry_after_seconds":-1}"#,
                 OutputEvent::RateLimited {
                     retry_after: None,
-                    message: "the provider wants fewer requests".into(),
+                    message: "the provider reported a rate limit".into(),
                 },
             ),
             (
@@ -128,7 +133,7 @@ mod tests {
             ),
             (r#"{"event":"#, OutputEvent::Malformed(r#"{"event":"#.into())),
         ] {
-            assert_eq!(said(line), expected, "{line}");
+            assert_eq!(parse(line), expected, "{line}");
         }
     }
 }

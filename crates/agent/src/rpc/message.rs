@@ -1,46 +1,51 @@
-//! One message.
+//! Messages of a JSON-RPC peer.
 
 use serde_json::{Map, Value};
 
 use crate::failure::{AgentFailure, FailureKind};
 
-/// A message of the peer.
+/// A line of the peer, parsed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Message {
-    /// It wants an answer.
+    /// A request, which needs a reply.
     Request {
-        /// What the answer has to name, as it was written.
+        /// The id for the reply, as it was sent.
         id: Value,
         method: String,
         params: Value,
     },
-    /// It says something.
-    Notice { method: String, params: Value },
-    /// It answers.
-    Reply { id: u64, result: Result<Value, Refusal> },
-    /// It wrote an object that is none of these.
+    Notification {
+        method: String,
+        params: Value,
+    },
+    /// A reply to a request with a numeric id.
+    Reply {
+        id: u64,
+        result: Result<Value, Refusal>,
+    },
+    /// A JSON object that is none of these.
     Other(String),
-    /// It wrote a line that is no object.
+    /// A line that begins like an object and does not parse.
     Malformed(String),
-    /// It wrote a line that is not meant to be one.
+    /// Any other line, such as a log message.
     Text(String),
 }
 
-/// An error that a request was answered with.
+/// An error reply.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Refusal {
     pub(crate) code: i64,
     pub(crate) message: String,
-    /// What else is said about it.
+    /// Additional data of the error.
     pub(crate) data: Value,
 }
 
-/// Words that errors about limits of a provider have in them.
-const LIMIT_WORDS: [&str; 6] =
+/// Texts that mark an error as a rate limit of a provider.
+const RATE_LIMIT_TEXTS: [&str; 6] =
     ["rate_limit", "ratelimit", "rate limit", "usage_limit", "usagelimit", "too many requests"];
 
 impl Message {
-    /// Reads a line.
+    /// Parses a line.
     pub(crate) fn of(line: &str) -> Self {
         match serde_json::from_str::<Map<String, Value>>(line) {
             Ok(object) => Self::of_object(object).unwrap_or_else(|| Self::Other(line.to_owned())),
@@ -54,7 +59,7 @@ impl Message {
         let params = object.remove("params").unwrap_or_default();
         match (object.remove("method"), id) {
             (Some(Value::String(method)), Some(id)) => Some(Self::Request { id, method, params }),
-            (Some(Value::String(method)), None) => Some(Self::Notice { method, params }),
+            (Some(Value::String(method)), None) => Some(Self::Notification { method, params }),
             (Some(_), _) | (None, None) => None,
             (None, Some(id)) => {
                 let result = match object.remove("error").filter(|error| !error.is_null()) {
@@ -67,10 +72,10 @@ impl Message {
     }
 }
 
-/// Tells whether a text is about a limit of a provider.
-pub(crate) fn is_about_limits(text: &str) -> bool {
+/// Returns true if a text mentions a rate limit of a provider.
+pub(crate) fn mentions_rate_limit(text: &str) -> bool {
     let text = text.to_lowercase();
-    LIMIT_WORDS.iter().any(|word| text.contains(word))
+    RATE_LIMIT_TEXTS.iter().any(|word| text.contains(word))
 }
 
 impl Refusal {
@@ -81,8 +86,8 @@ impl Refusal {
         Self { code, message: message.unwrap_or_else(|| error.to_string()), data }
     }
 
-    /// Returns what was said, with what it is about if that is a text.
-    pub(crate) fn told(&self) -> String {
+    /// Returns the message, with the text of its data in parentheses.
+    pub(crate) fn full_message(&self) -> String {
         let details =
             ["details", "message"].into_iter().find_map(|name| self.data.get(name)?.as_str());
         match details.or(self.data.as_str()).filter(|details| *details != self.message) {
@@ -91,14 +96,16 @@ impl Refusal {
         }
     }
 
-    /// Tells whether it is about a limit of the provider. There is no code for that.
-    pub(crate) fn is_limit(&self) -> bool {
-        self.code == 429 || is_about_limits(&format!("{} {}", self.message, self.data))
+    /// Returns true if the error is a rate limit, by code 429 or by its text, since JSON-RPC has no code for
+    /// it.
+    pub(crate) fn is_rate_limit(&self) -> bool {
+        self.code == 429 || mentions_rate_limit(&format!("{} {}", self.message, self.data))
     }
 
-    /// Says that a request was refused.
-    pub(crate) fn to(&self, method: &str) -> AgentFailure {
-        let message = format!("the agent refused {method}: {} ({})", self.told(), self.code);
+    /// Returns the failure of the request `method`.
+    pub(crate) fn failure_of(&self, method: &str) -> AgentFailure {
+        let message =
+            format!("the agent rejected {method}: {} ({})", self.full_message(), self.code);
         AgentFailure::new(FailureKind::ResponseError, message)
     }
 }
@@ -110,7 +117,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn each_line_is_what_it_looks_like() {
+    fn lines_are_classified() {
         let refusal =
             |code, message: &str| Refusal { code, message: message.to_owned(), data: Value::Null };
         for (line, expected) in [
@@ -120,7 +127,7 @@ mod tests {
             ),
             (
                 r#"{"jsonrpc":"2.0","method":"m"}"#,
-                Message::Notice { method: "m".into(), params: Value::Null },
+                Message::Notification { method: "m".into(), params: Value::Null },
             ),
             (r#"{"id":7,"result":null}"#, Message::Reply { id: 7, result: Ok(Value::Null) }),
             (

@@ -1,4 +1,8 @@
-//! Answering one relay.
+//! The MCP connection of one relay.
+//!
+//! Calls run concurrently with each other and with further requests. A client that closes its side gets
+//! the replies that are due; one that disconnects has its calls cancelled. The number of calls and of
+//! queued progress notifications is bounded.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,28 +23,27 @@ use crate::reporter::Reporter;
 use crate::session_tools::{SessionTools, ToolOutcome};
 use crate::tools::{Progress, ToolCall};
 
-/// How many calls of one relay wait or run. More are not read until one is over.
+/// Calls in progress of one relay. At the limit no further requests are read.
 const MAX_CALLS: usize = 64;
 
-/// News about calls that wait to be told. More are left out: the next says more.
-const MAX_NOTICES: usize = 16;
+/// Queued progress notifications. Further ones are dropped, since the next one supersedes them.
+const MAX_PROGRESS: usize = 16;
 
-/// How often it is looked whether a relay that asks for nothing more still waits for answers.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// The interval at which a half-closed connection is checked for a disconnect.
+const DISCONNECT_CHECK: Duration = Duration::from_millis(200);
 
-/// A relay that is talked to. When this is dropped, the calls that nobody waits for any more are
-/// cancelled.
+/// A connected relay. Dropping it cancels its calls.
 pub(super) struct RelayConnection {
     stream: UnixStream,
     tools: Arc<SessionTools>,
     reporter: Reporter,
     calls: JoinSet<(Value, ToolOutcome)>,
-    /// What ends each call, by the id that the agent gave it.
+    /// The cancellation of each call, by the id of its request.
     running: HashMap<String, CancellationToken>,
-    /// What the agent calls itself.
+    /// The client's name from the handshake.
     client: Option<String>,
-    /// News about calls.
-    notices: (mpsc::Sender<Value>, mpsc::Receiver<Value>),
+    /// Progress of calls.
+    progress: (mpsc::Sender<Value>, mpsc::Receiver<Value>),
 }
 
 impl Drop for RelayConnection {
@@ -52,20 +55,19 @@ impl Drop for RelayConnection {
 impl RelayConnection {
     pub(super) fn new(stream: UnixStream, tools: Arc<SessionTools>, reporter: Reporter) -> Self {
         let (calls, running) = (JoinSet::new(), HashMap::new());
-        let notices = mpsc::channel(MAX_NOTICES);
-        Self { stream, tools, reporter, calls, running, client: None, notices }
+        let progress = mpsc::channel(MAX_PROGRESS);
+        Self { stream, tools, reporter, calls, running, client: None, progress }
     }
 
-    /// Answers until the relay asks for nothing more. Calls run beside each other, and beside all else
-    /// that is asked for.
+    /// Serves requests until the relay closes its side, and then sends the replies that are due.
     pub(super) async fn run(mut self) -> io::Result<()> {
         let (mut splitter, mut chunk) = (LineSplitter::default(), vec![0; CHUNK_BYTES]);
         loop {
             tokio::select! {
                 Some(done) = self.calls.join_next(), if !self.calls.is_empty() => {
-                    self.tell(done).await?;
+                    self.reply_to_call(done).await?;
                 }
-                Some(notice) = self.notices.1.recv() => self.write(&notice).await?,
+                Some(notification) = self.progress.1.recv() => self.write(&notification).await?,
                 length = self.stream.read(&mut chunk), if self.calls.len() < MAX_CALLS => {
                     let length = length?;
                     if length == 0 {
@@ -73,20 +75,20 @@ impl RelayConnection {
                     }
                     for line in splitter.push(&chunk[..length]) {
                         let OutputLine::Text(line) = line else { return Ok(()) };
-                        self.heed(&line).await?;
+                        self.handle(&line).await?;
                     }
                 }
             }
         }
     }
 
-    /// Answers what is left, as long as anybody waits for it.
+    /// Sends the replies that are due until the relay disconnects.
     async fn finish(&mut self) -> io::Result<()> {
         while !self.calls.is_empty() {
             tokio::select! {
-                Some(done) = self.calls.join_next() => self.tell(done).await?,
-                Some(notice) = self.notices.1.recv() => self.write(&notice).await?,
-                () = tokio::time::sleep(LOOK_EVERY) => {
+                Some(done) = self.calls.join_next() => self.reply_to_call(done).await?,
+                Some(notification) = self.progress.1.recv() => self.write(&notification).await?,
+                () = tokio::time::sleep(DISCONNECT_CHECK) => {
                     if self.stream.ready(Interest::WRITABLE).await?.is_write_closed() {
                         return Ok(());
                     }
@@ -96,20 +98,20 @@ impl RelayConnection {
         Ok(())
     }
 
-    async fn heed(&mut self, line: &str) -> io::Result<()> {
+    async fn handle(&mut self, line: &str) -> io::Result<()> {
         match mcp::read(line, self.tools.list()) {
-            RelayRequest::Reply(answer) => self.write(&answer).await,
-            RelayRequest::Initialize { client, answer } => {
+            RelayRequest::Reply(reply) => self.write(&reply).await,
+            RelayRequest::Initialize { client, reply } => {
                 self.client = client;
-                self.write(&answer).await
+                self.write(&reply).await
             }
             RelayRequest::Call { id, tool, arguments, progress } => {
                 let cancel = self.tools.cancellation();
                 self.running.insert(id.to_string(), cancel.clone());
-                let notices = self.notices.0.clone();
+                let notifications = self.progress.0.clone();
                 let call = self.tools.begin(ToolCall {
                     client: self.client.clone(),
-                    progress: progress.map(|token| Progress { token, notices }),
+                    progress: progress.map(|token| Progress { token, notifications }),
                     ..ToolCall::new(tool, arguments, cancel)
                 });
                 self.calls.spawn(async move { (id, call.await) });
@@ -125,21 +127,24 @@ impl RelayConnection {
         }
     }
 
-    /// Tells what came of a call. One that the agent has cancelled is not answered.
-    async fn tell(&mut self, done: Result<(Value, ToolOutcome), JoinError>) -> io::Result<()> {
+    /// Sends the reply to a call, after its progress. A cancelled call gets none.
+    async fn reply_to_call(
+        &mut self,
+        done: Result<(Value, ToolOutcome), JoinError>,
+    ) -> io::Result<()> {
         let (id, used) = done.map_err(io::Error::other)?;
-        self.reporter.something(used.event, Some(&used.tool)).await;
-        // None is told after the answer that it leads to.
-        while let Ok(notice) = self.notices.1.try_recv() {
-            self.write(&notice).await?;
+        self.reporter.event(used.event, Some(&used.tool)).await;
+        // Progress after the reply would violate the protocol.
+        while let Ok(notification) = self.progress.1.try_recv() {
+            self.write(&notification).await?;
         }
         if self.running.remove(&id.to_string()).is_none() {
             return Ok(());
         }
-        self.write(&mcp::told(&id, &used)).await
+        self.write(&mcp::tool_reply(&id, &used)).await
     }
 
-    async fn write(&mut self, answer: &Value) -> io::Result<()> {
-        self.stream.write_all(format!("{answer}\n").as_bytes()).await
+    async fn write(&mut self, message: &Value) -> io::Result<()> {
+        self.stream.write_all(format!("{message}\n").as_bytes()).await
     }
 }

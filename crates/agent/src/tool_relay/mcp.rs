@@ -1,48 +1,48 @@
-//! As much of MCP as tools need.
+//! The part of MCP that a tool relay needs: `initialize`, `ping`, `tools/list`, `tools/call`, cancellation.
 
 use serde_json::{Value, json};
 
 use crate::rpc::{Message, UNKNOWN_METHOD};
 use crate::session_tools::ToolOutcome;
 
-/// What is said to those who do not say which revision they speak.
+/// The protocol revision for clients that name none.
 const REVISION: &str = "2025-06-18";
 
-/// The code for a server that has too much to do.
+/// The error code of a server that is at its limit.
 const BUSY: i64 = -32000;
 
-/// What a line asks for.
+/// A parsed line of a relay.
 #[derive(Debug, PartialEq)]
 pub(super) enum RelayRequest {
-    /// This answer, at once.
+    /// A request with its immediate reply.
     Reply(Value),
-    /// The use of a tool, to be answered under this id.
+    /// A tool call; the reply follows its result.
     Call { id: Value, tool: String, arguments: Value, progress: Option<Value> },
-    /// This answer, at once. It is asked by whoever calls itself this.
-    Initialize { client: Option<String>, answer: Value },
-    /// The end of the request with this id.
+    /// The handshake with its reply, and the client's name.
+    Initialize { client: Option<String>, reply: Value },
+    /// The cancellation of the call with this id.
     Cancel(Value),
-    /// Nothing.
+    /// A message that needs no reply.
     Ignored,
 }
 
-/// Reads a line.
+/// Parses a line.
 pub(super) fn read(line: &str, tools: &[Value]) -> RelayRequest {
     match Message::of(line) {
         Message::Request { id, method, params } => match method.as_str() {
             "initialize" => RelayRequest::Initialize {
                 client: params["clientInfo"]["name"].as_str().map(str::to_owned),
-                answer: result(&id, &introduction(&params)),
+                reply: result(&id, &introduction(&params)),
             },
             "ping" => RelayRequest::Reply(result(&id, &json!({}))),
             "tools/list" => RelayRequest::Reply(result(&id, &json!({ "tools": tools }))),
             "tools/call" => call(id, &params),
-            _ => RelayRequest::Reply(refusal(&id, &format!("{method} is not offered here"))),
+            _ => RelayRequest::Reply(refusal(&id, &format!("{method} is not supported here"))),
         },
-        Message::Notice { method, mut params } if method == "notifications/cancelled" => {
+        Message::Notification { method, mut params } if method == "notifications/cancelled" => {
             RelayRequest::Cancel(params["requestId"].take())
         }
-        Message::Notice { .. }
+        Message::Notification { .. }
         | Message::Reply { .. }
         | Message::Other(_)
         | Message::Malformed(_)
@@ -50,7 +50,7 @@ pub(super) fn read(line: &str, tools: &[Value]) -> RelayRequest {
     }
 }
 
-/// All revisions have tools in the same words.
+/// Echoes the client's revision: tools are the same in all of them.
 fn introduction(params: &Value) -> Value {
     let revision = params["protocolVersion"].as_str().unwrap_or(REVISION);
     json!({
@@ -68,21 +68,21 @@ fn call(id: Value, params: &Value) -> RelayRequest {
     RelayRequest::Call { id, tool, arguments, progress }
 }
 
-/// Says what came of the use of a tool.
-pub(super) fn told(id: &Value, used: &ToolOutcome) -> Value {
-    let answer = &used.answer;
-    let mut told = json!({ "content": answer.content, "isError": answer.is_error });
-    if let Some(facts) = &answer.facts {
-        told["structuredContent"] = facts.clone();
+/// Returns the reply to a tool call.
+pub(super) fn tool_reply(id: &Value, used: &ToolOutcome) -> Value {
+    let tool_result = &used.result;
+    let mut reply = json!({ "content": tool_result.content, "isError": tool_result.is_error });
+    if let Some(facts) = &tool_result.facts {
+        reply["structuredContent"] = facts.clone();
     }
-    result(id, &told)
+    result(id, &reply)
 }
 
 fn result(id: &Value, result: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
-/// Says to one more client why it is not served.
+/// Returns the error for a client beyond the limit.
 pub(super) fn too_many(most: usize) -> Value {
     let message = format!("{most} clients use the tools of this session already; end one of them");
     json!({ "jsonrpc": "2.0", "id": null, "error": { "code": BUSY, "message": message } })

@@ -1,4 +1,4 @@
-//! Clearing up after a Carrel that was killed.
+//! Removal of sockets that a killed conductor left.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -9,10 +9,10 @@ use rustix::fs::{FileType, lstat, rmdir, unlink};
 use rustix::process::geteuid;
 use tracing::debug;
 
-use super::{BINDING, PREFIX};
+use super::{BIND_TIMEOUT, PREFIX};
 
-/// Removes the sockets that a Carrel offered tools on before it was killed, in a directory for temporary
-/// files. What belongs to others stays, and so does what somebody listens on.
+/// Removes socket directories of killed conductors from a temporary directory. Directories of other
+/// users stay, and so do sockets that accept connections.
 #[expect(clippy::disallowed_methods, reason = "a directory for temporary files, in no workspace")]
 pub fn remove_stale_sockets(temporary: &Path) {
     let Ok(entries) = std::fs::read_dir(temporary) else { return };
@@ -21,7 +21,7 @@ pub fn remove_stale_sockets(temporary: &Path) {
         if entry.file_name().to_string_lossy().starts_with(PREFIX)
             && let Err(error) = remove_if_left(&path)
         {
-            debug!(%error, path = %path.display(), "could not remove what was left of tools");
+            debug!(%error, path = %path.display(), "could not remove a stale tool socket");
         }
     }
 }
@@ -29,7 +29,7 @@ pub fn remove_stale_sockets(temporary: &Path) {
 #[expect(clippy::disallowed_methods, reason = "a directory for temporary files, in no workspace")]
 fn remove_if_left(directory: &Path) -> io::Result<()> {
     let status = lstat(directory)?;
-    // Nobody else can change such a directory, or put another one in its place.
+    // Only a directory that no other user can write to is safe to remove from.
     let is_own = status.st_uid == geteuid().as_raw()
         && FileType::from_raw_mode(status.st_mode) == FileType::Directory
         && status.st_mode & 0o022 == 0;
@@ -38,8 +38,8 @@ fn remove_if_left(directory: &Path) -> io::Result<()> {
     }
     let sockets: Vec<_> = std::fs::read_dir(directory)?.filter_map(Result::ok).collect();
     let age = SystemClock.now().as_millis() / 1000 - status.st_mtime;
-    // One that is just being made has no socket yet.
-    if sockets.is_empty() && age < BINDING.as_secs().cast_signed() {
+    // A directory that was just created has no socket yet.
+    if sockets.is_empty() && age < BIND_TIMEOUT.as_secs().cast_signed() {
         return Ok(());
     }
     for socket in sockets {

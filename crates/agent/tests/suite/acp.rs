@@ -43,7 +43,7 @@ async fn an_agent_that_speaks_another_version_is_not_talked_to() {
     let lab = Kind::Acp.lab().await;
     let failure = Kind::Acp.open(&lab, "newer", "").await.err().expect("it speaks another version");
     assert_eq!(failure.kind, FailureKind::ResponseError);
-    assert_eq!(failure.message, "the agent speaks version 2 of the protocol, not 1");
+    assert_eq!(failure.message, "the agent speaks version 2 of the protocol instead of 1");
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn item_065_a_permission_is_given_or_stops_the_turn_as_the_workflow_says()
     let mut opened = lab.open(&format!("{yaml}}}")).await.unwrap();
     let failure = opened.session.turn("").await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::ApprovalRequired);
-    assert_eq!(failure.message, "approval is asked for: rm x");
+    assert_eq!(failure.message, "approval requested: rm x");
     opened.close().await;
     let cancelled = json!({"outcome": {"outcome": "cancelled"}});
     assert_eq!(received(&lab)[3]["result"], cancelled);

@@ -98,19 +98,16 @@ async fn item_061_a_request_that_is_not_answered_fails() {
     let opened = Kind::Codex.open(&lab, "mute", ", read_timeout_ms: 300").await;
     let failure = opened.err().expect("nobody answers");
     assert_eq!(failure.kind, FailureKind::ResponseTimeout);
-    assert_eq!(
-        failure.message,
-        "thread/start was not answered within 300 ms (codex.read_timeout_ms)"
-    );
+    assert_eq!(failure.message, "thread/start got no reply within 300 ms (codex.read_timeout_ms)");
     assert!(begun.elapsed() < Duration::from_secs(20));
 }
 
 #[tokio::test]
-async fn a_refusal_of_the_tracker_is_passed_on_to_the_agent() {
+async fn a_rejected_request_fails_with_the_reason() {
     let lab = Kind::Codex.lab().await;
     let failure = Kind::Codex.open(&lab, "refused", "").await.err().expect("it is refused");
     assert_eq!(failure.kind, FailureKind::ResponseError);
-    assert_eq!(failure.message, "the agent refused thread/start: unknown variant (-32600)");
+    assert_eq!(failure.message, "the agent rejected thread/start: unknown variant (-32600)");
 }
 
 #[tokio::test]
@@ -139,7 +136,7 @@ async fn item_065_an_approval_is_given_or_stops_the_turn_as_the_policy_says() {
     let (ended, heard, lab) = turn("approval", ", approval_policy: on-request").await;
     let failure = ended.unwrap_err();
     assert_eq!(failure.kind, FailureKind::ApprovalRequired);
-    assert_eq!(heard.said("approval_required"), ["approval is asked for: rm x"]);
+    assert_eq!(heard.said("approval_required"), ["approval requested: rm x"]);
     let answered = received(&lab).into_iter().find(|message| message["id"] == 901);
     assert_eq!(answered.unwrap()["result"], json!({"decision": "cancel"}));
 }

@@ -43,10 +43,7 @@ async fn a_command_that_fails_says_so_with_its_last_words() {
     let (ended, heard) = lab.command("echo 'no such model' >&2; exit 3").await;
     let failure = ended.unwrap_err();
     assert_eq!(failure.kind, FailureKind::TurnFailed);
-    assert_eq!(
-        failure.message,
-        "the command did not end well: it exited with status 3: no such model"
-    );
+    assert_eq!(failure.message, "the command failed: it exited with status 3: no such model");
     assert_eq!(heard.said("stderr"), ["no such model"]);
     assert_eq!(heard.said("malformed"), Vec::<String>::new());
     let missing = lab.command("no-such-agent --now").await.0.unwrap_err();

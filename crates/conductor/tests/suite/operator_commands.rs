@@ -108,14 +108,11 @@ fn commands_that_do_not_apply_are_rejected_with_the_reason() {
     assert!(matches!(it.notices()[..], [Notice::Refused { .. }]));
     let mut it = Loop::new();
     it.begins(&issue(0));
-    assert_eq!(
-        conflict(&it, &OperatorCommand::RetryNow(id())),
-        "is being worked on; cancel it first"
-    );
+    assert_eq!(conflict(&it, &OperatorCommand::RetryNow(id())), "has an agent; cancel it first");
     assert_eq!(conflict(&it, &OperatorCommand::Unblock(id())), "is not blocked");
     assert_eq!(
         conflict(&it, &OperatorCommand::Answer(id(), "yes".to_owned())),
-        "has no agent that asked anything"
+        "has no question to answer"
     );
     for order in [
         OperatorCommand::Pause,
