@@ -207,7 +207,7 @@ async fn submit(store: &dyn Store, workspace: WorkspaceId) -> Result<(), Fault> 
         correlation_id: None,
         now: SystemClock.now(),
         max_waiting: u64::MAX,
-        repeat: None,
+        idempotency_key: None,
     };
     match store.submit(task).await? {
         Submission::Created(..) => Ok(()),

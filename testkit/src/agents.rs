@@ -1,20 +1,19 @@
-//! Agents for tests.
+//! Agents for tests: scripted ones, and real ones where they are installed.
 //!
-//! The scripted ones are shell scripts that play an agent of a kind; their argument says what is to
-//! happen. Real ones are used where they are installed.
+//! A scripted agent is a shell script that speaks the protocol of its kind; its argument chooses the scenario.
 
 use std::path::{Path, PathBuf};
 
-/// Plays the Codex app server.
+/// A scripted Codex app server.
 pub const CODEX: &str = include_str!("agents/codex.sh");
 
-/// Plays an agent that speaks the Agent Client Protocol.
+/// A scripted agent that speaks the Agent Client Protocol.
 pub const ACP: &str = include_str!("agents/acp.sh");
 
-/// Plays a plain command.
+/// A scripted plain command.
 pub const COMMAND: &str = include_str!("agents/command.sh");
 
-/// Finds the Codex that `scripts/install-test-tools` installs, or says why there is none.
+/// Returns the Codex that `scripts/install-test-tools` installs, or the directories that were searched.
 pub fn real_codex() -> Result<PathBuf, String> {
     let caches = caches();
     let program = |cache: &PathBuf| find_program(&cache.join("node_modules/@openai"));
@@ -23,7 +22,7 @@ pub fn real_codex() -> Result<PathBuf, String> {
     })
 }
 
-/// Finds the agent for the Agent Client Protocol that it installs, or says why there is none.
+/// Returns the ACP agent that `scripts/install-test-tools` installs, or the directories that were searched.
 pub fn real_acp() -> Result<PathBuf, String> {
     let caches = caches();
     let program = |cache: &PathBuf| {
@@ -37,7 +36,7 @@ pub fn real_acp() -> Result<PathBuf, String> {
     })
 }
 
-/// Lists where agents may be installed.
+/// Returns the directories where agents may be installed.
 #[expect(clippy::disallowed_methods, reason = "a test looks for what it is to be run with")]
 fn caches() -> Vec<PathBuf> {
     let named = std::env::var_os("CARREL_CLIENTS_CACHE").map(PathBuf::from);
@@ -45,7 +44,7 @@ fn caches() -> Vec<PathBuf> {
     named.into_iter().chain(built).collect()
 }
 
-/// Finds the program itself, which npm installs beside a script that starts it.
+/// Finds the native program, which npm installs beside a script that starts it.
 #[expect(clippy::disallowed_methods, reason = "a test looks for what it is to be run with")]
 fn find_program(packages: &Path) -> Option<PathBuf> {
     let inside = |path: &Path| -> Vec<PathBuf> {
@@ -58,7 +57,7 @@ fn find_program(packages: &Path) -> Option<PathBuf> {
     programs.into_iter().find(|program| program.is_file())
 }
 
-/// Returns the directory that cargo builds this test in: that above `debug/deps`.
+/// Returns cargo's target directory, two levels above the `deps` of this test.
 fn target_directory() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     let profile = program.ancestors().find(|path| path.ends_with("deps"))?.parent()?;

@@ -1,4 +1,4 @@
-//! A model on loopback that says what it was told to say: the Responses API, as Codex speaks it.
+//! A scripted model on loopback: the part of the Responses API that Codex uses.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -10,22 +10,22 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// What the model says next.
+/// One reply of the script.
 #[derive(Clone, Debug)]
 pub enum ModelReply {
     /// A message, which ends the turn.
     Say(&'static str),
-    /// A call of a tool.
+    /// A tool call with its arguments.
     Call(&'static str, Value),
-    /// A call of a tool of an MCP server, by its namespace.
+    /// A call of an MCP server's tool: its namespace, name and arguments.
     CallIn(&'static str, &'static str, Value),
-    /// Nothing, for as long as anybody waits.
+    /// No reply; the request stays open.
     Silence,
-    /// An error with this status.
+    /// An HTTP error with this status.
     Refuse(u16),
 }
 
-/// A model on loopback. It ends with this.
+/// A running model, stopped when it is dropped.
 #[derive(Debug)]
 pub struct FakeModel {
     address: SocketAddr,
@@ -40,7 +40,7 @@ struct Script {
 }
 
 impl FakeModel {
-    /// Answers each request of a turn with the next of the replies.
+    /// Starts a model that gives the replies in order, one for each request of a turn.
     pub async fn start(replies: impl IntoIterator<Item = ModelReply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -56,12 +56,12 @@ impl FakeModel {
         Self { address, requests, serving }
     }
 
-    /// Returns what was asked so far.
+    /// Returns the bodies of the requests so far.
     pub fn requests(&self) -> Vec<Value> {
         sync::lock(&self.requests).clone()
     }
 
-    /// Returns settings for Codex that make this its model.
+    /// Returns a `config.toml` for Codex that uses this model.
     pub fn codex_settings(&self) -> String {
         format!(
             "model = \"scripted\"\nmodel_provider = \"scripted\"\ncheck_for_update_on_startup = false\n\
@@ -87,7 +87,7 @@ impl Script {
             return write(stream, 404, "application/json", "{}").await;
         }
         if body["tools"].as_array().is_none_or(Vec::is_empty) {
-            // It is no turn; agents ask for titles of their sessions.
+            // Not a turn: agents ask for a title of the session without tools.
             let title = json!({ "title": "A title" }).to_string();
             return write(stream, 200, "text/event-stream", &events(0, &message(0, &title))).await;
         }
@@ -147,7 +147,7 @@ fn events(number: usize, item: &Value) -> String {
     shown.concat()
 }
 
-/// Reads a request: its path and its body.
+/// Reads a request and returns its path and body.
 async fn read(stream: &mut BufReader<TcpStream>) -> Option<(String, Value)> {
     let mut line = String::new();
     stream.read_line(&mut line).await.ok()?;
@@ -175,7 +175,7 @@ async fn write(mut stream: BufReader<TcpStream>, status: u16, media: &str, body:
         "HTTP/1.1 {status} Scripted\r\ncontent-type: {media}\r\ncontent-length: {length}\r\n\
          connection: close\r\n\r\n"
     );
-    // Whoever asked may have gone away.
+    // The client may have closed the connection.
     let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
     let _ = stream.shutdown().await;
 }

@@ -1,4 +1,4 @@
-//! A way to a server that loses what it should carry.
+//! A TCP proxy that breaks connections at chosen messages, to test lost requests and lost replies.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,11 +10,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 
-/// How long the server may take to do what it was sent.
-const DONE: Duration = Duration::from_millis(100);
+/// The time for the server to execute a message whose reply is dropped.
+const EXECUTION_TIME: Duration = Duration::from_millis(100);
 
-/// A way to a server. Each so many messages with a certain text, the connection ends: by turns before
-/// the message arrives, and after it has been done but before the answer is seen.
+/// A proxy that closes the connection at every n-th message with a certain text: alternately after the server
+/// has executed it and before the client sees the reply, and before the server gets it.
 #[derive(Debug)]
 pub struct FaultProxy {
     address: SocketAddr,
@@ -23,12 +23,13 @@ pub struct FaultProxy {
 }
 
 impl FaultProxy {
-    /// Opens the way.
-    pub async fn open(port: u16, text: &'static [u8], each: usize) -> Self {
+    /// Starts a proxy to a port, which breaks every `every`-th message that contains `text`.
+    pub async fn start(port: u16, text: &'static [u8], every: usize) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (seen, lost) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let told = Arc::clone(&lost);
+        let seen = Arc::new(AtomicUsize::new(0));
+        let lost = Arc::new(AtomicUsize::new(0));
+        let lost_count = Arc::clone(&lost);
         let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let (seen, lost) = (Arc::clone(&seen), Arc::clone(&lost));
@@ -36,12 +37,12 @@ impl FaultProxy {
                     let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await else {
                         return;
                     };
-                    // Either side may be gone.
-                    let _ = carry(client, server, text, each, &seen, &lost).await;
+                    // Either side may have closed the connection.
+                    let _ = forward(client, server, text, every, &seen, &lost).await;
                 });
             }
         });
-        Self { address, lost: told, accepting: accepting.abort_handle() }
+        Self { address, lost: lost_count, accepting: accepting.abort_handle() }
     }
 
     /// Returns the port to connect to.
@@ -49,7 +50,7 @@ impl FaultProxy {
         self.address.port()
     }
 
-    /// Returns how often something was lost.
+    /// Returns the number of broken connections.
     pub fn lost(&self) -> usize {
         self.lost.load(Ordering::Relaxed)
     }
@@ -61,39 +62,40 @@ impl Drop for FaultProxy {
     }
 }
 
-async fn carry(
+async fn forward(
     mut client: TcpStream,
     mut server: TcpStream,
     text: &[u8],
-    each: usize,
+    every: usize,
     seen: &AtomicUsize,
     lost: &AtomicUsize,
 ) -> io::Result<()> {
-    let (mut asked, mut answered) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    let mut request = vec![0; 1 << 16];
+    let mut reply = vec![0; 1 << 16];
     loop {
         tokio::select! {
-            read = client.read(&mut asked) => {
-                let message = &asked[..read?];
+            read = client.read(&mut request) => {
+                let message = &request[..read?];
                 if message.is_empty() {
                     return Ok(());
                 }
                 let matches = message.windows(text.len()).any(|window| window == text);
-                if matches && seen.fetch_add(1, Ordering::Relaxed) % each == each - 1 {
+                if matches && seen.fetch_add(1, Ordering::Relaxed) % every == every - 1 {
                     if lost.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
                         server.write_all(message).await?;
-                        tokio::time::timeout(DONE, server.read(&mut answered)).await??;
-                        tokio::time::sleep(DONE / 10).await;
+                        tokio::time::timeout(EXECUTION_TIME, server.read(&mut reply)).await??;
+                        tokio::time::sleep(EXECUTION_TIME / 10).await;
                     }
                     return Ok(());
                 }
                 server.write_all(message).await?;
             }
-            read = server.read(&mut answered) => {
-                let answer = &answered[..read?];
-                if answer.is_empty() {
+            read = server.read(&mut reply) => {
+                let message = &reply[..read?];
+                if message.is_empty() {
                     return Ok(());
                 }
-                client.write_all(answer).await?;
+                client.write_all(message).await?;
             }
         }
     }

@@ -1,7 +1,7 @@
-//! Processes of this machine.
+//! The processes of this machine, for tests that nothing is left running.
 #![expect(clippy::disallowed_methods, reason = "what is in /proc is in no workspace")]
 
-/// Counts the processes with a word in their arguments.
+/// Counts the processes whose command line contains a text.
 #[must_use]
 pub fn processes_with(word: &str) -> usize {
     let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);

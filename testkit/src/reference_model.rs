@@ -1,4 +1,8 @@
-//! The queue as a few lines of plain code, and random histories that hold a store against it.
+//! A model of the queue in plain code, and random histories that compare a store with it.
+//!
+//! The model knows for each task its status, attempt, lease and number of events, and nothing of transactions.
+//! A history is a sequence of random operations from a seed; after each the reply of the store must be the
+//! one of the model, and in the end all rows and events must agree. A failure names the seed and the step.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,25 +16,25 @@ use fastrand::Rng;
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use crate::store::{LEASE, all_events, at, end, new_task, wish_on, workspace};
+use crate::store::{LEASE, all_events, at, claim_request_on, end, new_task, workspace};
 
-/// How long one history is.
+/// Operations of one history.
 pub const STEPS: usize = 400;
 
-/// Says how many histories a long run plays.
+/// The variable with the number of histories of a long run.
 const SEEDS: &str = "CARREL_HISTORIES";
 
 /// Histories of a short run.
-const FEW: u64 = 5;
+const DEFAULT_HISTORIES: u64 = 5;
 
-/// How long a lost task waits.
+/// The delay of a task after an expired lease.
 const DELAY: Duration = Duration::from_secs(7);
 
 /// Returns the seeds of a run.
 #[expect(clippy::disallowed_methods, reason = "tests have settings of their own")]
 pub fn seeds() -> std::ops::Range<u64> {
     let many = std::env::var(SEEDS).ok().and_then(|text| text.parse().ok());
-    0..many.unwrap_or(FEW)
+    0..many.unwrap_or(DEFAULT_HISTORIES)
 }
 
 #[derive(Clone, Debug)]
@@ -47,7 +51,6 @@ struct Expected {
     events: u64,
 }
 
-/// The queue as it should be.
 #[derive(Debug, Default)]
 struct Model {
     tasks: BTreeMap<TaskId, Expected>,
@@ -55,14 +58,14 @@ struct Model {
 }
 
 impl Model {
-    /// Returns whether this claim is held.
     fn holds(&self, claim: Claim) -> bool {
         self.tasks
             .get(&claim.task)
             .is_some_and(|task| task.status == TaskStatus::Running && task.attempt == claim.attempt)
     }
 
-    /// Returns the tasks that may be claimed on a volume, of each workspace the one that is next there.
+    /// Returns the next task of each workspace that a worker of the volume may claim. Which workspace is next
+    /// is left to the store.
     fn next(&self, volume: VolumeId, now: Timestamp) -> BTreeMap<WorkspaceId, TaskId> {
         let mut best: BTreeMap<WorkspaceId, (Priority, usize, TaskId)> = BTreeMap::new();
         for (id, task) in &self.tasks {
@@ -77,23 +80,24 @@ impl Model {
         best.into_iter().map(|(workspace, (.., id))| (workspace, id)).collect()
     }
 
-    /// Takes a task back.
-    fn take_back(&mut self, id: TaskId, due: Timestamp, counts: bool) {
+    fn release(&mut self, id: TaskId, due: Timestamp, counts_as_lost: bool) {
         let task = self.tasks.get_mut(&id).expect("the task is known");
-        task.lost += u32::from(counts);
+        task.lost += u32::from(counts_as_lost);
         task.events += 1;
         task.due = due;
-        task.status = match () {
-            () if task.cancel => TaskStatus::Cancelled,
-            () if task.lost >= 3 => TaskStatus::Dead,
-            () => TaskStatus::Queued,
+        task.status = if task.cancel {
+            TaskStatus::Cancelled
+        } else if task.lost >= 3 {
+            TaskStatus::Dead
+        } else {
+            TaskStatus::Queued
         };
-        // The reason is told before the end.
+        // A dead task has an error event before the terminal one.
         task.events += u64::from(task.status == TaskStatus::Dead);
     }
 }
 
-/// Plays a random history on stores that share their memory, and holds every answer against the model.
+/// Plays a random history on stores that share a database, and compares every reply with the model.
 #[expect(clippy::too_many_lines, reason = "one arm for each operation")]
 pub async fn play(stores: &[&dyn Store], seed: u64, steps: usize) {
     let store = stores[0];
@@ -137,7 +141,8 @@ pub async fn play(stores: &[&dyn Store], seed: u64, steps: usize) {
             (25..50, _) => {
                 let volume = volumes[rng.usize(..volumes.len())];
                 let next = model.next(volume, at(now));
-                let claimed = store.try_claim(wish_on("w", volume), at(now)).await.unwrap();
+                let claimed =
+                    store.try_claim(claim_request_on("w", volume), at(now)).await.unwrap();
                 assert_eq!(claimed.is_some(), !next.is_empty(), "{seed}/{order}");
                 let Some(claimed) = claimed else { continue };
                 let id = claimed.claim.task;
@@ -153,7 +158,7 @@ pub async fn play(stores: &[&dyn Store], seed: u64, steps: usize) {
             }
             (50..60, Some(claim)) => {
                 let until = at(now).after(LEASE);
-                let beat = store.heartbeat(claim, until).await.unwrap();
+                let heartbeat = store.heartbeat(claim, until).await.unwrap();
                 let expected = if model.holds(claim) {
                     let task = model.tasks.get_mut(&claim.task).unwrap();
                     task.lease = task.lease.max(until);
@@ -161,7 +166,7 @@ pub async fn play(stores: &[&dyn Store], seed: u64, steps: usize) {
                 } else {
                     Heartbeat::Lost
                 };
-                assert_eq!(beat, expected, "{seed}/{order}");
+                assert_eq!(heartbeat, expected, "{seed}/{order}");
             }
             (60..68, Some(claim)) => {
                 let event = NewEvent {
@@ -203,26 +208,28 @@ pub async fn play(stores: &[&dyn Store], seed: u64, steps: usize) {
                 }
             }
             (80..86, Some(claim)) => {
-                let (counts, due) = (rng.bool(), at(now + rng.i64(0..10)));
-                let back = Release { reason: "test".to_owned(), due, now: at(now), counts };
-                let given = store.release(claim, back).await.unwrap();
+                let counts_as_lost = rng.bool();
+                let due = at(now + rng.i64(0..10));
+                let reason = "test".to_owned();
+                let release = Release { reason, due, now: at(now), counts_as_lost };
+                let released = store.release(claim, release).await.unwrap();
                 if model.holds(claim) {
-                    model.take_back(claim.task, due, counts);
-                    let Released::Done { status, .. } = given else {
-                        panic!("{seed}/{order}: {given:?}");
+                    model.release(claim.task, due, counts_as_lost);
+                    let Released::Done { status, .. } = released else {
+                        panic!("{seed}/{order}: {released:?}");
                     };
                     assert_eq!(status, model.tasks[&claim.task].status, "{seed}/{order}");
                 } else {
-                    assert_eq!(given, Released::Lost, "{seed}/{order}");
+                    assert_eq!(released, Released::Lost, "{seed}/{order}");
                 }
             }
             (86..88, _) => {
                 let ids: Vec<_> = model.tasks.keys().copied().collect();
                 let Some(id) = rng.choice(&ids).copied() else { continue };
-                let told = store.fail_queued(id, "test", at(now)).await.unwrap();
+                let events = store.fail_queued(id, "test", at(now)).await.unwrap();
                 let task = model.tasks.get_mut(&id).unwrap();
-                assert_eq!(told.is_some(), task.status == TaskStatus::Queued, "{seed}/{order}");
-                if told.is_some() {
+                assert_eq!(events.is_some(), task.status == TaskStatus::Queued, "{seed}/{order}");
+                if events.is_some() {
                     task.status = TaskStatus::Failed;
                     task.events += 2;
                 }
@@ -230,19 +237,24 @@ pub async fn play(stores: &[&dyn Store], seed: u64, steps: usize) {
             (88..94, _) => {
                 let ids: Vec<_> = model.tasks.keys().copied().collect();
                 let Some(id) = rng.choice(&ids).copied() else { continue };
-                let answer = store.cancel(id, at(now)).await.unwrap();
+                let cancellation = store.cancel(id, at(now)).await.unwrap();
                 let task = model.tasks.get_mut(&id).unwrap();
                 match task.status {
                     TaskStatus::Queued => {
-                        assert!(matches!(answer, Cancellation::Cancelled(_)), "{seed}/{order}");
+                        assert!(
+                            matches!(cancellation, Cancellation::Cancelled(_)),
+                            "{seed}/{order}"
+                        );
                         task.status = TaskStatus::Cancelled;
                         task.events += 1;
                     }
                     TaskStatus::Running => {
-                        assert_eq!(answer, Cancellation::Requested, "{seed}/{order}");
+                        assert_eq!(cancellation, Cancellation::Requested, "{seed}/{order}");
                         task.cancel = true;
                     }
-                    over => assert_eq!(answer, Cancellation::Finished(over), "{seed}/{order}"),
+                    over => {
+                        assert_eq!(cancellation, Cancellation::Finished(over), "{seed}/{order}")
+                    }
                 }
             }
             (94.., _) => {
@@ -253,7 +265,7 @@ pub async fn play(stores: &[&dyn Store], seed: u64, steps: usize) {
                 });
                 let expired: Vec<_> = expired.map(|(id, _)| *id).collect();
                 for id in expired {
-                    model.take_back(id, at(now).after(DELAY), true);
+                    model.release(id, at(now).after(DELAY), true);
                 }
             }
             (_, None) => {}

@@ -1,4 +1,4 @@
-//! Real servers for tests, each on a port of its own and gone with the test.
+//! Real servers for tests, each on a port of its own and stopped with the test.
 
 mod authority;
 mod postgres;

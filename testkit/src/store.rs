@@ -1,10 +1,10 @@
-//! What every store promises.
+//! The tests of `carrel_store::Store`, for any store. Each function is one promise of the trait.
 
-mod repeats;
-mod volumes;
+mod placement;
+mod repetition;
 
-pub use repeats::*;
-pub use volumes::*;
+pub use placement::*;
+pub use repetition::*;
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use carrel_store::{
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-/// How long claims hold here.
+/// The lease of [`claim_request`].
 pub const LEASE: Duration = Duration::from_secs(30);
 
-/// Returns a time of the test's own.
+/// Returns a fixed time, `seconds` after the start of the test.
 pub fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(1_700_000_000_000 + seconds * 1000)
 }
@@ -43,7 +43,7 @@ pub async fn workspace(store: &dyn Store) -> WorkspaceId {
     id
 }
 
-/// Returns a task that is to be.
+/// Returns a task to submit, with three attempts and a limit of 1000 queued tasks.
 pub fn new_task(workspace: WorkspaceId, priority: Priority, now: Timestamp) -> NewTask {
     NewTask {
         id: TaskId::generate(),
@@ -56,11 +56,11 @@ pub fn new_task(workspace: WorkspaceId, priority: Priority, now: Timestamp) -> N
         correlation_id: None,
         now,
         max_waiting: 1000,
-        repeat: None,
+        idempotency_key: None,
     }
 }
 
-/// Queues a task and returns its id.
+/// Submits a task and returns its id.
 pub async fn submit(store: &dyn Store, workspace: WorkspaceId, priority: Priority) -> TaskId {
     created(store.submit(new_task(workspace, priority, at(0))).await.unwrap()).id
 }
@@ -72,10 +72,10 @@ fn created(submission: Submission) -> Task {
     }
 }
 
-/// The volume of most workers here.
+/// The volume of [`claim_request`].
 pub const VOLUME: [u8; 16] = [1; 16];
 
-/// Returns the claim_request of a worker.
+/// Returns a request for a task of any workspace without a volume, or on [`VOLUME`].
 pub fn claim_request(worker: &str) -> ClaimRequest {
     ClaimRequest {
         worker: WorkerId(worker.to_owned()),
@@ -85,8 +85,8 @@ pub fn claim_request(worker: &str) -> ClaimRequest {
     }
 }
 
-/// Returns the claim_request of a worker on another volume.
-pub fn wish_on(worker: &str, volume: VolumeId) -> ClaimRequest {
+/// Returns the request of a worker on another volume.
+pub fn claim_request_on(worker: &str, volume: VolumeId) -> ClaimRequest {
     ClaimRequest { volume, ..claim_request(worker) }
 }
 
@@ -98,13 +98,13 @@ async fn claim_one(store: &dyn Store, seconds: i64) -> Claim {
     claim(store, seconds).await.expect("a task waits").claim
 }
 
-/// Ends a task for a worker that knows all its events.
+/// Finishes a task after its last event.
 pub async fn finish(store: &dyn Store, claim: Claim, status: TaskStatus, seconds: i64) -> Finished {
     let after = task(store, claim.task).await.last_event;
     store.finish(claim, end(after, status, seconds)).await.unwrap()
 }
 
-/// Returns an end after an event.
+/// Returns the end of a task whose last event is `after`.
 pub fn end(after: u64, status: TaskStatus, seconds: i64) -> Finish {
     Finish {
         status,
@@ -117,8 +117,8 @@ pub fn end(after: u64, status: TaskStatus, seconds: i64) -> Finish {
     }
 }
 
-fn back(seconds: i64, due: i64, counts: bool) -> Release {
-    Release { reason: "a test".to_owned(), due: at(due), now: at(seconds), counts }
+fn release(seconds: i64, due: i64, counts_as_lost: bool) -> Release {
+    Release { reason: "a test".to_owned(), due: at(due), now: at(seconds), counts_as_lost }
 }
 
 async fn task(store: &dyn Store, id: TaskId) -> Task {
@@ -136,8 +136,8 @@ pub async fn all_events(store: &dyn Store, id: TaskId) -> Vec<Event> {
 
 async fn statuses(store: &dyn Store, id: TaskId) -> Vec<String> {
     let events = all_events(store, id).await;
-    let told = events.iter().filter(|event| event.kind == EventKind::StatusChanged);
-    told.map(|event| event.data["status"].as_str().unwrap().to_owned()).collect()
+    let events = events.iter().filter(|event| event.kind == EventKind::StatusChanged);
+    events.map(|event| event.data["status"].as_str().unwrap().to_owned()).collect()
 }
 
 fn no_delay(_: u32) -> Duration {
@@ -170,22 +170,22 @@ pub async fn a_task_needs_a_workspace(store: &dyn Store) {
 
 pub async fn a_repeated_submission_returns_the_first_task(store: &dyn Store) {
     let (one, other) = (workspace(store).await, workspace(store).await);
-    let repeat = IdempotencyKey { scope: "a".to_owned(), key: "k".to_owned(), digest: [1; 32] };
-    let new = |workspace, repeat: &IdempotencyKey| NewTask {
-        repeat: Some(repeat.clone()),
+    let key = IdempotencyKey { scope: "a".to_owned(), key: "k".to_owned(), digest: [1; 32] };
+    let new = |workspace, key: &IdempotencyKey| NewTask {
+        idempotency_key: Some(key.clone()),
         ..new_task(workspace, Priority::Normal, at(0))
     };
-    let first = created(store.submit(new(one, &repeat)).await.unwrap());
-    let again = store.submit(new(one, &repeat)).await.unwrap();
+    let first = created(store.submit(new(one, &key)).await.unwrap());
+    let again = store.submit(new(one, &key)).await.unwrap();
     assert_eq!(again, Submission::Repeated(first));
-    let different = IdempotencyKey { digest: [2; 32], ..repeat.clone() };
+    let different = IdempotencyKey { digest: [2; 32], ..key.clone() };
     assert_eq!(store.submit(new(one, &different)).await.unwrap(), Submission::Mismatch);
-    let elsewhere = IdempotencyKey { scope: "b".to_owned(), ..repeat };
+    let elsewhere = IdempotencyKey { scope: "b".to_owned(), ..key };
     created(store.submit(new(other, &elsewhere)).await.unwrap());
     assert_eq!(store.counts().await.unwrap().queued, 2);
 }
 
-pub async fn no_more_tasks_wait_than_may(store: &dyn Store) {
+pub async fn a_full_queue_refuses_submissions(store: &dyn Store) {
     let workspace = workspace(store).await;
     let new = || NewTask { max_waiting: 2, ..new_task(workspace, Priority::Low, at(0)) };
     created(store.submit(new()).await.unwrap());
@@ -195,7 +195,7 @@ pub async fn no_more_tasks_wait_than_may(store: &dyn Store) {
     created(store.submit(new()).await.unwrap());
 }
 
-pub async fn urgency_decides_inside_a_workspace_and_age_among_equals(store: &dyn Store) {
+pub async fn priority_and_then_age_decide_inside_a_workspace(store: &dyn Store) {
     let workspace = workspace(store).await;
     let order = [Priority::Low, Priority::Normal, Priority::Critical, Priority::High];
     let mut submitted = Vec::new();
@@ -260,9 +260,9 @@ pub async fn a_heartbeat_keeps_a_claim(store: &dyn Store) {
     let workspace = workspace(store).await;
     submit(store, workspace, Priority::Normal).await;
     let claim = claim_one(store, 0).await;
-    let beat = store.heartbeat(claim, at(100)).await.unwrap();
-    assert_eq!(beat, Heartbeat::Held { cancel_requested: false });
-    // One that was overtaken on its way takes nothing away.
+    let heartbeat = store.heartbeat(claim, at(100)).await.unwrap();
+    assert_eq!(heartbeat, Heartbeat::Held { cancel_requested: false });
+    // A heartbeat that arrives late does not shorten the lease.
     store.heartbeat(claim, at(50)).await.unwrap();
     assert_eq!(store.release_expired(at(99), no_delay).await.unwrap(), []);
     assert_eq!(store.release_expired(at(100), no_delay).await.unwrap().len(), 1);
@@ -276,10 +276,10 @@ pub async fn every_write_of_a_lost_claim_is_refused(store: &dyn Store) {
     store.release_expired(at(60), no_delay).await.unwrap();
     let holder = claim_one(store, 60).await;
     let before = (task(store, id).await, all_events(store, id).await);
-    let news = vec![log_line("late", 61)];
-    assert_eq!(store.append(lost, 3, news).await.unwrap(), Appended::Lost);
+    let events = vec![log_line("late", 61)];
+    assert_eq!(store.append(lost, 3, events).await.unwrap(), Appended::Lost);
     assert_eq!(finish(store, lost, TaskStatus::Completed, 61).await, Finished::Lost);
-    assert_eq!(store.release(lost, back(61, 61, true)).await.unwrap(), Released::Lost);
+    assert_eq!(store.release(lost, release(61, 61, true)).await.unwrap(), Released::Lost);
     assert_eq!(store.heartbeat(lost, at(500)).await.unwrap(), Heartbeat::Lost);
     assert_eq!((task(store, id).await, all_events(store, id).await), before);
     let done = finish(store, holder, TaskStatus::Completed, 62).await;
@@ -300,12 +300,12 @@ pub async fn a_task_that_is_lost_too_often_is_dead(store: &dyn Store) {
     assert!(all_events(store, id).await.last().unwrap().is_last());
 }
 
-pub async fn a_task_given_back_in_peace_is_not_lost(store: &dyn Store) {
+pub async fn an_orderly_release_does_not_count_as_lost(store: &dyn Store) {
     let workspace = workspace(store).await;
     let id = submit(store, workspace, Priority::Normal).await;
     for round in 1..=5 {
         let claim = claim_one(store, round).await;
-        let given = store.release(claim, back(round, round, false)).await.unwrap();
+        let given = store.release(claim, release(round, round, false)).await.unwrap();
         assert!(matches!(given, Released::Done { status: TaskStatus::Queued, .. }));
     }
     assert_eq!((status(store, id).await, task(store, id).await.attempt), (TaskStatus::Queued, 5));
@@ -314,22 +314,22 @@ pub async fn a_task_given_back_in_peace_is_not_lost(store: &dyn Store) {
 pub async fn a_delayed_task_waits_for_its_time(store: &dyn Store) {
     let workspace = workspace(store).await;
     let delayed = submit(store, workspace, Priority::Critical).await;
-    store.release(claim_one(store, 0).await, back(0, 10, true)).await.unwrap();
+    store.release(claim_one(store, 0).await, release(0, 10, true)).await.unwrap();
     let other = submit(store, workspace, Priority::Low).await;
     assert_eq!(claim_one(store, 5).await.task, other);
     assert_eq!(claim(store, 9).await, None);
     assert_eq!(claim_one(store, 10).await.task, delayed);
 }
 
-pub async fn the_tasks_of_dead_workers_are_taken_back(store: &dyn Store) {
+pub async fn the_tasks_of_dead_workers_are_released(store: &dyn Store) {
     let workspace = workspace(store).await;
     for _ in 0..2 {
         submit(store, workspace, Priority::Normal).await;
     }
     let dead = store.try_claim(claim_request("dead"), at(0)).await.unwrap().unwrap().claim;
     let alive = store.try_claim(claim_request("alive"), at(0)).await.unwrap().unwrap().claim;
-    let told = store.release_except(&[WorkerId("alive".to_owned())], at(1)).await.unwrap();
-    assert_eq!(told.iter().map(|event| event.task).collect::<Vec<_>>(), [dead.task]);
+    let events = store.release_except(&[WorkerId("alive".to_owned())], at(1)).await.unwrap();
+    assert_eq!(events.iter().map(|event| event.task).collect::<Vec<_>>(), [dead.task]);
     assert_eq!(status(store, dead.task).await, TaskStatus::Queued);
     assert_eq!(status(store, alive.task).await, TaskStatus::Running);
 }
@@ -355,15 +355,15 @@ pub async fn a_cancelled_running_task_never_counts_as_completed(store: &dyn Stor
     let claim = claim_one(store, 0).await;
     assert_eq!(store.cancel(id, at(1)).await.unwrap(), Cancellation::Requested);
     assert_eq!(status(store, id).await, TaskStatus::Running);
-    let beat = store.heartbeat(claim, at(60)).await.unwrap();
-    assert_eq!(beat, Heartbeat::Held { cancel_requested: true });
+    let heartbeat = store.heartbeat(claim, at(60)).await.unwrap();
+    assert_eq!(heartbeat, Heartbeat::Held { cancel_requested: true });
     let done = finish(store, claim, TaskStatus::Completed, 2).await;
     assert!(matches!(done, Finished::Done { status: TaskStatus::Cancelled, .. }), "{done:?}");
     let gone = task(store, id).await;
     assert_eq!((gone.status, gone.result), (TaskStatus::Cancelled, Some(json!({ "steps": [] }))));
 }
 
-pub async fn a_cancelled_task_of_a_lost_worker_is_not_begun_again(store: &dyn Store) {
+pub async fn a_cancelled_task_of_a_lost_worker_is_not_retried(store: &dyn Store) {
     let workspace = workspace(store).await;
     let id = submit(store, workspace, Priority::Normal).await;
     claim_one(store, 0).await;
@@ -373,7 +373,7 @@ pub async fn a_cancelled_task_of_a_lost_worker_is_not_begun_again(store: &dyn St
     assert_eq!(claim(store, 101).await, None);
 }
 
-pub async fn what_is_terminal_is_final(store: &dyn Store) {
+pub async fn a_terminal_status_is_final(store: &dyn Store) {
     let workspace = workspace(store).await;
     for last in [TaskStatus::Completed, TaskStatus::Failed, TaskStatus::TimedOut] {
         let id = submit(store, workspace, Priority::Normal).await;
@@ -385,7 +385,7 @@ pub async fn what_is_terminal_is_final(store: &dyn Store) {
         assert_eq!(store.cancel(id, at(2)).await.unwrap(), Cancellation::Finished(last));
         let again = finish(store, claim, TaskStatus::Completed, 2).await;
         assert_eq!(again, Finished::Lost);
-        store.release(claim, back(2, 2, true)).await.unwrap();
+        store.release(claim, release(2, 2, true)).await.unwrap();
         store.release_expired(at(10_000), no_delay).await.unwrap();
         assert_eq!((task(store, id).await, all_events(store, id).await), (before, events));
     }
@@ -399,12 +399,12 @@ pub async fn events_are_numbered_without_gaps_and_the_last_one_is_terminal(store
     let workspace = workspace(store).await;
     let id = submit(store, workspace, Priority::Normal).await;
     let claim = claim_one(store, 0).await;
-    let Appended::Written(told) =
+    let Appended::Written(events) =
         store.append(claim, 2, vec![log_line("a", 1), log_line("b", 1)]).await.unwrap()
     else {
         panic!("lost");
     };
-    assert_eq!(told.iter().map(|event| event.number).collect::<Vec<_>>(), [3, 4]);
+    assert_eq!(events.iter().map(|event| event.number).collect::<Vec<_>>(), [3, 4]);
     let finish = Finish { events: vec![log_line("c", 2)], ..end(4, TaskStatus::Failed, 2) };
     store.finish(claim, finish).await.unwrap();
     let events = all_events(store, id).await;
@@ -417,7 +417,7 @@ pub async fn events_are_numbered_without_gaps_and_the_last_one_is_terminal(store
     assert_eq!(task(store, id).await.last_event, 6);
 }
 
-pub async fn a_waiting_worker_gets_what_is_submitted(store: &dyn Store) {
+pub async fn a_waiting_claim_gets_a_submitted_task(store: &dyn Store) {
     let workspace = workspace(store).await;
     let waiting = store.claim(claim_request("w1"));
     let submitting = async {
@@ -430,7 +430,7 @@ pub async fn a_waiting_worker_gets_what_is_submitted(store: &dyn Store) {
     assert_eq!(status(store, id).await, TaskStatus::Running);
 }
 
-pub async fn a_worker_that_gives_up_loses_no_task(store: &dyn Store) {
+pub async fn a_cancelled_claim_loses_no_task(store: &dyn Store) {
     let workspace = workspace(store).await;
     for _ in 0..20 {
         let given_up =
@@ -449,7 +449,7 @@ pub async fn a_worker_that_gives_up_loses_no_task(store: &dyn Store) {
     }
 }
 
-pub async fn lists_are_filtered_newest_first_and_in_parts(store: &dyn Store) {
+pub async fn lists_are_filtered_and_paged_newest_first(store: &dyn Store) {
     let (one, other) = (workspace(store).await, workspace(store).await);
     let mut ids = Vec::new();
     for _ in 0..5 {
@@ -472,11 +472,11 @@ pub async fn lists_are_filtered_newest_first_and_in_parts(store: &dyn Store) {
     assert_eq!(store.tasks(kind).await.unwrap().total, 0);
 }
 
-pub async fn the_first_reply_is_remembered(store: &dyn Store) {
-    let repeat = IdempotencyKey { scope: "s".to_owned(), key: "k".to_owned(), digest: [7; 32] };
+pub async fn the_first_reply_is_stored(store: &dyn Store) {
+    let key = IdempotencyKey { scope: "s".to_owned(), key: "k".to_owned(), digest: [7; 32] };
     assert_eq!(store.reply("s", "k").await.unwrap(), None);
-    let first = store.save_reply(repeat.clone(), 201, "{}".to_owned(), at(0)).await.unwrap();
-    let second = store.save_reply(repeat, 500, "no".to_owned(), at(1)).await.unwrap();
+    let first = store.save_reply(key.clone(), 201, "{}".to_owned(), at(0)).await.unwrap();
+    let second = store.save_reply(key, 500, "no".to_owned(), at(1)).await.unwrap();
     assert_eq!((first.status, &first), (201, &second));
     assert_eq!(store.reply("s", "k").await.unwrap(), Some(first));
     assert_eq!(store.reply("t", "k").await.unwrap(), None);
@@ -496,7 +496,7 @@ pub async fn credentials_are_kept_by_workspace_and_name(store: &dyn Store) {
     assert_eq!(store.credential(other, "a").await.unwrap(), Some(Sealed(vec![4])));
 }
 
-pub async fn a_workspace_with_live_tasks_is_not_forgotten(store: &dyn Store) {
+pub async fn a_workspace_with_live_tasks_is_not_deleted(store: &dyn Store) {
     let id = workspace(store).await;
     let task = submit(store, id, Priority::Normal).await;
     assert!(!store.delete_workspace(id).await.unwrap());
@@ -505,12 +505,12 @@ pub async fn a_workspace_with_live_tasks_is_not_forgotten(store: &dyn Store) {
     finish(store, claim, TaskStatus::Completed, 1).await;
     let scopes = [format!("{id} exec"), format!("{} exec", workspace(store).await)];
     for scope in &scopes {
-        let repeat = IdempotencyKey { scope: scope.clone(), key: "k".to_owned(), digest: [0; 32] };
-        store.save_reply(repeat, 200, "what it held".to_owned(), at(1)).await.unwrap();
+        let key = IdempotencyKey { scope: scope.clone(), key: "k".to_owned(), digest: [0; 32] };
+        store.save_reply(key, 200, "what it held".to_owned(), at(1)).await.unwrap();
     }
     assert!(store.delete_workspace(id).await.unwrap());
     assert_eq!(store.workspace(id).await.unwrap(), None);
-    // A workspace that gets the same id is another one.
+    // A later workspace with the same id is another one.
     assert_eq!(store.reply(&scopes[0], "k").await.unwrap(), None);
     assert!(store.reply(&scopes[1], "k").await.unwrap().is_some());
     assert_eq!(store.task(task).await.unwrap(), None);
@@ -518,7 +518,7 @@ pub async fn a_workspace_with_live_tasks_is_not_forgotten(store: &dyn Store) {
     assert_eq!(store.workspaces(None, 10).await.unwrap().len(), 1);
 }
 
-pub async fn old_replies_and_tasks_are_forgotten_and_live_ones_are_not(store: &dyn Store) {
+pub async fn old_replies_and_tasks_are_deleted_and_live_ones_are_not(store: &dyn Store) {
     let workspace = workspace(store).await;
     let old = submit(store, workspace, Priority::Critical).await;
     finish(store, claim_one(store, 0).await, TaskStatus::Completed, 10).await;
@@ -528,8 +528,8 @@ pub async fn old_replies_and_tasks_are_forgotten_and_live_ones_are_not(store: &d
     );
     finish(store, claim_one(store, 0).await, TaskStatus::Completed, 20).await;
     for (key, seconds) in [("old", 10), ("young", 20)] {
-        let repeat = IdempotencyKey { scope: "s".to_owned(), key: key.to_owned(), digest: [0; 32] };
-        store.save_reply(repeat, 200, String::new(), at(seconds)).await.unwrap();
+        let key = IdempotencyKey { scope: "s".to_owned(), key: key.to_owned(), digest: [0; 32] };
+        store.save_reply(key, 200, String::new(), at(seconds)).await.unwrap();
     }
     store.delete_before(at(15), at(15)).await.unwrap();
     assert_eq!(store.task(old).await.unwrap(), None);

@@ -1,4 +1,7 @@
-//! Many at once on stores that share their memory, and what has to hold afterwards.
+//! Many clients at once on stores that share a database, and the invariants that must hold afterwards.
+//!
+//! Every client records what the store acknowledged. [`check`] then looks for each acknowledged task, event and
+//! end: none may be lost or doubled, whatever happened to servers and connections meanwhile.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -14,25 +17,25 @@ use serde_json::json;
 
 use crate::store::{all_events, claim_request, new_task, workspace};
 
-/// What those who take part have been told.
+/// The operations that the store acknowledged.
 #[derive(Debug, Default)]
 pub struct Acknowledged {
-    /// Tasks that were acknowledged.
+    /// Submitted tasks.
     pub submitted: HashSet<TaskId>,
-    /// Claims that were given to somebody.
+    /// Claims; each must be handed out once.
     pub claimed: HashSet<Claim>,
-    /// Ends that were acknowledged.
+    /// Finished tasks with their statuses.
     pub finished: Vec<(TaskId, TaskStatus)>,
-    /// News that was acknowledged: the task, the number, and its text.
-    pub news: Vec<(TaskId, u64, String)>,
+    /// Appended events: the task, the number and the text.
+    pub events: Vec<(TaskId, u64, String)>,
 }
 
-/// Works on a store until there is nothing to do or until the steps are done, as several workers and
-/// submitters of one process would. Whatever is away is tried again.
-pub async fn take_part(
+/// Runs one client for `steps` random operations, and finishes the tasks that it holds then. Retries while the
+/// store is unavailable.
+pub async fn run_client(
     store: Arc<dyn Store>,
     workspaces: Vec<WorkspaceId>,
-    told: Arc<Mutex<Acknowledged>>,
+    acknowledged: Arc<Mutex<Acknowledged>>,
     seed: u64,
     steps: usize,
 ) {
@@ -44,51 +47,53 @@ pub async fn take_part(
                 let workspace = workspaces[rng.usize(..workspaces.len())];
                 let new = new_task(workspace, Priority::ALL[rng.usize(..4)], SystemClock.now());
                 let new = NewTask { max_waiting: u64::MAX, ..new };
-                let made = insist(|| store.submit(new.clone())).await;
+                let made = retry(|| store.submit(new.clone())).await;
                 assert!(matches!(made, Submission::Created(..)), "{made:?}");
-                told.lock().unwrap().submitted.insert(new.id);
+                acknowledged.lock().unwrap().submitted.insert(new.id);
             }
             40..70 => {
                 let name = format!("w{seed}");
                 let now = SystemClock.now();
-                let claimed = insist(|| store.try_claim(claim_request(&name), now)).await;
+                let claimed = retry(|| store.try_claim(claim_request(&name), now)).await;
                 let Some(Claimed { claim, task, .. }) = claimed else { continue };
-                let first = told.lock().unwrap().claimed.insert(claim);
-                assert!(first, "{claim:?} was given to two");
+                let first = acknowledged.lock().unwrap().claimed.insert(claim);
+                assert!(first, "{claim:?} was handed out twice");
                 held.push((claim, task.last_event));
             }
             _ if held.is_empty() => {}
             70..80 => {
-                let place = rng.usize(..held.len());
-                let (claim, after) = held[place];
+                let index = rng.usize(..held.len());
+                let (claim, after) = held[index];
                 let text = format!("{seed}/{step}");
                 let data = json!({ "line": text });
-                let news = vec![NewEvent { kind: EventKind::LogLine, data, at: SystemClock.now() }];
-                let written = insist(|| store.append(claim, after, news.clone())).await;
+                let events =
+                    vec![NewEvent { kind: EventKind::LogLine, data, at: SystemClock.now() }];
+                let written = retry(|| store.append(claim, after, events.clone())).await;
                 assert!(matches!(written, Appended::Written(_)), "{claim:?}: {written:?}");
-                held[place].1 += 1;
-                told.lock().unwrap().news.push((claim.task, after + 1, text));
+                held[index].1 += 1;
+                acknowledged.lock().unwrap().events.push((claim.task, after + 1, text));
             }
             80..97 => {
                 let (claim, after) = held.swap_remove(rng.usize(..held.len()));
-                end(&*store, claim, after, &told).await;
+                finish(&*store, claim, after, &acknowledged).await;
             }
             97.. => {
                 let (claim, _) = held.swap_remove(rng.usize(..held.len()));
                 let now = SystemClock.now();
-                let back = Release { reason: "test".to_owned(), due: now, now, counts: false };
-                // If the answer was lost, the second one says so; either way it is not held.
-                insist(|| store.release(claim, back.clone())).await;
+                let release =
+                    Release { reason: "test".to_owned(), due: now, now, counts_as_lost: false };
+                // If the reply was lost, the repetition returns `Lost`; either way the claim is gone.
+                retry(|| store.release(claim, release.clone())).await;
             }
         }
     }
     for (claim, after) in held {
-        end(&*store, claim, after, &told).await;
+        finish(&*store, claim, after, &acknowledged).await;
     }
 }
 
-async fn end(store: &dyn Store, claim: Claim, after: u64, told: &Mutex<Acknowledged>) {
-    let finish = Finish {
+async fn finish(store: &dyn Store, claim: Claim, after: u64, acknowledged: &Mutex<Acknowledged>) {
+    let end = Finish {
         status: TaskStatus::Completed,
         result: json!({ "steps": [] }),
         error: None,
@@ -97,29 +102,29 @@ async fn end(store: &dyn Store, claim: Claim, after: u64, told: &Mutex<Acknowled
         after,
         now: SystemClock.now(),
     };
-    let finished = insist(|| store.finish(claim, finish.clone())).await;
+    let finished = retry(|| store.finish(claim, end.clone())).await;
     let Finished::Done { status, .. } = finished else { panic!("{claim:?}: {finished:?}") };
-    told.lock().unwrap().finished.push((claim.task, status));
+    acknowledged.lock().unwrap().finished.push((claim.task, status));
 }
 
-/// Asks again until there is an answer.
-pub async fn insist<T, E, F>(ask: impl Fn() -> F) -> T
+/// Repeats an operation until it succeeds, for at most 30 s.
+pub async fn retry<T, E, F>(operation: impl Fn() -> F) -> T
 where
     F: Future<Output = Result<T, E>>,
 {
     for _ in 0..600 {
-        match ask().await {
-            Ok(answer) => return answer,
+        match operation().await {
+            Ok(reply) => return reply,
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
     }
-    panic!("no answer, however often it was asked for");
+    panic!("the store stayed unavailable");
 }
 
-/// Lets several take part on each store at once. Returns what they were told.
+/// Runs `clients` clients on each store at once. Returns all acknowledged operations.
 pub async fn stress(
     stores: &[Arc<dyn Store>],
-    each: usize,
+    clients: usize,
     steps: usize,
     seed: u64,
 ) -> Acknowledged {
@@ -127,26 +132,27 @@ pub async fn stress(
     for _ in 0..3 {
         workspaces.push(workspace(&*stores[0]).await);
     }
-    let told = Arc::new(Mutex::new(Acknowledged::default()));
-    let taking: Vec<_> = stores
+    let acknowledged = Arc::new(Mutex::new(Acknowledged::default()));
+    let running: Vec<_> = stores
         .iter()
-        .flat_map(|store| std::iter::repeat_n(store, each))
+        .flat_map(|store| std::iter::repeat_n(store, clients))
         .zip(seed * 1000..)
         .map(|(store, seed)| {
-            let (store, told) = (Arc::clone(store), Arc::clone(&told));
-            tokio::spawn(take_part(store, workspaces.clone(), told, seed, steps))
+            let store = Arc::clone(store);
+            let acknowledged = Arc::clone(&acknowledged);
+            tokio::spawn(run_client(store, workspaces.clone(), acknowledged, seed, steps))
         })
         .collect();
-    for taking in taking {
-        taking.await.unwrap();
+    for client in running {
+        client.await.unwrap();
     }
-    Arc::into_inner(told).expect("nobody is left").into_inner().unwrap()
+    Arc::into_inner(acknowledged).expect("all clients have ended").into_inner().unwrap()
 }
 
-/// Looks whether everything that was acknowledged is there, once.
-pub async fn holds(store: &dyn Store, told: &Acknowledged) {
+/// Panics unless every acknowledged operation is in the store exactly once, and the counts agree.
+pub async fn check(store: &dyn Store, acknowledged: &Acknowledged) {
     let mut live = 0;
-    for id in &told.submitted {
+    for id in &acknowledged.submitted {
         let task = store.task(*id).await.unwrap().expect("no acknowledged task is lost");
         live += u64::from(!task.status.is_terminal());
         let events = all_events(store, *id).await;
@@ -155,18 +161,14 @@ pub async fn holds(store: &dyn Store, told: &Acknowledged) {
         let ends = events.iter().filter(|event| event.is_last()).count();
         assert_eq!(ends, usize::from(task.status.is_terminal()), "{id}");
         let lines: HashSet<_> = events.iter().map(|event| event.data["line"].to_string()).collect();
-        let told_lines = events.iter().filter(|event| event.kind == EventKind::LogLine).count();
-        assert_eq!(
-            lines.len() - usize::from(told_lines < events.len()),
-            told_lines,
-            "{id}: doubled"
-        );
+        let log_lines = events.iter().filter(|event| event.kind == EventKind::LogLine).count();
+        assert_eq!(lines.len() - usize::from(log_lines < events.len()), log_lines, "{id}: doubled");
     }
-    for (id, number, text) in &told.news {
+    for (id, number, text) in &acknowledged.events {
         let event = &store.events(*id, number - 1, 1).await.unwrap()[0];
         assert_eq!(event.data["line"], json!(text), "{id}/{number}");
     }
-    for (id, status) in &told.finished {
+    for (id, status) in &acknowledged.finished {
         assert_eq!(store.task(*id).await.unwrap().unwrap().status, *status, "{id}");
     }
     let counts = store.counts().await.unwrap();

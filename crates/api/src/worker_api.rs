@@ -97,7 +97,7 @@ async fn show(api: Api, health: Arc<WorkerHealth>) -> axum::response::Response {
     ok(&Shown {
         status: if store && queue { "healthy" } else { "degraded" },
         worker_id: &health.worker.0,
-        active_tasks: tasks.hub().running_here().len(),
+        active_tasks: tasks.hub().running_tasks().len(),
         concurrency: health.slots.total(),
         volume_path: health.volume.display().to_string(),
         store: word(store),

@@ -1,21 +1,22 @@
-//! How long to wait before trying again.
+//! Exponential back-off without jitter: 100 ms, doubled after each failure, at most 30 s.
+//!
+//! One process retries against one store or bus, so that there is no herd to spread out.
 
 use std::time::Duration;
 
-/// The wait before the first try.
 const FIRST: Duration = Duration::from_millis(100);
 
-/// The longest wait.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Returns how long to wait after so many failures: twice as long each time, up to a limit.
+/// Returns the wait after the given number of consecutive failures, counted from 1.
 pub(crate) fn after(failures: u32) -> Duration {
     let doubled = FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16));
     doubled.min(LONGEST)
 }
 
-/// Returns how long a task waits that has been lost so often.
-pub(crate) fn of_lost(lost: u32) -> Duration {
+/// Returns the wait before the next attempt of a task after the given number of lost attempts. It starts
+/// at 800 ms: a task that was lost with its worker must not take down the next one at once.
+pub(crate) fn after_lost_attempts(lost: u32) -> Duration {
     after(lost.saturating_add(3))
 }
 

@@ -1,7 +1,13 @@
-//! What processes tell each other. Losing any of it loses nothing: the store has all of it.
+//! The bus between processes: hints that tasks are queued, events of tasks, cancellations.
 //!
-//! [`LocalBus`] is the bus of a process that works by itself. [`RedisBus`] joins any number of them: hints for
-//! workers in lists, news about tasks on channels.
+//! The bus only makes things happen sooner. Every message repeats something that is in the store, so
+//! that a lost, doubled or reordered message changes nothing but the delay: a lost hint is found by the
+//! sweep or by a worker that polls, a lost event by the reader's next look into the store, a lost
+//! cancellation by the next heartbeat. A bus that is away must therefore never fail an operation, with
+//! one exception that the operator chooses ([`OnEnqueueFailure`](crate::OnEnqueueFailure)).
+//!
+//! [`LocalBus`] is the bus of a process without Redis and sends nothing. [`RedisBus`] joins any number
+//! of processes: lists hold hints, channels carry events and cancellations.
 
 mod hint;
 mod redis;
@@ -14,68 +20,70 @@ pub use self::hint::{Hint, InvalidHint};
 
 pub use self::redis::{HintReader, RedisAddressError, RedisBus, RedisService};
 
-/// Why others could not be told.
+/// A message that could not be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct BusError {
-    /// What Redis or the network says.
+    /// The error of Redis or of the network, for logs and health replies.
     pub reason: String,
 }
 
-/// Whether others can be told.
+/// The state of a bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BusHealth {
-    /// There is nobody else, or they can.
+    /// Messages reach other processes, or there are none.
     Available,
-    /// They cannot for now; they find out by looking into the store.
+    /// Messages are lost for now; other processes poll the store.
     Unavailable {
-        /// Why.
+        /// The error of the last attempt to connect or to send.
         reason: String,
     },
 }
 
-/// What processes tell each other.
+/// The messages between processes.
 #[async_trait]
 pub trait Bus: std::fmt::Debug + Send + Sync + 'static {
-    /// Tells workers that tasks wait.
+    /// Sends hints that tasks are queued.
     async fn offer(&self, hints: &[Hint]) -> Result<(), BusError>;
 
-    /// Sees to it that there are as many hints as tasks that wait.
-    async fn top_up(&self, waiting: &[Hint]) -> Result<(), BusError>;
+    /// Adds hints where there are fewer than queued tasks, of which `queued` are some.
+    async fn replenish(&self, queued: &[Hint]) -> Result<(), BusError>;
 
-    /// Tells the readers of other processes. Returns at once.
-    fn tell(&self, events: &[Event]);
+    /// Sends events to the subscribers of other processes. Returns at once; events beyond the capacity
+    /// of the queue are dropped.
+    fn publish(&self, events: &[Event]);
 
-    /// Tells the worker of a task that somebody asked for the task's end. Returns at once.
+    /// Sends a cancellation to the worker of a task. Returns at once.
     fn cancel(&self, task: TaskId);
 
-    /// Shows for a while that a worker lives, and what it runs.
-    async fn show(&self, worker: &WorkerId, running: &[TaskId]) -> Result<(), BusError>;
+    /// Announces a live worker and its running tasks, for a limited time.
+    async fn announce(&self, worker: &WorkerId, running: &[TaskId]) -> Result<(), BusError>;
 
-    /// Returns the hints for a worker; none if claims wait in the store.
+    /// Returns the hints for a worker of a volume; `None` if claims wait in the store instead.
     fn hints(&self, volume: VolumeId) -> Option<HintReader>;
 
-    /// Takes a hint if one is there, for a worker that has found work without one: there would be
-    /// more hints than tasks otherwise.
-    async fn spare_hint(&self, volume: VolumeId) -> Option<Hint>;
+    /// Takes a hint if there is one, for a worker that has claimed without one: otherwise there would be
+    /// more hints than tasks.
+    async fn take_hint(&self, volume: VolumeId) -> Option<Hint>;
 
-    /// Tells whether workers need to be told of tasks that wait, now and then.
+    /// Returns whether the sweep has to offer overlooked tasks.
     fn needs_sweep(&self) -> bool;
 
-    /// Tells whether what happens elsewhere is heard here at once.
-    fn hears_all(&self) -> bool;
+    /// Returns whether the events of other processes arrive here at once. Subscribers poll the store more
+    /// often when they do not.
+    fn delivers_all(&self) -> bool;
 
-    /// Returns whether others can be told.
+    /// Returns the current state.
     fn health(&self) -> BusHealth;
 
-    /// Waits until others can be told again who could not be before.
-    async fn returned(&self);
+    /// Waits until the bus is available after it was unavailable.
+    async fn reconnected(&self);
 }
 
-/// The bus of a process that tells nobody.
+/// The bus of a process without Redis. It sends nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LocalBus {
-    /// There are other processes all the same, which share the store.
+    /// Other processes use the same store, so that subscribers here have to poll for their events.
     pub shared_store: bool,
 }
 
@@ -85,15 +93,15 @@ impl Bus for LocalBus {
         Ok(())
     }
 
-    async fn top_up(&self, _: &[Hint]) -> Result<(), BusError> {
+    async fn replenish(&self, _: &[Hint]) -> Result<(), BusError> {
         Ok(())
     }
 
-    fn tell(&self, _: &[Event]) {}
+    fn publish(&self, _: &[Event]) {}
 
     fn cancel(&self, _: TaskId) {}
 
-    async fn show(&self, _: &WorkerId, _: &[TaskId]) -> Result<(), BusError> {
+    async fn announce(&self, _: &WorkerId, _: &[TaskId]) -> Result<(), BusError> {
         Ok(())
     }
 
@@ -101,7 +109,7 @@ impl Bus for LocalBus {
         None
     }
 
-    async fn spare_hint(&self, _: VolumeId) -> Option<Hint> {
+    async fn take_hint(&self, _: VolumeId) -> Option<Hint> {
         None
     }
 
@@ -109,7 +117,7 @@ impl Bus for LocalBus {
         false
     }
 
-    fn hears_all(&self) -> bool {
+    fn delivers_all(&self) -> bool {
         !self.shared_store
     }
 
@@ -117,7 +125,7 @@ impl Bus for LocalBus {
         BusHealth::Available
     }
 
-    async fn returned(&self) {
+    async fn reconnected(&self) {
         std::future::pending::<()>().await;
     }
 }

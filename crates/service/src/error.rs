@@ -1,4 +1,4 @@
-//! Why the service could not do what was asked.
+//! The errors of the service.
 
 use carrel_domain::{ByteSize, Code, Coded, TaskId, TaskStatus, WorkspaceId};
 use carrel_store::StoreError;
@@ -7,83 +7,83 @@ use serde_json::{Value, json};
 use crate::credentials::CredentialError;
 use crate::request::InvalidRequest;
 
-/// Why the service could not do what was asked.
+/// An operation of the service that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
-    /// The request is not what it should be.
+    /// The request is invalid.
     #[error(transparent)]
     Invalid(#[from] InvalidRequest),
-    /// The store could not do its part.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The workspace could not be used.
+    /// The workspace could not be created, counted or removed.
     #[error(transparent)]
     Workspace(#[from] carrel_workspace::Error),
     /// The workspace could not be opened for commands.
     #[error(transparent)]
     Run(#[from] carrel_runner::RunError),
-    /// A credential could not be kept or used.
+    /// A credential could not be stored or used.
     #[error(transparent)]
     Credential(#[from] CredentialError),
-    /// There is nothing to seal credentials with.
-    #[error("this server keeps no credentials; the operator sets CARREL_CREDENTIAL_KEY")]
+    /// The server has no key to seal credentials with.
+    #[error("this server stores no credentials; the operator has to set CARREL_CREDENTIAL_KEY")]
     NoCredentialKey,
-    /// The disk has less left than has to stay free.
+    /// The disk has less free space than the reserve.
     #[error(
-        "the disk of the workspaces has {free} left, and {floor} stay free; nothing is begun until there is more"
+        "the disk of the workspaces has {free} free, less than the reserve of {reserve}; free some space, or wait"
     )]
     LowSpace {
-        /// What is left.
+        /// The free space.
         free: ByteSize,
-        /// What has to stay free.
-        floor: ByteSize,
+        /// The free-space reserve.
+        reserve: ByteSize,
     },
-    /// There is no such workspace.
+    /// The workspace does not exist.
     #[error("no such workspace: {id}")]
     NoWorkspace {
-        /// The id.
+        /// The requested id.
         id: WorkspaceId,
     },
-    /// The workspace has work to do.
-    #[error("tasks of workspace {id} wait or run")]
+    /// The workspace has queued or running tasks.
+    #[error("workspace {id} has queued or running tasks")]
     WorkspaceBusy {
-        /// The id.
+        /// The workspace.
         id: WorkspaceId,
     },
-    /// There is no such task, or not for whoever asks.
+    /// The task does not exist, or not in this workspace.
     #[error("no such task: {id}")]
     NoTask {
-        /// The id.
+        /// The requested id.
         id: TaskId,
     },
-    /// The task is over.
+    /// The task is terminal and cannot be cancelled.
     #[error("task {id} is already {status}")]
     Finished {
-        /// The id.
+        /// The task.
         id: TaskId,
-        /// Where it stands for ever.
+        /// The terminal status.
         status: TaskStatus,
     },
-    /// The key came before with another request.
+    /// The idempotency key was used for a request with another body.
     #[error("idempotency key {key:?} was used for another request")]
     Mismatch {
-        /// The key.
+        /// The idempotency key.
         key: String,
     },
-    /// So many tasks wait that no more are taken.
-    #[error("{limit} tasks of workspace {id} wait already")]
+    /// The queue of the workspace is full.
+    #[error("workspace {id} has {limit} queued tasks already")]
     Full {
         /// The workspace.
         id: WorkspaceId,
-        /// How many may wait.
+        /// The most queued tasks of a workspace.
         limit: u64,
     },
-    /// Workers could not be told of a task, and the operator wants submissions to fail then.
+    /// The hint for a task could not be sent, and the operator chose to fail such submissions.
     #[error("{reason}")]
     NotEnqueued {
         /// The task, which has failed.
         id: TaskId,
-        /// Why they could not be told.
+        /// The error of the bus.
         reason: String,
     },
 }
@@ -116,8 +116,8 @@ impl Coded for ServiceError {
             Self::Run(error) => error.detail(),
             Self::Credential(error) => error.detail(),
             Self::NoCredentialKey => json!({}),
-            Self::LowSpace { free, floor } => {
-                json!({ "free_bytes": free.as_u64(), "floor_bytes": floor.as_u64() })
+            Self::LowSpace { free, reserve } => {
+                json!({ "free_bytes": free.as_u64(), "floor_bytes": reserve.as_u64() })
             }
             Self::NoWorkspace { id } | Self::WorkspaceBusy { id } => json!({ "workspace_id": id }),
             Self::NoTask { id } | Self::NotEnqueued { id, .. } => json!({ "task_id": id }),

@@ -1,6 +1,13 @@
-//! Notification on its way to those who wait for it, inside one process.
+//! Delivers the events of tasks to their subscribers inside one process.
 //!
-//! Losing notifications loses nothing: whoever waits reads the store, which has all of it.
+//! The hub is a shortcut, never the source of truth: events are durable in the store before they are
+//! published here, and every subscriber reads the store whenever it may have missed one. Losing a
+//! notification therefore costs time only. A subscriber that falls more than [`CAPACITY`] events behind
+//! is told so by the channel and reads the store; the publisher never waits for it.
+//!
+//! The hub also knows two things that a bus between processes needs: the tasks with at least one local
+//! subscriber, so that it subscribes to the channels of those and no others, and the tasks that run in
+//! this process, so that a cancellation reaches them at once instead of with the next heartbeat.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,10 +18,10 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
 
-/// Events that a slow reader may be behind before it has to read the store instead.
-const BEHIND: usize = 256;
+/// The notifications that a slow subscriber may fall behind before it has to read the store.
+const CAPACITY: usize = 256;
 
-/// Notification about tasks. Cheap to clone.
+/// The publish/subscribe hub of a process. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct EventHub {
     inner: Arc<Mutex<Inner>>,
@@ -24,28 +31,28 @@ pub struct EventHub {
 #[derive(Debug, Default)]
 struct Inner {
     subscribers: HashMap<TaskId, broadcast::Sender<Notification>>,
-    /// What ends the tasks that run here.
+    /// The tokens that cancel the tasks of this process.
     running: HashMap<TaskId, CancellationToken>,
-    /// Tasks that got their first reader or lost their last one, for whoever brings notifications from elsewhere.
+    /// Tasks that got their first subscriber or lost their last one since a bus last asked. `None`
+    /// until a bus asks for the first time.
     changed: Option<HashSet<TaskId>>,
 }
 
-/// What a reader hears.
 #[derive(Clone, Debug)]
 pub(crate) enum Notification {
-    /// This happened.
     Event(Arc<Event>),
-    /// Something may have happened that nobody told.
+    /// Events may have been missed; read the store.
     Reload,
 }
 
 impl EventHub {
-    /// Tells everybody who listens.
+    /// Delivers events, which must be in the store already, to the subscribers of their tasks. Closes
+    /// the subscriptions of a task after its terminal event.
     pub fn publish(&self, events: &[Event]) {
         let mut inner = self.inner();
         for event in events {
             let Some(subscribers) = inner.subscribers.get(&event.task) else { continue };
-            // Nobody may be left who listens.
+            // Fails only if the last subscriber has just gone.
             let _ = subscribers.send(Notification::Event(Arc::new(event.clone())));
             if event.is_last() {
                 inner.subscribers.remove(&event.task);
@@ -54,13 +61,12 @@ impl EventHub {
         }
     }
 
-    /// Listens to the notifications about a task.
     pub(crate) fn subscribe(&self, task: TaskId) -> Subscription {
         let mut inner = self.inner();
         let notifications = if let Some(subscribers) = inner.subscribers.get(&task) {
             subscribers.subscribe()
         } else {
-            let (subscribers, notifications) = broadcast::channel(BEHIND);
+            let (subscribers, notifications) = broadcast::channel(CAPACITY);
             inner.subscribers.insert(task, subscribers);
             inner.note_change(task, &self.changed);
             notifications
@@ -69,32 +75,32 @@ impl EventHub {
         Subscription { hub: self.clone(), task, notifications: Some(notifications) }
     }
 
-    /// Ends a task that runs here, if it does.
+    /// Cancels a task if it runs in this process.
     pub fn cancel(&self, task: TaskId) {
         if let Some(cancel) = self.inner().running.get(&task) {
             cancel.cancel();
         }
     }
 
-    /// Says that a task runs here until the returned guard is dropped.
-    pub(crate) fn running(&self, task: TaskId, cancel: CancellationToken) -> RunningHere {
+    /// Registers a running task, with the token that cancels it, until the guard is dropped.
+    pub(crate) fn running(&self, task: TaskId, cancel: CancellationToken) -> RunningTask {
         self.inner().running.insert(task, cancel);
-        RunningHere { hub: self.clone(), task }
+        RunningTask { hub: self.clone(), task }
     }
 
-    /// Returns the tasks that run here.
-    pub fn running_here(&self) -> Vec<TaskId> {
+    /// Returns the tasks that run in this process, in no order.
+    pub fn running_tasks(&self) -> Vec<TaskId> {
         self.inner().running.keys().copied().collect()
     }
 
-    /// Returns the tasks that somebody listens to, and remembers changes from then on.
+    /// Returns the tasks with subscribers, and records changes of that set from now on.
     pub(crate) fn subscribed_tasks(&self) -> Vec<TaskId> {
         let mut inner = self.inner();
         inner.changed = Some(HashSet::new());
         inner.subscribers.keys().copied().collect()
     }
 
-    /// Waits until tasks get their first reader or lose their last one, and returns them.
+    /// Waits until tasks get their first subscriber or lose their last one, and returns them.
     pub(crate) async fn subscriptions_changed(&self) -> Vec<TaskId> {
         loop {
             let changed: Vec<_> =
@@ -106,21 +112,19 @@ impl EventHub {
         }
     }
 
-    /// Tells whether somebody listens to a task.
     pub(crate) fn has_subscribers(&self, task: TaskId) -> bool {
         self.inner().subscribers.contains_key(&task)
     }
 
-    /// Makes the subscribers of tasks look into the store.
+    /// Makes the subscribers of these tasks read the store.
     pub(crate) fn reload(&self, tasks: &[TaskId]) {
         let inner = self.inner();
         for subscribers in tasks.iter().filter_map(|task| inner.subscribers.get(task)) {
-            // Nobody may be left who listens.
             let _ = subscribers.send(Notification::Reload);
         }
     }
 
-    /// Makes all subscribers look into the store.
+    /// Makes all subscribers read the store.
     pub(crate) fn reload_all(&self) {
         for subscribers in self.inner().subscribers.values() {
             let _ = subscribers.send(Notification::Reload);
@@ -141,7 +145,7 @@ impl Inner {
     }
 }
 
-/// Somebody who listens to the notifications about a task.
+/// A subscription to the events of one task, ended when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     hub: EventHub,
@@ -150,7 +154,8 @@ pub(crate) struct Subscription {
 }
 
 impl Subscription {
-    /// Waits for notifications. None comes after the last event.
+    /// Waits for the next notification. Returns `Closed` after the terminal event, and `Lagged` if
+    /// notifications were dropped because the subscriber was too slow.
     pub(crate) async fn recv(&mut self) -> Result<Notification, RecvError> {
         match &mut self.notifications {
             Some(notifications) => notifications.recv().await,
@@ -162,25 +167,25 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         let mut inner = self.hub.inner();
-        // Under the lock nobody begins to listen meanwhile.
+        // Under the lock, so that no subscriber is added between the count and the removal.
         self.notifications = None;
-        let alone =
+        let unused =
             |subscribers: &broadcast::Sender<Notification>| subscribers.receiver_count() == 0;
-        if inner.subscribers.get(&self.task).is_some_and(alone) {
+        if inner.subscribers.get(&self.task).is_some_and(unused) {
             inner.subscribers.remove(&self.task);
             inner.note_change(self.task, &self.hub.changed);
         }
     }
 }
 
-/// Says that a task runs here.
+/// The registration of a running task, removed when it is dropped.
 #[derive(Debug)]
-pub(crate) struct RunningHere {
+pub(crate) struct RunningTask {
     hub: EventHub,
     task: TaskId,
 }
 
-impl Drop for RunningHere {
+impl Drop for RunningTask {
     fn drop(&mut self) {
         self.hub.inner().running.remove(&self.task);
     }

@@ -1,4 +1,17 @@
-//! Reading the events of a task as they happen: each once, in order, however late one begins.
+//! The event stream of a task: every event once, in order, from any cursor.
+//!
+//! A stream combines two sources. The store has all events and is read in pages; the hub delivers new
+//! ones without a read. The rules that make the combination exact:
+//!
+//! 1. Subscribe first, then read the store. An event in between is seen twice, never missed.
+//! 2. Pass on an event from the hub only if its number is the one after the last. A smaller number was
+//!    read before and is dropped; a larger one means that something is missing, and the store is read.
+//! 3. Read the store as well when the hub says `Reload`, when the subscription lagged, and after a
+//!    while of silence, in case a notification from another process was lost.
+//!
+//! The stream ends with the terminal event, whose number is the task's last. While the store is
+//! unavailable the stream waits and retries; a client that reconnects with the number of its last event
+//! continues after it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,25 +26,25 @@ use crate::backoff;
 use crate::bus::Bus;
 use crate::event_hub::{EventHub, Notification, Subscription};
 
-/// Events that are read at once.
+/// Events of one read of the store.
 const MAX_PAGE: u32 = 500;
 
-/// How long nothing is heard before the store is asked again, in case notifications was lost.
+/// The silence after which the store is read while notifications of other processes arrive.
 const POLL_WITH_BUS: Duration = Duration::from_secs(5);
 
-/// The same while other processes cannot tell.
+/// The same while they do not: this bounds the delay of events from other processes.
 const POLL_WITHOUT_BUS: Duration = Duration::from_millis(500);
 
-/// What a reader gets.
+/// One item of an event stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FollowItem {
-    /// The next event.
+    /// The next event of the task.
     Event(Arc<Event>),
-    /// Nothing has happened for a while; the task is not over.
+    /// A sign that the stream is alive: no event for a while, and the task is not terminal.
     Idle,
 }
 
-/// Follows a task from behind an event to its last one, after which the stream ends.
+/// Streams the events of a task after the number `after`, up to and including the terminal one.
 pub fn follow(
     store: Arc<dyn Store>,
     hub: &EventHub,
@@ -39,57 +52,54 @@ pub fn follow(
     task: TaskId,
     after: u64,
 ) -> impl Stream<Item = FollowItem> + Send + use<> {
-    // Whoever listens first and reads then misses nothing in between.
-    let notifications = hub.subscribe(task);
-    let reader = Reader {
+    let cursor = Cursor {
         store,
         bus,
         task,
         last: after,
-        notifications,
-        ready: Vec::new(),
+        subscription: hub.subscribe(task),
+        page: Vec::new(),
         stale: true,
-        over: false,
+        ended: false,
     };
-    stream::unfold(reader, |mut reader| async move {
-        let next = reader.next().await?;
-        Some((next, reader))
+    stream::unfold(cursor, |mut cursor| async move {
+        let next = cursor.next().await?;
+        Some((next, cursor))
     })
 }
 
-struct Reader {
+struct Cursor {
     store: Arc<dyn Store>,
     bus: Arc<dyn Bus>,
     task: TaskId,
     /// The number of the last event that was passed on.
     last: u64,
-    notifications: Subscription,
-    /// What was read and not passed on yet, newest first.
-    ready: Vec<Arc<Event>>,
-    /// The store may have more than was read.
+    subscription: Subscription,
+    /// Events that were read and not passed on yet, the newest first.
+    page: Vec<Arc<Event>>,
+    /// The store may have events after those of `page`.
     stale: bool,
-    over: bool,
+    ended: bool,
 }
 
-impl Reader {
+impl Cursor {
     async fn next(&mut self) -> Option<FollowItem> {
         let mut failures = 0;
         loop {
-            if let Some(event) = self.ready.pop() {
+            if let Some(event) = self.page.pop() {
                 return Some(self.pass_on(event));
             }
-            if self.over {
+            if self.ended {
                 return None;
             }
             if self.stale {
                 if self.read().await.is_err() {
-                    // The store comes back or the client gives up; nothing is skipped.
                     failures += 1;
                     tokio::time::sleep(backoff::after(failures)).await;
                 }
                 continue;
             }
-            match timeout(self.poll_interval(), self.notifications.recv()).await {
+            match timeout(self.poll_interval(), self.subscription.recv()).await {
                 Ok(Ok(Notification::Event(event))) if event.number == self.last + 1 => {
                     return Some(self.pass_on(event));
                 }
@@ -105,7 +115,7 @@ impl Reader {
     }
 
     fn poll_interval(&self) -> Duration {
-        if self.bus.hears_all() { POLL_WITH_BUS } else { POLL_WITHOUT_BUS }
+        if self.bus.delivers_all() { POLL_WITH_BUS } else { POLL_WITHOUT_BUS }
     }
 
     fn idle(&mut self) -> FollowItem {
@@ -115,14 +125,14 @@ impl Reader {
 
     fn pass_on(&mut self, event: Arc<Event>) -> FollowItem {
         self.last = event.number;
-        self.over = event.is_last();
+        self.ended = event.is_last();
         FollowItem::Event(event)
     }
 
     async fn read(&mut self) -> Result<(), StoreError> {
         let events = self.store.events(self.task, self.last, MAX_PAGE).await?;
         self.stale = events.len() == MAX_PAGE as usize;
-        self.ready = events.into_iter().rev().map(Arc::new).collect();
+        self.page = events.into_iter().rev().map(Arc::new).collect();
         Ok(())
     }
 }

@@ -1,4 +1,14 @@
-//! Telling what a task does, without waiting for the disk at each word.
+//! Writes the events of a running task in groups.
+//!
+//! Each append to the store is a durable transaction, and a command may print thousands of lines a
+//! second. Events are therefore collected for up to 20 ms or 128 events and appended together; steps
+//! wait only when 256 events are queued. Events are appended in the order in which they were written,
+//! and a group is retried with the same numbers until the store replies, which the store recognises
+//! (see `Store::append`), so that a reader sees each event once.
+//!
+//! The events that are still collected when the task ends are handed to the task's `finish`, in the
+//! same transaction as the terminal status. A crash loses at most the events that were not appended;
+//! the next attempt continues the numbering after the last durable one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,57 +22,57 @@ use tracing::warn;
 use crate::backoff;
 use crate::tasks::Tasks;
 
-/// Events that may wait to be written. More make the command that causes them wait.
-const WAITING: usize = 256;
+/// Events between the steps and the writer. A full queue makes the step wait.
+const CAPACITY: usize = 256;
 
-/// Events that are written at once.
-const MANY: usize = 128;
+/// Events of one transaction.
+const MAX_GROUP: usize = 128;
 
-/// How long an event waits for others.
-const TOGETHER: Duration = Duration::from_millis(20);
+/// The longest time that an event waits for others: short enough to look live to a reader.
+const GROUP_DELAY: Duration = Duration::from_millis(20);
 
-/// Takes the events of a task and writes them in groups.
 #[derive(Debug)]
 pub(crate) struct EventWriter {
     events: Sender<NewEvent>,
-    writing: JoinHandle<Unwritten>,
+    writer: JoinHandle<Unwritten>,
 }
 
-/// What is still to be told when a journal ends.
+/// The events that were accepted but not appended when the writer ended.
 #[derive(Debug, Default)]
 pub(crate) struct Unwritten {
     pub(crate) events: Vec<NewEvent>,
-    /// The number of the last event before them.
+    /// The number of the last appended event.
     pub(crate) after: u64,
 }
 
 impl EventWriter {
-    /// Begins to write for the holder of a claim, after an event. `lost` is called when it holds no more.
-    pub(crate) fn begin(
+    /// Starts to write events for a claim, numbered on from `after`. `lost` is called if the store refuses
+    /// an append because the lease is lost.
+    pub(crate) fn start(
         tasks: Tasks,
         claim: Claim,
         after: u64,
         lost: Arc<dyn Fn() + Send + Sync>,
     ) -> Self {
-        let (events, queue) = channel(WAITING);
-        let writing = tokio::spawn(write(tasks, claim, after, queue, lost));
-        Self { events, writing }
+        let (events, queue) = channel(CAPACITY);
+        let writer = tokio::spawn(run(tasks, claim, after, queue, lost));
+        Self { events, writer }
     }
 
-    /// Tells something.
-    pub(crate) async fn tell(&self, event: NewEvent) {
-        // If nobody writes any more, the claim is lost and the event with it.
+    /// Queues an event.
+    pub(crate) async fn write(&self, event: NewEvent) {
+        // A writer that has ended has lost its lease, and the event with it.
         let _ = self.events.send(event).await;
     }
 
-    /// Ends, and returns what was not written yet.
-    pub(crate) async fn end(self) -> Unwritten {
+    /// Stops the writer and returns the events that it has not appended.
+    pub(crate) async fn finish(self) -> Unwritten {
         drop(self.events);
-        self.writing.await.unwrap_or_default()
+        self.writer.await.unwrap_or_default()
     }
 }
 
-async fn write(
+async fn run(
     tasks: Tasks,
     claim: Claim,
     mut after: u64,
@@ -72,29 +82,29 @@ async fn write(
     let mut group = Vec::new();
     while let Some(first) = queue.recv().await {
         group.push(first);
-        let until = Instant::now() + TOGETHER;
+        let until = Instant::now() + GROUP_DELAY;
         loop {
-            if group.len() >= MANY {
+            if group.len() >= MAX_GROUP {
                 break;
             }
             match timeout_at(until, queue.recv()).await {
                 Ok(Some(event)) => group.push(event),
-                // The end of the task is written together with these.
+                // The task's end is written in one transaction with these.
                 Ok(None) => return Unwritten { events: group, after },
                 Err(_) => break,
             }
         }
-        let told = group.len() as u64;
+        let appended = group.len() as u64;
         if !append(&tasks, claim, after, std::mem::take(&mut group)).await {
             lost();
             return Unwritten::default();
         }
-        after += told;
+        after += appended;
     }
     Unwritten { events: group, after }
 }
 
-/// Writes events, and tries again while the store is away. Returns whether the claim holds.
+/// Appends a group, and retries while the store is unavailable. Returns false when the lease is lost.
 async fn append(tasks: &Tasks, claim: Claim, after: u64, events: Vec<NewEvent>) -> bool {
     let mut failures = 0;
     loop {

@@ -1,7 +1,20 @@
-//! One attempt at a task, from the claim to the end.
+//! One attempt at a task, from the claim to its end.
+//!
+//! Three futures run beside each other. The steps run one after the other through the tools. The
+//! heartbeat extends the lease and learns of cancellations and of a lost lease. The event writer
+//! appends events in groups. Every write carries the claim, and the store refuses it when the attempt
+//! is no longer the current one, so that an attempt that lost its lease can change nothing, however
+//! late it notices.
+//!
+//! An attempt ends in one of three ways. `Finished` is terminal and writes the result together with
+//! the events that are still buffered. `Retry` releases the task: after a transient failure of the
+//! machine, which counts as a lost attempt, or because the worker stops, which does not. `Lost` writes
+//! nothing. A process that dies writes nothing either; the lease expires after
+//! [`LEASE`](crate::limits::LEASE) and the sweep queues the task again. Steps are not undone: the next
+//! attempt begins with the first step in the workspace as it is.
 
-mod act;
-mod outcome;
+mod step_result;
+mod step_runner;
 mod trace;
 
 use std::sync::Arc;
@@ -20,97 +33,92 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span, info, warn};
 
-use self::act::Actor;
+use self::step_runner::StepRunner;
 use crate::backoff;
 use crate::credentials::{StepCredentials, Vault};
 use crate::error::ServiceError;
 use crate::event_writer::{EventWriter, Unwritten};
-use crate::hosted_workspaces::{HostedWorkspaces, OpenWorkspace};
+use crate::hosted_workspaces::HostedWorkspaces;
 use crate::limits::{MAX_LOG_LINES, STEP_SECONDS};
-use crate::repository::Address;
-use crate::request::Work;
+use crate::open_workspace::OpenWorkspace;
+use crate::repository::RepositoryUrl;
+use crate::request::TaskPlan;
 use crate::step::{Action, Step};
 use crate::tasks::Tasks;
 
-/// When a task gives its first sign of life. Short ones end without any.
-const FIRST_SIGN: Duration = Duration::from_millis(500);
+/// The delay before the first heartbeat; tasks that are shorter send none. It also bounds how long a
+/// cancellation that arrived between the claim and the registration in the event hub goes unnoticed.
+const FIRST_HEARTBEAT: Duration = Duration::from_millis(500);
 
-/// How long claims hold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) lease: Duration,
     pub(crate) heartbeat: Duration,
 }
 
-/// One attempt at a task.
 pub(crate) struct Execution {
     pub(crate) tasks: Tasks,
-    pub(crate) spaces: HostedWorkspaces,
+    pub(crate) workspaces: HostedWorkspaces,
     pub(crate) claim: Claim,
     pub(crate) task: Task,
     pub(crate) limits: Limits,
-    /// Machines that repositories may come from.
+    /// Hosts that `git_clone` may fetch from.
     pub(crate) hosts: Arc<[String]>,
-    /// Credentials that steps name.
     pub(crate) credentials: Option<Vault>,
-    /// Knows tokens for repositories.
     pub(crate) github: Option<GitHub>,
-    /// The worker stops and wants the task back in the queue.
-    pub(crate) give_back: CancellationToken,
+    /// Cancelled when the worker's drain time is over: the task goes back to the queue.
+    pub(crate) drained: CancellationToken,
 }
 
-/// Why an attempt ends before its steps do.
+/// The reason for which an attempt ends before its last step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Interruption {
-    /// Somebody asked for the task's end.
     Cancelled,
-    /// The worker stops.
-    GivenBack,
-    /// Somebody else has the task.
-    Lost,
+    WorkerStopping,
+    LeaseLost,
 }
 
-/// How an attempt ended.
 enum Ending {
-    /// The task is over.
-    Over { status: TaskStatus, error: Option<String>, result: Value },
-    /// It can be begun again: something failed that is not the task's fault.
-    Again { reason: String, counts: bool },
-    /// Somebody else has it.
+    /// The task is terminal.
+    Finished { status: TaskStatus, error: Option<String>, result: Value },
+    /// The task goes back to the queue; `counts_as_lost` uses up one of its attempts.
+    Retry { reason: String, counts_as_lost: bool },
+    /// Another attempt may own the task; nothing may be written.
     Lost,
 }
 
 impl Execution {
-    /// Runs the task. Whatever happens is in the store afterwards, or another worker takes over.
+    /// Runs the task. Afterwards its end is in the store, or the lease expires and another attempt follows.
     pub(crate) async fn run(self) {
         let span = trace::task(&self.task, self.claim.attempt);
         self.run_within(&span).instrument(span.clone()).await;
     }
 
     async fn run_within(self, span: &Span) {
-        let (begun, stop, lost) =
-            (Instant::now(), CancellationToken::new(), CancellationToken::new());
-        let _here = self.tasks.hub.running(self.claim.task, stop.clone());
+        let started = Instant::now();
+        let stop = CancellationToken::new();
+        let lost = CancellationToken::new();
+        let _running = self.tasks.hub.running(self.claim.task, stop.clone());
         let on_lost = lost.clone();
         let on_lost = Arc::new(move || on_lost.cancel());
-        let journal =
-            EventWriter::begin(self.tasks.clone(), self.claim, self.task.last_event, on_lost);
+        let events =
+            EventWriter::start(self.tasks.clone(), self.claim, self.task.last_event, on_lost);
         let ending = tokio::select! {
-            ending = self.attempt(&journal, &stop, &lost) => ending,
-            () = self.keep_alive(&stop, &lost) => Ending::Lost,
+            ending = self.attempt(&events, &stop, &lost) => ending,
+            () = self.send_heartbeats(&stop, &lost) => Ending::Lost,
         };
         trace::task_ended(span, &ending);
-        let untold = journal.end().await;
-        self.settle(ending, untold, begun).await;
+        let unwritten = events.finish().await;
+        self.record(ending, unwritten, started).await;
     }
 
-    /// Gives signs of life until the claim is lost, and hears of a wish for the end.
-    async fn keep_alive(&self, stop: &CancellationToken, lost: &CancellationToken) {
-        // Who asked for the end between the claim and now was not heard; the first sign tells.
-        let first = self.limits.heartbeat.min(FIRST_SIGN);
+    /// Extends the lease until it is lost, and cancels `stop` when the task is to be cancelled. Never
+    /// returns: after the loss `attempt` still has commands to kill, and it sees `lost` too.
+    async fn send_heartbeats(&self, stop: &CancellationToken, lost: &CancellationToken) {
+        let first = self.limits.heartbeat.min(FIRST_HEARTBEAT);
         let first = tokio::time::Instant::now() + first;
         let mut ticks = tokio::time::interval_at(first, self.limits.heartbeat);
-        let mut heard = Instant::now();
+        let mut extended = Instant::now();
         loop {
             tokio::select! {
                 () = lost.cancelled() => break,
@@ -119,59 +127,58 @@ impl Execution {
             let until = self.now().after(self.limits.lease);
             match self.tasks.store.heartbeat(self.claim, until).await {
                 Ok(Heartbeat::Held { cancel_requested }) => {
-                    heard = Instant::now();
+                    extended = Instant::now();
                     if cancel_requested {
                         stop.cancel();
                     }
                 }
                 Ok(Heartbeat::Lost) => break,
                 Err(error) => {
-                    warn!(%error, task = %self.claim.task, "could not give a sign of life");
-                    if heard.elapsed() > self.limits.lease {
+                    warn!(%error, task = %self.claim.task, "could not send a heartbeat");
+                    // Without a reply the lease has expired by our own clock.
+                    if extended.elapsed() > self.limits.lease {
                         break;
                     }
                 }
             }
         }
         lost.cancel();
-        // What runs for the task is ended by `attempt`, which sees this too.
         std::future::pending::<()>().await;
     }
 
-    /// Does the steps.
     async fn attempt(
         &self,
-        journal: &EventWriter,
+        events: &EventWriter,
         stop: &CancellationToken,
         lost: &CancellationToken,
     ) -> Ending {
-        let work = match Work::of(&self.task) {
-            Ok(work) => work,
+        let plan = match TaskPlan::of(&self.task) {
+            Ok(plan) => plan,
             Err(error) => return self.failed(error.to_string()),
         };
-        let space = match self.prepare().await {
-            Ok(space) => space,
-            // It waits until there is room; that is not its fault.
+        let workspace = match self.open_workspace().await {
+            Ok(workspace) => workspace,
+            // The task waits until the disk has space again, without losing an attempt.
             Err(error @ ServiceError::LowSpace { .. }) => {
-                return Ending::Again { reason: message_of(&error), counts: false };
+                return Ending::Retry { reason: message_of(&error), counts_as_lost: false };
             }
-            Err(error) if is_passing(error.code()) => {
-                return Ending::Again { reason: message_of(&error), counts: true };
+            Err(error) if is_transient(error.code()) => {
+                return Ending::Retry { reason: message_of(&error), counts_as_lost: true };
             }
-            Err(error) => return self.refused(journal, &error).await,
+            Err(error) => return self.fail_before_steps(events, &error).await,
         };
-        let directory = self.make_directory(&space).await;
-        let ending = self.steps(&work, &space, journal, stop, lost).await;
-        if directory {
-            self.remove_directory(&space).await;
+        let has_directory = self.create_task_directory(&workspace).await;
+        let ending = self.steps(&plan, &workspace, events, stop, lost).await;
+        if has_directory {
+            self.remove_task_directory(&workspace).await;
         }
         ending
     }
 
-    async fn refused(&self, journal: &EventWriter, error: &ServiceError) -> Ending {
+    async fn fail_before_steps(&self, events: &EventWriter, error: &ServiceError) -> Ending {
         let message = message_of(error);
-        journal
-            .tell(
+        events
+            .write(
                 self.event(
                     EventKind::Error,
                     json!({ "error": message, "code": error.code().name() }),
@@ -183,81 +190,87 @@ impl Execution {
 
     fn failed(&self, error: String) -> Ending {
         let result = json!({ "steps": [], "workspace_id": self.task.workspace });
-        Ending::Over { status: TaskStatus::Failed, error: Some(error), result }
+        Ending::Finished { status: TaskStatus::Failed, error: Some(error), result }
     }
 
-    /// Opens the workspace, if there is room in it.
-    async fn prepare(&self) -> Result<Arc<OpenWorkspace>, ServiceError> {
-        let space = self.spaces.open_workspace(self.task.workspace).await?;
-        self.spaces.check_quota(&space).await?;
-        Ok(space)
+    /// Opens the workspace, unless it is over its quota or the disk is below the reserve.
+    async fn open_workspace(&self) -> Result<Arc<OpenWorkspace>, ServiceError> {
+        let workspace = self.workspaces.open_workspace(self.task.workspace).await?;
+        self.workspaces.check_quota(&workspace).await?;
+        Ok(workspace)
     }
 
     async fn steps(
         &self,
-        work: &Work,
-        space: &Arc<OpenWorkspace>,
-        journal: &EventWriter,
+        plan: &TaskPlan,
+        workspace: &Arc<OpenWorkspace>,
+        events: &EventWriter,
         stop: &CancellationToken,
         lost: &CancellationToken,
     ) -> Ending {
         let deadline = Instant::now() + self.task.timeout;
-        let total = work.steps.len();
+        let total = plan.steps.len();
         let session = Session::new(format!("task-{}", self.claim.task));
         let lines_left = AtomicUsize::new(MAX_LOG_LINES);
-        // What one step knew, a later one may print: it stays masked until the task is over.
+        // A later step may print the secrets of an earlier one: they stay masked until the task ends.
         let mut masked = Vec::new();
         let mut reports: Vec<StepResult> = Vec::new();
         let mut failure: Option<(TaskStatus, String)> = None;
-        for (index, step) in work.steps.iter().enumerate() {
+        for (index, step) in plan.steps.iter().enumerate() {
             let number = index + 1;
             if failure.is_some() {
-                reports.push(outcome::skipped(number, step));
+                reports.push(step_result::skipped(number, step));
                 continue;
             }
-            let described = step.description.clone();
-            let description = described.unwrap_or_else(|| format!("Step {number}: {}", step.word));
+            let description = step
+                .description
+                .clone()
+                .unwrap_or_else(|| format!("Step {number}: {}", step.action_name));
             let data = json!({ "step": number, "total_steps": total, "description": description });
-            journal.tell(self.event(EventKind::ProgressUpdate, data)).await;
+            events.write(self.event(EventKind::ProgressUpdate, data)).await;
             let left = deadline.saturating_duration_since(Instant::now());
             let own = Duration::from_secs(step.timeout.unwrap_or(STEP_SECONDS));
             let interrupted = self.interrupted(stop, lost);
-            let given = self.give(step).await;
-            masked.extend(given.iter().flat_map(StepCredentials::secrets));
-            let actor = Actor {
-                given,
+            let credentials = self.open_credentials(step).await;
+            masked.extend(credentials.iter().flat_map(StepCredentials::secrets));
+            let runner = StepRunner {
+                credentials,
                 masked: &masked,
                 execution: self,
-                space,
+                workspace,
                 session: &session,
-                journal,
+                events,
                 step,
                 number,
                 timeout: own.min(left),
                 lines_left: &lines_left,
             };
             let span = trace::step(number, step);
-            let (report, why) = actor.act(interrupted).instrument(span.clone()).await;
+            let (report, why) = runner.run(interrupted).instrument(span.clone()).await;
             trace::step_ended(&span, &report);
             let out_of_time = Instant::now() >= deadline;
             match why {
-                Some(Interruption::Lost) => return Ending::Lost,
-                Some(Interruption::GivenBack) => {
-                    return Ending::Again { reason: "its worker stops".to_owned(), counts: false };
+                Some(Interruption::LeaseLost) => return Ending::Lost,
+                Some(Interruption::WorkerStopping) => {
+                    let reason = "its worker stops".to_owned();
+                    return Ending::Retry { reason, counts_as_lost: false };
                 }
                 Some(Interruption::Cancelled) => {
                     failure = Some((TaskStatus::Cancelled, "cancelled".to_owned()));
                 }
-                None => failure = outcome::verdict(&report, step, out_of_time, self.task.timeout),
+                None => {
+                    failure = step_result::verdict(&report, step, out_of_time, self.task.timeout)
+                }
             }
             if let (Some(code), true) = (report.code, failure.is_some())
-                && is_passing(code)
+                && is_transient(code)
             {
-                return Ending::Again { reason: report.error.unwrap_or_default(), counts: true };
+                let reason = report.error.unwrap_or_default();
+                return Ending::Retry { reason, counts_as_lost: true };
             }
             if let Some(error) = &report.error {
-                journal
-                    .tell(self.event(EventKind::Error, json!({ "step": number, "error": error })))
+                events
+                    .write(self.event(EventKind::Error, json!({ "step": number, "error": error })))
                     .await;
             }
             if step.on_error == OnError::Continue
@@ -268,60 +281,61 @@ impl Execution {
             reports.push(report);
         }
         if failure.is_none()
-            && work.steps.iter().any(|step| step.action.may_write())
-            && let Err(error) = self.spaces.recheck_quota(space).await
+            && plan.steps.iter().any(|step| step.action.may_write())
+            && let Err(error) = self.workspaces.recheck_quota(workspace).await
         {
             let message = message_of(&error);
             let data = json!({ "error": message, "code": error.code().name() });
-            journal.tell(self.event(EventKind::Error, data)).await;
+            events.write(self.event(EventKind::Error, data)).await;
             failure = Some((TaskStatus::Failed, message));
         }
-        let result = self.result(space, &reports).await;
+        let result = self.result(workspace, &reports).await;
         match failure {
-            None => Ending::Over { status: TaskStatus::Completed, error: None, result },
-            Some((TaskStatus::Failed, reason)) if work.retry_failed && self.may_begin_again() => {
-                Ending::Again { reason, counts: true }
+            None => Ending::Finished { status: TaskStatus::Completed, error: None, result },
+            Some((TaskStatus::Failed, reason)) if plan.retry_failed && self.has_attempts_left() => {
+                Ending::Retry { reason, counts_as_lost: true }
             }
-            Some((status, error)) => Ending::Over { status, error: Some(error), result },
+            Some((status, error)) => Ending::Finished { status, error: Some(error), result },
         }
     }
 
-    /// Opens the credentials that a step names.
-    async fn give(&self, step: &Step) -> Result<StepCredentials, ServiceError> {
-        let mut given = match &self.credentials {
+    /// Unseals the credentials that a step names.
+    async fn open_credentials(&self, step: &Step) -> Result<StepCredentials, ServiceError> {
+        let mut credentials = match &self.credentials {
             _ if step.credentials.is_empty() => StepCredentials::default(),
-            Some(vault) => vault.give(self.task.workspace, &step.credentials).await?,
+            Some(vault) => vault.open(self.task.workspace, &step.credentials).await?,
             None => return Err(ServiceError::NoCredentialKey),
         };
-        self.lend(step, &mut given).await;
-        Ok(given)
+        self.add_github_token(step, &mut credentials).await;
+        Ok(credentials)
     }
 
-    /// Adds the token for a repository that the operator's sources have for this workspace.
-    async fn lend(&self, step: &Step, given: &mut StepCredentials) {
+    /// Adds the operator's GitHub token for the repository of a `git_clone` step, unless a credential
+    /// of the step is for the same host.
+    async fn add_github_token(&self, step: &Step, credentials: &mut StepCredentials) {
         let (Some(github), Action::GitClone { repo, .. }) = (&self.github, &step.action) else {
             return;
         };
-        let Ok(address) = Address::parse(repo, &self.hosts) else { return };
-        let host = address.host().to_owned();
-        if host != github.host() || given.for_host("", &host).is_some() {
+        let Ok(url) = RepositoryUrl::parse(repo, &self.hosts) else { return };
+        let host = url.host().to_owned();
+        if host != github.host() || credentials.for_host("", &host).is_some() {
             return;
         }
         let wanted = TokenRequest {
             workspace: self.task.workspace,
-            owner: Some(address.owner().to_owned()),
-            repository: Some(address.name().to_owned()),
+            owner: Some(url.owner().to_owned()),
+            repository: Some(url.name().to_owned()),
         };
         if let Some(token) = github.token(&wanted).await {
-            given.lend(&host, "github_token", token);
+            credentials.add_token(&host, "github_token", token);
         }
     }
 
-    fn may_begin_again(&self) -> bool {
+    fn has_attempts_left(&self) -> bool {
         self.task.attempt < self.task.max_attempts
     }
 
-    /// Waits for a reason to end early.
+    /// Waits for the first interruption. A lost lease wins over the others, since it forbids writes.
     async fn interrupted(
         &self,
         stop: &CancellationToken,
@@ -329,47 +343,50 @@ impl Execution {
     ) -> Interruption {
         tokio::select! {
             biased;
-            () = lost.cancelled() => Interruption::Lost,
+            () = lost.cancelled() => Interruption::LeaseLost,
             () = stop.cancelled() => Interruption::Cancelled,
-            () = self.give_back.cancelled() => Interruption::GivenBack,
+            () = self.drained.cancelled() => Interruption::WorkerStopping,
         }
     }
 
-    async fn result(&self, space: &OpenWorkspace, reports: &[StepResult]) -> Value {
+    async fn result(&self, workspace: &OpenWorkspace, reports: &[StepResult]) -> Value {
         json!(TaskResult {
             steps: reports.to_vec(),
             workspace_id: self.task.workspace,
-            repos_cached: Some(act::repositories(space).await),
+            repos_cached: Some(step_runner::repositories(workspace).await),
         })
     }
 
-    /// Makes the directory that is the task's own while it runs.
-    async fn make_directory(&self, space: &Arc<OpenWorkspace>) -> bool {
-        let (space, path) = (Arc::clone(space), act::task_directory(self.claim.task));
-        let made = move || space.named_workspace().files().create_directories(&path, 0o700);
+    /// Creates the task's own directory. A task runs without one if that fails.
+    async fn create_task_directory(&self, workspace: &Arc<OpenWorkspace>) -> bool {
+        let workspace = Arc::clone(workspace);
+        let path = step_runner::task_directory(self.claim.task);
+        let made = move || workspace.named_workspace().files().create_directories(&path, 0o700);
         match tokio::task::spawn_blocking(made).await {
             Ok(Ok(())) => true,
             Ok(Err(error)) => {
-                info!(%error, task = %self.claim.task, "no directory for the task");
+                info!(%error, task = %self.claim.task, "could not create the task's directory");
                 false
             }
             Err(_) => false,
         }
     }
 
-    async fn remove_directory(&self, space: &Arc<OpenWorkspace>) {
-        let (space, path) = (Arc::clone(space), act::task_directory(self.claim.task));
-        let removed = move || space.named_workspace().files().remove_tree(&path);
+    async fn remove_task_directory(&self, workspace: &Arc<OpenWorkspace>) {
+        let workspace = Arc::clone(workspace);
+        let path = step_runner::task_directory(self.claim.task);
+        let removed = move || workspace.named_workspace().files().remove_tree(&path);
         if let Ok(Err(error)) = tokio::task::spawn_blocking(removed).await {
             info!(%error, task = %self.claim.task, "could not remove the task's directory");
         }
     }
 
-    /// Writes how the attempt ended, and tries again while the store is away and the claim may hold.
-    async fn settle(&self, ending: Ending, untold: Unwritten, begun: Instant) {
+    /// Writes the end of the attempt, and retries for one lease while the store is unavailable.
+    async fn record(&self, ending: Ending, unwritten: Unwritten, started: Instant) {
         let until = Instant::now() + self.limits.lease;
-        // The same words each time: the store knows them again if only its answer was lost.
-        let (took, now) = (begun.elapsed(), self.now());
+        // Every try writes the same values: the store recognises them if only its reply was lost.
+        let took = started.elapsed();
+        let now = self.now();
         let mut failures = 0;
         loop {
             let written = match &ending {
@@ -377,14 +394,14 @@ impl Execution {
                     warn!(task = %self.claim.task, attempt = self.claim.attempt, "lost a task to another worker");
                     return;
                 }
-                Ending::Over { status, error, result } => {
+                Ending::Finished { status, error, result } => {
                     let finish = Finish {
                         status: *status,
                         result: result.clone(),
                         error: error.clone(),
                         took,
-                        events: untold.events.clone(),
-                        after: untold.after,
+                        events: unwritten.events.clone(),
+                        after: unwritten.after,
                         now,
                     };
                     let finished = self.tasks.store.finish(self.claim, finish).await;
@@ -393,13 +410,20 @@ impl Execution {
                         Finished::Lost => None,
                     })
                 }
-                Ending::Again { reason, counts } => {
-                    let wait =
-                        if *counts { backoff::of_lost(self.task.attempt) } else { Duration::ZERO };
-                    let (due, reason) = (now.after(wait), reason.clone());
-                    let back = Release { reason, due, now, counts: *counts };
-                    let given = self.tasks.store.release(self.claim, back).await;
-                    given.map(|given| match given {
+                Ending::Retry { reason, counts_as_lost } => {
+                    let wait = if *counts_as_lost {
+                        backoff::after_lost_attempts(self.task.attempt)
+                    } else {
+                        Duration::ZERO
+                    };
+                    let release = Release {
+                        reason: reason.clone(),
+                        due: now.after(wait),
+                        now,
+                        counts_as_lost: *counts_as_lost,
+                    };
+                    let released = self.tasks.store.release(self.claim, release).await;
+                    released.map(|released| match released {
                         Released::Done { status, events } => Some((status, events)),
                         Released::Lost => None,
                     })
@@ -409,7 +433,7 @@ impl Execution {
                 Ok(Some((status, events))) => {
                     info!(task = %self.claim.task, attempt = self.claim.attempt, %status, "task");
                     self.tasks.publish(&events);
-                    if matches!(ending, Ending::Again { counts: false, .. }) {
+                    if matches!(ending, Ending::Retry { counts_as_lost: false, .. }) {
                         self.tasks.offer_again(&self.task, status).await;
                     }
                     return;
@@ -421,7 +445,7 @@ impl Execution {
                     tokio::time::sleep(backoff::after(failures)).await;
                 }
                 Err(error) => {
-                    warn!(%error, task = %self.claim.task, "gave up a task whose end could not be written");
+                    warn!(%error, task = %self.claim.task, "could not write the end of a task before its lease ended");
                     return;
                 }
             }
@@ -437,9 +461,9 @@ impl Execution {
     }
 }
 
-/// Tells whether a failure is the machine's rather than the task's, so that another attempt may do
-/// better.
-fn is_passing(code: Code) -> bool {
+/// Returns whether a failure comes from the machine rather than the task, so that another attempt may
+/// succeed.
+fn is_transient(code: Code) -> bool {
     matches!(
         code,
         Code::StoreUnavailable

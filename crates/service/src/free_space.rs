@@ -1,21 +1,27 @@
-//! How much of a disk has to stay free.
+//! The free-space reserve: the part of the workspaces' disk that new work may not use.
+//!
+//! Below the reserve the service starts nothing new: no workspace, no write, no claim. Running tasks
+//! continue, and what they must still write (results, records, the database on the same disk) has the
+//! reserve to be written to. Inodes count too: fewer than `MIN_INODES` are as bad as no bytes.
 
 use std::str::FromStr;
 
 use carrel_domain::ByteSize;
 use carrel_fsroot::Capacity;
 
-/// Fewer inodes than this are none left, where the file system counts them.
+/// File systems that report fewer free inodes count as full. A file system without a fixed number of
+/// inodes reports a huge one.
 const MIN_INODES: u64 = 1024;
 
-/// How much of a disk has to stay free, so that what runs can end and what is kept can be written.
+/// The amount of a disk that has to stay free. Zero bytes or zero percent turn the check off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FreeSpaceReserve {
-    /// So many bytes.
+    /// An absolute amount.
     Bytes(ByteSize),
-    /// So many hundredths of the disk.
+    /// A share of the disk, 0 to 100.
     Percent(u8),
-    /// The smaller of both.
+    /// The smaller of an absolute amount and a share. The default, 512 MiB or 2 %, neither makes a small
+    /// disk full from the start nor keeps 20 GB of a 1 TB disk.
     Either(ByteSize, u8),
 }
 
@@ -26,7 +32,7 @@ impl Default for FreeSpaceReserve {
 }
 
 impl FreeSpaceReserve {
-    /// Returns the bytes that have to stay free on a disk.
+    /// Returns the reserve on a disk of this capacity.
     pub fn bytes_of(self, disk: Capacity) -> u64 {
         let share = |percent: u8| disk.total.bytes / 100 * u64::from(percent);
         match self {
@@ -36,16 +42,16 @@ impl FreeSpaceReserve {
         }
     }
 
-    /// Tells whether a disk has less left. Nothing has to stay free where the floor is none.
-    pub fn is_passed(self, disk: Capacity) -> bool {
-        let floor = self.bytes_of(disk);
-        floor > 0 && (disk.free.bytes < floor || disk.free.inodes < MIN_INODES)
+    /// Returns whether the disk has less free space, or fewer free inodes, than the reserve.
+    pub fn is_exhausted(self, disk: Capacity) -> bool {
+        let reserve = self.bytes_of(disk);
+        reserve > 0 && (disk.free.bytes < reserve || disk.free.inodes < MIN_INODES)
     }
 }
 
-/// The text is neither an amount of bytes nor a share of a disk.
+/// A text that is neither an amount of bytes nor a percentage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an amount such as 512M, a share such as 2%, or 0")]
+#[error("expected an amount such as 512M, a share such as 2%, or 0")]
 pub struct InvalidReserve;
 
 impl FromStr for FreeSpaceReserve {
@@ -73,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_floor_is_bytes_or_a_share_or_the_smaller_of_both() {
+    fn a_reserve_is_bytes_or_a_share_or_the_smaller_of_both() {
         let gib = 1 << 30;
         assert_eq!("1G".parse(), Ok(FreeSpaceReserve::Bytes(ByteSize::gib(1))));
         assert_eq!(" 5% ".parse(), Ok(FreeSpaceReserve::Percent(5)));
@@ -81,13 +87,16 @@ mod tests {
             assert_eq!(bad.parse::<FreeSpaceReserve>(), Err(InvalidReserve), "{bad}");
         }
         let many = 1 << 20;
-        assert!(FreeSpaceReserve::Bytes(ByteSize::gib(1)).is_passed(disk(gib - 1, 10 * gib, many)));
-        assert!(!FreeSpaceReserve::Bytes(ByteSize::gib(1)).is_passed(disk(gib, 10 * gib, many)));
-        assert!(!FreeSpaceReserve::Bytes(ByteSize::bytes(0)).is_passed(disk(0, gib, 0)));
-        assert!(FreeSpaceReserve::Percent(2).is_passed(disk(gib, 100 * gib, many)));
-        // A small disk is not full from the start, and a large one does not keep much.
-        assert!(!FreeSpaceReserve::default().is_passed(disk(gib / 10, gib, many)));
-        assert!(!FreeSpaceReserve::default().is_passed(disk(gib, 1000 * gib, many)));
-        assert!(FreeSpaceReserve::default().is_passed(disk(gib, gib, MIN_INODES - 1)));
+        assert!(FreeSpaceReserve::Bytes(ByteSize::gib(1)).is_exhausted(disk(
+            gib - 1,
+            10 * gib,
+            many
+        )));
+        assert!(!FreeSpaceReserve::Bytes(ByteSize::gib(1)).is_exhausted(disk(gib, 10 * gib, many)));
+        assert!(!FreeSpaceReserve::Bytes(ByteSize::bytes(0)).is_exhausted(disk(0, gib, 0)));
+        assert!(FreeSpaceReserve::Percent(2).is_exhausted(disk(gib, 100 * gib, many)));
+        assert!(!FreeSpaceReserve::default().is_exhausted(disk(gib / 10, gib, many)));
+        assert!(!FreeSpaceReserve::default().is_exhausted(disk(gib, 1000 * gib, many)));
+        assert!(FreeSpaceReserve::default().is_exhausted(disk(gib, gib, MIN_INODES - 1)));
     }
 }

@@ -1,4 +1,16 @@
-//! The workspaces of this machine, open for tools.
+//! The workspaces on this machine's volume: create, open, count, remove.
+//!
+//! A workspace exists in two places: its row in the store and its directory on a volume. The row comes
+//! first and goes first. [`HostedWorkspaces::provision`] writes the row alone; the directory is created
+//! when the workspace is first opened, by the worker that owns the volume. Removal locks the
+//! directory, deletes the row and then the directory; if the directory cannot be removed the row is put
+//! back, since a directory without a row could not be removed through the service again. A crash between
+//! the two leaves such a directory, which a later workspace of the same id reuses.
+//!
+//! Open workspaces are cached, because opening one counts its files. Up to 256 idle ones stay open;
+//! beyond that an idle one is closed for each that is opened. Where several processes share a store a
+//! cached workspace is checked against its row, since another process may have removed it and created
+//! another one with the same id.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -7,55 +19,55 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use carrel_config::Environment;
 use carrel_domain::{
     ByteSize, Clock, Identifier, Layout, Network, TaskStatus, VolumeId, WorkspaceAccess,
-    WorkspaceId, WorkspaceKey, sync,
+    WorkspaceId, sync,
 };
-use carrel_exec::{JobStatus, LazySpawner, Owner};
+use carrel_exec::{LazySpawner, Owner};
 use carrel_fsroot::{Capacity, Root};
 use carrel_runner::{RunError, Runner, WorkspaceHandle};
 use carrel_store::{Store, TaskFilter, Workspace};
 use carrel_tools::{
-    AuditLog, CallOptions, Failure, GitOptions, NamedWorkspace, Registry, Secrets, Session,
-    ToolResponse, Toolbox, ToolboxOptions, Toolset, Upload, UploadedFile, WorkspaceEntry,
+    AuditLog, GitOptions, NamedWorkspace, Secrets, Toolbox, ToolboxOptions, WorkspaceEntry,
 };
 use carrel_workspace::{
     Amount, Create, Freshness, Hooks, MeasuredUsage, Quota, Remove, RootOptions, Target, Workspaces,
 };
-use serde_json::{Map, Value};
 use tracing::debug;
 
 use crate::error::ServiceError;
 use crate::free_space::FreeSpaceReserve;
+use crate::open_workspace::OpenWorkspace;
 use crate::usage_cache::UsageCache;
 
-/// Workspaces that stay open when nobody uses them.
+/// The open workspaces from which on an idle one is closed when another is opened.
 const MAX_IDLE: usize = 256;
 
-/// What the workspaces of a machine are opened with.
+/// The settings for the workspaces of a machine.
 #[derive(Debug)]
 pub struct HostedWorkspacesOptions {
-    /// The directory that holds them.
+    /// The directory of the volume, created if it is missing.
     pub root: PathBuf,
-    /// What the store calls it, if no other process uses that store; otherwise it has a name itself.
+    /// The id of the volume if no other process uses the store; `None` to read it from the directory.
+    /// Also tells that rows change only through this process.
     pub volume: Option<VolumeId>,
-    /// The quota of those that have none of their own.
+    /// The quota of workspaces that have none of their own.
     pub quota: Quota,
-    /// What runs commands.
+    /// The runner of tools' commands.
     pub runner: Runner,
-    /// What starts processes.
+    /// The starter of hooks.
     pub commands: LazySpawner,
     /// The operator's environment.
     pub environment: Environment,
-    /// Where events go.
+    /// The log of tool calls.
     pub events: AuditLog,
-    /// Which machines git may reach.
+    /// The hosts and settings of git.
     pub git: GitOptions,
-    /// How much of the disk has to stay free.
+    /// The free-space reserve of the disk.
     pub reserve: FreeSpaceReserve,
-    /// Where the time comes from.
+    /// The clock for records.
     pub clock: Arc<dyn Clock>,
 }
 
-/// The workspaces of this machine. Cheap to clone.
+/// The workspaces on this machine's volume. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct HostedWorkspaces {
     inner: Arc<Inner>,
@@ -65,65 +77,52 @@ pub struct HostedWorkspaces {
 struct Inner {
     workspaces: Workspaces,
     volume: VolumeId,
-    /// The directory that holds them.
+    /// The volume's directory, for its capacity.
     disk: Root,
     hooks: Hooks,
     options: HostedWorkspacesOptions,
     store: Arc<dyn Store>,
     open: Mutex<HashMap<WorkspaceId, Arc<OpenWorkspace>>>,
-    /// Those that are being removed, which do not stay open.
-    leaving: Mutex<HashSet<WorkspaceId>>,
+    /// Workspaces that are being removed and must not be cached.
+    removing: Mutex<HashSet<WorkspaceId>>,
 }
 
-/// A workspace that is being removed.
-struct Leaving<'a> {
+/// The mark of a workspace that is being removed.
+struct Removal<'a> {
     inner: &'a Inner,
     id: WorkspaceId,
 }
 
-impl Drop for Leaving<'_> {
+impl Drop for Removal<'_> {
     fn drop(&mut self) {
-        self.inner.leaving().remove(&self.id);
+        self.inner.removing().remove(&self.id);
     }
 }
 
-/// A workspace that is open for tools.
-#[derive(Debug)]
-pub struct OpenWorkspace {
-    /// What the store says about it.
-    pub workspace: Workspace,
-    /// Its directory's name.
-    pub key: WorkspaceKey,
-    books: UsageCache,
-    place: Arc<NamedWorkspace>,
-    service: Registry,
-    code: Registry,
-}
-
-/// A workspace that is to be.
+/// The description of a new workspace.
 #[derive(Clone, Debug)]
 pub struct WorkspaceSpec {
-    /// Its id.
+    /// The id, chosen by the caller.
     pub id: WorkspaceId,
-    /// What people call it.
+    /// A display name.
     pub name: String,
-    /// How its inside is arranged.
+    /// The layout of its directory.
     pub layout: Layout,
-    /// How much it may hold; the machine's usual if none.
+    /// The quota; that of the machine if absent.
     pub quota: Option<ByteSize>,
-    /// The network of its commands when they do not say.
+    /// The network of commands that name none.
     pub network: Option<Network>,
 }
 
 impl WorkspaceSpec {
-    /// Returns what a workspace is that nobody described.
+    /// Returns the description of a workspace that is created by its first use.
     pub fn with_defaults(id: WorkspaceId) -> Self {
         Self { id, name: id.to_string(), layout: Layout::Tenant, quota: None, network: None }
     }
 }
 
 impl HostedWorkspaces {
-    /// Opens the directory that holds the workspaces, and makes it if it is missing.
+    /// Opens the volume, and creates its directory if it is missing.
     pub fn open(
         options: HostedWorkspacesOptions,
         store: Arc<dyn Store>,
@@ -136,34 +135,48 @@ impl HostedWorkspaces {
         })?;
         let hooks = Hooks::none(options.commands.clone());
         let disk = Root::open(workspaces.path()).map_err(RunError::Workspace)?;
-        let (open, leaving) = (Mutex::default(), Mutex::default());
         let volume = options.volume.map_or_else(|| workspaces.volume(), Ok)?;
-        let inner = Inner { workspaces, volume, disk, hooks, options, store, open, leaving };
+        let inner = Inner {
+            workspaces,
+            volume,
+            disk,
+            hooks,
+            options,
+            store,
+            open: Mutex::default(),
+            removing: Mutex::default(),
+        };
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Returns what the disk of the workspaces has, and has left.
+    /// Returns the size and the free workspace of the volume's disk.
     pub fn capacity(&self) -> Result<Capacity, ServiceError> {
         Ok(self.inner.disk.capacity().map_err(RunError::Workspace)?)
     }
 
-    /// Refuses to begin anything while the disk has less left than has to stay free.
+    /// Fails with [`ServiceError::LowSpace`] while the disk is below the free-space reserve.
     pub fn check_free_space(&self) -> Result<(), ServiceError> {
-        let (disk, floor) = (self.capacity()?, self.inner.options.reserve);
-        if !floor.is_passed(disk) {
+        let disk = self.capacity()?;
+        let reserve = self.inner.options.reserve;
+        if !reserve.is_exhausted(disk) {
             return Ok(());
         }
-        let (free, floor) = (disk.free.bytes, floor.bytes_of(disk));
-        Err(ServiceError::LowSpace { free: ByteSize::bytes(free), floor: ByteSize::bytes(floor) })
+        Err(ServiceError::LowSpace {
+            free: ByteSize::bytes(disk.free.bytes),
+            reserve: ByteSize::bytes(reserve.bytes_of(disk)),
+        })
     }
 
-    /// Returns what those workspaces use that are open, as last counted.
+    /// Returns the last counted usage of each open workspace.
     pub fn cached_usage(&self) -> Vec<(WorkspaceId, Amount)> {
         let opened = self.opened();
-        opened.iter().map(|(id, space)| (*id, space.place.handle().used())).collect()
+        opened
+            .iter()
+            .map(|(id, workspace)| (*id, workspace.named_workspace().handle().used()))
+            .collect()
     }
 
-    /// Makes a workspace, or finds the one that has the id. Returns whether it was made.
+    /// Adds the row of a workspace, or finds the one with the id. Returns whether it is new.
     pub async fn provision(&self, new: WorkspaceSpec) -> Result<(Workspace, bool), ServiceError> {
         self.check_free_space()?;
         let inner = &*self.inner;
@@ -183,140 +196,138 @@ impl HostedWorkspaces {
         }
     }
 
-    /// Returns what the store says about a workspace.
+    /// Returns the row of a workspace.
     pub async fn find(&self, id: WorkspaceId) -> Result<Workspace, ServiceError> {
-        // One that is open is there, if nobody else can have removed it.
+        // The cached row is current if only this process changes rows.
         let alone = self.inner.options.volume.is_some();
-        if let Some(space) = self.opened().get(&id).filter(|_| alone) {
-            return Ok(space.workspace.clone());
+        if let Some(workspace) = self.opened().get(&id).filter(|_| alone) {
+            return Ok(workspace.workspace.clone());
         }
         self.inner.store.workspace(id).await?.ok_or(ServiceError::NoWorkspace { id })
     }
 
-    /// Opens a workspace. Its directory is made if it is not there.
+    /// Opens a workspace, and creates its directory if it is missing.
     pub async fn open_workspace(
         &self,
         id: WorkspaceId,
     ) -> Result<Arc<OpenWorkspace>, ServiceError> {
         let opened = self.opened().get(&id).map(Arc::clone);
-        let workspace = match opened {
-            // Nobody else could have removed it.
-            Some(space) if self.inner.options.volume.is_some() => return Ok(space),
-            Some(space) => {
-                let workspace = self.find(id).await?;
-                if workspace.created_at == space.workspace.created_at {
-                    return Ok(space);
+        let row = match opened {
+            Some(open) if self.inner.options.volume.is_some() => return Ok(open),
+            Some(open) => {
+                let row = self.find(id).await?;
+                if row.created_at == open.workspace.created_at {
+                    return Ok(open);
                 }
                 self.opened().remove(&id);
-                workspace
+                row
             }
             None => self.find(id).await?,
         };
-        let space = Arc::new(self.inner.space(workspace).await?);
-        // From here on nobody can remove it; somebody may have before.
+        let workspace = Arc::new(self.inner.open(row).await?);
+        // The open handle prevents a removal from here on; one may have happened before.
         if self.inner.store.workspace(id).await?.is_none() {
-            drop(space);
-            self.inner.remove_remains(id).await;
+            drop(workspace);
+            self.inner.remove_orphan(id).await;
             return Err(ServiceError::NoWorkspace { id });
         }
-        let (idle, space) = {
+        let (idle, workspace) = {
             let mut opened = self.opened();
-            if self.inner.leaving().contains(&id) {
-                return Ok(space);
+            if self.inner.removing().contains(&id) {
+                return Ok(workspace);
             }
-            let is_idle = |_: &_, space: &mut Arc<OpenWorkspace>| {
-                Arc::strong_count(space) == 1 && !space.is_busy()
+            let is_idle = |_: &_, workspace: &mut Arc<OpenWorkspace>| {
+                Arc::strong_count(workspace) == 1 && !workspace.is_busy()
             };
             let full = opened.len() >= MAX_IDLE;
             let idle = full.then(|| opened.extract_if(is_idle).next()).flatten();
-            (idle, Arc::clone(opened.entry(id).or_insert(space)))
+            (idle, Arc::clone(opened.entry(id).or_insert(workspace)))
         };
         if let Some((_, idle)) = idle {
-            self.let_go(&idle).await;
+            self.close_workspace(&idle).await;
         }
-        Ok(space)
+        Ok(workspace)
     }
 
-    /// Lets others count a workspace that is not open any more.
-    async fn let_go(&self, space: &OpenWorkspace) {
-        if let Err(error) = self.inner.workspaces.touch(&space.key).await {
-            debug!(key = %space.key, %error, "the count will be made again");
+    /// Removes the mark that the workspace may change at any time, so that counts of it can be cached on
+    /// disk again.
+    async fn close_workspace(&self, workspace: &OpenWorkspace) {
+        if let Err(error) = self.inner.workspaces.touch(&workspace.key).await {
+            debug!(key = %workspace.key, %error, "could not remove the mark of an open workspace; it is counted each time");
         }
     }
 
-    /// Looks whether a workspace is within its quota and the disk has room before something is written,
-    /// and returns what it used when it was last counted.
-    pub async fn check_quota(&self, space: &OpenWorkspace) -> Result<Amount, ServiceError> {
+    /// Checks the quota of a workspace and the free-space reserve before a write. Counts only if the cached
+    /// usage does not prove that the workspace fits. Returns the usage as last known.
+    pub async fn check_quota(&self, workspace: &OpenWorkspace) -> Result<Amount, ServiceError> {
         self.check_free_space()?;
-        let used = match space.books.still_fits()? {
+        let used = match workspace.usage().still_fits()? {
             Some(used) => {
-                space.place.handle().set_used(used);
+                workspace.named_workspace().handle().set_used(used);
                 used
             }
-            None => self.recheck_quota(space).await?,
+            None => self.recheck_quota(workspace).await?,
         };
-        space.books.expect_changes();
+        workspace.usage().expect_changes();
         Ok(used)
     }
 
-    /// Counts a workspace, and looks whether it is within its quota.
-    pub async fn recheck_quota(&self, space: &OpenWorkspace) -> Result<Amount, ServiceError> {
-        let counting = space.books.begin_count()?;
-        // LazySpawner of another server that has it open as well are in no count of ours.
-        let counted = self.inner.workspaces.mark_in_use_and_check_quota(&space.key).await?;
+    /// Counts a workspace and checks its quota.
+    pub async fn recheck_quota(&self, workspace: &OpenWorkspace) -> Result<Amount, ServiceError> {
+        let counting = workspace.usage().begin_count()?;
+        let counted = self.inner.workspaces.mark_in_use_and_check_quota(&workspace.key).await?;
         let Some(counted) = counted else { return Ok(Amount::default()) };
-        space.books.end_count(counting, counted);
-        space.place.handle().set_used(counted.amount);
+        workspace.usage().end_count(counting, counted);
+        workspace.named_workspace().handle().set_used(counted.amount);
         Ok(counted.amount)
     }
 
-    /// Returns what a workspace uses; nothing if it has no directory yet.
+    /// Returns the usage of a workspace; `None` if it has no directory yet.
     pub async fn usage(&self, id: WorkspaceId) -> Result<Option<MeasuredUsage>, ServiceError> {
-        let Some(space) = self.opened().get(&id).cloned() else {
+        let Some(workspace) = self.opened().get(&id).cloned() else {
             let key = self.inner.workspaces.key(&identifier(id)?)?;
             return Ok(self.inner.workspaces.usage(&key, Freshness::Cached).await?);
         };
-        if !space.is_busy()
-            && let Some(counted) = space.books.unchanged()
+        if !workspace.is_busy()
+            && let Some(counted) = workspace.usage().unchanged()
         {
             return Ok(Some(counted));
         }
-        let counting = space.books.begin_count()?;
-        let counted = self.inner.workspaces.usage(&space.key, Freshness::Recount).await?;
+        let counting = workspace.usage().begin_count()?;
+        let counted = self.inner.workspaces.usage(&workspace.key, Freshness::Recount).await?;
         if let Some(counted) = counted {
-            space.books.end_count(counting, counted);
+            workspace.usage().end_count(counting, counted);
         }
         Ok(counted)
     }
 
-    /// Removes a workspace with everything that belongs to it, and ends what runs there in the
-    /// background. One whose directory somebody uses stays, with everything that belongs to it.
+    /// Removes a workspace with its tasks, credentials and replies, and kills its background jobs. Fails
+    /// if tasks are queued or running or its directory is in use; everything but the jobs is then left.
     pub async fn remove(&self, id: WorkspaceId) -> Result<(), ServiceError> {
         let inner = &*self.inner;
-        let workspace = inner.store.workspace(id).await?;
-        let workspace = workspace.ok_or(ServiceError::NoWorkspace { id })?;
-        if self.has_work(id).await? {
+        let row = inner.store.workspace(id).await?;
+        let row = row.ok_or(ServiceError::NoWorkspace { id })?;
+        if self.has_live_tasks(id).await? {
             return Err(ServiceError::WorkspaceBusy { id });
         }
-        let _leaving = inner.leave(id);
-        let space = self.opened().remove(&id);
-        if let Some(space) = space {
-            space.code.toolbox().jobs.stop_all().await;
+        let _removal = inner.begin_removal(id);
+        let workspace = self.opened().remove(&id);
+        if let Some(workspace) = workspace {
+            workspace.toolbox().jobs.stop_all().await;
         }
         let doomed = inner.workspaces.lock_for_removal(identifier(id)?).await?;
         if !inner.store.delete_workspace(id).await? {
             return Err(ServiceError::WorkspaceBusy { id });
         }
         if let Err(error) = inner.workspaces.remove_locked(doomed, false, &inner.hooks).await {
-            // What is still there has to be known, or nobody could remove it later.
-            inner.store.add_workspace(workspace).await?;
+            // Without its row the directory could not be removed later.
+            inner.store.add_workspace(row).await?;
             return Err(error.into());
         }
         Ok(())
     }
 
-    /// Tells whether a task waits or runs.
-    async fn has_work(&self, id: WorkspaceId) -> Result<bool, ServiceError> {
+    async fn has_live_tasks(&self, id: WorkspaceId) -> Result<bool, ServiceError> {
         for status in [TaskStatus::Queued, TaskStatus::Running] {
             let status = Some(status);
             let filter = TaskFilter { workspace: id, status, task_type: None, limit: 1, offset: 0 };
@@ -327,35 +338,35 @@ impl HostedWorkspaces {
         Ok(false)
     }
 
-    /// Returns the volume that this directory of workspaces is.
+    /// Returns the id of this volume.
     pub fn volume(&self) -> VolumeId {
         self.inner.volume
     }
 
-    /// Returns the directory that holds the workspaces.
+    /// Returns the directory of the volume.
     pub fn root(&self) -> &std::path::Path {
         self.inner.workspaces.path()
     }
 
-    /// Returns how many files a workspace may hold, if that is limited.
+    /// Returns the quota of files of each workspace, if there is one.
     pub fn quota_files(&self) -> Option<u64> {
         self.inner.options.quota.files
     }
 
-    /// Ends everything that runs in the background.
+    /// Kills all background jobs and closes all workspaces.
     pub async fn close(&self) {
-        let spaces: Vec<_> = self.opened().drain().map(|(_, space)| space).collect();
-        for space in spaces {
-            space.code.toolbox().jobs.stop_all().await;
-            self.let_go(&space).await;
+        let workspaces: Vec<_> = self.opened().drain().map(|(_, workspace)| workspace).collect();
+        for workspace in workspaces {
+            workspace.toolbox().jobs.stop_all().await;
+            self.close_workspace(&workspace).await;
         }
     }
 
-    /// Ends what somebody left running in the background, wherever that is.
+    /// Kills the background jobs of an owner, such as an ended session, in all workspaces.
     pub async fn stop_owner(&self, owner: &Owner) {
-        let spaces: Vec<_> = self.opened().values().cloned().collect();
-        for space in spaces {
-            space.code.toolbox().jobs.stop_owner(owner).await;
+        let workspaces: Vec<_> = self.opened().values().cloned().collect();
+        for workspace in workspaces {
+            workspace.toolbox().jobs.stop_owner(owner).await;
         }
     }
 
@@ -369,26 +380,26 @@ fn identifier(id: WorkspaceId) -> Result<Identifier, ServiceError> {
 }
 
 impl Inner {
-    fn leaving(&self) -> MutexGuard<'_, HashSet<WorkspaceId>> {
-        sync::lock(&self.leaving)
+    fn removing(&self) -> MutexGuard<'_, HashSet<WorkspaceId>> {
+        sync::lock(&self.removing)
     }
 
-    /// Keeps a workspace from staying open until the result is dropped.
-    fn leave(&self, id: WorkspaceId) -> Leaving<'_> {
-        self.leaving().insert(id);
-        Leaving { inner: self, id }
+    /// Keeps a workspace out of the cache until the result is dropped.
+    fn begin_removal(&self, id: WorkspaceId) -> Removal<'_> {
+        self.removing().insert(id);
+        Removal { inner: self, id }
     }
 
-    /// Removes the directory of a workspace that nobody knows of, unless somebody else uses it.
-    async fn remove_remains(&self, id: WorkspaceId) {
+    /// Removes a directory that has no row, unless it is in use.
+    async fn remove_orphan(&self, id: WorkspaceId) {
         let Ok(identifier) = identifier(id) else { return };
         let remove = Remove { target: Target::Identifier(identifier), keep_if_dirty: false };
         if let Err(error) = self.workspaces.remove(remove, &self.hooks).await {
-            debug!(workspace = %id, %error, "the directory stays");
+            debug!(workspace = %id, %error, "could not remove a directory without a workspace");
         }
     }
 
-    async fn space(&self, workspace: Workspace) -> Result<OpenWorkspace, ServiceError> {
+    async fn open(&self, workspace: Workspace) -> Result<OpenWorkspace, ServiceError> {
         let identifier = identifier(workspace.id)?;
         let quota = Quota { bytes: ByteSize::bytes(workspace.quota_bytes), ..self.options.quota };
         let create = Create {
@@ -396,25 +407,25 @@ impl Inner {
             quota: Some(quota),
             ..Create::new(identifier.clone())
         };
-        let made = self.workspaces.create(create, &self.hooks).await?;
-        let key = made.record.key.clone();
+        let created = self.workspaces.create(create, &self.hooks).await?;
+        let key = created.record.key.clone();
         let counted = self.workspaces.mark_in_use_and_measure(&key).await?;
         let counted = counted.ok_or(ServiceError::NoWorkspace { id: workspace.id })?;
         let opened = self.workspaces.open(&identifier).await?;
-        let desk = WorkspaceHandle::for_workspace(opened, counted.amount)?;
-        let watcher = desk.quota_watcher()?.expect("every workspace of the service has a quota");
-        let books = UsageCache::new(watcher, counted);
+        let handle = WorkspaceHandle::for_workspace(opened, counted.amount)?;
+        let watcher = handle.quota_watcher()?.expect("every workspace of the service has a quota");
+        let usage = UsageCache::new(watcher, counted);
         let entry = WorkspaceEntry {
             name: workspace.id.to_string(),
-            path: made.path,
+            path: created.path,
             access: WorkspaceAccess::ReadWrite,
         };
-        let place = NamedWorkspace::new(entry, desk);
-        let places = carrel_tools::Workspaces::new(vec![place]).expect("one overlaps no other");
-        let place = Arc::clone(places.iter().next().expect("there is one"));
+        let named = NamedWorkspace::new(entry, handle);
+        let all = carrel_tools::Workspaces::new(vec![named]).expect("one overlaps no other");
+        let named = Arc::clone(all.iter().next().expect("there is one"));
         let options = &self.options;
         let toolbox = Toolbox::new(ToolboxOptions {
-            workspaces: places,
+            workspaces: all,
             runner: options.runner.clone(),
             secrets: Secrets::default(),
             events: options.events.clone(),
@@ -422,53 +433,6 @@ impl Inner {
             network: workspace.network,
             git: options.git.clone(),
         });
-        let service = Registry::new(Arc::clone(&toolbox), Toolset::Workspace);
-        let code = Registry::new(toolbox, Toolset::Code).without_operator_tools();
-        Ok(OpenWorkspace { workspace, key, books, place, service, code })
-    }
-}
-
-impl OpenWorkspace {
-    /// Calls a tool of either toolset.
-    pub async fn call(
-        &self,
-        session: &Arc<Session>,
-        tool: &str,
-        arguments: Map<String, Value>,
-        options: CallOptions,
-    ) -> ToolResponse {
-        let registry = if self.service.has(tool) { &self.service } else { &self.code };
-        registry.call(session, tool, arguments, options).await
-    }
-
-    /// Begins to take a file that arrives in parts, of which so much is known to come.
-    pub async fn upload(&self, path: &str, expected: Option<u64>) -> Result<Upload, Failure> {
-        Upload::begin(self.code.toolbox(), &self.place, path, expected).await
-    }
-
-    /// Gives a file that has arrived its name.
-    pub async fn finish(&self, upload: Upload) -> Result<UploadedFile, Failure> {
-        upload.finish(self.code.toolbox()).await
-    }
-
-    /// Says that something may have been written.
-    pub fn expect_changes(&self) {
-        self.books.expect_changes();
-    }
-
-    /// Returns the tools of both toolsets.
-    pub fn registries(&self) -> [&Registry; 2] {
-        [&self.service, &self.code]
-    }
-
-    /// Returns the place that tools work in.
-    pub fn named_workspace(&self) -> &Arc<NamedWorkspace> {
-        &self.place
-    }
-
-    /// Tells whether something runs in the background.
-    fn is_busy(&self) -> bool {
-        let jobs = self.code.toolbox().jobs.list();
-        jobs.iter().any(|job| matches!(job.status(), JobStatus::Running))
+        Ok(OpenWorkspace::new(workspace, key, usage, named, toolbox))
     }
 }

@@ -1,12 +1,13 @@
-//! Tasks in workspaces.
+//! The task service: a durable queue of tasks that run in workspaces.
 //!
-//! [`Tasks`] takes requests, and lets whoever asked follow what becomes of them. A [`Worker`] claims
-//! tasks and runs their steps through the tools. [`HostedWorkspaces`] opens the workspaces on this machine. The
-//! store is the truth; the [`EventHub`] only makes news arrive sooner.
+//! [`Tasks`] submits, cancels and follows tasks. A [`Worker`] claims them and runs their steps through
+//! the tools. [`HostedWorkspaces`] opens the workspaces on this machine's volume. [`Sweep`] takes tasks
+//! back from workers that died. The store is the only source of truth; the [`EventHub`] inside a process
+//! and the [`Bus`] between processes only shorten the way, and losing a message costs time alone.
 //!
 //! ```text
-//! request ──► Tasks ──► store ──► Worker ──► tools in a OpenWorkspace
-//!                └──── EventHub ◄────────┘
+//! request ──► Tasks ──► store ──► Worker ──► tools in an OpenWorkspace
+//!                └─── EventHub ◄─────┘
 //! ```
 #![forbid(unsafe_code)]
 
@@ -21,9 +22,10 @@ mod execution;
 mod free_space;
 mod hosted_workspaces;
 pub mod limits;
+mod open_workspace;
 mod output_lines;
-mod presence;
 mod quota;
+mod registration;
 pub mod repository;
 mod request;
 mod slots;
@@ -41,12 +43,11 @@ pub use error::ServiceError;
 pub use event_hub::EventHub;
 pub use event_stream::{FollowItem, follow};
 pub use free_space::{FreeSpaceReserve, InvalidReserve};
-pub use hosted_workspaces::{
-    HostedWorkspaces, HostedWorkspacesOptions, OpenWorkspace, WorkspaceSpec,
-};
-pub use presence::WORKER_TTL;
+pub use hosted_workspaces::{HostedWorkspaces, HostedWorkspacesOptions, WorkspaceSpec};
+pub use open_workspace::OpenWorkspace;
 pub use quota::quota_from_gibibytes;
-pub use request::{InvalidRequest, Submit};
+pub use registration::WORKER_TTL;
+pub use request::{InvalidRequest, TaskSubmission};
 pub use slots::{Slot, Slots};
 pub use step::{Action, Step};
 pub use sweep::Sweep;

@@ -1,35 +1,36 @@
-//! What one request, one task and one worker may take.
+//! Bounds of requests and tasks, and the intervals of leases.
 
 use std::time::Duration;
 
 use carrel_domain::ByteSize;
 
-/// Bytes of all steps of a task together, contents of files included.
+/// The largest configuration of a task as JSON, file contents included.
 pub const MAX_TASK_BYTES: ByteSize = ByteSize::mib(32);
 
-/// The usual time of a step, if the task leaves it that much.
+/// The default timeout of a step, in seconds; what is left of the task's timeout bounds it.
 pub const STEP_SECONDS: u64 = 120;
 
-/// Tasks of one workspace that may wait. More are refused until some have run.
+/// The most queued tasks of one workspace. Further submissions are refused until some have run.
 pub const MAX_WAITING_TASKS: u64 = 100_000;
 
-/// OutputLines that one task tells while it runs. The rest is in the result.
+/// The most log-line events of a task. The end of the output is in the result in any case.
 pub const MAX_LOG_LINES: usize = 5000;
 
-/// Bytes of one line that is told; the rest of the line is cut.
+/// The longest log line, in bytes; the rest of the line is cut.
 pub const MAX_LINE_BYTES: usize = 4096;
 
-/// How long a claim holds without a sign of life.
+/// The time after the last heartbeat when a task may be given to another worker.
 pub const LEASE: Duration = Duration::from_secs(30);
 
-/// How often a worker gives a sign of life, and looks whether somebody asked for the task's end.
+/// The interval of heartbeats, which extend the lease and bring cancellations: five can fail before a
+/// lease expires.
 pub const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// Tasks of one workspace that run at once.
+/// The most tasks of one workspace that run at once.
 pub const RUNNING_PER_WORKSPACE: u32 = 8;
 
-/// How long an answer is remembered for those who ask again with the same key.
-pub const REMEMBER_REPLIES: Duration = Duration::from_hours(24);
+/// The time for which a reply is stored for requests with the same idempotency key.
+pub const REPLY_RETENTION: Duration = Duration::from_hours(24);
 
-/// How long a worker that stops waits for its tasks before it gives them back.
+/// The time that a stopping worker gives its running tasks before it releases them to other workers.
 pub const DRAIN: Duration = Duration::from_secs(20);

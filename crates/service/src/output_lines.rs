@@ -1,65 +1,70 @@
-//! What commands print, line by line, with secrets masked.
+//! Splits the output of commands into lines for log events, with secrets masked.
+//!
+//! A line is emitted only when it is complete, because a secret could span two chunks of output and
+//! masking each alone would show both halves. Long lines are cut at
+//! [`MAX_LINE_BYTES`]; the buffer keeps the length of the longest secret beyond that, so that a secret
+//! across the cut is recognised and none of its bytes are emitted.
 
 use carrel_domain::Secret;
 use carrel_exec::{Piece, StreamName};
 
 use crate::limits::MAX_LINE_BYTES;
 
-/// A line that a command printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PrintedLine {
     pub(crate) stream: &'static str,
     pub(crate) text: String,
 }
 
-/// Cuts the output of a command into lines. A line is told when it is whole, so that a secret is never
-/// cut in two and told in halves.
+/// The line splitter of one command, with a buffer for each of its two streams.
 #[derive(Debug)]
 pub(crate) struct OutputLines {
     secrets: Vec<Secret>,
-    /// Bytes of a line that are kept until it is whole.
-    kept: usize,
+    /// Bytes of an incomplete line that are buffered: the limit of a line plus the longest secret.
+    buffered: usize,
     stdout: Unfinished,
     stderr: Unfinished,
-    /// How many lines may still be told.
+    /// Lines that may still be emitted. The last one is replaced by a notice.
     left: usize,
 }
 
 #[derive(Debug, Default)]
 struct Unfinished {
     bytes: Vec<u8>,
-    /// The line is longer than is kept of it.
-    cut: bool,
+    /// Bytes of the line were dropped.
+    truncated: bool,
 }
 
 impl OutputLines {
-    /// Begins with a number of lines that may be told.
     pub(crate) fn new(secrets: Vec<Secret>, left: usize) -> Self {
-        let (stdout, stderr) = (Unfinished::default(), Unfinished::default());
-        // A secret across the cut is seen as a whole.
         let longest = secrets.iter().map(|secret| secret.expose().len()).max().unwrap_or(0);
-        Self { secrets, kept: MAX_LINE_BYTES + longest, stdout, stderr, left }
+        Self {
+            secrets,
+            buffered: MAX_LINE_BYTES + longest,
+            stdout: Unfinished::default(),
+            stderr: Unfinished::default(),
+            left,
+        }
     }
 
-    /// Returns how many lines may still be told.
     pub(crate) fn left(&self) -> usize {
         self.left
     }
 
-    /// Takes a piece and returns the lines that it completes.
+    /// Adds a chunk of output and returns the lines that it completes.
     pub(crate) fn push(&mut self, piece: &Piece) -> Vec<PrintedLine> {
         let mut lines = Vec::new();
         for (index, part) in piece.bytes.split(|byte| *byte == b'\n').enumerate() {
             if index > 0 {
                 lines.extend(self.complete(piece.stream));
             }
-            let kept = self.kept;
-            self.unfinished(piece.stream).push(part, kept);
+            let capacity = self.buffered;
+            self.unfinished(piece.stream).push(part, capacity);
         }
         lines
     }
 
-    /// Returns what is left when the command is over.
+    /// Returns the last lines of streams that did not end with a newline.
     pub(crate) fn finish(&mut self) -> Vec<PrintedLine> {
         let streams = [StreamName::Stdout, StreamName::Stderr];
         let unfinished =
@@ -69,24 +74,27 @@ impl OutputLines {
     }
 
     fn complete(&mut self, stream: StreamName) -> Option<PrintedLine> {
-        let Unfinished { bytes, cut } = std::mem::take(self.unfinished(stream));
+        let Unfinished { bytes, truncated } = std::mem::take(self.unfinished(stream));
         let name = match stream {
             StreamName::Stdout => "stdout",
             StreamName::Stderr => "stderr",
         };
         self.left = self.left.checked_sub(1)?;
         if self.left == 0 {
-            let text = "[more is printed than is told here; the result has its end]".to_owned();
+            let text =
+                "[more lines follow than a task may log; the result has the end of the output]"
+                    .to_owned();
             return Some(PrintedLine { stream: name, text });
         }
-        let is_long = cut || bytes.len() > MAX_LINE_BYTES;
+        let is_long = truncated || bytes.len() > MAX_LINE_BYTES;
         let mut text = String::from_utf8_lossy(&bytes).trim_end_matches('\r').to_owned();
         for secret in &self.secrets {
             text = secret.mask(&text);
         }
         if is_long {
-            // Of a secret that is not whole nothing is told.
-            let most = text.len().saturating_sub(self.kept - MAX_LINE_BYTES).min(MAX_LINE_BYTES);
+            // The buffer may end inside a secret: drop as much as the longest one.
+            let most =
+                text.len().saturating_sub(self.buffered - MAX_LINE_BYTES).min(MAX_LINE_BYTES);
             text.truncate(text.floor_char_boundary(most));
             text.push_str(" […]");
         }
@@ -102,10 +110,10 @@ impl OutputLines {
 }
 
 impl Unfinished {
-    fn push(&mut self, bytes: &[u8], kept: usize) {
-        let room = kept.saturating_sub(self.bytes.len());
-        self.cut |= bytes.len() > room;
-        self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    fn push(&mut self, bytes: &[u8], capacity: usize) {
+        let free = capacity.saturating_sub(self.bytes.len());
+        self.truncated |= bytes.len() > free;
+        self.bytes.extend_from_slice(&bytes[..bytes.len().min(free)]);
     }
 }
 
@@ -133,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_a_long_line_is_cut_in_is_told_in_no_part() {
+    fn no_part_of_a_secret_across_the_cut_of_a_long_line_is_emitted() {
         for before in MAX_LINE_BYTES - 9..MAX_LINE_BYTES + 9 {
             for again in [1, 40] {
                 let mut lines = OutputLines::new(vec![Secret::new("hunter2")], 9);

@@ -1,15 +1,16 @@
-//! Quotas as people write them.
+//! Workspace quotas in gibibytes, the unit of `quota_gb` in requests and settings.
 
 use carrel_domain::ByteSize;
 use carrel_wire::limits::{MAX_QUOTA_GB, MIN_QUOTA_GB};
 
 const GIBIBYTE: f64 = 1_073_741_824.0;
 
-/// Returns the quota of so many gibibytes, of which fractions are allowed; none if that is no amount.
+/// Converts gibibytes, which may be a fraction, into a quota. Returns `None` for NaN and for values outside
+/// of [`MIN_QUOTA_GB`] to [`MAX_QUOTA_GB`].
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "the number is neither small nor large, and a fraction of a byte does not matter"
+    reason = "the range is checked, and a fraction of a byte does not matter"
 )]
 pub fn quota_from_gibibytes(number: f64) -> Option<ByteSize> {
     let fits = (MIN_QUOTA_GB..=f64::from(MAX_QUOTA_GB)).contains(&number);

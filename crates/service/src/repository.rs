@@ -1,37 +1,41 @@
-//! Which repositories may be brought into a workspace, and where they go.
+//! The rules for repositories of `git_clone` and `git_pull` steps: allowed URLs, directories, branches.
+//!
+//! URLs are restricted to `https` and to allowed hosts, because git supports transports that run
+//! commands (`ext::`) or read local files, and a host in the operator's network must not be reachable
+//! through a task.
 
 use carrel_wire::limits::MAX_BRANCH_CHARS;
 
 use crate::request::InvalidRequest;
 
-/// Machines that repositories come from, unless the operator names others.
+/// The hosts that repositories may come from, unless the operator names others.
 pub const DEFAULT_HOSTS: [&str; 3] = ["github.com", "gitlab.com", "bitbucket.org"];
 
-/// The address of a repository that may be asked for.
+/// A repository URL that the rules allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct RepositoryUrl {
     host: String,
-    /// What stands between the machine and the name.
+    /// The path between host and name: one segment, or several for GitLab groups.
     owner: String,
     name: String,
 }
 
-impl Address {
-    /// Reads an address: `https`, one of these machines, no user, no port, an owner and a name.
+impl RepositoryUrl {
+    /// Parses a URL: `https`, one of the hosts, no user, no port, an owner and a name.
     pub fn parse(text: &str, hosts: &[String]) -> Result<Self, InvalidRequest> {
         let invalid = |rule: String| InvalidRequest::new("repo", rule);
-        let rest = text
-            .strip_prefix("https://")
-            .ok_or_else(|| invalid("begins with https://; nothing else is fetched".to_owned()))?;
+        let rest = text.strip_prefix("https://").ok_or_else(|| {
+            invalid("begins with https://; other transports are not allowed".to_owned())
+        })?;
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
         if host.contains('@') {
-            return Err(invalid("names no user: credentials are kept by the service".to_owned()));
+            return Err(invalid("contains no user; store a credential instead".to_owned()));
         }
         let host = host.to_ascii_lowercase();
         if !hosts.contains(&host) {
             let known = hosts.join(", ");
             return Err(invalid(format!(
-                "names a machine that is not allowed: {host}; allowed are {known}"
+                "has a host that is not allowed: {host}; allowed are {known}"
             )));
         }
         let path = path.trim_end_matches('/');
@@ -50,12 +54,10 @@ impl Address {
         Ok(Self { host, owner: owner.join("/"), name: (*name).to_owned() })
     }
 
-    /// Returns the machine, with its port if it names one.
     pub(crate) fn host(&self) -> &str {
         &self.host
     }
 
-    /// Returns what stands between the machine and the name.
     pub(crate) fn owner(&self) -> &str {
         &self.owner
     }
@@ -64,23 +66,24 @@ impl Address {
         &self.name
     }
 
-    /// Returns the address that is fetched.
+    /// Returns the normalised URL, which ends in `.git`.
     pub fn url(&self) -> String {
         format!("https://{}/{}/{}.git", self.host, self.owner, self.name)
     }
 
-    /// Returns the directories that it may have, in the order of preference.
+    /// Returns the names of directories for a clone, in order of preference: the repository's name, and
+    /// with its owner in case the first is taken by another repository.
     pub fn directories(&self) -> [String; 2] {
         [self.name.clone(), format!("{}-{}", self.owner.replace('/', "-"), self.name)]
     }
 
-    /// Tells whether a configured address is this one.
-    pub fn is(&self, url: &str) -> bool {
+    /// Returns whether a URL from a git configuration names the same repository.
+    pub fn matches(&self, url: &str) -> bool {
         Self::parse(url, std::slice::from_ref(&self.host)).as_ref() == Ok(self)
     }
 }
 
-/// Tells whether a word may be a part of a path on disk.
+/// Returns whether a segment of a URL is safe as a file name.
 fn is_plain(segment: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     !segment.is_empty()
@@ -89,7 +92,7 @@ fn is_plain(segment: &str) -> bool {
         && segment.len() <= 100
 }
 
-/// Checks the name that a repository has in a workspace.
+/// Checks the directory name of a repository.
 pub fn check_name(name: &str) -> Result<(), InvalidRequest> {
     if is_plain(name) {
         return Ok(());
@@ -97,7 +100,7 @@ pub fn check_name(name: &str) -> Result<(), InvalidRequest> {
     Err(InvalidRequest::new("repo_name", "is a name of letters, digits, `.`, `_` and `-`"))
 }
 
-/// Checks the name of a branch.
+/// Checks the name of a branch, which must not look like an option or a revision expression.
 pub fn check_branch(branch: &str) -> Result<(), InvalidRequest> {
     let known =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'/');
@@ -116,7 +119,7 @@ pub fn check_branch(branch: &str) -> Result<(), InvalidRequest> {
     Err(InvalidRequest::new("branch", rule))
 }
 
-/// Returns the address of `origin` that the configuration of a repository names.
+/// Returns the URL of the remote `origin` in a git configuration.
 pub(crate) fn origin(configuration: &str) -> Option<String> {
     let mut inside = false;
     for line in configuration.lines().map(str::trim) {
@@ -137,12 +140,12 @@ mod tests {
     use super::*;
     use pretty_assertions::assert_eq;
 
-    fn parse(text: &str) -> Result<Address, InvalidRequest> {
-        Address::parse(text, &DEFAULT_HOSTS.map(str::to_owned))
+    fn parse(text: &str) -> Result<RepositoryUrl, InvalidRequest> {
+        RepositoryUrl::parse(text, &DEFAULT_HOSTS.map(str::to_owned))
     }
 
     #[test]
-    fn addresses_are_read_by_the_table() {
+    fn urls_are_parsed_by_the_table() {
         for text in [
             "https://github.com/a/app",
             "https://github.com/a/app.git",

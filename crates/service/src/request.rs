@@ -1,4 +1,8 @@
-//! What is asked of the service.
+//! Task requests: the JSON body of a submission, its checks, and the plan that a worker reads back.
+//!
+//! A request is checked completely before anything is stored, so that a queued task can fail only in
+//! what it does. The steps are stored as they were written, not as they were understood: a later
+//! version reads them again with its own rules, and clients get back what they sent.
 
 use std::time::Duration;
 
@@ -15,40 +19,40 @@ use sha2::{Digest as _, Sha256};
 use crate::limits::{MAX_TASK_BYTES, MAX_WAITING_TASKS};
 use crate::step::{Step, parse_step};
 
-/// The kind of a task that does not say.
+/// The type of a task that names none.
 const DEFAULT_TYPE: &str = "background_job";
 
-/// What a row calls the span that its task is a part of.
+/// The field of a task's configuration with the trace context of its submission.
 const TRACE_PARENT: &str = "traceparent";
 
-/// Why a request is not what it should be.
+/// An invalid request: the field and the rule that it breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {rule}")]
 pub struct InvalidRequest {
-    /// Where the mistake is.
+    /// The path of the field, such as `steps[0].command`.
     pub field: String,
-    /// What is expected there.
+    /// The rule as the rest of a sentence that begins with the field: "is required for `shell`".
     pub rule: String,
 }
 
 impl InvalidRequest {
-    /// Says what is wrong where.
+    /// Creates the error for a field and a rule.
     pub fn new(field: impl Into<String>, rule: impl Into<String>) -> Self {
         Self { field: field.into(), rule: rule.into() }
     }
 }
 
-/// A request that makes sense, and whose it is.
+/// A checked request and its workspace.
 #[derive(Clone, Debug)]
-pub struct Submit {
+pub struct TaskSubmission {
     pub(crate) workspace: WorkspaceId,
     pub(crate) request: TaskRequest,
     pub(crate) configuration: Value,
     networks: Vec<Network>,
 }
 
-impl Submit {
-    /// Checks a request for a workspace. Repositories must be on one of the hosts.
+impl TaskSubmission {
+    /// Checks every field and step of a request. `hosts` are the hosts that repositories may come from.
     pub fn check(
         request: TaskRequest,
         workspace: WorkspaceId,
@@ -116,13 +120,13 @@ fn check_word(field: &str, word: Option<&str>) -> Result<(), InvalidRequest> {
     Ok(())
 }
 
-impl Submit {
-    /// Returns the networks that its steps ask for.
+impl TaskSubmission {
+    /// Returns the networks that its steps request, for the check of the token's scopes.
     pub fn networks(&self) -> impl Iterator<Item = Network> {
         self.networks.iter().copied()
     }
 
-    /// Returns the credentials that its steps name, each with its place in the request.
+    /// Returns the names of credentials in the steps, each with the path of its field.
     pub(crate) fn credentials(&self) -> impl Iterator<Item = (String, &str)> {
         self.request.steps.iter().enumerate().flat_map(|(step, raw)| {
             let names = raw.credentials.iter().enumerate();
@@ -132,19 +136,19 @@ impl Submit {
         })
     }
 
-    /// Returns how many steps it has.
+    /// Returns the number of steps.
     pub fn steps(&self) -> usize {
         self.request.steps.len()
     }
 
-    /// Returns the row that is to be. `scope` tells the keys of different callers apart.
-    pub(crate) fn task(self, scope: &str, now: Timestamp) -> NewTask {
+    /// Returns the task to insert. `scope` separates the idempotency keys of different callers.
+    pub(crate) fn into_task(self, scope: &str, now: Timestamp) -> NewTask {
         let Self { workspace, request, mut configuration, networks: _ } = self;
-        // Whoever takes it up, perhaps elsewhere, does so for the request that submits it.
+        // The attempt, perhaps in another process, is traced as a part of this request.
         if let Some(here) = carrel_traces::current_context() {
             configuration[TRACE_PARENT] = here.to_string().into();
         }
-        let repeat = request.idempotency_key.as_ref().map(|key| IdempotencyKey {
+        let idempotency_key = request.idempotency_key.as_ref().map(|key| IdempotencyKey {
             scope: format!("{workspace} {scope}"),
             key: key.clone(),
             digest: digest(&request),
@@ -160,18 +164,17 @@ impl Submit {
             correlation_id: request.correlation_id,
             now,
             max_waiting: MAX_WAITING_TASKS,
-            repeat,
+            idempotency_key,
         }
     }
 
-    /// Returns the key that makes a repeated request known, if there is one.
-    pub(crate) fn key(&self) -> Option<&str> {
+    pub(crate) fn idempotency_key(&self) -> Option<&str> {
         self.request.idempotency_key.as_deref()
     }
 }
 
-/// Returns the span of the request that submitted a task, if that was traced.
-pub(crate) fn submitted_under(task: &Task) -> Option<TraceParent> {
+/// Returns the trace context of a task's submission, if that was traced.
+pub(crate) fn trace_parent(task: &Task) -> Option<TraceParent> {
     task.configuration.get(TRACE_PARENT)?.as_str()?.parse().ok()
 }
 
@@ -180,26 +183,31 @@ fn digest(request: &TaskRequest) -> [u8; 32] {
     Sha256::digest(text).into()
 }
 
-/// What a worker reads in a row.
+/// The steps of a task, parsed from its stored configuration.
 #[derive(Clone, Debug)]
-pub(crate) struct Work {
+pub(crate) struct TaskPlan {
     pub(crate) steps: Vec<Step>,
     pub(crate) retry_failed: bool,
 }
 
-impl Work {
-    /// Reads what a task is to do.
+impl TaskPlan {
+    /// Parses the configuration of a task. Fails if a newer version stored steps that this one does not
+    /// know.
     pub(crate) fn of(task: &Task) -> Result<Self, InvalidRequest> {
-        let read: TaskConfiguration = serde_json::from_value(task.configuration.clone())
-            .map_err(|error| InvalidRequest::new("configuration", error.to_string()))?;
-        let steps = read.steps.into_iter().enumerate().map(|(index, step)| {
+        let configuration: TaskConfiguration =
+            serde_json::from_value(task.configuration.clone())
+                .map_err(|error| InvalidRequest::new("configuration", error.to_string()))?;
+        let steps = configuration.steps.into_iter().enumerate().map(|(index, step)| {
             let step: StepRequest =
                 serde_json::from_value(Value::Object(step)).map_err(|error| {
                     InvalidRequest::new(format!("steps[{index}]"), error.to_string())
                 })?;
             parse_step(&step, index)
         });
-        Ok(Self { steps: steps.collect::<Result<_, _>>()?, retry_failed: read.retry_failed })
+        Ok(Self {
+            steps: steps.collect::<Result<_, _>>()?,
+            retry_failed: configuration.retry_failed,
+        })
     }
 }
 
@@ -209,10 +217,10 @@ mod tests {
     use crate::repository::DEFAULT_HOSTS;
     use pretty_assertions::assert_eq;
 
-    fn check(body: Value) -> Result<Submit, String> {
+    fn check(body: Value) -> Result<TaskSubmission, String> {
         let request: TaskRequest =
             serde_json::from_value(body).map_err(|error| error.to_string())?;
-        Submit::check(request, WorkspaceId::generate(), &DEFAULT_HOSTS.map(str::to_owned))
+        TaskSubmission::check(request, WorkspaceId::generate(), &DEFAULT_HOSTS.map(str::to_owned))
             .map_err(|error| error.to_string())
     }
 
@@ -242,7 +250,7 @@ mod tests {
             ),
             (
                 json!({ "steps": [{ "action": "read_file", "path": "a\0" }] }),
-                "steps[0].path holds a NUL byte",
+                "steps[0].path contains a NUL byte",
             ),
             (
                 json!({ "steps": [{ "action": "shell", "command": "x", "timeout": 0 }] }),
@@ -265,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_worker_reads_is_what_was_asked_for() {
+    fn a_plan_has_the_steps_of_its_request() {
         let body = json!({ "steps": [
             { "action": "git_clone", "repo": "https://github.com/a/b.git", "branch": "main" },
             { "action": "execute_command", "command": "pytest", "cwd": "repos/b", "timeout": 120,
@@ -281,7 +289,7 @@ mod tests {
             .map(|(i, s)| parse_step(s, i).unwrap())
             .collect();
         assert_eq!(steps[1].on_error, OnErrorContinue);
-        assert_eq!(steps[0].word, "git_clone");
+        assert_eq!(steps[0].action_name, "git_clone");
     }
 
     use carrel_wire::OnError::Continue as OnErrorContinue;

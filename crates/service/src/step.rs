@@ -1,4 +1,4 @@
-//! The steps of a task.
+//! The steps of a task, checked and typed.
 
 mod parse;
 
@@ -6,68 +6,68 @@ use carrel_domain::Network;
 use carrel_wire::OnError;
 use serde_json::{Map, Value};
 
-use crate::repository::{Address, check_name};
+use crate::repository::{RepositoryUrl, check_name};
 use crate::request::InvalidRequest;
 
 pub(crate) use self::parse::parse_step;
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Runs a command line.
+    /// Runs a command line in the workspace's shell.
     Command {
-        /// The line.
+        /// The command line.
         command: String,
     },
-    /// Brings a repository into `repos/`, or up to date if it is there.
+    /// Clones a repository into `repos/`, or pulls it if it is there.
     GitClone {
-        /// Its address.
+        /// The URL.
         repo: String,
-        /// The branch; the usual one if none.
+        /// The branch; the default branch of the repository if absent.
         branch: Option<String>,
-        /// Without history.
+        /// Fetches the last commit alone.
         shallow: bool,
     },
-    /// Brings a repository in `repos/` up to date.
+    /// Pulls a repository in `repos/`.
     GitPull {
-        /// Its name there.
+        /// The directory name.
         repo_name: String,
-        /// The branch; the current one if none.
+        /// The branch; the checked-out one if absent.
         branch: Option<String>,
     },
     /// Reads a file.
     ReadFile {
-        /// Where it is.
+        /// The path relative to the workspace.
         path: String,
     },
-    /// Writes a file.
+    /// Creates or replaces a file.
     WriteFile {
-        /// Where it is.
+        /// The path relative to the workspace.
         path: String,
-        /// All of its text.
+        /// The whole new content.
         content: String,
     },
     /// Lists a directory.
     ListDirectory {
-        /// Where it is.
+        /// The path relative to the workspace.
         path: String,
     },
-    /// Makes a directory, and those above it.
+    /// Creates a directory and its parents.
     CreateDirectory {
-        /// Where it is.
+        /// The path relative to the workspace.
         path: String,
     },
-    /// Calls any tool.
+    /// Calls a tool of either toolset.
     Tool {
-        /// Its name.
+        /// The name of the tool.
         name: String,
-        /// Its arguments.
+        /// The arguments, checked by the tool when the step runs.
         arguments: Map<String, Value>,
     },
 }
 
 impl Action {
-    /// Tells whether it may leave more in the workspace than there was.
+    /// Returns whether the action may use more of the quota.
     pub(crate) fn may_write(&self) -> bool {
         match self {
             Self::ReadFile { .. } | Self::ListDirectory { .. } => false,
@@ -81,40 +81,40 @@ impl Action {
     }
 }
 
-/// A step that makes sense.
+/// A checked step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// What it does.
+    /// The action with its arguments.
     pub action: Action,
-    /// The word for that in the request.
-    pub word: String,
-    /// Where commands start, relative to the workspace.
+    /// The name of the action in the request: `shell` and `execute_command` are the same action.
+    pub action_name: String,
+    /// The working directory of commands, relative to the workspace.
     pub cwd: Option<String>,
-    /// How many seconds it may take.
+    /// The timeout in seconds; the default if absent.
     pub timeout: Option<u64>,
-    /// What it is, for people.
+    /// A description for progress events.
     pub description: Option<String>,
-    /// What becomes of the task when it fails.
+    /// The consequence of a failure for the task.
     pub on_error: OnError,
-    /// The network of its commands.
+    /// The network of its commands; that of the workspace if absent.
     pub network: Option<Network>,
-    /// Credentials that it gets, by their names.
+    /// The names of the credentials that it gets; later ones replace values of earlier ones.
     pub credentials: Vec<String>,
 }
 
 impl Step {
-    /// Returns the network that the arguments of a tool ask for. What the tool will not take counts
-    /// as the largest.
+    /// Returns the network in the arguments of a tool. A value that the tool will not understand counts as
+    /// full network access, so that no token without that scope can submit it.
     pub(crate) fn tool_network(&self) -> Option<Network> {
         let Action::Tool { arguments, .. } = &self.action else { return None };
-        let asked = arguments.get("network").filter(|asked| !asked.is_null())?;
-        Some(asked.as_str().and_then(|word| word.parse().ok()).unwrap_or(Network::Full))
+        let network = arguments.get("network").filter(|network| !network.is_null())?;
+        Some(network.as_str().and_then(|word| word.parse().ok()).unwrap_or(Network::Full))
     }
 
-    /// Checks where a repository comes from, if the step brings one.
+    /// Checks the URL or the name of a git step's repository.
     pub(crate) fn check_repository(&self, hosts: &[String]) -> Result<(), InvalidRequest> {
         match &self.action {
-            Action::GitClone { repo, .. } => Address::parse(repo, hosts).map(|_| ()),
+            Action::GitClone { repo, .. } => RepositoryUrl::parse(repo, hosts).map(|_| ()),
             Action::GitPull { repo_name, .. } => check_name(repo_name),
             Action::Command { .. }
             | Action::ReadFile { .. }

@@ -1,4 +1,4 @@
-//! What whoever submits tasks can do with them.
+//! The task API of the service: submit, find, list, cancel and follow tasks.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use crate::bus::{Bus, Hint, LocalBus};
 use crate::error::ServiceError;
 use crate::event_hub::EventHub;
 use crate::event_stream::{FollowItem, follow};
-use crate::request::{InvalidRequest, Submit};
+use crate::request::{InvalidRequest, TaskSubmission};
 
-/// What becomes of a submission that workers cannot be told of.
+/// The treatment of a submission whose hint could not be sent to workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnEnqueueFailure {
-    /// It waits; the sweep or a worker finds it in the store.
+    /// The task stays queued; a worker or the sweep finds it in the store.
     #[default]
     Keep,
-    /// It fails, and its idempotency key is free again.
+    /// The task becomes `failed` and its idempotency key can be used again.
     Fail,
 }
 
-/// Tasks, as whoever submits them sees them. Cheap to clone.
+/// The tasks of a store. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Tasks {
     pub(crate) store: Arc<dyn Store>,
@@ -34,58 +34,63 @@ pub struct Tasks {
     on_enqueue_failure: OnEnqueueFailure,
 }
 
-/// What became of a submission.
+/// The result of a successful submission.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Receipt {
-    /// The task as it stands.
+    /// The task as it is now.
     pub task: Task,
-    /// The same request came before.
+    /// The same request was submitted before with the same idempotency key, and made this task.
     pub repeated: bool,
 }
 
-/// What became of a wish for a task's end.
+/// The result of a successful cancellation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancelled {
-    /// It is over.
+    /// The task was queued and is cancelled.
     Done,
-    /// Its worker has been told.
+    /// The task runs; its worker ends it.
     Requested,
 }
 
 impl Tasks {
-    /// Puts them together, for a process that works by itself.
+    /// Creates the tasks of a process that is alone on its store.
     pub fn new(store: Arc<dyn Store>, hub: EventHub, clock: Arc<dyn Clock>) -> Self {
         let on_enqueue_failure = OnEnqueueFailure::Keep;
         Self { store, hub, bus: Arc::new(LocalBus::default()), clock, on_enqueue_failure }
     }
 
-    /// Tells other processes, too.
+    /// Adds a bus to other processes.
     #[must_use]
     pub fn with_bus(self, bus: Arc<dyn Bus>, on_enqueue_failure: OnEnqueueFailure) -> Self {
         Self { bus, on_enqueue_failure, ..self }
     }
 
-    /// Returns the store.
+    /// Returns the store that holds the tasks.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// Returns the news.
+    /// Returns the event hub of this process.
     pub fn hub(&self) -> &EventHub {
         &self.hub
     }
 
-    /// Returns what other processes are told with.
+    /// Returns the bus to other processes.
     pub fn bus(&self) -> &Arc<dyn Bus> {
         &self.bus
     }
 
-    /// Queues a task. When this returns it will run, whatever happens to this process. `scope` tells
-    /// the idempotency keys of different callers apart.
-    pub async fn submit(&self, submit: Submit, scope: &str) -> Result<Receipt, ServiceError> {
+    /// Queues a task. The task is durable when this returns: it will run even if this process dies at
+    /// once. `scope` separates the idempotency keys of different callers.
+    pub async fn submit(
+        &self,
+        submit: TaskSubmission,
+        scope: &str,
+    ) -> Result<Receipt, ServiceError> {
         self.check_credentials(&submit).await?;
-        let (id, key) = (submit.workspace, submit.key().unwrap_or_default().to_owned());
-        let submission = self.store.submit(submit.task(scope, self.clock.now())).await?;
+        let id = submit.workspace;
+        let key = submit.idempotency_key().unwrap_or_default().to_owned();
+        let submission = self.store.submit(submit.into_task(scope, self.clock.now())).await?;
         if let Submission::Created(task, _) | Submission::Repeated(task) = &submission {
             Span::current().record("carrel.task.id", display(task.id));
         }
@@ -101,8 +106,8 @@ impl Tasks {
         }
     }
 
-    /// Refuses names of credentials that the workspace does not have.
-    async fn check_credentials(&self, submit: &Submit) -> Result<(), ServiceError> {
+    /// Fails if a step names a credential that the workspace does not have.
+    async fn check_credentials(&self, submit: &TaskSubmission) -> Result<(), ServiceError> {
         if submit.credentials().next().is_none() {
             return Ok(());
         }
@@ -117,40 +122,42 @@ impl Tasks {
         }
     }
 
-    /// Tells workers of a task that is in the store.
+    /// Sends workers a hint for a task that is in the store.
     async fn offer(&self, task: Task) -> Result<Receipt, ServiceError> {
         let Err(error) = self.bus.offer(&[Hint::of(&task, None)]).await else {
             return Ok(Receipt { task, repeated: false });
         };
         if self.on_enqueue_failure == OnEnqueueFailure::Fail {
-            let (reason, now) = (format!("Redis enqueue failed: {error}"), self.clock.now());
-            // One that a worker has found all the same runs.
-            if let Some(events) = self.store.fail_queued(task.id, &reason, now).await? {
+            let reason = format!("Redis enqueue failed: {error}");
+            // `None` if a worker has claimed the task meanwhile: it runs.
+            if let Some(events) = self.store.fail_queued(task.id, &reason, self.clock.now()).await?
+            {
                 self.publish(&events);
                 return Err(ServiceError::NotEnqueued { id: task.id, reason });
             }
         }
-        warn!(%error, task = %task.id, "workers could not be told of a task; they look for it");
+        warn!(%error, task = %task.id, "could not send a hint for a task; workers find it in the store");
         Ok(Receipt { task, repeated: false })
     }
 
-    /// Returns a task of a workspace.
+    /// Returns a task, if it belongs to the workspace.
     pub async fn find(&self, workspace: WorkspaceId, id: TaskId) -> Result<Task, ServiceError> {
         let found = self.store.task(id).await?.filter(|task| task.workspace == workspace);
         found.ok_or(ServiceError::NoTask { id })
     }
 
-    /// Returns a task, whosever it is.
+    /// Returns a task of any workspace.
     pub async fn find_any(&self, id: TaskId) -> Result<Task, ServiceError> {
         self.store.task(id).await?.ok_or(ServiceError::NoTask { id })
     }
 
-    /// Lists tasks of a workspace.
+    /// Lists the tasks of a workspace, newest first.
     pub async fn list(&self, filter: TaskFilter) -> Result<Page, ServiceError> {
         Ok(self.store.tasks(filter).await?)
     }
 
-    /// Asks for a task's end. One that waits is over at once; the worker of one that runs is told.
+    /// Cancels a task: at once if it is queued, through its worker if it runs. Fails for a task that is
+    /// terminal.
     pub async fn cancel(&self, id: TaskId) -> Result<Cancelled, ServiceError> {
         match self.store.cancel(id, self.clock.now()).await? {
             Cancellation::Cancelled(events) => {
@@ -167,21 +174,21 @@ impl Tasks {
         }
     }
 
-    /// Follows a task from behind an event to its last one.
+    /// Streams the events of a task after the number `after`, up to and including the terminal one.
     pub fn follow(&self, id: TaskId, after: u64) -> impl Stream<Item = FollowItem> + Send + use<> {
         follow(Arc::clone(&self.store), &self.hub, Arc::clone(&self.bus), id, after)
     }
 
-    /// Tells what happened, here and elsewhere.
+    /// Publishes events that are in the store, in this process and to others.
     pub(crate) fn publish(&self, events: &[Event]) {
         self.hub.publish(events);
-        self.bus.tell(events);
+        self.bus.publish(events);
     }
 
-    /// Tells workers that a task waits again, if it does.
+    /// Sends a hint for a released task if that is queued again.
     pub(crate) async fn offer_again(&self, task: &Task, status: TaskStatus) {
         if status == TaskStatus::Queued {
-            // If this fails the sweep finds it.
+            // If this fails, the sweep offers the task.
             let _ = self.bus.offer(&[Hint::of(task, None)]).await;
         }
     }

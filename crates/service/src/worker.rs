@@ -1,4 +1,16 @@
-//! Claims tasks and runs them.
+//! The worker loop: takes a slot, claims a task, runs it, repeats.
+//!
+//! A worker claims in one of two ways, depending on the bus. Without hints the claim waits inside the
+//! store, which hands over a task in the same transaction that queued it. With hints (Redis) the worker
+//! waits for a hint, and then asks the store: a hint only says that a task of a volume may be queued,
+//! and the claim may return another task, or none. After each task the same slot claims again, so that a
+//! full queue needs no hints to be worked off. A hint for a task of another volume is forwarded to the
+//! workers of that volume.
+//!
+//! A worker claims nothing while the disk is below its free-space reserve. When it stops it claims no
+//! more, waits for its running tasks for the drain time, and then releases those that still run: they go
+//! back to the queue without losing an attempt. A worker that is killed loses its leases instead, and
+//! the sweep of any process releases its tasks when those expire.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,48 +28,48 @@ use crate::credentials::Vault;
 use crate::execution::{Execution, Limits};
 use crate::hosted_workspaces::HostedWorkspaces;
 use crate::limits::{DRAIN, HEARTBEAT, LEASE, RUNNING_PER_WORKSPACE};
-use crate::presence::Presence;
+use crate::registration::Registration;
 use crate::repository::DEFAULT_HOSTS;
 use crate::slots::{Slot, Slots};
 use crate::tasks::Tasks;
 
-/// How often a worker looks whether the disk has room again.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// The interval at which a worker that waits for disk space checks it again.
+const CHECK_SPACE_EVERY: Duration = Duration::from_secs(1);
 
-/// How a worker works.
+/// The settings of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
-    /// Its name, which no other has.
+    /// The name of this process as a worker. Never used twice, so that a lease has one owner.
     pub id: WorkerId,
-    /// How many tasks it runs at once.
+    /// The number of slots: tasks and requests that run at once.
     pub concurrency: usize,
-    /// How many of them may be of one workspace.
+    /// The most tasks of one workspace that run at once, over all workers.
     pub per_workspace: u32,
-    /// How long a claim holds without a sign of life.
+    /// The time after the last heartbeat when another worker may take over a task.
     pub lease: Duration,
-    /// How often it gives one.
+    /// The interval of heartbeats, a fraction of `lease`.
     pub heartbeat: Duration,
-    /// How long it waits for its tasks when it stops.
+    /// The time that running tasks get to end after a stop.
     pub drain: Duration,
-    /// Machines that repositories may come from.
+    /// Hosts that `git_clone` may fetch from.
     pub hosts: Arc<[String]>,
-    /// Credentials that steps name; no step gets any if there is none.
+    /// The credentials that steps may name. Without a vault such steps fail.
     pub credentials: Option<Vault>,
-    /// Knows tokens for repositories on GitHub.
+    /// The source of tokens for repositories on GitHub.
     pub github: Option<GitHub>,
-    /// How others find it; none if there are no others.
+    /// The endpoint to register for other processes; `None` if this process is the only one.
     pub endpoint: Option<WorkerEndpoint>,
 }
 
-/// How other processes find a worker.
+/// The endpoint under which other processes reach a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerEndpoint {
-    /// Where it answers requests, if it does: `http://host:port`.
+    /// The base URL, `http://host:port`; `None` if the worker serves no requests.
     pub address: Option<String>,
 }
 
 impl WorkerOptions {
-    /// Returns the usual, under a new name.
+    /// Returns the default settings with a new name.
     pub fn new(concurrency: usize) -> Self {
         Self {
             id: WorkerId(format!("worker-{}", uuid::Uuid::now_v7())),
@@ -74,7 +86,7 @@ impl WorkerOptions {
     }
 }
 
-/// Claims tasks and runs them.
+/// A worker of this process.
 #[derive(Debug)]
 pub struct Worker {
     shared: Arc<Shared>,
@@ -84,33 +96,33 @@ pub struct Worker {
 struct Shared {
     options: WorkerOptions,
     tasks: Tasks,
-    spaces: HostedWorkspaces,
+    workspaces: HostedWorkspaces,
     slots: Slots,
     running: TaskTracker,
-    give_back: CancellationToken,
+    drained: CancellationToken,
 }
 
 impl Worker {
-    /// Prepares to work.
-    pub fn new(options: WorkerOptions, tasks: Tasks, spaces: HostedWorkspaces) -> Self {
+    /// Creates a worker, which claims nothing until [`Worker::run`].
+    pub fn new(options: WorkerOptions, tasks: Tasks, workspaces: HostedWorkspaces) -> Self {
         let slots = Slots::new(options.concurrency);
-        let (running, give_back) = (TaskTracker::new(), CancellationToken::new());
-        let shared = Shared { options, tasks, spaces, slots, running, give_back };
-        Self { shared: Arc::new(shared) }
+        let running = TaskTracker::new();
+        let drained = CancellationToken::new();
+        Self { shared: Arc::new(Shared { options, tasks, workspaces, slots, running, drained }) }
     }
 
-    /// Returns its name.
+    /// Returns the name of the worker.
     pub fn id(&self) -> &WorkerId {
         &self.shared.options.id
     }
 
-    /// Returns its places for work. What comes over HTTP takes one as well.
+    /// Returns the slots of the worker, which requests over HTTP take as well.
     pub fn slots(&self) -> &Slots {
         &self.shared.slots
     }
 
-    /// Runs until `stop` is cancelled. Then what runs may end by itself for a while, and what still
-    /// runs after that is given back for others.
+    /// Runs until `stop` is cancelled and the running tasks have ended or were released. The worker
+    /// stays registered until then, since requests of its workspaces still reach it.
     pub async fn run(&self, stop: CancellationToken) {
         let drained = CancellationToken::new();
         let working = async {
@@ -118,21 +130,21 @@ impl Worker {
             self.shared.drain().await;
             drained.cancel();
         };
-        let present = async {
-            if let Some(presence) = self.shared.presence() {
-                presence.run(drained.clone()).await;
+        let registered = async {
+            if let Some(registration) = self.shared.registration() {
+                registration.run(drained.clone()).await;
             }
         };
-        tokio::join!(working, present);
+        tokio::join!(working, registered);
     }
 }
 
 impl Shared {
     fn volume(&self) -> VolumeId {
-        self.spaces.volume()
+        self.workspaces.volume()
     }
 
-    fn presence(&self) -> Option<Presence> {
+    fn registration(&self) -> Option<Registration> {
         let endpoint = self.options.endpoint.clone()?;
         let worker = WorkerRecord {
             id: self.options.id.clone(),
@@ -141,7 +153,7 @@ impl Shared {
             concurrency: u32::try_from(self.options.concurrency).unwrap_or(u32::MAX),
             seen_at: self.tasks.clock.now(),
         };
-        Some(Presence { tasks: self.tasks.clone(), worker })
+        Some(Registration { tasks: self.tasks.clone(), worker })
     }
 
     async fn drain(&self) {
@@ -150,23 +162,23 @@ impl Shared {
             info!(tasks = self.running.len(), "waiting for tasks to end");
         }
         if tokio::time::timeout(self.options.drain, self.running.wait()).await.is_err() {
-            info!(tasks = self.running.len(), "giving tasks back");
-            self.give_back.cancel();
+            info!(tasks = self.running.len(), "releasing tasks that still run");
+            self.drained.cancel();
             self.running.wait().await;
         }
     }
 
-    /// Waits until the disk has room for work. Says no when the worker stops first.
-    async fn has_room(&self, stop: &CancellationToken) -> bool {
-        let mut said = false;
-        while let Err(error) = self.spaces.check_free_space() {
-            if !said {
-                warn!(%error, "tasks wait");
-                said = true;
+    /// Waits until the disk is above its free-space reserve. Returns false if `stop` comes first.
+    async fn wait_for_free_space(&self, stop: &CancellationToken) -> bool {
+        let mut warned = false;
+        while let Err(error) = self.workspaces.check_free_space() {
+            if !warned {
+                warn!(%error, "tasks wait for free disk space");
+                warned = true;
             }
             tokio::select! {
                 () = stop.cancelled() => return false,
-                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                () = tokio::time::sleep(CHECK_SPACE_EVERY) => {}
             }
         }
         true
@@ -179,7 +191,7 @@ impl Shared {
         }
     }
 
-    /// Claims with a wish that waits in the store.
+    /// Claims with a request that waits in the store.
     async fn claim_by_waiting(self: &Arc<Self>, stop: &CancellationToken) {
         let mut failures = 0;
         loop {
@@ -188,12 +200,12 @@ impl Shared {
                 slot = self.slots.for_task() => slot,
             };
             let Some(slot) = slot else { return };
-            if !self.has_room(stop).await {
+            if !self.wait_for_free_space(stop).await {
                 return;
             }
             let claimed = tokio::select! {
                 () = stop.cancelled() => return,
-                () = self.slots.wanted() => continue,
+                () = self.slots.request_waits() => continue,
                 claimed = self.tasks.store.claim(self.request()) => claimed,
             };
             match claimed {
@@ -214,30 +226,35 @@ impl Shared {
         }
     }
 
-    /// Claims whenever a hint says that a task may wait. While it waits for a hint it holds no place.
+    /// Claims after each hint. No slot is held while it waits for one.
     async fn claim_by_hints(self: &Arc<Self>, mut hints: HintReader, stop: &CancellationToken) {
-        let (mut failures, mut hint) = (0, None);
+        let mut failures = 0;
+        let mut hint = None;
         loop {
             let slot = tokio::select! {
                 () = stop.cancelled() => return,
                 slot = self.slots.for_task() => slot,
             };
             let Some(slot) = slot else { return };
-            if !self.has_room(stop).await {
+            if !self.wait_for_free_space(stop).await {
                 return;
             }
-            // This is never given up half-way: a task could be ours without our knowing.
+            // Never cancelled half-way: the store might hand over a task that this process then ignores.
             match self.try_claim().await {
                 Ok(Some(claimed)) => {
                     failures = 0;
-                    self.settle(hint.take(), Some(&claimed));
-                    self.running.spawn(Arc::clone(self).execute_all(claimed, slot, stop.clone()));
+                    self.use_hint(hint.take(), Some(&claimed));
+                    self.running.spawn(Arc::clone(self).execute_queued(
+                        claimed,
+                        slot,
+                        stop.clone(),
+                    ));
                     continue;
                 }
                 Ok(None) => {
                     failures = 0;
                     drop(slot);
-                    self.settle(hint.take(), None);
+                    self.use_hint(hint.take(), None);
                 }
                 Err(error) => {
                     drop(slot);
@@ -253,19 +270,19 @@ impl Shared {
         }
     }
 
-    /// Executes a task, and then others that wait, in the same place.
-    async fn execute_all(self: Arc<Self>, first: Claimed, slot: Slot, stop: CancellationToken) {
+    /// Executes a task, and then further queued ones in the same slot.
+    async fn execute_queued(self: Arc<Self>, first: Claimed, slot: Slot, stop: CancellationToken) {
         let mut next = Some(first);
         while let Some(claimed) = next.take() {
             self.execute(claimed).await;
-            let goes_on = self.spaces.check_free_space().is_ok() && !stop.is_cancelled();
-            if !goes_on || self.slots.is_wanted() {
+            let may_claim = self.workspaces.check_free_space().is_ok() && !stop.is_cancelled();
+            if !may_claim || self.slots.has_waiting_requests() {
                 break;
             }
-            // If the store is away, whoever waits for hints tries again.
+            // While the store is unavailable the claim loop does the retrying.
             next = self.try_claim().await.unwrap_or_default();
             if let Some(claimed) = &next {
-                self.settle(None, Some(claimed));
+                self.use_hint(None, Some(claimed));
             }
         }
         drop(slot);
@@ -288,26 +305,27 @@ impl Shared {
         self.tasks.publish(&claimed.events);
         let execution = Execution {
             tasks: self.tasks.clone(),
-            spaces: self.spaces.clone(),
+            workspaces: self.workspaces.clone(),
             claim: claimed.claim,
             task: claimed.task,
             limits: Limits { lease: self.options.lease, heartbeat: self.options.heartbeat },
             hosts: Arc::clone(&self.options.hosts),
             credentials: self.options.credentials.clone(),
             github: self.options.github.clone(),
-            give_back: self.give_back.clone(),
+            drained: self.drained.clone(),
         };
         execution.run().await;
     }
 
-    /// Sees that a hint for a task of another volume reaches the workers there. Each claim uses one hint
-    /// up, whichever it is.
-    fn settle(self: &Arc<Self>, hint: Option<Hint>, claimed: Option<&Claimed>) {
-        let (shared, claimed) = (Arc::clone(self), claimed.map(|claimed| claimed.claim.task));
-        let settling = async move {
+    /// Keeps the number of hints equal to the number of queued tasks: each claim consumes one hint, its
+    /// own or any other. A consumed hint of a task on another volume is offered to that volume.
+    fn use_hint(self: &Arc<Self>, hint: Option<Hint>, claimed: Option<&Claimed>) {
+        let shared = Arc::clone(self);
+        let claimed = claimed.map(|claimed| claimed.claim.task);
+        let forwarding = async move {
             let hint = match (hint, claimed) {
                 (Some(hint), _) => hint,
-                (None, Some(_)) => shared.tasks.bus.spare_hint(shared.volume()).await?,
+                (None, Some(_)) => shared.tasks.bus.take_hint(shared.volume()).await?,
                 (None, None) => return None,
             };
             if Some(hint.task) == claimed {
@@ -315,15 +333,15 @@ impl Shared {
             }
             let workspace = shared.tasks.store.workspace(hint.workspace).await.ok()??;
             let other = workspace.volume.filter(|volume| *volume != shared.volume())?;
-            // If this fails the sweep pushes it there.
+            // If this fails, the sweep offers the task.
             shared.tasks.bus.offer(&[hint.on(other)]).await.ok()
         };
-        tokio::spawn(settling);
+        tokio::spawn(forwarding);
     }
 }
 
 async fn wait_after(error: &StoreError, failures: u32, stop: &CancellationToken) {
-    warn!(%error, "could not ask for tasks, trying again");
+    warn!(%error, "could not claim tasks, trying again");
     tokio::select! {
         () = stop.cancelled() => {}
         () = tokio::time::sleep(backoff::after(failures)) => {}

@@ -1,77 +1,77 @@
-//! Why the store could not do its work.
+//! The errors of the store.
 
 use carrel_domain::{Code, Coded};
 use serde_json::{Value, json};
 
-/// Why the store could not do its work. A refusal that a caller can act on is not here: it is one of
-/// the answers of the operation.
+/// An operation of the store that failed. Refusals that a caller can act on are not errors but results of
+/// the operation.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database does not answer, or not now.
+    /// The database cannot be reached or does not reply in time. The operation may have taken effect;
+    /// repeating it is safe.
     #[error("the database is not available")]
     Unavailable(#[source] Source),
-    /// The database was written by a newer version.
+    /// A newer version has migrated the database.
     #[error("the database has schema {found}, and this version of carrel knows {known}")]
     TooNew {
         /// The schema of the database.
         found: u32,
-        /// The newest schema that is known here.
+        /// The newest schema of this version.
         known: u32,
     },
-    /// The database lacks tables of this version.
+    /// The database lacks migrations of this version.
     #[error(
         "the database has schema {found}, and this version of carrel needs {known}; run `carrel migrate`"
     )]
     TooOld {
         /// The schema of the database; 0 if it has none.
         found: u32,
-        /// The schema that is needed here.
+        /// The schema that this version needs.
         known: u32,
     },
-    /// A part of the schema is not the one that this version knows by the number.
+    /// A migration of the database has another checksum than the one of the same number here.
     #[error(
         "migration {number} of the database is not the one that this version of carrel knows; \
          use the version that made it, or another database"
     )]
     Changed {
-        /// The number of the part.
+        /// The number of the migration.
         number: u32,
     },
-    /// The address of the database is no use.
+    /// `DATABASE_URL` is invalid.
     #[error("DATABASE_URL cannot be used: {reason}")]
     Address {
-        /// Why, without the address, which may hold a password.
+        /// The rule, without the URL, which may hold a password.
         reason: String,
     },
-    /// The connection is not as safe as the address asks for.
+    /// The connection cannot be encrypted or verified as `DATABASE_URL` demands.
     #[error("the connection to the database is not encrypted as DATABASE_URL asks: {reason}")]
     Unencrypted {
-        /// The rule, what went against it and the way out, without the address.
+        /// The `sslmode`, the cause and the remedy, without the URL.
         reason: String,
     },
-    /// Somebody else has taken what was to be written about.
+    /// Another conductor has acquired the tenure of the scope.
     #[error("another carrel run has taken over {scope}: {by}")]
     Superseded {
-        /// What it is about.
+        /// The scope of the journal.
         scope: String,
-        /// Who has it.
+        /// The description of the new holder.
         by: String,
     },
-    /// Something in the database makes no sense.
-    #[error("the database holds something unreadable: {what}")]
+    /// A value in the database is corrupt or unknown to this version.
+    #[error("the database contains an unreadable value: {what}")]
     Unreadable {
-        /// What it is.
+        /// A description of the value.
         what: String,
     },
-    /// The disk has no room.
+    /// The disk of the database is full.
     #[error("the disk of the database is full")]
     Full(#[source] Source),
-    /// An operation failed for a reason that has no name of its own.
-    #[error("the database refused an operation")]
+    /// The database rejected an operation for a reason without a variant of its own.
+    #[error("the database rejected an operation")]
     Failed(#[source] Source),
 }
 
-/// The cause, as the database tells it.
 pub(crate) type Source = Box<dyn std::error::Error + Send + Sync>;
 
 impl Coded for StoreError {

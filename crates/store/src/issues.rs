@@ -1,4 +1,4 @@
-//! The tracker that is built in.
+//! The embedded tracker: issues, their blockers and comments.
 
 use async_trait::async_trait;
 use carrel_domain::Timestamp;
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
 
-/// The tracker that is built in.
+/// The issues of the embedded tracker.
 ///
-/// An issue has a number that no other ever had. What has been answered is on the disk, and seen by
-/// every process that uses the same store.
+/// Numbers begin at 1 and are never given twice, also after a deletion. Every write is durable when it
+/// returns, and visible to all processes that use the store.
 #[async_trait]
 pub trait IssueStore: std::fmt::Debug + Send + Sync + 'static {
-    /// Adds an issue.
+    /// Adds an issue, unless one of its blockers does not exist.
     async fn add_issue(&self, issue: NewIssue, now: Timestamp) -> Result<IssueOutcome, StoreError>;
 
-    /// Returns issues in the order of their numbers.
+    /// Returns issues ordered by number.
     async fn issues(&self, filter: IssueFilter) -> Result<Vec<StoredIssue>, StoreError>;
 
-    /// Changes an issue.
+    /// Changes an issue, unless it or an added blocker does not exist.
     async fn change_issue(
         &self,
         number: u64,
@@ -26,7 +26,7 @@ pub trait IssueStore: std::fmt::Debug + Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<IssueOutcome, StoreError>;
 
-    /// Adds a comment. Returns nothing if there is no such issue.
+    /// Adds a comment. Returns `None` if the issue does not exist.
     async fn comment(
         &self,
         number: u64,
@@ -34,65 +34,66 @@ pub trait IssueStore: std::fmt::Debug + Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Option<Comment>, StoreError>;
 
-    /// Returns the last comments on an issue, the oldest first.
+    /// Returns the newest `limit` comments on an issue, oldest first.
     async fn comments(&self, number: u64, limit: u32) -> Result<Vec<Comment>, StoreError>;
 
-    /// Returns a name of this tracker that no other has.
+    /// Returns the random name of this tracker, 32 characters, which tells it from that of any other
+    /// database.
     async fn tracker_name(&self) -> Result<String, StoreError>;
 }
 
-/// An issue that is to be.
+/// An issue to add.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewIssue {
-    /// What it is about, in a line.
+    /// The title, one line.
     pub title: String,
-    /// What it is about.
+    /// The description, any text.
     pub description: Option<String>,
-    /// Where it stands.
+    /// The state, compared without case and surrounding blanks.
     pub state: String,
-    /// How urgent it is.
+    /// The priority; smaller is more urgent.
     pub priority: Option<i64>,
-    /// Its labels.
+    /// Labels in the order in which they are shown.
     pub labels: Vec<String>,
-    /// The numbers of what has to be done first.
+    /// The numbers of the issues that block it.
     pub blocked_by: Vec<u64>,
 }
 
-/// An issue.
+/// An issue as the store has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredIssue {
-    /// Its number.
+    /// The number, from 1.
     pub number: u64,
-    /// What it is about, in a line.
+    /// The title, one line.
     pub title: String,
-    /// What it is about.
+    /// The description, any text.
     pub description: Option<String>,
-    /// Where it stands.
+    /// The state in the spelling in which it was set.
     pub state: String,
-    /// How urgent it is.
+    /// The priority; smaller is more urgent.
     pub priority: Option<i64>,
-    /// Its labels.
+    /// Labels without duplicates.
     pub labels: Vec<String>,
-    /// What has to be done first: numbers, and where those issues stand.
+    /// The numbers and current states of the issues that block it.
     pub blocked_by: Vec<(u64, String)>,
-    /// When it was made.
+    /// The time at which it was added.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// The time of the last change or comment.
     pub updated_at: Timestamp,
 }
 
-/// What is to be different about an issue. What is absent stays.
+/// A change of an issue. Absent and empty fields leave it as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IssueChange {
-    /// Where it stands.
+    /// The new state.
     pub state: Option<String>,
-    /// Labels that it gets.
+    /// Labels to add; those that it has stay where they are.
     pub add_labels: Vec<String>,
-    /// Labels that it loses.
+    /// Labels to remove.
     pub remove_labels: Vec<String>,
-    /// What has to be done first.
+    /// Numbers of blockers to add.
     pub add_blockers: Vec<u64>,
-    /// What has not to be done first any more.
+    /// Numbers of blockers to remove.
     pub remove_blockers: Vec<u64>,
 }
 
@@ -110,47 +111,47 @@ impl IssueChange {
     }
 }
 
-/// What came of writing an issue.
+/// The result of adding or changing an issue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum IssueOutcome {
-    /// The issue as it is now.
+    /// The issue after the write.
     Done(StoredIssue),
-    /// There is no issue with this number.
+    /// The issue or blocker with this number does not exist. Nothing was written.
     Unknown(u64),
 }
 
-/// Which issues. What is absent is no condition.
+/// A selection of issues. Absent fields select all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IssueFilter {
-    /// Those in one of these states, in whatever spelling.
+    /// Selects issues in one of these states, without regard to case and surrounding blanks.
     pub states: Option<Vec<String>>,
-    /// Those with these numbers.
+    /// Selects issues with these numbers.
     pub numbers: Option<Vec<u64>>,
-    /// How many at most.
+    /// The most issues to return.
     pub limit: Option<u32>,
 }
 
-/// A comment that is to be.
+/// A comment to add.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewComment {
-    /// Whose it is.
+    /// The name of the author.
     pub author: String,
-    /// What it says.
+    /// The text.
     pub body: String,
 }
 
-/// A comment.
+/// A comment as the store has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Comment {
-    /// Whose it is.
+    /// The name of the author.
     pub author: String,
-    /// What it says.
+    /// The text.
     pub body: String,
-    /// When it was made.
+    /// The time at which it was added.
     pub created_at: Timestamp,
 }
 
-/// Returns the spelling that states are compared in.
-pub(crate) fn normal(state: &str) -> String {
+/// Returns the form of a state that is compared: trimmed, in lower case.
+pub(crate) fn normalize(state: &str) -> String {
     state.trim().to_lowercase()
 }

@@ -1,4 +1,12 @@
-//! What the conductor remembers over restarts.
+//! The conductor's write-ahead journal.
+//!
+//! A conductor records what it is about to do before it does it: the state of each claimed issue (an
+//! *entry*), its counters and budgets (the *ledger*), and each run of an agent. All records of one decision
+//! are appended in one transaction and are durable when `append` returns. After a crash the next conductor
+//! reads the entries, finds the runs whose end was never recorded, cleans up after them, and continues.
+//!
+//! The journal of a tracker is one *scope*. Entries and ledgers are opaque JSON that belongs to the
+//! conductor.
 
 use async_trait::async_trait;
 use carrel_domain::Timestamp;
@@ -8,14 +16,11 @@ use serde_json::Value;
 use crate::error::StoreError;
 use crate::tenure::{Tenure, TenureOutcome};
 
-/// What the conductor remembers of the issues of one tracker, which is its scope.
-///
-/// Everything that follows from one decision is noted at once, and is on the disk when that has been
-/// answered. Whoever writes has a tenure, and a write by an earlier one is refused. What entries and
-/// ledgers look like is the conductor's own business.
+/// The write-ahead journals of conductors, one for each scope. Writes need the latest [`Tenure`] of the
+/// scope.
 #[async_trait]
 pub trait Journal: std::fmt::Debug + Send + Sync + 'static {
-    /// Takes a scope for one conductor, which is known to others by `holder`.
+    /// Acquires the tenure of a scope. `holder` describes this conductor to others.
     async fn acquire(
         &self,
         scope: &str,
@@ -23,129 +28,131 @@ pub trait Journal: std::fmt::Debug + Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<TenureOutcome, StoreError>;
 
-    /// Writes notes down, in their order: all of them or none.
+    /// Appends records in order, all of them or none. Repeating a call after a lost reply is safe.
     async fn append(
         &self,
         tenure: &Tenure,
-        notes: Vec<JournalRecord>,
+        records: Vec<JournalRecord>,
         now: Timestamp,
     ) -> Result<(), StoreError>;
 
-    /// Returns every entry with the id of its issue.
+    /// Returns the current entries with the ids of their issues, ordered by id.
     async fn entries(&self, scope: &str) -> Result<Vec<(String, Value)>, StoreError>;
 
-    /// Returns what is remembered beside the entries.
+    /// Returns the current ledger; `None` if there was never one.
     async fn ledger(&self, scope: &str) -> Result<Option<Value>, StoreError>;
 
-    /// Returns the greatest number that a run ever had.
+    /// Returns the greatest number of a run of the scope. The run of that number is never deleted, so that
+    /// numbers are not given twice.
     async fn last_run(&self, scope: &str) -> Result<Option<u64>, StoreError>;
 
-    /// Returns runs, the latest first.
+    /// Returns runs, those with the greatest numbers first.
     async fn runs(&self, scope: &str, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError>;
 
-    /// Forgets runs that ended before a time, but never the latest. Returns how many.
+    /// Deletes runs that ended before `before`, but never the one with the greatest number. Returns how
+    /// many.
     async fn delete_runs(&self, tenure: &Tenure, before: Timestamp) -> Result<u64, StoreError>;
 }
 
-/// Something to be remembered.
+/// One record of the journal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JournalRecord {
-    /// An entry as it stands.
+    /// Replaces the entry of an issue.
     Save {
-        /// The issue.
+        /// The id of the issue.
         issue: String,
-        /// The entry.
+        /// The state of the issue, any JSON.
         entry: Value,
     },
-    /// There is no entry any more.
+    /// Deletes the entry of an issue, if there is one.
     Delete {
-        /// The issue.
+        /// The id of the issue.
         issue: String,
     },
-    /// What is remembered beside the entries.
+    /// Replaces the ledger.
     Ledger(Value),
-    /// A run begins. Its number was never given before.
+    /// Adds a run. Fails if its number belongs to another run, or to one that has ended.
     RunStarted(NewRun),
-    /// A run has its workspace.
+    /// Sets the workspace of a run.
     RunWorkspace {
-        /// The run.
+        /// The number of the run.
         run: u64,
-        /// Where it is.
+        /// The path of the directory.
         workspace: String,
     },
-    /// A run has a session.
+    /// Sets the agent session of a run.
     RunSession {
-        /// The run.
+        /// The number of the run.
         run: u64,
-        /// The session.
+        /// The agent's id of the session.
         session: String,
-        /// The conversation.
+        /// The agent's id of the conversation, which a later run can resume.
         thread: String,
     },
-    /// A run is over, and nothing of it is left.
+    /// Ends a run, none of whose processes is left. A run that has ended is not changed.
     RunEnded {
-        /// The run.
+        /// The number of the run.
         run: u64,
-        /// How it ended, in a word.
+        /// A one-word outcome.
         outcome: String,
-        /// What went wrong.
+        /// The error message of a run that failed.
         error: Option<String>,
     },
 }
 
-/// A run that begins.
+/// A run to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRun {
-    /// Its number.
+    /// The number, greater than those of all runs of the scope before it.
     pub run: u64,
-    /// The issue.
+    /// The id of the issue.
     pub issue: String,
-    /// What people know the issue by.
+    /// The identifier that people know the issue by, such as `ENG-12`.
     pub identifier: String,
-    /// Which attempt it is.
+    /// The number of the attempt at the issue.
     pub attempt: u32,
-    /// The file that tells what happened in it.
+    /// The path of the transcript, if one is written.
     pub transcript: Option<String>,
 }
 
-/// A run, as it was noted.
+/// A run as the journal has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RunRecord {
-    /// Its number.
+    /// The number, unique in the scope.
     pub run: u64,
-    /// The issue.
+    /// The id of the issue.
     pub issue: String,
-    /// What people know the issue by.
+    /// The identifier that people know the issue by.
     pub identifier: String,
-    /// Which attempt it was.
+    /// The number of the attempt at the issue.
     pub attempt: u32,
-    /// When it began.
+    /// The time at which the run was added.
     pub started_at: Timestamp,
-    /// When it ended; nothing if that was not noted.
+    /// The time at which its end was recorded; `None` while it is open.
     pub ended_at: Option<Timestamp>,
-    /// How it ended, in a word.
+    /// A one-word outcome; present exactly if the run has ended.
     pub outcome: Option<String>,
-    /// What went wrong.
+    /// The error message of a run that failed.
     pub error: Option<String>,
-    /// Where it was worked.
+    /// The path of the workspace.
     pub workspace: Option<String>,
-    /// The conversation.
+    /// The agent's id of the conversation.
     pub thread: Option<String>,
-    /// The last session.
+    /// The agent's id of the latest session.
     pub session: Option<String>,
-    /// The file that tells what happened in it.
+    /// The path of the transcript.
     pub transcript: Option<String>,
 }
 
-/// Which runs.
+/// A selection of runs. Absent fields select all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
-    /// Those of one issue.
+    /// The id of an issue.
     pub issue: Option<String>,
-    /// Those of the issue that people know by this.
+    /// The identifier of an issue.
     pub identifier: Option<String>,
-    /// Those whose end was not noted.
+    /// Selects runs whose end was not recorded.
     pub open: bool,
-    /// How many at most; all if nothing is said.
+    /// The most runs to return.
     pub limit: Option<u32>,
 }

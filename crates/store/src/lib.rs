@@ -1,33 +1,45 @@
-//! What the service remembers: workspaces, tasks and their events, replies to repeated requests,
-//! sealed credentials; and what the conductor remembers, with the tracker that is built in.
+//! The durable state of the service and of the conductor.
 //!
-//! [`Store`] is the trait of the service, [`Journal`] and [`IssueStore`] are those of the conductor. [`Sqlite`] keeps everything in one file and needs nothing installed;
-//! [`Postgres`] serves any number of processes. A state changes by compare and set, together with the event that tells of it, in one transaction;
-//! what has been answered has been written to the disk.
+//! [`Store`] is the trait of the service: workspaces, tasks and their events, replies to repeated
+//! requests, sealed credentials. [`Journal`] is the conductor's write-ahead journal and [`IssueStore`] the
+//! embedded tracker. [`Sqlite`] implements all three in one file and needs nothing installed;
+//! [`Postgres`] serves any number of processes. Both pass the same suites (`testkit`).
+//!
+//! Two rules hold everywhere. A status changes by compare and set, in one transaction with the event that
+//! reports it. An operation returns only after its transaction is on the disk, so that nothing that a
+//! caller was told is lost in a power cut.
 #![forbid(unsafe_code)]
 
+mod claim;
 mod error;
-mod facts;
+mod event;
+mod idempotency;
 mod issues;
 mod journal;
-mod model;
+mod lifecycle;
+mod migration;
 mod postgres;
 mod sqlite;
 mod store;
+mod task;
 mod tenure;
 pub mod tls;
+mod workspace;
 
+pub use claim::{
+    Appended, Claim, ClaimRequest, Claimed, Finish, Finished, Heartbeat, Release, Released,
+};
 pub use error::StoreError;
+pub use event::{Event, EventKind, NewEvent};
+pub use idempotency::{IdempotencyKey, StoredReply};
 pub use issues::{
     Comment, IssueChange, IssueFilter, IssueOutcome, IssueStore, NewComment, NewIssue, StoredIssue,
 };
 pub use journal::{Journal, JournalRecord, NewRun, RunFilter, RunRecord};
-pub use model::{
-    Appended, Cancellation, Claim, ClaimRequest, Claimed, Counts, Event, EventKind, Finish,
-    Finished, Heartbeat, IdempotencyKey, Migration, NewEvent, NewTask, Page, QueuedTask, Release,
-    Released, Sealed, StoredReply, Submission, Task, TaskFilter, WorkerId, WorkerRecord, Workspace,
-};
+pub use migration::Migration;
 pub use postgres::{Postgres, PostgresOptions};
 pub use sqlite::{Sqlite, SqliteOptions};
 pub use store::Store;
+pub use task::{Cancellation, Counts, NewTask, Page, QueuedTask, Submission, Task, TaskFilter};
 pub use tenure::{Tenure, TenureOutcome};
+pub use workspace::{Sealed, WorkerId, WorkerRecord, Workspace};

@@ -1,4 +1,20 @@
-//! The one trait.
+//! The store of the service: one trait for SQLite and PostgreSQL.
+//!
+//! The promises, which the suite in `testkit` tests on both:
+//!
+//! - **Durable.** Every operation is one transaction, and returns after it is on the disk.
+//! - **Repeatable.** A caller that missed a reply repeats the call with the same values. `submit`,
+//!   `append` and `finish` then return what they returned before and change nothing twice; the other
+//!   writes of a claim return `Lost`, and a cancellation returns `Finished`.
+//! - **Fenced.** A write with a [`Claim`] takes effect only while the task runs with that attempt. After a
+//!   takeover the old worker can change nothing.
+//! - **Ordered.** Events of a task are numbered without gaps, and the terminal one is the last.
+//! - **Final.** A terminal status never changes.
+//! - **Fair.** Claims go round robin over the workspaces with due tasks; inside a workspace by priority and
+//!   then by age.
+//!
+//! Times come from the caller, so that tests can choose them. The exceptions are a claim that waits and a
+//! key that is acquired: they use the clock of the process or of the server.
 
 use std::time::Duration;
 
@@ -6,73 +22,69 @@ use async_trait::async_trait;
 use carrel_domain::{TaskId, Timestamp, VolumeId, WorkspaceId};
 
 use crate::error::StoreError;
-use crate::model::{
+use crate::{
     Appended, Cancellation, Claim, ClaimRequest, Claimed, Counts, Event, Finish, Finished,
     Heartbeat, IdempotencyKey, NewEvent, NewTask, Page, QueuedTask, Release, Released, Sealed,
     StoredReply, Submission, Task, TaskFilter, WorkerId, WorkerRecord, Workspace,
 };
 
-/// What the service remembers.
-///
-/// Every operation is one transaction. When it has been answered it is on the disk. Whoever did not hear
-/// the answer asks again in the same words: `submit`, `append` and `finish` then answer what they
-/// answered before and do nothing twice, the others say `Lost` or `Finished`. Times come from the caller,
-/// so that tests can choose them.
+/// The durable state of the service. See the module documentation for its promises.
 #[async_trait]
 pub trait Store: std::fmt::Debug + Send + Sync + 'static {
-    /// Adds a workspace. Returns the one that was there before, if there was one.
+    /// Adds a workspace. Returns the existing one if the id is taken, and changes nothing then.
     async fn add_workspace(&self, workspace: Workspace) -> Result<Option<Workspace>, StoreError>;
 
     /// Returns a workspace.
     async fn workspace(&self, id: WorkspaceId) -> Result<Option<Workspace>, StoreError>;
 
-    /// Returns the workspaces in the order in which they were made: those after one, and so many.
+    /// Returns up to `limit` workspaces after `after`, ordered by id, which is the order of creation.
     async fn workspaces(
         &self,
         after: Option<WorkspaceId>,
         limit: u32,
     ) -> Result<Vec<Workspace>, StoreError>;
 
-    /// Forgets a workspace with its tasks, credentials and answers, unless a task of it waits or runs.
-    /// Returns whether it is gone.
+    /// Deletes a workspace with its tasks, credentials and replies, unless a task of it is queued or
+    /// running. Returns whether it was deleted.
     async fn delete_workspace(&self, id: WorkspaceId) -> Result<bool, StoreError>;
 
-    /// Returns the volume that a workspace lies on. One that lies nowhere is placed on the one of `among`
-    /// that holds the fewest; there is none if the workspace is not known or `among` is empty.
+    /// Returns the volume of a workspace. One without a volume is assigned to the one of `among` with the
+    /// fewest workspaces. `None` if the workspace does not exist or there is nothing to choose from.
     async fn assign_volume(
         &self,
         workspace: WorkspaceId,
         among: &[VolumeId],
     ) -> Result<Option<VolumeId>, StoreError>;
 
-    /// Makes a worker known, or known to be alive.
+    /// Adds or renews the registration of a worker.
     async fn register_worker(&self, worker: WorkerRecord) -> Result<(), StoreError>;
 
-    /// Forgets a worker.
+    /// Removes the registration of a worker, if there is one.
     async fn deregister_worker(&self, id: &WorkerId) -> Result<(), StoreError>;
 
-    /// Returns the workers that gave a sign of life since then.
+    /// Returns the workers whose registration is not older than `seen_since`, ordered by name.
     async fn workers(&self, seen_since: Timestamp) -> Result<Vec<WorkerRecord>, StoreError>;
 
-    /// Queues a task. The same task again is the same submission.
+    /// Queues a task.
     async fn submit(&self, task: NewTask) -> Result<Submission, StoreError>;
 
-    /// Gives a worker its next task, if one waits: round robin between workspaces, by urgency and then
-    /// by age inside one.
+    /// Claims the next due task for a worker, if there is one.
     async fn try_claim(
         &self,
         request: ClaimRequest,
         now: Timestamp,
     ) -> Result<Option<Claimed>, StoreError>;
 
-    /// Does as [`Store::try_claim`] does, and waits until there is one. Giving up the wait loses no task.
+    /// Claims the next due task, and waits until there is one. Cancel safe: a task that was claimed for a
+    /// caller that is gone is released.
     async fn claim(&self, request: ClaimRequest) -> Result<Claimed, StoreError>;
 
-    /// Makes a claim hold until then.
+    /// Extends the lease of a claim to `until`. Never shortens it, so that heartbeats may arrive in any
+    /// order.
     async fn heartbeat(&self, claim: Claim, until: Timestamp) -> Result<Heartbeat, StoreError>;
 
-    /// Remembers what a worker has to tell. `after` is the number of the last event that it knows of: if
-    /// these events follow it already, they are not written again.
+    /// Appends events to a task. `after` is the number of its last event that the worker knows of. If
+    /// equal events have the numbers after it, they are returned and nothing is written.
     async fn append(
         &self,
         claim: Claim,
@@ -80,37 +92,36 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         events: Vec<NewEvent>,
     ) -> Result<Appended, StoreError>;
 
-    /// Ends a task. If this attempt ended it before, with as many events, the answer is the same.
+    /// Ends a task. If this attempt has ended it before, with as many events, the reply is the same.
     async fn finish(&self, claim: Claim, finish: Finish) -> Result<Finished, StoreError>;
 
-    /// Takes a task back from its worker: to be begun again, or dead if that was the last attempt.
-    async fn release(&self, claim: Claim, back: Release) -> Result<Released, StoreError>;
+    /// Releases a task: it is queued again, or becomes dead or cancelled.
+    async fn release(&self, claim: Claim, release: Release) -> Result<Released, StoreError>;
 
-    /// Takes back every task whose claim has run out. The next attempt is due after `delay` of the
-    /// number of attempts lost so far.
+    /// Releases every task whose lease has expired at `now`. Its next attempt is due after
+    /// `delay(lost attempts)`. Returns the events of all releases.
     async fn release_expired(
         &self,
         now: Timestamp,
         delay: fn(u32) -> Duration,
     ) -> Result<Vec<Event>, StoreError>;
 
-    /// Takes back every task of workers that are known to be dead: all but these.
+    /// Releases every running task whose worker is not in `alive`, without waiting for its lease.
     async fn release_except(
         &self,
         alive: &[WorkerId],
         now: Timestamp,
     ) -> Result<Vec<Event>, StoreError>;
 
-    /// Returns tasks that wait and were due before then, the most urgent and then the oldest first, and at
-    /// most so many.
-    async fn waiting(
+    /// Returns up to `limit` queued tasks that were due before `due_before`, by priority and then by age.
+    async fn queued_tasks(
         &self,
         due_before: Timestamp,
         limit: u32,
     ) -> Result<Vec<QueuedTask>, StoreError>;
 
-    /// Ends a task that waits, as failed, and forgets the idempotency key that it was submitted with.
-    /// Returns what there is to tell; nothing if it does not wait.
+    /// Ends a queued task as failed and deletes its idempotency key. Returns its events; `None` if the task
+    /// is not queued.
     async fn fail_queued(
         &self,
         task: TaskId,
@@ -118,44 +129,44 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Option<Vec<Event>>, StoreError>;
 
-    /// Asks for a task's end.
+    /// Cancels a queued task, or requests the cancellation of a running one.
     async fn cancel(&self, task: TaskId, now: Timestamp) -> Result<Cancellation, StoreError>;
 
-    /// Returns a task.
+    /// Returns a task with its configuration and result.
     async fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError>;
 
-    /// Lists tasks.
+    /// Returns one page of the tasks of a workspace, newest first.
     async fn tasks(&self, filter: TaskFilter) -> Result<Page, StoreError>;
 
-    /// Returns the events of a task after a number, and at most so many.
+    /// Returns up to `limit` events of a task with numbers greater than `after`, in order.
     async fn events(&self, task: TaskId, after: u64, limit: u32) -> Result<Vec<Event>, StoreError>;
 
-    /// Remembers the answer to a request, unless one is remembered. Returns the remembered one.
+    /// Stores the reply for an idempotency key, unless there is one. Returns the stored one.
     async fn save_reply(
         &self,
-        repeat: IdempotencyKey,
+        key: IdempotencyKey,
         status: u16,
         body: String,
         now: Timestamp,
     ) -> Result<StoredReply, StoreError>;
 
-    /// Returns the answer to a request that came before.
+    /// Returns the stored reply for a key.
     async fn reply(&self, scope: &str, key: &str) -> Result<Option<StoredReply>, StoreError>;
 
-    /// Takes a key for the one who does what is asked for with it first, for so long. Whoever has it may
-    /// take it again. Returns whether it is theirs. A store that one process uses at a time gives it to
-    /// whoever asks: that process sees to it that its own requests wait for each other.
+    /// Acquires or renews the lease of an idempotency key, so that only `holder` executes its request.
+    /// Returns false if another holder has it. A store that only one process uses returns true always:
+    /// that process serialises the requests of a key itself.
     async fn acquire_key(
         &self,
-        repeat: &IdempotencyKey,
+        key: &IdempotencyKey,
         holder: &str,
         lease: Duration,
     ) -> Result<bool, StoreError>;
 
-    /// Gives a key back.
-    async fn release_key(&self, repeat: &IdempotencyKey, holder: &str) -> Result<(), StoreError>;
+    /// Releases the lease of an idempotency key, if `holder` has it.
+    async fn release_key(&self, key: &IdempotencyKey, holder: &str) -> Result<(), StoreError>;
 
-    /// Keeps a sealed credential, in place of one of the same name.
+    /// Stores a sealed credential, replacing one of the same name.
     async fn put_credential(
         &self,
         workspace: WorkspaceId,
@@ -171,22 +182,23 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         name: &str,
     ) -> Result<Option<Sealed>, StoreError>;
 
-    /// Returns the names of a workspace's credentials.
+    /// Returns the names of a workspace's credentials, sorted.
     async fn credential_names(&self, workspace: WorkspaceId) -> Result<Vec<String>, StoreError>;
 
-    /// Forgets a credential. Returns whether there was one.
+    /// Deletes a credential. Returns whether there was one.
     async fn delete_credential(
         &self,
         workspace: WorkspaceId,
         name: &str,
     ) -> Result<bool, StoreError>;
 
-    /// Forgets answers from before a time, and finished tasks from before another.
+    /// Deletes replies that are older than `replies`, and tasks that became terminal before `tasks`.
+    /// Returns the number of deleted rows.
     async fn delete_before(&self, replies: Timestamp, tasks: Timestamp) -> Result<u64, StoreError>;
 
-    /// Counts what there is.
+    /// Returns the totals over all workspaces.
     async fn counts(&self) -> Result<Counts, StoreError>;
 
-    /// Answers if the database does.
+    /// Succeeds if the database is available: SQLite commits a transaction, PostgreSQL answers a query.
     async fn ping(&self) -> Result<(), StoreError>;
 }

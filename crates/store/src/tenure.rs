@@ -1,4 +1,14 @@
-//! Who may write about the issues of a tracker.
+//! Tenure: the right of one conductor to write the journal of a tracker.
+//!
+//! Two conductors that work off the same tracker would start two agents for one issue. Before it starts, a
+//! conductor therefore acquires the tenure of its scope. Each tenure has a number greater than all before
+//! it, which is the fencing token of the journal: every write checks, in its own transaction, that its
+//! tenure is the latest of the scope, and fails with [`StoreError::Superseded`] otherwise. A conductor that
+//! was cut off and comes back can thus write nothing, and [`Tenure::lost`] tells it to end.
+//!
+//! Exclusion itself differs between the stores. SQLite relies on the lock of the data directory, which a
+//! process holds until it ends. PostgreSQL holds an advisory lock on a connection of its own and watches
+//! it.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -7,64 +17,62 @@ use tokio::sync::watch;
 
 use crate::error::StoreError;
 
-/// The right to write about a scope, until somebody else takes it. It is given back when its last copy is
-/// dropped.
+/// The right to write the journal of a scope. Released when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct Tenure {
     scope: Arc<str>,
-    /// Each tenure of a scope has a greater one than all before it.
     number: u64,
-    /// Who took it. Nobody ever tells where only a lock of the system decides.
-    taken: Option<watch::Receiver<Option<String>>>,
-    /// What keeps it, until it is dropped.
-    _keeper: Option<Arc<dyn Any + Send + Sync>>,
+    /// The holder that took over. `None` where the tenure cannot be lost while the process lives.
+    successor: Option<watch::Receiver<Option<String>>>,
+    /// The task that holds the lock, ended with the last clone.
+    _guard: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// What came of asking for a tenure.
+/// The result of acquiring a tenure.
 #[derive(Debug)]
 pub enum TenureOutcome {
-    /// It was free.
+    /// The scope was free.
     Acquired(Tenure),
-    /// Somebody else has it.
+    /// Another conductor holds the scope.
     Held {
-        /// Who, in the words of whoever that is.
+        /// The description that the holder gave of itself.
         by: String,
     },
 }
 
 impl Tenure {
-    /// A tenure that nobody can lose without being killed.
-    pub(crate) fn lasting(scope: &str, number: u64) -> Self {
-        Self { scope: scope.into(), number, taken: None, _keeper: None }
+    /// Creates a tenure that lasts as long as the process.
+    pub(crate) fn permanent(scope: &str, number: u64) -> Self {
+        Self { scope: scope.into(), number, successor: None, _guard: None }
     }
 
-    /// A tenure that a keeper watches over.
-    pub(crate) fn kept(
+    /// Creates a tenure that `guard` keeps and that may be lost to a successor.
+    pub(crate) fn guarded(
         scope: &str,
         number: u64,
-        taken: watch::Receiver<Option<String>>,
-        keeper: Arc<dyn Any + Send + Sync>,
+        successor: watch::Receiver<Option<String>>,
+        guard: Arc<dyn Any + Send + Sync>,
     ) -> Self {
-        Self { scope: scope.into(), number, taken: Some(taken), _keeper: Some(keeper) }
+        Self { scope: scope.into(), number, successor: Some(successor), _guard: Some(guard) }
     }
 
-    /// Returns what it is about.
+    /// Returns the scope: the name of a tracker and project.
     pub fn scope(&self) -> &str {
         &self.scope
     }
 
-    /// Refuses a write unless the last tenure of the scope is this one.
-    pub(crate) fn check(&self, last: u64, holder: String) -> Result<(), StoreError> {
-        if last == self.number {
+    /// Fails unless `latest`, the number of the latest tenure of the scope, is that of this one.
+    pub(crate) fn check(&self, latest: u64, holder: String) -> Result<(), StoreError> {
+        if latest == self.number {
             return Ok(());
         }
         Err(StoreError::Superseded { scope: self.scope.to_string(), by: holder })
     }
 
-    /// Waits until somebody else has taken it, and tells who.
+    /// Waits until another conductor has acquired the scope, and returns its description.
     pub async fn lost(&self) -> String {
-        if let Some(mut taken) = self.taken.clone()
-            && let Ok(by) = taken.wait_for(Option::is_some).await
+        if let Some(mut successor) = self.successor.clone()
+            && let Ok(by) = successor.wait_for(Option::is_some).await
         {
             return by.clone().unwrap_or_default();
         }

@@ -1,34 +1,34 @@
-//! Encrypted connections to servers of the operator.
+//! TLS client configurations for the operator's servers: PostgreSQL and Redis.
 
-mod trust;
+mod verifier;
 
 use std::sync::Arc;
 
 use rustls::ClientConfig;
 use rustls::client::danger::ServerCertVerifier;
 
-use self::trust::Trust;
-pub use self::trust::{Authorities, AuthorityError, Rule};
+use self::verifier::Verifier;
+pub use self::verifier::{Authorities, AuthorityError, Verification};
 
-/// Prepares connections to servers that an authority vouches for.
+/// Returns a configuration that accepts servers with a certificate of these authorities.
 pub fn verified(
-    rule: Rule,
+    verification: Verification,
     authorities: &Authorities,
 ) -> Result<Arc<ClientConfig>, AuthorityError> {
-    Ok(client(Arc::new(Trust::verified(rule, authorities.read()?))))
+    Ok(client(Arc::new(Verifier::verified(verification, authorities.read()?))))
 }
 
-/// Prepares connections to whoever answers.
+/// Returns a configuration that encrypts but accepts any certificate.
 pub(crate) fn unverified() -> Arc<ClientConfig> {
-    client(Arc::new(Trust::anybody()))
+    client(Arc::new(Verifier::unverified()))
 }
 
-fn client(trust: Arc<dyn ServerCertVerifier>) -> Arc<ClientConfig> {
-    let config = ClientConfig::builder_with_provider(trust::provider())
+fn client(verifier: Arc<dyn ServerCertVerifier>) -> Arc<ClientConfig> {
+    let config = ClientConfig::builder_with_provider(verifier::provider())
         .with_safe_default_protocol_versions()
         .expect("ring has the usual versions")
         .dangerous()
-        .with_custom_certificate_verifier(trust)
+        .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
     Arc::new(config)
 }

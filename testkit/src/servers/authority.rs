@@ -1,4 +1,4 @@
-//! Somebody who vouches for servers.
+//! A certificate authority for tests, made with openssl.
 
 use std::path::{Path, PathBuf};
 
@@ -9,18 +9,18 @@ use super::process::{command, program};
 const CURVE: [&str; 4] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];
 const RSA: [&str; 2] = ["-newkey", "rsa:2048"];
 
-/// Somebody who vouches for servers, gone with this value.
+/// A certificate authority, deleted when it is dropped. No system trusts it.
 #[derive(Debug)]
 pub struct TestAuthority(TempDir);
 
 impl TestAuthority {
-    /// Makes one with a key on a curve, that nobody trusts yet.
+    /// Creates an authority with a P-256 key.
     #[expect(clippy::new_without_default, reason = "it has openssl make keys")]
     pub fn new() -> Self {
         Self::with_key(&CURVE)
     }
 
-    /// Makes one with an RSA key.
+    /// Creates an authority with an RSA key.
     pub fn with_rsa() -> Self {
         Self::with_key(&RSA)
     }
@@ -32,13 +32,13 @@ impl TestAuthority {
         this
     }
 
-    /// Returns the file with its certificate.
+    /// Returns the path of its certificate.
     pub fn certificate(&self) -> PathBuf {
         self.0.path().join("authority.pem")
     }
 
-    /// Writes `server.pem` and `server.key` for a host, signed by a hash.
-    pub(super) fn vouch(&self, host: &str, hash: &str, directory: &Path) {
+    /// Writes `server.pem` and `server.key` for a host, signed with a hash function.
+    pub(super) fn issue(&self, host: &str, hash: &str, directory: &Path) {
         let name = format!("subjectAltName=DNS:{host}");
         let (certificate, key) = (self.certificate(), self.0.path().join("authority.key"));
         let by =
@@ -48,7 +48,7 @@ impl TestAuthority {
     }
 }
 
-/// Has openssl make a key and a certificate.
+/// Makes a key and a certificate.
 fn request(directory: &Path, name: &str, hash: &str, extensions: &[&str], more: &[&str]) {
     let mut openssl = command(&program("openssl", "/usr/lib/ssl"), None);
     openssl.args([

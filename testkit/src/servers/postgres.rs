@@ -14,13 +14,13 @@ use super::process::{READY, command, free_port, kill, listens, program, quit, re
 
 const PROGRAMS: &str = "/usr/lib/postgresql";
 
-/// Whom the server runs as when the tests run as root, who may not start it.
+/// User and group of the server when the tests run as root, which PostgreSQL refuses.
 const NOBODY: (u32, u32) = (65534, 65534);
 
-/// Enough for several stores in each of several tests.
+/// Enough for several stores in each of several tests that share a server.
 const CONNECTIONS: &str = "max_connections=300";
 
-/// A PostgreSQL server, gone with this value.
+/// A PostgreSQL server, stopped when it is dropped.
 #[derive(Debug)]
 pub struct PostgresServer {
     directory: TempDir,
@@ -32,21 +32,21 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// Starts a server that may forget everything when the machine stops.
+    /// Starts a server that does not sync to the disk.
     pub async fn start() -> Self {
         Self::begin(false).await
     }
 
-    /// Starts a server that writes to the disk as one in use does.
+    /// Starts a server that syncs to the disk, for tests that kill it.
     pub async fn start_durable() -> Self {
         Self::begin(true).await
     }
 
-    /// Starts a server that offers encryption, with a certificate for a host that is signed by a hash. Its
-    /// user `bound` needs a password and encryption.
+    /// Starts a server that offers encryption, with a certificate for a host that is signed with a hash function.
+    /// Its user `bound` needs a password and encryption.
     pub async fn start_encrypted(authority: &TestAuthority, host: &str, hash: &str) -> Self {
         let mut this = Self::prepare(false);
-        authority.vouch(host, hash, &this.data());
+        authority.issue(host, hash, &this.data());
         if let Some((user, group)) = user(&this.directory) {
             chown(this.data().join("server.key"), Some(user), Some(group)).unwrap();
             chown(this.data().join("server.pem"), Some(user), Some(group)).unwrap();
@@ -57,7 +57,6 @@ impl PostgresServer {
         this
     }
 
-    /// Says who may connect.
     #[expect(clippy::disallowed_methods, reason = "a directory of the test's own")]
     fn permit(&self, rules: &str) {
         std::fs::write(self.data().join("pg_hba.conf"), rules).unwrap();
@@ -93,7 +92,7 @@ impl PostgresServer {
         self.port
     }
 
-    /// Returns the address of the database that is always there.
+    /// Returns the URL of the database `postgres`.
     pub fn url(&self) -> String {
         self.url_of("postgres")
     }
@@ -102,7 +101,7 @@ impl PostgresServer {
         format!("postgresql://carrel:secret@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// Makes a database, a copy of another if one is named, and returns its address.
+    /// Creates a database, as a copy of another if one is named, and returns its URL.
     pub async fn database(&self, copy_of: Option<&str>) -> String {
         let name = format!("test_{}", self.made.fetch_add(1, Ordering::Relaxed));
         let template = copy_of.map(|url| format!(" TEMPLATE {}", url.rsplit('/').next().unwrap()));
@@ -111,18 +110,18 @@ impl PostgresServer {
         self.url_of(&name)
     }
 
-    /// Ends the server as a power cut would.
+    /// Kills the server without a shutdown.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             kill(&mut child);
         }
     }
 
-    /// Starts the server again with what is on the disk.
+    /// Starts the server again with its data.
     pub async fn restart(&mut self) {
         self.kill();
         let until = Instant::now() + READY;
-        // The processes of one that was killed need a moment to notice.
+        // The backends of a killed server take a moment to end.
         while Instant::now() < until {
             let mut child = start(self.server());
             if listens(&mut child, self.port) && self.is_ready(&mut child).await {
@@ -160,7 +159,7 @@ impl PostgresServer {
         false
     }
 
-    /// Connects as the one who may do everything.
+    /// Connects as the superuser.
     pub async fn client(&self) -> Result<Client, tokio_postgres::Error> {
         let (client, connection) = tokio_postgres::connect(&self.url(), NoTls).await?;
         tokio::spawn(connection);
@@ -168,7 +167,7 @@ impl PostgresServer {
     }
 }
 
-/// Returns whom the server runs as: whoever made the directory, unless that is root.
+/// Returns the user and group to run as: those of the directory's owner, unless that is root.
 #[expect(clippy::disallowed_methods, reason = "a directory of the test's own")]
 fn user(directory: &TempDir) -> Option<(u32, u32)> {
     let owner = std::fs::metadata(directory.path()).unwrap().uid();

@@ -1,4 +1,4 @@
-//! A server process that ends with the test, however that ends.
+//! A server process that ends with the test, also if that is killed.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -7,24 +7,24 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long a server may take to be ready on a busy machine.
+/// The time for a server to become ready on a busy machine.
 pub(super) const READY: Duration = Duration::from_mins(1);
 
-/// Returns the program of a name: where Debian puts servers, or in the usual places.
+/// Returns the path of a program: the newest version in Debian's directory of versions, or in `/usr`.
 #[expect(clippy::disallowed_methods, reason = "looks where programs are installed")]
 pub(super) fn program(name: &str, versions: &str) -> PathBuf {
     let versioned = std::fs::read_dir(versions).into_iter().flatten().flatten();
     let mut found: Vec<_> = versioned.map(|entry| entry.path().join("bin").join(name)).collect();
     found.sort();
     found.reverse();
-    found.extend(["/usr/local/bin", "/usr/bin"].map(|place| Path::new(place).join(name)));
+    found.extend(["/usr/local/bin", "/usr/bin"].map(|directory| Path::new(directory).join(name)));
     found
         .into_iter()
         .find(|path| path.exists())
         .unwrap_or_else(|| panic!("no {name} here; run scripts/install-test-tools"))
 }
 
-/// Returns a command that runs as the user of a directory, and is told to end when this process does.
+/// Returns a command that runs as a user and gets SIGQUIT when this process ends.
 #[expect(clippy::disallowed_methods, reason = "tests start servers by themselves")]
 pub(super) fn command(program: &Path, user: Option<(u32, u32)>) -> Command {
     let mut command = Command::new("setpriv");
@@ -38,13 +38,13 @@ pub(super) fn command(program: &Path, user: Option<(u32, u32)>) -> Command {
     command
 }
 
-/// Returns a port that nobody uses.
+/// Returns a free port.
 pub(super) fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listener.local_addr().unwrap().port()
 }
 
-/// Starts a server. The kernel ends it with the thread that started it, so that one is kept.
+/// Starts a server. The kernel signals it when the thread that started it ends, so that thread is kept.
 pub(super) fn start(mut command: Command) -> Child {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -56,7 +56,7 @@ pub(super) fn start(mut command: Command) -> Child {
     receiver.recv().unwrap().expect("setpriv is installed")
 }
 
-/// Waits until something listens, or the server has ended.
+/// Waits until the server listens. Returns false if it has ended.
 pub(super) fn listens(child: &mut Child, port: u16) -> bool {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let until = Instant::now() + READY;
@@ -72,7 +72,7 @@ pub(super) fn listens(child: &mut Child, port: u16) -> bool {
     false
 }
 
-/// Asks a process to end without delay, and waits for it.
+/// Sends SIGQUIT to a process and waits for its end.
 pub(super) fn quit(child: &mut Child) {
     if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         // It may have ended by itself.
@@ -81,7 +81,7 @@ pub(super) fn quit(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Removes a directory that processes on their way out may still write to.
+/// Removes a directory, and retries while ending processes still write to it.
 #[expect(clippy::disallowed_methods, reason = "a directory of the test's own")]
 pub(super) fn remove(directory: &Path) {
     for _ in 0..40 {
@@ -94,7 +94,7 @@ pub(super) fn remove(directory: &Path) {
     }
 }
 
-/// Ends a process at once.
+/// Kills a process and waits for its end.
 pub(super) fn kill(child: &mut Child) {
     // It may have ended by itself.
     let _ = child.kill();

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::authority::TestAuthority;
 use super::process::{command, free_port, kill, listens, program, start};
 
-/// A Redis server that forgets everything when it ends, gone with this value.
+/// A Redis server without persistence, stopped when it is dropped.
 #[derive(Debug)]
 pub struct RedisServer {
     directory: TempDir,
@@ -25,11 +25,11 @@ impl RedisServer {
         this
     }
 
-    /// Starts a server that only talks encrypted, with a certificate for a host.
+    /// Starts a server that accepts encrypted connections alone, with a certificate for a host.
     pub fn start_encrypted(authority: &TestAuthority, host: &str) -> Self {
         let mut this = Self::prepare();
         this.encrypted = true;
-        authority.vouch(host, "sha256", this.directory.path());
+        authority.issue(host, "sha256", this.directory.path());
         this.restart();
         this
     }
@@ -44,13 +44,13 @@ impl RedisServer {
         self.port
     }
 
-    /// Returns the address of the server.
+    /// Returns the URL of the server.
     pub fn url(&self) -> String {
         let start = if self.encrypted { "rediss://localhost" } else { "redis://127.0.0.1" };
         format!("{start}:{}/0", self.port)
     }
 
-    /// Ends the server at once.
+    /// Kills the server.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             kill(&mut child);
@@ -62,7 +62,8 @@ impl RedisServer {
         self.kill();
         for _ in 0..20 {
             let mut server = command(&program("redis-server", "/opt/redis"), None);
-            let (port, files) = (self.port.to_string(), self.directory.path());
+            let port = self.port.to_string();
+            let files = self.directory.path();
             if self.encrypted {
                 server.args(["--port", "0", "--tls-port", &port, "--tls-auth-clients", "no"]);
                 server.arg("--tls-cert-file").arg(files.join("server.pem"));
@@ -99,14 +100,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_answers_until_it_is_killed_and_again_after_a_restart() {
+    fn a_server_replies_until_it_is_killed_and_again_after_a_restart() {
         let mut server = RedisServer::start();
         for _ in 0..2 {
             let mut client = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
             client.write_all(b"PING\r\n").unwrap();
-            let mut answer = [0; 7];
-            client.read_exact(&mut answer).unwrap();
-            assert_eq!(&answer, b"+PONG\r\n");
+            let mut reply = [0; 7];
+            client.read_exact(&mut reply).unwrap();
+            assert_eq!(&reply, b"+PONG\r\n");
             server.kill();
             assert!(TcpStream::connect(("127.0.0.1", server.port())).is_err());
             server.restart();

@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use carrel_domain::{Code, Coded as _, Secret, TokenScope, WorkspaceId};
 use carrel_github::{GitHubError, PageRequest, TokenRequest};
 use carrel_service::credentials::check_credential_name;
-use carrel_service::{ServiceError, Submit};
+use carrel_service::{ServiceError, TaskSubmission};
 use carrel_wire::limits::{DEFAULT_REPOSITORIES, MAX_REPOSITORIES};
 use carrel_wire::{
     CloneRequest, RepositoryList, RepositoryQuery, StepRequest, TaskAccepted, TaskRequest,
@@ -78,7 +78,8 @@ pub(super) async fn clone(
     };
     let mut request = TaskRequest::new(vec![step]);
     request.idempotency_key = idempotency::key(&headers)?;
-    let submit = Submit::check(request, workspace, &api.inner.hosts).map_err(ServiceError::from)?;
+    let submit =
+        TaskSubmission::check(request, workspace, &api.inner.hosts).map_err(ServiceError::from)?;
     let receipt = api.inner.tasks.submit(submit, "clone").await?;
     Ok(ok(&accepted(&receipt.task, 1)))
 }

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
 use carrel_domain::{Network, TaskId, TaskStatus, TokenScope};
-use carrel_service::{Cancelled, ServiceError, Submit};
+use carrel_service::{Cancelled, ServiceError, TaskSubmission};
 use carrel_store::{Task, TaskFilter};
 use carrel_wire::limits::{DEFAULT_PAGE, MAX_PAGE};
 use carrel_wire::{CancelReply, TaskEventsQuery, TaskList, TaskQuery, TaskRequest, TicketReply};
@@ -41,8 +41,8 @@ pub(super) async fn submit(
     if let Some(key) = idempotency::key(&headers)? {
         request.idempotency_key.get_or_insert(key);
     }
-    let submit =
-        Submit::check(request, workspace.id, &api.inner.hosts).map_err(ServiceError::from)?;
+    let submit = TaskSubmission::check(request, workspace.id, &api.inner.hosts)
+        .map_err(ServiceError::from)?;
     check_network(&caller, submit.networks())?;
     let steps = submit.steps();
     let receipt = api.inner.tasks.submit(submit, "submit").await?;

@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use carrel_api::openapi::{document, markdown};
 use carrel_domain::WorkspaceId;
-use carrel_service::Submit;
+use carrel_service::TaskSubmission;
 use carrel_service::repository::DEFAULT_HOSTS;
 use carrel_wire::TaskRequest;
 use pretty_assertions::assert_eq;
@@ -74,7 +74,7 @@ fn the_examples_of_a_submission_are_taken() {
     for (name, example) in examples {
         let request: TaskRequest = serde_json::from_value(example["value"].clone()).unwrap();
         let hosts = DEFAULT_HOSTS.map(str::to_owned);
-        Submit::check(request, WorkspaceId::generate(), &hosts).expect(name);
+        TaskSubmission::check(request, WorkspaceId::generate(), &hosts).expect(name);
     }
 }
 

@@ -1,30 +1,33 @@
-//! The hint that a task waits, as it lies in a list.
+//! A hint that a task is queued, and its form in a Redis list.
+//!
+//! A hint is not the task: the worker that takes it asks the store for work and may get another task,
+//! or none. The JSON of an entry is interface, since other programs read and push entries; fields that
+//! this version does not know survive when a hint is put back.
 
 use carrel_domain::{Priority, TaskId, VolumeId, WorkspaceId};
 use carrel_store::Task;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// Steps that are longer than this, in bytes, are left out: the worker reads the row.
+/// Steps whose JSON is longer are left out of the entry: the worker reads them from the store anyway.
 const MAX_STEPS_BYTES: usize = 16 * 1024;
 
-/// The hint that a task waits. Whoever takes it asks the store for work; it may get another task, or
-/// none.
+/// A hint that a task is queued.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hint {
-    /// The task.
+    /// The queued task.
     pub task: TaskId,
-    /// Where it works.
+    /// The workspace of the task.
     pub workspace: WorkspaceId,
-    /// How urgent it is.
+    /// The priority, which decides the list.
     pub priority: Priority,
-    /// Where the workspace lies, as far as is known.
+    /// The volume of the workspace, if it is known: only workers of that volume can claim the task.
     pub volume: Option<VolumeId>,
-    /// What else the entry says, for people and programs that look into the list.
+    /// Further fields of the entry, for people and programs that look into the list.
     more: Map<String, Value>,
 }
 
-/// Why an entry of a list is no hint.
+/// A list entry that is not a hint: malformed JSON, or without the two ids.
 #[derive(Debug, thiserror::Error)]
 #[error("not a hint: {0}")]
 pub struct InvalidHint(#[from] serde_json::Error);
@@ -38,7 +41,7 @@ struct Entry {
 }
 
 impl Hint {
-    /// Makes the hint for a task that waits, of which only this is known.
+    /// Creates the hint for a queued task from its ids alone.
     pub fn new(
         task: TaskId,
         workspace: WorkspaceId,
@@ -48,7 +51,7 @@ impl Hint {
         Self { task, workspace, priority, volume, more: Map::new() }
     }
 
-    /// Makes the hint for a task.
+    /// Creates the hint for a task, with the fields that other programs expect in an entry.
     pub fn of(task: &Task, volume: Option<VolumeId>) -> Self {
         let mut more = Map::new();
         let mut add = |name: &str, value| more.insert(name.to_owned(), value);
@@ -63,13 +66,13 @@ impl Hint {
         Self { more, ..Self::new(task.id, task.workspace, task.priority, volume) }
     }
 
-    /// Returns the same hint for the workers of a volume.
+    /// Returns the hint addressed to the workers of a volume.
     #[must_use]
     pub fn on(self, volume: VolumeId) -> Self {
         Self { volume: Some(volume), ..self }
     }
 
-    /// Returns the entry for a list.
+    /// Returns the JSON of the list entry.
     pub fn entry(&self) -> String {
         let mut entry = Map::new();
         entry.insert("task_id".to_owned(), json!(self.task));
@@ -79,14 +82,14 @@ impl Hint {
         Value::Object(entry).to_string()
     }
 
-    /// Reads an entry of the list of a priority.
-    pub fn read(entry: &[u8], priority: Priority) -> Result<Self, InvalidHint> {
+    /// Parses an entry. The list it was in decides the priority, not the entry.
+    pub fn parse(entry: &[u8], priority: Priority) -> Result<Self, InvalidHint> {
         let Entry { task_id, workspace_id, mut more } = serde_json::from_slice(entry)?;
         more.shift_remove("priority");
         Ok(Self { task: task_id, workspace: workspace_id, priority, volume: None, more })
     }
 
-    /// Returns what the hash with the task's status says of it.
+    /// Returns the fields of the task's status hash.
     pub(super) fn status_fields(&self) -> Vec<(&'static str, String)> {
         let text = |name: &str| self.more.get(name).and_then(Value::as_str).unwrap_or_default();
         vec![
@@ -98,10 +101,11 @@ impl Hint {
     }
 }
 
-/// Tells whether a value is short, without writing a long one.
+/// Returns whether the JSON of a value fits into [`MAX_STEPS_BYTES`]. Stops at the limit, since steps may
+/// hold 32 MiB.
 fn fits(value: &Value) -> bool {
-    struct Room(usize);
-    impl std::io::Write for Room {
+    struct Remaining(usize);
+    impl std::io::Write for Remaining {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::StorageFull)?;
             Ok(bytes.len())
@@ -110,7 +114,7 @@ fn fits(value: &Value) -> bool {
             Ok(())
         }
     }
-    serde_json::to_writer(Room(MAX_STEPS_BYTES), value).is_ok()
+    serde_json::to_writer(Remaining(MAX_STEPS_BYTES), value).is_ok()
 }
 
 #[cfg(test)]
@@ -161,7 +165,7 @@ mod tests {
             "steps": [{ "action": "write_file", "path": "a", "content": "x" }],
         });
         assert_eq!(entry, expected);
-        assert_eq!(Hint::read(hint.entry().as_bytes(), Priority::High).unwrap(), hint);
+        assert_eq!(Hint::parse(hint.entry().as_bytes(), Priority::High).unwrap(), hint);
     }
 
     #[test]
@@ -171,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_task_is_no_hint() {
+    fn an_entry_without_both_ids_is_no_hint() {
         let id = "0198c0de-7a11-7000-8000-000000000001";
         for entry in [
             "",
@@ -181,9 +185,9 @@ mod tests {
             &format!(r#"{{"task_id":"{id}"}}"#),
             &format!(r#"{{"task_id":"{id}","workspace_id":"../x"}}"#),
         ] {
-            assert!(Hint::read(entry.as_bytes(), Priority::Low).is_err(), "{entry}");
+            assert!(Hint::parse(entry.as_bytes(), Priority::Low).is_err(), "{entry}");
         }
         let least = format!(r#"{{"task_id":"{id}","workspace_id":"{id}"}}"#);
-        assert_eq!(Hint::read(least.as_bytes(), Priority::Low).unwrap().priority, Priority::Low);
+        assert_eq!(Hint::parse(least.as_bytes(), Priority::Low).unwrap().priority, Priority::Low);
     }
 }

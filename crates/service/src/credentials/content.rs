@@ -1,4 +1,4 @@
-//! What a credential holds.
+//! The content of a credential and the rules for it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,53 +10,50 @@ use serde::{Deserialize, Serialize};
 use super::ssh_key;
 use crate::request::InvalidRequest;
 
-/// A credential as a whole.
+/// The largest credential, as JSON.
 pub const MAX_CREDENTIAL_BYTES: ByteSize = ByteSize::kib(64);
 
-/// Variables of one credential.
 const MAX_VARIABLES: usize = 100;
 
-/// Characters of a credential's name, and of a variable's.
+/// The longest name of a credential or of a variable.
 const MAX_NAME_CHARS: usize = 64;
 
-/// A git token has to fit into a pipe that nobody reads yet.
+/// Token and user have to fit into the buffer of a pipe that git has not begun to read.
 const MAX_TOKEN_BYTES: usize = 2048;
 
-/// So does its user.
 const MAX_USER_BYTES: usize = 255;
 
-/// What both consist of, for schemas.
-const PRINTED: &str = "^[ -~]*$";
+/// The regular expression of tokens and users, for schemas.
+const PRINTABLE: &str = "^[ -~]*$";
 
-/// Variables that decide what runs and where, rather than what it knows.
+/// Variables that decide which code runs, and which Carrel sets itself.
 const RESERVED: [&str; 9] =
     ["PATH", "HOME", "SHELL", "TMPDIR", "PWD", "IFS", "ENV", "BASH_ENV", "SSH_AUTH_SOCK"];
 
-/// Beginnings of such names.
 const RESERVED_PREFIXES: [&str; 4] = ["LD_", "GIT_", "CARREL_", "BASH_FUNC_"];
 
-/// What a credential holds: any of these, and at least one.
+/// The content of a credential: any of these fields, and at least one.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Credential", extend("minProperties" = 1))]
 pub struct CredentialContent {
-    /// Variables for the commands of a step. What decides how commands run is no variable: `PATH`, `HOME`,
-    /// `LD_…`, `GIT_…`.
+    /// Environment variables for the commands of a step. Variables that decide how commands run are
+    /// refused: `PATH`, `HOME`, `LD_…`, `GIT_…`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend(
         "maxProperties" = MAX_VARIABLES,
         "propertyNames" = { "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$" },
     ))]
     pub(super) env_vars: BTreeMap<String, String>,
-    /// Who commits.
+    /// The author name of commits.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 200))]
     pub(super) git_name: Option<String>,
-    /// The mail address of who commits.
+    /// The author email of commits.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 200))]
     pub(super) git_email: Option<String>,
-    /// What a machine is told when git asks there.
+    /// The token that git sends to a host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) git_token: Option<GitToken>,
     /// A private key without a passphrase, as `ssh-keygen` writes it. Commands of a step can use it through
@@ -66,18 +63,18 @@ pub struct CredentialContent {
     pub(super) ssh_private_key: Option<String>,
 }
 
-/// What a machine is told when git asks there.
+/// The token that git sends to a host.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GitToken {
-    /// The machine, with its port if that is not the usual one: `github.com`.
+    /// The host, with its port if that is not 443: `github.com`.
     #[schemars(regex(pattern = "^[A-Za-z0-9.:-]{1,255}$"))]
     pub(super) host: String,
-    /// The user, if the machine wants to know one.
-    #[schemars(length(min = 1, max = MAX_USER_BYTES), regex(pattern = PRINTED))]
+    /// The user name, if the host expects one.
+    #[schemars(length(min = 1, max = MAX_USER_BYTES), regex(pattern = PRINTABLE))]
     pub(super) username: Option<String>,
     /// The token or password.
-    #[schemars(length(min = 1, max = MAX_TOKEN_BYTES), regex(pattern = PRINTED))]
+    #[schemars(length(min = 1, max = MAX_TOKEN_BYTES), regex(pattern = PRINTABLE))]
     pub(super) token: String,
 }
 
@@ -88,7 +85,7 @@ impl fmt::Debug for CredentialContent {
 }
 
 impl CredentialContent {
-    /// Refuses what could not be used.
+    /// Checks every field. The error names the field and never contains its value.
     pub fn check(&self) -> Result<(), InvalidRequest> {
         if *self == Self::default() {
             let rule = "holds at least one of env_vars, git_name, git_email, git_token and ssh_private_key";
@@ -102,7 +99,7 @@ impl CredentialContent {
             check_variable(name, value)?;
         }
         for (field, value) in [("git_name", &self.git_name), ("git_email", &self.git_email)] {
-            check_person(field, value.as_deref())?;
+            check_author(field, value.as_deref())?;
         }
         self.git_token.as_ref().map_or(Ok(()), GitToken::check)?;
         self.ssh_private_key.as_deref().map_or(Ok(()), ssh_key::check)
@@ -114,7 +111,7 @@ impl GitToken {
         let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-:".contains(&byte);
         let host = &self.host;
         if host.is_empty() || host.len() > 255 || !host.bytes().all(is_host) {
-            let rule = "is the name of a machine, with its port if that is not the usual one";
+            let rule = "is a host name, with its port if that is not 443";
             return Err(InvalidRequest::new("git_token.host", rule));
         }
         let words = [
@@ -127,7 +124,7 @@ impl GitToken {
                 printed && (1..=most).contains(&value.len())
             };
             if !value.is_none_or(is_line) {
-                let rule = format!("is 1 to {most} printed characters of ASCII");
+                let rule = format!("is 1 to {most} printable ASCII characters");
                 return Err(InvalidRequest::new(format!("git_token.{field}"), rule));
             }
         }
@@ -135,7 +132,7 @@ impl GitToken {
     }
 }
 
-/// Refuses what cannot be the name of a credential.
+/// Checks the name of a credential; `field` is the name of the request's field in the error.
 pub fn check_credential_name(field: &str, name: &str) -> Result<(), InvalidRequest> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let starts = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
@@ -156,18 +153,20 @@ fn check_variable(name: &str, value: &str) -> Result<(), InvalidRequest> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let starts = name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
     if !starts || name.len() > MAX_NAME_CHARS || !name.bytes().all(is_word) {
-        return refused("is no name of a variable");
+        return refused("is not a valid variable name");
     }
     let reserved =
         RESERVED.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-    match () {
-        () if reserved => refused("decides how commands run, and is Carrel's to set"),
-        () if value.contains('\0') => refused("holds a NUL byte"),
-        () => Ok(()),
+    if reserved {
+        refused("is reserved: it decides how commands run")
+    } else if value.contains('\0') {
+        refused("contains a NUL byte")
+    } else {
+        Ok(())
     }
 }
 
-fn check_person(field: &str, value: Option<&str>) -> Result<(), InvalidRequest> {
+fn check_author(field: &str, value: Option<&str>) -> Result<(), InvalidRequest> {
     let is_plain = |value: &str| {
         let length = value.chars().count();
         !value.trim().is_empty()
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_could_be_used_is_taken() {
+    fn only_usable_contents_are_accepted() {
         for good in [
             json!({ "env_vars": { "API_KEY": "k", "_x9": "" } }),
             json!({ "git_name": "Ada", "git_email": "ada@example.com" }),
@@ -208,7 +207,7 @@ mod tests {
             (json!({ "env_vars": { "PATH": "/tmp" } }), "env_vars.PATH"),
             (json!({ "env_vars": { "GIT_SSH_COMMAND": "x" } }), "env_vars.GIT_SSH_COMMAND"),
             (json!({ "env_vars": { "LD_PRELOAD": "x" } }), "env_vars.LD_PRELOAD"),
-            (json!({ "env_vars": { "a b": "x" } }), "no name"),
+            (json!({ "env_vars": { "a b": "x" } }), "valid variable name"),
             (json!({ "env_vars": { "A": "\0" } }), "NUL"),
             (json!({ "git_name": "a <b>" }), "git_name"),
             (json!({ "git_token": { "host": "a/b", "token": "t" } }), "git_token.host"),

@@ -1,19 +1,22 @@
-//! A private key for SSH, as text.
+//! The rules for private SSH keys in credentials.
+//!
+//! A key is loaded into an ssh-agent that can neither ask for a passphrase nor report an error to the
+//! caller later, so that keys it could not load are refused when they are stored.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::request::InvalidRequest;
 
-/// The longest key. One of RSA with 16384 bits has 13 KB.
+/// The longest key, in bytes. An RSA key of 16384 bits has 13 KB.
 pub(super) const MAX_BYTES: usize = 16 << 10;
 
 const FIELD: &str = "ssh_private_key";
 
-/// What a key of OpenSSH's own form begins with, before the name of its cipher.
+/// The magic bytes of OpenSSH's own format, before the name of the cipher.
 const OPENSSH: &[u8] = b"openssh-key-v1\0";
 
-/// Refuses what the agent could not load: anything but one private key without a passphrase.
+/// Accepts exactly one private key without a passphrase. The error contains nothing of the key.
 pub(super) fn check(key: &str) -> Result<(), InvalidRequest> {
     let refused = |rule: &str| Err(InvalidRequest::new(FIELD, rule));
     let is_text = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\r');
@@ -22,33 +25,36 @@ pub(super) fn check(key: &str) -> Result<(), InvalidRequest> {
             "is one private key as ssh-keygen writes it, from `-----BEGIN … PRIVATE KEY-----` to the line of its end",
         );
     };
-    let locked = match kind {
+    let encrypted = match kind {
         "ENCRYPTED" => true,
-        "OPENSSH" => is_locked(&body),
+        "OPENSSH" => has_cipher(&body),
         _ => body.starts_with("Proc-Type:"),
     };
-    match () {
-        () if key.len() > MAX_BYTES => refused(&format!("has at most {MAX_BYTES} bytes")),
-        () if !["", "OPENSSH", "RSA", "EC", "ENCRYPTED"].contains(&kind) => {
-            refused("is an OpenSSH, RSA, EC or PKCS #8 private key")
-        }
-        () if locked => refused(
-            "is locked with a passphrase, which nobody could type here; \
-             take that off with `ssh-keygen -p -N ''`, or make a key for this purpose",
-        ),
-        () if STANDARD.decode(&body).is_err() => {
-            refused("is damaged: what stands between its first and last line is not base64")
-        }
-        () => Ok(()),
+    if key.len() > MAX_BYTES {
+        return refused(&format!("has at most {MAX_BYTES} bytes"));
     }
+    if !["", "OPENSSH", "RSA", "EC", "ENCRYPTED"].contains(&kind) {
+        return refused("is an OpenSSH, RSA, EC or PKCS #8 private key");
+    }
+    if encrypted {
+        return refused(
+            "is encrypted with a passphrase, which cannot be entered here; \
+             remove it with `ssh-keygen -p -N ''`, or create a key for this purpose",
+        );
+    }
+    if STANDARD.decode(&body).is_err() {
+        return refused("is damaged: the text between its first and last line is not base64");
+    }
+    Ok(())
 }
 
-/// Returns a key with the ends of lines that ssh-add wants.
-pub(super) fn normal(key: &str) -> String {
+/// Returns a key with the line endings that ssh-add accepts.
+pub(super) fn normalize(key: &str) -> String {
     key.trim().lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
-/// Returns the kind of a key, and what stands between its first and last line.
+/// Returns the type of a PEM key and its base64 body without line breaks. `None` if the text is not
+/// exactly one private key.
 fn parts(key: &str) -> Option<(&str, String)> {
     fn kind<'a>(line: &'a str, word: &str) -> Option<&'a str> {
         Some(line.strip_prefix(word)?.strip_suffix("PRIVATE KEY-----")?.trim_end())
@@ -61,8 +67,8 @@ fn parts(key: &str) -> Option<(&str, String)> {
     is_one.then(|| (begun, body.concat()))
 }
 
-/// Tells whether a key of OpenSSH's own form has a cipher.
-fn is_locked(body: &str) -> bool {
+/// Returns whether a key in OpenSSH's own format is encrypted.
+fn has_cipher(body: &str) -> bool {
     let bytes = STANDARD.decode(body).unwrap_or_default();
     let cipher = bytes.strip_prefix(OPENSSH).and_then(|rest| rest.get(4..8));
     cipher.is_some_and(|cipher| cipher != b"none")
@@ -84,17 +90,17 @@ mod tests {
     }
 
     #[test]
-    fn one_key_without_a_passphrase_is_taken() {
+    fn one_key_without_a_passphrase_is_accepted() {
         let windows = openssh("none").replace('\n', "\r\n");
         for key in [openssh("none"), windows.clone(), pem("", "aHVudGVy"), pem("RSA ", "aHVudGVy")]
         {
             check(&key).unwrap();
         }
-        assert_eq!(normal(windows.trim()), openssh("none"));
+        assert_eq!(normalize(windows.trim()), openssh("none"));
     }
 
     #[test]
-    fn what_the_agent_could_not_load_is_refused_without_repeating_it() {
+    fn keys_that_the_agent_could_not_load_are_refused_without_repeating_them() {
         let two = openssh("none").repeat(2);
         for (key, rule) in [
             (openssh("aes256-ctr"), "passphrase"),

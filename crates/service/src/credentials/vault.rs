@@ -1,4 +1,4 @@
-//! Credentials of all workspaces, sealed.
+//! The vault: stores credentials sealed, and unseals them for steps.
 
 use std::sync::Arc;
 
@@ -7,26 +7,26 @@ use carrel_git::CredentialSource as _;
 use carrel_store::{Store, StoreError};
 
 use super::content::{CredentialContent, MAX_CREDENTIAL_BYTES};
-use super::given::StepCredentials;
-use super::key::{SealingKey, Unopened};
+use super::sealing_key::{OpenError, SealingKey};
+use super::step_credentials::StepCredentials;
 
-/// Credentials of one workspace.
+/// The most credentials of one workspace.
 const MAX_CREDENTIALS: usize = 100;
 
-/// Workspaces that are looked at for the first credential.
+/// Workspaces of one read of the store.
 const PAGE: u32 = 100;
 
-/// Credentials of all workspaces, sealed. Cheap to clone.
+/// The sealed credentials of all workspaces. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Vault {
     store: Arc<dyn Store>,
     key: Arc<SealingKey>,
 }
 
-/// Why a credential cannot be kept or used.
+/// A credential that cannot be stored or used.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
-    /// There is none of this name.
+    /// The workspace has no credential of this name.
     #[error("workspace {workspace} has no credential {name:?}")]
     Unknown {
         /// The workspace.
@@ -34,10 +34,10 @@ pub enum CredentialError {
         /// The name.
         name: String,
     },
-    /// It was sealed with another key.
+    /// The credential was sealed with another key.
     #[error(
-        "credential {name:?} of workspace {workspace} was sealed with another key; use that one, or put the \
-         credential again"
+        "credential {name:?} of workspace {workspace} was sealed with another key; use that key, or store \
+         the credential again"
     )]
     OtherKey {
         /// The workspace.
@@ -45,24 +45,24 @@ pub enum CredentialError {
         /// The name.
         name: String,
     },
-    /// It is not what was sealed.
-    #[error("credential {name:?} of workspace {workspace} was changed; put it again")]
+    /// The stored bytes are not those that were sealed.
+    #[error("credential {name:?} of workspace {workspace} was changed; store it again")]
     Changed {
         /// The workspace.
         workspace: WorkspaceId,
         /// The name.
         name: String,
     },
-    /// It is larger than a credential may be.
+    /// The credential exceeds [`MAX_CREDENTIAL_BYTES`].
     #[error("a credential has at most {MAX_CREDENTIAL_BYTES}")]
     TooLarge,
-    /// There are as many as there may be.
+    /// The workspace has the largest number of credentials.
     #[error("workspace {workspace} has {MAX_CREDENTIALS} credentials already; delete one")]
     TooMany {
         /// The workspace.
         workspace: WorkspaceId,
     },
-    /// The store could not do its part.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -80,42 +80,43 @@ impl Coded for CredentialError {
 }
 
 impl Vault {
-    /// Keeps credentials in a store, sealed with a key.
+    /// Creates the vault of a store and a key.
     pub fn new(store: Arc<dyn Store>, key: SealingKey) -> Self {
         Self { store, key: Arc::new(key) }
     }
 
-    /// Looks whether what is in the store was sealed with this key, by the first credential there is
-    /// among the workspaces of one page.
+    /// Checks at startup that the stored credentials were sealed with this key, by the first credential
+    /// among the first 100 workspaces.
     pub async fn check_key(&self) -> Result<(), CredentialError> {
         for workspace in self.store.workspaces(None, PAGE).await? {
             let workspace = workspace.id;
             let names = self.store.credential_names(workspace).await?;
             let Some(name) = names.into_iter().next() else { continue };
             let sealed = self.store.credential(workspace, &name).await?;
-            let opened = sealed.map_or(Ok(()), |sealed| self.key.of_this_key(&sealed).map(|_| ()));
-            return opened.map_err(|unopened| why(unopened, workspace, &name));
+            let opened = sealed.map_or(Ok(()), |sealed| self.key.strip_header(&sealed).map(|_| ()));
+            return opened.map_err(|error| not_opened(error, workspace, &name));
         }
         Ok(())
     }
 
-    /// Forgets every credential there is. Returns how many there were.
+    /// Deletes the credentials of all workspaces and returns their number.
     pub async fn delete_all(&self) -> Result<u64, CredentialError> {
-        let (mut after, mut forgotten) = (None, 0);
+        let mut after = None;
+        let mut deleted = 0;
         loop {
             let workspaces = self.store.workspaces(after, PAGE).await?;
-            let Some(last) = workspaces.last() else { return Ok(forgotten) };
+            let Some(last) = workspaces.last() else { return Ok(deleted) };
             after = Some(last.id);
             for workspace in &workspaces {
                 for name in self.store.credential_names(workspace.id).await? {
-                    let gone = self.store.delete_credential(workspace.id, &name).await?;
-                    forgotten += u64::from(gone);
+                    let existed = self.store.delete_credential(workspace.id, &name).await?;
+                    deleted += u64::from(existed);
                 }
             }
         }
     }
 
-    /// Keeps a credential that was checked, in place of one of the same name.
+    /// Seals and stores a checked credential, replacing one of the same name.
     #[expect(clippy::missing_panics_doc, reason = "a credential is valid JSON")]
     pub async fn put(
         &self,
@@ -141,7 +142,7 @@ impl Vault {
         Ok(self.store.credential_names(workspace).await?)
     }
 
-    /// Forgets a credential.
+    /// Deletes a credential. Fails if there is none of this name.
     pub async fn delete(&self, workspace: WorkspaceId, name: &str) -> Result<(), CredentialError> {
         if self.store.delete_credential(workspace, name).await? {
             return Ok(());
@@ -149,46 +150,48 @@ impl Vault {
         Err(CredentialError::Unknown { workspace, name: name.to_owned() })
     }
 
-    /// Returns what stands for a credential, in place of a hash that others could try guesses against.
+    /// Returns a keyed hash of bytes, for comparing requests that contain a credential without storing a
+    /// hash that could be compared with guesses.
     pub fn fingerprint(&self, bytes: &[u8]) -> Vec<u8> {
         self.key.fingerprint(bytes)
     }
 
-    /// Returns what a machine is told with a credential, if it has something for that machine.
+    /// Returns the git token of a credential, if it has one for the host.
     pub async fn git_token(
         &self,
         workspace: WorkspaceId,
         name: &str,
         host: &str,
     ) -> Result<Option<Secret>, CredentialError> {
-        let given = self.give(workspace, &[name.to_owned()]).await?;
-        Ok(given.for_host("", host).map(|credential| credential.password))
+        let credentials = self.open(workspace, &[name.to_owned()]).await?;
+        Ok(credentials.for_host("", host).map(|credential| credential.password))
     }
 
-    /// Opens credentials for a step.
-    pub(crate) async fn give(
+    /// Unseals credentials and merges them in this order; later ones replace values of earlier ones.
+    pub(crate) async fn open(
         &self,
         workspace: WorkspaceId,
         names: &[String],
     ) -> Result<StepCredentials, CredentialError> {
-        let mut given = StepCredentials::default();
+        let mut credentials = StepCredentials::default();
         for name in names {
             let sealed = self.store.credential(workspace, name).await?;
             let unknown = || CredentialError::Unknown { workspace, name: name.clone() };
             let sealed = sealed.ok_or_else(unknown)?;
             let plain = self.key.open(workspace, name, &sealed);
-            let plain = plain.map_err(|unopened| why(unopened, workspace, name))?;
+            let plain = plain.map_err(|error| not_opened(error, workspace, name))?;
             let content = serde_json::from_slice(&plain);
-            given.add(name, content.map_err(|_| why(Unopened::Changed, workspace, name))?);
+            let changed = |_| not_opened(OpenError::Changed, workspace, name);
+            credentials.add(name, content.map_err(changed)?);
         }
-        Ok(given)
+        Ok(credentials)
     }
 }
 
-fn why(unopened: Unopened, workspace: WorkspaceId, name: &str) -> CredentialError {
+fn not_opened(error: OpenError, workspace: WorkspaceId, name: &str) -> CredentialError {
     let name = name.to_owned();
-    match unopened {
-        Unopened::OtherKey => CredentialError::OtherKey { workspace, name },
-        Unopened::Changed => CredentialError::Changed { workspace, name },
+    match error {
+        OpenError::OtherKey => CredentialError::OtherKey { workspace, name },
+        OpenError::Changed => CredentialError::Changed { workspace, name },
     }
 }

@@ -1,4 +1,5 @@
-//! The spans of an attempt at a task and of its steps, without what they were told and what came out.
+//! The trace spans of an attempt and of its steps. They carry ids, numbers and statuses, never
+//! commands, contents or output.
 
 use carrel_domain::{Code, TaskStatus};
 use carrel_store::Task;
@@ -7,13 +8,13 @@ use tracing::Span;
 use tracing::field::Empty;
 
 use super::Ending;
-use crate::request::submitted_under;
+use crate::request::trace_parent;
 use crate::step::Step;
 
-/// Begins the span of an attempt, as a part of the request that submitted the task.
+/// Starts the span of an attempt, as a child of the request that submitted the task.
 pub(super) fn task(task: &Task, attempt: u32) -> Span {
     carrel_traces::span!(
-        submitted_under(task),
+        trace_parent(task),
         "task",
         otel.kind = "consumer",
         otel.status_code = Empty,
@@ -24,35 +25,32 @@ pub(super) fn task(task: &Task, attempt: u32) -> Span {
     )
 }
 
-/// Says how an attempt ended.
 pub(super) fn task_ended(span: &Span, ending: &Ending) {
-    let (status, well) = match ending {
-        Ending::Over { status, .. } => (status.as_str(), *status == TaskStatus::Completed),
-        Ending::Again { .. } => ("queued", false),
+    let (status, succeeded) = match ending {
+        Ending::Finished { status, .. } => (status.as_str(), *status == TaskStatus::Completed),
+        Ending::Retry { .. } => ("queued", false),
         Ending::Lost => ("lost", false),
     };
     span.record("carrel.task.status", status);
-    if !well {
+    if !succeeded {
         span.record("otel.status_code", "ERROR");
     }
 }
 
-/// Begins the span of a step.
 pub(super) fn step(number: usize, step: &Step) -> Span {
     carrel_traces::span!(
         carrel_traces::current_context(),
         "step",
-        otel.name = %format_args!("step {}", step.word),
+        otel.name = %format_args!("step {}", step.action_name),
         otel.status_code = Empty,
         carrel.step.number = number,
-        carrel.step.action = step.word,
+        carrel.step.action = step.action_name,
         carrel.step.status = Empty,
         process.exit.code = Empty,
         "error.type" = Empty,
     )
 }
 
-/// Says how a step ended.
 pub(super) fn step_ended(span: &Span, report: &StepResult) {
     span.record("carrel.step.status", report.status.as_str());
     span.record("process.exit.code", report.exit_code);

@@ -24,7 +24,7 @@ fn check_texts(request: &StepRequest) -> Result<(), InvalidRequest> {
             return Err(InvalidRequest::new(field, rule));
         }
         if value.contains('\0') {
-            return Err(InvalidRequest::new(field, "holds a NUL byte"));
+            return Err(InvalidRequest::new(field, "contains a NUL byte"));
         }
     }
     if request.credentials.len() > MAX_STEP_CREDENTIALS {
@@ -91,7 +91,7 @@ pub(crate) fn parse_step(request: &StepRequest, index: usize) -> Result<Step, In
     }
     Ok(Step {
         action,
-        word: request.action.clone(),
+        action_name: request.action.clone(),
         cwd: request.cwd.clone(),
         timeout: request.timeout,
         description: request.description.clone(),

@@ -69,8 +69,8 @@ async fn hints_come_by_urgency_then_of_the_own_volume_then_by_age() {
     assert_eq!(found, [4, 3, 1, 2, 0].map(|index: usize| offered[index].task));
     let nothing = timeout(Duration::from_millis(200), hints.next()).await;
     assert!(nothing.is_err(), "the other volume's stay: {nothing:?}");
-    assert_eq!(process.bus.spare_hint(other).await.unwrap().task, offered[5].task);
-    assert_eq!(process.bus.spare_hint(other).await, None);
+    assert_eq!(process.bus.take_hint(other).await.unwrap().task, offered[5].task);
+    assert_eq!(process.bus.take_hint(other).await, None);
 }
 
 #[tokio::test]
@@ -110,13 +110,13 @@ async fn lists_are_filled_up_to_what_waits_and_no_further() {
     let process = Process::start(&server).await;
     let waiting: Vec<_> = (0..5).map(|_| hint(Priority::Normal, None)).collect();
     for _ in 0..3 {
-        process.bus.top_up(&waiting).await.unwrap();
+        process.bus.replenish(&waiting).await.unwrap();
         assert_eq!(server.ask(&["LLEN", "workspace:tasks:normal"]), "5");
     }
-    process.bus.spare_hint(VolumeId::generate()).await.unwrap();
-    process.bus.top_up(&waiting).await.unwrap();
+    process.bus.take_hint(VolumeId::generate()).await.unwrap();
+    process.bus.replenish(&waiting).await.unwrap();
     assert_eq!(server.ask(&["LLEN", "workspace:tasks:normal"]), "5");
-    process.bus.top_up(&[]).await.unwrap();
+    process.bus.replenish(&[]).await.unwrap();
 }
 
 #[tokio::test]
@@ -124,10 +124,10 @@ async fn signs_of_life_last_a_minute_and_status_two_hours() {
     let server = RedisServer::start();
     let process = Process::start(&server).await;
     let (worker, task) = (carrel_store::WorkerId("w".to_owned()), TaskId::generate());
-    process.bus.show(&worker, &[task]).await.unwrap();
+    process.bus.announce(&worker, &[task]).await.unwrap();
     assert_eq!(server.ask(&["SMEMBERS", "workspace:worker:w:tasks"]), task.to_string());
     assert_eq!(server.ask(&["TTL", "workspace:worker:w:heartbeat"]), "60");
-    process.bus.show(&worker, &[]).await.unwrap();
+    process.bus.announce(&worker, &[]).await.unwrap();
     assert_eq!(server.ask(&["EXISTS", "workspace:worker:w:tasks"]), "0");
     let hint = hint(Priority::High, None);
     process.bus.offer(std::slice::from_ref(&hint)).await.unwrap();
@@ -149,7 +149,7 @@ async fn a_killed_redis_is_noticed_and_found_again() {
     // Who waits for hints looks for work now and then.
     assert_eq!(timeout(SOON, hints.next()).await.unwrap(), None);
     let returned = process.bus.clone();
-    let returned = tokio::spawn(async move { returned.returned().await });
+    let returned = tokio::spawn(async move { returned.reconnected().await });
     server.begin();
     let begun = Instant::now();
     timeout(SOON, returned).await.unwrap().unwrap();

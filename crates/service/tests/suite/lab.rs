@@ -10,7 +10,7 @@ use carrel_runner::{Runner, RunnerMode, RunnerOptions, SandboxMode};
 use carrel_service::repository::DEFAULT_HOSTS;
 use carrel_service::{
     BusHealth, EventHub, FollowItem, FreeSpaceReserve, HostedWorkspaces, HostedWorkspacesOptions,
-    OnEnqueueFailure, RedisBus, Submit, Sweep, Tasks, Worker, WorkerOptions, WorkspaceSpec,
+    OnEnqueueFailure, RedisBus, Sweep, TaskSubmission, Tasks, Worker, WorkerOptions, WorkspaceSpec,
 };
 use carrel_store::{Event, EventKind, Sqlite, SqliteOptions, Store, Task};
 use carrel_tools::{AuditLog, GitOptions};
@@ -29,7 +29,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(30);
 pub(crate) struct Lab {
     pub(crate) directory: tempfile::TempDir,
     pub(crate) tasks: Tasks,
-    pub(crate) spaces: HostedWorkspaces,
+    pub(crate) workspaces: HostedWorkspaces,
     pub(crate) workspace: WorkspaceId,
 }
 
@@ -91,11 +91,11 @@ impl Lab {
             reserve: FreeSpaceReserve::Bytes(ByteSize::bytes(0)),
             clock: clock.clone(),
         };
-        let spaces = HostedWorkspaces::open(options, Arc::clone(&store)).unwrap();
+        let workspaces = HostedWorkspaces::open(options, Arc::clone(&store)).unwrap();
         let workspace = WorkspaceId::generate();
-        spaces.provision(WorkspaceSpec::with_defaults(workspace)).await.unwrap();
+        workspaces.provision(WorkspaceSpec::with_defaults(workspace)).await.unwrap();
         let tasks = Tasks::new(store, EventHub::default(), clock);
-        Self { directory, tasks, spaces, workspace }
+        Self { directory, tasks, workspaces, workspace }
     }
 
     /// Returns the same service as another process sees it that is joined to it by Redis alone.
@@ -115,7 +115,7 @@ impl Lab {
     }
 
     pub(crate) fn work_as(&self, options: WorkerOptions) -> Working {
-        let worker = Worker::new(options, self.tasks.clone(), self.spaces.clone());
+        let worker = Worker::new(options, self.tasks.clone(), self.workspaces.clone());
         let stop = CancellationToken::new();
         let running = stop.clone();
         let done = tokio::spawn(async move { worker.run(running).await });
@@ -129,7 +129,7 @@ impl Lab {
     pub(crate) async fn submit(&self, body: Value) -> TaskId {
         let request: TaskRequest = serde_json::from_value(body).unwrap();
         let hosts = DEFAULT_HOSTS.map(str::to_owned);
-        let submit = Submit::check(request, self.workspace, &hosts).unwrap();
+        let submit = TaskSubmission::check(request, self.workspace, &hosts).unwrap();
         self.tasks.submit(submit, "test").await.unwrap().task.id
     }
 

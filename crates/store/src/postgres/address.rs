@@ -1,4 +1,9 @@
-//! Where the server is, from a text that may hold a password.
+//! Parses `DATABASE_URL`.
+//!
+//! `tokio_postgres` knows neither `verify-ca` and `verify-full` nor `sslrootcert`. They are taken out of the
+//! URL here and mean what they mean for libpq. Parameters of libpq that affect encryption and are not
+//! supported are refused rather than ignored, since ignoring one could weaken the connection. No error
+//! contains any part of the URL, which may hold a password.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,17 +13,17 @@ use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-use super::tls::{Authorities, Mode, Rule};
+use super::tls::{Authorities, TlsMode, Verification};
 use crate::error::StoreError;
 
-/// How long a silent connection is believed in.
-const SILENCE: Duration = Duration::from_secs(10);
+/// The idle time before TCP keepalives, and the time that sent data may stay unacknowledged.
+const DEAD_PEER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What stands for the authorities that the system trusts.
+/// The value of `sslrootcert` for the authorities of the system.
 const SYSTEM: &str = "system";
 
-/// Other parameters of libpq that decide about encryption. Passing over one could weaken it.
-const UNKNOWN: [&str; 8] = [
+/// Parameters of libpq that affect encryption and are not supported.
+const UNSUPPORTED: [&str; 8] = [
     "sslcert",
     "sslkey",
     "sslpassword",
@@ -29,74 +34,75 @@ const UNKNOWN: [&str; 8] = [
     "ssl_max_protocol_version",
 ];
 
-/// Reads the address. Nothing of it is in the error.
-pub(super) fn read(address: &Secret) -> Result<(Config, Mode), StoreError> {
-    let (rest, asked) = split(address.expose())?;
+/// Parses the URL into a configuration and the mode of encryption.
+pub(super) fn parse(url: &Secret) -> Result<(Config, TlsMode), StoreError> {
+    let (rest, parameters) = split(url.expose())?;
     let mut config: Config = rest.parse().map_err(|_| {
-        refused("it is no address like postgresql://user:password@host:5432/database?sslmode=verify-full")
+        invalid(
+            "expected a URL like postgresql://user:password@host:5432/database?sslmode=verify-full",
+        )
     })?;
     if config.get_hosts().is_empty() {
-        return Err(refused("it names no host"));
+        return Err(invalid("it names no host"));
     }
-    let mode = asked.mode(config.get_ssl_mode())?;
+    let mode = parameters.mode(config.get_ssl_mode())?;
     let is_socket = |host: &Host| matches!(host, Host::Unix(_));
     if config.get_hosts().iter().all(is_socket) {
-        // Nobody but the system carries these bytes; servers offer no encryption there.
+        // The kernel carries these bytes, and servers offer no encryption on Unix sockets.
         config.ssl_mode(SslMode::Disable);
     } else {
-        config.ssl_mode(mode.asks_for());
+        config.ssl_mode(mode.ssl_mode());
     }
     if config.get_application_name().is_none() {
         config.application_name("carrel");
     }
-    config.keepalives_idle(SILENCE).tcp_user_timeout(SILENCE);
+    config.keepalives_idle(DEAD_PEER_TIMEOUT).tcp_user_timeout(DEAD_PEER_TIMEOUT);
     Ok((config, mode))
 }
 
-/// What an address asks for beside what `tokio_postgres` reads.
+/// The parameters of a URL that `tokio_postgres` does not know.
 #[derive(Default)]
-struct Asked {
-    verify: Option<Rule>,
+struct TlsParameters {
+    verification: Option<Verification>,
     authorities: Option<Authorities>,
 }
 
-impl Asked {
-    fn mode(self, mode: SslMode) -> Result<Mode, StoreError> {
+impl TlsParameters {
+    fn mode(self, mode: SslMode) -> Result<TlsMode, StoreError> {
         use Authorities::{File, System};
-        let (rule, authorities) = match (self.verify, mode, self.authorities) {
-            (None, SslMode::Prefer, None) => return Ok(Mode::Preferred),
-            (None, SslMode::Require, None) => return Ok(Mode::Unverified),
-            (None, _, None) => return Ok(Mode::Plain),
-            (Some(rule), _, None) => (rule, System),
-            (Some(rule), _, Some(File(path))) => (rule, File(path)),
-            (None, SslMode::Require, Some(File(path))) => (Rule::Authority, File(path)),
+        let (verification, authorities) = match (self.verification, mode, self.authorities) {
+            (None, SslMode::Prefer, None) => return Ok(TlsMode::Preferred),
+            (None, SslMode::Require, None) => return Ok(TlsMode::Unverified),
+            (None, _, None) => return Ok(TlsMode::Plain),
+            (Some(verification), _, None) => (verification, System),
+            (Some(verification), _, Some(File(path))) => (verification, File(path)),
+            (None, SslMode::Require, Some(File(path))) => (Verification::Authority, File(path)),
             (None, _, Some(File(_))) => {
-                return Err(refused(
+                return Err(invalid(
                     "sslrootcert verifies nothing with this sslmode; \
-                     add sslmode=verify-full, verify-ca or require, or take sslrootcert out",
+                     add sslmode=verify-full, verify-ca or require, or remove sslrootcert",
                 ));
             }
-            (Some(Rule::AuthorityAndName), _, Some(System))
-            | (None, SslMode::Prefer, Some(System)) => (Rule::AuthorityAndName, System),
+            (Some(Verification::AuthorityAndName), _, Some(System))
+            | (None, SslMode::Prefer, Some(System)) => (Verification::AuthorityAndName, System),
             (_, _, Some(System)) => {
-                return Err(refused("sslrootcert=system needs sslmode=verify-full"));
+                return Err(invalid("sslrootcert=system needs sslmode=verify-full"));
             }
         };
-        Mode::verified(rule, &authorities)
+        TlsMode::verified(verification, &authorities)
     }
 }
 
-/// Takes out of an address what `tokio_postgres` does not know.
-fn split(text: &str) -> Result<(String, Asked), StoreError> {
-    let mut asked = Asked::default();
-    let Some(at) = parameters(text) else {
+/// Takes the parameters out of a URL that `tokio_postgres` does not know.
+fn split(text: &str) -> Result<(String, TlsParameters), StoreError> {
+    let mut parameters = TlsParameters::default();
+    let Some(at) = parameters_start(text) else {
         if text.contains("sslrootcert") || text.contains("verify-") {
-            return Err(refused(
-                "sslrootcert, verify-ca and verify-full are read from an address that begins with \
-                 postgresql:// alone; write it so",
+            return Err(invalid(
+                "sslrootcert, verify-ca and verify-full need a URL that begins with postgresql://",
             ));
         }
-        return Ok((text.to_owned(), asked));
+        return Ok((text.to_owned(), parameters));
     };
     let mut kept = Vec::new();
     for parameter in text[at..].split('&') {
@@ -104,45 +110,46 @@ fn split(text: &str) -> Result<(String, Asked), StoreError> {
         let value = || percent_decode_str(value).decode_utf8_lossy().into_owned();
         match name {
             "sslmode" => {
-                asked.verify = None;
+                parameters.verification = None;
                 match value().as_str() {
-                    "verify-ca" => asked.verify = Some(Rule::Authority),
-                    "verify-full" => asked.verify = Some(Rule::AuthorityAndName),
+                    "verify-ca" => parameters.verification = Some(Verification::Authority),
+                    "verify-full" => {
+                        parameters.verification = Some(Verification::AuthorityAndName);
+                    }
                     "disable" | "prefer" | "require" => {}
                     _ => {
-                        return Err(refused(
+                        return Err(invalid(
                             "sslmode is disable, prefer, require, verify-ca or verify-full",
                         ));
                     }
                 }
-                kept.push(if asked.verify.is_some() { "sslmode=require" } else { parameter });
+                let verified = parameters.verification.is_some();
+                kept.push(if verified { "sslmode=require" } else { parameter });
             }
             "sslrootcert" => {
-                asked.authorities = match value() {
+                parameters.authorities = match value() {
                     path if path.is_empty() => None,
                     path if path == SYSTEM => Some(Authorities::System),
                     path => Some(Authorities::File(PathBuf::from(path))),
                 }
             }
-            name if UNKNOWN.contains(&name) => {
-                return Err(refused(&format!(
-                    "its parameter {name} is not supported; take it out"
-                )));
+            name if UNSUPPORTED.contains(&name) => {
+                return Err(invalid(&format!("the parameter {name} is not supported; remove it")));
             }
             _ => kept.push(parameter),
         }
     }
-    Ok((format!("{}{}", &text[..at], kept.join("&")), asked))
+    Ok((format!("{}{}", &text[..at], kept.join("&")), parameters))
 }
 
-/// Returns where the parameters of an address begin. What stands before the first `@` may hold anything.
-fn parameters(text: &str) -> Option<usize> {
+/// Returns the position of the parameters in a URL. The password, before the first `@`, may contain a `?`.
+fn parameters_start(text: &str) -> Option<usize> {
     let begin = ["postgresql://", "postgres://"].iter().find(|begin| text.starts_with(**begin))?;
     let host = text.find('@').map_or(begin.len(), |at| at + 1);
     Some(text[host..].find('?').map_or(text.len(), |at| host + at + 1))
 }
 
-fn refused(reason: &str) -> StoreError {
+fn invalid(reason: &str) -> StoreError {
     StoreError::Address { reason: reason.to_owned() }
 }
 
@@ -153,7 +160,7 @@ mod tests {
 
     fn mode(parameters: &str) -> Result<(SslMode, String), String> {
         let url = Secret::new(format!("postgresql://carrel:hun?ter2@h/d{parameters}"));
-        let (config, mode) = read(&url).map_err(|error| error.to_string())?;
+        let (config, mode) = parse(&url).map_err(|error| error.to_string())?;
         assert_eq!(config.get_password(), Some("hun?ter2".as_bytes()));
         assert!(!format!("{config:?} {mode:?}").contains("hun?ter2"));
         let mode = format!("{mode:?}");
@@ -161,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn each_word_of_an_address_means_what_it_means_elsewhere() {
+    fn tls_parameters_mean_what_they_mean_for_libpq() {
         for (parameters, ssl, named) in [
             ("", SslMode::Prefer, "Preferred"),
             ("?sslmode=disable", SslMode::Disable, "Plain"),
@@ -183,23 +190,23 @@ mod tests {
             ("?sslmode=verify-full&sslkey=/x", "sslkey is not supported"),
             ("?sslmode=verify-full&sslrootcert=/no%20such", "/no such"),
         ] {
-            let told = mode(parameters).unwrap_err();
-            assert!(told.contains(rule) && !told.contains("ter2"), "{parameters}: {told}");
+            let error = mode(parameters).unwrap_err();
+            assert!(error.contains(rule) && !error.contains("ter2"), "{parameters}: {error}");
         }
     }
 
     #[test]
-    fn an_address_of_words_may_not_ask_for_what_is_not_read_there() {
-        let read = |text: &str| read(&Secret::new(text)).map_err(|error| error.to_string());
-        assert!(read("host=h user=u sslmode=require").is_ok());
+    fn key_value_strings_cannot_ask_for_verification() {
+        let parse = |text: &str| parse(&Secret::new(text)).map_err(|error| error.to_string());
+        assert!(parse("host=h user=u sslmode=require").is_ok());
         for text in ["host=h sslmode=verify-full", "host=h sslrootcert=/x sslmode=require"] {
-            assert!(read(text).unwrap_err().contains("postgresql://"), "{text}");
+            assert!(parse(text).unwrap_err().contains("postgresql://"), "{text}");
         }
     }
 
     #[test]
     fn a_socket_of_this_machine_needs_no_encryption() {
         let url = Secret::new("postgresql://u@%2Frun%2Fpostgresql/d?sslmode=require");
-        assert_eq!(read(&url).unwrap().0.get_ssl_mode(), SslMode::Disable);
+        assert_eq!(parse(&url).unwrap().0.get_ssl_mode(), SslMode::Disable);
     }
 }

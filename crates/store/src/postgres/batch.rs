@@ -1,7 +1,13 @@
-//! Operations that wait together, done in one transaction.
+//! Executes a batch of operations in one transaction and one round trip.
 //!
-//! Operations of one kind are one statement, and all statements travel at once, the commit with them: a
-//! transaction costs one round trip and one write to the disk, however many it serves.
+//! All operations of one kind are one statement, whose parameters are arrays with one element for each
+//! operation (`columns`, `sql/*.sql`). The statements are sent without waiting for replies, `BEGIN` and
+//! `COMMIT` with them, so that a transaction costs one round trip and one write to the disk, however many
+//! operations it has. If a statement fails the server skips the rest and rolls back at `COMMIT`; the batch
+//! fails as a whole.
+//!
+//! Ends come before submissions and claims, so that a task that ends makes way for the next one of its
+//! workspace in the same transaction.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -11,14 +17,14 @@ use futures_util::future::join_all;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 
-use super::LOCK;
+use super::QUEUE_LOCK;
 use super::columns::{self, Values};
-use super::operation::{Operation, Wish};
+use super::error::PgError;
+use super::operation::{Operation, PendingClaim};
 use super::rows;
 use super::session::Session;
-use super::trouble::Trouble;
-use crate::facts::status_changed;
-use crate::model::{Claim, Claimed, Event, NewEvent};
+use crate::lifecycle::status_changed;
+use crate::{Claim, Claimed, Event, NewEvent};
 
 pub(super) const SUBMIT: &str = include_str!("sql/submit.sql");
 pub(super) const FINISH: &str = include_str!("sql/finish.sql");
@@ -26,72 +32,73 @@ pub(super) const CLAIM: &str = include_str!("sql/claim.sql");
 pub(super) const APPEND: &str = include_str!("sql/append.sql");
 pub(super) const HEARTBEAT: &str = include_str!("sql/heartbeat.sql");
 
-/// Tells waiting workers of other processes that there is something to do, and who says so.
+/// Notifies waiting claims of other processes. The payload names the sender, which ignores its own.
 const NOTIFY: &str = "SELECT pg_notify('carrel_queued', $1)";
 
-/// Tells when the next task is due that waits for its time, and whether anything waits at all.
-const LEFT: &str = "SELECT (SELECT min(due_at) FROM task_executions
+/// Returns the due time of the earliest released task, and whether any task is queued.
+const TASKS_LEFT: &str = "SELECT (SELECT min(due_at) FROM task_executions
          WHERE status = 'queued' AND attempt > 0 AND due_at > $1),
     EXISTS (SELECT FROM workspaces WHERE queued > 0)";
 
-/// Wishes at nearly the same time are one.
+/// Claims whose times differ by less are executed as if at the same time.
 const SAME_TIME: Duration = Duration::from_millis(100);
 
-/// What came of a transaction.
+/// The results of a batch, by kind and in the order of the operations of that kind.
 #[derive(Default)]
-pub(super) struct Outcome {
-    /// For each submission what became of it, and the first task of its key.
+pub(super) struct BatchOutcome {
+    /// The verdict of `submit.sql`, and the first task of the idempotency key.
     pub(super) submitted: Vec<(String, TaskId)>,
-    /// For each end its status, if the claim held.
+    /// The terminal status; `None` if the claim was lost.
     pub(super) finished: Vec<Option<String>>,
-    /// For each piece of news whether it was written.
+    /// Whether the events were written.
     pub(super) appended: Vec<bool>,
-    /// For each sign of life whether the end was asked for, if the claim held.
-    pub(super) beats: Vec<Option<bool>>,
-    /// For each wish what it got.
+    /// Whether a cancellation was requested; `None` if the claim was lost.
+    pub(super) heartbeats: Vec<Option<bool>>,
     pub(super) claimed: Vec<Option<Claimed>>,
-    /// When the next task is due that waits for its time.
+    /// The due time of the earliest released task. Set if there were claims.
     pub(super) next_due: Option<Timestamp>,
-    /// Whether tasks wait that were not given to anybody.
-    pub(super) left: bool,
+    /// Tasks are still queued. Set if there were claims.
+    pub(super) tasks_left: bool,
 }
 
-/// What all transactions of a lane have in common.
-pub(super) struct Manner<'a> {
-    /// Whether no other of the queue may run beside it.
-    pub(super) alone: bool,
-    /// Who tells other processes of new tasks.
-    pub(super) name: &'a str,
+pub(super) struct BatchOptions<'a> {
+    /// The transaction takes the lock of the queue.
+    pub(super) locks_queue: bool,
+    /// The sender of notifications.
+    pub(super) sender: &'a str,
 }
 
-/// Which statements a transaction has, in their order.
+/// The meaning of a statement's rows.
 enum Part {
     Submit,
     Finish,
     Append,
     Heartbeat,
-    /// The wishes of these numbers.
+    /// Claims, by their indexes.
     Claim(Vec<usize>),
     Notify,
-    Left,
+    TasksLeft,
 }
 
-/// Does operations and wishes in one transaction.
-pub(super) async fn perform(
+/// Executes operations and claims in one transaction.
+pub(super) async fn execute(
     session: &mut Session,
-    manner: &Manner<'_>,
+    options: &BatchOptions<'_>,
     operations: &[&Operation],
-    wishes: &[Wish],
-) -> Result<Outcome, Trouble> {
-    let (mut new, mut ends, mut news, mut beats) = (vec![], vec![], vec![], vec![]);
+    claims: &[PendingClaim],
+) -> Result<BatchOutcome, PgError> {
+    let mut new = Vec::new();
+    let mut ends = Vec::new();
+    let mut appends = Vec::new();
+    let mut heartbeats = Vec::new();
     for operation in operations {
         match operation {
             Operation::Submit(task, _) => new.push(&**task),
             Operation::Finish(claim, finish, _) => ends.push((*claim, &**finish)),
             Operation::Append(claim, after, events, _) => {
-                news.push((*claim, *after, events.as_slice()));
+                appends.push((*claim, *after, events.as_slice()));
             }
-            Operation::Heartbeat(claim, until, _) => beats.push((*claim, *until)),
+            Operation::Heartbeat(claim, until, _) => heartbeats.push((*claim, *until)),
             Operation::Claim(..) => {}
         }
     }
@@ -101,117 +108,118 @@ pub(super) async fn perform(
     }
     if !new.is_empty() {
         parts.push((Part::Submit, SUBMIT, columns::submissions(&new)));
-        parts.push((Part::Notify, NOTIFY, vec![Box::new(manner.name.to_owned())]));
+        parts.push((Part::Notify, NOTIFY, vec![Box::new(options.sender.to_owned())]));
     }
-    if !beats.is_empty() {
-        parts.push((Part::Heartbeat, HEARTBEAT, columns::beats(&beats)));
+    if !heartbeats.is_empty() {
+        parts.push((Part::Heartbeat, HEARTBEAT, columns::heartbeats(&heartbeats)));
     }
-    if !news.is_empty() {
-        parts.push((Part::Append, APPEND, columns::news(&news)));
+    if !appends.is_empty() {
+        parts.push((Part::Append, APPEND, columns::appends(&appends)));
     }
-    for group in alike(wishes) {
-        let tokens = group.iter().map(|wish| wishes[*wish].token).collect();
-        let values = columns::wishes(&wishes[group[0]], tokens);
+    for group in group_alike(claims) {
+        let tokens = group.iter().map(|claim| claims[*claim].token).collect();
+        let values = columns::claims(&claims[group[0]], tokens);
         parts.push((Part::Claim(group), CLAIM, values));
     }
-    if let Some(latest) = wishes.iter().map(|wish| wish.now).max() {
-        parts.push((Part::Left, LEFT, vec![Box::new(latest.as_millis())]));
+    if let Some(latest) = claims.iter().map(|claim| claim.now).max() {
+        parts.push((Part::TasksLeft, TASKS_LEFT, vec![Box::new(latest.as_millis())]));
     }
-    let answers = travel(session, manner.alone, &parts).await?;
-    let mut outcome = Outcome {
+    let results = send(session, options.locks_queue, &parts).await?;
+    let mut outcome = BatchOutcome {
         finished: vec![None; ends.len()],
-        appended: vec![false; news.len()],
-        beats: vec![None; beats.len()],
-        claimed: vec![None; wishes.len()],
-        ..Outcome::default()
+        appended: vec![false; appends.len()],
+        heartbeats: vec![None; heartbeats.len()],
+        claimed: vec![None; claims.len()],
+        ..BatchOutcome::default()
     };
-    for ((part, ..), answer) in parts.iter().zip(answers) {
-        outcome.read(part, &answer, wishes)?;
+    for ((part, ..), rows) in parts.iter().zip(results) {
+        outcome.read(part, &rows, claims)?;
     }
     Ok(outcome)
 }
 
-/// Returns the wishes that differ in nothing that matters, by their numbers.
-fn alike(wishes: &[Wish]) -> Vec<Vec<usize>> {
+/// Groups claims that one statement can execute: of the same request, at about the same time. Returns their
+/// indexes.
+fn group_alike(claims: &[PendingClaim]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    for (number, wish) in wishes.iter().enumerate() {
+    for (index, claim) in claims.iter().enumerate() {
         let group = groups.iter_mut().find(|group| {
-            let (first, request) = (&wishes[group[0]], &wish.request);
-            first.request == *request
-                && first.now.age(wish.now).max(wish.now.age(first.now)) < SAME_TIME
+            let first = &claims[group[0]];
+            first.request == claim.request
+                && first.now.age(claim.now).max(claim.now.age(first.now)) < SAME_TIME
         });
         match group {
-            Some(group) => group.push(number),
-            None => groups.push(vec![number]),
+            Some(group) => group.push(index),
+            None => groups.push(vec![index]),
         }
     }
     groups
 }
 
-type Answering<'a> =
+type PendingRows<'a> =
     Pin<Box<dyn Future<Output = Result<Vec<Row>, tokio_postgres::Error>> + Send + 'a>>;
 
-fn plain<'a>(client: &'a Client, text: &'static str) -> Answering<'a> {
+fn simple_query<'a>(client: &'a Client, text: &'static str) -> PendingRows<'a> {
     Box::pin(async move { client.batch_execute(text).await.map(|()| Vec::new()) })
 }
 
-/// Sends a whole transaction, and then waits for the answers.
-async fn travel(
+/// Sends a whole transaction, and then waits for the rows of each part.
+async fn send(
     session: &mut Session,
-    alone: bool,
+    locks_queue: bool,
     parts: &[(Part, &'static str, Values)],
-) -> Result<Vec<Vec<Row>>, Trouble> {
+) -> Result<Vec<Vec<Row>>, PgError> {
     let mut statements: Vec<Statement> = Vec::with_capacity(parts.len());
     for (_, text, _) in parts {
         statements.push(session.statement(text).await?);
     }
-    // One statement is a transaction of its own.
-    let whole = alone || parts.len() > 1;
-    let lock = if alone { Some(session.statement(LOCK).await?) } else { None };
+    // A single statement is a transaction of its own.
+    let explicit = locks_queue || parts.len() > 1;
+    let lock = if locks_queue { Some(session.statement(QUEUE_LOCK).await?) } else { None };
     let client = &session.client;
-    let mut answering = Vec::with_capacity(parts.len() + 3);
-    if whole {
-        answering.push(plain(client, "BEGIN"));
+    let mut pending = Vec::with_capacity(parts.len() + 3);
+    if explicit {
+        pending.push(simple_query(client, "BEGIN"));
     }
     if let Some(lock) = &lock {
-        answering.push(Box::pin(client.query(lock, &[])));
+        pending.push(Box::pin(client.query(lock, &[])));
     }
-    let before = answering.len();
+    let before = pending.len();
     for (statement, (_, _, values)) in statements.iter().zip(parts) {
         let values: Vec<&(dyn ToSql + Sync)> =
             values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
-        answering.push(Box::pin(async move { client.query(statement, &values).await }));
+        pending.push(Box::pin(async move { client.query(statement, &values).await }));
     }
-    if whole {
-        // If a statement fails, the server takes this for a wish to roll back.
-        answering.push(plain(client, "COMMIT"));
+    if explicit {
+        // After a failed statement the server treats this as a rollback.
+        pending.push(simple_query(client, "COMMIT"));
     }
-    // They are sent in the order in which they are first polled, which is this one.
-    let answers = join_all(answering).await;
-    let answers = answers.into_iter().collect::<Result<Vec<_>, _>>()?;
-    Ok(answers.into_iter().skip(before).take(parts.len()).collect())
+    // Queries are sent in the order in which they are first polled, which `join_all` keeps.
+    let results = join_all(pending).await;
+    let results = results.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(results.into_iter().skip(before).take(parts.len()).collect())
 }
 
-impl Outcome {
-    fn read(&mut self, part: &Part, answer: &[Row], wishes: &[Wish]) -> Result<(), Trouble> {
-        for (number, row) in answer.iter().enumerate() {
+impl BatchOutcome {
+    fn read(&mut self, part: &Part, rows: &[Row], claims: &[PendingClaim]) -> Result<(), PgError> {
+        for (number, row) in rows.iter().enumerate() {
             match part {
                 Part::Submit => {
                     let first: uuid::Uuid = rows::get(row, 1)?;
                     let first = TaskId::from_bytes(first.into_bytes());
                     self.submitted.push((rows::get(row, 0)?, first));
                 }
-                Part::Finish => self.finished[place(row)?] = Some(rows::get(row, 1)?),
-                Part::Append => self.appended[place(row)?] = true,
-                Part::Heartbeat => self.beats[place(row)?] = Some(rows::get(row, 1)?),
+                Part::Finish => self.finished[position(row)?] = Some(rows::get(row, 1)?),
+                Part::Append => self.appended[position(row)?] = true,
+                Part::Heartbeat => self.heartbeats[position(row)?] = Some(rows::get(row, 1)?),
                 Part::Claim(group) => {
-                    let wish = group[number];
-                    self.claimed[wish] = Some(claimed(row, wishes[group[0]].now)?);
+                    let claim = group[number];
+                    self.claimed[claim] = Some(claimed(row, claims[group[0]].now)?);
                 }
-                Part::Left => {
+                Part::TasksLeft => {
                     let due: Option<i64> = rows::get(row, 0)?;
                     self.next_due = due.map(Timestamp::from_millis);
-                    self.left = rows::get(row, 1)?;
+                    self.tasks_left = rows::get(row, 1)?;
                 }
                 Part::Notify => {}
             }
@@ -220,17 +228,17 @@ impl Outcome {
     }
 }
 
-/// Returns which operation a row answers. The server counts from one.
-fn place(row: &Row) -> Result<usize, Trouble> {
-    let place = rows::unsigned(row, 0)?;
-    Ok(usize::try_from(place).unwrap_or(usize::MAX) - 1)
+/// Returns the index of a row's operation. SQL counts from one.
+fn position(row: &Row) -> Result<usize, PgError> {
+    let position = rows::unsigned(row, 0)?;
+    Ok(usize::try_from(position).unwrap_or(usize::MAX) - 1)
 }
 
-fn claimed(row: &Row, now: Timestamp) -> Result<Claimed, Trouble> {
+fn claimed(row: &Row, now: Timestamp) -> Result<Claimed, PgError> {
     let task = rows::task(row)?;
     let worker = task.worker.as_ref().map(|worker| worker.0.as_str());
-    let more = [("attempt", task.attempt.into()), ("worker_id", worker.into())];
-    let NewEvent { kind, data, at } = status_changed(task.status, more, now);
+    let fields = [("attempt", task.attempt.into()), ("worker_id", worker.into())];
+    let NewEvent { kind, data, at } = status_changed(task.status, fields, now);
     let event = Event { task: task.id, number: task.last_event, kind, data, at };
     let claim = Claim { task: task.id, attempt: task.attempt };
     Ok(Claimed { claim, task, events: vec![event] })

@@ -1,15 +1,14 @@
-//! Operations of one kind as the columns of one statement.
+//! The parameters of a batch's statements: one array for each column, one element for each operation.
 
-use carrel_domain::{TaskStatus, VolumeId};
+use carrel_domain::{TaskStatus, Timestamp, VolumeId};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::operation::Wish;
+use super::operation::PendingClaim;
 use super::rows::{AsUuid as _, optional, small, text};
-use crate::facts::{rank, signed, to_millis};
-use crate::model::{Claim, Finish, NewEvent, NewTask};
+use crate::lifecycle::{rank, signed, to_millis};
+use crate::{Claim, Finish, NewEvent, NewTask};
 
-/// The values of a statement.
 pub(super) type Values = Vec<Box<dyn ToSql + Sync + Send>>;
 
 fn column<T: ToSql + Sync + Send + 'static>(
@@ -18,10 +17,10 @@ fn column<T: ToSql + Sync + Send + 'static>(
     Box::new(values.collect::<Vec<T>>())
 }
 
-/// The columns of `submit.sql`.
+/// The parameters of `submit.sql`.
 pub(super) fn submissions(new: &[&NewTask]) -> Values {
     let each = || new.iter();
-    let repeat = |new: &&&NewTask| new.repeat.clone();
+    let key = |new: &&&NewTask| new.idempotency_key.clone();
     vec![
         column(each().map(|new| new.id.uuid())),
         column(each().map(|new| new.workspace.uuid())),
@@ -33,13 +32,13 @@ pub(super) fn submissions(new: &[&NewTask]) -> Values {
         column(each().map(|new| new.now.as_millis())),
         column(each().map(|new| small(new.max_attempts))),
         column(each().map(|new| signed(new.max_waiting))),
-        column(each().map(|new| repeat(&new).map(|repeat| text(&repeat.scope).into_owned()))),
-        column(each().map(|new| repeat(&new).map(|repeat| text(&repeat.key).into_owned()))),
-        column(each().map(|new| repeat(&new).map(|repeat| repeat.digest.to_vec()))),
+        column(each().map(|new| key(&new).map(|key| text(&key.scope).into_owned()))),
+        column(each().map(|new| key(&new).map(|key| text(&key.key).into_owned()))),
+        column(each().map(|new| key(&new).map(|key| key.digest.to_vec()))),
     ]
 }
 
-/// The columns of `finish.sql`.
+/// The parameters of `finish.sql`.
 pub(super) fn ends(ends: &[(Claim, &Finish)]) -> Values {
     let each = || ends.iter();
     let mut values: Values = vec![
@@ -57,9 +56,9 @@ pub(super) fn ends(ends: &[(Claim, &Finish)]) -> Values {
     values
 }
 
-/// The columns of `append.sql`.
-pub(super) fn news(news: &[(Claim, u64, &[NewEvent])]) -> Values {
-    let each = || news.iter();
+/// The parameters of `append.sql`.
+pub(super) fn appends(appends: &[(Claim, u64, &[NewEvent])]) -> Values {
+    let each = || appends.iter();
     let mut values: Values = vec![
         column(each().map(|(claim, ..)| claim.task.uuid())),
         column(each().map(|(claim, ..)| small(claim.attempt))),
@@ -70,15 +69,18 @@ pub(super) fn news(news: &[(Claim, u64, &[NewEvent])]) -> Values {
     values
 }
 
-/// The events of operations: of which, as its how manieth, and what.
+/// The events of several operations: the position of the operation, the position of the event in it, and its
+/// fields.
 fn events<'a>(of: impl Iterator<Item = &'a [NewEvent]>) -> Values {
     let numbered = |events: &'a [NewEvent]| (1_i64..).zip(events);
     let all: Vec<(i64, i64, &NewEvent)> = (1_i64..)
         .zip(of)
-        .flat_map(|(place, events)| numbered(events).map(move |(n, event)| (place, n, event)))
+        .flat_map(|(position, events)| {
+            numbered(events).map(move |(number, event)| (position, number, event))
+        })
         .collect();
     vec![
-        column(all.iter().map(|(place, ..)| *place)),
+        column(all.iter().map(|(position, ..)| *position)),
         column(all.iter().map(|(_, number, _)| *number)),
         column(all.iter().map(|(.., event)| event.kind.as_str())),
         column(all.iter().map(|(.., event)| event.data.to_string())),
@@ -86,9 +88,9 @@ fn events<'a>(of: impl Iterator<Item = &'a [NewEvent]>) -> Values {
     ]
 }
 
-/// The columns of `heartbeat.sql`.
-pub(super) fn beats(beats: &[(Claim, carrel_domain::Timestamp)]) -> Values {
-    let each = || beats.iter();
+/// The parameters of `heartbeat.sql`.
+pub(super) fn heartbeats(heartbeats: &[(Claim, Timestamp)]) -> Values {
+    let each = || heartbeats.iter();
     vec![
         column(each().map(|(claim, _)| claim.task.uuid())),
         column(each().map(|(claim, _)| small(claim.attempt))),
@@ -96,8 +98,8 @@ pub(super) fn beats(beats: &[(Claim, carrel_domain::Timestamp)]) -> Values {
     ]
 }
 
-/// The values of `claim.sql` for wishes that differ in nothing but their tokens.
-pub(super) fn wishes(first: &Wish, tokens: Vec<Uuid>) -> Values {
+/// The parameters of `claim.sql` for claims that differ only in their tokens.
+pub(super) fn claims(first: &PendingClaim, tokens: Vec<Uuid>) -> Values {
     let volume: VolumeId = first.request.volume;
     vec![
         Box::new(i64::from(first.request.per_workspace)),

@@ -1,4 +1,6 @@
-//! The tracker that is built in.
+//! The embedded tracker in PostgreSQL.
+//!
+//! Additions carry a random token, so that one that is retried after a lost reply is recognised.
 
 use async_trait::async_trait;
 use carrel_domain::Timestamp;
@@ -9,26 +11,26 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::Postgres;
-use super::attempt::{beside_the_queue, on_a_session};
+use super::error::PgError;
+use super::retry::{in_transaction, with_session};
 use super::rows::{self, optional, text};
 use super::session::Session;
-use super::trouble::Trouble;
 use crate::error::StoreError;
-use crate::facts::signed;
 use crate::issues::{
     Comment, IssueChange, IssueFilter, IssueOutcome, IssueStore, NewComment, NewIssue, StoredIssue,
-    normal,
+    normalize,
 };
+use crate::lifecycle::signed;
 
 #[async_trait]
 impl IssueStore for Postgres {
     async fn add_issue(&self, issue: NewIssue, now: Timestamp) -> Result<IssueOutcome, StoreError> {
         let token = Uuid::now_v7();
-        beside_the_queue!(self, |session| add(session, token, &issue, now).await?)
+        in_transaction!(self, |session| add(session, token, &issue, now).await?)
     }
 
     async fn issues(&self, filter: IssueFilter) -> Result<Vec<StoredIssue>, StoreError> {
-        on_a_session!(self, |session| list(session, &filter).await?)
+        with_session!(self, |session| list(session, &filter).await?)
     }
 
     async fn change_issue(
@@ -37,7 +39,7 @@ impl IssueStore for Postgres {
         change: IssueChange,
         now: Timestamp,
     ) -> Result<IssueOutcome, StoreError> {
-        beside_the_queue!(self, |session| alter(session, number, &change, now).await?)
+        in_transaction!(self, |session| change_issue(session, number, &change, now).await?)
     }
 
     async fn comment(
@@ -47,15 +49,15 @@ impl IssueStore for Postgres {
         now: Timestamp,
     ) -> Result<Option<Comment>, StoreError> {
         let token = Uuid::now_v7();
-        beside_the_queue!(self, |session| remark(session, token, number, &comment, now).await?)
+        in_transaction!(self, |session| add_comment(session, token, number, &comment, now).await?)
     }
 
     async fn comments(&self, number: u64, limit: u32) -> Result<Vec<Comment>, StoreError> {
-        on_a_session!(self, |session| remarks(session, number, limit).await?)
+        with_session!(self, |session| comments(session, number, limit).await?)
     }
 
     async fn tracker_name(&self) -> Result<String, StoreError> {
-        on_a_session!(self, |session| {
+        with_session!(self, |session| {
             let found = session.first("SELECT name FROM tracker", &[]).await?;
             let row = found.ok_or_else(|| rows::unreadable("a tracker without a name".into()))?;
             rows::get(&row, 0)?
@@ -63,20 +65,20 @@ impl IssueStore for Postgres {
     }
 }
 
-/// Adds an issue. The same token again is the same issue.
+/// Adds an issue, or returns the one that was added with the same token.
 async fn add(
     session: &mut Session,
     token: Uuid,
     issue: &NewIssue,
     now: Timestamp,
-) -> Result<IssueOutcome, Trouble> {
+) -> Result<IssueOutcome, PgError> {
     const ADDED: &str = "SELECT number FROM issues WHERE token = $1";
     const NUMBER: &str = "UPDATE tracker SET last_number = last_number + 1 RETURNING last_number";
     const ADD: &str = "INSERT INTO issues (number, token, title, description, state, normal_state,
             priority, labels, created_at, updated_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)";
     if let Some(row) = session.first(ADDED, &[&token]).await? {
-        return answer(session, rows::unsigned(&row, 0)?).await;
+        return outcome(session, rows::unsigned(&row, 0)?).await;
     }
     if let Some(unknown) = first_unknown(session, &issue.blocked_by).await? {
         return Ok(IssueOutcome::Unknown(unknown));
@@ -85,7 +87,7 @@ async fn add(
     let number = number.ok_or_else(|| rows::unreadable("a tracker without a number".into()))?;
     let number = rows::unsigned(&number, 0)?;
     let (title, description) = (text(&issue.title), optional(issue.description.as_deref()));
-    let (state, compared) = (text(&issue.state), normal(&text(&issue.state)));
+    let (state, compared) = (text(&issue.state), normalize(&text(&issue.state)));
     let labels = json!(issue.labels).to_string();
     let values: &[&(dyn ToSql + Sync)] = &[
         &signed(number),
@@ -99,20 +101,20 @@ async fn add(
         &now.as_millis(),
     ];
     session.execute(ADD, values).await?;
-    block(session, number, &issue.blocked_by).await?;
-    answer(session, number).await
+    add_blockers(session, number, &issue.blocked_by).await?;
+    outcome(session, number).await
 }
 
-async fn alter(
+async fn change_issue(
     session: &mut Session,
     number: u64,
     change: &IssueChange,
     now: Timestamp,
-) -> Result<IssueOutcome, Trouble> {
-    const ALTER: &str = "UPDATE issues
+) -> Result<IssueOutcome, PgError> {
+    const UPDATE: &str = "UPDATE issues
         SET state = $2, normal_state = $3, labels = $4, updated_at = $5 WHERE number = $1";
-    const FREE: &str = "DELETE FROM issue_blockers WHERE issue = $1 AND blocker = ANY($2)";
-    hold(session, number).await?;
+    const UNBLOCK: &str = "DELETE FROM issue_blockers WHERE issue = $1 AND blocker = ANY($2)";
+    lock(session, number).await?;
     let Some(issue) = find(session, number).await? else {
         return Ok(IssueOutcome::Unknown(number));
     };
@@ -122,21 +124,21 @@ async fn alter(
     let state = text(change.state.as_ref().unwrap_or(&issue.state));
     let labels = json!(change.labels(&issue.labels)).to_string();
     let values: &[&(dyn ToSql + Sync)] =
-        &[&signed(number), &state, &normal(&state), &labels, &now.as_millis()];
-    session.execute(ALTER, values).await?;
-    session.execute(FREE, &[&signed(number), &all_signed(&change.remove_blockers)]).await?;
-    block(session, number, &change.add_blockers).await?;
-    answer(session, number).await
+        &[&signed(number), &state, &normalize(&state), &labels, &now.as_millis()];
+    session.execute(UPDATE, values).await?;
+    session.execute(UNBLOCK, &[&signed(number), &all_signed(&change.remove_blockers)]).await?;
+    add_blockers(session, number, &change.add_blockers).await?;
+    outcome(session, number).await
 }
 
-/// Keeps others from changing an issue until the transaction is over.
-async fn hold(session: &mut Session, number: u64) -> Result<bool, Trouble> {
-    const HOLD: &str = "SELECT FROM issues WHERE number = $1 FOR NO KEY UPDATE";
-    Ok(session.first(HOLD, &[&signed(number)]).await?.is_some())
+/// Locks an issue until the end of the transaction. Returns whether it exists.
+async fn lock(session: &mut Session, number: u64) -> Result<bool, PgError> {
+    const LOCK: &str = "SELECT FROM issues WHERE number = $1 FOR NO KEY UPDATE";
+    Ok(session.first(LOCK, &[&signed(number)]).await?.is_some())
 }
 
-/// No issue has to be done before itself.
-async fn block(session: &mut Session, number: u64, blockers: &[u64]) -> Result<(), Trouble> {
+/// Adds blockers; an issue is never its own.
+async fn add_blockers(session: &mut Session, number: u64, blockers: &[u64]) -> Result<(), PgError> {
     const BLOCK: &str = "INSERT INTO issue_blockers (issue, blocker)
         SELECT $1, blocker FROM unnest($2::int8[]) blocker WHERE blocker <> $1
         ON CONFLICT DO NOTHING";
@@ -148,7 +150,7 @@ fn all_signed(numbers: &[u64]) -> Vec<i64> {
     numbers.iter().copied().map(signed).collect()
 }
 
-async fn first_unknown(session: &mut Session, numbers: &[u64]) -> Result<Option<u64>, Trouble> {
+async fn first_unknown(session: &mut Session, numbers: &[u64]) -> Result<Option<u64>, PgError> {
     for number in numbers {
         if find(session, *number).await?.is_none() {
             return Ok(Some(*number));
@@ -157,7 +159,7 @@ async fn first_unknown(session: &mut Session, numbers: &[u64]) -> Result<Option<
     Ok(None)
 }
 
-async fn answer(session: &mut Session, number: u64) -> Result<IssueOutcome, Trouble> {
+async fn outcome(session: &mut Session, number: u64) -> Result<IssueOutcome, PgError> {
     let found = find(session, number).await?;
     Ok(found.map_or(IssueOutcome::Unknown(number), IssueOutcome::Done))
 }
@@ -173,12 +175,12 @@ macro_rules! issue_columns {
     };
 }
 
-async fn find(session: &mut Session, number: u64) -> Result<Option<StoredIssue>, Trouble> {
+async fn find(session: &mut Session, number: u64) -> Result<Option<StoredIssue>, PgError> {
     const FIND: &str = concat!(issue_columns!(), "WHERE number = $1");
     session.first(FIND, &[&signed(number)]).await?.as_ref().map(issue).transpose()
 }
 
-async fn list(session: &mut Session, filter: &IssueFilter) -> Result<Vec<StoredIssue>, Trouble> {
+async fn list(session: &mut Session, filter: &IssueFilter) -> Result<Vec<StoredIssue>, PgError> {
     const LIST: &str = concat!(
         issue_columns!(),
         "WHERE ($1::text[] IS NULL OR normal_state = ANY($1))
@@ -187,14 +189,14 @@ async fn list(session: &mut Session, filter: &IssueFilter) -> Result<Vec<StoredI
     );
     let states = filter.states.as_ref();
     let states: Option<Vec<_>> =
-        states.map(|states| states.iter().map(|state| normal(&text(state))).collect());
+        states.map(|states| states.iter().map(|state| normalize(&text(state))).collect());
     let numbers = filter.numbers.as_deref().map(all_signed);
     let limit = filter.limit.map(i64::from);
     let found = session.query(LIST, &[&states, &numbers, &limit]).await?;
     found.iter().map(issue).collect()
 }
 
-fn issue(row: &Row) -> Result<StoredIssue, Trouble> {
+fn issue(row: &Row) -> Result<StoredIssue, PgError> {
     Ok(StoredIssue {
         number: rows::unsigned(row, 0)?,
         title: rows::get(row, 1)?,
@@ -208,23 +210,23 @@ fn issue(row: &Row) -> Result<StoredIssue, Trouble> {
     })
 }
 
-fn value<T: DeserializeOwned>(row: &Row, column: usize) -> Result<T, Trouble> {
+fn value<T: DeserializeOwned>(row: &Row, column: usize) -> Result<T, PgError> {
     let text: &str = rows::get(row, column)?;
     serde_json::from_str(text).map_err(|error| rows::unreadable(error.to_string()))
 }
 
-/// Adds a comment. The same token again is the same comment.
-async fn remark(
+/// Adds a comment, unless one was added with the same token.
+async fn add_comment(
     session: &mut Session,
     token: Uuid,
     number: u64,
     new: &NewComment,
     now: Timestamp,
-) -> Result<Option<Comment>, Trouble> {
+) -> Result<Option<Comment>, PgError> {
     const ADD: &str = "INSERT INTO issue_comments (token, issue, author, body, created_at)
         VALUES ($1, $2, $3, $4, $5) ON CONFLICT (token) DO NOTHING";
     const TOUCH: &str = "UPDATE issues SET updated_at = $2 WHERE number = $1";
-    if !hold(session, number).await? {
+    if !lock(session, number).await? {
         return Ok(None);
     }
     let (author, body) = (text(&new.author), text(&new.body));
@@ -236,7 +238,7 @@ async fn remark(
     Ok(Some(Comment { author, body, created_at: now }))
 }
 
-async fn remarks(session: &mut Session, number: u64, limit: u32) -> Result<Vec<Comment>, Trouble> {
+async fn comments(session: &mut Session, number: u64, limit: u32) -> Result<Vec<Comment>, PgError> {
     const LAST: &str = "SELECT author, body, created_at FROM
             (SELECT * FROM issue_comments WHERE issue = $1 ORDER BY id DESC LIMIT $2) latest
         ORDER BY id";

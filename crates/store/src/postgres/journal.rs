@@ -1,4 +1,4 @@
-//! What the conductor remembers.
+//! The conductor's journal in PostgreSQL.
 
 use async_trait::async_trait;
 use carrel_domain::Timestamp;
@@ -6,14 +6,14 @@ use serde_json::Value;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::attempt::{beside_the_queue, on_a_session};
+use super::error::PgError;
+use super::retry::{in_transaction, with_session};
 use super::rows::{self, optional, text};
 use super::session::Session;
-use super::trouble::Trouble;
 use super::{Postgres, tenure};
 use crate::error::StoreError;
-use crate::facts::signed;
 use crate::journal::{Journal, JournalRecord, NewRun, RunFilter, RunRecord};
+use crate::lifecycle::signed;
 use crate::tenure::{Tenure, TenureOutcome};
 
 #[async_trait]
@@ -30,13 +30,13 @@ impl Journal for Postgres {
     async fn append(
         &self,
         tenure: &Tenure,
-        notes: Vec<JournalRecord>,
+        records: Vec<JournalRecord>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        beside_the_queue!(self, |session| {
+        in_transaction!(self, |session| {
             tenure::check(session, tenure).await?;
-            for note in &notes {
-                write(session, tenure.scope(), note, now).await?;
+            for record in &records {
+                write(session, tenure.scope(), record, now).await?;
             }
         })
     }
@@ -44,7 +44,7 @@ impl Journal for Postgres {
     async fn entries(&self, scope: &str) -> Result<Vec<(String, Value)>, StoreError> {
         const ENTRIES: &str = r#"SELECT issue, entry FROM conductor_entries WHERE scope = $1
             ORDER BY issue COLLATE "C""#;
-        on_a_session!(self, |session| {
+        with_session!(self, |session| {
             let found = session.query(ENTRIES, &[&text(scope)]).await?;
             found.iter().map(entry).collect::<Result<_, _>>()?
         })
@@ -52,7 +52,7 @@ impl Journal for Postgres {
 
     async fn ledger(&self, scope: &str) -> Result<Option<Value>, StoreError> {
         const LEDGER: &str = "SELECT ledger FROM conductor_ledgers WHERE scope = $1";
-        on_a_session!(self, |session| {
+        with_session!(self, |session| {
             let found = session.first(LEDGER, &[&text(scope)]).await?;
             found.map_or(Ok(None), |row| rows::json(&row, 0))?
         })
@@ -61,22 +61,22 @@ impl Journal for Postgres {
     async fn last_run(&self, scope: &str) -> Result<Option<u64>, StoreError> {
         const LAST: &str =
             "SELECT run FROM conductor_runs WHERE scope = $1 ORDER BY run DESC LIMIT 1";
-        on_a_session!(self, |session| {
+        with_session!(self, |session| {
             let found = session.first(LAST, &[&text(scope)]).await?;
             found.map(|row| rows::unsigned(&row, 0)).transpose()?
         })
     }
 
     async fn runs(&self, scope: &str, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
-        on_a_session!(self, |session| runs(session, scope, &filter).await?)
+        with_session!(self, |session| runs(session, scope, &filter).await?)
     }
 
     async fn delete_runs(&self, tenure: &Tenure, before: Timestamp) -> Result<u64, StoreError> {
-        const FORGET: &str = "DELETE FROM conductor_runs WHERE scope = $1 AND ended_at < $2
+        const DELETE: &str = "DELETE FROM conductor_runs WHERE scope = $1 AND ended_at < $2
             AND run < (SELECT max(run) FROM conductor_runs WHERE scope = $1)";
-        beside_the_queue!(self, |session| {
+        in_transaction!(self, |session| {
             tenure::check(session, tenure).await?;
-            session.execute(FORGET, &[&text(tenure.scope()), &before.as_millis()]).await?
+            session.execute(DELETE, &[&text(tenure.scope()), &before.as_millis()]).await?
         })
     }
 }
@@ -84,11 +84,11 @@ impl Journal for Postgres {
 async fn write(
     session: &mut Session,
     scope: &str,
-    note: &JournalRecord,
+    record: &JournalRecord,
     now: Timestamp,
-) -> Result<(), Trouble> {
+) -> Result<(), PgError> {
     let (scope, at) = (text(scope), now.as_millis());
-    match note {
+    match record {
         JournalRecord::Save { issue, entry } => {
             let save = "INSERT INTO conductor_entries (scope, issue, entry, updated_at)
                 VALUES ($1, $2, $3, $4) ON CONFLICT (scope, issue) DO UPDATE
@@ -96,57 +96,59 @@ async fn write(
             session.execute(save, &[&scope, &text(issue), &entry.to_string(), &at]).await
         }
         JournalRecord::Delete { issue } => {
-            let erase = "DELETE FROM conductor_entries WHERE scope = $1 AND issue = $2";
-            session.execute(erase, &[&scope, &text(issue)]).await
+            let delete = "DELETE FROM conductor_entries WHERE scope = $1 AND issue = $2";
+            session.execute(delete, &[&scope, &text(issue)]).await
         }
         JournalRecord::Ledger(ledger) => {
-            let keep = "INSERT INTO conductor_ledgers (scope, ledger) VALUES ($1, $2)
+            let save = "INSERT INTO conductor_ledgers (scope, ledger) VALUES ($1, $2)
                 ON CONFLICT (scope) DO UPDATE SET ledger = excluded.ledger";
-            session.execute(keep, &[&scope, &ledger.to_string()]).await
+            session.execute(save, &[&scope, &ledger.to_string()]).await
         }
-        JournalRecord::RunStarted(new) => return begin(session, &scope, new, at).await,
+        JournalRecord::RunStarted(new) => return add_run(session, &scope, new, at).await,
         JournalRecord::RunWorkspace { run, workspace } => {
-            let place = "UPDATE conductor_runs SET workspace = $3 WHERE scope = $1 AND run = $2";
-            session.execute(place, &[&scope, &signed(*run), &text(workspace)]).await
+            let update = "UPDATE conductor_runs SET workspace = $3 WHERE scope = $1 AND run = $2";
+            session.execute(update, &[&scope, &signed(*run), &text(workspace)]).await
         }
         JournalRecord::RunSession { run, session: name, thread } => {
-            let speak = "UPDATE conductor_runs SET session = $3, thread = $4
+            let update = "UPDATE conductor_runs SET session = $3, thread = $4
                 WHERE scope = $1 AND run = $2";
             let values: &[&(dyn ToSql + Sync)] =
                 &[&scope, &signed(*run), &text(name), &text(thread)];
-            session.execute(speak, values).await
+            session.execute(update, values).await
         }
         JournalRecord::RunEnded { run, outcome, error } => {
-            let end = "UPDATE conductor_runs SET ended_at = $3, outcome = $4, error = $5
+            let update = "UPDATE conductor_runs SET ended_at = $3, outcome = $4, error = $5
                 WHERE scope = $1 AND run = $2 AND ended_at IS NULL";
             let error = optional(error.as_deref());
-            session.execute(end, &[&scope, &signed(*run), &at, &text(outcome), &error]).await
+            session.execute(update, &[&scope, &signed(*run), &at, &text(outcome), &error]).await
         }
     }?;
     Ok(())
 }
 
-/// Notes that a run begins. The same words again are the same run.
-async fn begin(session: &mut Session, scope: &str, new: &NewRun, at: i64) -> Result<(), Trouble> {
-    const BEGIN: &str = "INSERT INTO conductor_runs
+/// Adds a run. Repeating it while the run is open changes nothing.
+async fn add_run(session: &mut Session, scope: &str, new: &NewRun, at: i64) -> Result<(), PgError> {
+    const INSERT: &str = "INSERT INTO conductor_runs
             (scope, run, issue, identifier, attempt, started_at, transcript)
         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (scope, run) DO NOTHING";
     const SAME: &str = "SELECT FROM conductor_runs
         WHERE scope = $1 AND run = $2 AND issue = $3 AND ended_at IS NULL";
-    let (run, issue) = (signed(new.run), text(&new.issue));
-    let (identifier, attempt) = (text(&new.identifier), i64::from(new.attempt));
+    let run = signed(new.run);
+    let issue = text(&new.issue);
+    let identifier = text(&new.identifier);
+    let attempt = i64::from(new.attempt);
     let transcript = optional(new.transcript.as_deref());
     let values: &[&(dyn ToSql + Sync)] =
         &[&scope, &run, &issue, &identifier, &attempt, &at, &transcript];
-    if session.execute(BEGIN, values).await? == 1
+    if session.execute(INSERT, values).await? == 1
         || session.first(SAME, &[&scope, &run, &issue]).await?.is_some()
     {
         return Ok(());
     }
-    Err(StoreError::Failed(format!("the number {run} belongs to another run").into()).into())
+    Err(StoreError::Failed(format!("run {run} exists already").into()).into())
 }
 
-fn entry(row: &Row) -> Result<(String, Value), Trouble> {
+fn entry(row: &Row) -> Result<(String, Value), PgError> {
     Ok((rows::get(row, 0)?, rows::json(row, 1)?.unwrap_or_default()))
 }
 
@@ -154,7 +156,7 @@ async fn runs(
     session: &mut Session,
     scope: &str,
     filter: &RunFilter,
-) -> Result<Vec<RunRecord>, Trouble> {
+) -> Result<Vec<RunRecord>, PgError> {
     const RUNS: &str =
         "SELECT run, issue, identifier, attempt, started_at, ended_at, outcome, error,
             workspace, thread, session, transcript
@@ -170,7 +172,7 @@ async fn runs(
     found.iter().map(run).collect()
 }
 
-fn run(row: &Row) -> Result<RunRecord, Trouble> {
+fn run(row: &Row) -> Result<RunRecord, PgError> {
     Ok(RunRecord {
         run: rows::unsigned(row, 0)?,
         issue: rows::get(row, 1)?,

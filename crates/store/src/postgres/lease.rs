@@ -1,4 +1,8 @@
-//! How a task is taken from whoever has it, and ended while nobody does.
+//! The release of running tasks, and the end of queued ones.
+//!
+//! These run outside of the lanes, under the lock of the queue. Each selects its rows `FOR NO KEY UPDATE`, since
+//! the lane of heartbeats and events writes them without that lock: a heartbeat that was committed before is
+//! seen, and one that comes later finds another attempt or status.
 
 use std::time::Duration;
 
@@ -6,26 +10,26 @@ use carrel_domain::{Clock as _, SystemClock, TaskId, TaskStatus, Timestamp};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+use super::error::PgError;
 use super::rows::{self, AsUuid as _, small};
 use super::session::Session;
-use super::trouble::Trouble;
-use crate::facts::{LOST, TakenBack, Tries, ended, signed, status_changed};
-use crate::model::{Cancellation, Claim, Event, NewEvent, Release, Released, WorkerId};
+use crate::lifecycle::{AttemptState, LEASE_EXPIRED, Transition, failed, signed, status_changed};
+use crate::{Cancellation, Claim, Event, NewEvent, Release, Released, WorkerId};
 
-/// Tasks that are taken back in one transaction.
-const MANY: i64 = 100;
+/// Tasks that one transaction releases, so that others do not wait long for the lock of the queue.
+const MAX_RELEASED: i64 = 100;
 
-/// A task that lives, as far as it matters to whoever ends it.
-struct Live {
+/// A task whose row is locked.
+struct LockedTask {
     id: TaskId,
     sequence: i64,
     last: u64,
     status: TaskStatus,
-    tries: Tries,
+    state: AttemptState,
 }
 
-/// The columns of [`live`], and the lock that keeps the row as it was read.
-macro_rules! live {
+/// Selects the columns of [`locked_task`] and locks the rows.
+macro_rules! select_locked {
     ($condition:literal) => {
         concat!(
             "SELECT id, sequence, last_event, status, cancel_requested, attempt, lost, max_attempts
@@ -36,16 +40,16 @@ macro_rules! live {
     };
 }
 
-fn live(row: &Row) -> Result<Live, Trouble> {
-    let number = |column| Ok::<_, Trouble>(rows::get::<i32>(row, column)?.unsigned_abs());
+fn locked_task(row: &Row) -> Result<LockedTask, PgError> {
+    let number = |column| Ok::<_, PgError>(rows::get::<i32>(row, column)?.unsigned_abs());
     let status: &str = rows::get(row, 3)?;
     let status = status.parse::<TaskStatus>();
-    Ok(Live {
+    Ok(LockedTask {
         id: TaskId::from_bytes(rows::get::<Uuid>(row, 0)?.into_bytes()),
         sequence: rows::get(row, 1)?,
         last: rows::unsigned(row, 2)?,
-        status: status.map_err(|error| Trouble::passing(error.to_string()))?,
-        tries: Tries {
+        status: status.map_err(|error| PgError::transient(error.to_string()))?,
+        state: AttemptState {
             cancel_requested: rows::get(row, 4)?,
             attempt: number(5)?,
             lost: number(6)?,
@@ -54,39 +58,39 @@ fn live(row: &Row) -> Result<Live, Trouble> {
     })
 }
 
-impl Live {
-    /// Writes where the task stands, and what is told of it.
+impl LockedTask {
+    /// Writes a transition and its events.
     async fn write(
         &self,
         session: &mut Session,
-        change: &TakenBack,
+        transition: &Transition,
         due: Option<Timestamp>,
         now: Timestamp,
-    ) -> Result<Vec<Event>, Trouble> {
-        const MOVE: &str = "UPDATE task_executions SET status = $2, error_message = $3,
+    ) -> Result<Vec<Event>, PgError> {
+        const UPDATE: &str = "UPDATE task_executions SET status = $2, error_message = $3,
             completed_at = $4, due_at = coalesce($5, due_at), lost = $6, last_event = $7,
             lease_until = NULL, claim_token = NULL WHERE sequence = $1";
-        const TELL: &str = "INSERT INTO task_events (task, number, kind, data, at)
-            SELECT $1, $2::int8 + place, kind, data, at
+        const INSERT: &str = "INSERT INTO task_events (task, number, kind, data, at)
+            SELECT $1, $2::int8 + position, kind, data, at
             FROM unnest($3::text[], $4::text[], $5::int8[])
-                WITH ORDINALITY AS n (kind, data, at, place)";
-        let TakenBack { status, error, lost, told } = change;
+                WITH ORDINALITY AS n (kind, data, at, position)";
+        let Transition { status, error, lost, events } = transition;
         let completed = status.is_terminal().then(|| now.as_millis());
-        let last = signed(self.last + told.len() as u64);
+        let last = signed(self.last + events.len() as u64);
         let error = rows::optional(error.as_deref());
         let due = due.map(Timestamp::as_millis);
         session
             .execute(
-                MOVE,
+                UPDATE,
                 &[&self.sequence, &status.as_str(), &error, &completed, &due, &small(*lost), &last],
             )
             .await?;
-        let kinds: Vec<_> = told.iter().map(|event| event.kind.as_str()).collect();
-        let data: Vec<_> = told.iter().map(|event| event.data.to_string()).collect();
-        let times: Vec<_> = told.iter().map(|event| event.at.as_millis()).collect();
+        let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
+        let data: Vec<_> = events.iter().map(|event| event.data.to_string()).collect();
+        let times: Vec<_> = events.iter().map(|event| event.at.as_millis()).collect();
         let values: &[&(dyn tokio_postgres::types::ToSql + Sync)] =
             &[&self.sequence, &signed(self.last), &kinds, &data, &times];
-        session.execute(TELL, values).await?;
+        session.execute(INSERT, values).await?;
         let number = |(number, event): (u64, &NewEvent)| Event {
             task: self.id,
             number,
@@ -94,18 +98,18 @@ impl Live {
             data: event.data.clone(),
             at: event.at,
         };
-        Ok((self.last + 1..).zip(told).map(number).collect())
+        Ok((self.last + 1..).zip(events).map(number).collect())
     }
 
-    async fn take_back(
+    async fn release(
         &self,
         session: &mut Session,
-        back: &Release,
-    ) -> Result<(TaskStatus, Vec<Event>), Trouble> {
-        let change = self.tries.taken_back(back);
-        let due = (change.status == TaskStatus::Queued).then_some(back.due);
-        let events = self.write(session, &change, due, back.now).await?;
-        Ok((change.status, events))
+        release: &Release,
+    ) -> Result<(TaskStatus, Vec<Event>), PgError> {
+        let transition = self.state.release(release);
+        let due = (transition.status == TaskStatus::Queued).then_some(release.due);
+        let events = self.write(session, &transition, due, release.now).await?;
+        Ok((transition.status, events))
     }
 
     async fn end(
@@ -113,54 +117,58 @@ impl Live {
         session: &mut Session,
         status: TaskStatus,
         error: Option<String>,
-        told: Vec<NewEvent>,
+        events: Vec<NewEvent>,
         now: Timestamp,
-    ) -> Result<Vec<Event>, Trouble> {
-        let change = TakenBack { status, error, lost: self.tries.lost, told };
-        self.write(session, &change, None, now).await
+    ) -> Result<Vec<Event>, PgError> {
+        let transition = Transition { status, error, lost: self.state.lost, events };
+        self.write(session, &transition, None, now).await
     }
 }
 
-/// Tells waiting workers that there is something to do.
-async fn notify(session: &mut Session) -> Result<(), Trouble> {
+/// Notifies waiting claims of all processes, this one included.
+async fn notify(session: &mut Session) -> Result<(), PgError> {
     session.execute("SELECT pg_notify('carrel_queued', '')", &[]).await.map(|_| ())
 }
 
-/// Takes a task back from its worker.
+/// Releases the task of a claim, if its attempt is the current one.
 pub(super) async fn release(
     session: &mut Session,
     claim: Claim,
-    back: &Release,
-) -> Result<Released, Trouble> {
-    const HELD: &str = live!("id = $1 AND attempt = $2 AND status = 'running'");
+    release: &Release,
+) -> Result<Released, PgError> {
+    const HELD: &str = select_locked!("id = $1 AND attempt = $2 AND status = 'running'");
     let held = session.first(HELD, &[&claim.task.uuid(), &small(claim.attempt)]).await?;
     let Some(row) = held else { return Ok(Released::Lost) };
-    let (status, events) = live(&row)?.take_back(session, back).await?;
+    let (status, events) = locked_task(&row)?.release(session, release).await?;
     notify(session).await?;
     Ok(Released::Done { status, events })
 }
 
-/// Does as [`release`] does, in a transaction of its own.
-pub(super) async fn hand_back_alone(
+/// Releases the task of a claim in a transaction of its own.
+pub(super) async fn release_in_transaction(
     session: &mut Session,
     claim: Claim,
-    back: &Release,
-) -> Result<(), Trouble> {
-    session.begin().await?;
-    release(session, claim, back).await?;
+    terms: &Release,
+) -> Result<(), PgError> {
+    session.begin_queue_transaction().await?;
+    release(session, claim, terms).await?;
     session.commit().await
 }
 
-/// Gives back whatever claims got whose answer was lost.
-pub(super) async fn settle(session: &mut Session, tokens: &[Uuid]) -> Result<(), Trouble> {
-    const CLAIMED: &str = live!("status = 'running' AND claim_token = ANY($1) ORDER BY sequence");
-    session.begin().await?;
+/// Releases the tasks of claims whose reply was lost, found by their tokens.
+pub(super) async fn release_unacknowledged(
+    session: &mut Session,
+    tokens: &[Uuid],
+) -> Result<(), PgError> {
+    const CLAIMED: &str =
+        select_locked!("status = 'running' AND claim_token = ANY($1) ORDER BY sequence");
+    session.begin_queue_transaction().await?;
     let claimed = session.query(CLAIMED, &[&tokens]).await?;
     let now = SystemClock.now();
-    let reason = "its worker never heard of it".to_owned();
-    let back = Release { reason, due: now, now, counts: false };
+    let reason = "the reply to its claim was lost".to_owned();
+    let release = Release { reason, due: now, now, counts_as_lost: false };
     for row in &claimed {
-        live(row)?.take_back(session, &back).await?;
+        locked_task(row)?.release(session, &release).await?;
     }
     if !claimed.is_empty() {
         notify(session).await?;
@@ -168,93 +176,97 @@ pub(super) async fn settle(session: &mut Session, tokens: &[Uuid]) -> Result<(),
     session.commit().await
 }
 
-/// Takes back tasks whose claim has run out, at most so many that others are not kept waiting. Returns
-/// whether there are more.
+/// Releases up to [`MAX_RELEASED`] tasks whose lease has expired. Returns their events, and whether there are
+/// more.
 pub(super) async fn release_expired(
     session: &mut Session,
     now: Timestamp,
     delay: fn(u32) -> Duration,
-) -> Result<(Vec<Event>, bool), Trouble> {
-    const EXPIRED: &str = live!(
+) -> Result<(Vec<Event>, bool), PgError> {
+    const EXPIRED: &str = select_locked!(
         "sequence IN (SELECT sequence FROM task_executions
              WHERE status = 'running' AND lease_until <= $1 ORDER BY lease_until LIMIT $2)
          AND status = 'running' AND lease_until <= $1 ORDER BY sequence"
     );
-    let expired = session.query(EXPIRED, &[&now.as_millis(), &MANY]).await?;
-    let mut told = Vec::new();
+    let expired = session.query(EXPIRED, &[&now.as_millis(), &MAX_RELEASED]).await?;
+    let mut events = Vec::new();
     for row in &expired {
-        let live = live(row)?;
-        let due = now.after(delay(live.tries.lost + 1));
-        let back = Release { reason: LOST.to_owned(), due, now, counts: true };
-        told.extend(live.take_back(session, &back).await?.1);
+        let task = locked_task(row)?;
+        let due = now.after(delay(task.state.lost + 1));
+        let reason = LEASE_EXPIRED.to_owned();
+        let release = Release { reason, due, now, counts_as_lost: true };
+        events.extend(task.release(session, &release).await?.1);
     }
     if !expired.is_empty() {
         notify(session).await?;
     }
-    Ok((told, signed(expired.len() as u64) == MANY))
+    Ok((events, signed(expired.len() as u64) == MAX_RELEASED))
 }
 
-/// Takes back every task of workers that are not among these.
+/// Releases every running task whose worker is not in `alive`.
 pub(super) async fn release_except(
     session: &mut Session,
     alive: &[WorkerId],
     now: Timestamp,
-) -> Result<Vec<Event>, Trouble> {
-    const OTHERS: &str = live!("status = 'running' AND worker_id <> ALL($1) ORDER BY sequence");
+) -> Result<Vec<Event>, PgError> {
+    const OTHERS: &str =
+        select_locked!("status = 'running' AND worker_id <> ALL($1) ORDER BY sequence");
     let alive: Vec<&str> = alive.iter().map(|worker| worker.0.as_str()).collect();
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     for row in &session.query(OTHERS, &[&alive]).await? {
-        let back = Release { reason: LOST.to_owned(), due: now, now, counts: true };
-        told.extend(live(row)?.take_back(session, &back).await?.1);
+        let reason = LEASE_EXPIRED.to_owned();
+        let release = Release { reason, due: now, now, counts_as_lost: true };
+        events.extend(locked_task(row)?.release(session, &release).await?.1);
     }
     notify(session).await?;
-    Ok(told)
+    Ok(events)
 }
 
-async fn find(session: &mut Session, task: TaskId) -> Result<Option<Live>, Trouble> {
-    const ONE: &str = live!("id = $1");
-    session.first(ONE, &[&task.uuid()]).await?.as_ref().map(live).transpose()
+async fn find(session: &mut Session, task: TaskId) -> Result<Option<LockedTask>, PgError> {
+    const FIND: &str = select_locked!("id = $1");
+    session.first(FIND, &[&task.uuid()]).await?.as_ref().map(locked_task).transpose()
 }
 
-/// Asks for a task's end.
+/// Cancels a queued task, or requests the cancellation of a running one.
 pub(super) async fn cancel(
     session: &mut Session,
     task: TaskId,
     now: Timestamp,
-) -> Result<Cancellation, Trouble> {
-    let Some(live) = find(session, task).await? else { return Ok(Cancellation::Unknown) };
-    match live.status {
+) -> Result<Cancellation, PgError> {
+    let Some(locked) = find(session, task).await? else { return Ok(Cancellation::Unknown) };
+    match locked.status {
         TaskStatus::Queued => {
-            let told = vec![status_changed(TaskStatus::Cancelled, [], now)];
-            let events = live.end(session, TaskStatus::Cancelled, None, told, now).await?;
+            let events = vec![status_changed(TaskStatus::Cancelled, [], now)];
+            let events = locked.end(session, TaskStatus::Cancelled, None, events, now).await?;
             Ok(Cancellation::Cancelled(events))
         }
         TaskStatus::Running => {
-            const ASK: &str =
+            const REQUEST: &str =
                 "UPDATE task_executions SET cancel_requested = true WHERE sequence = $1";
-            session.execute(ASK, &[&live.sequence]).await?;
+            session.execute(REQUEST, &[&locked.sequence]).await?;
             Ok(Cancellation::Requested)
         }
         TaskStatus::Completed
         | TaskStatus::Failed
         | TaskStatus::Cancelled
         | TaskStatus::TimedOut
-        | TaskStatus::Dead => Ok(Cancellation::Finished(live.status)),
+        | TaskStatus::Dead => Ok(Cancellation::Finished(locked.status)),
     }
 }
 
-/// Ends a task that waits, as failed, and forgets its idempotency key.
+/// Ends a queued task as failed and deletes its idempotency key.
 pub(super) async fn fail_queued(
     session: &mut Session,
     task: TaskId,
     error: &str,
     now: Timestamp,
-) -> Result<Option<Vec<Event>>, Trouble> {
+) -> Result<Option<Vec<Event>>, PgError> {
     match find(session, task).await? {
-        Some(live) if live.status == TaskStatus::Queued => {
+        Some(locked) if locked.status == TaskStatus::Queued => {
             session.execute("DELETE FROM replies WHERE task_id = $1", &[&task.uuid()]).await?;
-            let (status, told) = ended(TaskStatus::Failed, error, now);
-            let events = live.end(session, status, Some(error.to_owned()), told, now).await?;
+            let status = TaskStatus::Failed;
+            let events = failed(status, error, now);
+            let events = locked.end(session, status, Some(error.to_owned()), events, now).await?;
             Ok(Some(events))
         }
         _ => Ok(None),

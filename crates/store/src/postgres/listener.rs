@@ -1,4 +1,8 @@
-//! Hears from other processes that there is something to do.
+//! Receives notifications of other processes that tasks were queued.
+//!
+//! A transaction that queues a task ends with `pg_notify`, and the server delivers the notification after
+//! the commit. Without it claims of other processes would find the task with their next poll, a second
+//! later; losing one costs nothing else.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -7,15 +11,15 @@ use tokio::task::AbortHandle;
 use tokio_postgres::AsyncMessage;
 use tracing::debug;
 
+use super::error::PgError;
 use super::lane::Lane;
 use super::session::Server;
 use super::tls::connect;
-use super::trouble::Trouble;
 
-/// How long to wait before the server is asked again.
-const PAUSE: Duration = Duration::from_secs(1);
+/// The wait before a reconnection.
+const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 
-/// Listens until it is dropped. Missing something costs a second and nothing else.
+/// The listening task, ended when it is dropped.
 #[derive(Debug)]
 pub(super) struct Listener(AbortHandle);
 
@@ -23,9 +27,9 @@ impl Listener {
     pub(super) fn start(server: Server, lane: Lane) -> Self {
         let listening = async move {
             loop {
-                let heard = listen(&server, &lane).await;
-                debug!(?heard, "does not hear of new tasks, trying again");
-                tokio::time::sleep(PAUSE).await;
+                let ended = listen(&server, &lane).await;
+                debug!(?ended, "notifications of new tasks do not arrive, trying again");
+                tokio::time::sleep(RECONNECT_DELAY).await;
             }
         };
         Self(tokio::spawn(listening).abort_handle())
@@ -38,22 +42,22 @@ impl Drop for Listener {
     }
 }
 
-async fn listen(server: &Server, lane: &Lane) -> Result<(), Trouble> {
+async fn listen(server: &Server, lane: &Lane) -> Result<(), PgError> {
     let (client, mut connection) = connect(&server.config, &server.tls).await?;
-    let hearing = async {
+    let receiving = async {
         while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
-            if let AsyncMessage::Notification(news) = message? {
-                lane.wake(news.payload());
+            if let AsyncMessage::Notification(notification) = message? {
+                lane.wake(notification.payload());
             }
         }
         Ok(())
     };
-    let asking = async {
+    let subscribing = async {
         client.batch_execute("LISTEN carrel_queued").await?;
         std::future::pending().await
     };
     tokio::select! {
-        heard = hearing => heard,
-        asked = asking => asked,
+        received = receiving => received,
+        subscribed = subscribing => subscribed,
     }
 }

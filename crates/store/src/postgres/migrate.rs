@@ -1,21 +1,26 @@
-//! The schema: numbered steps, applied in order by one process at a time.
+//! The schema of the database: numbered migrations with checksums.
+//!
+//! [`migrate`] applies the missing migrations in one transaction under an advisory lock, so that a crash
+//! leaves the old schema or the new one, and a second process waits and then finds nothing to do. Opening a
+//! session does not migrate: it checks that the applied migrations are exactly the known ones, with the same
+//! SHA-256. An older schema is an error that names `carrel migrate`; a newer or different one is refused.
 
 use sha2::{Digest as _, Sha256};
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use super::trouble::Trouble;
+use super::error::PgError;
+use crate::Migration;
 use crate::error::StoreError;
-use crate::model::Migration;
 
-/// The steps from an empty database to the newest schema. A step that was released is never changed.
-const STEPS: &[(&str, &str)] = &[
+/// The migrations in order. One that was released is never changed, since its checksum is stored.
+const MIGRATIONS: &[(&str, &str)] = &[
     ("tasks", include_str!("migrations/0001_tasks.sql")),
     ("conductor", include_str!("migrations/0002_conductor.sql")),
     ("keys", include_str!("migrations/0003_keys.sql")),
 ];
 
-/// Keeps two processes from changing the schema at once. Nothing else takes this number.
+/// Excludes other migrating processes until the transaction ends.
 const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(4850713926108734467)";
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -25,18 +30,18 @@ const TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
     applied_at timestamptz NOT NULL DEFAULT now()
 )";
 
-/// Applies the steps that are missing, all or none, and returns them.
-pub(super) async fn migrate(client: &mut Client) -> Result<Vec<Migration>, Trouble> {
-    // A large table takes its time.
+/// Applies the missing migrations, all or none, and returns them.
+pub(super) async fn migrate(client: &mut Client) -> Result<Vec<Migration>, PgError> {
+    // Migrating a large table may take long, as may waiting for another process.
     client.batch_execute("SET statement_timeout = 0; SET lock_timeout = 0").await?;
     client.batch_execute("SET idle_in_transaction_session_timeout = 0").await?;
     let transaction = client.transaction().await?;
     transaction.batch_execute(MIGRATION_LOCK).await?;
     transaction.batch_execute(TABLE).await?;
     let applied = transaction.query("SELECT number, checksum FROM schema_migrations", &[]).await?;
-    let known = judge(&applied)?;
+    let applied = count_applied(&applied)?;
     let mut done = Vec::new();
-    for (index, (name, text)) in STEPS.iter().enumerate().skip(known) {
+    for (index, (name, text)) in MIGRATIONS.iter().enumerate().skip(applied) {
         let number = i32::try_from(index + 1).expect("there are few migrations");
         transaction.batch_execute(text).await?;
         let record = "INSERT INTO schema_migrations (number, name, checksum) VALUES ($1, $2, $3)";
@@ -47,35 +52,33 @@ pub(super) async fn migrate(client: &mut Client) -> Result<Vec<Migration>, Troub
     Ok(done)
 }
 
-/// Looks whether the schema is the one that is known here.
-pub(super) async fn check(client: &Client) -> Result<(), Trouble> {
+/// Fails unless the schema is exactly that of this version.
+pub(super) async fn check(client: &Client) -> Result<(), PgError> {
     let applied = "SELECT number, checksum FROM schema_migrations";
     let applied = match client.query(applied, &[]).await {
         Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Vec::new(),
         other => other?,
     };
-    match judge(&applied)? {
-        found if found < STEPS.len() => Err(outdated(found).into()),
-        _ => Ok(()),
-    }
+    let found = count_applied(&applied)?;
+    if found < MIGRATIONS.len() { Err(outdated(found).into()) } else { Ok(()) }
 }
 
 fn outdated(found: usize) -> StoreError {
-    let number = |steps| u32::try_from(steps).unwrap_or(u32::MAX);
-    StoreError::TooOld { found: number(found), known: number(STEPS.len()) }
+    let number = |count| u32::try_from(count).unwrap_or(u32::MAX);
+    StoreError::TooOld { found: number(found), known: number(MIGRATIONS.len()) }
 }
 
-/// Returns how many of the known steps were applied.
-fn judge(applied: &[tokio_postgres::Row]) -> Result<usize, Trouble> {
-    let known = u32::try_from(STEPS.len()).expect("there are few migrations");
+/// Returns the number of applied migrations, after comparing each with the known one.
+fn count_applied(applied: &[tokio_postgres::Row]) -> Result<usize, PgError> {
+    let known = u32::try_from(MIGRATIONS.len()).expect("there are few migrations");
     for row in applied {
         let (number, found): (i32, String) = (row.try_get(0)?, row.try_get(1)?);
         let number = number.unsigned_abs();
         if number > known {
             return Err(StoreError::TooNew { found: number, known }.into());
         }
-        let step = STEPS.get(number.saturating_sub(1) as usize);
-        if step.is_none_or(|(_, text)| checksum(text) != found) {
+        let migration = MIGRATIONS.get(number.saturating_sub(1) as usize);
+        if migration.is_none_or(|(_, text)| checksum(text) != found) {
             return Err(StoreError::Changed { number }.into());
         }
     }

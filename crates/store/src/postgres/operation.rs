@@ -1,68 +1,65 @@
-//! What is done in a lane, and who waits for it.
+//! The operations of a lane, each with the channel for its reply.
 
 use carrel_domain::{TaskId, Timestamp};
 use tokio::sync::oneshot::Sender;
 use uuid::Uuid;
 
 use crate::error::StoreError;
-use crate::model::{
+use crate::{
     Appended, Claim, ClaimRequest, Claimed, Finish, Finished, Heartbeat, NewEvent, NewTask,
     Submission,
 };
 
-/// Where an answer goes.
-pub(super) type Reply<T> = Sender<Result<T, StoreError>>;
+pub(super) type ReplySender<T> = Sender<Result<T, StoreError>>;
 
-/// What is done in a lane, and who waits for it.
 pub(super) enum Operation {
-    Submit(Box<NewTask>, Reply<Submission>),
-    Finish(Claim, Box<Finish>, Reply<Finished>),
-    Claim(Wish, Reply<Option<Claimed>>),
-    Append(Claim, u64, Vec<NewEvent>, Reply<Appended>),
-    Heartbeat(Claim, Timestamp, Reply<Heartbeat>),
+    Submit(Box<NewTask>, ReplySender<Submission>),
+    Finish(Claim, Box<Finish>, ReplySender<Finished>),
+    Claim(PendingClaim, ReplySender<Option<Claimed>>),
+    Append(Claim, u64, Vec<NewEvent>, ReplySender<Appended>),
+    Heartbeat(Claim, Timestamp, ReplySender<Heartbeat>),
 }
 
-/// A worker's wish for work.
+/// A claim to execute.
 #[derive(Clone, Debug)]
-pub(super) struct Wish {
+pub(super) struct PendingClaim {
     pub(super) request: ClaimRequest,
     pub(super) now: Timestamp,
-    /// By which the claim is found if its answer is lost.
+    /// Stored with the claimed task, by which the claim is found if its reply is lost.
     pub(super) token: Uuid,
 }
 
-impl Wish {
+impl PendingClaim {
     pub(super) fn new(request: ClaimRequest, now: Timestamp) -> Self {
         Self { request, now, token: Uuid::now_v7() }
     }
 }
 
-/// What two operations of one transaction must not have in common, since each is done for all at once.
+/// A key that two operations of one batch must not share: a statement handles all operations of its kind
+/// at once and would see the row as it was before both.
 #[derive(PartialEq, Eq, Hash)]
-pub(super) enum Subject {
+pub(super) enum ConflictKey {
     Task(TaskId),
     Key(String, String),
 }
 
 impl Operation {
-    /// Tells what the operation is about.
-    pub(super) fn subjects(&self) -> Vec<Subject> {
+    pub(super) fn conflict_keys(&self) -> Vec<ConflictKey> {
         match self {
             Self::Submit(new, _) => {
-                let key = new.repeat.as_ref();
-                let key = key.map(|repeat| Subject::Key(repeat.scope.clone(), repeat.key.clone()));
-                key.into_iter().chain([Subject::Task(new.id)]).collect()
+                let key = new.idempotency_key.as_ref();
+                let key = key.map(|key| ConflictKey::Key(key.scope.clone(), key.key.clone()));
+                key.into_iter().chain([ConflictKey::Task(new.id)]).collect()
             }
             Self::Finish(claim, ..) | Self::Append(claim, ..) | Self::Heartbeat(claim, ..) => {
-                vec![Subject::Task(claim.task)]
+                vec![ConflictKey::Task(claim.task)]
             }
             Self::Claim(..) => Vec::new(),
         }
     }
 
-    /// Tells that it could not be done.
+    /// Replies with an error. A caller that has gone is ignored.
     pub(super) fn fail(self, error: StoreError) {
-        // Whoever asked may have given up.
         match self {
             Self::Submit(_, reply) => drop(reply.send(Err(error))),
             Self::Finish(_, _, reply) => drop(reply.send(Err(error))),

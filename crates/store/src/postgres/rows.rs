@@ -1,4 +1,4 @@
-//! Between rows and values.
+//! Reads rows into values, and converts values into parameters.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 use uuid::Uuid;
 
-use super::trouble::Trouble;
+use super::error::PgError;
 use crate::error::StoreError;
-use crate::facts::rank;
-use crate::model::{Event, EventKind, QueuedTask, Task, WorkerId, WorkerRecord, Workspace};
+use crate::lifecycle::rank;
+use crate::{Event, EventKind, QueuedTask, Task, WorkerId, WorkerRecord, Workspace};
 
 /// The columns of a task in the order in which [`task`] reads them.
 macro_rules! task_columns {
@@ -26,7 +26,7 @@ macro_rules! task_columns {
 }
 pub(super) use task_columns;
 
-pub(super) fn task(row: &Row) -> Result<Task, Trouble> {
+pub(super) fn task(row: &Row) -> Result<Task, PgError> {
     Ok(Task {
         id: TaskId::from_bytes(id(row, 0)?),
         workspace: WorkspaceId::from_bytes(id(row, 1)?),
@@ -50,17 +50,17 @@ pub(super) fn task(row: &Row) -> Result<Task, Trouble> {
     })
 }
 
-pub(super) fn event(task: TaskId, row: &Row) -> Result<Event, Trouble> {
+pub(super) fn event(task: TaskId, row: &Row) -> Result<Event, PgError> {
     Ok(Event {
         task,
         number: unsigned(row, 0)?,
-        kind: word(row, 1, EventKind::from_word)?,
+        kind: word(row, 1, EventKind::parse)?,
         data: json(row, 2)?.unwrap_or(Value::Null),
         at: time(row, 3)?,
     })
 }
 
-pub(super) fn workspace(row: &Row) -> Result<Workspace, Trouble> {
+pub(super) fn workspace(row: &Row) -> Result<Workspace, PgError> {
     let layout = |word: &str| {
         [Layout::Plain, Layout::Tenant].into_iter().find(|layout| layout.as_str() == word)
     };
@@ -77,7 +77,7 @@ pub(super) fn workspace(row: &Row) -> Result<Workspace, Trouble> {
     })
 }
 
-pub(super) fn worker(row: &Row) -> Result<WorkerRecord, Trouble> {
+pub(super) fn worker(row: &Row) -> Result<WorkerRecord, PgError> {
     Ok(WorkerRecord {
         id: WorkerId(get(row, 0)?),
         volume: VolumeId::from_bytes(id(row, 1)?),
@@ -87,7 +87,7 @@ pub(super) fn worker(row: &Row) -> Result<WorkerRecord, Trouble> {
     })
 }
 
-pub(super) fn waiting(row: &Row) -> Result<QueuedTask, Trouble> {
+pub(super) fn queued_task(row: &Row) -> Result<QueuedTask, PgError> {
     Ok(QueuedTask {
         task: TaskId::from_bytes(id(row, 0)?),
         workspace: WorkspaceId::from_bytes(id(row, 1)?),
@@ -96,50 +96,50 @@ pub(super) fn waiting(row: &Row) -> Result<QueuedTask, Trouble> {
     })
 }
 
-pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, Trouble> {
+pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, PgError> {
     Ok(row.try_get(column)?)
 }
 
-fn id(row: &Row, column: usize) -> Result<[u8; 16], Trouble> {
+fn id(row: &Row, column: usize) -> Result<[u8; 16], PgError> {
     Ok(get::<Uuid>(row, column)?.into_bytes())
 }
 
-pub(super) fn volume(row: &Row, column: usize) -> Result<Option<VolumeId>, Trouble> {
+pub(super) fn volume(row: &Row, column: usize) -> Result<Option<VolumeId>, PgError> {
     let found = get::<Option<Uuid>>(row, column)?;
     Ok(found.map(|volume| VolumeId::from_bytes(volume.into_bytes())))
 }
 
-pub(super) fn time(row: &Row, column: usize) -> Result<Timestamp, Trouble> {
+pub(super) fn time(row: &Row, column: usize) -> Result<Timestamp, PgError> {
     Ok(Timestamp::from_millis(get(row, column)?))
 }
 
-fn count(row: &Row, column: usize) -> Result<u32, Trouble> {
+fn count(row: &Row, column: usize) -> Result<u32, PgError> {
     let found: i32 = get(row, column)?;
     u32::try_from(found).map_err(|_| unreadable(format!("the number {found}")))
 }
 
-pub(super) fn unsigned(row: &Row, column: usize) -> Result<u64, Trouble> {
+pub(super) fn unsigned(row: &Row, column: usize) -> Result<u64, PgError> {
     let found: i64 = get(row, column)?;
     u64::try_from(found).map_err(|_| unreadable(format!("the number {found}")))
 }
 
-fn priority(row: &Row, column: usize) -> Result<Priority, Trouble> {
+fn priority(row: &Row, column: usize) -> Result<Priority, PgError> {
     let found: i16 = get(row, column)?;
     let priority = Priority::ALL.iter().copied().find(|priority| rank(*priority) == found);
     priority.ok_or_else(|| unreadable(format!("the priority {found}")))
 }
 
-fn word<T>(row: &Row, column: usize, read: impl Fn(&str) -> Option<T>) -> Result<T, Trouble> {
+fn word<T>(row: &Row, column: usize, read: impl Fn(&str) -> Option<T>) -> Result<T, PgError> {
     let word: &str = get(row, column)?;
     read(word).ok_or_else(|| unreadable(format!("the word {word:?}")))
 }
 
-pub(super) fn json(row: &Row, column: usize) -> Result<Option<Value>, Trouble> {
+pub(super) fn json(row: &Row, column: usize) -> Result<Option<Value>, PgError> {
     let Some(text): Option<&str> = get(row, column)? else { return Ok(None) };
     serde_json::from_str(text).map(Some).map_err(|error| unreadable(error.to_string()))
 }
 
-pub(super) fn unreadable(what: String) -> Trouble {
+pub(super) fn unreadable(what: String) -> PgError {
     StoreError::Unreadable { what }.into()
 }
 
@@ -147,22 +147,22 @@ fn millis(millis: i64) -> Duration {
     Duration::from_millis(u64::try_from(millis).unwrap_or(0))
 }
 
-/// Returns a text as the database has it, which knows no NUL.
+/// Replaces NUL characters, which PostgreSQL's `text` cannot store.
 pub(super) fn text(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
 }
 
-/// Returns a text as the database has it.
+/// Applies [`text`] to an optional text.
 pub(super) fn optional(value: Option<&str>) -> Option<Cow<'_, str>> {
     value.map(text)
 }
 
-/// Returns a number as the database has it. What does not fit is the largest there is.
+/// Converts to `integer`, saturating.
 pub(super) fn small(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-/// An id as the database has it.
+/// Conversion of ids into parameters.
 pub(super) trait AsUuid {
     fn uuid(self) -> Uuid;
 }

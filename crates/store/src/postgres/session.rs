@@ -1,4 +1,9 @@
-//! Connections to the server: made when they are needed, dropped when anything went wrong on them.
+//! Sessions: connections to the server with their settings and prepared statements, and a pool of them.
+//!
+//! A session is opened when it is needed and checks that the schema is the one of this version. It is
+//! closed as soon as an operation on it failed, which also rolls back whatever it had begun. Every session
+//! sets timeouts for statements, locks and idle transactions, so that a process that hangs in a
+//! transaction cannot keep the lock of the queue from the others for longer than five seconds.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -11,65 +16,65 @@ use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Row, Statement};
 
-use super::tls::{Mode, connect};
-use super::trouble::Trouble;
-use super::{LOCK, PATIENCE, migrate};
+use super::error::PgError;
+use super::tls::{TlsMode, connect};
+use super::{OUTAGE_LIMIT, QUEUE_LOCK, migrate};
 
-/// How long a connection may take to be made.
-const CONNECT: Duration = Duration::from_secs(2);
+/// The time for opening a session.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Connections beside those of the lanes.
+/// Sessions of the pool; the lanes, the listener and a tenure have their own.
 const MAX_SESSIONS: usize = 6;
 
-/// What every connection begins with. A client that hangs in a transaction loses it, so that it keeps
-/// nobody from the lock; and whoever is told that something is done finds it done after a power cut.
-const BEGINNING: &str = "SET statement_timeout = '10s'; SET lock_timeout = '4s';
+/// The settings of every session. `synchronous_commit` is raised to `on` where the server's default is
+/// weaker: a commit has to survive a power cut.
+const SETTINGS: &str = "SET statement_timeout = '10s'; SET lock_timeout = '4s';
     SET idle_in_transaction_session_timeout = '5s'; SET jit = off;
     SET default_transaction_isolation = 'read committed';
     SELECT set_config('synchronous_commit', 'on', false)
     WHERE current_setting('synchronous_commit') IN ('off', 'local')";
 
-/// A server, and how to reach it. Prints without the password.
+/// The address of a server. Its `Debug` form shows no password.
 #[derive(Clone, Debug)]
 pub(super) struct Server {
     pub(super) config: Arc<Config>,
-    pub(super) tls: Mode,
+    pub(super) tls: TlsMode,
 }
 
 impl Server {
-    /// Connects, and looks whether the schema is the one that is known here.
-    pub(super) async fn connect(&self) -> Result<Session, Trouble> {
+    /// Opens a session, unless the schema is not the one of this version.
+    pub(super) async fn connect(&self) -> Result<Session, PgError> {
         let session = self.connect_to_any_schema().await?;
         migrate::check(&session.client).await?;
         Ok(session)
     }
 
-    pub(super) async fn connect_to_any_schema(&self) -> Result<Session, Trouble> {
+    pub(super) async fn connect_to_any_schema(&self) -> Result<Session, PgError> {
         let connecting = async {
             let (client, connection) = connect(&self.config, &self.tls).await?;
             let driver = tokio::spawn(async move {
-                // Whoever waits for an answer is told when the connection breaks.
+                // Pending queries get the error of the connection.
                 let _ = connection.await;
             });
             let session = Session { client, statements: HashMap::new(), driver: Driver(driver) };
-            session.client.batch_execute(BEGINNING).await?;
+            session.client.batch_execute(SETTINGS).await?;
             Ok(session)
         };
-        let late = |_| Trouble::passing("the server did not answer a connection in time");
-        timeout(CONNECT, connecting).await.map_err(late)?
+        let timed_out = |_| PgError::transient("the server did not accept a connection in time");
+        timeout(CONNECT_TIMEOUT, connecting).await.map_err(timed_out)?
     }
 }
 
-/// A connection, with its prepared statements.
+/// A connection with its prepared statements.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) client: Client,
     statements: HashMap<&'static str, Statement>,
-    #[expect(dead_code, reason = "held for its end")]
+    #[expect(dead_code, reason = "aborts the connection's task when the session is dropped")]
     driver: Driver,
 }
 
-/// What carries the bytes of a connection, until it is dropped.
+/// The task that does the I/O of a connection, aborted when it is dropped.
 #[derive(Debug)]
 struct Driver(JoinHandle<()>);
 
@@ -82,8 +87,8 @@ impl Drop for Driver {
 type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl Session {
-    /// Returns a statement, prepared once.
-    pub(super) async fn statement(&mut self, text: &'static str) -> Result<Statement, Trouble> {
+    /// Returns a prepared statement, preparing it at its first use.
+    pub(super) async fn statement(&mut self, text: &'static str) -> Result<Statement, PgError> {
         if let Some(known) = self.statements.get(text) {
             return Ok(known.clone());
         }
@@ -96,7 +101,7 @@ impl Session {
         &mut self,
         text: &'static str,
         parameters: Parameters<'_>,
-    ) -> Result<Vec<Row>, Trouble> {
+    ) -> Result<Vec<Row>, PgError> {
         let statement = self.statement(text).await?;
         Ok(self.client.query(&statement, parameters).await?)
     }
@@ -105,7 +110,7 @@ impl Session {
         &mut self,
         text: &'static str,
         parameters: Parameters<'_>,
-    ) -> Result<Option<Row>, Trouble> {
+    ) -> Result<Option<Row>, PgError> {
         Ok(self.query(text, parameters).await?.into_iter().next())
     }
 
@@ -113,63 +118,63 @@ impl Session {
         &mut self,
         text: &'static str,
         parameters: Parameters<'_>,
-    ) -> Result<u64, Trouble> {
+    ) -> Result<u64, PgError> {
         let statement = self.statement(text).await?;
         Ok(self.client.execute(&statement, parameters).await?)
     }
 
-    /// Begins a transaction that no other of the queue runs beside.
-    pub(super) async fn begin(&self) -> Result<(), Trouble> {
+    /// Begins a transaction and takes the lock of the queue.
+    pub(super) async fn begin_queue_transaction(&self) -> Result<(), PgError> {
         self.client.batch_execute("BEGIN").await?;
-        Ok(self.client.batch_execute(LOCK).await?)
+        Ok(self.client.batch_execute(QUEUE_LOCK).await?)
     }
 
-    /// Begins a transaction that has nothing to do with the queue.
-    pub(super) async fn begin_beside_the_queue(&self) -> Result<(), Trouble> {
+    pub(super) async fn begin(&self) -> Result<(), PgError> {
         Ok(self.client.batch_execute("BEGIN").await?)
     }
 
-    pub(super) async fn commit(&self) -> Result<(), Trouble> {
+    pub(super) async fn commit(&self) -> Result<(), PgError> {
         Ok(self.client.batch_execute("COMMIT").await?)
     }
 }
 
-/// Connections for whatever is not done in a lane.
+/// The pool of sessions for operations outside of the lanes.
 #[derive(Clone, Debug)]
-pub(super) struct Sessions {
+pub(super) struct SessionPool {
     pub(super) server: Server,
     idle: Arc<Mutex<Vec<Session>>>,
-    room: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
-/// A connection that is lent. It goes back only by [`Lent::give_back`]; otherwise it is closed, with
-/// whatever it had begun.
-pub(super) struct Lent {
+/// A session of the pool. Returned by [`PooledSession::release`] alone; dropping it closes the connection and
+/// rolls back an open transaction.
+pub(super) struct PooledSession {
     pub(super) session: Session,
     idle: Arc<Mutex<Vec<Session>>>,
-    _room: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
-impl Sessions {
+impl SessionPool {
     pub(super) fn new(server: Server) -> Self {
-        Self { server, idle: Arc::default(), room: Arc::new(Semaphore::new(MAX_SESSIONS)) }
+        Self { server, idle: Arc::default(), permits: Arc::new(Semaphore::new(MAX_SESSIONS)) }
     }
 
-    pub(super) async fn lend(&self) -> Result<Lent, Trouble> {
-        let late = |_| Trouble::passing("too much waits for the database");
-        let room = timeout(PATIENCE, Arc::clone(&self.room).acquire_owned()).await.map_err(late)?;
-        let room = room.map_err(Trouble::passing)?;
+    pub(super) async fn acquire(&self) -> Result<PooledSession, PgError> {
+        let overloaded = |_| PgError::transient("too many operations wait for the database");
+        let permit = Arc::clone(&self.permits).acquire_owned();
+        let permit = timeout(OUTAGE_LIMIT, permit).await.map_err(overloaded)?;
+        let permit = permit.map_err(PgError::transient)?;
         let idle = sync::lock(&self.idle).pop().filter(|session| !session.client.is_closed());
         let session = match idle {
             Some(session) => session,
             None => self.server.connect().await?,
         };
-        Ok(Lent { session, idle: Arc::clone(&self.idle), _room: room })
+        Ok(PooledSession { session, idle: Arc::clone(&self.idle), _permit: permit })
     }
 }
 
-impl Lent {
-    pub(super) fn give_back(self) {
+impl PooledSession {
+    pub(super) fn release(self) {
         sync::lock(&self.idle).push(self.session);
     }
 }

@@ -1,26 +1,25 @@
-//! Tasks and their events, as whoever reads them sees them.
+//! Reads of tasks and events, and the deletion of old tasks.
 
 use carrel_domain::{TaskId, TaskStatus, Timestamp};
 
+use super::error::PgError;
 use super::rows::{self, AsUuid as _, task_columns};
 use super::session::Session;
-use super::trouble::Trouble;
-use crate::facts::signed;
-use crate::model::{Event, Page, QueuedTask, Task, TaskFilter};
+use crate::lifecycle::signed;
+use crate::{Event, Page, QueuedTask, Task, TaskFilter};
 
-/// Returns a task.
-pub(super) async fn find(session: &mut Session, id: TaskId) -> Result<Option<Task>, Trouble> {
+pub(super) async fn find(session: &mut Session, id: TaskId) -> Result<Option<Task>, PgError> {
     const FIND: &str = concat!("SELECT ", task_columns!(), " FROM task_executions WHERE id = $1");
     session.first(FIND, &[&id.uuid()]).await?.as_ref().map(rows::task).transpose()
 }
 
-/// Returns the events of a task after a number.
+/// Returns up to `limit` events with numbers greater than `after`.
 pub(super) async fn events(
     session: &mut Session,
     task: TaskId,
     after: u64,
     limit: u32,
-) -> Result<Vec<Event>, Trouble> {
+) -> Result<Vec<Event>, PgError> {
     const AFTER: &str = "SELECT number, kind, data, at FROM task_events
         WHERE task = (SELECT sequence FROM task_executions WHERE id = $1) AND number > $2
         ORDER BY number LIMIT $3";
@@ -28,8 +27,8 @@ pub(super) async fn events(
     found.iter().map(|row| rows::event(task, row)).collect()
 }
 
-/// Lists tasks, newest first.
-pub(super) async fn list(session: &mut Session, filter: &TaskFilter) -> Result<Page, Trouble> {
+/// Returns a page of tasks, newest first.
+pub(super) async fn list(session: &mut Session, filter: &TaskFilter) -> Result<Page, PgError> {
     macro_rules! matching {
         () => {
             "FROM task_executions WHERE workspace_id = $1
@@ -37,8 +36,8 @@ pub(super) async fn list(session: &mut Session, filter: &TaskFilter) -> Result<P
         };
     }
     const TOTAL: &str = concat!("SELECT count(*) ", matching!());
-    // Results may be large and are not shown in lists.
-    const PART: &str = concat!(
+    // Configurations and results may be large and are left out of lists.
+    const PAGE: &str = concat!(
         "SELECT id, workspace_id, task_type, priority, status, 'null', timeout_ms, correlation_id,
              submitted_at, started_at, completed_at, attempt, max_attempts, worker_id,
              cancel_requested, NULL::text, error_message, execution_time_ms, last_event, sequence ",
@@ -51,26 +50,30 @@ pub(super) async fn list(session: &mut Session, filter: &TaskFilter) -> Result<P
     let total = session.query(TOTAL, &[&workspace, &status, &kind]).await?;
     let total = total.first().map_or(Ok(0), |row| rows::unsigned(row, 0))?;
     let (limit, offset) = (i64::from(filter.limit), signed(filter.offset));
-    let found = session.query(PART, &[&workspace, &status, &kind, &limit, &offset]).await?;
+    let found = session.query(PAGE, &[&workspace, &status, &kind, &limit, &offset]).await?;
     let tasks = found.iter().map(rows::task).collect::<Result<_, _>>()?;
     Ok(Page { tasks, total })
 }
 
-/// Returns tasks that wait and were due before a time.
-pub(super) async fn waiting(
+/// Returns queued tasks that were due before a time, by priority and then by age.
+pub(super) async fn queued(
     session: &mut Session,
     due_before: Timestamp,
     limit: u32,
-) -> Result<Vec<QueuedTask>, Trouble> {
-    const WAITING: &str = "SELECT t.id, t.workspace_id, t.priority, w.volume
+) -> Result<Vec<QueuedTask>, PgError> {
+    const QUEUED: &str = "SELECT t.id, t.workspace_id, t.priority, w.volume
         FROM task_executions t JOIN workspaces w ON w.id = t.workspace_id
         WHERE t.status = 'queued' AND t.due_at < $1 ORDER BY t.priority, t.sequence LIMIT $2";
-    let found = session.query(WAITING, &[&due_before.as_millis(), &i64::from(limit)]).await?;
-    found.iter().map(rows::waiting).collect()
+    let found = session.query(QUEUED, &[&due_before.as_millis(), &i64::from(limit)]).await?;
+    found.iter().map(rows::queued_task).collect()
 }
 
-/// Forgets finished tasks from before a time, at most so many that others are not kept waiting.
-pub(super) async fn forget(session: &mut Session, before: Timestamp) -> Result<u64, Trouble> {
+/// Deletes up to 100 tasks that became terminal before a time, so that others do not wait long for the lock of
+/// the queue.
+pub(super) async fn delete_before(
+    session: &mut Session,
+    before: Timestamp,
+) -> Result<u64, PgError> {
     const OLD: &str = "SELECT sequence FROM task_executions WHERE completed_at < $1
         ORDER BY completed_at LIMIT 100";
     let old = session.query(OLD, &[&before.as_millis()]).await?;

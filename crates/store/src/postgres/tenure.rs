@@ -1,8 +1,13 @@
-//! Who may write about a scope.
+//! Tenures of conductors on PostgreSQL.
 //!
-//! The one who may has a connection that holds an advisory lock of the server, which is free again as soon
-//! as that process is gone. The lock alone would not do: a connection can break without its owner being
-//! gone. So each tenure has a number, and every transaction that writes looks whether it is the last one.
+//! A conductor holds an advisory lock on a connection of its own, which the server frees as soon as that
+//! connection ends: at once if the process is killed, within half a minute (TCP keepalive) if its machine
+//! disappears. The lock alone is not enough, because a connection can break while its owner lives on. Each
+//! tenure therefore increments a number in the database, and every transaction of the journal checks that
+//! its tenure is the latest, with a share lock on that row, so that no takeover happens before it commits.
+//!
+//! A guard task polls once a second. If its connection broke, it opens another and takes the lock again; if
+//! the latest number is not its own, another conductor has taken over and the tenure is lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,130 +18,130 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
-use super::attempt::{PAUSE, TRY, again, late};
+use super::error::PgError;
+use super::retry::{RETRY_DELAY, TRY, should_retry, timed_out};
 use super::rows::{self, text};
 use super::session::{Server, Session};
-use super::trouble::Trouble;
 use crate::error::StoreError;
 use crate::tenure::{Tenure, TenureOutcome};
 
-/// How long the server may take to notice that a holder was killed.
-const NOTICE: Duration = Duration::from_secs(2);
+/// The time for which a held scope is retried, since the server may not have noticed yet that the holder was
+/// killed.
+const RELEASE_GRACE: Duration = Duration::from_secs(2);
 
-/// How often a holder looks whether it still is one.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// Makes the server notice within half a minute that the machine of a holder is gone.
-const WATCHED: &str = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5;
+/// Keepalive settings by which the server notices within 25 s that the holder's machine is gone.
+const KEEPALIVE: &str = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5;
     SET tcp_keepalives_count = 3";
 
 const LOCK: &str = "SELECT pg_try_advisory_lock(
     hashtextextended(current_schema() || ' conductor ' || $1, 4850713926108734468))";
 
-/// Takes a scope, unless somebody holds it.
+/// Acquires a scope, unless another conductor holds it.
 pub(super) async fn acquire(
     server: &Server,
     scope: &str,
     holder: &str,
     now: Timestamp,
 ) -> Result<TenureOutcome, StoreError> {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
-        let taking = timeout(TRY, try_take(server, scope, holder, now));
-        match taking.await.map_err(late).flatten() {
-            Ok(Attempt::TenureOutcome(session, number)) => {
-                return Ok(TenureOutcome::Acquired(keep(server, scope, number, *session)));
+        let acquiring = timeout(TRY, try_acquire(server, scope, holder, now));
+        match acquiring.await.map_err(timed_out).flatten() {
+            Ok(Attempt::Acquired(session, number)) => {
+                return Ok(TenureOutcome::Acquired(guard(server, scope, number, *session)));
             }
-            Ok(Attempt::Held(by)) if begun.elapsed() >= NOTICE => {
+            Ok(Attempt::Held(by)) if started.elapsed() >= RELEASE_GRACE => {
                 return Ok(TenureOutcome::Held { by });
             }
-            Ok(Attempt::Held(_)) => sleep(PAUSE).await,
-            Err(trouble) if again(&trouble, begun).await => {}
-            Err(trouble) => return Err(trouble.into()),
+            Ok(Attempt::Held(_)) => sleep(RETRY_DELAY).await,
+            Err(error) if should_retry(&error, started).await => {}
+            Err(error) => return Err(error.into()),
         }
     }
 }
 
 enum Attempt {
-    TenureOutcome(Box<Session>, u64),
+    Acquired(Box<Session>, u64),
     Held(String),
 }
 
-async fn try_take(
+async fn try_acquire(
     server: &Server,
     scope: &str,
     holder: &str,
     now: Timestamp,
-) -> Result<Attempt, Trouble> {
-    const TAKE: &str = "INSERT INTO conductor_tenures (scope, number, holder, taken_at)
+) -> Result<Attempt, PgError> {
+    const ACQUIRE: &str = "INSERT INTO conductor_tenures (scope, number, holder, taken_at)
         VALUES ($1, 1, $2, $3)
         ON CONFLICT (scope) DO UPDATE SET number = conductor_tenures.number + 1,
             holder = excluded.holder, taken_at = excluded.taken_at
         RETURNING number";
     let mut session = connect(server).await?;
     if !lock(&mut session, scope).await? {
-        return Ok(Attempt::Held(last(&mut session, scope).await?.1));
+        return Ok(Attempt::Held(latest(&mut session, scope).await?.1));
     }
     let values: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
         [&text(scope), &text(holder), &now.as_millis()];
-    let taken = session.first(TAKE, &values).await?;
-    let number = taken.map_or(Ok(0), |row| rows::unsigned(&row, 0))?;
-    Ok(Attempt::TenureOutcome(Box::new(session), number))
+    let acquired = session.first(ACQUIRE, &values).await?;
+    let number = acquired.map_or(Ok(0), |row| rows::unsigned(&row, 0))?;
+    Ok(Attempt::Acquired(Box::new(session), number))
 }
 
-async fn connect(server: &Server) -> Result<Session, Trouble> {
+async fn connect(server: &Server) -> Result<Session, PgError> {
     let session = server.connect().await?;
-    session.client.batch_execute(WATCHED).await?;
+    session.client.batch_execute(KEEPALIVE).await?;
     Ok(session)
 }
 
-async fn lock(session: &mut Session, scope: &str) -> Result<bool, Trouble> {
+async fn lock(session: &mut Session, scope: &str) -> Result<bool, PgError> {
     let locked = session.first(LOCK, &[&text(scope)]).await?;
     locked.map_or(Ok(false), |row| rows::get(&row, 0))
 }
 
-/// Returns the last tenure of a scope: its number and whose it is.
-async fn last(session: &mut Session, scope: &str) -> Result<(u64, String), Trouble> {
-    const LAST: &str = "SELECT number, holder FROM conductor_tenures WHERE scope = $1";
-    let found = session.first(LAST, &[&text(scope)]).await?;
-    let unknown = || (0, "one that has not said who it is".to_owned());
+/// Returns the number and the holder of the latest tenure of a scope.
+async fn latest(session: &mut Session, scope: &str) -> Result<(u64, String), PgError> {
+    const LATEST: &str = "SELECT number, holder FROM conductor_tenures WHERE scope = $1";
+    let found = session.first(LATEST, &[&text(scope)]).await?;
+    let unknown = || (0, "an unnamed conductor".to_owned());
     found.map_or_else(|| Ok(unknown()), |row| Ok((rows::unsigned(&row, 0)?, rows::get(&row, 1)?)))
 }
 
-/// Refuses, in a transaction, whoever is not the last to have taken a scope. Nobody takes it before that
-/// transaction is over.
-pub(super) async fn check(session: &mut Session, tenure: &Tenure) -> Result<(), Trouble> {
-    const LAST: &str = "SELECT number, holder FROM conductor_tenures WHERE scope = $1 FOR SHARE";
-    let found = session.first(LAST, &[&text(tenure.scope())]).await?;
-    let gone = || rows::unreadable(format!("nothing, where the tenure of {} was", tenure.scope()));
-    let row = found.ok_or_else(gone)?;
+/// Fails unless the tenure is the latest of its scope. Inside a transaction, the share lock keeps it the latest
+/// until the transaction ends.
+pub(super) async fn check(session: &mut Session, tenure: &Tenure) -> Result<(), PgError> {
+    const LATEST: &str = "SELECT number, holder FROM conductor_tenures WHERE scope = $1 FOR SHARE";
+    let found = session.first(LATEST, &[&text(tenure.scope())]).await?;
+    let missing = || rows::unreadable(format!("no tenure of {}", tenure.scope()));
+    let row = found.ok_or_else(missing)?;
     Ok(tenure.check(rows::unsigned(&row, 0)?, rows::get(&row, 1)?)?)
 }
 
-fn keep(server: &Server, scope: &str, number: u64, session: Session) -> Tenure {
-    let (lost, taken) = watch::channel(None);
-    let keeper = Keeper {
+fn guard(server: &Server, scope: &str, number: u64, session: Session) -> Tenure {
+    let (lost, successor) = watch::channel(None);
+    let guard = Guard {
         server: server.clone(),
         scope: scope.to_owned(),
         number,
         session: Some(session),
         locked: true,
     };
-    let keeping = Keeping(tokio::spawn(keeper.run(lost)));
-    Tenure::kept(scope, number, taken, Arc::new(keeping))
+    let task = GuardTask(tokio::spawn(guard.run(lost)));
+    Tenure::guarded(scope, number, successor, Arc::new(task))
 }
 
-/// Keeps a tenure, until it is dropped.
-struct Keeping(JoinHandle<()>);
+/// The running guard, which releases the lock when it is dropped.
+struct GuardTask(JoinHandle<()>);
 
-impl Drop for Keeping {
+impl Drop for GuardTask {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-/// Holds the lock, and takes it again when its connection was lost.
-struct Keeper {
+/// Holds the lock, and takes it again after its connection broke.
+struct Guard {
     server: Server,
     scope: String,
     number: u64,
@@ -144,30 +149,29 @@ struct Keeper {
     locked: bool,
 }
 
-impl Keeper {
-    /// Looks from time to time, until somebody else has taken over.
+impl Guard {
+    /// Checks once a second until another conductor has taken over.
     async fn run(mut self, lost: watch::Sender<Option<String>>) {
         loop {
-            sleep(LOOK).await;
+            sleep(CHECK_EVERY).await;
             let was_locked = self.locked;
-            match timeout(TRY, self.look()).await.map_err(late).flatten() {
+            match timeout(TRY, self.check()).await.map_err(timed_out).flatten() {
                 Ok(None) if !was_locked && self.locked => {
-                    info!(scope = self.scope, "holds the tracker's issues again");
+                    info!(scope = self.scope, "holds the tenure again");
                 }
                 Ok(None) => {}
                 Ok(Some(by)) => {
                     lost.send_replace(Some(by));
                     return;
                 }
-                Err(trouble) => {
+                Err(error) => {
                     self.session = None;
                     self.locked = false;
                     if was_locked {
-                        let error = carrel_domain::message_of(&StoreError::from(trouble));
+                        let error = carrel_domain::message_of(&StoreError::from(error));
                         warn!(
                             scope = self.scope,
-                            error,
-                            "lost the connection that holds the tracker's issues, taking it up again"
+                            error, "lost the connection that holds the tenure, reconnecting"
                         );
                     }
                 }
@@ -175,8 +179,8 @@ impl Keeper {
         }
     }
 
-    /// Looks whether this is the last tenure still. Tells who else has one.
-    async fn look(&mut self) -> Result<Option<String>, Trouble> {
+    /// Returns the successor if this is no longer the latest tenure.
+    async fn check(&mut self) -> Result<Option<String>, PgError> {
         let usable = self.session.take().filter(|session| !session.client.is_closed());
         let mut session = if let Some(session) = usable {
             session
@@ -187,7 +191,7 @@ impl Keeper {
         if !self.locked {
             self.locked = lock(&mut session, &self.scope).await?;
         }
-        let (number, by) = last(&mut session, &self.scope).await?;
+        let (number, by) = latest(&mut session, &self.scope).await?;
         self.session = Some(session);
         Ok((number != self.number).then_some(by))
     }

@@ -1,4 +1,4 @@
-//! How the bytes travel.
+//! Encryption of connections, by the modes of libpq's `sslmode`.
 
 mod binding;
 mod stream;
@@ -10,41 +10,42 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres::{Client, Config, Connection, Socket};
 
 use self::stream::{Connector, Stream};
-use super::trouble::Trouble;
+use super::error::PgError;
 use crate::error::StoreError;
-pub(super) use crate::tls::{Authorities, Rule};
+pub(super) use crate::tls::{Authorities, Verification};
 use crate::tls::{AuthorityError, unverified, verified};
 
-/// What is asked of a connection.
 #[derive(Clone, Debug)]
-pub(super) enum Mode {
-    /// It is not encrypted.
+pub(super) enum TlsMode {
+    /// `disable`.
     Plain,
-    /// It is encrypted if the server can do that. Who the server is, nobody knows.
+    /// `prefer`: encrypted if the server offers it, to any server.
     Preferred,
-    /// It is encrypted. Who the server is, nobody knows.
+    /// `require`: encrypted, to any server.
     Unverified,
-    /// It is encrypted, and an authority vouches for the server.
-    Verified(Rule, Arc<ClientConfig>),
+    /// `verify-ca` or `verify-full`: encrypted, to a server with a valid certificate.
+    Verified(Verification, Arc<ClientConfig>),
 }
 
-/// A connection that is made, and what carries its bytes.
+/// A client, and the connection that does its I/O.
 pub(super) type Connected = (Client, Connection<Socket, Stream>);
 
-impl Mode {
-    /// Reads the certificates of authorities.
-    pub(super) fn verified(rule: Rule, authorities: &Authorities) -> Result<Self, StoreError> {
-        let config = verified(rule, authorities).map_err(|error| StoreError::Address {
+impl TlsMode {
+    /// Loads the certificate authorities.
+    pub(super) fn verified(
+        verification: Verification,
+        authorities: &Authorities,
+    ) -> Result<Self, StoreError> {
+        let config = verified(verification, authorities).map_err(|error| StoreError::Address {
             reason: match error {
                 AuthorityError::System => format!("{error}, or add sslrootcert=PATH"),
                 AuthorityError::File { .. } => format!("sslrootcert={error}"),
             },
         })?;
-        Ok(Self::Verified(rule, config))
+        Ok(Self::Verified(verification, config))
     }
 
-    /// Returns what the server is asked for.
-    pub(super) fn asks_for(&self) -> SslMode {
+    pub(super) fn ssl_mode(&self) -> SslMode {
         match self {
             Self::Plain => SslMode::Disable,
             Self::Preferred => SslMode::Prefer,
@@ -60,51 +61,51 @@ impl Mode {
         }
     }
 
-    /// Says what to do about a server that is not what the address asks for.
-    fn way_out(&self) -> &'static str {
+    /// Returns the remedy for a server that does not meet the mode.
+    fn remedy(&self) -> &'static str {
         match self {
             Self::Plain | Self::Preferred | Self::Unverified => {
                 "turn encryption on at the server, or use a socket or a private network and sslmode=disable"
             }
-            Self::Verified(Rule::Authority, _) => {
+            Self::Verified(Verification::Authority, _) => {
                 "name the certificate of the server's authority with sslrootcert=PATH or SSL_CERT_FILE"
             }
-            Self::Verified(Rule::AuthorityAndName, _) => {
+            Self::Verified(Verification::AuthorityAndName, _) => {
                 "use the host that the certificate names, and name the certificate of its authority with \
                  sslrootcert=PATH or SSL_CERT_FILE"
             }
         }
     }
 
-    fn word(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         match self {
             Self::Plain => "disable",
             Self::Preferred => "prefer",
             Self::Unverified => "require",
-            Self::Verified(Rule::Authority, _) => "verify-ca (or require with sslrootcert)",
-            Self::Verified(Rule::AuthorityAndName, _) => "verify-full",
+            Self::Verified(Verification::Authority, _) => "verify-ca (or require with sslrootcert)",
+            Self::Verified(Verification::AuthorityAndName, _) => "verify-full",
         }
     }
 }
 
-/// Connects, encrypted as far as the mode asks for it.
-pub(super) async fn connect(config: &Config, mode: &Mode) -> Result<Connected, Trouble> {
+/// Connects with the encryption of the mode. `Preferred` falls back to a plain connection.
+pub(super) async fn connect(config: &Config, mode: &TlsMode) -> Result<Connected, PgError> {
     let error = match config.connect(mode.connector()).await {
         Ok(connected) => return Ok(connected),
         Err(error) => error,
     };
-    let Some(reason) = refusal(&error) else { return Err(error.into()) };
-    if matches!(mode, Mode::Preferred) {
+    let Some(reason) = tls_error(&error) else { return Err(error.into()) };
+    if matches!(mode, TlsMode::Preferred) {
         let mut plain = config.clone();
         plain.ssl_mode(SslMode::Disable);
         return Ok(plain.connect(Connector::none()).await?);
     }
-    let (mode, way_out) = (mode.word(), mode.way_out());
-    Err(StoreError::Unencrypted { reason: format!("sslmode={mode}: {reason}; {way_out}") }.into())
+    let reason = format!("sslmode={}: {reason}; {}", mode.name(), mode.remedy());
+    Err(StoreError::Unencrypted { reason }.into())
 }
 
-/// Returns why there is no encryption, if that is what went wrong.
-fn refusal(error: &tokio_postgres::Error) -> Option<String> {
+/// Returns the error of the TLS handshake, if that is what failed.
+fn tls_error(error: &tokio_postgres::Error) -> Option<String> {
     if error.to_string() != "error performing TLS handshake" {
         return None;
     }
@@ -112,7 +113,7 @@ fn refusal(error: &tokio_postgres::Error) -> Option<String> {
     let Some(broken) = cause.downcast_ref::<std::io::Error>() else {
         return Some(cause.to_string());
     };
-    // Without a word of TLS about it the connection broke, as any may.
-    let told = broken.get_ref()?.downcast_ref::<rustls::Error>()?;
-    Some(told.to_string())
+    // An I/O error without an error of TLS is a broken connection, which is retried.
+    let error = broken.get_ref()?.downcast_ref::<rustls::Error>()?;
+    Some(error.to_string())
 }

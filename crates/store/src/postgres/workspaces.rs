@@ -1,13 +1,13 @@
-//! Workspaces, what is kept for them, and who works on them.
+//! Workspaces, stored replies, and registered workers.
 
 use carrel_domain::{Network, Timestamp, VolumeId, WorkspaceId};
 
+use super::error::PgError;
 use super::rows::{self, AsUuid as _, small, text};
 use super::session::Session;
-use super::trouble::Trouble;
 use crate::error::StoreError;
-use crate::facts::signed;
-use crate::model::{Counts, IdempotencyKey, StoredReply, WorkerRecord, Workspace};
+use crate::lifecycle::signed;
+use crate::{Counts, IdempotencyKey, StoredReply, WorkerRecord, Workspace};
 
 macro_rules! workspace_columns {
     () => {
@@ -15,11 +15,11 @@ macro_rules! workspace_columns {
     };
 }
 
-/// Adds a workspace, unless it is there.
+/// Adds a workspace. Returns the existing one if the id is taken.
 pub(super) async fn add(
     session: &mut Session,
     new: &Workspace,
-) -> Result<Option<Workspace>, Trouble> {
+) -> Result<Option<Workspace>, PgError> {
     const ADD: &str = "INSERT INTO workspaces
             (id, name, layout, network, quota_bytes, created_at, volume)
         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING";
@@ -40,29 +40,27 @@ pub(super) async fn add(
     if added == 1 { Ok(None) } else { find(session, new.id).await }
 }
 
-/// Returns a workspace.
 pub(super) async fn find(
     session: &mut Session,
     id: WorkspaceId,
-) -> Result<Option<Workspace>, Trouble> {
+) -> Result<Option<Workspace>, PgError> {
     const FIND: &str = concat!(workspace_columns!(), "WHERE id = $1");
     session.first(FIND, &[&id.uuid()]).await?.as_ref().map(rows::workspace).transpose()
 }
 
-/// Returns the workspaces after one.
 pub(super) async fn list(
     session: &mut Session,
     after: Option<WorkspaceId>,
     limit: u32,
-) -> Result<Vec<Workspace>, Trouble> {
+) -> Result<Vec<Workspace>, PgError> {
     const LIST: &str = concat!(workspace_columns!(), "WHERE id > $1 ORDER BY id LIMIT $2");
     let after = after.unwrap_or_else(|| WorkspaceId::from_bytes([0; 16]));
     let found = session.query(LIST, &[&after.uuid(), &i64::from(limit)]).await?;
     found.iter().map(rows::workspace).collect()
 }
 
-/// Forgets a workspace with all that belongs to it, unless a task of it lives.
-pub(super) async fn forget(session: &mut Session, id: WorkspaceId) -> Result<bool, Trouble> {
+/// Deletes a workspace with its tasks, credentials and replies, unless a task is queued or running.
+pub(super) async fn delete(session: &mut Session, id: WorkspaceId) -> Result<bool, PgError> {
     const IDLE: &str =
         "SELECT FROM workspaces WHERE id = $1 AND queued = 0 AND running = 0 FOR UPDATE";
     const REPLIES: &str = "DELETE FROM replies WHERE starts_with(scope, $1)";
@@ -82,31 +80,34 @@ pub(super) async fn forget(session: &mut Session, id: WorkspaceId) -> Result<boo
     Ok(true)
 }
 
-/// Returns the volume of a workspace, and places it if it lies nowhere.
+/// Returns the volume of a workspace, and assigns the emptiest of `among` if it has none.
 pub(super) async fn assign_volume(
     session: &mut Session,
     workspace: WorkspaceId,
     among: &[VolumeId],
-) -> Result<Option<VolumeId>, Trouble> {
-    const PLACED: &str = "SELECT volume FROM workspaces WHERE id = $1 FOR NO KEY UPDATE";
-    const PLACE: &str = "UPDATE workspaces SET volume = (
-            SELECT v.volume FROM unnest($2::uuid[]) WITH ORDINALITY AS v (volume, place)
-            ORDER BY (SELECT count(*) FROM workspaces w WHERE w.volume = v.volume), v.place
+) -> Result<Option<VolumeId>, PgError> {
+    const ASSIGNED: &str = "SELECT volume FROM workspaces WHERE id = $1 FOR NO KEY UPDATE";
+    const ASSIGN: &str = "UPDATE workspaces SET volume = (
+            SELECT v.volume FROM unnest($2::uuid[]) WITH ORDINALITY AS v (volume, position)
+            ORDER BY (SELECT count(*) FROM workspaces w WHERE w.volume = v.volume), v.position
             LIMIT 1)
         WHERE id = $1 RETURNING volume";
-    let placed = session.first(PLACED, &[&workspace.uuid()]).await?;
-    let Some(row) = placed else { return Ok(None) };
+    let assigned = session.first(ASSIGNED, &[&workspace.uuid()]).await?;
+    let Some(row) = assigned else { return Ok(None) };
     if let Some(volume) = rows::volume(&row, 0)? {
         return Ok(Some(volume));
     }
     let among: Vec<_> = among.iter().map(|volume| volume.uuid()).collect();
-    let placed = session.first(PLACE, &[&workspace.uuid(), &among]).await?;
-    placed.map_or(Ok(None), |row| rows::volume(&row, 0))
+    let assigned = session.first(ASSIGN, &[&workspace.uuid(), &among]).await?;
+    assigned.map_or(Ok(None), |row| rows::volume(&row, 0))
 }
 
-/// Makes a worker known, or known to be alive.
-pub(super) async fn announce(session: &mut Session, worker: &WorkerRecord) -> Result<(), Trouble> {
-    const ANNOUNCE: &str = "INSERT INTO workers (id, volume, address, concurrency, seen_at)
+/// Adds or renews the registration of a worker.
+pub(super) async fn register_worker(
+    session: &mut Session,
+    worker: &WorkerRecord,
+) -> Result<(), PgError> {
+    const REGISTER: &str = "INSERT INTO workers (id, volume, address, concurrency, seen_at)
         VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (id) DO UPDATE SET volume = excluded.volume, address = excluded.address,
             concurrency = excluded.concurrency, seen_at = excluded.seen_at";
@@ -115,47 +116,49 @@ pub(super) async fn announce(session: &mut Session, worker: &WorkerRecord) -> Re
     let seen = worker.seen_at.as_millis();
     let values: &[&(dyn tokio_postgres::types::ToSql + Sync)] =
         &[&text(&worker.id.0), &volume, &address, &concurrency, &seen];
-    session.execute(ANNOUNCE, values).await.map(|_| ())
+    session.execute(REGISTER, values).await.map(|_| ())
 }
 
-/// Returns the workers that gave a sign of life since then.
+/// Returns the workers whose registration is not older than `since`.
 pub(super) async fn workers(
     session: &mut Session,
     since: Timestamp,
-) -> Result<Vec<WorkerRecord>, Trouble> {
+) -> Result<Vec<WorkerRecord>, PgError> {
     const SEEN: &str = r#"SELECT id, volume, address, concurrency, seen_at FROM workers
         WHERE seen_at >= $1 ORDER BY id COLLATE "C""#;
     let found = session.query(SEEN, &[&since.as_millis()]).await?;
     found.iter().map(rows::worker).collect()
 }
 
-/// Remembers an answer, unless one is remembered. Returns the remembered one.
-pub(super) async fn remember(
+/// Stores a reply, unless there is one. Returns the stored one.
+pub(super) async fn save_reply(
     session: &mut Session,
-    repeat: &IdempotencyKey,
+    key: &IdempotencyKey,
     status: u16,
     body: &str,
     now: Timestamp,
-) -> Result<StoredReply, Trouble> {
-    const REMEMBER: &str = "INSERT INTO replies (scope, key, digest, status, body, at)
+) -> Result<StoredReply, PgError> {
+    const SAVE: &str = "INSERT INTO replies (scope, key, digest, status, body, at)
         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (scope, key) DO NOTHING";
-    let (scope, key, body) = (text(&repeat.scope), text(&repeat.key), text(body));
-    let digest = repeat.digest.as_slice();
+    let digest = key.digest.as_slice();
+    let scope = text(&key.scope);
+    let key = text(&key.key);
+    let body = text(body);
     let at = now.as_millis();
-    session.execute(REMEMBER, &[&scope, &key, &digest, &i32::from(status), &body, &at]).await?;
+    session.execute(SAVE, &[&scope, &key, &digest, &i32::from(status), &body, &at]).await?;
     let found = reply(session, &scope, &key).await?;
-    // A task was submitted with this key in this scope, which is no answer.
-    let taken =
+    // The row holds a task instead of a reply: scopes of submissions and of other routes never meet.
+    let is_submission =
         || StoreError::Unreadable { what: "a key of a submission as one of a reply".into() };
-    Ok(found.ok_or_else(taken)?)
+    Ok(found.ok_or_else(is_submission)?)
 }
 
-/// Returns the answer to a request that came before.
+/// Returns the stored reply for a key.
 pub(super) async fn reply(
     session: &mut Session,
     scope: &str,
     key: &str,
-) -> Result<Option<StoredReply>, Trouble> {
+) -> Result<Option<StoredReply>, PgError> {
     const FIND: &str = "SELECT digest, status, body FROM replies
         WHERE scope = $1 AND key = $2 AND status IS NOT NULL";
     let Some(row) = session.first(FIND, &[&text(scope), &text(key)]).await? else {
@@ -171,8 +174,7 @@ pub(super) async fn reply(
     }))
 }
 
-/// Counts what there is.
-pub(super) async fn counts(session: &mut Session) -> Result<Counts, Trouble> {
+pub(super) async fn counts(session: &mut Session) -> Result<Counts, PgError> {
     const COUNT: &str = "SELECT count(*), coalesce(sum(queued), 0)::int8,
         coalesce(sum(running), 0)::int8 FROM workspaces";
     let Some(row) = session.first(COUNT, &[]).await? else { return Ok(Counts::default()) };

@@ -1,33 +1,40 @@
-//! Who gets which task next.
+//! Chooses the next task of a claim.
+//!
+//! Workspaces take turns: each has the turn in which it was last served, and the one with the smallest
+//! turn that has queued tasks, fewer than the limit running, and the right volume is next. Inside a
+//! workspace the highest priority and then the oldest task wins. A turn is a time in microseconds, so that
+//! the order continues after a restart without being stored anywhere else. Triggers keep the numbers of
+//! queued and running tasks in the workspace's row, so that no claim counts tasks.
 
 use carrel_domain::{Timestamp, WorkspaceId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::json;
 
-use super::events::Journal;
+use super::events::EventLog;
 use super::rows::{self, task_columns};
 use crate::error::StoreError;
-use crate::facts::status_changed;
-use crate::model::{Claim, ClaimRequest, Claimed};
+use crate::lifecycle::status_changed;
+use crate::{Claim, ClaimRequest, Claimed};
 
-/// Returns a turn after the last one. Turns are times, so that they go on after a restart.
+/// Returns a turn that is greater than `last` and not before `now`.
 pub(super) fn next_turn(last: i64, now: Timestamp) -> i64 {
     now.as_millis().saturating_mul(1000).max(last + 1)
 }
 
-/// Gives a worker its next task: of the workspace whose turn it is, the most urgent, then the oldest.
+/// Claims the next due task, if there is one. `turn` becomes the turn of its workspace, and the worker's
+/// volume that of a workspace without one.
 pub(super) fn claim(
     connection: &Connection,
     request: &ClaimRequest,
     turn: i64,
     now: Timestamp,
 ) -> Result<Option<Claimed>, StoreError> {
-    let mut waiting = connection.prepare_cached(
+    let mut candidates = connection.prepare_cached(
         "SELECT id FROM workspaces WHERE queued > 0 AND running < ?
              AND (volume IS NULL OR volume = ?) ORDER BY turn",
     )?;
     let volume = request.volume.to_bytes();
-    let mut workspaces = waiting.query(params![request.per_workspace, volume])?;
+    let mut workspaces = candidates.query(params![request.per_workspace, volume])?;
     while let Some(row) = workspaces.next()? {
         let workspace = WorkspaceId::from_bytes(row.get(0)?);
         if let Some(claimed) = claim_in(connection, workspace, request, now)? {
@@ -48,7 +55,7 @@ fn claim_in(
     request: &ClaimRequest,
     now: Timestamp,
 ) -> Result<Option<Claimed>, StoreError> {
-    let mut take = connection.prepare_cached(concat!(
+    let mut update = connection.prepare_cached(concat!(
         "UPDATE task_executions SET status = 'running', attempt = attempt + 1, worker_id = ?1,
              lease_until = ?2, started_at = ?3
          WHERE sequence = (
@@ -60,19 +67,20 @@ fn claim_in(
     ))?;
     let until = now.after(request.lease).as_millis();
     let bound = params![request.worker.0, until, now.as_millis(), workspace.to_bytes()];
-    let taken =
-        take.query_row(bound, |row| Ok((rows::task(row)?, row.get(rows::SEQUENCE)?))).optional()?;
-    let Some((mut task, sequence)) = taken else { return Ok(None) };
-    let mut journal = Journal { task: task.id, sequence, last: task.last_event };
-    let more = [("attempt", json!(task.attempt)), ("worker_id", json!(request.worker.0))];
-    let event = status_changed(task.status, more, now);
-    let events = journal.write(connection, vec![event])?;
-    task.last_event = journal.last;
+    let claimed = update
+        .query_row(bound, |row| Ok((rows::task(row)?, row.get(rows::SEQUENCE)?)))
+        .optional()?;
+    let Some((mut task, sequence)) = claimed else { return Ok(None) };
+    let mut log = EventLog { task: task.id, sequence, last: task.last_event };
+    let fields = [("attempt", json!(task.attempt)), ("worker_id", json!(request.worker.0))];
+    let event = status_changed(task.status, fields, now);
+    let events = log.append(connection, vec![event])?;
+    task.last_event = log.last;
     let claim = Claim { task: task.id, attempt: task.attempt };
     Ok(Some(Claimed { claim, task, events }))
 }
 
-/// Returns when the next task is due that waits for its time.
+/// Returns the due time of the earliest released task. New tasks are due at once and need no timer.
 pub(super) fn next_due(connection: &Connection) -> Result<Option<Timestamp>, StoreError> {
     let due: Option<i64> = connection
         .prepare_cached(
@@ -82,7 +90,6 @@ pub(super) fn next_due(connection: &Connection) -> Result<Option<Timestamp>, Sto
     Ok(due.map(Timestamp::from_millis))
 }
 
-/// Tells whether anything is queued at all.
 pub(super) fn is_any_queued(connection: &Connection) -> Result<bool, StoreError> {
     Ok(connection.prepare_cached("SELECT 1 FROM workspaces WHERE queued > 0 LIMIT 1")?.exists([])?)
 }

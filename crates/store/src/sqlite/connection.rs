@@ -1,32 +1,25 @@
-//! Opening the file, and its schema.
+//! Opens connections to the database file, and translates the errors of SQLite.
 
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::migrate::migrate;
+use crate::Migration;
 use crate::error::StoreError;
-use crate::model::Migration;
 
-/// The steps from an empty file to the newest schema. A step that was released is never changed.
-const MIGRATIONS: &[(&str, &str)] = &[
-    ("tasks", include_str!("migrations/0001_tasks.sql")),
-    ("volumes", include_str!("migrations/0002_volumes.sql")),
-    ("conductor", include_str!("migrations/0003_conductor.sql")),
-    ("tenures", include_str!("migrations/0004_tenures.sql")),
-];
+/// The longest wait for the lock of another process on the same file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long another process on the same file is waited for.
-const BUSY: Duration = Duration::from_secs(5);
+/// Prepared statements that a connection caches; more than there are.
+const CACHED_STATEMENTS: usize = 64;
 
-/// Statements that are kept prepared.
-const STATEMENTS: usize = 64;
-
-/// Opens the file for the one that writes, and brings its schema up to date. Returns what that took.
+/// Opens the connection that writes and applies missing migrations, which are returned.
 pub(super) fn open_writer(path: &Path) -> Result<(Connection, Vec<Migration>), StoreError> {
     let mut connection =
         open(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
-    // Whoever was told that something is done finds it done after a power cut.
+    // FULL syncs the log at every commit: a committed transaction survives a power cut.
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
@@ -34,7 +27,7 @@ pub(super) fn open_writer(path: &Path) -> Result<(Connection, Vec<Migration>), S
     Ok((connection, applied))
 }
 
-/// Opens the file for one that only reads.
+/// Opens a read-only connection.
 pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
 }
@@ -42,27 +35,9 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
 fn open(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     Ok(connection)
-}
-
-fn migrate(connection: &mut Connection) -> Result<Vec<Migration>, StoreError> {
-    let known = u32::try_from(MIGRATIONS.len()).expect("there are few migrations");
-    let transaction =
-        connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    let found: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if found > known {
-        return Err(StoreError::TooNew { found, known });
-    }
-    let mut applied = Vec::new();
-    for (number, (name, step)) in (1..=known).zip(MIGRATIONS).skip(found as usize) {
-        transaction.execute_batch(step)?;
-        applied.push(Migration { number, name: (*name).to_owned() });
-    }
-    transaction.pragma_update(None, "user_version", known)?;
-    transaction.commit()?;
-    Ok(applied)
 }
 
 impl From<rusqlite::Error> for StoreError {

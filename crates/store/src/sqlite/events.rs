@@ -1,25 +1,25 @@
-//! Facts about tasks.
+//! The events of tasks.
 
 use carrel_domain::TaskId;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::rows;
 use crate::error::StoreError;
-use crate::facts::signed;
-use crate::model::{Event, NewEvent};
+use crate::lifecycle::signed;
+use crate::{Event, NewEvent};
 
-/// Where the next event of a task goes.
-pub(super) struct Journal {
+/// The end of a task's events, to append to.
+pub(super) struct EventLog {
     pub(super) task: TaskId,
-    /// The number of the task's row.
+    /// The row id of the task.
     pub(super) sequence: i64,
-    /// The number of its last event.
+    /// The number of the last event.
     pub(super) last: u64,
 }
 
-impl Journal {
-    /// Writes events, numbered on from the last one.
-    pub(super) fn write(
+impl EventLog {
+    /// Appends events with the next numbers, and stores the last number in the task's row.
+    pub(super) fn append(
         &mut self,
         connection: &Connection,
         events: Vec<NewEvent>,
@@ -47,7 +47,7 @@ impl Journal {
     }
 }
 
-/// Returns the events of a task after a number.
+/// Returns up to `limit` events with numbers greater than `after`.
 pub(super) fn after(
     connection: &Connection,
     task: TaskId,

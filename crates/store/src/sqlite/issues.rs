@@ -1,4 +1,4 @@
-//! The tracker that is built in.
+//! The embedded tracker in SQLite.
 
 use async_trait::async_trait;
 use carrel_domain::Timestamp;
@@ -8,11 +8,11 @@ use serde_json::json;
 
 use super::{Sqlite, rows};
 use crate::error::StoreError;
-use crate::facts::signed;
 use crate::issues::{
     Comment, IssueChange, IssueFilter, IssueOutcome, IssueStore, NewComment, NewIssue, StoredIssue,
-    normal,
+    normalize,
 };
+use crate::lifecycle::signed;
 
 #[async_trait]
 impl IssueStore for Sqlite {
@@ -30,7 +30,7 @@ impl IssueStore for Sqlite {
         change: IssueChange,
         now: Timestamp,
     ) -> Result<IssueOutcome, StoreError> {
-        self.writer.write(move |connection| alter(connection, number, &change, now)).await
+        self.writer.write(move |connection| change_issue(connection, number, &change, now)).await
     }
 
     async fn comment(
@@ -39,11 +39,11 @@ impl IssueStore for Sqlite {
         comment: NewComment,
         now: Timestamp,
     ) -> Result<Option<Comment>, StoreError> {
-        self.writer.write(move |connection| remark(connection, number, comment, now)).await
+        self.writer.write(move |connection| add_comment(connection, number, comment, now)).await
     }
 
     async fn comments(&self, number: u64, limit: u32) -> Result<Vec<Comment>, StoreError> {
-        self.readers.read(move |connection| remarks(connection, number, limit)).await
+        self.readers.read(move |connection| comments(connection, number, limit)).await
     }
 
     async fn tracker_name(&self) -> Result<String, StoreError> {
@@ -72,23 +72,23 @@ fn add(
             issue.title,
             issue.description,
             issue.state,
-            normal(&issue.state),
+            normalize(&issue.state),
             issue.priority,
             json!(issue.labels).to_string(),
             now.as_millis()
         ])?;
     let number = u64::try_from(connection.last_insert_rowid()).unwrap_or_default();
-    block(connection, number, &issue.blocked_by)?;
-    answer(connection, number)
+    add_blockers(connection, number, &issue.blocked_by)?;
+    outcome(connection, number)
 }
 
-fn alter(
+fn change_issue(
     connection: &Connection,
     number: u64,
     change: &IssueChange,
     now: Timestamp,
 ) -> Result<IssueOutcome, StoreError> {
-    let IssueOutcome::Done(issue) = answer(connection, number)? else {
+    let IssueOutcome::Done(issue) = outcome(connection, number)? else {
         return Ok(IssueOutcome::Unknown(number));
     };
     if let Some(unknown) = first_unknown(connection, &change.add_blockers)? {
@@ -103,7 +103,7 @@ fn alter(
         )?
         .execute(params![
             state,
-            normal(state),
+            normalize(state),
             json!(labels).to_string(),
             now.as_millis(),
             signed(number)
@@ -113,11 +113,11 @@ fn alter(
             .prepare_cached("DELETE FROM issue_blockers WHERE issue = ? AND blocker = ?")?
             .execute([signed(number), signed(*blocker)])?;
     }
-    block(connection, number, &change.add_blockers)?;
-    answer(connection, number)
+    add_blockers(connection, number, &change.add_blockers)?;
+    outcome(connection, number)
 }
 
-fn block(connection: &Connection, number: u64, blockers: &[u64]) -> Result<(), StoreError> {
+fn add_blockers(connection: &Connection, number: u64, blockers: &[u64]) -> Result<(), StoreError> {
     for blocker in blockers {
         connection
             .prepare_cached("INSERT OR IGNORE INTO issue_blockers (issue, blocker) VALUES (?, ?)")?
@@ -135,7 +135,7 @@ fn first_unknown(connection: &Connection, numbers: &[u64]) -> Result<Option<u64>
     Ok(None)
 }
 
-fn answer(connection: &Connection, number: u64) -> Result<IssueOutcome, StoreError> {
+fn outcome(connection: &Connection, number: u64) -> Result<IssueOutcome, StoreError> {
     Ok(find(connection, number)?.map_or(IssueOutcome::Unknown(number), IssueOutcome::Done))
 }
 
@@ -160,7 +160,7 @@ fn list(connection: &Connection, filter: &IssueFilter) -> Result<Vec<StoredIssue
         values.extend(wanted);
     };
     if let Some(states) = &filter.states {
-        among("normal_state", states.iter().map(|state| normal(state).into()).collect());
+        among("normal_state", states.iter().map(|state| normalize(state).into()).collect());
     }
     if let Some(numbers) = &filter.numbers {
         among("number", numbers.iter().map(|number| signed(*number).into()).collect());
@@ -188,7 +188,7 @@ fn issue(row: &Row<'_>) -> rusqlite::Result<StoredIssue> {
     })
 }
 
-fn remark(
+fn add_comment(
     connection: &Connection,
     number: u64,
     new: NewComment,
@@ -209,7 +209,7 @@ fn remark(
     Ok(Some(Comment { author, body, created_at: now }))
 }
 
-fn remarks(connection: &Connection, number: u64, limit: u32) -> Result<Vec<Comment>, StoreError> {
+fn comments(connection: &Connection, number: u64, limit: u32) -> Result<Vec<Comment>, StoreError> {
     let mut select = connection.prepare_cached(
         "SELECT author, body, created_at FROM
              (SELECT * FROM issue_comments WHERE issue = ? ORDER BY id DESC LIMIT ?) ORDER BY id",

@@ -1,4 +1,4 @@
-//! What the conductor remembers.
+//! The conductor's journal in SQLite.
 
 use async_trait::async_trait;
 use carrel_domain::Timestamp;
@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use super::{Sqlite, rows};
 use crate::error::StoreError;
-use crate::facts::signed;
 use crate::journal::{Journal, JournalRecord, NewRun, RunFilter, RunRecord};
+use crate::lifecycle::signed;
 use crate::tenure::{Tenure, TenureOutcome};
 
 #[async_trait]
 impl Journal for Sqlite {
-    /// The lock of the data directory tells whether a scope is free.
+    /// Always succeeds: the lock of the data directory excludes other conductors.
     async fn acquire(
         &self,
         scope: &str,
@@ -28,13 +28,13 @@ impl Journal for Sqlite {
     async fn append(
         &self,
         tenure: &Tenure,
-        notes: Vec<JournalRecord>,
+        records: Vec<JournalRecord>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let tenure = tenure.clone();
         let write = move |connection: &_| {
             check(connection, &tenure)?;
-            notes.iter().try_for_each(|note| write(connection, tenure.scope(), note, now))
+            records.iter().try_for_each(|record| write(connection, tenure.scope(), record, now))
         };
         self.writer.write(write).await
     }
@@ -73,17 +73,17 @@ impl Journal for Sqlite {
 
     async fn delete_runs(&self, tenure: &Tenure, before: Timestamp) -> Result<u64, StoreError> {
         let tenure = tenure.clone();
-        let forget = move |connection: &Connection| {
+        let delete = move |connection: &Connection| {
             check(connection, &tenure)?;
-            let gone = connection
+            let deleted = connection
                 .prepare_cached(
                     "DELETE FROM conductor_runs WHERE scope = ?1 AND ended_at < ?2
                      AND run < (SELECT max(run) FROM conductor_runs WHERE scope = ?1)",
                 )?
                 .execute(params![tenure.scope(), before.as_millis()])?;
-            Ok(gone as u64)
+            Ok(deleted as u64)
         };
-        self.writer.write(forget).await
+        self.writer.write(delete).await
     }
 }
 
@@ -93,18 +93,18 @@ fn acquire(
     holder: &str,
     now: Timestamp,
 ) -> Result<TenureOutcome, StoreError> {
-    let mut take = connection.prepare_cached(
+    let mut upsert = connection.prepare_cached(
         "INSERT INTO conductor_tenures (scope, number, holder, taken_at) VALUES (?, 1, ?, ?)
          ON CONFLICT (scope) DO UPDATE SET number = number + 1, holder = excluded.holder,
              taken_at = excluded.taken_at
          RETURNING number",
     )?;
     let number =
-        take.query_row(params![scope, holder, now.as_millis()], |row| rows::unsigned(row, 0))?;
-    Ok(TenureOutcome::Acquired(Tenure::lasting(scope, number)))
+        upsert.query_row(params![scope, holder, now.as_millis()], |row| rows::unsigned(row, 0))?;
+    Ok(TenureOutcome::Acquired(Tenure::permanent(scope, number)))
 }
 
-/// Refuses whoever is not the last to have taken a scope.
+/// Fails unless the tenure is the latest of its scope.
 fn check(connection: &Connection, tenure: &Tenure) -> Result<(), StoreError> {
     let mut select = connection
         .prepare_cached("SELECT number, holder FROM conductor_tenures WHERE scope = ?")?;
@@ -116,14 +116,14 @@ fn check(connection: &Connection, tenure: &Tenure) -> Result<(), StoreError> {
 fn write(
     connection: &Connection,
     scope: &str,
-    note: &JournalRecord,
+    record: &JournalRecord,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let at = now.as_millis();
     let execute = |statement: &str, values: &[&dyn ToSql]| {
         connection.prepare_cached(statement)?.execute(values)
     };
-    match note {
+    match record {
         JournalRecord::Save { issue, entry } => execute(
             "INSERT OR REPLACE INTO conductor_entries (scope, issue, entry, updated_at)
              VALUES (?, ?, ?, ?)",
@@ -137,7 +137,7 @@ fn write(
             "INSERT OR REPLACE INTO conductor_ledgers (scope, ledger) VALUES (?, ?)",
             params![scope, ledger.to_string()],
         ),
-        JournalRecord::RunStarted(new) => return begin(connection, scope, new, at),
+        JournalRecord::RunStarted(new) => return add_run(connection, scope, new, at),
         JournalRecord::RunWorkspace { run, workspace } => execute(
             "UPDATE conductor_runs SET workspace = ? WHERE scope = ? AND run = ?",
             params![workspace, scope, signed(*run)],
@@ -155,8 +155,8 @@ fn write(
     Ok(())
 }
 
-/// Notes that a run begins. The same words again are the same run.
-fn begin(connection: &Connection, scope: &str, new: &NewRun, at: i64) -> Result<(), StoreError> {
+/// Adds a run. Repeating it while the run is open changes nothing.
+fn add_run(connection: &Connection, scope: &str, new: &NewRun, at: i64) -> Result<(), StoreError> {
     let NewRun { run, issue, identifier, attempt, transcript } = new;
     let added = connection
         .prepare_cached(
@@ -176,7 +176,7 @@ fn begin(connection: &Connection, scope: &str, new: &NewRun, at: i64) -> Result<
     if added == 1 || is_same()? {
         return Ok(());
     }
-    Err(StoreError::Failed(format!("the number {run} belongs to another run").into()))
+    Err(StoreError::Failed(format!("run {run} exists already").into()))
 }
 
 fn entries(connection: &Connection, scope: &str) -> Result<Vec<(String, Value)>, StoreError> {

@@ -1,4 +1,8 @@
-//! What the holder of a claim may do, and how a task is taken from it.
+//! Writes of a claim, and the release of tasks.
+//!
+//! Every write begins with [`held`], which finds the task only if it is running with the attempt of the
+//! claim: this is the fence. Since the writer thread runs one operation after the other, the check and the
+//! write cannot be separated by another write.
 
 use std::time::Duration;
 
@@ -6,35 +10,35 @@ use carrel_domain::{TaskId, TaskStatus, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::{Value, json};
 
-use super::events::{self, Journal};
+use super::events::{self, EventLog};
 use super::tasks;
 use crate::error::StoreError;
-use crate::facts::{
-    LOST, TakenBack, Tries, ended, is_end_of, status_changed, tells_the_same, to_millis,
+use crate::lifecycle::{
+    AttemptState, LEASE_EXPIRED, Transition, failed, is_repeated_append, is_repeated_finish,
+    status_changed, to_millis,
 };
-use crate::model::{
+use crate::{
     Appended, Claim, Event, Finish, Finished, Heartbeat, NewEvent, Release, Released, WorkerId,
 };
 
-/// A task that runs, as far as it matters to its holder.
-struct Running {
-    journal: Journal,
-    tries: Tries,
+struct RunningTask {
+    log: EventLog,
+    state: AttemptState,
 }
 
 const RUNNING_COLUMNS: &str =
     "id, sequence, last_event, cancel_requested, attempt, lost, max_attempts";
 
-fn running(row: &Row<'_>) -> rusqlite::Result<Running> {
+fn running_task(row: &Row<'_>) -> rusqlite::Result<RunningTask> {
     let last: i64 = row.get(2)?;
-    Ok(Running {
-        journal: Journal {
+    Ok(RunningTask {
+        log: EventLog {
             task: TaskId::from_bytes(row.get(0)?),
             sequence: row.get(1)?,
             last: u64::try_from(last)
                 .map_err(|_| rusqlite::Error::IntegralValueOutOfRange(2, last))?,
         },
-        tries: Tries {
+        state: AttemptState {
             cancel_requested: row.get(3)?,
             attempt: row.get(4)?,
             lost: row.get(5)?,
@@ -43,18 +47,18 @@ fn running(row: &Row<'_>) -> rusqlite::Result<Running> {
     })
 }
 
-/// Returns the task, if the claim still holds.
-fn held(connection: &Connection, claim: Claim) -> rusqlite::Result<Option<Running>> {
+/// Returns the task if the claim's attempt is the current one.
+fn held(connection: &Connection, claim: Claim) -> rusqlite::Result<Option<RunningTask>> {
     connection
         .prepare_cached(&format!(
             "SELECT {RUNNING_COLUMNS} FROM task_executions
              WHERE id = ? AND attempt = ? AND status = 'running'"
         ))?
-        .query_row(params![claim.task.to_bytes(), claim.attempt], running)
+        .query_row(params![claim.task.to_bytes(), claim.attempt], running_task)
         .optional()
 }
 
-/// Makes a claim hold until then.
+/// Extends the lease of a claim, never shortens it.
 pub(super) fn heartbeat(
     connection: &Connection,
     claim: Claim,
@@ -73,7 +77,7 @@ pub(super) fn heartbeat(
         .map_or(Heartbeat::Lost, |cancel_requested| Heartbeat::Held { cancel_requested }))
 }
 
-/// Remembers what a worker has to tell.
+/// Appends events, unless the same ones were appended before.
 pub(super) fn append(
     connection: &Connection,
     claim: Claim,
@@ -81,59 +85,58 @@ pub(super) fn append(
     events: Vec<NewEvent>,
 ) -> Result<Appended, StoreError> {
     let Some(mut running) = held(connection, claim)? else { return Ok(Appended::Lost) };
-    if running.journal.last == after {
-        return Ok(Appended::Written(running.journal.write(connection, events)?));
+    if running.log.last == after {
+        return Ok(Appended::Written(running.log.append(connection, events)?));
     }
     let limit = u32::try_from(events.len()).unwrap_or(u32::MAX);
-    let there = events::after(connection, claim.task, after, limit)?;
-    Ok(if tells_the_same(&there, &events) { Appended::Written(there) } else { Appended::Lost })
+    let stored = events::after(connection, claim.task, after, limit)?;
+    let repeated = is_repeated_append(&stored, &events);
+    Ok(if repeated { Appended::Written(stored) } else { Appended::Lost })
 }
 
-/// Ends a task.
+/// Ends a task, unless the same end was written before.
 pub(super) fn finish(
     connection: &Connection,
     claim: Claim,
     finish: Finish,
 ) -> Result<Finished, StoreError> {
     let Some(running) = held(connection, claim)? else {
-        return finished_before(connection, claim, &finish);
+        return repeated_finish(connection, claim, &finish);
     };
-    if running.journal.last != finish.after {
+    if running.log.last != finish.after {
         return Ok(Finished::Lost);
     }
-    // Whoever asked for the end was told that it would come.
-    let status = if running.tries.cancel_requested { TaskStatus::Cancelled } else { finish.status };
+    // The requester of the cancellation was told that the task ends.
+    let status = if running.state.cancel_requested { TaskStatus::Cancelled } else { finish.status };
     let took = to_millis(finish.took);
-    let told = status_changed(status, [("execution_time_ms", json!(took))], finish.now);
     let mut events = finish.events;
-    events.push(told);
-    let end = End {
+    events.push(status_changed(status, [("execution_time_ms", json!(took))], finish.now));
+    let end = TerminalState {
         status,
         result: Some(&finish.result),
         error: finish.error.as_deref(),
         took: Some(took),
         now: finish.now,
     };
-    let events = end.write(connection, running.journal, events)?;
+    let events = end.write(connection, running.log, events)?;
     Ok(Finished::Done { status, events })
 }
 
-/// Answers a worker that did not hear the answer to the end of its task.
-fn finished_before(
+/// Returns the earlier reply to a worker that missed it, or `Lost`.
+fn repeated_finish(
     connection: &Connection,
     claim: Claim,
     finish: &Finish,
 ) -> Result<Finished, StoreError> {
     let Some(task) = tasks::find(connection, claim.task)? else { return Ok(Finished::Lost) };
-    if !is_end_of(&task, claim, finish) {
+    if !is_repeated_finish(&task, claim, finish) {
         return Ok(Finished::Lost);
     }
     let events = events::after(connection, claim.task, finish.after, u32::MAX)?;
     Ok(Finished::Done { status: task.status, events })
 }
 
-/// A terminal state.
-struct End<'a> {
+struct TerminalState<'a> {
     status: TaskStatus,
     result: Option<&'a Value>,
     error: Option<&'a str>,
@@ -141,12 +144,11 @@ struct End<'a> {
     now: Timestamp,
 }
 
-impl End<'_> {
-    /// Writes the state and its events.
+impl TerminalState<'_> {
     fn write(
         &self,
         connection: &Connection,
-        mut journal: Journal,
+        mut log: EventLog,
         events: Vec<NewEvent>,
     ) -> rusqlite::Result<Vec<Event>> {
         debug_assert!(self.status.is_terminal(), "{} is no end", self.status);
@@ -162,67 +164,68 @@ impl End<'_> {
                 self.error,
                 self.took,
                 self.now.as_millis(),
-                journal.sequence
+                log.sequence
             ])?;
-        journal.write(connection, events)
+        log.append(connection, events)
     }
 }
 
-/// Ends a task that waits, as failed.
+/// Ends a queued task as failed.
 pub(super) fn fail_queued(
     connection: &Connection,
-    journal: Journal,
+    log: EventLog,
     error: &str,
     now: Timestamp,
 ) -> rusqlite::Result<Vec<Event>> {
-    let (status, told) = ended(TaskStatus::Failed, error, now);
-    let end = End { status, result: None, error: Some(error), took: None, now };
-    end.write(connection, journal, told)
+    let status = TaskStatus::Failed;
+    let end = TerminalState { status, result: None, error: Some(error), took: None, now };
+    end.write(connection, log, failed(status, error, now))
 }
 
-/// Ends a task that waits.
+/// Ends a queued task as cancelled.
 pub(super) fn cancel_queued(
     connection: &Connection,
-    journal: Journal,
+    log: EventLog,
     now: Timestamp,
 ) -> rusqlite::Result<Vec<Event>> {
     let status = TaskStatus::Cancelled;
-    let end = End { status, result: None, error: None, took: None, now };
-    end.write(connection, journal, vec![status_changed(status, [], now)])
+    let end = TerminalState { status, result: None, error: None, took: None, now };
+    end.write(connection, log, vec![status_changed(status, [], now)])
 }
 
-/// Takes a task back from its worker.
+/// Releases the task of a claim.
 pub(super) fn release(
     connection: &Connection,
     claim: Claim,
-    back: &Release,
+    release: &Release,
 ) -> Result<Released, StoreError> {
     let Some(running) = held(connection, claim)? else { return Ok(Released::Lost) };
-    let (status, events) = take_back(connection, running, back)?;
+    let (status, events) = release_task(connection, running, release)?;
     Ok(Released::Done { status, events })
 }
 
-fn take_back(
+fn release_task(
     connection: &Connection,
-    running: Running,
-    back: &Release,
+    running: RunningTask,
+    release: &Release,
 ) -> rusqlite::Result<(TaskStatus, Vec<Event>)> {
-    let Running { mut journal, tries } = running;
-    let TakenBack { status, error, lost, told } = tries.taken_back(back);
+    let RunningTask { mut log, state } = running;
+    let Transition { status, error, lost, events } = state.release(release);
     if status.is_terminal() {
-        let end = End { status, result: None, error: error.as_deref(), took: None, now: back.now };
-        return Ok((status, end.write(connection, journal, told)?));
+        let error = error.as_deref();
+        let end = TerminalState { status, result: None, error, took: None, now: release.now };
+        return Ok((status, end.write(connection, log, events)?));
     }
     connection
         .prepare_cached(
             "UPDATE task_executions SET status = 'queued', lease_until = NULL, due_at = ?, lost = ?
              WHERE sequence = ?",
         )?
-        .execute(params![back.due.as_millis(), lost, journal.sequence])?;
-    Ok((status, journal.write(connection, told)?))
+        .execute(params![release.due.as_millis(), lost, log.sequence])?;
+    Ok((status, log.append(connection, events)?))
 }
 
-/// Takes back every task whose claim has run out.
+/// Releases every task whose lease has expired.
 pub(super) fn release_expired(
     connection: &Connection,
     now: Timestamp,
@@ -233,17 +236,18 @@ pub(super) fn release_expired(
          WHERE status = 'running' AND lease_until <= ? ORDER BY lease_until"
     ))?;
     let expired: Vec<_> =
-        select.query_map([now.as_millis()], running)?.collect::<rusqlite::Result<_>>()?;
-    let mut told = Vec::new();
+        select.query_map([now.as_millis()], running_task)?.collect::<rusqlite::Result<_>>()?;
+    let mut events = Vec::new();
     for running in expired {
-        let due = now.after(delay(running.tries.lost + 1));
-        let back = Release { reason: LOST.to_owned(), due, now, counts: true };
-        told.extend(take_back(connection, running, &back)?.1);
+        let due = now.after(delay(running.state.lost + 1));
+        let reason = LEASE_EXPIRED.to_owned();
+        let release = Release { reason, due, now, counts_as_lost: true };
+        events.extend(release_task(connection, running, &release)?.1);
     }
-    Ok(told)
+    Ok(events)
 }
 
-/// Takes back every task of workers that are not among these.
+/// Releases every running task whose worker is not in `alive`.
 pub(super) fn release_except(
     connection: &Connection,
     alive: &[WorkerId],
@@ -253,16 +257,17 @@ pub(super) fn release_except(
         "SELECT {RUNNING_COLUMNS}, worker_id FROM task_executions WHERE status = 'running'
          ORDER BY sequence"
     ))?;
-    let all: Vec<(Running, Option<String>)> = select
-        .query_map([], |row| Ok((running(row)?, row.get(7)?)))?
+    let all: Vec<(RunningTask, Option<String>)> = select
+        .query_map([], |row| Ok((running_task(row)?, row.get(7)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     for (running, worker) in all {
         if alive.iter().any(|alive| Some(&alive.0) == worker.as_ref()) {
             continue;
         }
-        let back = Release { reason: LOST.to_owned(), due: now, now, counts: true };
-        told.extend(take_back(connection, running, &back)?.1);
+        let reason = LEASE_EXPIRED.to_owned();
+        let release = Release { reason, due: now, now, counts_as_lost: true };
+        events.extend(release_task(connection, running, &release)?.1);
     }
-    Ok(told)
+    Ok(events)
 }

@@ -1,16 +1,21 @@
-//! Everything in one file.
+//! The store in one SQLite file.
+//!
+//! One thread writes and up to four connections read, each on a snapshot (WAL mode). The database is used
+//! by one server at a time, which the lock of its data directory ensures; other processes of the same user
+//! may read and write it meanwhile (`carrel issue`), and wait for its lock up to five seconds.
 
 mod claim;
 mod connection;
 mod events;
+mod idempotency;
 mod issues;
 mod journal;
 mod lease;
+mod migrate;
+mod placement;
 mod readers;
-mod replies;
 mod rows;
 mod tasks;
-mod volumes;
 mod workspaces;
 mod writer;
 
@@ -23,21 +28,21 @@ use carrel_domain::{TaskId, Timestamp, VolumeId, WorkspaceId};
 use self::readers::Readers;
 use self::writer::Writer;
 use crate::error::StoreError;
-use crate::model::{
+use crate::store::Store;
+use crate::{
     Appended, Cancellation, Claim, ClaimRequest, Claimed, Counts, Event, Finish, Finished,
     Heartbeat, IdempotencyKey, Migration, NewEvent, NewTask, Page, QueuedTask, Release, Released,
     Sealed, StoredReply, Submission, Task, TaskFilter, WorkerId, WorkerRecord, Workspace,
 };
-use crate::store::Store;
 
-/// Where the file is.
+/// The settings of a SQLite store.
 #[derive(Clone, Debug)]
 pub struct SqliteOptions {
-    /// The file. Beside it lie two more while it is open.
+    /// The database file. SQLite keeps two more beside it while it is open (`-wal`, `-shm`).
     pub path: PathBuf,
 }
 
-/// A store in one file.
+/// A store in one SQLite file. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Sqlite {
     writer: Writer,
@@ -45,14 +50,14 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens the file, or makes it, and brings it up to date.
+    /// Opens or creates the file and applies missing migrations.
     pub fn open(options: &SqliteOptions) -> Result<Self, StoreError> {
         let path: &Path = &options.path;
         let (connection, _) = connection::open_writer(path)?;
         Ok(Self { writer: Writer::start(connection)?, readers: Readers::new(path) })
     }
 
-    /// Brings the file up to date, or makes it, and returns what that took.
+    /// Opens or creates the file and applies missing migrations, which are returned.
     pub fn migrate(options: &SqliteOptions) -> Result<Vec<Migration>, StoreError> {
         Ok(connection::open_writer(&options.path)?.1)
     }
@@ -77,7 +82,7 @@ impl Store for Sqlite {
     }
 
     async fn delete_workspace(&self, id: WorkspaceId) -> Result<bool, StoreError> {
-        self.writer.write(move |connection| workspaces::forget(connection, id)).await
+        self.writer.write(move |connection| workspaces::delete(connection, id)).await
     }
 
     async fn assign_volume(
@@ -87,21 +92,21 @@ impl Store for Sqlite {
     ) -> Result<Option<VolumeId>, StoreError> {
         let among = among.to_vec();
         self.writer
-            .write(move |connection| volumes::assign_volume(connection, workspace, &among))
+            .write(move |connection| placement::assign_volume(connection, workspace, &among))
             .await
     }
 
     async fn register_worker(&self, worker: WorkerRecord) -> Result<(), StoreError> {
-        self.writer.write(move |connection| volumes::announce(connection, &worker)).await
+        self.writer.write(move |connection| placement::register(connection, &worker)).await
     }
 
     async fn deregister_worker(&self, id: &WorkerId) -> Result<(), StoreError> {
         let id = id.clone();
-        self.writer.write(move |connection| volumes::retire(connection, &id)).await
+        self.writer.write(move |connection| placement::deregister(connection, &id)).await
     }
 
     async fn workers(&self, seen_since: Timestamp) -> Result<Vec<WorkerRecord>, StoreError> {
-        self.readers.read(move |connection| volumes::workers(connection, seen_since)).await
+        self.readers.read(move |connection| placement::workers(connection, seen_since)).await
     }
 
     async fn submit(&self, task: NewTask) -> Result<Submission, StoreError> {
@@ -143,8 +148,8 @@ impl Store for Sqlite {
         self.writer.write(move |connection| lease::finish(connection, claim, finish)).await
     }
 
-    async fn release(&self, claim: Claim, back: Release) -> Result<Released, StoreError> {
-        self.writer.write(move |connection| lease::release(connection, claim, &back)).await
+    async fn release(&self, claim: Claim, release: Release) -> Result<Released, StoreError> {
+        self.writer.write(move |connection| lease::release(connection, claim, &release)).await
     }
 
     async fn release_expired(
@@ -161,16 +166,16 @@ impl Store for Sqlite {
         now: Timestamp,
     ) -> Result<Vec<Event>, StoreError> {
         let alive = alive.to_vec();
-        let take = move |connection: &_| lease::release_except(connection, &alive, now);
-        self.writer.write(take).await
+        let release = move |connection: &_| lease::release_except(connection, &alive, now);
+        self.writer.write(release).await
     }
 
-    async fn waiting(
+    async fn queued_tasks(
         &self,
         due_before: Timestamp,
         limit: u32,
     ) -> Result<Vec<QueuedTask>, StoreError> {
-        self.readers.read(move |connection| tasks::waiting(connection, due_before, limit)).await
+        self.readers.read(move |connection| tasks::queued(connection, due_before, limit)).await
     }
 
     async fn fail_queued(
@@ -201,19 +206,18 @@ impl Store for Sqlite {
 
     async fn save_reply(
         &self,
-        repeat: IdempotencyKey,
+        key: IdempotencyKey,
         status: u16,
         body: String,
         now: Timestamp,
     ) -> Result<StoredReply, StoreError> {
-        let remember =
-            move |connection: &_| replies::remember(connection, &repeat, status, &body, now);
-        self.writer.write(remember).await
+        let save = move |connection: &_| idempotency::save(connection, &key, status, &body, now);
+        self.writer.write(save).await
     }
 
     async fn reply(&self, scope: &str, key: &str) -> Result<Option<StoredReply>, StoreError> {
         let (scope, key) = (scope.to_owned(), key.to_owned());
-        self.readers.read(move |connection| replies::find(connection, &scope, &key)).await
+        self.readers.read(move |connection| idempotency::find(connection, &scope, &key)).await
     }
 
     async fn acquire_key(
@@ -265,18 +269,18 @@ impl Store for Sqlite {
         name: &str,
     ) -> Result<bool, StoreError> {
         let name = name.to_owned();
-        let forget =
+        let delete =
             move |connection: &_| workspaces::delete_credential(connection, workspace, &name);
-        self.writer.write(forget).await
+        self.writer.write(delete).await
     }
 
     async fn delete_before(&self, replies: Timestamp, tasks: Timestamp) -> Result<u64, StoreError> {
-        let forget = move |connection: &_| {
-            let gone = replies::forget(connection, replies)?
-                + workspaces::forget_tasks(connection, tasks)?;
-            Ok(gone as u64)
+        let delete = move |connection: &_| {
+            let deleted = idempotency::delete_before(connection, replies)?
+                + workspaces::delete_tasks(connection, tasks)?;
+            Ok(deleted as u64)
         };
-        self.writer.write(forget).await
+        self.writer.write(delete).await
     }
 
     async fn counts(&self) -> Result<Counts, StoreError> {
@@ -284,7 +288,7 @@ impl Store for Sqlite {
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
-        // A transaction of nothing still needs the lock, and so the thread and the file.
+        // An empty transaction still takes the lock, and so tests the thread and the file.
         self.writer.write(|_| Ok(())).await
     }
 }

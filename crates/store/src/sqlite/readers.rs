@@ -1,4 +1,8 @@
-//! Connections that only read, beside the one that writes.
+//! A pool of read-only connections.
+//!
+//! In WAL mode readers do not wait for the writer, nor the writer for them. Each read runs in a
+//! transaction, so that several statements see one snapshot. SQLite blocks, so that reads run on tokio's
+//! blocking threads, at most four at once.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,29 +15,27 @@ use tokio::task::spawn_blocking;
 use super::connection::open_reader;
 use crate::error::StoreError;
 
-/// How many may read at once.
 const MAX_READERS: usize = 4;
 
-/// Connections that only read.
 #[derive(Clone, Debug)]
 pub(super) struct Readers {
     path: Arc<Path>,
     idle: Arc<Mutex<Vec<Connection>>>,
-    room: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Readers {
     pub(super) fn new(path: &Path) -> Self {
-        let room = Arc::new(Semaphore::new(MAX_READERS));
-        Self { path: path.into(), idle: Arc::default(), room }
+        let permits = Arc::new(Semaphore::new(MAX_READERS));
+        Self { path: path.into(), idle: Arc::default(), permits }
     }
 
-    /// Reads something, as it was at one moment.
+    /// Runs `work` on one snapshot of the database. A connection on which it fails is closed.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let permit = Arc::clone(&self.room).acquire_owned().await;
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
         let this = self.clone();
         let reading = spawn_blocking(move || {
             let _permit = permit;

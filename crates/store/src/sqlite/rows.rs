@@ -1,4 +1,4 @@
-//! Between rows and values.
+//! Reads rows into values.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use rusqlite::types::Type;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::facts::rank;
-use crate::model::{Event, EventKind, Task, WorkerId, Workspace};
+use crate::lifecycle::rank;
+use crate::{Event, EventKind, Task, WorkerId, Workspace};
 
 /// The columns of a task in the order in which [`task`] reads them.
 macro_rules! task_columns {
@@ -23,7 +23,7 @@ macro_rules! task_columns {
 }
 pub(super) use task_columns;
 
-/// The number of the column with the row's own number.
+/// The column of the row id in [`task_columns`].
 pub(super) const SEQUENCE: usize = 19;
 
 pub(super) fn task(row: &Row<'_>) -> rusqlite::Result<Task> {
@@ -54,7 +54,7 @@ pub(super) fn event(task: TaskId, row: &Row<'_>) -> rusqlite::Result<Event> {
     Ok(Event {
         task,
         number: unsigned(row, 0)?,
-        kind: word(row, 1, EventKind::from_word)?,
+        kind: word(row, 1, EventKind::parse)?,
         data: json(row, 2)?.unwrap_or(Value::Null),
         at: Timestamp::from_millis(row.get(3)?),
     })
@@ -105,7 +105,7 @@ pub(super) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     u64::try_from(found).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, found))
 }
 
-/// Reads a value that is kept as JSON.
+/// Reads a JSON column into a type.
 pub(super) fn value<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     let text = row.get_ref(column)?.as_str()?;
     serde_json::from_str(text).map_err(|error| unreadable(column, Type::Text, error))

@@ -1,21 +1,21 @@
-//! Tasks, as whoever submits them sees them.
+//! Submission, cancellation and lists of tasks.
 
 use carrel_domain::{TaskId, TaskStatus, Timestamp, WorkspaceId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::events::Journal;
+use super::events::EventLog;
 use super::rows::{self, task_columns};
-use super::{events, lease, replies};
+use super::{events, idempotency, lease};
 use crate::error::StoreError;
-use crate::facts::{queued, rank, signed, status_changed, to_millis};
-use crate::model::{Cancellation, Event, NewTask, Page, QueuedTask, Submission, Task, TaskFilter};
+use crate::lifecycle::{queued_task, rank, signed, status_changed, to_millis};
+use crate::{Cancellation, Event, NewTask, Page, QueuedTask, Submission, Task, TaskFilter};
 
-/// Queues a task.
+/// Queues a task, unless its id or its idempotency key was submitted before.
 pub(super) fn submit(connection: &Connection, new: &NewTask) -> Result<Submission, StoreError> {
-    if let Some(repeat) = &new.repeat
-        && let Some((digest, made)) = replies::task_of(connection, repeat)?
+    if let Some(key) = &new.idempotency_key
+        && let Some((digest, made)) = idempotency::task_of(connection, key)?
     {
-        if digest != repeat.digest {
+        if digest != key.digest {
             return Ok(Submission::Mismatch);
         }
         if let Some(task) = made.map(|id| find(connection, id)).transpose()?.flatten()
@@ -28,19 +28,19 @@ pub(super) fn submit(connection: &Connection, new: &NewTask) -> Result<Submissio
         let events = events::after(connection, new.id, 0, 1)?;
         return Ok(Submission::Created(task, events));
     }
-    let waiting: Option<i64> = connection
+    let queued: Option<i64> = connection
         .prepare_cached("SELECT queued FROM workspaces WHERE id = ?")?
         .query_row([new.workspace.to_bytes()], |row| row.get(0))
         .optional()?;
-    match waiting {
+    match queued {
         None => return Ok(Submission::NoWorkspace),
-        Some(waiting) if waiting >= signed(new.max_waiting) => {
+        Some(queued) if queued >= signed(new.max_waiting) => {
             return Ok(Submission::Full { limit: new.max_waiting });
         }
         Some(_) => {}
     }
-    if let Some(repeat) = &new.repeat {
-        replies::remember_task(connection, repeat, new.id, new.now)?;
+    if let Some(key) = &new.idempotency_key {
+        idempotency::save_task(connection, key, new.id, new.now)?;
     }
     insert(connection, new)
 }
@@ -66,31 +66,31 @@ fn insert(connection: &Connection, new: &NewTask) -> Result<Submission, StoreErr
             new.max_attempts
         ])?;
     let sequence = connection.last_insert_rowid();
-    let mut journal = Journal { task: new.id, sequence, last: 0 };
-    let told = status_changed(TaskStatus::Queued, [], new.now);
-    let events = journal.write(connection, vec![told])?;
-    Ok(Submission::Created(queued(new), events))
+    let mut log = EventLog { task: new.id, sequence, last: 0 };
+    let event = status_changed(TaskStatus::Queued, [], new.now);
+    let events = log.append(connection, vec![event])?;
+    Ok(Submission::Created(queued_task(new), events))
 }
 
-/// Asks for a task's end.
+/// Cancels a queued task, or requests the cancellation of a running one.
 pub(super) fn cancel(
     connection: &Connection,
     id: TaskId,
     now: Timestamp,
 ) -> Result<Cancellation, StoreError> {
-    let Some((task, journal)) = find_with_journal(connection, id)? else {
+    let Some((task, log)) = find_with_log(connection, id)? else {
         return Ok(Cancellation::Unknown);
     };
     match task.status {
         TaskStatus::Queued => {
-            Ok(Cancellation::Cancelled(lease::cancel_queued(connection, journal, now)?))
+            Ok(Cancellation::Cancelled(lease::cancel_queued(connection, log, now)?))
         }
         TaskStatus::Running => {
             connection
                 .prepare_cached(
                     "UPDATE task_executions SET cancel_requested = 1 WHERE sequence = ?",
                 )?
-                .execute([journal.sequence])?;
+                .execute([log.sequence])?;
             Ok(Cancellation::Requested)
         }
         TaskStatus::Completed
@@ -101,24 +101,24 @@ pub(super) fn cancel(
     }
 }
 
-/// Ends a task that waits, as failed, and forgets its idempotency key.
+/// Ends a queued task as failed and deletes its idempotency key.
 pub(super) fn fail(
     connection: &Connection,
     id: TaskId,
     error: &str,
     now: Timestamp,
 ) -> Result<Option<Vec<Event>>, StoreError> {
-    match find_with_journal(connection, id)? {
-        Some((task, journal)) if task.status == TaskStatus::Queued => {
-            replies::forget_task(connection, id)?;
-            Ok(Some(lease::fail_queued(connection, journal, error, now)?))
+    match find_with_log(connection, id)? {
+        Some((task, log)) if task.status == TaskStatus::Queued => {
+            idempotency::delete_task(connection, id)?;
+            Ok(Some(lease::fail_queued(connection, log, error, now)?))
         }
         _ => Ok(None),
     }
 }
 
-/// Returns tasks that wait and were due before a time.
-pub(super) fn waiting(
+/// Returns queued tasks that were due before a time, by priority and then by age.
+pub(super) fn queued(
     connection: &Connection,
     due_before: Timestamp,
     limit: u32,
@@ -139,21 +139,20 @@ pub(super) fn waiting(
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
-fn find_with_journal(
+fn find_with_log(
     connection: &Connection,
     id: TaskId,
-) -> Result<Option<(Task, Journal)>, StoreError> {
+) -> Result<Option<(Task, EventLog)>, StoreError> {
     let found = connection
         .prepare_cached(concat!("SELECT ", task_columns!(), " FROM task_executions WHERE id = ?"))?
         .query_row([id.to_bytes()], |row| Ok((rows::task(row)?, row.get(rows::SEQUENCE)?)))
         .optional()?;
     Ok(found.map(|(task, sequence)| {
-        let journal = Journal { task: id, sequence, last: task.last_event };
-        (task, journal)
+        let log = EventLog { task: id, sequence, last: task.last_event };
+        (task, log)
     }))
 }
 
-/// Returns a task.
 pub(super) fn find(connection: &Connection, id: TaskId) -> Result<Option<Task>, StoreError> {
     let found = connection
         .prepare_cached(concat!("SELECT ", task_columns!(), " FROM task_executions WHERE id = ?"))?
@@ -162,9 +161,9 @@ pub(super) fn find(connection: &Connection, id: TaskId) -> Result<Option<Task>, 
     Ok(found)
 }
 
-/// Lists tasks, newest first.
+/// Returns a page of tasks, newest first.
 pub(super) fn list(connection: &Connection, filter: &TaskFilter) -> Result<Page, StoreError> {
-    // Results may be large and are not shown in lists.
+    // Configurations and results may be large and are left out of lists.
     const COLUMNS: &str = "id, workspace_id, task_type, priority, status, 'null', timeout_ms,
         correlation_id, submitted_at, started_at, completed_at, attempt, max_attempts, worker_id,
         cancel_requested, NULL, error_message, execution_time_ms, last_event, sequence";

@@ -1,21 +1,21 @@
-//! Workspaces and what is kept for them.
+//! Workspaces and their credentials.
 
 use carrel_domain::{Network, Timestamp, VolumeId, WorkspaceId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::replies;
+use super::idempotency;
 use super::rows::{self, WORKSPACE_COLUMNS};
 use crate::error::StoreError;
-use crate::facts::signed;
-use crate::model::{Counts, Sealed, Workspace};
+use crate::lifecycle::signed;
+use crate::{Counts, Sealed, Workspace};
 
-/// Adds a workspace, unless it is there.
+/// Adds a workspace. Returns the existing one if the id is taken.
 pub(super) fn add(
     connection: &Connection,
     new: &Workspace,
 ) -> Result<Option<Workspace>, StoreError> {
-    if let Some(there) = find(connection, new.id)? {
-        return Ok(Some(there));
+    if let Some(existing) = find(connection, new.id)? {
+        return Ok(Some(existing));
     }
     connection
         .prepare_cached(
@@ -34,7 +34,6 @@ pub(super) fn add(
     Ok(None)
 }
 
-/// Returns a workspace.
 pub(super) fn find(
     connection: &Connection,
     id: WorkspaceId,
@@ -46,7 +45,6 @@ pub(super) fn find(
     Ok(found)
 }
 
-/// Returns the workspaces after one.
 pub(super) fn list(
     connection: &Connection,
     after: Option<WorkspaceId>,
@@ -60,9 +58,10 @@ pub(super) fn list(
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Forgets a workspace with all that belongs to it, unless a task of it lives.
-pub(super) fn forget(connection: &Connection, id: WorkspaceId) -> Result<bool, StoreError> {
-    let (id, name) = (id.to_bytes(), id.to_string());
+/// Deletes a workspace with its tasks, credentials and replies, unless a task is queued or running.
+pub(super) fn delete(connection: &Connection, id: WorkspaceId) -> Result<bool, StoreError> {
+    let name = id.to_string();
+    let id = id.to_bytes();
     let idle = connection
         .prepare_cached("SELECT 1 FROM workspaces WHERE id = ? AND queued = 0 AND running = 0")?
         .exists([id])?;
@@ -78,11 +77,10 @@ pub(super) fn forget(connection: &Connection, id: WorkspaceId) -> Result<bool, S
     ] {
         connection.prepare_cached(statement)?.execute([id])?;
     }
-    replies::delete_workspace(connection, &name)?;
+    idempotency::delete_workspace(connection, &name)?;
     Ok(true)
 }
 
-/// Keeps a sealed credential.
 pub(super) fn put_credential(
     connection: &Connection,
     workspace: WorkspaceId,
@@ -99,7 +97,6 @@ pub(super) fn put_credential(
     Ok(())
 }
 
-/// Returns a sealed credential.
 pub(super) fn credential(
     connection: &Connection,
     workspace: WorkspaceId,
@@ -112,7 +109,6 @@ pub(super) fn credential(
     Ok(found.map(Sealed))
 }
 
-/// Returns the names of a workspace's credentials.
 pub(super) fn credential_names(
     connection: &Connection,
     workspace: WorkspaceId,
@@ -123,20 +119,20 @@ pub(super) fn credential_names(
     Ok(names.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Forgets a credential.
+/// Deletes a credential. Returns whether there was one.
 pub(super) fn delete_credential(
     connection: &Connection,
     workspace: WorkspaceId,
     name: &str,
 ) -> Result<bool, StoreError> {
-    let gone = connection
+    let deleted = connection
         .prepare_cached("DELETE FROM credentials WHERE workspace_id = ? AND name = ?")?
         .execute(params![workspace.to_bytes(), name])?;
-    Ok(gone > 0)
+    Ok(deleted > 0)
 }
 
-/// Forgets finished tasks from before a time.
-pub(super) fn forget_tasks(connection: &Connection, before: Timestamp) -> rusqlite::Result<usize> {
+/// Deletes tasks that became terminal before a time.
+pub(super) fn delete_tasks(connection: &Connection, before: Timestamp) -> rusqlite::Result<usize> {
     connection
         .prepare_cached(
             "DELETE FROM task_events WHERE task IN
@@ -148,7 +144,6 @@ pub(super) fn forget_tasks(connection: &Connection, before: Timestamp) -> rusqli
         .execute([before.as_millis()])
 }
 
-/// Counts what there is.
 pub(super) fn counts(connection: &Connection) -> Result<Counts, StoreError> {
     let unsigned = |number: i64| u64::try_from(number).unwrap_or(0);
     let counted = connection

@@ -1,8 +1,21 @@
-//! The one thread that writes.
+//! The writer thread and its group commit.
 //!
-//! Operations that wait together are done in one transaction and answered after one commit, so that
-//! many callers share the cost of reaching the disk. A worker that found nothing to do waits here: what
-//! is submitted is claimed in the same transaction, if somebody waits for it.
+//! SQLite allows one writer at a time, and a durable commit waits for the disk. All writes therefore go
+//! to one thread, which takes whatever operations are queued, up to 256, runs them in one transaction and
+//! replies to all of them after one commit. Under load many callers share one sync: 8 submitters complete
+//! 7,612 tasks a second, where appending to a file with one fdatasync for each of a task's two writes
+//! reaches 3,155 (docs/benchmarks.md). A single caller pays for one sync and no delay, since the thread
+//! never waits for more operations.
+//!
+//! Each operation runs in a savepoint, so that one that fails is rolled back alone. If the commit itself
+//! fails, every operation of the transaction fails with `Unavailable` and none has taken effect.
+//!
+//! Claims that wait are kept by the thread. After the operations of a transaction it tries to claim tasks
+//! for them, in the same transaction: a task that is submitted while a worker waits is committed once, as
+//! queued and running, and reaches the worker without a further write. A claim whose worker has gone
+//! meanwhile is released at once.
+//!
+//! A crash loses the operations that were not committed, none of which was replied to.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,46 +29,46 @@ use tracing::warn;
 
 use super::{claim, lease};
 use crate::error::StoreError;
-use crate::model::{ClaimRequest, Claimed, Release};
+use crate::{ClaimRequest, Claimed, Release};
 
-/// Operations that may wait. More callers than that wait before they ask.
-const MAX_WAITING: usize = 4096;
+/// Operations in the queue. Further callers wait before they are queued.
+const MAX_QUEUED: usize = 4096;
 
-/// Operations of one commit, so that the first is not kept waiting by the last.
+/// Operations of one transaction. Bounds the time that the first waits for the last.
 const MAX_BATCH: usize = 256;
 
-/// How often waiting workers look for what another process has submitted.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// The interval at which waiting claims look for tasks that another process has submitted.
+const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// The way to the thread that writes.
+/// The handle of the writer thread, which ends when the last handle is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
     requests: Sender<Request>,
-    room: Arc<Semaphore>,
+    capacity: Arc<Semaphore>,
 }
 
 enum Request {
-    /// The permit is held until it is done.
+    /// With its permit, held until the operation ran.
     Operation(Box<dyn Operation>, OwnedSemaphorePermit),
-    Wait(QueuedTask),
+    Claim(PendingClaim),
 }
 
-/// A worker that waits for a task.
-struct QueuedTask {
+/// A claim that waits for a task.
+struct PendingClaim {
     request: ClaimRequest,
     reply: oneshot::Sender<Result<Claimed, StoreError>>,
 }
 
-/// A piece of work that is done in a transaction and answered after the commit.
+/// An operation that runs in a transaction and is replied to after the commit.
 trait Operation: Send {
-    /// Does it. An error takes back what it did, and nothing else.
+    /// Runs the operation once. An error rolls back this operation and no other.
     fn perform(&mut self, connection: &Connection) -> Result<(), ()>;
 
-    /// Answers whoever asked.
-    fn answer(self: Box<Self>, committed: Result<(), &CommitFailure>);
+    /// Replies to the caller.
+    fn reply(self: Box<Self>, committed: Result<(), &CommitFailure>);
 }
 
-/// Why a whole transaction was lost. Each of its operations is told.
+/// The error of a whole transaction, for each of its operations.
 struct CommitFailure(String);
 
 impl CommitFailure {
@@ -83,57 +96,57 @@ where
         performed
     }
 
-    fn answer(self: Box<Self>, committed: Result<(), &CommitFailure>) {
+    fn reply(self: Box<Self>, committed: Result<(), &CommitFailure>) {
         let outcome = match committed {
-            Ok(()) => self.outcome.unwrap_or_else(|| Err(gone())),
+            Ok(()) => self.outcome.unwrap_or_else(|| Err(ended())),
             Err(failure) => Err(failure.to_error()),
         };
-        // Whoever asked may have given up; what is done is done.
+        // The caller may have gone; the operation is committed all the same.
         let _ = self.reply.send(outcome);
     }
 }
 
-fn gone() -> StoreError {
-    StoreError::Unavailable("the thread that writes has ended".into())
+fn ended() -> StoreError {
+    StoreError::Unavailable("the writer thread has ended".into())
 }
 
 impl Writer {
-    /// Starts the thread. It ends when the last handle is dropped.
     pub(super) fn start(connection: Connection) -> Result<Self, StoreError> {
         let (requests, queue) = channel();
-        let thread = Thread { connection, queue, waiting: VecDeque::new(), turn: 0 };
+        let thread = Thread { connection, queue, claims: VecDeque::new(), turn: 0 };
         std::thread::Builder::new()
             .name("store".to_owned())
             .spawn(move || thread.run())
             .map_err(|error| StoreError::Unavailable(Box::new(error)))?;
-        Ok(Self { requests, room: Arc::new(Semaphore::new(MAX_WAITING)) })
+        Ok(Self { requests, capacity: Arc::new(Semaphore::new(MAX_QUEUED)) })
     }
 
-    /// Does something in a transaction, and returns when that is on the disk.
+    /// Runs an operation in a transaction and returns after the commit.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        let room = Arc::clone(&self.room);
-        let permit = room.acquire_owned().await.map_err(|_| gone())?;
+        let (reply, replied) = oneshot::channel();
+        let capacity = Arc::clone(&self.capacity);
+        let permit = capacity.acquire_owned().await.map_err(|_| ended())?;
         let operation = Box::new(Single { work: Some(work), outcome: None, reply });
-        self.requests.send(Request::Operation(operation, permit)).map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        self.requests.send(Request::Operation(operation, permit)).map_err(|_| ended())?;
+        replied.await.map_err(|_| ended())?
     }
 
-    /// Waits for a task.
+    /// Claims a task, and waits until there is one.
     pub(super) async fn claim(&self, request: ClaimRequest) -> Result<Claimed, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        self.requests.send(Request::Wait(QueuedTask { request, reply })).map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        let (reply, replied) = oneshot::channel();
+        self.requests.send(Request::Claim(PendingClaim { request, reply })).map_err(|_| ended())?;
+        replied.await.map_err(|_| ended())?
     }
 }
 
 struct Thread {
     connection: Connection,
     queue: Receiver<Request>,
-    waiting: VecDeque<QueuedTask>,
+    /// Claims that wait, the oldest first.
+    claims: VecDeque<PendingClaim>,
     /// The last turn that was given to a workspace.
     turn: i64,
 }
@@ -141,7 +154,7 @@ struct Thread {
 impl Thread {
     fn run(mut self) {
         loop {
-            let first = match self.queue.recv_timeout(self.patience()) {
+            let first = match self.queue.recv_timeout(self.next_poll()) {
                 Ok(first) => Some(first),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -151,47 +164,47 @@ impl Thread {
             while let Some(request) = next {
                 match request {
                     Request::Operation(operation, permit) => operations.push((operation, permit)),
-                    Request::Wait(waiting) => self.waiting.push_back(waiting),
+                    Request::Claim(claim) => self.claims.push_back(claim),
                 }
                 next = (operations.len() < MAX_BATCH).then(|| self.queue.try_recv().ok()).flatten();
             }
-            self.waiting.retain(|waiting| !waiting.reply.is_closed());
+            self.claims.retain(|claim| !claim.reply.is_closed());
             if !operations.is_empty() || self.may_claim() {
                 self.commit(operations);
             }
         }
     }
 
-    /// Returns how long nothing has to be done unless somebody asks.
-    fn patience(&self) -> Duration {
-        if self.waiting.is_empty() {
+    /// Returns the time until a waiting claim has to look for due tasks.
+    fn next_poll(&self) -> Duration {
+        if self.claims.is_empty() {
             return Duration::MAX;
         }
         let now = SystemClock.now();
         let due = claim::next_due(&self.connection).ok().flatten();
-        due.map_or(LOOK_AGAIN, |due| now.age(due).clamp(Duration::from_millis(1), LOOK_AGAIN))
+        due.map_or(POLL_EVERY, |due| now.age(due).clamp(Duration::from_millis(1), POLL_EVERY))
     }
 
     fn may_claim(&self) -> bool {
-        !self.waiting.is_empty() && claim::is_any_queued(&self.connection).unwrap_or(true)
+        !self.claims.is_empty() && claim::is_any_queued(&self.connection).unwrap_or(true)
     }
 
-    /// Does everything in one transaction.
+    /// Runs operations and waiting claims in one transaction, and replies to all of them.
     fn commit(&mut self, operations: Vec<(Box<dyn Operation>, OwnedSemaphorePermit)>) {
         let mut done = Vec::with_capacity(operations.len());
         let mut claimed = Vec::new();
         let outcome = self.in_transaction(operations, &mut done, &mut claimed);
         let failure = outcome.err().map(|error| CommitFailure(carrel_domain::message_of(&error)));
         if let Some(CommitFailure(reason)) = &failure {
-            warn!(%reason, "a transaction was lost");
+            warn!(%reason, "could not commit a transaction");
         }
         for operation in done {
-            operation.answer(failure.as_ref().map_or(Ok(()), Err));
+            operation.reply(failure.as_ref().map_or(Ok(()), Err));
         }
-        for (waiting, claimed) in claimed {
+        for (pending, claimed) in claimed {
             match &failure {
-                None => self.hand_over(waiting, claimed),
-                Some(_) => self.waiting.push_front(waiting),
+                None => self.hand_over(pending, claimed),
+                Some(_) => self.claims.push_front(pending),
             }
         }
     }
@@ -200,7 +213,7 @@ impl Thread {
         &mut self,
         operations: Vec<(Box<dyn Operation>, OwnedSemaphorePermit)>,
         done: &mut Vec<Box<dyn Operation>>,
-        claimed: &mut Vec<(QueuedTask, Claimed)>,
+        claimed: &mut Vec<(PendingClaim, Claimed)>,
     ) -> Result<(), StoreError> {
         let begun = self.execute("BEGIN IMMEDIATE");
         let mut failed = begun.err();
@@ -211,7 +224,7 @@ impl Thread {
             done.push(operation);
         }
         if failed.is_none() {
-            failed = self.serve(claimed).err();
+            failed = self.serve_claims(claimed).err();
         }
         match failed {
             None => self.execute("COMMIT").inspect_err(|_| self.roll_back()),
@@ -222,7 +235,7 @@ impl Thread {
         }
     }
 
-    /// Does one operation, so that its failure leaves the others alone.
+    /// Runs one operation in a savepoint.
     fn perform(&self, operation: &mut dyn Operation) -> Result<(), StoreError> {
         self.execute("SAVEPOINT one")?;
         if operation.perform(&self.connection).is_err() {
@@ -231,49 +244,52 @@ impl Thread {
         self.execute("RELEASE one")
     }
 
-    /// Gives tasks to those who wait, in the order in which they came.
-    fn serve(&mut self, claimed: &mut Vec<(QueuedTask, Claimed)>) -> Result<(), StoreError> {
-        let mut still = VecDeque::new();
+    /// Claims tasks for waiting claims, in the order in which they came.
+    fn serve_claims(
+        &mut self,
+        claimed: &mut Vec<(PendingClaim, Claimed)>,
+    ) -> Result<(), StoreError> {
+        let mut unserved: VecDeque<PendingClaim> = VecDeque::new();
         let mut served = Ok(());
-        while let Some(waiting) = self.waiting.pop_front() {
-            let wants = |other: &QueuedTask| other.request.volume == waiting.request.volume;
-            // There was nothing for one that came before with the same wish.
-            if served.is_err() || still.iter().any(wants) {
-                still.push_back(waiting);
+        while let Some(pending) = self.claims.pop_front() {
+            let is_alike = |other: &PendingClaim| other.request.volume == pending.request.volume;
+            // An earlier claim for the same volume found nothing.
+            if served.is_err() || unserved.iter().any(is_alike) {
+                unserved.push_back(pending);
                 continue;
             }
             let now = SystemClock.now();
             self.turn = claim::next_turn(self.turn, now);
-            match claim::claim(&self.connection, &waiting.request, self.turn, now) {
-                Ok(Some(task)) => claimed.push((waiting, task)),
-                Ok(None) => still.push_back(waiting),
+            match claim::claim(&self.connection, &pending.request, self.turn, now) {
+                Ok(Some(task)) => claimed.push((pending, task)),
+                Ok(None) => unserved.push_back(pending),
                 Err(error) => {
-                    still.push_back(waiting);
+                    unserved.push_back(pending);
                     served = Err(error);
                 }
             }
         }
-        self.waiting = still;
+        self.claims = unserved;
         served
     }
 
-    /// Gives a task to its worker, and takes it back if that one has gone.
-    fn hand_over(&self, waiting: QueuedTask, claimed: Claimed) {
+    /// Sends a claimed task to its worker, or releases it if the worker has gone.
+    fn hand_over(&self, pending: PendingClaim, claimed: Claimed) {
         let claim = claimed.claim;
-        if waiting.reply.send(Ok(claimed)).is_ok() {
+        if pending.reply.send(Ok(claimed)).is_ok() {
             return;
         }
         let now = SystemClock.now();
         let reason = "its worker stopped before it began".to_owned();
-        let back = Release { reason, due: now, now, counts: false };
-        let taken = self.connection.unchecked_transaction().map_err(StoreError::from);
-        let taken = taken.and_then(|transaction| {
-            lease::release(&transaction, claim, &back)?;
+        let release = Release { reason, due: now, now, counts_as_lost: false };
+        let transaction = self.connection.unchecked_transaction().map_err(StoreError::from);
+        let released = transaction.and_then(|transaction| {
+            lease::release(&transaction, claim, &release)?;
             Ok(transaction.commit()?)
         });
-        if let Err(error) = taken {
-            // The claim runs out by itself.
-            warn!(task = %claim.task, %error, "could not take back a task from a worker that is gone");
+        if let Err(error) = released {
+            // The lease expires and the sweep releases the task.
+            warn!(task = %claim.task, %error, "could not release a task of a worker that is gone");
         }
     }
 
@@ -286,7 +302,7 @@ impl Thread {
         if !self.connection.is_autocommit()
             && let Err(error) = self.execute("ROLLBACK")
         {
-            warn!(%error, "could not take back a transaction");
+            warn!(%error, "could not roll back a transaction");
         }
     }
 }

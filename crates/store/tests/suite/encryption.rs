@@ -141,7 +141,7 @@ async fn a_password_is_tied_to_the_connection_whatever_hash_the_certificate_is_s
 
 #[tokio::test]
 async fn a_file_of_authorities_that_is_none_is_refused_before_anything_is_sent() {
-    for (path, rule) in [("/dev/null", "holds no certificate"), ("/no/such", "cannot be read")] {
+    for (path, rule) in [("/dev/null", "contains no certificate"), ("/no/such", "cannot be read")] {
         let asked = root("verify-full", Path::new(path));
         let url = format!("postgresql://u:hunter2@localhost/d?{asked}");
         let told = Postgres::open(&PostgresOptions { url: Secret::new(url) }).unwrap_err();

@@ -1,13 +1,13 @@
-//! What the stores promise.
+//! The tests of the stores.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-/// A server that is killed, away, silent, or cut off at the worst moment.
-mod attacks;
-/// Connections that nobody else can read.
+/// TLS connections to PostgreSQL, and certificates that are refused.
 mod encryption;
-/// The same on a real server, and what only a server has to show.
+/// A server that is killed, silent, or cut off in the middle of a transaction.
+mod outages;
+/// The store suite on a PostgreSQL server, and what only a server has.
 mod postgres;
-/// The suite of all stores on one file, and what only a file has to show.
+/// The store suite on a SQLite file, and what only a file has.
 mod sqlite;
-/// Who may write for the conductor, and what happens to whoever may not any more.
+/// Tenures of conductors, and writes of a superseded one.
 mod tenure;

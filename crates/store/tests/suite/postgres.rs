@@ -7,9 +7,9 @@ use carrel_domain::{Code, Coded as _, Priority, Secret, TaskStatus};
 use carrel_store::{
     Appended, EventKind, IdempotencyKey, NewEvent, NewTask, Postgres, PostgresOptions, Store,
 };
-use carrel_testkit::journal::ConductorStore;
+use carrel_testkit::conductor_store::ConductorStore;
 use carrel_testkit::store::{at, claim_request, finish, new_task, workspace};
-use carrel_testkit::{keep_journal_promises, keep_promises, reference_model, servers, stress};
+use carrel_testkit::{reference_model, run_conductor_suite, run_store_suite, servers, stress};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
@@ -25,10 +25,10 @@ pub(crate) async fn template(server: &servers::PostgresServer) -> String {
 }
 
 #[tokio::test]
-async fn every_promise_is_kept() {
+async fn every_store_test_passes() {
     let server = servers::PostgresServer::start().await;
     let template = template(&server).await;
-    keep_promises(async || {
+    run_store_suite(async || {
         let url = server.database(Some(&template)).await;
         Arc::new(open(&url)) as Arc<dyn Store>
     })
@@ -36,10 +36,10 @@ async fn every_promise_is_kept() {
 }
 
 #[tokio::test]
-async fn every_promise_to_the_conductor_is_kept() {
+async fn every_conductor_test_passes() {
     let server = servers::PostgresServer::start().await;
     let template = template(&server).await;
-    keep_journal_promises(async || {
+    run_conductor_suite(async || {
         let url = server.database(Some(&template)).await;
         Arc::new(open(&url)) as Arc<dyn ConductorStore>
     })
@@ -66,7 +66,7 @@ async fn several_processes_worth_of_callers_at_once_lose_and_double_nothing() {
     let stores: Vec<_> = (0..3).map(|_| Arc::new(open(&url)) as Arc<dyn Store>).collect();
     let told = stress::stress(&stores, 8, 200, 1).await;
     assert!(told.finished.len() > 100, "{}", told.finished.len());
-    stress::holds(&*stores[1], &told).await;
+    stress::check(&*stores[1], &told).await;
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ async fn make() -> (Sqlite, TempDir) {
 }
 
 carrel_testkit::store_suite!(make);
-carrel_testkit::journal_suite!(make);
+carrel_testkit::conductor_suite!(make);
 
 #[tokio::test]
 async fn everything_is_there_after_a_restart() {

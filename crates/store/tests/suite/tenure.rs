@@ -7,8 +7,8 @@ use carrel_store::{
     IssueFilter, IssueStore as _, Journal, JournalRecord, NewComment, NewIssue, NewRun, Postgres,
     Sqlite, SqliteOptions, StoreError, Tenure, TenureOutcome,
 };
+use carrel_testkit::conductor_store::{acquire, save};
 use carrel_testkit::fault_proxy::FaultProxy;
-use carrel_testkit::journal::{save, take};
 use carrel_testkit::servers;
 use carrel_testkit::store::at;
 use pretty_assertions::assert_eq;
@@ -62,11 +62,11 @@ async fn in_one_file_the_last_to_take_a_scope_writes() {
     let directory = tempfile::tempdir().unwrap();
     let options = SqliteOptions { path: directory.path().join("carrel.db") };
     let (one, other) = (Sqlite::open(&options).unwrap(), Sqlite::open(&options).unwrap());
-    let first = take(&one, SCOPE, "the first").await;
-    let second = take(&other, SCOPE, "the second").await;
+    let first = acquire(&one, SCOPE, "the first").await;
+    let second = acquire(&other, SCOPE, "the second").await;
     assert!(refused(&one, &first).await.contains("the second"));
     other.append(&second, note(), at(1)).await.unwrap();
-    let elsewhere = take(&one, "linear:x", "the first").await;
+    let elsewhere = acquire(&one, "linear:x", "the first").await;
     one.append(&elsewhere, note(), at(1)).await.unwrap();
 }
 
@@ -75,8 +75,8 @@ async fn a_scope_is_held_until_its_holder_lets_go() {
     let server = servers::PostgresServer::start().await;
     let url = template(&server).await;
     let (one, other) = (open(&url), open(&url));
-    let first = take(&one, SCOPE, "process 1 on a").await;
-    let elsewhere = take(&other, "linear:x", "process 2 on b").await;
+    let first = acquire(&one, SCOPE, "process 1 on a").await;
+    let elsewhere = acquire(&other, "linear:x", "process 2 on b").await;
     assert_eq!(held(&other, "process 2 on b").await.as_deref(), Some("process 1 on a"));
     one.append(&first, note(), at(1)).await.unwrap();
     other.append(&elsewhere, note(), at(1)).await.unwrap();
@@ -91,10 +91,10 @@ async fn whoever_lost_a_scope_to_another_writes_nothing_and_is_told() {
     let server = servers::PostgresServer::start().await;
     let url = template(&server).await;
     let (one, other) = (open(&url), open(&url));
-    let first = take(&one, SCOPE, "the first").await;
+    let first = acquire(&one, SCOPE, "the first").await;
     cut(&url).await;
     // Before the first one can take it up again.
-    let second = take(&other, SCOPE, "the second").await;
+    let second = acquire(&other, SCOPE, "the second").await;
     assert!(refused(&one, &first).await.contains("the second"));
     assert_eq!(timeout(SECONDS, first.lost()).await.unwrap(), "the second");
     other.append(&second, note(), at(1)).await.unwrap();
@@ -105,7 +105,7 @@ async fn a_broken_connection_is_taken_up_again_and_a_restart_of_the_server_survi
     let mut server = servers::PostgresServer::start_durable().await;
     let url = template(&server).await;
     let (one, other) = (open(&url), open(&url));
-    let first = take(&one, SCOPE, "the first").await;
+    let first = acquire(&one, SCOPE, "the first").await;
     for round in 0..2 {
         if round == 0 {
             cut(&url).await;
@@ -137,10 +137,10 @@ async fn is_locked(url: &str) -> bool {
 async fn a_lost_answer_doubles_no_issue_no_comment_and_no_run() {
     let server = servers::PostgresServer::start().await;
     let url = template(&server).await;
-    let proxy = FaultProxy::open(server.port(), b"COMMIT", 3).await;
+    let proxy = FaultProxy::start(server.port(), b"COMMIT", 3).await;
     let lossy = url.replace(&format!(":{}/", server.port()), &format!(":{}/", proxy.port()));
     let store = open(&lossy);
-    let tenure = take(&store, SCOPE, "the first").await;
+    let tenure = acquire(&store, SCOPE, "the first").await;
     for number in 1..=20_u64 {
         let new = NewIssue { title: number.to_string(), ..NewIssue::default() };
         store.add_issue(new, at(1)).await.unwrap();

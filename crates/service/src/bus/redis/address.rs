@@ -1,10 +1,13 @@
-//! Where Redis is, and how to get there.
+//! The URL of Redis, and connections to it.
+//!
+//! `rediss://` connections verify the server's certificate and name against the system's authorities;
+//! there is no way to turn that off.
 
 use std::io;
 use std::sync::Arc;
 
 use carrel_domain::Secret;
-use carrel_store::tls::{Authorities, Rule, verified};
+use carrel_store::tls::{Authorities, Verification, verified};
 use redis::aio::{MultiplexedConnection, PubSub};
 use redis::{
     AsyncConnectionConfig, Client, ConnectionAddr, IntoConnectionInfo as _, RedisConnectionInfo,
@@ -20,34 +23,33 @@ use super::RedisAddressError;
 
 const ENCRYPTED: &str = "rediss://";
 
-/// Where Redis is. Prints without the password.
-pub(super) struct Address {
+/// A parsed `REDIS_URL`. Its `Debug` form shows no password.
+pub(super) struct RedisAddress {
     client: Client,
     encrypted: Option<Encrypted>,
 }
 
-/// A server that an authority vouches for, under the name that it is called by.
 struct Encrypted {
     config: Arc<ClientConfig>,
     host: String,
     port: u16,
 }
 
-impl std::fmt::Debug for Address {
+impl std::fmt::Debug for RedisAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Address").finish_non_exhaustive()
+        f.debug_struct("RedisAddress").finish_non_exhaustive()
     }
 }
 
-impl Address {
-    /// Reads it. Nothing of it is in the error, since it may hold a password.
-    pub(super) fn read(address: &Secret) -> Result<Self, RedisAddressError> {
+impl RedisAddress {
+    /// Parses the URL. The error contains nothing of it, since it may hold a password.
+    pub(super) fn parse(address: &Secret) -> Result<Self, RedisAddressError> {
         let refused = |why: &str| RedisAddressError(why.to_owned());
-        let malformed = || refused("the address is not of this form");
+        let malformed = || refused("the URL does not have this form");
         let text = address.expose();
         let encrypted = text.strip_prefix(ENCRYPTED);
         if encrypted.is_some_and(|rest| rest.contains('#')) {
-            return Err(refused("what follows # is not known here; take it out"));
+            return Err(refused("a fragment after # is not supported; remove it"));
         }
         let plain = encrypted.map(|rest| format!("redis://{rest}"));
         let info = plain.as_deref().unwrap_or(text).into_connection_info();
@@ -55,7 +57,7 @@ impl Address {
         let encrypted = match (encrypted, info.addr()) {
             (None, _) => None,
             (Some(_), ConnectionAddr::Tcp(host, port)) => {
-                let config = verified(Rule::AuthorityAndName, &Authorities::System);
+                let config = verified(Verification::AuthorityAndName, &Authorities::System);
                 let config = config.map_err(|error| refused(&error.to_string()))?;
                 Some(Encrypted { config, host: host.clone(), port: *port })
             }
@@ -65,7 +67,7 @@ impl Address {
         Ok(Self { client, encrypted })
     }
 
-    /// Makes a connection for orders.
+    /// Opens a connection for commands.
     pub(super) async fn connect(
         &self,
         config: AsyncConnectionConfig,
@@ -75,14 +77,14 @@ impl Address {
         };
         let stream = encrypted.connect().await?;
         let made = MultiplexedConnection::new_with_config(self.settings(), stream, config).await?;
-        let (connection, carrying) = made;
-        // It ends with the last copy of the connection.
-        tokio::spawn(carrying);
+        let (connection, driver) = made;
+        // The driver ends with the last clone of the connection.
+        tokio::spawn(driver);
         Ok(connection)
     }
 
-    /// Makes a connection that listens to channels.
-    pub(super) async fn listen(&self) -> Result<PubSub, RedisError> {
+    /// Opens a connection for channels.
+    pub(super) async fn pubsub(&self) -> Result<PubSub, RedisError> {
         match &self.encrypted {
             None => self.client.get_async_pubsub().await,
             Some(encrypted) => PubSub::new(self.settings(), encrypted.connect().await?).await,

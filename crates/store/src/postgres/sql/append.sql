@@ -2,7 +2,7 @@ WITH asked AS (
     SELECT * FROM unnest($1::uuid[], $2::int4[], $3::int8[], $4::int8[])
         WITH ORDINALITY AS a (task, attempt, after, more, place)
 ), held AS (
-    -- In one order everywhere, so that nobody waits in a circle.
+    -- Rows are locked in one order everywhere, which prevents deadlocks.
     SELECT a.*, t.sequence, t.last_event
     FROM asked a JOIN task_executions t ON t.id = a.task AND t.attempt = a.attempt
     WHERE t.status = 'running'

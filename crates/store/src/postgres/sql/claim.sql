@@ -7,7 +7,7 @@ WITH served AS (
         )
     ORDER BY w.turn, w.id LIMIT cardinality($4::uuid[])
 ), chosen AS (
-    -- Each workspace has its turn before one has its second.
+    -- Round robin: every workspace gets one task before any gets a second.
     SELECT next.sequence, s.id AS workspace_id,
            row_number() OVER (ORDER BY next.round, s.turn, s.id) AS place
     FROM served s CROSS JOIN LATERAL (

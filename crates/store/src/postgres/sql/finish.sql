@@ -3,14 +3,14 @@ WITH asked AS (
                          $7::int8[], $8::int8[], $9::int8[])
         WITH ORDINALITY AS a (task, attempt, status, result, error, took, now, after, more, place)
 ), held AS (
-    -- In one order everywhere, so that nobody waits in a circle.
+    -- Rows are locked in one order everywhere, which prevents deadlocks.
     SELECT a.*, t.sequence, t.last_event
     FROM asked a JOIN task_executions t ON t.id = a.task AND t.attempt = a.attempt
     WHERE t.status = 'running'
     ORDER BY t.sequence FOR NO KEY UPDATE OF t
 ), ended AS (
     UPDATE task_executions t SET
-        -- Whoever asked for the end was told that it would come.
+        -- The requester of the cancellation was told that the task ends.
         status = CASE WHEN t.cancel_requested THEN 'cancelled' ELSE h.status END,
         result = h.result, error_message = h.error, execution_time_ms = h.took,
         completed_at = h.now, lease_until = NULL, claim_token = NULL,

@@ -2,7 +2,7 @@ WITH asked AS (
     SELECT * FROM unnest($1::uuid[], $2::int4[], $3::int8[])
         WITH ORDINALITY AS a (task, attempt, until, place)
 ), held AS (
-    -- In one order everywhere, so that nobody waits in a circle.
+    -- Rows are locked in one order everywhere, which prevents deadlocks.
     SELECT a.place, a.until, t.sequence
     FROM asked a JOIN task_executions t ON t.id = a.task AND t.attempt = a.attempt
     WHERE t.status = 'running'

@@ -1,19 +1,20 @@
-//! What ties a password to the connection it is used on (`tls-server-end-point`, RFC 5929).
+//! Channel binding (`tls-server-end-point`, RFC 5929), which ties a SCRAM password to its TLS connection: a
+//! server in the middle cannot use the login on a connection of its own.
 
 use sha2::{Digest as _, Sha256, Sha384, Sha512};
 
-/// Object identifiers of signatures with RSA: MD5, SHA-1 and the three of SHA-2.
+/// The prefix of the object identifiers of RSA signatures.
 const RSA: [u8; 8] = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
 
-/// Those with curves and SHA-2, and with SHA-1.
+/// The prefixes of ECDSA signatures, with SHA-2 and with SHA-1.
 const CURVE_SHA2: [u8; 7] = [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03];
 const CURVE_SHA1: [u8; 7] = [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x01];
 
 const SEQUENCE: u8 = 0x30;
 const OBJECT_IDENTIFIER: u8 = 0x06;
 
-/// Returns the hash of a certificate by the hash that it is signed with. There is none for signatures that
-/// have no hash of their own.
+/// Returns the hash of a certificate with the hash function of its signature. `None` for signatures without one,
+/// such as Ed25519.
 pub(super) fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let (whole, _) = element(SEQUENCE, certificate)?;
     let (_, rest) = element(SEQUENCE, whole)?;
@@ -21,7 +22,7 @@ pub(super) fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let (identifier, _) = element(OBJECT_IDENTIFIER, algorithm)?;
     let (last, family) = identifier.split_last()?;
     Some(match (family, last) {
-        // MD5 and SHA-1 are to be replaced by SHA-256.
+        // RFC 5929 replaces MD5 and SHA-1 by SHA-256.
         (family, 4 | 5 | 11) if family == RSA => Sha256::digest(certificate).to_vec(),
         (family, 12) if family == RSA => Sha384::digest(certificate).to_vec(),
         (family, 13) if family == RSA => Sha512::digest(certificate).to_vec(),
@@ -33,7 +34,7 @@ pub(super) fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Returns what an element of DER holds, and what follows it.
+/// Splits a DER element with this tag into its content and the bytes after it.
 fn element(tag: u8, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&found, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;

@@ -1,4 +1,4 @@
-//! An encrypted connection, as `tokio_postgres` wants it.
+//! The TLS traits of `tokio_postgres` over rustls.
 
 use std::io;
 use std::pin::Pin;
@@ -14,7 +14,6 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 
 use super::binding::end_point;
 
-/// Makes connections encrypted, or says that it cannot.
 #[derive(Clone)]
 pub(super) struct Connector(Option<Arc<ClientConfig>>);
 
@@ -23,19 +22,17 @@ impl Connector {
         Self(Some(config))
     }
 
-    /// For connections that are never to be encrypted.
+    /// Refuses handshakes, for connections that are not encrypted.
     pub(super) fn none() -> Self {
         Self(None)
     }
 }
 
-/// Makes one connection to a host encrypted.
 pub(super) struct Handshake {
     config: Option<Arc<ClientConfig>>,
     host: String,
 }
 
-/// An encrypted connection.
 pub(in crate::postgres) struct Stream(tokio_rustls::client::TlsStream<Socket>);
 
 impl MakeTlsConnect<Socket> for Connector {
@@ -55,11 +52,10 @@ impl TlsConnect<Socket> for Handshake {
 
     fn connect(self, socket: Socket) -> Self::Future {
         Box::pin(async move {
-            let refused = |why| io::Error::other(rustls::Error::General(why));
-            let config =
-                self.config.ok_or_else(|| refused("no encryption is wanted".to_owned()))?;
+            let error = |why| io::Error::other(rustls::Error::General(why));
+            let config = self.config.ok_or_else(|| error("encryption is turned off".to_owned()))?;
             let host = ServerName::try_from(self.host).map_err(|_| {
-                refused("the host is no name that a certificate could have".to_owned())
+                error("the host is not a name that a certificate can contain".to_owned())
             })?;
             let connector = tokio_rustls::TlsConnector::from(config);
             Ok(Stream(connector.connect(host, socket).await?))

@@ -1,4 +1,4 @@
-//! What is asked again because the answer was lost is not done again.
+//! Repeated writes: an operation whose reply was lost takes effect once.
 
 use carrel_domain::{Priority, TaskStatus};
 use carrel_store::{Appended, Finish, Finished, IdempotencyKey, NewTask, Store, Submission};
@@ -9,24 +9,24 @@ use super::{
     task, workspace,
 };
 
-pub async fn the_same_submission_again_makes_one_task(store: &dyn Store) {
+pub async fn a_submission_with_the_same_id_makes_one_task(store: &dyn Store) {
     let workspace = workspace(store).await;
-    let repeat = IdempotencyKey { scope: "s".to_owned(), key: "k".to_owned(), digest: [1; 32] };
-    for repeat in [None, Some(repeat)] {
-        let new = NewTask { repeat, ..new_task(workspace, Priority::Normal, at(0)) };
+    let key = IdempotencyKey { scope: "s".to_owned(), key: "k".to_owned(), digest: [1; 32] };
+    for key in [None, Some(key)] {
+        let new = NewTask { idempotency_key: key, ..new_task(workspace, Priority::Normal, at(0)) };
         let first = store.submit(new.clone()).await.unwrap();
         assert!(matches!(first, Submission::Created(..)), "{first:?}");
         assert_eq!(store.submit(new.clone()).await.unwrap(), first);
         assert_eq!(all_events(store, new.id).await.len(), 1);
     }
     assert_eq!(store.counts().await.unwrap().queued, 2);
-    // A full queue has no say over what is in it already.
+    // The limit does not apply to a task that is queued already.
     let last = NewTask { max_waiting: 3, ..new_task(workspace, Priority::Normal, at(0)) };
     created(store.submit(last.clone()).await.unwrap());
     created(store.submit(last).await.unwrap());
 }
 
-pub async fn a_submission_asked_again_tells_how_the_task_stands(store: &dyn Store) {
+pub async fn a_repeated_submission_returns_the_current_task(store: &dyn Store) {
     let workspace = workspace(store).await;
     let new = new_task(workspace, Priority::Normal, at(0));
     created(store.submit(new.clone()).await.unwrap());
@@ -34,26 +34,26 @@ pub async fn a_submission_asked_again_tells_how_the_task_stands(store: &dyn Stor
     assert_eq!(created(store.submit(new).await.unwrap()).status, TaskStatus::Running);
 }
 
-pub async fn the_same_events_again_are_not_doubled(store: &dyn Store) {
+pub async fn a_repeated_append_writes_nothing(store: &dyn Store) {
     let workspace = workspace(store).await;
     let id = submit(store, workspace, Priority::Normal).await;
     let claim = claim_one(store, 0).await;
-    let news = vec![log_line("a", 1), log_line("b", 1)];
-    let first = store.append(claim, 2, news.clone()).await.unwrap();
+    let events = vec![log_line("a", 1), log_line("b", 1)];
+    let first = store.append(claim, 2, events.clone()).await.unwrap();
     assert!(matches!(&first, Appended::Written(events) if events.len() == 2), "{first:?}");
-    assert_eq!(store.append(claim, 2, news).await.unwrap(), first);
+    assert_eq!(store.append(claim, 2, events).await.unwrap(), first);
     assert_eq!(task(store, id).await.last_event, 4);
-    // Others at the same place, and any place that is not the next, are refused.
+    // Other events with the same numbers, and numbers that are not the next, are refused.
     for (after, line) in [(2, "c"), (3, "b"), (0, "a"), (9, "d")] {
-        let news = vec![log_line(line, 2)];
-        assert_eq!(store.append(claim, after, news).await.unwrap(), Appended::Lost, "{after}");
+        let events = vec![log_line(line, 2)];
+        assert_eq!(store.append(claim, after, events).await.unwrap(), Appended::Lost, "{after}");
     }
     assert_eq!(all_events(store, id).await.len(), 4);
     let more = store.append(claim, 4, vec![log_line("e", 2)]).await.unwrap();
     assert!(matches!(&more, Appended::Written(events) if events[0].number == 5), "{more:?}");
 }
 
-pub async fn the_same_end_again_is_answered_as_before(store: &dyn Store) {
+pub async fn a_repeated_finish_gets_the_same_reply(store: &dyn Store) {
     let workspace = workspace(store).await;
     for cancelled in [false, true] {
         let id = submit(store, workspace, Priority::Normal).await;
@@ -72,7 +72,7 @@ pub async fn the_same_end_again_is_answered_as_before(store: &dyn Store) {
     }
 }
 
-pub async fn an_end_is_not_taken_for_that_of_another_attempt(store: &dyn Store) {
+pub async fn a_finish_of_another_attempt_is_lost(store: &dyn Store) {
     let workspace = workspace(store).await;
     let id = submit(store, workspace, Priority::Normal).await;
     let lost = claim_one(store, 0).await;

@@ -78,7 +78,7 @@ async fn the_task_of_a_worker_that_vanished_is_taken_over() {
     let id = lab.submit(json!({ "steps": [{ "action": "shell", "command": "true" }] })).await;
     let lease = Duration::from_millis(100);
     let vanished = WorkerId("vanished".to_owned());
-    let volume = lab.spaces.volume();
+    let volume = lab.workspaces.volume();
     let request = ClaimRequest { worker: vanished, lease, per_workspace: 1, volume };
     let claimed = lab.tasks.store().claim(request).await.unwrap();
     assert_eq!(claimed.claim.task, id);

@@ -1,14 +1,14 @@
-//! Which workers there are, and where workspaces lie.
+//! Registered workers, and the volumes of workspaces.
 
 use carrel_domain::{Timestamp, VolumeId, WorkspaceId};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::rows;
 use crate::error::StoreError;
-use crate::model::{WorkerId, WorkerRecord};
+use crate::{WorkerId, WorkerRecord};
 
-/// Makes a worker known, or known to be alive.
-pub(super) fn announce(connection: &Connection, worker: &WorkerRecord) -> Result<(), StoreError> {
+/// Adds or renews the registration of a worker.
+pub(super) fn register(connection: &Connection, worker: &WorkerRecord) -> Result<(), StoreError> {
     connection
         .prepare_cached(
             "INSERT OR REPLACE INTO workers (id, volume, address, concurrency, seen_at)
@@ -24,13 +24,12 @@ pub(super) fn announce(connection: &Connection, worker: &WorkerRecord) -> Result
     Ok(())
 }
 
-/// Forgets a worker.
-pub(super) fn retire(connection: &Connection, id: &WorkerId) -> Result<(), StoreError> {
+pub(super) fn deregister(connection: &Connection, id: &WorkerId) -> Result<(), StoreError> {
     connection.prepare_cached("DELETE FROM workers WHERE id = ?")?.execute([&id.0])?;
     Ok(())
 }
 
-/// Returns the workers that gave a sign of life since then.
+/// Returns the workers whose registration is not older than `since`.
 pub(super) fn workers(
     connection: &Connection,
     since: Timestamp,
@@ -53,17 +52,17 @@ fn worker(row: &Row<'_>) -> rusqlite::Result<WorkerRecord> {
     })
 }
 
-/// Returns the volume of a workspace, and places it if it lies nowhere.
+/// Returns the volume of a workspace, and assigns the emptiest of `among` if it has none.
 pub(super) fn assign_volume(
     connection: &Connection,
     workspace: WorkspaceId,
     among: &[VolumeId],
 ) -> Result<Option<VolumeId>, StoreError> {
-    let placed = connection
+    let assigned = connection
         .prepare_cached("SELECT volume FROM workspaces WHERE id = ?")?
         .query_row([workspace.to_bytes()], |row| rows::volume(row, 0))
         .optional()?;
-    let Some(None) = placed else { return Ok(placed.flatten()) };
+    let Some(None) = assigned else { return Ok(assigned.flatten()) };
     let mut least: Option<(i64, VolumeId)> = None;
     for volume in among {
         let held: i64 = connection

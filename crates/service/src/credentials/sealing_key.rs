@@ -1,4 +1,10 @@
 //! The key that seals credentials.
+//!
+//! From the operator's secret three values are derived with HMAC-SHA256, one for each purpose: the
+//! ChaCha20-Poly1305 key, the HMAC key of fingerprints, and eight bytes that identify the key. The
+//! layout of a sealed credential is `version (1) | key id (8) | nonce (12) | ciphertext and tag`, with
+//! the workspace and the name as associated data. The key id tells "sealed with another key" from
+//! "changed" without opening anything, and reveals nothing about the secret.
 
 use std::fmt;
 
@@ -7,26 +13,24 @@ use carrel_store::Sealed;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
 
-/// The first byte of what is sealed like this.
+/// The version of the layout.
 const VERSION: u8 = 1;
 
-/// Bytes that tell keys apart, without telling anything about them.
-const KEY_NAME_BYTES: usize = 8;
+const KEY_ID_BYTES: usize = 8;
 
-/// The key that seals credentials. It is never stored with them.
+/// The key that seals credentials. Never stored; its `Debug` form shows nothing.
 #[derive(Clone)]
 pub struct SealingKey {
     sealing: LessSafeKey,
     fingerprints: hmac::Key,
-    name: [u8; KEY_NAME_BYTES],
+    id: [u8; KEY_ID_BYTES],
 }
 
-/// Why something sealed stays so.
+/// The reason for which a sealed credential cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unopened {
-    /// It was sealed with another key.
+pub(super) enum OpenError {
     OtherKey,
-    /// It was changed, or belongs to another name or workspace.
+    /// The bytes were changed, or belong to another name or workspace.
     Changed,
 }
 
@@ -37,7 +41,7 @@ impl fmt::Debug for SealingKey {
 }
 
 impl SealingKey {
-    /// Makes the key that a secret text stands for.
+    /// Derives the key from the operator's secret.
     #[expect(clippy::missing_panics_doc, reason = "a hash is as long as a key")]
     pub fn new(secret: &Secret) -> Self {
         let root = hmac::Key::new(hmac::HMAC_SHA256, secret.expose().as_bytes());
@@ -46,58 +50,61 @@ impl SealingKey {
         let sealing = LessSafeKey::new(sealing.expect("a hash is as long as a key"));
         let fingerprints = derived("carrel fingerprint");
         let fingerprints = hmac::Key::new(hmac::HMAC_SHA256, fingerprints.as_ref());
-        let mut name = [0; KEY_NAME_BYTES];
-        name.copy_from_slice(&derived("carrel key name").as_ref()[..KEY_NAME_BYTES]);
-        Self { sealing, fingerprints, name }
+        let mut id = [0; KEY_ID_BYTES];
+        id.copy_from_slice(&derived("carrel key name").as_ref()[..KEY_ID_BYTES]);
+        Self { sealing, fingerprints, id }
     }
 
-    /// Seals bytes for one name in one workspace.
+    /// Seals bytes for one name in one workspace, with a random nonce.
     pub(super) fn seal(&self, workspace: WorkspaceId, name: &str, plain: &[u8]) -> Sealed {
         let mut nonce = [0; NONCE_LEN];
         getrandom::fill(&mut nonce).expect("the kernel has random bytes");
         let mut sealed = plain.to_vec();
-        let bound = Aad::from(bound_to(workspace, name));
+        let bound = Aad::from(associated_data(workspace, name));
         self.sealing
             .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), bound, &mut sealed)
             .expect("a credential is far shorter than what can be sealed");
-        let parts: [&[u8]; 4] = [&[VERSION], &self.name, &nonce, &sealed];
+        let parts: [&[u8]; 4] = [&[VERSION], &self.id, &nonce, &sealed];
         Sealed(parts.concat())
     }
 
-    /// Opens what was sealed for this name in this workspace.
+    /// Opens bytes that were sealed for this name in this workspace.
     pub(super) fn open(
         &self,
         workspace: WorkspaceId,
         name: &str,
         sealed: &Sealed,
-    ) -> Result<Vec<u8>, Unopened> {
-        let rest = self.of_this_key(sealed)?;
-        let (nonce, rest) = rest.split_at_checked(NONCE_LEN).ok_or(Unopened::Changed)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| Unopened::Changed)?;
-        let (mut bytes, bound) = (rest.to_vec(), Aad::from(bound_to(workspace, name)));
+    ) -> Result<Vec<u8>, OpenError> {
+        let rest = self.strip_header(sealed)?;
+        let (nonce, rest) = rest.split_at_checked(NONCE_LEN).ok_or(OpenError::Changed)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| OpenError::Changed)?;
+        let mut bytes = rest.to_vec();
+        let bound = Aad::from(associated_data(workspace, name));
         let opened = self.sealing.open_in_place(nonce, bound, &mut bytes);
-        opened.map(|plain| plain.to_vec()).map_err(|_| Unopened::Changed)
+        opened.map(|plain| plain.to_vec()).map_err(|_| OpenError::Changed)
     }
 
-    /// Returns what stands behind the name of this key.
-    pub(super) fn of_this_key<'a>(&self, sealed: &'a Sealed) -> Result<&'a [u8], Unopened> {
-        let (version, rest) = sealed.0.split_first().ok_or(Unopened::Changed)?;
-        let (name, rest) = rest.split_at_checked(KEY_NAME_BYTES).ok_or(Unopened::Changed)?;
-        match () {
-            () if *version != VERSION => Err(Unopened::Changed),
-            () if name != self.name => Err(Unopened::OtherKey),
-            () => Ok(rest),
+    /// Checks version and key id, and returns the bytes after them.
+    pub(super) fn strip_header<'a>(&self, sealed: &'a Sealed) -> Result<&'a [u8], OpenError> {
+        let (version, rest) = sealed.0.split_first().ok_or(OpenError::Changed)?;
+        let (id, rest) = rest.split_at_checked(KEY_ID_BYTES).ok_or(OpenError::Changed)?;
+        if *version != VERSION {
+            Err(OpenError::Changed)
+        } else if id != self.id {
+            Err(OpenError::OtherKey)
+        } else {
+            Ok(rest)
         }
     }
 
-    /// Returns what stands for bytes without being a hash that others could try guesses against.
+    /// Returns a keyed hash of the bytes. Without the key it cannot be compared with guesses.
     pub(super) fn fingerprint(&self, bytes: &[u8]) -> Vec<u8> {
         hmac::sign(&self.fingerprints, bytes).as_ref().to_vec()
     }
 }
 
-/// What is sealed along, so that no row can stand in for another.
-fn bound_to(workspace: WorkspaceId, name: &str) -> Vec<u8> {
+/// The associated data of a sealed credential, which binds it to its row.
+fn associated_data(workspace: WorkspaceId, name: &str) -> Vec<u8> {
     format!("carrel credential\0{workspace}\0{name}").into_bytes()
 }
 
@@ -111,19 +118,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_opens_for_its_name_and_key_alone() {
+    fn a_sealed_credential_opens_only_with_its_name_workspace_and_key() {
         let (one, two) = (WorkspaceId::generate(), WorkspaceId::generate());
         let sealed = key("k").seal(one, "deploy", b"hunter2");
         assert_eq!(key("k").open(one, "deploy", &sealed), Ok(b"hunter2".to_vec()));
-        assert_eq!(key("k").open(one, "other", &sealed), Err(Unopened::Changed));
-        assert_eq!(key("k").open(two, "deploy", &sealed), Err(Unopened::Changed));
-        assert_eq!(key("x").open(one, "deploy", &sealed), Err(Unopened::OtherKey));
+        assert_eq!(key("k").open(one, "other", &sealed), Err(OpenError::Changed));
+        assert_eq!(key("k").open(two, "deploy", &sealed), Err(OpenError::Changed));
+        assert_eq!(key("x").open(one, "deploy", &sealed), Err(OpenError::OtherKey));
         assert!(!sealed.0.windows(7).any(|bytes| bytes == b"hunter2"));
         assert_ne!(key("k").seal(one, "deploy", b"hunter2"), sealed, "each has its own nonce");
     }
 
     #[test]
-    fn no_byte_of_it_can_be_changed_or_left_out() {
+    fn no_byte_of_a_sealed_credential_can_be_changed_or_left_out() {
         let workspace = WorkspaceId::generate();
         let sealed = key("k").seal(workspace, "a", b"hunter2");
         for index in 0..sealed.0.len() {

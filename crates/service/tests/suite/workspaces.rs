@@ -16,14 +16,14 @@ async fn a_removal_that_is_refused_loses_nothing() {
     let (task, _) = lab.run(json!({ "steps": [write] })).await;
     let now = Timestamp::from_millis(0);
     store.put_credential(id, "deploy".to_owned(), Sealed(vec![1]), now).await.unwrap();
-    let used = lab.spaces.open_workspace(id).await.unwrap();
-    let refused = lab.spaces.remove(id).await.unwrap_err();
+    let used = lab.workspaces.open_workspace(id).await.unwrap();
+    let refused = lab.workspaces.remove(id).await.unwrap_err();
     assert_eq!(refused.code(), Code::WorkspaceBusy);
     assert_eq!(store.credential_names(id).await.unwrap(), ["deploy"]);
     assert!(store.task(task.id).await.unwrap().is_some());
     assert!(lab.path("a").exists());
     drop(used);
-    lab.spaces.remove(id).await.unwrap();
+    lab.workspaces.remove(id).await.unwrap();
     assert!(!lab.path("").exists());
     assert_eq!(store.task(task.id).await.unwrap(), None);
 }
@@ -33,14 +33,14 @@ async fn whoever_enters_while_it_is_removed_brings_nothing_back() {
     let lab = Lab::new().await;
     let id = lab.workspace;
     for _ in 0..30 {
-        lab.spaces.provision(WorkspaceSpec::with_defaults(id)).await.unwrap();
+        lab.workspaces.provision(WorkspaceSpec::with_defaults(id)).await.unwrap();
         let (entered, removed) =
-            tokio::join!(async { lab.spaces.open_workspace(id).await.map(drop) }, async {
+            tokio::join!(async { lab.workspaces.open_workspace(id).await.map(drop) }, async {
                 tokio::task::yield_now().await;
-                lab.spaces.remove(id).await
+                lab.workspaces.remove(id).await
             },);
         removed.unwrap();
-        let found = lab.spaces.find(id).await;
+        let found = lab.workspaces.find(id).await;
         assert!(matches!(found, Err(ServiceError::NoWorkspace { .. })), "{entered:?} {found:?}");
         assert!(!lab.path("").exists(), "{entered:?}");
     }
@@ -49,7 +49,7 @@ async fn whoever_enters_while_it_is_removed_brings_nothing_back() {
 #[tokio::test]
 async fn files_that_arrive_at_once_share_what_the_quota_leaves() {
     let lab = Lab::with_quota(ByteSize::mib(20)).await;
-    let space = lab.spaces.open_workspace(lab.workspace).await.unwrap();
+    let space = lab.workspaces.open_workspace(lab.workspace).await.unwrap();
     let much = 12 << 20;
     let mut first = space.upload("a", Some(much)).await.unwrap();
     first.write(b"x").unwrap();
@@ -70,10 +70,10 @@ async fn files_that_arrive_at_once_share_what_the_quota_leaves() {
 #[tokio::test]
 async fn what_a_refused_write_found_is_what_usage_shows() {
     let lab = Lab::with_quota(ByteSize::mib(4)).await;
-    let space = lab.spaces.open_workspace(lab.workspace).await.unwrap();
-    lab.spaces.check_quota(&space).await.unwrap();
+    let space = lab.workspaces.open_workspace(lab.workspace).await.unwrap();
+    lab.workspaces.check_quota(&space).await.unwrap();
     std::fs::write(lab.path("big"), vec![1; 5 << 20]).unwrap();
-    assert_eq!(lab.spaces.recheck_quota(&space).await.unwrap_err().code(), Code::QuotaExceeded);
-    let used = lab.spaces.usage(lab.workspace).await.unwrap().unwrap();
+    assert_eq!(lab.workspaces.recheck_quota(&space).await.unwrap_err().code(), Code::QuotaExceeded);
+    let used = lab.workspaces.usage(lab.workspace).await.unwrap().unwrap();
     assert!(used.amount.bytes >= 5 << 20, "{used:?}");
 }

@@ -1,4 +1,4 @@
-//! What is said about a step that is over.
+//! The results of steps, and their meaning for the task.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::step::Step;
 pub(super) fn skipped(number: usize, step: &Step) -> StepResult {
     StepResult {
         step: number,
-        action: step.word.clone(),
+        action: step.action_name.clone(),
         status: StepStatus::Skipped,
         exit_code: None,
         started_at: None,
@@ -22,24 +22,25 @@ pub(super) fn skipped(number: usize, step: &Step) -> StepResult {
     }
 }
 
-/// Returns what the step means for the task; none if the task goes on.
+/// Returns the status and error that a step gives its task; `None` if the task continues.
+/// `deadline_passed` tells a step that used up the task's time from one that used up its own.
 pub(super) fn verdict(
     result: &StepResult,
     step: &Step,
-    out_of_time: bool,
+    deadline_passed: bool,
     timeout: Duration,
 ) -> Option<(TaskStatus, String)> {
     let number = result.step;
-    let because = || result.error.clone().unwrap_or_else(|| format!("{} failed", step.word));
+    let reason = || result.error.clone().unwrap_or_else(|| format!("{} failed", step.action_name));
     match result.status {
         StepStatus::Completed | StepStatus::Skipped => None,
-        StepStatus::TimedOut if out_of_time => {
+        StepStatus::TimedOut if deadline_passed => {
             let seconds = timeout.as_secs();
             Some((TaskStatus::TimedOut, format!("Task timed out after {seconds}s")))
         }
         StepStatus::Cancelled => Some((TaskStatus::Cancelled, "cancelled".to_owned())),
         StepStatus::Failed | StepStatus::TimedOut => {
-            Some((TaskStatus::Failed, format!("step {number}: {}", because())))
+            Some((TaskStatus::Failed, format!("step {number}: {}", reason())))
         }
     }
 }

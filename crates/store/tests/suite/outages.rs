@@ -8,7 +8,7 @@ use carrel_store::{Claim, Store, StoreError, Submission};
 use carrel_testkit::fault_proxy::FaultProxy;
 use carrel_testkit::servers;
 use carrel_testkit::store::{claim_request, new_task, submit, workspace};
-use carrel_testkit::stress::{Acknowledged, holds, stress};
+use carrel_testkit::stress::{Acknowledged, check, stress};
 use tokio::net::TcpListener;
 
 use crate::postgres::open;
@@ -55,7 +55,7 @@ async fn nothing_acknowledged_is_lost_or_doubled_when_the_server_is_killed() {
 
 /// Holds everything that was told against the store, and ends what still waits for the next round.
 async fn live_tasks_are_counted(store: &dyn Store, told: &Acknowledged) {
-    holds(store, told).await;
+    check(store, told).await;
     for id in &told.submitted {
         store.cancel(*id, SystemClock.now()).await.unwrap();
     }
@@ -67,13 +67,13 @@ async fn a_lost_answer_loses_and_doubles_nothing() {
     let url = server.database(None).await;
     let direct = open(&url);
     direct.migrate().await.unwrap();
-    let proxy = FaultProxy::open(server.port(), b"COMMIT", 15).await;
+    let proxy = FaultProxy::start(server.port(), b"COMMIT", 15).await;
     let lossy = url.replace(&format!(":{}/", server.port()), &format!(":{}/", proxy.port()));
     let stores: Vec<_> = (0..2).map(|_| Arc::new(open(&lossy)) as Arc<dyn Store>).collect();
     let told = stress(&stores, 8, 120, 9).await;
     assert!(proxy.lost() >= 10, "{} answers were lost", proxy.lost());
     settled(&direct).await;
-    holds(&direct, &told).await;
+    check(&direct, &told).await;
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What every store promises to the conductor, and of the tracker that is built in.
+//! The tests of the journal and of the embedded tracker, for any store.
 
 use std::pin::Pin;
 
@@ -15,28 +15,28 @@ use crate::store::at;
 const HERE: &str = "local";
 const ELSEWHERE: &str = "linear:other";
 
-/// What keeps both.
+/// A store that is both journal and tracker.
 pub trait ConductorStore: Journal + IssueStore {}
 
 impl<T: Journal + IssueStore> ConductorStore for T {}
 
-/// Takes a scope that is free.
-pub async fn take(store: &dyn ConductorStore, scope: &str, holder: &str) -> Tenure {
+/// Acquires a scope that is free.
+pub async fn acquire(store: &dyn ConductorStore, scope: &str, holder: &str) -> Tenure {
     match store.acquire(scope, holder, at(0)).await.unwrap() {
         TenureOutcome::Acquired(tenure) => tenure,
-        TenureOutcome::Held { by } => panic!("{by} has it"),
+        TenureOutcome::Held { by } => panic!("held by {by}"),
     }
 }
 
 async fn here(store: &dyn ConductorStore) -> Tenure {
-    take(store, HERE, "a test").await
+    acquire(store, HERE, "a test").await
 }
 
 pub fn save(issue: &str, entry: Value) -> JournalRecord {
     JournalRecord::Save { issue: issue.to_owned(), entry }
 }
 
-fn began(run: u64, issue: &str) -> JournalRecord {
+fn started(run: u64, issue: &str) -> JournalRecord {
     JournalRecord::RunStarted(NewRun {
         run,
         issue: issue.to_owned(),
@@ -73,36 +73,36 @@ fn ended(run: u64) -> JournalRecord {
 
 pub async fn entries_are_kept_by_scope_and_issue(store: &dyn ConductorStore) {
     let here = here(store).await;
-    let elsewhere = take(store, ELSEWHERE, "another test").await;
-    let notes = vec![save("a", json!({ "n": 1 })), save("b", json!({ "n": 2 }))];
-    store.append(&here, notes, at(1)).await.unwrap();
+    let elsewhere = acquire(store, ELSEWHERE, "another test").await;
+    let records = vec![save("a", json!({ "n": 1 })), save("b", json!({ "n": 2 }))];
+    store.append(&here, records, at(1)).await.unwrap();
     store.append(&elsewhere, vec![save("a", json!("other"))], at(1)).await.unwrap();
-    let erase = JournalRecord::Delete { issue: "b".to_owned() };
-    store.append(&here, vec![save("a", json!({ "n": 3 })), erase], at(2)).await.unwrap();
+    let delete = JournalRecord::Delete { issue: "b".to_owned() };
+    store.append(&here, vec![save("a", json!({ "n": 3 })), delete], at(2)).await.unwrap();
     let entries = store.entries(HERE).await.unwrap();
     assert_eq!(entries, [("a".to_owned(), json!({ "n": 3 }))]);
     let others = store.entries(ELSEWHERE).await.unwrap();
     assert_eq!(others, [("a".to_owned(), json!("other"))]);
 }
 
-pub async fn notes_are_taken_in_order_and_all_or_none(store: &dyn ConductorStore) {
+pub async fn records_are_appended_in_order_and_all_or_none(store: &dyn ConductorStore) {
     let here = here(store).await;
-    let erase = |issue: &str| JournalRecord::Delete { issue: issue.to_owned() };
-    let notes = vec![save("a", json!(1)), erase("a"), save("a", json!(2))];
-    store.append(&here, notes, at(1)).await.unwrap();
-    store.append(&here, vec![began(7, "a")], at(1)).await.unwrap();
-    // Whoever did not hear the answer says the same again.
-    store.append(&here, vec![began(7, "a")], at(1)).await.unwrap();
-    // The number of a run is never given to another, and with it the rest is refused.
-    let notes = vec![save("a", json!(3)), JournalRecord::Ledger(json!("new")), began(7, "b")];
-    store.append(&here, notes, at(2)).await.unwrap_err();
+    let delete = |issue: &str| JournalRecord::Delete { issue: issue.to_owned() };
+    let records = vec![save("a", json!(1)), delete("a"), save("a", json!(2))];
+    store.append(&here, records, at(1)).await.unwrap();
+    store.append(&here, vec![started(7, "a")], at(1)).await.unwrap();
+    // A repetition after a lost reply changes nothing.
+    store.append(&here, vec![started(7, "a")], at(1)).await.unwrap();
+    // The number of a run is never given to another, and the whole append fails.
+    let records = vec![save("a", json!(3)), JournalRecord::Ledger(json!("new")), started(7, "b")];
+    store.append(&here, records, at(2)).await.unwrap_err();
     store.append(&here, vec![ended(7)], at(2)).await.unwrap();
-    store.append(&here, vec![save("a", json!(3)), began(7, "a")], at(2)).await.unwrap_err();
+    store.append(&here, vec![save("a", json!(3)), started(7, "a")], at(2)).await.unwrap_err();
     assert_eq!(store.entries(HERE).await.unwrap(), [("a".to_owned(), json!(2))]);
     assert_eq!(store.ledger(HERE).await.unwrap(), None);
 }
 
-pub async fn the_ledger_is_the_last_one_noted(store: &dyn ConductorStore) {
+pub async fn the_ledger_is_the_last_one_appended(store: &dyn ConductorStore) {
     let here = here(store).await;
     for ledger in [json!({ "number": 1 }), json!({ "number": 2 })] {
         store.append(&here, vec![JournalRecord::Ledger(ledger)], at(1)).await.unwrap();
@@ -111,9 +111,9 @@ pub async fn the_ledger_is_the_last_one_noted(store: &dyn ConductorStore) {
     assert_eq!(store.ledger(ELSEWHERE).await.unwrap(), None);
 }
 
-pub async fn a_run_is_open_until_its_end_is_noted_once(store: &dyn ConductorStore) {
+pub async fn a_run_is_open_until_its_end_is_recorded_once(store: &dyn ConductorStore) {
     let here = here(store).await;
-    store.append(&here, vec![began(5, "a"), began(6, "b")], at(1)).await.unwrap();
+    store.append(&here, vec![started(5, "a"), started(6, "b")], at(1)).await.unwrap();
     let placed = JournalRecord::RunWorkspace { run: 5, workspace: "/w/A".to_owned() };
     let session =
         JournalRecord::RunSession { run: 5, session: "t-1".to_owned(), thread: "t".to_owned() };
@@ -142,19 +142,17 @@ pub async fn a_run_is_open_until_its_end_is_noted_once(store: &dyn ConductorStor
     let named =
         |name: &str| RunFilter { identifier: Some(name.to_owned()), ..RunFilter::default() };
     assert_eq!(store.runs(HERE, named(&over.identifier)).await.unwrap(), [over]);
-    assert_eq!(store.runs(HERE, named("nobody")).await.unwrap(), []);
+    assert_eq!(store.runs(HERE, named("unknown")).await.unwrap(), []);
     let latest = RunFilter { limit: Some(1), ..RunFilter::default() };
     assert_eq!(store.runs(HERE, latest).await.unwrap(), [record(6, "b")]);
     assert_eq!(store.last_run(HERE).await.unwrap(), Some(6));
     assert_eq!(store.last_run(ELSEWHERE).await.unwrap(), None);
 }
 
-pub async fn old_runs_are_forgotten_but_not_the_last_nor_those_that_go_on(
-    store: &dyn ConductorStore,
-) {
+pub async fn old_runs_are_deleted_but_not_the_last_nor_open_ones(store: &dyn ConductorStore) {
     let here = here(store).await;
-    let notes = vec![began(1, "a"), began(2, "a"), began(3, "a"), ended(1), ended(3)];
-    store.append(&here, notes, at(1)).await.unwrap();
+    let records = vec![started(1, "a"), started(2, "a"), started(3, "a"), ended(1), ended(3)];
+    store.append(&here, records, at(1)).await.unwrap();
     assert_eq!(store.delete_runs(&here, at(1)).await.unwrap(), 0);
     assert_eq!(store.delete_runs(&here, at(2)).await.unwrap(), 1);
     let left = store.runs(HERE, RunFilter::default()).await.unwrap();
@@ -166,8 +164,8 @@ fn new_issue(title: &str, state: &str) -> NewIssue {
     NewIssue { title: title.to_owned(), state: state.to_owned(), ..NewIssue::default() }
 }
 
-fn done(answer: IssueOutcome) -> StoredIssue {
-    match answer {
+fn done(outcome: IssueOutcome) -> StoredIssue {
+    match outcome {
         IssueOutcome::Done(issue) => issue,
         IssueOutcome::Unknown(number) => panic!("there is no issue {number}"),
     }
@@ -177,7 +175,7 @@ async fn add(store: &dyn ConductorStore, title: &str, state: &str) -> StoredIssu
     done(store.add_issue(new_issue(title, state), at(1)).await.unwrap())
 }
 
-pub async fn issues_are_numbered_from_one_and_told_as_they_are(store: &dyn ConductorStore) {
+pub async fn issues_are_numbered_from_one_and_returned_unchanged(store: &dyn ConductorStore) {
     let first = add(store, "first", "Todo").await;
     let new = NewIssue {
         title: "second".to_owned(),
@@ -204,7 +202,7 @@ pub async fn issues_are_numbered_from_one_and_told_as_they_are(store: &dyn Condu
 }
 
 pub async fn issues_are_found_by_state_and_number(store: &dyn ConductorStore) {
-    for state in ["Todo", "ÉTÉ", "Done", "todo", " QueuedTask "] {
+    for state in ["Todo", "ÉTÉ", "Done", "todo", " Waiting "] {
         add(store, "any", state).await;
     }
     let numbers = async |filter: IssueFilter| -> Vec<u64> {
@@ -224,7 +222,7 @@ pub async fn issues_are_found_by_state_and_number(store: &dyn ConductorStore) {
     assert_eq!(numbers(two).await, [1, 2]);
 }
 
-pub async fn a_change_says_what_is_different_and_leaves_the_rest(store: &dyn ConductorStore) {
+pub async fn a_change_leaves_other_fields_alone(store: &dyn ConductorStore) {
     let first = add(store, "first", "Todo").await;
     let second = add(store, "second", "Todo").await;
     let change = IssueChange {
@@ -252,23 +250,23 @@ pub async fn a_change_says_what_is_different_and_leaves_the_rest(store: &dyn Con
     assert_eq!(changed, StoredIssue { labels, blocked_by: vec![], updated_at: at(4), ..expected });
 }
 
-pub async fn what_is_not_there_is_named_and_nothing_is_done(store: &dyn ConductorStore) {
+pub async fn an_unknown_issue_is_named_and_nothing_is_written(store: &dyn ConductorStore) {
     let new = NewIssue { blocked_by: vec![9], ..new_issue("one", "Todo") };
     assert_eq!(store.add_issue(new, at(1)).await.unwrap(), IssueOutcome::Unknown(9));
     assert_eq!(store.issues(IssueFilter::default()).await.unwrap(), []);
     let first = add(store, "one", "Todo").await;
     let change = IssueChange { state: Some("Done".to_owned()), ..IssueChange::default() };
-    let answer = store.change_issue(9, change.clone(), at(2)).await.unwrap();
-    assert_eq!(answer, IssueOutcome::Unknown(9));
+    let outcome = store.change_issue(9, change.clone(), at(2)).await.unwrap();
+    assert_eq!(outcome, IssueOutcome::Unknown(9));
     let change = IssueChange { add_blockers: vec![9], ..change };
-    let answer = store.change_issue(1, change, at(2)).await.unwrap();
-    assert_eq!(answer, IssueOutcome::Unknown(9));
+    let outcome = store.change_issue(1, change, at(2)).await.unwrap();
+    assert_eq!(outcome, IssueOutcome::Unknown(9));
     assert_eq!(store.issues(IssueFilter::default()).await.unwrap(), [first]);
     let comment = NewComment { author: "anna".to_owned(), body: "hello".to_owned() };
     assert_eq!(store.comment(9, comment, at(2)).await.unwrap(), None);
 }
 
-pub async fn comments_are_told_in_order_the_last_ones_first_to_stay(store: &dyn ConductorStore) {
+pub async fn the_newest_comments_are_returned_oldest_first(store: &dyn ConductorStore) {
     add(store, "one", "Todo").await;
     for number in 1..=3 {
         let comment = NewComment { author: "anna".to_owned(), body: number.to_string() };
@@ -285,7 +283,7 @@ pub async fn comments_are_told_in_order_the_last_ones_first_to_stay(store: &dyn 
     assert_eq!(issue.updated_at, at(3));
 }
 
-pub async fn many_who_add_at_once_get_numbers_of_their_own(store: &dyn ConductorStore) {
+pub async fn concurrent_additions_get_distinct_numbers(store: &dyn ConductorStore) {
     let adding = (0..20).map(|_| add(store, "any", "Todo"));
     let mut numbers: Vec<u64> =
         join_all(adding).await.into_iter().map(|issue| issue.number).collect();
@@ -293,7 +291,7 @@ pub async fn many_who_add_at_once_get_numbers_of_their_own(store: &dyn Conductor
     assert_eq!(numbers, (1..=20).collect::<Vec<_>>());
 }
 
-pub async fn changes_of_one_issue_at_once_are_all_made(store: &dyn ConductorStore) {
+pub async fn concurrent_changes_of_one_issue_are_all_made(store: &dyn ConductorStore) {
     add(store, "one", "Todo").await;
     let label = |number: u32| IssueChange {
         add_labels: vec![format!("{number:02}")],
@@ -305,9 +303,7 @@ pub async fn changes_of_one_issue_at_once_are_all_made(store: &dyn ConductorStor
     assert_eq!(labels, (0..10).map(|number| format!("{number:02}")).collect::<Vec<_>>());
 }
 
-pub async fn any_text_is_kept_or_becomes_a_sign_that_something_was_there(
-    store: &dyn ConductorStore,
-) {
+pub async fn any_text_is_stored_with_nul_replaced_if_need_be(store: &dyn ConductorStore) {
     let odd = "a\u{1f680}'\"\\\u{7}";
     let here = here(store).await;
     store.append(&here, vec![save(odd, json!({ odd: "nul \0" }))], at(1)).await.unwrap();
@@ -328,55 +324,54 @@ pub async fn a_tracker_keeps_its_name(store: &dyn ConductorStore) {
     assert_eq!(store.tracker_name().await.unwrap(), name);
 }
 
-/// Gives the names of all promises to the conductor to a macro, after whatever else it is given.
+/// Passes the names of all tests to a macro, after its own arguments.
 #[macro_export]
-macro_rules! journal_promises {
+macro_rules! conductor_tests {
     ($with:ident $($first:tt)*) => {
         $crate::$with! { @each $($first)*;
             entries_are_kept_by_scope_and_issue,
-            notes_are_taken_in_order_and_all_or_none,
-            the_ledger_is_the_last_one_noted,
-            a_run_is_open_until_its_end_is_noted_once,
-            old_runs_are_forgotten_but_not_the_last_nor_those_that_go_on,
-            issues_are_numbered_from_one_and_told_as_they_are,
+            records_are_appended_in_order_and_all_or_none,
+            the_ledger_is_the_last_one_appended,
+            a_run_is_open_until_its_end_is_recorded_once,
+            old_runs_are_deleted_but_not_the_last_nor_open_ones,
+            issues_are_numbered_from_one_and_returned_unchanged,
             issues_are_found_by_state_and_number,
-            a_change_says_what_is_different_and_leaves_the_rest,
-            what_is_not_there_is_named_and_nothing_is_done,
-            comments_are_told_in_order_the_last_ones_first_to_stay,
-            many_who_add_at_once_get_numbers_of_their_own,
-            changes_of_one_issue_at_once_are_all_made,
-            any_text_is_kept_or_becomes_a_sign_that_something_was_there,
+            a_change_leaves_other_fields_alone,
+            an_unknown_issue_is_named_and_nothing_is_written,
+            the_newest_comments_are_returned_oldest_first,
+            concurrent_additions_get_distinct_numbers,
+            concurrent_changes_of_one_issue_are_all_made,
+            any_text_is_stored_with_nul_replaced_if_need_be,
             a_tracker_keeps_its_name,
         }
     };
 }
 
-/// Runs every promise to the conductor as a test of its own, as [`crate::store_suite!`] does.
+/// Defines every test as a test of its own, as [`crate::store_suite!`] does.
 #[macro_export]
-macro_rules! journal_suite {
+macro_rules! conductor_suite {
     ($make:expr) => {
-        $crate::journal_promises! { journal_suite $make }
+        $crate::conductor_tests! { conductor_suite $make }
     };
     (@each $make:expr; $($name:ident,)+) => {$(
         #[tokio::test]
         async fn $name() {
-            let (store, _kept) = $make().await;
-            $crate::journal::$name(&store).await;
+            let (store, _guard) = $make().await;
+            $crate::conductor_store::$name(&store).await;
         }
     )+};
 }
 
-/// A promise to the conductor, to be held against a store.
-pub type Promise =
-    for<'a> fn(&'a dyn ConductorStore) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+/// A test of any journal and tracker.
+pub type Test = for<'a> fn(&'a dyn ConductorStore) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 #[doc(hidden)]
 #[macro_export]
-macro_rules! journal_listed {
+macro_rules! conductor_test_list {
     (@each ; $($name:ident,)+) => {
-        &[$((stringify!($name), |store| Box::pin($crate::journal::$name(store)))),+]
+        &[$((stringify!($name), |store| Box::pin($crate::conductor_store::$name(store)))),+]
     };
 }
 
-/// Every promise to the conductor with its name.
-pub const PROMISES: &[(&str, Promise)] = journal_promises! { journal_listed };
+/// Every test with its name.
+pub const TESTS: &[(&str, Test)] = conductor_tests! { conductor_test_list };

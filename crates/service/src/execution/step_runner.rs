@@ -1,4 +1,10 @@
-//! Doing what a step says, through the tools.
+//! Runs one step of a task through the tools.
+//!
+//! A step becomes a tool call, except for two: `create_directory` works on the workspace's files
+//! directly, and `git_clone` first looks whether the repository is in `repos/` already and then
+//! clones or pulls. Output is written as log-line events while the command runs, masked and bounded;
+//! a slow event writer makes the command wait, by the capacity of the channels between them. When
+//! the step is interrupted its commands are killed and the step still ends with a report.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,95 +19,95 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::outcome;
+use super::step_result;
 use super::{Execution, Interruption};
 use crate::credentials::StepCredentials;
 use crate::error::ServiceError;
 use crate::event_writer::EventWriter;
-use crate::hosted_workspaces::OpenWorkspace;
+use crate::open_workspace::OpenWorkspace;
 use crate::output_lines::OutputLines;
-use crate::repository::{self, Address};
+use crate::repository::{self, RepositoryUrl};
 use crate::step::{Action, Step};
 
-/// Where repositories are kept.
+/// The directory of a workspace that repositories are cloned into.
 const REPOSITORIES: &str = "repos";
 
-/// Repositories that a result names.
+/// Bounds the names of repositories in a task's result.
 const MAX_REPOSITORIES: usize = 200;
 
-/// Pieces of output that wait to be told. More make the command wait.
-const WAITING_PIECES: usize = 16;
+/// Chunks of output between the command and the event writer. A full channel makes the command wait.
+const OUTPUT_CAPACITY: usize = 16;
 
-/// The mode of directories that a step makes, before the umask.
+/// The mode of directories that a step creates, before the umask.
 const DIRECTORY_MODE: u32 = 0o777;
 
-/// Returns the directory that is a task's own.
+/// Returns the directory that exists while the task runs, relative to the workspace.
 pub(super) fn task_directory(task: TaskId) -> PathBuf {
     Path::new("tasks").join(format!("task_{task}"))
 }
 
 /// Returns the names of the repositories in a workspace.
-pub(super) async fn repositories(space: &OpenWorkspace) -> Vec<String> {
-    let place = Arc::clone(space.named_workspace());
-    let list = move || place.files().browse().list(Path::new(REPOSITORIES)).unwrap_or_default();
+pub(super) async fn repositories(workspace: &OpenWorkspace) -> Vec<String> {
+    let workspace = Arc::clone(workspace.named_workspace());
+    let list = move || workspace.files().browse().list(Path::new(REPOSITORIES)).unwrap_or_default();
     let entries = tokio::task::spawn_blocking(list).await.unwrap_or_default();
     let names = entries.into_iter().map(|entry| entry.name.to_string_lossy().into_owned());
     names.take(MAX_REPOSITORIES).collect()
 }
 
-/// Does one step.
-pub(super) struct Actor<'a> {
+pub(super) struct StepRunner<'a> {
     pub(super) execution: &'a Execution,
-    pub(super) space: &'a Arc<OpenWorkspace>,
+    pub(super) workspace: &'a Arc<OpenWorkspace>,
     pub(super) session: &'a Arc<Session>,
-    pub(super) journal: &'a EventWriter,
+    pub(super) events: &'a EventWriter,
     pub(super) step: &'a Step,
     pub(super) number: usize,
     pub(super) timeout: Duration,
-    /// The credentials that it names, or why it gets none.
-    pub(super) given: Result<StepCredentials, ServiceError>,
-    /// What is told of nothing, with the names that stand for it.
+    /// An error fails the step before its tool is called.
+    pub(super) credentials: Result<StepCredentials, ServiceError>,
+    /// Secret values to mask in output, each with the name that replaces it.
     pub(super) masked: &'a [(String, Secret)],
-    /// How many lines of output the task may still tell.
+    /// Log lines that the task may still write, over all of its steps.
     pub(super) lines_left: &'a AtomicUsize,
 }
 
-/// A tool and what it is called with.
-struct Called {
+struct ToolCall {
     tool: String,
     arguments: Map<String, Value>,
 }
 
-impl Actor<'_> {
-    /// Does the step, and ends it early if there is a reason to.
-    pub(super) async fn act(
+impl StepRunner<'_> {
+    /// Runs the step to its end, or cancels its tool call when `interrupted` resolves. Returns the
+    /// report in either case.
+    pub(super) async fn run(
         &self,
         interrupted: impl Future<Output = Interruption>,
     ) -> (StepResult, Option<Interruption>) {
-        let (begun, started_at) = (Instant::now(), self.execution.now());
+        let started = Instant::now();
+        let started_at = self.execution.now();
         let cancel = CancellationToken::new();
-        let doing = self.do_it(&cancel);
-        tokio::pin!(doing, interrupted);
-        let (done, why) = tokio::select! {
-            done = &mut doing => (done, None),
-            why = &mut interrupted => {
+        let execution = self.execute(&cancel);
+        tokio::pin!(execution, interrupted);
+        let (report, interruption) = tokio::select! {
+            report = &mut execution => (report, None),
+            interruption = &mut interrupted => {
                 cancel.cancel();
-                (doing.await, Some(why))
+                (execution.await, Some(interruption))
             }
         };
         let mut report = StepResult {
             started_at: Some(started_at),
-            duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-            ..done
+            duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            ..report
         };
-        if why == Some(Interruption::Cancelled) {
+        if interruption == Some(Interruption::Cancelled) {
             report.status = StepStatus::Cancelled;
             report.error = Some("cancelled".to_owned());
         }
-        (report, why)
+        (report, interruption)
     }
 
-    async fn do_it(&self, cancel: &CancellationToken) -> StepResult {
+    async fn execute(&self, cancel: &CancellationToken) -> StepResult {
         if self.timeout.is_zero() {
             return self.report(
                 StepStatus::TimedOut,
@@ -109,27 +115,27 @@ impl Actor<'_> {
                 Value::Null,
             );
         }
-        if let Err(error) = &self.given {
+        if let Err(error) = &self.credentials {
             let report = self.report(StepStatus::Failed, Some(message_of(error)), Value::Null);
             return StepResult { code: Some(error.code()), ..report };
         }
         match &self.step.action {
-            Action::CreateDirectory { path } => self.make_directory(path).await,
+            Action::CreateDirectory { path } => self.create_directory(path).await,
             Action::GitClone { repo, branch, shallow } => {
                 self.clone_repository(repo, branch.as_deref(), *shallow, cancel).await
             }
-            _ => match self.called() {
-                Some(called) => {
-                    let answer = self.call(called, cancel).await;
-                    self.judge(answer)
+            _ => match self.tool_call() {
+                Some(call) => {
+                    let reply = self.call(call, cancel).await;
+                    self.report_reply(reply)
                 }
                 None => self.report(StepStatus::Failed, Some("unknown".to_owned()), Value::Null),
             },
         }
     }
 
-    /// Returns the tool that does the step.
-    fn called(&self) -> Option<Called> {
+    /// Returns the tool call of the step; `None` for the two actions that are not a single call.
+    fn tool_call(&self) -> Option<ToolCall> {
         let (tool, arguments) = match &self.step.action {
             Action::Command { command } => {
                 ("workspace_exec", json!({ "command": command, "cwd": self.step.cwd }))
@@ -148,16 +154,16 @@ impl Actor<'_> {
                 ("workspace_git", json!({ "operation": "pull", "args": words, "cwd": cwd }))
             }
             Action::Tool { name, arguments } => {
-                return Some(Called { tool: name.clone(), arguments: arguments.clone() });
+                return Some(ToolCall { tool: name.clone(), arguments: arguments.clone() });
             }
             Action::CreateDirectory { .. } | Action::GitClone { .. } => return None,
         };
-        Some(called(tool, arguments))
+        Some(tool_call(tool, arguments))
     }
 
-    async fn call(&self, called: Called, cancel: &CancellationToken) -> ToolResponse {
-        let (output, pieces) = mpsc::channel(WAITING_PIECES);
-        let telling = self.tell_output(pieces);
+    async fn call(&self, call: ToolCall, cancel: &CancellationToken) -> ToolResponse {
+        let (output, pieces) = mpsc::channel(OUTPUT_CAPACITY);
+        let streaming = self.stream_output(pieces);
         let mut command_settings = CommandSettings {
             network: self.step.network,
             timeout: Some(self.timeout),
@@ -165,44 +171,45 @@ impl Actor<'_> {
             masked: self.masked.to_vec(),
             ..CommandSettings::default()
         };
-        if let Ok(given) = &self.given {
-            given.fill(&mut command_settings);
+        if let Ok(credentials) = &self.credentials {
+            credentials.fill(&mut command_settings);
         }
         let cancel = cancel.clone();
         let options = CallOptions { cancel, command_settings, ..CallOptions::new(Interface::Task) };
         let calling = async {
-            let calling = self.space.call(self.session, &called.tool, called.arguments, options);
-            // Tools without commands have no limit of their own.
-            tokio::time::timeout(self.timeout + LATE, calling).await
+            let calling = self.workspace.call(self.session, &call.tool, call.arguments, options);
+            // Tools that run no command have no timeout of their own.
+            tokio::time::timeout(self.timeout + TOOL_GRACE, calling).await
         };
-        let (answer, ()) = tokio::join!(calling, telling);
-        answer.unwrap_or_else(|_| late(self.timeout))
+        let (reply, ()) = tokio::join!(calling, streaming);
+        reply.unwrap_or_else(|_| timed_out(self.timeout))
     }
 
-    /// Tells what commands print, line by line.
-    async fn tell_output(&self, mut pieces: mpsc::Receiver<carrel_exec::Piece>) {
+    /// Writes the output of commands as events, one for each complete line.
+    async fn stream_output(&self, mut pieces: mpsc::Receiver<carrel_exec::Piece>) {
         let secrets = self.masked.iter().map(|(_, secret)| secret.clone()).collect();
         let mut lines = OutputLines::new(secrets, self.lines_left.load(Ordering::Relaxed));
         while let Some(piece) = pieces.recv().await {
             for line in lines.push(&piece) {
-                self.tell_line(line.stream, &line.text).await;
+                self.write_line(line.stream, &line.text).await;
             }
         }
         for line in lines.finish() {
-            self.tell_line(line.stream, &line.text).await;
+            self.write_line(line.stream, &line.text).await;
         }
         self.lines_left.store(lines.left(), Ordering::Relaxed);
     }
 
-    async fn tell_line(&self, stream: &str, text: &str) {
+    async fn write_line(&self, stream: &str, text: &str) {
         let data = json!({ "step": self.number, "stream": stream, "line": text });
-        self.journal.tell(self.execution.event(EventKind::LogLine, data)).await;
+        self.events.write(self.execution.event(EventKind::LogLine, data)).await;
     }
 
-    /// Says how a call ended. A command that ends with an error is a failed step.
-    fn judge(&self, answer: ToolResponse) -> StepResult {
-        if answer.is_error {
-            let error = &answer.structured["error"];
+    /// Turns the reply of a tool into a report. A command with a non-zero exit status is a failed step,
+    /// although the tool call succeeded.
+    fn report_reply(&self, reply: ToolResponse) -> StepResult {
+        if reply.is_error {
+            let error = &reply.structured["error"];
             let message = error["message"].as_str().unwrap_or("the tool failed").to_owned();
             let code = error["code"].as_str().and_then(code_of);
             let status = match code {
@@ -213,9 +220,9 @@ impl Actor<'_> {
             let report = self.report(status, Some(message), json!({ "error": error }));
             return StepResult { code, ..report };
         }
-        let result = match answer.data {
+        let result = match reply.data {
             Some(data) => data,
-            None => json!({ "text": answer.text(), "facts": answer.structured }),
+            None => json!({ "text": reply.text(), "facts": reply.structured }),
         };
         let facts = if result["facts"].is_object() { &result["facts"] } else { &result };
         let exit_code = facts["exit_code"].as_i64();
@@ -235,21 +242,21 @@ impl Actor<'_> {
     }
 
     fn report(&self, status: StepStatus, error: Option<String>, result: Value) -> StepResult {
-        let action = self.step.word.clone();
-        StepResult { action, status, error, result, ..outcome::skipped(self.number, self.step) }
+        let action = self.step.action_name.clone();
+        StepResult { action, status, error, result, ..step_result::skipped(self.number, self.step) }
     }
 
-    async fn make_directory(&self, path: &str) -> StepResult {
-        let (place, relative) =
-            (Arc::clone(self.space.named_workspace()), self.space.named_workspace().relative(path));
+    async fn create_directory(&self, path: &str) -> StepResult {
+        let workspace = Arc::clone(self.workspace.named_workspace());
+        let relative = workspace.relative(path);
         let make = move || {
-            // Making a directory is held to what writing a file is.
-            if let Err(error) = place.files().browse().metadata(&relative)
+            // Creating a directory obeys the same rule for sensitive paths as writing a file.
+            if let Err(error) = workspace.files().browse().metadata(&relative)
                 && error.code() == Code::SensitivePath
             {
                 return Err(error.into());
             }
-            place.files().create_directories(&relative, DIRECTORY_MODE)?;
+            workspace.files().create_directories(&relative, DIRECTORY_MODE)?;
             Ok::<_, carrel_tools::Failure>(())
         };
         match tokio::task::spawn_blocking(make).await {
@@ -268,7 +275,7 @@ impl Actor<'_> {
         }
     }
 
-    /// Brings a repository into the workspace, or up to date if it is there.
+    /// Clones a repository into `repos/`, or pulls it if it is there.
     async fn clone_repository(
         &self,
         repo: &str,
@@ -276,84 +283,85 @@ impl Actor<'_> {
         shallow: bool,
         cancel: &CancellationToken,
     ) -> StepResult {
-        let found = match self.find_repository(repo).await {
-            Ok(found) => found,
+        let checkout = match self.locate_repository(repo).await {
+            Ok(checkout) => checkout,
             Err(error) => return self.report(StepStatus::Failed, Some(error), Value::Null),
         };
-        let path = format!("{REPOSITORIES}/{}", found.directory);
-        let called = if found.cached {
+        let path = format!("{REPOSITORIES}/{}", checkout.directory);
+        let call = if checkout.exists {
             let words = branch.map_or(Vec::new(), |branch| vec!["origin", branch]);
-            called("workspace_git", json!({ "operation": "pull", "args": words, "cwd": path }))
+            tool_call("workspace_git", json!({ "operation": "pull", "args": words, "cwd": path }))
         } else {
             let mut words = if shallow { vec!["--depth", "1"] } else { Vec::new() };
             words.extend(branch.into_iter().flat_map(|branch| ["--branch", branch]));
-            words.extend(["--", &found.url, &found.directory]);
+            words.extend(["--", &checkout.url, &checkout.directory]);
             let arguments = json!({ "operation": "clone", "args": words, "cwd": REPOSITORIES });
-            called("workspace_git", arguments)
+            tool_call("workspace_git", arguments)
         };
-        let mut report = self.judge(self.call(called, cancel).await);
+        let mut report = self.report_reply(self.call(call, cancel).await);
         if let Value::Object(fields) = &mut report.result {
             fields.insert("repo_path".to_owned(), path.into());
-            fields.insert("cached".to_owned(), found.cached.into());
+            fields.insert("cached".to_owned(), checkout.exists.into());
         }
         report
     }
 
-    /// Looks where a repository is, or is to be: one of another origin has the name already, or not.
-    async fn find_repository(&self, repo: &str) -> Result<FoundRepository, String> {
-        let address =
-            Address::parse(repo, &self.execution.hosts).map_err(|error| error.to_string())?;
-        let place = Arc::clone(self.space.named_workspace());
-        let look = move || {
-            let files = place.files();
+    /// Returns the directory of a repository: the one whose `origin` it is, or the first free one of its
+    /// two candidates. Fails if repositories of other origins hold both.
+    async fn locate_repository(&self, repo: &str) -> Result<Checkout, String> {
+        let url =
+            RepositoryUrl::parse(repo, &self.execution.hosts).map_err(|error| error.to_string())?;
+        let workspace = Arc::clone(self.workspace.named_workspace());
+        let locate = move || {
+            let files = workspace.files();
             files
                 .create_directories(Path::new(REPOSITORIES), DIRECTORY_MODE)
                 .map_err(|error| error.to_string())?;
-            for directory in address.directories() {
+            for directory in url.directories() {
                 let path = Path::new(REPOSITORIES).join(&directory);
                 if files.link_metadata(&path).is_err_and(|error| error.is_not_found()) {
-                    return Ok(FoundRepository { directory, url: address.url(), cached: false });
+                    return Ok(Checkout { directory, url: url.url(), exists: false });
                 }
                 let configuration = files.read(&path.join(".git/config"), MAX_CONFIGURATION);
                 let configuration = configuration.unwrap_or_default();
                 let origin = repository::origin(&String::from_utf8_lossy(&configuration));
-                if origin.is_some_and(|origin| address.is(&origin)) {
-                    return Ok(FoundRepository { directory, url: address.url(), cached: true });
+                if origin.is_some_and(|origin| url.matches(&origin)) {
+                    return Ok(Checkout { directory, url: url.url(), exists: true });
                 }
             }
-            let [first, second] = address.directories();
+            let [first, second] = url.directories();
             Err(format!(
                 "{REPOSITORIES}/{first} and {REPOSITORIES}/{second} hold something else; remove one of them"
             ))
         };
-        tokio::task::spawn_blocking(look).await.unwrap_or_else(|error| Err(error.to_string()))
+        tokio::task::spawn_blocking(locate).await.unwrap_or_else(|error| Err(error.to_string()))
     }
 }
 
-/// Where a repository is, or is to be.
-struct FoundRepository {
-    /// Its directory below [`REPOSITORIES`].
+struct Checkout {
+    /// A name in [`REPOSITORIES`].
     directory: String,
     url: String,
-    cached: bool,
+    exists: bool,
 }
 
-/// What is read of the configuration of a repository.
+/// Bounds the part of `.git/config` that is searched for the origin.
 const MAX_CONFIGURATION: u64 = 1 << 20;
 
-/// How much longer than its commands a call may take.
-const LATE: Duration = Duration::from_secs(5);
+/// Time for a tool to end after the timeout of its commands.
+const TOOL_GRACE: Duration = Duration::from_secs(5);
 
-fn late(timeout: Duration) -> ToolResponse {
+fn timed_out(timeout: Duration) -> ToolResponse {
     let message = format!("the step took longer than {} s", timeout.as_secs());
     let envelope = carrel_domain::ErrorEnvelope::new(Code::Timeout, message, json!({}));
     ToolResponse { content: Vec::new(), structured: json!(envelope), data: None, is_error: true }
 }
 
-fn called(tool: &str, arguments: Value) -> Called {
+/// Builds a tool call from an object, without its null members.
+fn tool_call(tool: &str, arguments: Value) -> ToolCall {
     let Value::Object(mut arguments) = arguments else { unreachable!("arguments are an object") };
     arguments.retain(|_, value| !value.is_null());
-    Called { tool: tool.to_owned(), arguments }
+    ToolCall { tool: tool.to_owned(), arguments }
 }
 
 fn code_of(name: &str) -> Option<Code> {

@@ -1,4 +1,4 @@
-//! Workers, volumes, and tasks that nobody takes.
+//! Workers, volumes of workspaces, and queued tasks.
 
 use carrel_domain::{Priority, TaskStatus, VolumeId, WorkspaceId};
 use carrel_store::{
@@ -7,33 +7,33 @@ use carrel_store::{
 use pretty_assertions::assert_eq;
 
 use super::{
-    all_events, at, back, claim, claim_one, claim_request, created, new_task, submit, task,
-    wish_on, workspace,
+    all_events, at, claim, claim_one, claim_request, claim_request_on, created, new_task, release,
+    submit, task, workspace,
 };
 
 async fn volume_of(store: &dyn Store, id: WorkspaceId) -> Option<VolumeId> {
     store.workspace(id).await.unwrap().expect("the workspace is there").volume
 }
 
-pub async fn a_claim_places_its_workspace_and_others_leave_it_alone(store: &dyn Store) {
+pub async fn a_claim_assigns_its_volume_to_the_workspace(store: &dyn Store) {
     let (here, there) = (VolumeId::generate(), VolumeId::generate());
     let workspace = workspace(store).await;
     for _ in 0..2 {
         submit(store, workspace, Priority::Normal).await;
     }
     assert_eq!(volume_of(store, workspace).await, None);
-    assert!(store.try_claim(wish_on("w1", here), at(1)).await.unwrap().is_some());
+    assert!(store.try_claim(claim_request_on("w1", here), at(1)).await.unwrap().is_some());
     assert_eq!(volume_of(store, workspace).await, Some(here));
-    assert_eq!(store.try_claim(wish_on("w2", there), at(1)).await.unwrap(), None);
-    assert!(store.try_claim(wish_on("w3", here), at(1)).await.unwrap().is_some());
+    assert_eq!(store.try_claim(claim_request_on("w2", there), at(1)).await.unwrap(), None);
+    assert!(store.try_claim(claim_request_on("w3", here), at(1)).await.unwrap().is_some());
 }
 
-pub async fn a_waiting_worker_of_one_volume_does_not_stand_in_the_way_of_others(store: &dyn Store) {
+pub async fn a_waiting_claim_of_one_volume_does_not_block_others(store: &dyn Store) {
     let (here, there) = (VolumeId::generate(), VolumeId::generate());
     let workspace = workspace(store).await;
     assert_eq!(store.assign_volume(workspace, &[there]).await.unwrap(), Some(there));
-    let first = store.claim(wish_on("w1", here));
-    let second = store.claim(wish_on("w2", there));
+    let first = store.claim(claim_request_on("w1", here));
+    let second = store.claim(claim_request_on("w2", there));
     let submitting = async {
         tokio::task::yield_now().await;
         submit(store, workspace, Priority::Normal).await
@@ -48,7 +48,7 @@ pub async fn a_waiting_worker_of_one_volume_does_not_stand_in_the_way_of_others(
     }
 }
 
-pub async fn a_workspace_is_placed_once_where_the_fewest_are(store: &dyn Store) {
+pub async fn a_workspace_is_assigned_once_to_the_emptiest_volume(store: &dyn Store) {
     let (one, other) = (VolumeId::generate(), VolumeId::generate());
     let mut placed = Vec::new();
     for _ in 0..4 {
@@ -65,7 +65,7 @@ pub async fn a_workspace_is_placed_once_where_the_fewest_are(store: &dyn Store) 
     assert_eq!(store.assign_volume(unknown, &[one]).await.unwrap(), None);
 }
 
-pub async fn workers_are_known_while_they_give_signs_of_life(store: &dyn Store) {
+pub async fn workers_are_listed_by_the_age_of_their_registration(store: &dyn Store) {
     let worker = |name: &str, seconds| WorkerRecord {
         id: WorkerId(name.to_owned()),
         volume: VolumeId::from_bytes([7; 16]),
@@ -89,7 +89,7 @@ pub async fn workers_are_known_while_they_give_signs_of_life(store: &dyn Store) 
     assert_eq!(store.workers(at(6)).await.unwrap(), [third]);
 }
 
-pub async fn what_waits_is_listed_by_urgency_and_age(store: &dyn Store) {
+pub async fn queued_tasks_are_listed_by_priority_and_age(store: &dyn Store) {
     let (one, other) = (workspace(store).await, workspace(store).await);
     let here = VolumeId::generate();
     store.assign_volume(other, &[here]).await.unwrap();
@@ -104,21 +104,23 @@ pub async fn what_waits_is_listed_by_urgency_and_age(store: &dyn Store) {
         waiting(second, other, Priority::High, Some(here)),
         waiting(low, one, Priority::Low, None),
     ];
-    assert_eq!(store.waiting(at(5), 10).await.unwrap(), all);
-    assert_eq!(store.waiting(at(5), 2).await.unwrap(), all[..2]);
-    assert_eq!(store.waiting(at(0), 10).await.unwrap(), []);
+    assert_eq!(store.queued_tasks(at(5), 10).await.unwrap(), all);
+    assert_eq!(store.queued_tasks(at(5), 2).await.unwrap(), all[..2]);
+    assert_eq!(store.queued_tasks(at(0), 10).await.unwrap(), []);
     let taken = claim_one(store, 1).await;
-    store.release(taken, back(1, 50, true)).await.unwrap();
-    let left = store.waiting(at(5), 10).await.unwrap();
+    store.release(taken, release(1, 50, true)).await.unwrap();
+    let left = store.queued_tasks(at(5), 10).await.unwrap();
     assert_eq!(left.len(), 2, "one that is delayed does not wait yet");
     assert!(left.iter().all(|waiting| waiting.task != taken.task));
 }
 
-pub async fn a_task_that_could_not_be_queued_fails_and_gives_its_key_back(store: &dyn Store) {
+pub async fn failing_a_queued_task_frees_its_idempotency_key(store: &dyn Store) {
     let workspace = workspace(store).await;
-    let repeat = IdempotencyKey { scope: "s".to_owned(), key: "k".to_owned(), digest: [1; 32] };
-    let new =
-        || NewTask { repeat: Some(repeat.clone()), ..new_task(workspace, Priority::Normal, at(0)) };
+    let key = IdempotencyKey { scope: "s".to_owned(), key: "k".to_owned(), digest: [1; 32] };
+    let new = || NewTask {
+        idempotency_key: Some(key.clone()),
+        ..new_task(workspace, Priority::Normal, at(0))
+    };
     let first = created(store.submit(new()).await.unwrap()).id;
     let told = store.fail_queued(first, "no queue", at(1)).await.unwrap().expect("it waits");
     assert_eq!(told, all_events(store, first).await[1..]);

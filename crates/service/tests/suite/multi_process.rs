@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use carrel_domain::{TaskId, TaskStatus};
 use carrel_service::repository::DEFAULT_HOSTS;
 use carrel_service::{
-    FollowItem, OnEnqueueFailure, ServiceError, Submit, Sweep, Tasks, Worker, WorkerOptions,
+    FollowItem, OnEnqueueFailure, ServiceError, Sweep, TaskSubmission, Tasks, Worker, WorkerOptions,
 };
 use carrel_store::{Event, EventKind};
 use carrel_wire::TaskRequest;
@@ -44,7 +44,7 @@ impl Scene {
     fn work(&self) -> Working {
         let options =
             WorkerOptions { heartbeat: Duration::from_millis(500), ..WorkerOptions::new(3) };
-        let worker = Worker::new(options, self.worker.tasks.clone(), self.lab.spaces.clone());
+        let worker = Worker::new(options, self.worker.tasks.clone(), self.lab.workspaces.clone());
         let stop = CancellationToken::new();
         let running = stop.clone();
         let done = tokio::spawn(async move { worker.run(running).await });
@@ -61,7 +61,8 @@ impl Scene {
     async fn submit(&self, body: Value) -> Result<TaskId, ServiceError> {
         let request: TaskRequest = serde_json::from_value(body).unwrap();
         let submit =
-            Submit::check(request, self.lab.workspace, &DEFAULT_HOSTS.map(str::to_owned)).unwrap();
+            TaskSubmission::check(request, self.lab.workspace, &DEFAULT_HOSTS.map(str::to_owned))
+                .unwrap();
         Ok(self.api.tasks.submit(submit, "test").await?.task.id)
     }
 

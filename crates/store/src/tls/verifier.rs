@@ -1,4 +1,8 @@
-//! Whom a connection is made to.
+//! The verification of server certificates.
+//!
+//! rustls always verifies the name of a server. PostgreSQL's `verify-ca` demands the authority alone, and
+//! `require` nothing, so that verification is composed here from the functions that rustls uses. The
+//! signature of the handshake is always checked: the server owns the key of its certificate.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,21 +15,21 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// What is verified of a server.
+/// The checks of a server's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// An authority vouches for it.
+pub enum Verification {
+    /// It is signed by a trusted authority.
     Authority,
-    /// An authority vouches for it, under the name that it was called by.
+    /// It is signed by a trusted authority, for the name that was connected to.
     AuthorityAndName,
 }
 
-/// Who may vouch for a server.
+/// The trusted certificate authorities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Authorities {
-    /// Those that the system trusts, or `SSL_CERT_FILE` names.
+    /// The authorities of the system, or of `SSL_CERT_FILE`.
     System,
-    /// Those whose certificates are in a file.
+    /// The certificates in a PEM file.
     File(PathBuf),
 }
 
@@ -33,20 +37,20 @@ pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// Why there is nobody who could vouch for a server.
+/// Certificate authorities that could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
-    /// The machine trusts nobody.
+    /// The system has no certificate authorities.
     #[error(
-        "no certificates of authorities are on this machine; install ca-certificates, or set SSL_CERT_FILE"
+        "the system has no certificate authorities; install ca-certificates, or set SSL_CERT_FILE"
     )]
     System,
-    /// The file is of no use.
+    /// The file cannot be read or contains no certificate.
     #[error("{} {reason}", path.display())]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The problem, as the rest of a sentence that begins with the path.
         reason: String,
     },
 }
@@ -65,7 +69,7 @@ impl Authorities {
             Self::System => AuthorityError::System,
             Self::File(path) => AuthorityError::File {
                 path: path.clone(),
-                reason: "holds no certificate; it is a file of certificates of authorities, as PEM"
+                reason: "contains no certificate; expected certificates of authorities in PEM"
                     .to_owned(),
             },
         })
@@ -81,40 +85,46 @@ fn certificates(path: &std::path::Path) -> Result<Vec<CertificateDer<'static>>, 
     Ok(CertificateDer::pem_slice_iter(&text).filter_map(Result::ok).collect())
 }
 
-/// Decides whether a server is believed to be who it says.
 #[derive(Debug)]
-pub(super) struct Trust {
-    verified: Option<(Rule, RootCertStore)>,
+pub(super) struct Verifier {
+    /// `None` accepts any certificate.
+    verification: Option<(Verification, RootCertStore)>,
     provider: Arc<CryptoProvider>,
 }
 
-impl Trust {
-    /// Believes anybody who has the key of the certificate that is shown.
-    pub(super) fn anybody() -> Self {
-        Self { verified: None, provider: provider() }
+impl Verifier {
+    /// Accepts any server that owns the key of its certificate.
+    pub(super) fn unverified() -> Self {
+        Self { verification: None, provider: provider() }
     }
 
-    pub(super) fn verified(rule: Rule, roots: RootCertStore) -> Self {
-        Self { verified: Some((rule, roots)), provider: provider() }
+    pub(super) fn verified(verification: Verification, roots: RootCertStore) -> Self {
+        Self { verification: Some((verification, roots)), provider: provider() }
     }
 }
 
-impl ServerCertVerifier for Trust {
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
-        shown: &CertificateDer<'_>,
-        between: &[CertificateDer<'_>],
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
         name: &ServerName<'_>,
         _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if let Some((rule, roots)) = &self.verified {
-            let shown = ParsedCertificate::try_from(shown)?;
-            let known = self.provider.signature_verification_algorithms.all;
-            verify_server_cert_signed_by_trust_anchor(&shown, roots, between, now, known)?;
-            match rule {
-                Rule::Authority => {}
-                Rule::AuthorityAndName => verify_server_name(&shown, name)?,
+        if let Some((verification, roots)) = &self.verification {
+            let certificate = ParsedCertificate::try_from(certificate)?;
+            let algorithms = self.provider.signature_verification_algorithms.all;
+            verify_server_cert_signed_by_trust_anchor(
+                &certificate,
+                roots,
+                intermediates,
+                now,
+                algorithms,
+            )?;
+            match verification {
+                Verification::Authority => {}
+                Verification::AuthorityAndName => verify_server_name(&certificate, name)?,
             }
         }
         Ok(ServerCertVerified::assertion())

@@ -1,4 +1,4 @@
-//! What a step gets of the credentials that it names.
+//! The unsealed credentials of one step.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,19 +11,21 @@ use carrel_tools::CommandSettings;
 use super::content::{CredentialContent, GitToken};
 use super::ssh_key;
 
-/// What is said for a user where only a token is known. GitHub and GitLab take any.
-const ANY_USER: &str = "x-access-token";
+/// The user name for tokens without one. GitHub and GitLab accept any.
+const DEFAULT_USER: &str = "x-access-token";
 
-/// A shorter value is part of too many other words to be masked.
+/// Shorter values are not masked: they would mask parts of ordinary words.
 const MIN_MASKED_BYTES: usize = 6;
 
-/// What a step gets. It is gone with the step.
+/// The merged credentials of a step. Dropped with the step; its `Debug` form shows nothing.
 #[derive(Clone, Default)]
 pub(crate) struct StepCredentials {
     variables: BTreeMap<String, Secret>,
+    /// By host, each with the name of its credential.
     tokens: BTreeMap<String, (String, Credential)>,
-    /// With the name of the credential.
+    /// With the name of its credential.
     ssh_key: Option<(String, Secret)>,
+    /// Name and email.
     author: (Option<String>, Option<String>),
 }
 
@@ -34,30 +36,30 @@ impl fmt::Debug for StepCredentials {
 }
 
 impl StepCredentials {
-    /// Adds a credential. What it says beats what earlier ones said.
+    /// Adds a credential. Its values replace those of earlier ones.
     pub(super) fn add(&mut self, name: &str, content: CredentialContent) {
         let CredentialContent { env_vars, git_name, git_email, git_token, ssh_private_key } =
             content;
         let variables = env_vars.into_iter().map(|(name, value)| (name, Secret::new(value)));
         self.variables.extend(variables);
         if let Some(GitToken { host, username, token }) = git_token {
-            let username = username.unwrap_or_else(|| ANY_USER.to_owned());
+            let username = username.unwrap_or_else(|| DEFAULT_USER.to_owned());
             let credential = Credential { username, password: Secret::new(token) };
             self.tokens.insert(host.to_ascii_lowercase(), (name.to_owned(), credential));
         }
         if let Some(key) = ssh_private_key {
-            self.ssh_key = Some((name.to_owned(), Secret::new(ssh_key::normal(&key))));
+            self.ssh_key = Some((name.to_owned(), Secret::new(ssh_key::normalize(&key))));
         }
         self.author = (git_name.or(self.author.0.take()), git_email.or(self.author.1.take()));
     }
 
-    /// Adds a token for a machine that none of the credentials is for.
-    pub(crate) fn lend(&mut self, host: &str, name: &str, token: Secret) {
-        let credential = Credential { username: ANY_USER.to_owned(), password: token };
+    /// Adds a token for a host, unless a credential of the step has one.
+    pub(crate) fn add_token(&mut self, host: &str, name: &str, token: Secret) {
+        let credential = Credential { username: DEFAULT_USER.to_owned(), password: token };
         self.tokens.entry(host.to_owned()).or_insert_with(|| (name.to_owned(), credential));
     }
 
-    /// Puts everything where the step's tools find it.
+    /// Passes the credentials to a tool call.
     pub(crate) fn fill(&self, settings: &mut CommandSettings) {
         settings.environment = self.variables.clone().into_iter().collect();
         settings.ssh_key = self.ssh_key.as_ref().map(|(_, key)| key.clone());
@@ -67,14 +69,14 @@ impl StepCredentials {
         }
     }
 
-    /// Returns every value that must not be told, with the name that stands for it.
+    /// Returns every value to mask, with the name that replaces it. A value of several lines is returned
+    /// whole and line by line, since output is masked by lines.
     pub(crate) fn secrets(&self) -> Vec<(String, Secret)> {
         let variables = self.variables.iter().map(|(name, value)| (name.clone(), value.clone()));
         let tokens =
             self.tokens.values().map(|(name, token)| (name.clone(), token.password.clone()));
         let whole: Vec<_> = variables.chain(tokens).chain(self.ssh_key.iter().cloned()).collect();
         let lines = whole.iter().flat_map(|(name, secret)| {
-            // Output is told line by line, and so is a secret that has several.
             secret.expose().lines().map(|line| (name.clone(), Secret::new(line)))
         });
         let mut all: Vec<_> = lines.chain(whole.iter().cloned()).collect();

@@ -1,21 +1,21 @@
-//! The names of what is in Redis.
+//! The names of keys, lists and channels in Redis. They are interface: other programs use them.
 
 use carrel_domain::{Priority, TaskId, VolumeId};
 use carrel_store::WorkerId;
 
-/// How long the status of a task stays.
+/// The expiry of a task's status hash after its last change.
 pub(super) const STATUS_SECONDS: u32 = 7200;
 
-/// How long a worker counts as alive without another sign.
+/// The expiry of a worker's announcement.
 pub(super) const WORKER_SECONDS: u32 = 60;
 
-/// Entries that were not hints.
+/// The list of invalid entries.
 pub(super) const DEAD: &str = "workspace:tasks:dead";
 
-/// The channel with the ids of tasks whose end somebody asked for.
+/// The channel of cancellations; a message is the id of a task.
 pub(super) const CANCEL: &str = "workspace:tasks:cancel";
 
-/// Returns the list of hints for a priority, of all volumes or of one.
+/// Returns the list of hints of a priority: for the workers of one volume, or of any.
 pub(super) fn list(priority: Priority, volume: Option<VolumeId>) -> String {
     match volume {
         None => format!("workspace:tasks:{priority}"),
@@ -23,7 +23,7 @@ pub(super) fn list(priority: Priority, volume: Option<VolumeId>) -> String {
     }
 }
 
-/// Returns every list that a worker of a volume takes hints from, in order.
+/// Returns the lists that a worker of a volume pops from, in the order in which Redis tries them.
 pub(super) fn lists(volume: VolumeId) -> Vec<(String, Priority)> {
     let of = |priority: Priority| [list(priority, Some(volume)), list(priority, None)];
     let each = |priority: &Priority| of(*priority).map(|list| (list, *priority));
@@ -33,27 +33,23 @@ pub(super) fn lists(volume: VolumeId) -> Vec<(String, Priority)> {
 const TASK: &str = "workspace:task:";
 const EVENTS: &str = ":events";
 
-/// Returns the channel with the events of a task.
 pub(super) fn events(task: TaskId) -> String {
     format!("{TASK}{task}{EVENTS}")
 }
 
-/// Returns the task whose events are on a channel.
+/// Returns the task of an events channel.
 pub(super) fn task_of(channel: &str) -> Option<TaskId> {
     channel.strip_prefix(TASK)?.strip_suffix(EVENTS)?.parse().ok()
 }
 
-/// Returns the key of the hash with a task's status.
 pub(super) fn status(task: TaskId) -> String {
     format!("{TASK}{task}:status")
 }
 
-/// Returns the key that is there as long as a worker is.
 pub(super) fn heartbeat(worker: &WorkerId) -> String {
     format!("workspace:worker:{worker}:heartbeat")
 }
 
-/// Returns the key of the set of tasks that a worker runs.
 pub(super) fn running(worker: &WorkerId) -> String {
     format!("workspace:worker:{worker}:tasks")
 }

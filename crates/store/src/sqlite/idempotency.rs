@@ -1,28 +1,29 @@
-//! Answers that are given again when a request is repeated.
+//! Idempotency keys in SQLite. A row holds either the reply to a request or the task that a submission
+//! created.
 
 use carrel_domain::{TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::error::StoreError;
-use crate::model::{IdempotencyKey, StoredReply};
+use crate::{IdempotencyKey, StoredReply};
 
-/// Returns the digest of the first request of a key, and the task that it made.
+/// Returns the digest of the first request with a key, and the task that it created.
 pub(super) fn task_of(
     connection: &Connection,
-    repeat: &IdempotencyKey,
+    key: &IdempotencyKey,
 ) -> rusqlite::Result<Option<([u8; 32], Option<TaskId>)>> {
     connection
         .prepare_cached("SELECT digest, task_id FROM replies WHERE scope = ? AND key = ?")?
-        .query_row(params![repeat.scope, repeat.key], |row| {
+        .query_row(params![key.scope, key.key], |row| {
             Ok((row.get(0)?, row.get::<_, Option<[u8; 16]>>(1)?.map(TaskId::from_bytes)))
         })
         .optional()
 }
 
-/// Remembers which task a request made.
-pub(super) fn remember_task(
+/// Stores the task that a submission created.
+pub(super) fn save_task(
     connection: &Connection,
-    repeat: &IdempotencyKey,
+    key: &IdempotencyKey,
     task: TaskId,
     now: Timestamp,
 ) -> rusqlite::Result<()> {
@@ -31,36 +32,30 @@ pub(super) fn remember_task(
             "INSERT OR REPLACE INTO replies (scope, key, digest, task_id, at)
              VALUES (?, ?, ?, ?, ?)",
         )?
-        .execute(params![
-            repeat.scope,
-            repeat.key,
-            repeat.digest,
-            task.to_bytes(),
-            now.as_millis()
-        ])?;
+        .execute(params![key.scope, key.key, key.digest, task.to_bytes(), now.as_millis()])?;
     Ok(())
 }
 
-/// Remembers an answer, unless one is remembered. Returns the remembered one.
-pub(super) fn remember(
+/// Stores a reply, unless there is one. Returns the stored one.
+pub(super) fn save(
     connection: &Connection,
-    repeat: &IdempotencyKey,
+    key: &IdempotencyKey,
     status: u16,
     body: &str,
     now: Timestamp,
 ) -> Result<StoredReply, StoreError> {
-    if let Some(first) = find(connection, &repeat.scope, &repeat.key)? {
+    if let Some(first) = find(connection, &key.scope, &key.key)? {
         return Ok(first);
     }
     connection
         .prepare_cached(
             "INSERT INTO replies (scope, key, digest, status, body, at) VALUES (?, ?, ?, ?, ?, ?)",
         )?
-        .execute(params![repeat.scope, repeat.key, repeat.digest, status, body, now.as_millis()])?;
-    Ok(StoredReply { digest: repeat.digest, status, body: body.to_owned() })
+        .execute(params![key.scope, key.key, key.digest, status, body, now.as_millis()])?;
+    Ok(StoredReply { digest: key.digest, status, body: body.to_owned() })
 }
 
-/// Returns the answer to a request that came before.
+/// Returns the stored reply for a key.
 pub(super) fn find(
     connection: &Connection,
     scope: &str,
@@ -78,19 +73,20 @@ pub(super) fn find(
     Ok(found)
 }
 
-/// Forgets that a request made a task.
-pub(super) fn forget_task(connection: &Connection, task: TaskId) -> rusqlite::Result<usize> {
+/// Deletes the key that a task was submitted with.
+pub(super) fn delete_task(connection: &Connection, task: TaskId) -> rusqlite::Result<usize> {
     connection.prepare_cached("DELETE FROM replies WHERE task_id = ?")?.execute([task.to_bytes()])
 }
 
-/// Forgets every answer of a workspace. Their scopes begin with its id and a space, which `!` follows.
+/// Deletes the keys of a workspace. Their scopes begin with its id and a space, which `!` follows in
+/// ASCII.
 pub(super) fn delete_workspace(connection: &Connection, id: &str) -> rusqlite::Result<usize> {
     connection
         .prepare_cached("DELETE FROM replies WHERE scope >= ?1 || ' ' AND scope < ?1 || '!'")?
         .execute([id])
 }
 
-/// Forgets answers from before a time.
-pub(super) fn forget(connection: &Connection, before: Timestamp) -> rusqlite::Result<usize> {
+/// Deletes keys from before a time.
+pub(super) fn delete_before(connection: &Connection, before: Timestamp) -> rusqlite::Result<usize> {
     connection.prepare_cached("DELETE FROM replies WHERE at < ?")?.execute([before.as_millis()])
 }

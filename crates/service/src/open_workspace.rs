@@ -1,0 +1,92 @@
+//! A workspace that is open for tools and uploads.
+
+use std::sync::Arc;
+
+use carrel_domain::WorkspaceKey;
+use carrel_exec::JobStatus;
+use carrel_store::Workspace;
+use carrel_tools::{
+    CallOptions, Failure, NamedWorkspace, Registry, Session, ToolResponse, Toolbox, Toolset,
+    Upload, UploadedFile,
+};
+use serde_json::{Map, Value};
+
+use crate::usage_cache::UsageCache;
+
+/// A workspace that is open in this process: its row, its files, its tools and its cached usage.
+#[derive(Debug)]
+pub struct OpenWorkspace {
+    /// The row, as it was when the workspace was opened.
+    pub workspace: Workspace,
+    /// The name of its directory.
+    pub key: WorkspaceKey,
+    usage: UsageCache,
+    named: Arc<NamedWorkspace>,
+    service: Registry,
+    code: Registry,
+}
+
+impl OpenWorkspace {
+    pub(crate) fn new(
+        workspace: Workspace,
+        key: WorkspaceKey,
+        usage: UsageCache,
+        named: Arc<NamedWorkspace>,
+        toolbox: Arc<Toolbox>,
+    ) -> Self {
+        let service = Registry::new(Arc::clone(&toolbox), Toolset::Workspace);
+        let code = Registry::new(toolbox, Toolset::Code).without_operator_tools();
+        Self { workspace, key, usage, named, service, code }
+    }
+
+    /// Calls a tool of either toolset.
+    pub async fn call(
+        &self,
+        session: &Arc<Session>,
+        tool: &str,
+        arguments: Map<String, Value>,
+        options: CallOptions,
+    ) -> ToolResponse {
+        let registry = if self.service.has(tool) { &self.service } else { &self.code };
+        registry.call(session, tool, arguments, options).await
+    }
+
+    /// Begins the upload of a file that arrives in parts. `expected` is its size, if the client sent it.
+    pub async fn upload(&self, path: &str, expected: Option<u64>) -> Result<Upload, Failure> {
+        Upload::begin(self.code.toolbox(), &self.named, path, expected).await
+    }
+
+    /// Moves a complete upload to its path.
+    pub async fn finish(&self, upload: Upload) -> Result<UploadedFile, Failure> {
+        upload.finish(self.code.toolbox()).await
+    }
+
+    /// Marks the cached usage as outdated: a write may have happened.
+    pub fn expect_changes(&self) {
+        self.usage.expect_changes();
+    }
+
+    /// Returns the registries of both toolsets.
+    pub fn registries(&self) -> [&Registry; 2] {
+        [&self.service, &self.code]
+    }
+
+    /// Returns the workspace as its tools see it.
+    pub fn named_workspace(&self) -> &Arc<NamedWorkspace> {
+        &self.named
+    }
+
+    pub(crate) fn usage(&self) -> &UsageCache {
+        &self.usage
+    }
+
+    pub(crate) fn toolbox(&self) -> &Arc<Toolbox> {
+        self.code.toolbox()
+    }
+
+    /// Returns whether a background job runs.
+    pub(crate) fn is_busy(&self) -> bool {
+        let jobs = self.code.toolbox().jobs.list();
+        jobs.iter().any(|job| matches!(job.status(), JobStatus::Running))
+    }
+}
