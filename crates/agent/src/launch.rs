@@ -120,7 +120,7 @@ impl AgentWorkspace {
             socket.close().await;
         }
         let leaving = async {
-            if let Err(error) = self.runner.leave(&self.handle).await {
+            if let Err(error) = self.runner.release(&self.handle).await {
                 warn!(error = message_of(&error), "could not clean up after an agent");
             }
             if let Err(error) = self.workspace.touch().await {

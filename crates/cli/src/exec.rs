@@ -47,14 +47,14 @@ pub(crate) fn prefork_before_parsing(arguments: &[OsString]) -> Option<Prefork> 
         SANDBOX_OPTIONS.iter().any(|option| bytes.starts_with(option.as_bytes()))
     };
     let preforks = is_exec && !own.any(selects_sandbox);
-    preforks.then(|| Prefork::begin(SandboxMode::Enforced(TierChoice::Auto), &[]))
+    preforks.then(|| Prefork::start(SandboxMode::Enforced(TierChoice::Auto), &[]))
 }
 
 /// Forks the process that becomes the cell, before policy and environment are read: its memory holds
 /// neither.
 pub(crate) fn prefork(arguments: &ExecArguments) -> Prefork {
     let SandboxArguments { without, .. } = &arguments.sandbox;
-    Prefork::begin(sandbox::requested_mode(&arguments.sandbox, TierChoice::Auto), without)
+    Prefork::start(sandbox::requested_mode(&arguments.sandbox, TierChoice::Auto), without)
 }
 
 pub(crate) fn run(

@@ -1,4 +1,7 @@
-//! Files that a command leaves for whoever started it, such as a report of its tests.
+//! Files that a command leaves for its caller, such as a test report.
+//!
+//! The command writes them to a directory of its own among its temporary files, outside the work tree;
+//! its path replaces a placeholder in the command. They are read after the command and deleted.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,68 +10,68 @@ use carrel_fsroot::Root;
 
 use crate::error::RunError;
 use crate::request::{CommandForm, RunRequest};
-use crate::sandbox_cell::Walled;
+use crate::sandbox_cell::ExecutionSite;
 use carrel_workspace::blocking;
 
-/// The most that is read of one file. A larger one is left out.
+/// The largest file that is collected.
 const MAX_BYTES: u64 = 8 << 20;
 
-/// Files that a command is to leave in a directory of its own, outside the workspace.
+/// A request for artifacts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArtifactRequest {
-    /// Stands for the directory in the command's words and variables.
+    /// Replaced by the path of the directory in the command's arguments and variables.
     pub placeholder: &'static str,
-    /// The files that are read when the command is over.
+    /// The names of the files to collect.
     pub names: Vec<String>,
 }
 
-/// A file that a command left.
+/// A collected file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifact {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What is in it.
+    /// The contents.
     pub contents: Vec<u8>,
 }
 
-/// The files that a command left.
+/// The collected files of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Artifacts {
-    /// The directory that they were in, as the command saw it; none if it was to leave none.
+    /// The directory by its path inside the sandbox; none if no artifacts were requested.
     pub directory: Option<PathBuf>,
-    /// The files.
+    /// The files that exist, in the order of the request.
     pub files: Vec<Artifact>,
 }
 
-/// The directory for the files of one command. It is removed when this is dropped.
+/// The artifact directory of one command, deleted when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ArtifactDirectory {
     scratch: Root,
     name: PathBuf,
     names: Vec<String>,
-    /// Where it is for the command.
+    /// Its path inside the sandbox.
     inside: PathBuf,
 }
 
 impl ArtifactDirectory {
-    /// Makes a directory for what the request wants, and puts its path into the command.
+    /// Creates the directory, if the request has artifacts, and puts its path into the command.
     pub(crate) async fn make(
         request: &mut RunRequest,
-        walled: &Walled,
+        site: &ExecutionSite,
     ) -> Result<Option<Self>, RunError> {
         let Some(ArtifactRequest { placeholder, names }) = request.artifacts.take() else {
             return Ok(None);
         };
-        // LazySpawner can make directories there too, and must not foresee the name.
+        // Other commands can write to the directory above, and must not guess the name.
         let own = format!("{:016x}", fastrand::u64(..));
-        let inside = walled.temporary().join(&own);
-        let walled = walled.clone();
-        let (scratch, name) = blocking(move || walled.make_below_temporary(&own)).await?;
+        let inside = site.temporary().join(&own);
+        let site = site.clone();
+        let (scratch, name) = blocking(move || site.make_below_temporary(&own)).await?;
         substitute(request, placeholder, &inside);
         Ok(Some(Self { scratch, name, names, inside }))
     }
 
-    /// Reads what the command left. What is missing, too large or no regular file is left out.
+    /// Reads the files. A missing, too large or special file is left out.
     pub(crate) async fn read(self) -> Result<Artifacts, RunError> {
         blocking(move || {
             let read = |name: &String| {
@@ -84,7 +87,7 @@ impl ArtifactDirectory {
 
 impl Drop for ArtifactDirectory {
     fn drop(&mut self) {
-        // It goes with the scratch directory otherwise.
+        // What is left goes with the scratch directory.
         let _ = self.scratch.remove_tree(&self.name);
     }
 }

@@ -1,4 +1,13 @@
-//! Which cells are kept, and for how long.
+//! The cache of sandbox cells.
+//!
+//! One cell for each [`CellKey`]: commands with the same workspace, access, network, kind of `.git` and
+//! grants share a cell. A cell that is being made occupies its slot, so that commands that need it at
+//! the same time wait for one cell instead of making several.
+//!
+//! A cell leaves the cache when its process has died, when it was idle for a minute and holds no
+//! temporary files, when its workspace is released, or, with 256 cells, as the one that has been idle
+//! longest. Temporary files keep a cell alive because a later command may look for them in `/tmp`.
+//! Cells are dropped on threads that may block: with a cell its scratch directory is deleted.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,17 +19,17 @@ use carrel_sandbox::GitDirectory;
 use tokio::sync::OnceCell;
 
 use crate::request::Grants;
-use crate::sandbox_cell::Room;
+use crate::sandbox_cell::SandboxCell;
 
-/// How many cells are kept for later commands.
+/// The most cells that are kept for later commands. Busy cells beyond it are not evicted.
 const MAX_CELLS: usize = 256;
 
-/// How long a cell is kept that no command runs in, and whose commands left no temporary files.
+/// The time that an idle cell without temporary files is kept.
 const KEPT_FOR: Duration = Duration::from_mins(1);
 
-/// What makes one cell different from another.
+/// The properties of a request that a cell is made for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+pub(crate) struct CellKey {
     pub(crate) workspace: PathBuf,
     pub(crate) access: WorkspaceAccess,
     pub(crate) network: Network,
@@ -28,114 +37,119 @@ pub(crate) struct Key {
     pub(crate) grants: Grants,
 }
 
-/// The cells that are there or being made. Each is made once, however many commands want it at the same
-/// time.
+/// The cells that exist or are being made.
 #[derive(Debug, Default)]
-pub(crate) struct Rooms(Arc<Mutex<Kept>>);
+pub(crate) struct CellCache(Arc<Mutex<CacheState>>);
 
 #[derive(Debug, Default)]
-struct Kept {
-    slots: HashMap<Key, Arc<Slot>>,
-    /// Whether somebody lets go of those that are not used.
-    watched: bool,
+struct CacheState {
+    slots: HashMap<CellKey, Arc<CacheSlot>>,
+    /// Set while the task that evicts idle cells runs. It ends with the last cell.
+    has_evictor: bool,
 }
 
-/// The place of a cell.
+/// The slot of a cell, empty while it is being made.
 #[derive(Debug)]
-pub(crate) struct Slot {
-    pub(crate) room: OnceCell<Arc<Room>>,
-    /// When it was last asked for.
-    used: Mutex<Instant>,
+pub(crate) struct CacheSlot {
+    pub(crate) cell: OnceCell<Arc<SandboxCell>>,
+    last_used: Mutex<Instant>,
 }
 
-impl Slot {
+impl CacheSlot {
     fn new() -> Self {
-        Self { room: OnceCell::new(), used: Mutex::new(Instant::now()) }
+        Self { cell: OnceCell::new(), last_used: Mutex::new(Instant::now()) }
     }
 
-    fn used(&self) -> MutexGuard<'_, Instant> {
-        sync::lock(&self.used)
+    fn last_used(&self) -> MutexGuard<'_, Instant> {
+        sync::lock(&self.last_used)
     }
 
-    /// Tells whether there is a cell that no command runs in.
+    /// Returns whether the slot has a cell that no command runs in.
     fn is_idle(&self) -> bool {
-        self.room.get().is_some_and(|room| Arc::strong_count(room) == 1)
+        self.cell.get().is_some_and(|cell| Arc::strong_count(cell) == 1)
     }
 
-    /// Tells whether nobody would miss the cell: it was not used for a while, and there is nothing in it that
-    /// a later command could look for.
-    fn is_unused(&self) -> bool {
-        let idle = self.room.get().filter(|_| self.is_idle());
-        idle.is_some_and(|room| self.used().elapsed() > KEPT_FOR && !room.has_files())
+    /// Returns whether the cell can be evicted: idle for [`KEPT_FOR`], and without temporary files.
+    fn is_expired(&self) -> bool {
+        let idle = self.cell.get().filter(|_| self.is_idle());
+        idle.is_some_and(|cell| self.last_used().elapsed() > KEPT_FOR && !cell.has_files())
     }
 
     fn is_gone(&self) -> bool {
-        self.room.get().is_some_and(|room| room.is_gone())
+        self.cell.get().is_some_and(|cell| cell.is_gone())
     }
 }
 
-impl Rooms {
-    /// Returns the place for a cell. One whose cell is gone is replaced.
-    pub(crate) fn slot(&self, key: &Key) -> Arc<Slot> {
-        let mut kept = sync::lock(&self.0);
-        if let Some(slot) = kept.slots.get(key).filter(|slot| !slot.is_gone()) {
-            *slot.used() = Instant::now();
+impl CellCache {
+    /// Returns the slot of a key, a new one if its cell has died. Evicts another cell if the cache is full.
+    pub(crate) fn slot(&self, key: &CellKey) -> Arc<CacheSlot> {
+        let mut state = lock(&self.0);
+        if let Some(slot) = state.slots.get(key).filter(|slot| !slot.is_gone()) {
+            *slot.last_used() = Instant::now();
             return Arc::clone(slot);
         }
-        if !std::mem::replace(&mut kept.watched, true) {
-            tokio::spawn(let_go_of_unused(Arc::downgrade(&self.0)));
+        if !std::mem::replace(&mut state.has_evictor, true) {
+            tokio::spawn(evict_idle(Arc::downgrade(&self.0)));
         }
-        if kept.slots.len() >= MAX_CELLS {
-            let idle = kept.slots.iter().filter(|(_, slot)| slot.is_idle());
-            let longest = idle.min_by_key(|(_, slot)| *slot.used()).map(|(key, _)| key.clone());
-            let longest = longest.and_then(|key| kept.slots.remove(&key));
-            // Its temporary files are removed with it.
+        if state.slots.len() >= MAX_CELLS {
+            let idle = state.slots.iter().filter(|(_, slot)| slot.is_idle());
+            let longest =
+                idle.min_by_key(|(_, slot)| *slot.last_used()).map(|(key, _)| key.clone());
+            let longest = longest.and_then(|key| state.slots.remove(&key));
+            // Dropping it deletes its temporary files.
             longest.map(|slot| tokio::task::spawn_blocking(|| drop(slot)));
         }
-        let slot = Arc::new(Slot::new());
-        kept.slots.insert(key.clone(), Arc::clone(&slot));
+        let slot = Arc::new(CacheSlot::new());
+        state.slots.insert(key.clone(), Arc::clone(&slot));
         slot
     }
 
-    /// Takes out the cells of a workspace that no command runs in.
-    pub(crate) fn take_idle(&self, workspace: &Path) -> Vec<Arc<Slot>> {
-        let mut kept = sync::lock(&self.0);
-        let taken = kept.slots.extract_if(|key, slot| key.workspace == workspace && slot.is_idle());
+    /// Removes the idle cells of a workspace and returns them.
+    pub(crate) fn take_idle(&self, workspace: &Path) -> Vec<Arc<CacheSlot>> {
+        let mut state = lock(&self.0);
+        let taken =
+            state.slots.extract_if(|key, slot| key.workspace == workspace && slot.is_idle());
         taken.map(|(_, slot)| slot).collect()
     }
 
-    /// Finds a cell of the same workspace whose loopback is to be shared.
-    pub(crate) fn companion(&self, key: &Key) -> Option<Arc<Room>> {
+    /// Returns a cell of the same workspace whose network namespace a new one shares, so that commands
+    /// with network `loopback` reach each other's servers.
+    pub(crate) fn companion(&self, key: &CellKey) -> Option<Arc<SandboxCell>> {
         if key.network != Network::Loopback {
             return None;
         }
-        let kept = sync::lock(&self.0);
-        let shares =
-            |other: &Key| other.network == Network::Loopback && other.workspace == key.workspace;
-        let sharing = kept.slots.iter().filter(|(other, _)| shares(other));
-        let made = sharing.filter_map(|(_, slot)| slot.room.get());
-        made.filter(|room| !room.is_gone()).map(Arc::clone).next()
+        let state = lock(&self.0);
+        let shares = |other: &CellKey| {
+            other.network == Network::Loopback && other.workspace == key.workspace
+        };
+        let sharing = state.slots.iter().filter(|(other, _)| shares(other));
+        let made = sharing.filter_map(|(_, slot)| slot.cell.get());
+        made.filter(|cell| !cell.is_gone()).map(Arc::clone).next()
     }
 }
 
-/// Lets go of cells that nobody has used for a while, until there are none.
-async fn let_go_of_unused(kept: Weak<Mutex<Kept>>) {
+fn lock(state: &Mutex<CacheState>) -> MutexGuard<'_, CacheState> {
+    sync::lock(state)
+}
+
+/// Evicts dead and expired cells until the cache is empty or dropped.
+async fn evict_idle(state: Weak<Mutex<CacheState>>) {
     loop {
         tokio::time::sleep(KEPT_FOR / 4).await;
-        let Some(kept) = kept.upgrade() else { return };
-        // Looking for temporary files, and removing directories for them, waits for the disk.
-        let swept = tokio::task::spawn_blocking(move || {
-            let (unused, any) = {
-                let mut kept = sync::lock(&kept);
-                let unused = kept.slots.extract_if(|_, slot| slot.is_gone() || slot.is_unused());
-                let unused: Vec<_> = unused.collect();
-                kept.watched = !kept.slots.is_empty();
-                (unused, kept.watched)
+        let Some(state) = state.upgrade() else { return };
+        // Listing and deleting scratch directories waits for the disk.
+        let sweep = tokio::task::spawn_blocking(move || {
+            let (expired, any) = {
+                let mut state = lock(&state);
+                let expired = state.slots.extract_if(|_, slot| slot.is_gone() || slot.is_expired());
+                let expired: Vec<_> = expired.collect();
+                state.has_evictor = !state.slots.is_empty();
+                (expired, state.has_evictor)
             };
-            drop(unused);
+            drop(expired);
             any
         });
-        if !swept.await.unwrap_or(false) {
+        if !sweep.await.unwrap_or(false) {
             return;
         }
     }

@@ -1,4 +1,4 @@
-//! What there is to say about a command that is over.
+//! The result of a command: outcome, limit reached, denials, trust check, sandbox.
 
 use std::time::Duration;
 
@@ -8,38 +8,38 @@ use carrel_sandbox::{Denial, DenialContext, Guarantee};
 use serde::Serialize;
 
 use crate::artifacts::Artifacts;
-use crate::limits::whole;
+use crate::limits::quota_bytes;
 use crate::quota_watcher::Overrun;
 use crate::request::RunRequest;
 use crate::runner::{Inner, stopped_for_quota};
-use crate::sandbox_cell::Walled;
+use crate::sandbox_cell::ExecutionSite;
 use crate::trust::TrustReport;
 use crate::workspace_handle::WorkspaceHandle;
 
-/// The signals that say which limit a process ran into, and what a shell makes of them.
+/// Signals by which the kernel ends a process at a limit. A shell reports them as 128 plus the number.
 const KILL_SIGNAL: i32 = 9;
 const CPU_SIGNAL: i32 = 24;
 const FILE_SIZE_SIGNAL: i32 = 25;
 const SHELL_OFFSET: i32 = 128;
 
-/// Everything there is to say about a command that is over.
+/// A command that ran.
 #[derive(Clone, Debug)]
 pub struct Completed {
-    /// How it ended, what it printed and what it cost.
+    /// Its exit status, output and resource usage.
     pub outcome: Outcome,
-    /// The limit that it ran into, if it did.
+    /// The limit that ended it or that it was refused more of, if any.
     pub limit: Option<LimitReached>,
-    /// The files that it left for the caller.
+    /// The files that it left in the artifact directory.
     pub artifacts: Artifacts,
-    /// What it was refused, and what would allow it.
+    /// Operations that the sandbox denied, each with what would allow it.
     pub denials: Vec<Denial>,
-    /// What it changed that would run later outside the walls.
+    /// Changes of files that would run later outside the sandbox.
     pub trust: TrustReport,
-    /// The walls around it.
+    /// The sandbox around it.
     pub sandbox: SandboxReport,
 }
 
-/// A limit that a command ran into.
+/// A limit that a command reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitReached {
@@ -47,7 +47,7 @@ pub enum LimitReached {
     Memory,
     /// The number of its processes.
     Processes,
-    /// Time on a processor.
+    /// CPU time.
     Cpu,
     /// The size of a file.
     FileSize,
@@ -55,17 +55,17 @@ pub enum LimitReached {
     Quota,
 }
 
-/// The walls around a command.
+/// The sandbox around a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxReport {
-    /// The tier; none if there were no walls.
+    /// The tier; none without a sandbox.
     pub tier: Option<carrel_domain::Tier>,
-    /// What was promised, and whether it held.
+    /// The guarantees, each with whether it holds.
     pub guarantees: Vec<Guarantee>,
 }
 
-/// What is known about a command when it is over.
-pub(crate) struct Over {
+/// The parts of a result, before they are interpreted.
+pub(crate) struct RawResult {
     pub(crate) outcome: Outcome,
     pub(crate) report: CgroupReport,
     pub(crate) overrun: Option<Overrun>,
@@ -74,7 +74,7 @@ pub(crate) struct Over {
 }
 
 impl SandboxReport {
-    /// No walls: nothing is promised.
+    /// Returns the report of a command without a sandbox, in which no guarantee holds.
     pub fn none() -> Self {
         Self { tier: None, guarantees: carrel_sandbox::without_sandbox() }
     }
@@ -85,21 +85,24 @@ impl Inner {
         &self,
         workspace: &WorkspaceHandle,
         request: &RunRequest,
-        walled: &Walled,
-        over: Over,
+        site: &ExecutionSite,
+        over: RawResult,
     ) -> Completed {
-        let Over { mut outcome, report, overrun, trust, artifacts } = over;
+        let RawResult { mut outcome, report, overrun, trust, artifacts } = over;
         if let Some(peak) = report.peak_memory {
             outcome.cost.peak_memory = peak;
         }
-        // No file may grow beyond what the quota leaves: then that is the limit.
+        // The limit for files is at most the quota; then a file of that size has reached the quota.
         let ResourceLimits { file_size: largest, cpu, .. } = request.limits(&self.options.policy);
-        let of_files =
-            if whole(workspace) < largest { LimitReached::Quota } else { LimitReached::FileSize };
+        let of_files = if quota_bytes(workspace) < largest {
+            LimitReached::Quota
+        } else {
+            LimitReached::FileSize
+        };
         let limit = limit_reached(&outcome, report, overrun.as_ref(), of_files, cpu);
         Completed {
-            denials: self.denials(workspace, request, walled, &outcome),
-            sandbox: self.sandbox_report(walled),
+            denials: self.denials(workspace, request, site, &outcome),
+            sandbox: self.sandbox_report(site),
             limit,
             trust,
             artifacts,
@@ -111,17 +114,17 @@ impl Inner {
         &self,
         workspace: &WorkspaceHandle,
         request: &RunRequest,
-        walled: &Walled,
+        site: &ExecutionSite,
         outcome: &Outcome,
     ) -> Vec<Denial> {
-        let Some(plan) = walled.plan() else { return Vec::new() };
+        let Some(plan) = site.plan() else { return Vec::new() };
         let situation = DenialContext {
             directory: &request.directory,
             root: workspace.workspace_root(),
             limits: request.limits(&self.options.policy),
             cgroup: self.cgroups().grouped(),
         };
-        // With both streams in one, or a terminal, messages are among the rest.
+        // With combined output or a terminal, messages are part of stdout.
         let messages = match request.output {
             Output::Separate { .. } => &outcome.stderr,
             Output::Combined(_) | Output::Terminal { .. } => &outcome.stdout,
@@ -130,9 +133,8 @@ impl Inner {
         carrel_sandbox::explain_denials(plan, &outcome.refused, &messages, situation)
     }
 
-    /// Returns the walls of a place where commands run.
-    pub(crate) fn sandbox_report(&self, walled: &Walled) -> SandboxReport {
-        let Some(plan) = walled.plan() else { return SandboxReport::none() };
+    pub(crate) fn sandbox_report(&self, site: &ExecutionSite) -> SandboxReport {
+        let Some(plan) = site.plan() else { return SandboxReport::none() };
         let guarantees = carrel_sandbox::guarantees(plan, self.cgroups().grouped());
         SandboxReport { tier: Some(plan.tier), guarantees }
     }
@@ -149,24 +151,23 @@ fn limit_reached(
         outcome.end == ExitStatus::Signaled(signal)
             || outcome.end == ExitStatus::Exited(SHELL_OFFSET + signal)
     };
-    match () {
-        () if stopped_for_quota(outcome, overrun) => Some(LimitReached::Quota),
-        () if report.out_of_memory || outcome.excess == Some(ExceededLimit::Memory) => {
-            Some(LimitReached::Memory)
-        }
-        () if report.out_of_processes || outcome.excess == Some(ExceededLimit::Processes) => {
-            Some(LimitReached::Processes)
-        }
-        () if ended_by(FILE_SIZE_SIGNAL) => Some(of_files),
-        () if ended_by(CPU_SIGNAL) || (ended_by(KILL_SIGNAL) && used_up(outcome, cpu)) => {
-            Some(LimitReached::Cpu)
-        }
-        () => None,
+    if stopped_for_quota(outcome, overrun) {
+        Some(LimitReached::Quota)
+    } else if report.out_of_memory || outcome.excess == Some(ExceededLimit::Memory) {
+        Some(LimitReached::Memory)
+    } else if report.out_of_processes || outcome.excess == Some(ExceededLimit::Processes) {
+        Some(LimitReached::Processes)
+    } else if ended_by(FILE_SIZE_SIGNAL) {
+        Some(of_files)
+    } else if ended_by(CPU_SIGNAL) || (ended_by(KILL_SIGNAL) && used_up(outcome, cpu)) {
+        Some(LimitReached::Cpu)
+    } else {
+        None
     }
 }
 
-/// Tells whether a command that was killed had used up its time: a process that ignores the signal
-/// for that is killed a second later.
+/// Returns whether a killed command had used up its CPU time. A process that ignores `SIGXCPU` is killed a
+/// second later.
 fn used_up(outcome: &Outcome, cpu: Duration) -> bool {
     outcome.cost.user + outcome.cost.system >= cpu
 }

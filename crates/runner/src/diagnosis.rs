@@ -1,4 +1,7 @@
-//! What holds on this machine, found out by trying.
+//! The sandbox features of this host, found by running a command in each tier.
+//!
+//! Kernel versions and settings only suggest what works; a container runtime or a security module may
+//! forbid it. So `carrel doctor` and the server's start make a real cell and run `true` in it.
 
 use std::path::Path;
 
@@ -12,45 +15,44 @@ use tokio_util::sync::CancellationToken;
 use crate::error::RunError;
 use crate::request::{CommandForm, RunRequest};
 use crate::runner::{Feature, Runner, SandboxMode};
-use crate::scratch_directory::{Scratch, ScratchHome, Swept};
+use crate::scratch_directory::{ScratchDirectory, ScratchParent, SweepSchedule};
 use crate::workspace_handle::WorkspaceHandle;
 use carrel_workspace::blocking;
 
-/// What holds on a machine.
+/// The sandbox features of a host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diagnosis {
     /// The release of the kernel.
     pub kernel: String,
-    /// The version of Landlock; zero for none.
+    /// The Landlock ABI; zero without Landlock.
     pub landlock_abi: u32,
-    /// The tier that commands get; none if they are refused.
+    /// The tier of commands; none if they would be refused.
     pub tier: Option<Tier>,
-    /// The parts of a boundary, and whether they are there.
+    /// The layers of a sandbox.
     pub layers: Vec<Layer>,
-    /// What follows for a command without network.
+    /// The guarantees for a command without network.
     pub guarantees: Vec<Guarantee>,
 }
 
-/// A part of a boundary.
+/// A layer of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Layer {
-    /// Its name.
+    /// The name in `carrel doctor`.
     pub name: &'static str,
-    /// Whether it is there.
+    /// True if it works here.
     pub available: bool,
-    /// What was found, or what is missing and how to get it.
+    /// The version found, or the failure and its remedy.
     pub detail: String,
 }
 
-/// The result of trying a tier.
+/// The guarantees of a tier that works, or its failure.
 type Trial = Result<Vec<Guarantee>, String>;
 
-/// Tries both tiers with a real command, and says what was found. `state` is where Carrel keeps what
-/// it remembers.
+/// Runs a command in both tiers and returns what works. `state` is Carrel's state directory.
 pub async fn diagnose(runner: &Runner, state: &Path) -> Result<Diagnosis, RunError> {
     let full = try_tier(runner, state, Tier::Full).await?;
     let landlock = try_tier(runner, state, Tier::Landlock).await?;
-    let wanted = match runner.inner.options.sandbox {
+    let tiers = match runner.inner.options.sandbox {
         SandboxMode::Enforced(TierChoice::Only(tier)) => vec![tier],
         SandboxMode::Enforced(TierChoice::Auto) => vec![Tier::Full, Tier::Landlock],
         SandboxMode::Off => Vec::new(),
@@ -59,7 +61,7 @@ pub async fn diagnose(runner: &Runner, state: &Path) -> Result<Diagnosis, RunErr
         Tier::Full => &full,
         Tier::Landlock => &landlock,
     };
-    let tier = wanted.into_iter().find(|tier| trial(*tier).is_ok());
+    let tier = tiers.into_iter().find(|tier| trial(*tier).is_ok());
     let guarantees = tier.and_then(|tier| trial(tier).clone().ok());
     Ok(Diagnosis {
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
@@ -70,13 +72,15 @@ pub async fn diagnose(runner: &Runner, state: &Path) -> Result<Diagnosis, RunErr
     })
 }
 
-/// Runs a command that does nothing. Everything that can fail on this machine fails here.
+/// Runs `true` in a cell of a tier.
 async fn try_tier(runner: &Runner, state: &Path, tier: Tier) -> Result<Trial, RunError> {
     let inner = &runner.inner;
     let user = inner.options.policy.uids.first();
     let owner = inner.host.is_root().then_some(Owner { user, group: user });
-    let home = ScratchHome::of_state(state);
-    let scratch = blocking(move || Scratch::make(&home, &Swept::default(), owner, tier)).await?;
+    let home = ScratchParent::of_state(state);
+    let scratch =
+        blocking(move || ScratchDirectory::make(&home, &SweepSchedule::default(), owner, tier))
+            .await?;
     let workspace = WorkspaceHandle::for_directory(&scratch.directory().path().join("tmp"), state)?;
     match run_in(runner, &workspace, tier).await {
         Ok(guarantees) => Ok(Ok(guarantees)),
@@ -91,12 +95,12 @@ async fn run_in(
 ) -> Result<Vec<Guarantee>, RunError> {
     let inner = &runner.inner;
     let request = RunRequest::new(CommandForm::Argv(vec!["true".into()]));
-    let walled = inner.cells.try_tier(inner, workspace, tier).await?;
+    let site = inner.cells.try_tier(inner, workspace, tier).await?;
     let group = inner.make_group(&request.limits(runner.policy()))?;
-    let spec = runner.prepare(workspace, &request, &walled, Network::None, group.as_ref()).await?;
-    let outcome = walled.spawner().run(spec, &CancellationToken::new()).await?;
+    let spec = runner.prepare(workspace, &request, &site, Network::None, group.as_ref()).await?;
+    let outcome = site.spawner().run(spec, &CancellationToken::new()).await?;
     if outcome.succeeded() {
-        return Ok(inner.sandbox_report(&walled).guarantees);
+        return Ok(inner.sandbox_report(&site).guarantees);
     }
     Err(RunError::Trial(outcome.end))
 }
@@ -136,7 +140,7 @@ fn layers(runner: &Runner, full: &Trial, landlock: &Trial) -> Vec<Layer> {
             available: !missing(Feature::Seccomp) && (full.is_ok() || landlock.is_ok()),
             detail: match (full, landlock) {
                 (Err(_), Err(why)) => why.clone(),
-                _ => "system calls are filtered, and refusals are explained".to_owned(),
+                _ => "system calls are filtered, and denials are explained".to_owned(),
             },
         },
         tried(

@@ -1,17 +1,18 @@
-//! Lines that a shell would only hand on.
+//! Starts plain command lines without a shell.
 //!
-//! `bash -c 'git status'` reads its own libraries and settings, finds `git` and becomes it. Where a line
-//! is one program with plain words, the program is started at once, with what the shell would have added
-//! to its environment. That is half the time of a short command.
+//! `bash -c 'git status'` loads bash, reads its settings, finds `git` and becomes it. Where a line is one
+//! program with plain words, the program is started directly, with the variables that bash would have
+//! added. In the benchmarks `bash -c true` takes 1.9 ms in tier `full` and `true` 1.2 ms, so this saves a
+//! third of a short command. Anything that means something to a shell is left to it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-/// What the shell does itself, and what means something to it. `true` and `false` are programs as well,
-/// which do the same.
-const WORDS_OF_THE_SHELL: [&str; 76] = [
+/// Builtins and reserved words of bash. `true` and `false` are left out: the programs of that name do the
+/// same.
+const SHELL_WORDS: [&str; 76] = [
     ".",
     ":",
     "alias",
@@ -90,23 +91,23 @@ const WORDS_OF_THE_SHELL: [&str; 76] = [
     "bash",
 ];
 
-/// A program with its arguments, and what a shell would add to its environment.
+/// An argument list, and the variables that bash would add.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Direct {
+pub(crate) struct DirectCommand {
     pub(crate) argv: Vec<OsString>,
     pub(crate) variables: [(OsString, OsString); 3],
 }
 
-/// Returns what a line comes to, if a shell would add nothing. A program that is not there is left to
-/// the shell, which says so.
+/// Returns the command of a line that bash would only start; `None` for every other line, and for a
+/// program that does not exist, which bash reports.
 pub(crate) fn direct(
     line: &str,
     directory: &Path,
     environment: &[(OsString, OsString)],
-) -> Option<Direct> {
+) -> Option<DirectCommand> {
     let words = plain_words(line)?;
     let name = *words.first()?;
-    if name.contains(['/', '=']) || WORDS_OF_THE_SHELL.contains(&name) {
+    if name.contains(['/', '=']) || SHELL_WORDS.contains(&name) {
         return None;
     }
     if environment.iter().any(|(name, _)| is_for_the_shell(name)) {
@@ -114,7 +115,7 @@ pub(crate) fn direct(
     }
     let program = find(name, environment)?;
     let variable = |name: &str, value: &OsStr| (name.into(), value.to_owned());
-    Some(Direct {
+    Some(DirectCommand {
         argv: words.into_iter().map(Into::into).collect(),
         variables: [
             variable("PWD", directory.as_os_str()),
@@ -124,14 +125,14 @@ pub(crate) fn direct(
     })
 }
 
-/// Splits a line into words, if nothing in it means anything to a shell.
+/// Splits a line into words, if it has no character with a meaning to the shell.
 fn plain_words(line: &str) -> Option<Vec<&str>> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b" _-./,:+=@%".contains(&byte);
     let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
     line.bytes().all(plain).then_some(words)
 }
 
-/// Variables that change what a shell does before the command.
+/// Returns whether a variable changes what bash does before the command.
 fn is_for_the_shell(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name == "BASH_ENV"
@@ -140,12 +141,12 @@ fn is_for_the_shell(name: &OsStr) -> bool {
         || name.starts_with("BASH_FUNC_")
 }
 
-/// Finds a program as a shell would. What is on the path of commands is seen by them as it is here.
+/// Finds a program in `PATH` as bash would. Commands see the directories of their `PATH` as the host does.
 fn find(name: &str, environment: &[(OsString, OsString)]) -> Option<PathBuf> {
     let (_, path) = environment.iter().find(|(name, _)| name == "PATH")?;
-    let mut places = std::env::split_paths(path).filter(|place| place.is_absolute());
-    places.find_map(|place| {
-        let program = place.join(name);
+    let mut directories = std::env::split_paths(path).filter(|directory| directory.is_absolute());
+    directories.find_map(|directory| {
+        let program = directory.join(name);
         let there = accessat(CWD, &program, Access::EXEC_OK, AtFlags::empty()).is_ok();
         (there && program.is_file()).then_some(program)
     })
@@ -155,7 +156,7 @@ fn find(name: &str, environment: &[(OsString, OsString)]) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn come_to(line: &str) -> Option<Vec<String>> {
+    fn argv_of(line: &str) -> Option<Vec<String>> {
         let environment = [("PATH".into(), "/usr/bin:/bin".into())];
         let found = direct(line, Path::new("/w"), &environment)?;
         Some(found.argv.into_iter().map(|word| word.into_string().unwrap()).collect())
@@ -164,15 +165,15 @@ mod tests {
     #[test]
     fn one_program_with_plain_words_needs_no_shell() {
         assert_eq!(
-            come_to("ls  -la src/a.b"),
+            argv_of("ls  -la src/a.b"),
             Some(vec!["ls".into(), "-la".into(), "src/a.b".into()])
         );
-        assert_eq!(come_to("env A=1 true"), Some(vec!["env".into(), "A=1".into(), "true".into()]));
-        assert_eq!(come_to("true"), Some(vec!["true".into()]));
+        assert_eq!(argv_of("env A=1 true"), Some(vec!["env".into(), "A=1".into(), "true".into()]));
+        assert_eq!(argv_of("true"), Some(vec!["true".into()]));
     }
 
     #[test]
-    fn whatever_means_something_to_a_shell_is_left_to_it() {
+    fn lines_with_shell_syntax_are_left_to_the_shell() {
         for line in [
             "",
             " ",
@@ -210,7 +211,7 @@ mod tests {
             "ls ^x",
             "ls !x",
         ] {
-            assert_eq!(come_to(line), None, "{line}");
+            assert_eq!(argv_of(line), None, "{line}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The variables that a command sees.
+//! The environment of a command, built from nothing: no variable of the operator is inherited.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -7,26 +7,24 @@ use carrel_domain::Network;
 
 use crate::request::RunRequest;
 use crate::runner::Inner;
-use crate::sandbox_cell::Walled;
+use crate::sandbox_cell::ExecutionSite;
 use crate::workspace_handle::WorkspaceHandle;
 
-/// Where programs of the system are.
 const SYSTEM_PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
-/// Without a terminal, or with one that nobody named.
+/// The value of `TERM` unless the request sets another.
 const PLAIN_TERMINAL: &str = "dumb";
 
-/// Text is UTF-8 everywhere, and nothing depends on the operator's language.
+/// UTF-8 text, independent of the operator's language.
 const LANGUAGE: &str = "C.UTF-8";
 
 impl Inner {
-    /// Builds the environment of a command from nothing. Later ones win: the toolchains', the
-    /// operator's, those of the request.
+    /// Returns the variables of a command. Later sources win: defaults, toolchains, policy, request.
     pub(crate) fn environment(
         &self,
         workspace: &WorkspaceHandle,
         request: &RunRequest,
-        walled: &Walled,
+        site: &ExecutionSite,
         network: Network,
     ) -> Vec<(OsString, OsString)> {
         let policy = &self.options.policy;
@@ -38,8 +36,8 @@ impl Inner {
         variables.set("HOME", workspace.path());
         variables.set("LANG", LANGUAGE);
         variables.set("TERM", PLAIN_TERMINAL);
-        variables.set("TMPDIR", walled.temporary());
-        if let Some(plan) = walled.plan() {
+        variables.set("TMPDIR", site.temporary());
+        if let Some(plan) = site.plan() {
             variables.set("GIT_CONFIG_GLOBAL", plan.git_settings());
         }
         for (name, value) in toolchains.environment(network) {
@@ -55,7 +53,7 @@ impl Inner {
     }
 }
 
-/// Variables, each once.
+/// Variables, each name once.
 #[derive(Default)]
 struct Variables(Vec<(OsString, OsString)>);
 

@@ -1,4 +1,4 @@
-//! Why a command did not run.
+//! Errors of running a command.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,39 +12,39 @@ use serde_json::{Value, json};
 
 use carrel_workspace::Error;
 
-/// Why a command did not run.
+/// The reason why a command did not run, or why its workspace could not be checked afterwards.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The workspace cannot be used.
+    /// The workspace cannot be opened or read.
     #[error("could not open the workspace")]
     Workspace(#[source] carrel_fsroot::Error),
-    /// The working directory cannot be used.
+    /// The working directory cannot be opened.
     #[error("could not start in this directory of the workspace")]
     Directory(#[source] carrel_fsroot::Error),
-    /// The preset does not allow it.
+    /// The preset refuses the command line.
     #[error("{}", .0.message)]
     Refused(Refusal),
     /// An argument leads out of the workspace.
     #[error(transparent)]
     Argument(#[from] Violation),
-    /// It asks for more network than the policy allows.
+    /// The request needs more network than the policy allows.
     #[error(transparent)]
     Network(#[from] NetworkLimitExceeded),
-    /// No plan can be made for it.
+    /// No sandbox plan can be made for it.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The walls could not be set up.
+    /// The cell could not be set up.
     #[error(transparent)]
     Cell(#[from] CellError),
     /// Neither tier could be set up.
     #[error("no sandbox could be set up; tier `full`: {full}; tier `landlock`: {landlock}")]
     NoTier {
-        /// Why not the one.
+        /// The failure of tier `full`.
         full: String,
-        /// Why not the other.
+        /// The failure of tier `landlock`.
         landlock: Box<RunError>,
     },
-    /// The user that commands are to run as cannot reach the workspace.
+    /// The user of the commands cannot reach the workspace.
     #[error(
         "tier `landlock` runs commands as user {user}, who owns {} and may not pass through {}; \
          run `chmod {mode} {}`, or use tier `full`",
@@ -53,22 +53,22 @@ pub enum RunError {
     Unreachable {
         /// The workspace.
         workspace: PathBuf,
-        /// The directory above it that stands in the way.
+        /// The directory above it whose permission is missing.
         above: PathBuf,
-        /// The user.
+        /// The user id of the commands.
         user: u32,
-        /// What has to be granted there.
+        /// The missing permission, as `chmod` takes it.
         mode: &'static str,
     },
-    /// A feature is taken as missing.
+    /// The tier needs a feature that is disabled.
     #[error("tier `{tier}` needs {feature}, which is missing")]
     Missing {
         /// The tier.
         tier: Tier,
-        /// What it needs.
+        /// The feature.
         feature: &'static str,
     },
-    /// A command that does nothing did not succeed.
+    /// The diagnosis ran a command that does nothing, and it failed.
     #[error("a command that does nothing ended with {0:?}")]
     Trial(carrel_exec::ExitStatus),
     /// The command could not be started.
@@ -77,49 +77,49 @@ pub enum RunError {
     /// Processes, descriptors or control groups could not be made.
     #[error("could not prepare the command")]
     Resources(#[from] io::Error),
-    /// A key for SSH cannot be handed to a command.
+    /// An SSH key cannot be given to a command.
     #[error("the SSH key of the credential cannot be used: {reason}")]
     SshKey {
-        /// Why not, and what would help.
+        /// The reason, and a remedy.
         reason: &'static str,
     },
-    /// There is no place for temporary files.
+    /// The directory for temporary files could not be made.
     #[error("could not prepare {} for temporary files", home.display())]
     Scratch {
-        /// Where they were to be.
+        /// The directory.
         home: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// What would run later can no longer be told from the rest.
+    /// The trust check cannot look through all watched files.
     #[error(
         "{} holds more than can be looked through for files that would run later, outside the \
          sandbox; what ran has run. Move or remove what is in it, as into a directory of its own \
          one level down, or let the operator set `trust = \"report\"` in policy.toml",
         shown(path)
     )]
-    Overfull {
+    TooManyWatchedFiles {
         /// The directory, relative to the workspace.
         path: PathBuf,
     },
-    /// Somebody has removed the workspace.
+    /// The workspace was removed while it was in use.
     #[error(
         "{} was removed while a command ran in it; what ran has run. Leave it alone while it is in use",
         workspace.display()
     )]
-    Gone {
+    WorkspaceRemoved {
         /// The workspace.
         workspace: PathBuf,
     },
-    /// Files of the workspace could not be looked at.
+    /// An operation on the workspace failed.
     #[error(transparent)]
     Files(#[from] Error),
 }
 
 impl RunError {
-    /// Says that this happened after the better tier had been refused.
-    pub(crate) fn after(self, full: &str) -> Self {
+    /// Adds the failure of tier `full` to that of tier `landlock`.
+    pub(crate) fn after_full_tier(self, full: &str) -> Self {
         Self::NoTier { full: full.to_owned(), landlock: Box::new(self) }
     }
 }
@@ -140,8 +140,8 @@ impl Coded for RunError {
             Self::Spawn(error) => error.code(),
             Self::Resources(_) | Self::SshKey { .. } => Code::SpawnFailed,
             Self::Scratch { .. } => Code::Io,
-            Self::Overfull { .. } => Code::RunsLater,
-            Self::Gone { .. } => Code::WorkspaceNotFound,
+            Self::TooManyWatchedFiles { .. } => Code::RunsLater,
+            Self::WorkspaceRemoved { .. } => Code::WorkspaceNotFound,
             Self::Files(error) => error.code(),
         }
     }
@@ -166,14 +166,14 @@ impl Coded for RunError {
             Self::Spawn(error) => error.detail(),
             Self::Resources(_) | Self::SshKey { .. } | Self::Trial(_) => json!({}),
             Self::Scratch { home, .. } => json!({ "path": home.to_string_lossy() }),
-            Self::Overfull { path } => json!({ "path": shown(path) }),
-            Self::Gone { workspace } => json!({ "path": workspace.to_string_lossy() }),
+            Self::TooManyWatchedFiles { path } => json!({ "path": shown(path) }),
+            Self::WorkspaceRemoved { workspace } => json!({ "path": workspace.to_string_lossy() }),
             Self::Files(error) => error.detail(),
         }
     }
 }
 
-/// Names the workspace itself, too.
+/// Formats a path relative to the workspace, which itself has an empty one.
 fn shown(path: &Path) -> String {
     if path.as_os_str().is_empty() {
         return "the workspace".to_owned();

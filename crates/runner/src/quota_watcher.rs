@@ -1,4 +1,17 @@
-//! Watching a workspace while something writes to it.
+//! The quota of a workspace while commands and tools write to it.
+//!
+//! The only exact count is a walk over the whole tree, 350 ms for 200,000 files. Asking the file system
+//! for its free space takes microseconds, and what a workspace has grown by is at most what the disk has
+//! lost. So a watcher remembers usage and free space of the last walk, and walks again only when the
+//! disk has since lost more than the workspace had left, or when the last walk is long ago: other
+//! tenants may free space while this workspace fills it. Walks take at most a tenth of the time.
+//!
+//! Two users share this. While a command runs, [`QuotaWatcher::watch`] samples every 50 ms and reports
+//! an overrun, upon which the command is killed. Before a tool writes a single file,
+//! [`QuotaWatcher::claim`] or [`QuotaWatcher::reserve`] check that it fits.
+//!
+//! A tree that changes under the walk cannot be counted. One that does so for half a second counts as
+//! over its quota, so that a command cannot hide by renaming its directories all the time.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -6,78 +19,72 @@ use std::time::{Duration, Instant};
 use carrel_fsroot::{Problem, Root, Space};
 use tokio_util::sync::CancellationToken;
 
-use carrel_workspace::Error;
-use carrel_workspace::blocking;
-use carrel_workspace::{Amount, Exceeded, Quota};
+use carrel_workspace::{Amount, Error, Exceeded, Quota, blocking};
 
-/// How often free space is looked at.
+/// The interval of samples while a command runs.
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
 
-/// A walk happens at least this often: others may free space while the workspace
-/// fills it, so that the free space alone tells nothing.
+/// The longest time between two walks while a command runs. Free space alone proves nothing where
+/// others free some of it.
 const WALK_AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 
-/// Walking takes at most one part in this many of the time.
+/// The pause after a walk, as a multiple of its duration.
 const WALK_SHARE: u32 = 10;
 
-/// A walk before a single write happens at least this often, for what nobody has told about:
-/// commands, which write faster, are watched on their own.
+/// The longest time between two walks for single writes. Commands, which write faster, have a watcher of
+/// their own.
 const WALK_FOR_WRITES_EVERY: Duration = Duration::from_mins(1);
 
-/// How often a tree that changes under the walk is counted again before a write.
+/// The most walks before a write over a tree that changes under each of them.
 const MAX_RECOUNTS: usize = 3;
 
-/// A tree that changes under every walk for so long keeps itself from being counted.
+/// The time after which a tree that changes under every walk counts as over its quota.
 const MAX_CONTENDED: Duration = Duration::from_millis(500);
 
-/// Tells when a workspace grows beyond its quota, without walking it all the time.
-///
-/// Looking at the free space of the file system costs microseconds. The tree is
-/// walked only when the space lost since the last walk could be more than the
-/// workspace had left, or when the last walk is long ago.
+/// Watches the disk usage of a workspace.
 #[derive(Debug)]
 pub struct QuotaWatcher {
     directory: Root,
-    /// More that counts towards the quota.
-    also: Vec<Root>,
+    /// Other directories that count towards the quota: temporary files.
+    further: Vec<Root>,
     quota: Quota,
     used: Amount,
-    /// What is set aside for files that are still to come, which no walk finds.
+    /// Reserved for files that are still to be written, which no walk finds.
     reserved: Amount,
     space: Space,
     walked: Instant,
     walk_took: Duration,
-    /// Since when every walk has found the tree changing under it.
+    /// The first of the walks under which the tree has changed since.
     contended_since: Option<Instant>,
-    /// Whether somebody else may have written since the last walk.
+    /// Set while a command may have written since the last walk.
     expects_changes: bool,
 }
 
-/// A walk that somebody else does.
+/// A walk by another component, whose result the watcher takes over.
 #[derive(Clone, Copy, Debug)]
 pub struct UsageWalk {
     begun: Instant,
-    /// What was free when it began, so that whatever is written meanwhile is not overlooked.
+    /// The free space before the walk, so that writes during it are not overlooked.
     space: Space,
 }
 
 /// A workspace that has grown beyond its quota.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overrun {
-    /// What is used; counting stopped when the limit was passed.
+    /// The usage so far; counting stops when the limit is passed.
     pub used: Amount,
-    /// Which limit was passed.
+    /// The limit that was passed.
     pub exceeded: Exceeded,
 }
 
 impl QuotaWatcher {
-    /// Begins to watch a workspace that uses `used` now.
+    /// Returns a watcher for a workspace whose usage is known.
     pub fn new(directory: Root, quota: Quota, used: Amount) -> Result<Self, Error> {
         let space = space_of(&directory)?;
         let walked = Instant::now();
         Ok(Self {
             directory,
-            also: Vec::new(),
+            further: Vec::new(),
             quota,
             used,
             reserved: Amount::default(),
@@ -89,14 +96,14 @@ impl QuotaWatcher {
         })
     }
 
-    /// Counts what is in another directory of the same disk as well.
+    /// Adds another directory on the same disk.
     #[must_use]
     pub fn with(mut self, directory: Root) -> Self {
-        self.also.push(directory);
+        self.further.push(directory);
         self
     }
 
-    /// Looks once, and walks only if it has to.
+    /// Checks once, and walks only if free space does not suffice as a proof.
     pub fn sample(&mut self) -> Result<Option<Overrun>, Error> {
         let space = space_of(&self.directory)?;
         if !self.may_exceed(space) && !self.is_due() {
@@ -118,9 +125,9 @@ impl QuotaWatcher {
         Ok(exceeded.map(|exceeded| Overrun { used: self.used, exceeded }))
     }
 
-    /// Returns what may be used at most since the last walk, if that is within the quota and the walk will
-    /// do. After changes it does so only for as long as another would take too much of the time: what the
-    /// disk has lost tells little while others free some of it.
+    /// Returns an upper bound of the usage without walking, if it is within the quota and the last walk is
+    /// recent enough; otherwise `None`, and a walk is needed. `changed` says that there were writes since:
+    /// then the last walk serves only while another one would exceed its share of the time.
     pub fn still_fits(&self, changed: bool) -> Result<Option<Amount>, Error> {
         let estimate = self.estimate(space_of(&self.directory)?);
         let fits = self.quota.check(estimate, false).is_ok();
@@ -128,52 +135,53 @@ impl QuotaWatcher {
         Ok((fits && !outdated && !self.is_due()).then_some(estimate))
     }
 
-    /// Says that somebody else begins to walk the workspace.
+    /// Begins a walk by another component.
     pub fn begin_walk(&self) -> Result<UsageWalk, Error> {
         Ok(UsageWalk { begun: Instant::now(), space: space_of(&self.directory)? })
     }
 
-    /// Says what that walk has found.
+    /// Takes over the result of that walk.
     pub fn end_walk(&mut self, walk: UsageWalk, used: Amount) {
         (self.used, self.space) = (used, walk.space);
         (self.walked, self.walk_took) = (Instant::now(), walk.begun.elapsed());
     }
 
-    /// Says that somebody else has written, or is about to.
+    /// Notes that a command has written, or is about to.
     pub fn expect_changes(&mut self) {
         self.expects_changes = true;
     }
 
-    /// Takes room for so much more, or says that there is none. It walks only if it has to.
-    pub fn room_for(&mut self, more: Amount) -> Result<Option<Overrun>, Error> {
-        let overrun = self.look_for_room(more)?;
+    /// Adds `more` to the usage, or returns the overrun. Walks only if free space does not suffice as a
+    /// proof.
+    pub fn claim(&mut self, more: Amount) -> Result<Option<Overrun>, Error> {
+        let overrun = self.check_room(more)?;
         if overrun.is_none() {
             self.used = self.used.plus(more);
         }
         Ok(overrun)
     }
 
-    /// Does the same for what is written later: it stays taken whatever a walk finds until then.
+    /// Reserves `more` for later writes, or returns the overrun. A reservation survives walks.
     pub(crate) fn reserve(&mut self, more: Amount) -> Result<Option<Overrun>, Error> {
-        let overrun = self.look_for_room(more)?;
+        let overrun = self.check_room(more)?;
         if overrun.is_none() {
             self.reserved = self.reserved.plus(more);
         }
         Ok(overrun)
     }
 
-    /// Says that so much of what is set aside was written.
-    pub(crate) fn has_used(&mut self, amount: Amount) {
-        self.give_back(amount);
+    /// Turns a part of the reservation into usage.
+    pub(crate) fn use_reserved(&mut self, amount: Amount) {
+        self.release(amount);
         self.used = self.used.plus(amount);
     }
 
-    /// Gives back what is set aside.
-    pub(crate) fn give_back(&mut self, amount: Amount) {
+    /// Releases a part of the reservation.
+    pub(crate) fn release(&mut self, amount: Amount) {
         self.reserved = self.reserved.minus(amount);
     }
 
-    fn look_for_room(&mut self, more: Amount) -> Result<Option<Overrun>, Error> {
+    fn check_room(&mut self, more: Amount) -> Result<Option<Overrun>, Error> {
         let space = space_of(&self.directory)?;
         let estimate = self.estimate(space).plus(more);
         if !self.is_walk_due_for_writes()
@@ -193,7 +201,7 @@ impl QuotaWatcher {
         Ok(exceeded.map(|exceeded| Overrun { used: estimate, exceeded }))
     }
 
-    /// Returns what is used if all that the disk has lost since the last walk was taken here.
+    /// Returns the usage if this workspace took all that the disk has lost since the last walk.
     fn estimate(&self, space: Space) -> Amount {
         self.used.plus(self.reserved).plus(Amount {
             bytes: self.space.bytes.saturating_sub(space.bytes),
@@ -207,11 +215,11 @@ impl QuotaWatcher {
         after_changes || since >= WALK_FOR_WRITES_EVERY.max(self.walk_took * WALK_SHARE)
     }
 
-    /// Counts what there is, and says whether some of it could not be counted. There is no answer
-    /// when the tree changed under the walk; the next look counts again.
+    /// Walks, and returns the usage and whether parts could not be read; `None` if the tree changed under
+    /// the walk.
     fn count(&self) -> Result<Option<(Amount, bool)>, Error> {
         let (mut used, mut unreadable) = (Amount { bytes: 0, files: 0 }, false);
-        for directory in std::iter::once(&self.directory).chain(&self.also) {
+        for directory in std::iter::once(&self.directory).chain(&self.further) {
             let usage = match directory.usage(Path::new("."), self.quota.counting_limit()) {
                 Err(error) if error.problem() == Problem::Contended => return Ok(None),
                 usage => usage.map_err(Error::files("could not count the workspace"))?,
@@ -226,10 +234,10 @@ impl QuotaWatcher {
     fn may_exceed(&self, space: Space) -> bool {
         let lost_bytes = self.space.bytes.saturating_sub(space.bytes);
         let lost_inodes = self.space.inodes.saturating_sub(space.inodes);
-        let room = self.quota.bytes.as_u64().saturating_sub(self.used.bytes);
+        let bytes_left = self.quota.bytes.as_u64().saturating_sub(self.used.bytes);
         let files_left = self.quota.files.map(|limit| limit.saturating_sub(self.used.files));
-        let full = lost_bytes > room || files_left.is_some_and(|left| lost_inodes > left);
-        // Where other tenants write to the same disk, this keeps the walks affordable.
+        let full = lost_bytes > bytes_left || files_left.is_some_and(|left| lost_inodes > left);
+        // Bounds the walks where other tenants write to the same disk.
         full && self.walked.elapsed() >= self.walk_took * WALK_SHARE
     }
 
@@ -238,8 +246,8 @@ impl QuotaWatcher {
         self.walked.elapsed() >= pause
     }
 
-    /// Watches until the quota is passed or `stop` is cancelled. After an error nobody
-    /// watches any more, so whatever writes has to be stopped.
+    /// Watches until the quota is passed or `stop` is cancelled. After an error the workspace is no longer
+    /// watched, so its writers must be stopped.
     pub async fn watch(mut self, stop: &CancellationToken) -> Result<Option<Overrun>, Error> {
         loop {
             tokio::select! {
@@ -260,5 +268,5 @@ impl QuotaWatcher {
 }
 
 fn space_of(directory: &Root) -> Result<Space, Error> {
-    directory.space().map_err(Error::files("could not look at the free space"))
+    directory.space().map_err(Error::files("could not read the free space"))
 }

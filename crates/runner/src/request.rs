@@ -1,4 +1,4 @@
-//! What is asked to be run.
+//! The request for a command, and its check before anything starts.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -18,10 +18,10 @@ use crate::error::RunError;
 use crate::trust::OnChange;
 use crate::workspace_handle::WorkspaceHandle;
 
-/// A program with its arguments, or a line for a shell.
+/// A command as an argument list or as a shell line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandForm {
-    /// A program and its arguments, taken as they are.
+    /// A program and its arguments, used as they are.
     Argv(Vec<OsString>),
     /// A line for `bash`.
     Line(String),
@@ -35,7 +35,7 @@ impl CommandForm {
         }
     }
 
-    /// Returns the line that a shell would need to be given for the same effect.
+    /// Returns the shell line of the same effect, which presets judge.
     fn line(&self) -> String {
         match self {
             Self::Line(line) => line.clone(),
@@ -51,64 +51,64 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// What is asked to be run.
+/// A request to run a command.
 #[derive(Debug)]
 pub struct RunRequest {
     /// The command.
     pub form: CommandForm,
-    /// What its text is held against before it starts.
+    /// The rules that its text is judged by.
     pub preset: Preset,
-    /// Where it starts, relative to the workspace.
+    /// The working directory, relative to the workspace.
     pub directory: PathBuf,
-    /// The network it wants; the policy's if it does not say.
+    /// The network; the policy's default if absent.
     pub network: Option<Network>,
-    /// What it may do with the files of the workspace.
+    /// Access to the files of the workspace.
     pub access: WorkspaceAccess,
-    /// What it sees of the host besides what the policy grants to every command.
+    /// Paths of the host in addition to the policy's, which every command sees.
     pub grants: Grants,
-    /// Limits that differ from the policy's. None may be more than the policy allows.
+    /// Limits below those of the policy.
     pub limits: LimitRequest,
-    /// More variables.
+    /// Variables in addition to the standard ones.
     pub environment: Vec<(OsString, OsString)>,
-    /// What it reads.
+    /// Standard input.
     pub stdin: Stdin,
-    /// More descriptors for it, numbered from [`carrel_exec::CommandSpec::FIRST_INHERITED`].
+    /// Further descriptors, numbered from [`carrel_exec::CommandSpec::FIRST_INHERITED`].
     pub inherited: Vec<OwnedFd>,
-    /// A key that it may use over SSH and not read.
+    /// An SSH key that the command can use and not read.
     pub ssh_key: Option<Secret>,
-    /// How much of what it writes is kept.
+    /// The capture of its output.
     pub output: Output,
-    /// Where its output goes while it runs.
+    /// Receives the output while the command runs. A slow receiver slows the command down.
     pub live: Option<mpsc::Sender<Piece>>,
-    /// Where all its output goes as well.
+    /// A file that receives the whole output.
     pub log: Option<LogFile>,
-    /// What becomes of changes to what would run later outside; the policy's if it does not say.
+    /// The treatment of changed files that would run later; the policy's if absent.
     pub trust: Option<OnChange>,
-    /// Files that it is to leave for the caller.
+    /// Files to collect after it has ended.
     pub artifacts: Option<ArtifactRequest>,
-    /// Who wants to know when it has started.
+    /// Notified when the program runs.
     pub started: Option<oneshot::Sender<Started>>,
-    /// The span that it is a part of: that of whoever asks, as a rule.
+    /// The parent of its trace span; the caller's by default.
     pub under: Option<TraceParent>,
 }
 
-/// Paths of the host that a command sees, by the word of whoever runs Carrel and never of a tenant. What
-/// does not exist is left out.
+/// Paths of the host that a command sees. They come from the operator's side, never from a tenant. Paths
+/// that do not exist are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Grants {
-    /// What it may read.
+    /// Readable paths.
     pub readable: Vec<PathBuf>,
-    /// What it may change.
+    /// Writable paths.
     pub writable: Vec<PathBuf>,
 }
 
-/// Limits that a request asks for.
+/// Limits of a request. Each is capped by the policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitRequest {
-    /// Time from start to end.
+    /// Wall-clock time.
     pub wall: Option<Duration>,
-    /// Time from start to end for a command that nobody waits for, which the policy's limit for
-    /// requests does not hold for.
+    /// Wall-clock time of a background command, instead of `wall` and without the policy's cap for
+    /// requests.
     pub lifetime: Option<Duration>,
     /// Memory.
     pub memory: Option<carrel_domain::ByteSize>,
@@ -117,7 +117,7 @@ pub struct LimitRequest {
 }
 
 impl RunRequest {
-    /// Asks for a command on the policy's terms, with no input and the usual output.
+    /// Returns a request with the policy's defaults, no input and separate output.
     pub fn new(form: CommandForm) -> Self {
         Self {
             form,
@@ -144,7 +144,7 @@ impl RunRequest {
         }
     }
 
-    /// Holds the request against its preset and the workspace, before anything is started.
+    /// Checks working directory, command line and arguments.
     pub(crate) fn check(&self, workspace: &WorkspaceHandle) -> Result<(), RunError> {
         self.check_directory(workspace)?;
         if self.preset == Preset::Open {
@@ -157,29 +157,29 @@ impl RunRequest {
         }
         if let CommandForm::Argv(argv) = &self.form {
             let words: Vec<_> = argv.iter().map(|word| word.to_string_lossy()).collect();
-            let place = arguments::WorkingDirectory {
+            let working_directory = arguments::WorkingDirectory {
                 workspace: workspace.path(),
                 directory: &self.directory,
             };
-            arguments::check(&words, &place)?;
+            arguments::check(&words, &working_directory)?;
         }
         Ok(())
     }
 
-    /// Returns where it starts, without links.
+    /// Returns the real path of the working directory.
     pub(crate) fn real_directory(&self, workspace: &WorkspaceHandle) -> Option<PathBuf> {
-        if self.starts_at_the_top() {
+        if self.starts_at_top() {
             return Some(workspace.path().to_owned());
         }
         Some(workspace.directory.open_root(&self.directory).ok()?.path().to_owned())
     }
 
-    fn starts_at_the_top(&self) -> bool {
+    fn starts_at_top(&self) -> bool {
         self.directory.as_os_str().is_empty() || self.directory == Component::CurDir.as_os_str()
     }
 
     fn check_directory(&self, workspace: &WorkspaceHandle) -> Result<(), RunError> {
-        if self.starts_at_the_top() {
+        if self.starts_at_top() {
             return Ok(());
         }
         workspace.directory.open_root(&self.directory).map(drop).map_err(RunError::Directory)
@@ -197,7 +197,7 @@ impl RunRequest {
         }
     }
 
-    /// Waits for the command, and hands on what it prints.
+    /// Waits for the command, and forwards its output.
     pub(crate) async fn wait(&self, mut running: Running, stop: &CancellationToken) -> Outcome {
         let Some(sender) = &self.live else { return running.wait(stop).await };
         let mut live = running.live_patiently();

@@ -1,46 +1,46 @@
-//! Room that is set aside for what is written later.
+//! Reservations of a workspace's quota, for uploads that are written piece by piece.
 
+use carrel_domain::sync;
 use std::sync::{Arc, Mutex};
 
 use crate::quota_watcher::QuotaWatcher;
-use carrel_domain::sync;
 use carrel_workspace::Amount;
 
-/// Room that is set aside. No count takes it for free before it was used; dropping it gives the rest back.
+/// A part of a quota that is reserved for later writes. Dropping it releases the unused rest.
 #[derive(Debug)]
 pub struct Reservation {
-    /// None where there is no limit.
-    pub(crate) room: Option<Arc<Mutex<QuotaWatcher>>>,
+    /// None without a quota.
+    pub(crate) watcher: Option<Arc<Mutex<QuotaWatcher>>>,
     pub(crate) left: Amount,
 }
 
 impl Reservation {
-    /// Adds what another one has left.
+    /// Takes over the rest of another reservation.
     pub fn extend(&mut self, mut other: Self) {
         self.left = self.left.plus(std::mem::take(&mut other.left));
     }
 
-    /// Returns what was not used yet.
+    /// Returns the unused rest.
     pub fn left(&self) -> Amount {
         self.left
     }
 
-    /// Says that so much of it is on the disk, where it is counted.
+    /// Turns a part into usage, because it is on the disk now and counted by walks.
     pub fn used(&mut self, amount: Amount) {
         let used = self.left.min(amount);
         self.left = self.left.minus(used);
-        self.tell(|watcher| watcher.has_used(used));
+        self.update(|watcher| watcher.use_reserved(used));
     }
 
-    fn tell(&self, what: impl FnOnce(&mut QuotaWatcher)) {
-        if let Some(room) = &self.room {
-            what(&mut sync::lock(room));
+    fn update(&self, change: impl FnOnce(&mut QuotaWatcher)) {
+        if let Some(watcher) = &self.watcher {
+            change(&mut sync::lock(watcher));
         }
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.tell(|watcher| watcher.give_back(self.left));
+        self.update(|watcher| watcher.release(self.left));
     }
 }

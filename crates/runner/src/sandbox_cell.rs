@@ -1,4 +1,16 @@
-//! The cells of the workspaces that are in use.
+//! The sandbox cell of a workspace, and the site where a command runs.
+//!
+//! A cell is a process that has applied a sandbox plan once and is forked for each command; making one
+//! takes milliseconds, a command in it a fraction of one. [`Cells::enter`] returns the cell for a
+//! request, from the cache or newly made, or the host if the operator switched the sandbox off.
+//!
+//! The tier is chosen here. With `auto`, tier `full` is tried first. If it fails because of the host
+//! (no user namespaces), that is remembered and every later cell is made in tier `landlock`; if it fails
+//! because of one workspace (its path or its file system), only that workspace falls back. Any other
+//! failure is an error: a command never runs with less than was asked for.
+//!
+//! Commands of a cell in tier `full` have mounts of their own for `/tmp`. In tier `landlock` all
+//! commands see the same file system, so each gets a directory of its own with an unpredictable name.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -11,95 +23,97 @@ use carrel_fsroot::Root;
 use carrel_sandbox::{CommandUser, GitDirectory, Host, Owner, Plan, Policy, UserRange};
 use tracing::{debug, warn};
 
-use crate::cell_cache::{Key, Rooms, Slot};
+use crate::cell_cache::{CacheSlot, CellCache, CellKey};
 use crate::error::RunError;
-use crate::real_path_cache::Whereabouts;
+use crate::real_path_cache::RealPathCache;
 use crate::request::{Grants, RunRequest};
 use crate::runner::{Feature, Inner, SandboxMode};
-use crate::scratch_directory::{Scratch, ScratchHome, Swept};
+use crate::scratch_directory::{ScratchDirectory, ScratchParent, SweepSchedule};
 use crate::workspace_handle::WorkspaceHandle;
 
-/// Where a command runs.
+/// The site of a command.
 #[derive(Clone, Debug)]
-pub(crate) enum Walled {
-    /// In a cell; with a directory of its own for temporary files, where commands see those of
-    /// others.
-    In(Arc<Room>, Option<OwnDirectory>),
-    /// On the host.
-    Outside(Spawner),
+pub(crate) enum ExecutionSite {
+    /// A cell, and in tier `landlock` the command's own directory for temporary files.
+    Cell(Arc<SandboxCell>, Option<OwnDirectory>),
+    /// The host, because the sandbox is off.
+    Host(Spawner),
 }
 
 /// A directory for the temporary files of one command, below the scratch directory.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnDirectory {
     name: PathBuf,
-    /// Whether it is there already.
-    made: bool,
+    /// Set for a directory that an earlier command left empty.
+    exists: bool,
 }
 
-/// A cell with what it needs.
+/// A cell with its plan and its scratch directory. Dropping it ends the cell's process and removes the
+/// temporary files.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct SandboxCell {
     cell: Cell,
     pub(crate) plan: Plan,
-    scratch: Scratch,
-    /// A directory that is ready for the next command.
+    scratch: ScratchDirectory,
+    /// An empty directory that an earlier command left, for the next one. Saves making and removing one
+    /// for each command.
     spare: Mutex<Option<PathBuf>>,
 }
 
-/// The cells that are kept, and what was learned about the machine.
+/// The cells of a runner, and what making them has shown about the host.
 #[derive(Debug, Default)]
 pub(crate) struct Cells {
-    rooms: Rooms,
-    /// Why the best tier cannot be had here, once that is known.
-    refused: OnceLock<String>,
-    swept: Arc<Swept>,
-    whereabouts: Whereabouts,
+    cache: CellCache,
+    /// The reason why the host does not allow tier `full`, once that is known.
+    full_tier_failure: OnceLock<String>,
+    sweeps: Arc<SweepSchedule>,
+    real_paths: RealPathCache,
 }
 
-impl Walled {
+impl ExecutionSite {
     pub(crate) fn spawner(&self) -> &Spawner {
         match self {
-            Self::In(room, _) => &room.cell,
-            Self::Outside(spawner) => spawner,
+            Self::Cell(cell, _) => &cell.cell,
+            Self::Host(spawner) => spawner,
         }
     }
 
     pub(crate) fn plan(&self) -> Option<&Plan> {
         match self {
-            Self::In(room, _) => Some(&room.plan),
-            Self::Outside(_) => None,
+            Self::Cell(cell, _) => Some(&cell.plan),
+            Self::Host(_) => None,
         }
     }
 
-    /// Returns the directory for temporary files, as the command sees it.
+    /// Returns the directory for temporary files, by its path inside the sandbox.
     pub(crate) fn temporary(&self) -> PathBuf {
         match self {
-            Self::In(room, Some(own)) => room.plan.scratch.join(&own.name),
-            Self::In(room, None) => room.plan.temporary(),
-            Self::Outside(_) => "/tmp".into(),
+            Self::Cell(cell, Some(own)) => cell.plan.scratch.join(&own.name),
+            Self::Cell(cell, None) => cell.plan.temporary(),
+            Self::Host(_) => "/tmp".into(),
         }
     }
 
-    /// Returns the door to the temporary files of the workspace.
+    /// Returns the scratch directory of the cell.
     pub(crate) fn scratch(&self) -> Option<Root> {
         match self {
-            Self::In(room, _) => room.scratch.directory().try_clone().ok(),
-            Self::Outside(_) => None,
+            Self::Cell(cell, _) => cell.scratch.directory().try_clone().ok(),
+            Self::Host(_) => None,
         }
     }
 
-    /// Makes a directory below the one for temporary files, and returns the door to it.
+    /// Creates a directory below the one for temporary files. Returns the scratch directory and the path
+    /// in it.
     pub(crate) fn make_below_temporary(&self, name: &str) -> Result<(Root, PathBuf), RunError> {
         match self {
-            Self::In(room, own) => {
+            Self::Cell(cell, own) => {
                 let above = own.as_ref().map_or(Path::new("tmp"), |own| &own.name);
                 let path = above.join(name);
-                room.scratch.for_command(&path, room.owner())?;
-                let scratch = room.scratch.directory().try_clone().map_err(RunError::Workspace)?;
+                cell.scratch.for_command(&path, cell.owner())?;
+                let scratch = cell.scratch.directory().try_clone().map_err(RunError::Workspace)?;
                 Ok((scratch, path))
             }
-            Self::Outside(_) => {
+            Self::Host(_) => {
                 let temporary = Root::open(&self.temporary()).map_err(RunError::Workspace)?;
                 let path = PathBuf::from(name);
                 temporary.create_directory(&path, 0o700).map_err(RunError::Workspace)?;
@@ -108,18 +122,18 @@ impl Walled {
         }
     }
 
-    /// Says where a command starts. The directory was looked at before; the cell looks again.
+    /// Returns the working directory for the spawner. A path in a cell is resolved again by the cell.
     pub(crate) fn directory(
         &self,
         workspace: &WorkspaceHandle,
         relative: &Path,
     ) -> Result<Directory, RunError> {
         match self {
-            Self::In(..) => Ok(Directory::Inside(relative.to_owned())),
-            Self::Outside(_) if relative.as_os_str().is_empty() => {
+            Self::Cell(..) => Ok(Directory::Inside(relative.to_owned())),
+            Self::Host(_) if relative.as_os_str().is_empty() => {
                 Ok(Directory::Opened(workspace.descriptor()?))
             }
-            Self::Outside(_) => {
+            Self::Host(_) => {
                 let directory =
                     workspace.directory.open_root(relative).map_err(RunError::Directory)?;
                 Ok(Directory::Opened(directory.into()))
@@ -127,25 +141,25 @@ impl Walled {
         }
     }
 
-    /// Returns whether the command is to have a directory of its own that is not there yet.
+    /// Returns whether the command needs a directory of its own that does not exist yet.
     pub(crate) fn lacks_directory(&self) -> bool {
-        matches!(self, Self::In(_, Some(own)) if !own.made)
+        matches!(self, Self::Cell(_, Some(own)) if !own.exists)
     }
 
-    /// Makes the command's own directory for temporary files, if it is to have one.
+    /// Creates the command's own directory for temporary files, if it has one.
     pub(crate) fn make_directory(&self) -> Result<(), RunError> {
-        let Self::In(room, Some(own)) = self else { return Ok(()) };
-        room.scratch.for_command(&own.name, room.owner())
+        let Self::Cell(cell, Some(own)) = self else { return Ok(()) };
+        cell.scratch.for_command(&own.name, cell.owner())
     }
 
-    /// Keeps it for the next command if this one left nothing there. Returns whether nothing has to be
-    /// removed.
+    /// Keeps the command's own directory for the next command if it is empty. Returns whether nothing
+    /// has to be removed.
     pub(crate) fn keep_directory(&self) -> bool {
-        let Self::In(room, Some(own)) = self else { return true };
-        if !room.scratch.is_untouched(&own.name) {
+        let Self::Cell(cell, Some(own)) = self else { return true };
+        if !cell.scratch.is_untouched(&own.name) {
             return false;
         }
-        let mut spare = sync::lock(&room.spare);
+        let mut spare = sync::lock(&cell.spare);
         if spare.is_some() {
             return false;
         }
@@ -153,73 +167,73 @@ impl Walled {
         true
     }
 
-    /// Removes it, with what the command left there.
+    /// Removes the command's own directory with its contents.
     pub(crate) fn remove_directory(&self) {
-        let Self::In(room, Some(own)) = self else { return };
-        room.scratch.remove(&own.name);
+        let Self::Cell(cell, Some(own)) = self else { return };
+        cell.scratch.remove(&own.name);
     }
 }
 
 impl Cells {
-    /// Returns where the command of a request runs, and makes it first if need be.
+    /// Returns the site for a request, and makes its cell if there is none.
     pub(crate) async fn enter(
         &self,
         inner: &Inner,
         workspace: &WorkspaceHandle,
         request: &RunRequest,
         network: Network,
-    ) -> Result<Walled, RunError> {
+    ) -> Result<ExecutionSite, RunError> {
         let choice = match inner.options.sandbox {
-            SandboxMode::Off => return Ok(Walled::Outside(inner.options.spawner.get()?)),
+            SandboxMode::Off => return Ok(ExecutionSite::Host(inner.options.spawner.get()?)),
             SandboxMode::Enforced(choice) => choice,
         };
-        let key = Key {
+        let key = CellKey {
             workspace: workspace.path().to_owned(),
             access: request.access,
             network,
             repository: workspace.repository(),
             grants: request.grants.clone(),
         };
-        let slot = self.rooms.slot(&key);
-        let room = slot.room.get_or_try_init(|| self.make(inner, workspace, &key, choice)).await?;
-        let room = Arc::clone(room);
-        let own = room.directory_of_command();
-        Ok(Walled::In(room, own))
+        let slot = self.cache.slot(&key);
+        let cell = slot.cell.get_or_try_init(|| self.make(inner, workspace, &key, choice)).await?;
+        let cell = Arc::clone(cell);
+        let own = cell.directory_of_command();
+        Ok(ExecutionSite::Cell(cell, own))
     }
 
-    /// Takes out the cells of a workspace that no command runs in.
-    pub(crate) fn take_idle(&self, workspace: &Path) -> Vec<Arc<Slot>> {
-        self.rooms.take_idle(workspace)
+    /// Removes the idle cells of a workspace from the cache and returns them.
+    pub(crate) fn take_idle(&self, workspace: &Path) -> Vec<Arc<CacheSlot>> {
+        self.cache.take_idle(workspace)
     }
 
-    /// Makes a cell in a certain tier, for nothing but this.
+    /// Makes a cell in a given tier that is not cached, for the diagnosis.
     pub(crate) async fn try_tier(
         &self,
         inner: &Inner,
         workspace: &WorkspaceHandle,
         tier: Tier,
-    ) -> Result<Walled, RunError> {
-        let key = Key {
+    ) -> Result<ExecutionSite, RunError> {
+        let key = CellKey {
             workspace: workspace.path().to_owned(),
             access: WorkspaceAccess::ReadWrite,
             network: Network::None,
             repository: GitDirectory::Absent,
             grants: Grants::default(),
         };
-        let room = Arc::new(self.make_in(inner, workspace, &key, tier).await?);
-        let own = room.directory_of_command();
-        Ok(Walled::In(room, own))
+        let cell = Arc::new(self.make_in(inner, workspace, &key, tier).await?);
+        let own = cell.directory_of_command();
+        Ok(ExecutionSite::Cell(cell, own))
     }
 
-    /// Makes the cell in the best tier that can be had.
+    /// Makes a cell in the best tier that the choice and the host allow.
     async fn make(
         &self,
         inner: &Inner,
         workspace: &WorkspaceHandle,
-        key: &Key,
+        key: &CellKey,
         choice: TierChoice,
-    ) -> Result<Arc<Room>, RunError> {
-        let room = match (choice, self.refused.get()) {
+    ) -> Result<Arc<SandboxCell>, RunError> {
+        let cell = match (choice, self.full_tier_failure.get()) {
             (TierChoice::Only(tier), _) => self.make_in(inner, workspace, key, tier).await?,
             (TierChoice::Auto, Some(_)) => {
                 self.make_in(inner, workspace, key, Tier::Landlock).await?
@@ -231,77 +245,78 @@ impl Cells {
                 {
                     warn!(%failure, "tier `full` cannot be had here, using tier `landlock`");
                     if failure.is_host_limitation() {
-                        self.refused.get_or_init(|| failure.to_string());
+                        self.full_tier_failure.get_or_init(|| failure.to_string());
                     }
                     let made = self.make_in(inner, workspace, key, Tier::Landlock).await;
-                    made.map_err(|error| error.after(&failure.to_string()))?
+                    made.map_err(|error| error.after_full_tier(&failure.to_string()))?
                 }
                 made => made?,
             },
         };
-        Ok(Arc::new(room))
+        Ok(Arc::new(cell))
     }
 
     async fn make_in(
         &self,
         inner: &Inner,
         workspace: &WorkspaceHandle,
-        key: &Key,
+        key: &CellKey,
         tier: Tier,
-    ) -> Result<Room, RunError> {
+    ) -> Result<SandboxCell, RunError> {
         inner.check_features(tier)?;
         let owner = owner_of(workspace)?;
         let own = (tier == Tier::Landlock && inner.host.is_root()).then_some(owner);
         if let Some(owner) = own {
             check_reachable(workspace.path(), owner)?;
         }
-        let home = match (own, workspace.workspace_root()) {
-            // Those who are not Carrel's own user cannot pass through a root's own directory.
-            (Some(_), Some(_)) => inner.open_home(workspace),
-            _ => workspace.scratch_home.clone(),
+        let parent = match (own, workspace.workspace_root()) {
+            // Other users than Carrel's cannot pass through a root's `.carrel`.
+            (Some(_), Some(_)) => inner.shared_scratch_parent(workspace),
+            _ => workspace.scratch_parent.clone(),
         };
-        let swept = Arc::clone(&self.swept);
-        let scratch = inner.files(move || Scratch::make(&home, &swept, own, tier)).await?;
+        let sweeps = Arc::clone(&self.sweeps);
+        let scratch =
+            inner.files(move || ScratchDirectory::make(&parent, &sweeps, own, tier)).await?;
         let policy = inner.policy(workspace, key, owner, scratch.directory().path());
         let plan = Plan::new(&policy, &inner.host, tier)?;
         let spawner = inner.cell_spawner()?;
-        let companion = self.rooms.companion(key);
-        let companion = companion.as_ref().map(|room| &room.cell);
+        let companion = self.cache.companion(key);
+        let companion = companion.as_ref().map(|cell| &cell.cell);
         let directory = workspace.directory.as_fd();
         let scratch_directory = scratch.directory().as_fd();
         let cell = spawner.cell(plan.clone(), directory, scratch_directory, companion).await?;
         debug!(workspace = %workspace.path().display(), %tier, "made a cell");
-        Ok(Room { cell, plan, scratch, spare: Mutex::default() })
+        Ok(SandboxCell { cell, plan, scratch, spare: Mutex::default() })
     }
 }
 
-impl Room {
+impl SandboxCell {
     pub(crate) fn is_gone(&self) -> bool {
         self.cell.is_gone()
     }
 
-    /// Tells whether commands left temporary files that later ones could look for.
+    /// Returns whether commands left temporary files that later commands could use.
     pub(crate) fn has_files(&self) -> bool {
         match self.plan.tier {
             Tier::Full => !self.scratch.is_empty(),
-            // Every command had files of its own, and they are gone.
+            // Each command had a directory of its own, which is gone.
             Tier::Landlock => false,
         }
     }
 
-    /// Names a directory for the temporary files of one command.
+    /// Chooses the directory for the temporary files of one command.
     fn directory_of_command(&self) -> Option<OwnDirectory> {
         if self.plan.tier == Tier::Full {
             return None;
         }
         let spare = sync::lock(&self.spare).take();
-        let made = spare.is_some();
-        // LazySpawner can make directories there too, and must not foresee the name.
+        let exists = spare.is_some();
+        // Other commands can write to the directory above, and must not guess the name.
         let new = || Path::new("tmp").join(format!("{:016x}", fastrand::u64(..)));
-        Some(OwnDirectory { name: spare.unwrap_or_else(new), made })
+        Some(OwnDirectory { name: spare.unwrap_or_else(new), exists })
     }
 
-    /// Returns who the command's own files belong to, if that is not Carrel's own user.
+    /// Returns the owner of the command's files, if that is not Carrel's own user.
     fn owner(&self) -> Option<Owner> {
         match self.plan.run_as {
             CommandUser::WorkspaceOwner(owner) => Some(owner),
@@ -311,13 +326,16 @@ impl Room {
 }
 
 impl Inner {
-    /// Returns where scratch directories are made for commands that run as others.
-    fn open_home(&self, workspace: &WorkspaceHandle) -> ScratchHome {
+    /// Returns the parent of scratch directories for commands that run as another user.
+    fn shared_scratch_parent(&self, workspace: &WorkspaceHandle) -> ScratchParent {
         let state = crate::runner::state_directory(&self.options.environment);
-        state.map_or_else(|| workspace.scratch_home.clone(), |state| ScratchHome::of_state(&state))
+        state.map_or_else(
+            || workspace.scratch_parent.clone(),
+            |state| ScratchParent::of_state(&state),
+        )
     }
 
-    /// Refuses a tier that needs what is taken as missing.
+    /// Refuses a tier that needs a disabled feature.
     fn check_features(&self, tier: Tier) -> Result<(), RunError> {
         let missing = |feature| self.options.disabled.contains(&feature);
         if missing(Feature::Seccomp) {
@@ -335,7 +353,7 @@ impl Inner {
     fn policy(
         &self,
         workspace: &WorkspaceHandle,
-        key: &Key,
+        key: &CellKey,
         owner: Owner,
         scratch: &Path,
     ) -> Policy {
@@ -344,10 +362,10 @@ impl Inner {
         let readable = operator.readable.iter().chain(&operator.path).chain(toolchains);
         let readable = readable.chain(&key.grants.readable);
         let writable = operator.writable.iter().chain(&key.grants.writable);
-        // What is not there is left out.
+        // Paths that do not exist are left out.
         let granted = |path: &PathBuf| {
             let seen = is_seen(path, workspace.path(), &self.host);
-            if seen { None } else { self.cells.whereabouts.of(path) }
+            if seen { None } else { self.cells.real_paths.resolve(path) }
         };
         Policy {
             workspace: key.workspace.clone(),
@@ -364,7 +382,7 @@ impl Inner {
     }
 }
 
-/// Tells whether commands see what is at a path anyway.
+/// Returns whether every command sees a path anyway.
 fn is_seen(path: &Path, workspace: &Path, host: &Host) -> bool {
     path.starts_with(workspace) || host.system.iter().any(|visible| path.starts_with(&visible.path))
 }
@@ -374,7 +392,7 @@ fn owner_of(workspace: &WorkspaceHandle) -> Result<Owner, RunError> {
     Ok(Owner { user: top.uid, group: top.gid })
 }
 
-/// Refuses a workspace that the user a command is to run as cannot find.
+/// Refuses a workspace that the commands' user cannot reach, and names the permission that is missing.
 fn check_reachable(workspace: &Path, owner: Owner) -> Result<(), RunError> {
     for above in workspace.ancestors().skip(1) {
         let status = rustix::fs::stat(above).map_err(std::io::Error::from)?;
@@ -397,7 +415,7 @@ mod tests {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
     #[test]
-    fn whoever_cannot_pass_is_told_whose_permission_is_missing() {
+    fn an_unreachable_workspace_names_the_missing_permission() {
         let above = tempfile::tempdir().unwrap();
         let group = above.path().metadata().unwrap().gid();
         let closed = std::fs::Permissions::from_mode(0o701);

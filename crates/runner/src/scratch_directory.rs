@@ -1,4 +1,13 @@
-//! Directories for the temporary files of commands.
+//! Scratch directories: `/tmp` and `/dev/shm` of commands.
+//!
+//! Each cell has one, below the root's `.carrel/scratch` or below the operator's state directory. It is
+//! on the disk of the workspace, so that temporary files count towards its quota, and is deleted with
+//! the cell.
+//!
+//! A server that is killed leaves its directories behind. Each is locked (`flock`) by its server, and
+//! the kernel releases the lock however the server ends: a directory that can be locked is stale. At
+//! most every 30 s the next new cell looks for stale ones. Making a directory and locking it are two
+//! steps, so making takes a shared lock on the parent and sweeping an exclusive one.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -18,50 +27,48 @@ use tracing::warn;
 use crate::error::RunError;
 use carrel_workspace::Error;
 
-/// The length of a name.
 const NAME_DIGITS: usize = 16;
 
-/// How long nobody looks for what killed servers left.
-const SWEEP_PAUSE: Duration = Duration::from_secs(30);
+/// The time between two searches for stale directories below one parent.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The directories in it.
 const PARTS: [&str; 2] = ["tmp", "shm"];
 
-/// Nobody but the command's own user may look into its temporary files.
+/// The mode of temporary files: for the command's own user only.
 const OWN_MODE: u32 = 0o700;
 
-/// Others may pass through where their commands have temporary files, and see nothing.
-const PASSED_MODE: u32 = 0o711;
+/// The mode of the directories above: commands of other users may pass through, and list nothing.
+const TRAVERSE_MODE: u32 = 0o711;
 
-/// A directory for temporary files. It is removed when this is dropped.
+/// A scratch directory, deleted when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Scratch {
+pub(crate) struct ScratchDirectory {
     home: Root,
     name: PathBuf,
     directory: Root,
-    /// Tells other servers that it is in use.
+    /// Keeps other servers from taking the directory for stale.
     _lock: OwnedFd,
 }
 
-impl Scratch {
-    /// Makes a directory, for `owner` if that is another user than Carrel's. Those that a killed
-    /// server left are removed now and then.
+impl ScratchDirectory {
+    /// Creates a directory, for `owner` if that is another user than Carrel's, and deletes stale ones if
+    /// a search is due.
     pub(crate) fn make(
-        home: &ScratchHome,
-        swept: &Swept,
+        home: &ScratchParent,
+        sweeps: &SweepSchedule,
         owner: Option<Owner>,
         tier: Tier,
     ) -> Result<Self, RunError> {
         let home = home.open()?;
-        if swept.is_due(home.path()) {
-            // A directory that another server has made and not locked yet would look stale.
+        if sweeps.is_due(home.path()) {
+            // A directory that another server has created and not locked yet would look stale.
             let _sweeping = lock(&home, FlockOperation::LockExclusive)?;
             remove_stale(&home);
         }
         let _making = lock(&home, FlockOperation::LockShared)?;
         let name = PathBuf::from(format!("{:016x}", fastrand::u64(..)));
         let directory = fill(&home, &name, owner, tier).inspect_err(|_| {
-            // What is left is removed by the next one.
+            // What cannot be deleted is stale, and found by a later sweep.
             let _ = home.remove_tree(&name);
         })?;
         let lock = lock(&directory, FlockOperation::NonBlockingLockExclusive)?;
@@ -72,22 +79,21 @@ impl Scratch {
         &self.directory
     }
 
-    /// Makes a directory for the temporary files of one command.
+    /// Creates a directory for the temporary files of one command.
     pub(crate) fn for_command(&self, name: &Path, owner: Option<Owner>) -> Result<(), RunError> {
         let failed = Error::files("could not make a directory for temporary files");
         self.directory.create_directory(name, OWN_MODE).map_err(failed)?;
         give(&self.directory.path().join(name), owner)
     }
 
-    /// Returns whether a command has left its own directory as it was. That takes a few calls, whatever
-    /// is in it.
+    /// Returns whether a command left its own directory empty and with its mode. Takes a bounded number of
+    /// calls however full it is.
     pub(crate) fn is_untouched(&self, name: &Path) -> bool {
         let metadata = self.directory.link_metadata(name);
         metadata.is_ok_and(|found| found.kind == FileKind::Directory && found.mode == OWN_MODE)
             && self.directory.list_at_most(name, 0).is_ok_and(|entries| entries.is_some())
     }
 
-    /// Tells whether there are no temporary files.
     pub(crate) fn is_empty(&self) -> bool {
         let is_empty = |part: &&str| {
             let entries = self.directory.list_at_most(Path::new(part), 0);
@@ -96,15 +102,15 @@ impl Scratch {
         PARTS.iter().all(is_empty)
     }
 
-    /// Removes the directory if nothing is left in it, as is the case with most. What is left of it
-    /// otherwise goes the long way.
-    fn is_removed_at_once(&self) -> bool {
+    /// Removes an empty scratch directory with three calls, as most are. Returns `false` if it is not
+    /// empty; then the whole tree has to be walked.
+    fn remove_if_empty(&self) -> bool {
         let remove = |at: &Root, name: &Path| unlinkat(at, name, AtFlags::REMOVEDIR).is_ok();
         let parts = PARTS.map(Path::new);
         parts.iter().all(|part| remove(&self.directory, part)) && remove(&self.home, &self.name)
     }
 
-    /// Removes what a command left in its own directory.
+    /// Deletes a command's own directory. A failure is logged: the rest goes with the cell.
     pub(crate) fn remove(&self, name: &Path) {
         if let Err(error) = self.directory.remove_tree(name) {
             warn!(%error, "could not remove the temporary files of a command");
@@ -112,9 +118,9 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchDirectory {
     fn drop(&mut self) {
-        if self.is_removed_at_once() {
+        if self.remove_if_empty() {
             return;
         }
         if let Err(error) = self.home.remove_tree(&self.name) {
@@ -123,59 +129,58 @@ impl Drop for Scratch {
     }
 }
 
-/// When what killed servers left was last looked for, by where. To look at every directory for each new one
-/// would take the longer the more are in use.
+/// The times of the last searches for stale directories, by parent. Searching for each new cell would
+/// take longer the more cells there are, and makers would wait for each other's lock.
 #[derive(Debug, Default)]
-pub(crate) struct Swept(Mutex<HashMap<PathBuf, Instant>>);
+pub(crate) struct SweepSchedule(Mutex<HashMap<PathBuf, Instant>>);
 
-impl Swept {
-    /// Tells whether it is time to look again; if so, for whoever asks first.
+impl SweepSchedule {
+    /// Returns whether a search is due, to one caller only.
     fn is_due(&self, home: &Path) -> bool {
-        let mut swept = sync::lock(&self.0);
-        if swept.get(home).is_some_and(|last| last.elapsed() < SWEEP_PAUSE) {
+        let mut sweeps = sync::lock(&self.0);
+        if sweeps.get(home).is_some_and(|last| last.elapsed() < SWEEP_INTERVAL) {
             return false;
         }
-        swept.insert(home.to_owned(), Instant::now());
+        sweeps.insert(home.to_owned(), Instant::now());
         true
     }
 }
 
-/// Where scratch directories, and the locks of writers, are made.
+/// The parent directory of scratch directories or of write-lock files.
 #[derive(Clone, Debug)]
-pub(crate) struct ScratchHome {
-    /// A directory of the operator's.
+pub(crate) struct ScratchParent {
+    /// A directory of the operator's, whose path may have links.
     base: PathBuf,
-    /// The way from there, on which nothing is a link.
+    /// The path below it, which is opened without following links.
     below: &'static str,
-    /// The mode of the directory.
     mode: u32,
 }
 
-impl ScratchHome {
-    /// The scratch directories of directories that an operator named.
+impl ScratchParent {
+    /// Returns the parent for directories that an operator named.
     pub(crate) fn of_state(state: &Path) -> Self {
-        Self { base: state.to_owned(), below: "scratch", mode: PASSED_MODE }
+        Self { base: state.to_owned(), below: "scratch", mode: TRAVERSE_MODE }
     }
 
-    /// The scratch directories of a root's workspaces.
+    /// Returns the parent for the workspaces of a root.
     pub(crate) fn of_root(root: &Path) -> Self {
-        Self { base: root.to_owned(), below: ".carrel/scratch", mode: PASSED_MODE }
+        Self { base: root.to_owned(), below: ".carrel/scratch", mode: TRAVERSE_MODE }
     }
 
-    /// The directory beside them for the locks of those who write files.
-    pub(crate) fn of_writers(&self) -> Self {
+    /// Returns the directory beside it for the files of write locks.
+    pub(crate) fn for_write_locks(&self) -> Self {
         let below = if self.below == "scratch" { "writers" } else { ".carrel/writers" };
         Self { base: self.base.clone(), below, mode: OWN_MODE }
     }
 
-    /// Opens the directory, and makes it if it is missing.
+    /// Opens the directory, and creates it if it is missing.
     ///
-    /// What is below the base may have been put there by somebody who would like to see something
-    /// else removed: no link is followed.
+    /// No link below the base is followed: it could lead a later deletion elsewhere.
     pub(crate) fn open(&self) -> Result<Root, RunError> {
         use std::os::unix::fs::DirBuilderExt;
         let failed = || Error::files("could not open the directory for temporary files");
-        let made = std::fs::DirBuilder::new().recursive(true).mode(PASSED_MODE).create(&self.base);
+        let made =
+            std::fs::DirBuilder::new().recursive(true).mode(TRAVERSE_MODE).create(&self.base);
         made.map_err(|source| RunError::Scratch { home: self.base.clone(), source })?;
         let base = Root::open(&self.base).map_err(failed())?;
         let below = Path::new(self.below);
@@ -202,7 +207,7 @@ fn fill(home: &Root, name: &Path, owner: Option<Owner>, tier: Tier) -> Result<Ro
         give(&directory.path().join(part), owner)?;
     }
     if tier == Tier::Full {
-        // There the settings of git are a file of the root directory.
+        // In tier `full` the settings of git are part of the cell's root file system.
         return Ok(directory);
     }
     let options = WriteOptions { durability: Durability::Buffered, ..WriteOptions::default() };
@@ -218,7 +223,7 @@ fn give(path: &Path, owner: Option<Owner>) -> Result<(), RunError> {
         .map_err(|errno| RunError::Scratch { home: path.to_owned(), source: errno.into() })
 }
 
-/// Removes the directories of servers that are gone.
+/// Deletes the directories of servers that have ended.
 fn remove_stale(home: &Root) {
     let Ok(entries) = home.list(Path::new(".")) else { return };
     for entry in entries {
@@ -232,7 +237,7 @@ fn remove_stale(home: &Root) {
     }
 }
 
-/// Tells whether a name is one that is given here. Nothing else is ever removed.
+/// Returns whether a name is one of ours. Nothing else is ever deleted.
 fn is_own_name(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.len() == NAME_DIGITS && name.iter().all(u8::is_ascii_hexdigit)
@@ -243,8 +248,7 @@ fn is_stale(home: &Root, name: &Path) -> bool {
     lock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// Takes the lock that says that a directory is in use; the kernel gives it back when this process
-/// is gone, however that happens.
+/// Locks a directory until the descriptor is closed or the process ends.
 fn lock(directory: &Root, operation: FlockOperation) -> Result<OwnedFd, RunError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let descriptor = openat(directory, ".", flags, Mode::empty()).map_err(std::io::Error::from)?;
@@ -257,9 +261,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_left_is_looked_for_once_for_each_place() {
-        let swept = Swept::default();
-        let due = ["/a", "/a", "/b", "/a"].map(|home| swept.is_due(Path::new(home)));
+    fn stale_directories_are_searched_once_per_parent_and_interval() {
+        let schedule = SweepSchedule::default();
+        let due = ["/a", "/a", "/b", "/a"].map(|home| schedule.is_due(Path::new(home)));
         assert_eq!(due, [true, false, true, false]);
     }
 }

@@ -1,4 +1,4 @@
-//! The span of a command. What it was given, what it printed and where it worked are nobody's business there.
+//! The trace span of a command. Arguments, output and paths are private and not part of it.
 
 use carrel_domain::Coded as _;
 use carrel_exec::ExitStatus;
@@ -9,7 +9,6 @@ use crate::completed::{Completed, LimitReached};
 use crate::error::RunError;
 use crate::request::RunRequest;
 
-/// Begins the span of a command.
 pub(crate) fn begin(request: &RunRequest) -> Span {
     carrel_traces::span!(
         request.under,
@@ -25,7 +24,7 @@ pub(crate) fn begin(request: &RunRequest) -> Span {
     )
 }
 
-/// Says how the command ended. One that ends with an error has done its work all the same.
+/// Records the result. A command that exits with an error is not an error of the span.
 pub(crate) fn end(span: &Span, ran: &Result<Completed, RunError>) {
     if span.is_disabled() {
         return;

@@ -1,7 +1,8 @@
-//! An SSH key that a command may use and not read.
+//! An SSH key that a command can use and not read.
 //!
-//! The command is started by an agent of its own (`ssh-agent`), which is part of what the command leaves
-//! behind and ends with it, whatever ends it. The key reaches the agent through a pipe and is nowhere else.
+//! The command is started by an `ssh-agent` of its own, inside the sandbox. The agent is one of the
+//! command's processes and ends with it in every case. The key reaches the agent through a pipe and
+//! is neither on disk nor in the environment.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,34 +18,34 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::error::RunError;
 use crate::request::RunRequest;
-use crate::sandbox_cell::Walled;
+use crate::sandbox_cell::ExecutionSite;
 use carrel_workspace::blocking;
 
 const AGENT: &str = "/usr/bin/ssh-agent";
 const ADD: &str = "/usr/bin/ssh-add";
 
-/// More would not fit into a pipe that nobody reads yet.
+/// The most that fits into a pipe without a reader, with a margin: pipes hold 64 KiB.
 const MAX_KEY_BYTES: usize = 32 << 10;
 
-/// The longest path of a socket.
+/// The longest path of a Unix socket (`sun_path` without its NUL).
 const MAX_SOCKET_BYTES: usize = 107;
 
-/// The agent of one command. What there is of it on disk, its socket, is removed when this is dropped.
+/// The agent of one command. Its socket is removed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Agent {
+pub(crate) struct SshAgent {
     scratch: Root,
     name: PathBuf,
-    /// Where the socket is for the command.
+    /// The path of the socket inside the sandbox.
     socket: PathBuf,
-    /// The number under which the command finds the key.
-    number: u32,
+    /// The descriptor of the pipe in the command.
+    key_descriptor: u32,
 }
 
-impl Agent {
-    /// Makes the place for the socket, and puts the key where the agent reads it.
+impl SshAgent {
+    /// Creates the directory of the socket, and puts the key into a pipe for the agent.
     pub(crate) async fn make(
         request: &mut RunRequest,
-        walled: &Walled,
+        site: &ExecutionSite,
         network: Network,
     ) -> Result<Option<Self>, RunError> {
         let Some(key) = request.ssh_key.take() else { return Ok(None) };
@@ -54,42 +55,41 @@ impl Agent {
                 "it needs /usr/bin/ssh-agent and /usr/bin/ssh-add; install openssh-client on the server",
             ));
         }
-        let tier = walled.plan().map(|plan| plan.tier);
+        let tier = site.plan().map(|plan| plan.tier);
         if tier == Some(Tier::Landlock) && network != Network::Full {
             return Err(refused(
                 "commands without network have no sockets in tier `landlock`, so that they reach no agent; \
                  give the step network `full`, or the server tier `full`",
             ));
         }
-        // LazySpawner can make directories there too, and must not foresee the name.
+        // Other commands can write to the directory above, and must not guess the name.
         let own = format!("{:016x}", fastrand::u64(..));
-        let socket = walled.temporary().join(&own).join("agent");
+        let socket = site.temporary().join(&own).join("agent");
         if socket.as_os_str().len() > MAX_SOCKET_BYTES {
             return Err(refused(
                 "the path of its socket would be too long; use a data directory with a shorter path",
             ));
         }
-        let number = CommandSpec::FIRST_INHERITED
+        let key_descriptor = CommandSpec::FIRST_INHERITED
             + u32::try_from(request.inherited.len()).expect("few descriptors");
         request.inherited.push(piped(&key)?);
-        let walled = walled.clone();
+        let site = site.clone();
         let make = move || {
-            if walled.lacks_directory() {
-                walled.make_directory()?;
+            if site.lacks_directory() {
+                site.make_directory()?;
             }
-            walled.make_below_temporary(&own)
+            site.make_below_temporary(&own)
         };
         let (scratch, name) = blocking(make).await?;
-        Ok(Some(Self { scratch, name, socket, number }))
+        Ok(Some(Self { scratch, name, socket, key_descriptor }))
     }
 
-    /// Returns what is started in place of a command: the agent, then what hands it the key, then the
-    /// command, which is the process that was started.
-    pub(crate) fn around(&self, argv: Vec<OsString>) -> Vec<OsString> {
-        let number = self.number;
-        // Shells do not take a number of three digits behind `<&`.
+    /// Wraps a command: the agent starts a shell, which loads the key and becomes the command.
+    pub(crate) fn wrap(&self, argv: Vec<OsString>) -> Vec<OsString> {
+        let descriptor = self.key_descriptor;
+        // Shells do not take a descriptor of three digits after `<&`.
         let load = format!(
-            "{ADD} -q - </proc/self/fd/{number} 2>/dev/null || \
+            "{ADD} -q - </proc/self/fd/{descriptor} 2>/dev/null || \
              {{ echo 'carrel: the SSH key of the credential could not be loaded' >&2; exit 126; }}; \
              exec \"$@\""
         );
@@ -99,21 +99,22 @@ impl Agent {
     }
 }
 
-impl Drop for Agent {
+impl Drop for SshAgent {
     fn drop(&mut self) {
-        // It goes with the scratch directory otherwise.
+        // What is left goes with the scratch directory.
         let _ = self.scratch.remove_tree(&self.name);
     }
 }
 
-/// Puts a key into a pipe, from which it is read once.
+/// Writes a key into a pipe, from which it can be read once.
 fn piped(key: &Secret) -> Result<OwnedFd, RunError> {
     if key.expose().len() > MAX_KEY_BYTES {
         return Err(RunError::SshKey { reason: "it is too long" });
     }
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).map_err(std::io::Error::from)?;
     File::from(writer).write_all(key.expose().as_bytes())?;
-    // The command may be another user, and opens it by its name. Only those who have it find that.
+    // The command may run as another user and opens the pipe by `/proc/self/fd`, which only its own
+    // processes have.
     fchmod(&reader, Mode::RUSR | Mode::RGRP | Mode::ROTH).map_err(std::io::Error::from)?;
     Ok(reader)
 }

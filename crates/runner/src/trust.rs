@@ -1,36 +1,40 @@
-//! Files that a command writes inside its sandbox and the operator's own tools run
-//! later, outside: git hooks, commands in a git configuration, settings of editors and
+//! The trust check: files that a command writes inside its sandbox and that the operator's own tools
+//! would run later, outside it. Git hooks, commands in a git configuration, settings of editors and
 //! agents, shell start-up files.
 //!
-//! [`TrustBaseline::capture`] remembers them before a command, [`TrustBaseline::check`] compares them
-//! after it, tells what changed and by default puts it back. What was there when trust
-//! was taken counts as the operator's own wish. Ordinary work with git (`init`,
-//! `clone`, `commit`, `remote add`, `config user.name`, submodules, work trees) changes
-//! nothing that counts: a git configuration is compared entry by entry, and the samples
-//! among the hooks are no hooks.
+//! [`TrustBaseline::capture`] takes a snapshot of these files before the first command; what is there
+//! then counts as the operator's wish. [`TrustBaseline::check`] runs after each command:
 //!
-//! **ResourceUsage.** An entry whose kernel time stamp is the same was not changed; a look at an
-//! unchanged workspace is one or two system calls for each directory in it and for each
-//! watched file, and reads nothing.
+//! 1. `scan` takes a new snapshot, reading only what may have changed;
+//! 2. `renames` and `tombstones` move the baseline along with directories that were renamed, or that
+//!    vanished and came back, so that moving a repository neither loses nor launders trust;
+//! 3. `diff` compares both snapshots: pure, a list of differences, each with its remedy;
+//! 4. `restore` applies the remedies, and what a command wrote goes to the `quarantine`;
+//! 5. a last scan becomes the baseline, except where a difference could not be undone: there the old
+//!    entry stays, so that the next check finds and reports it again.
 //!
-//! **Where.** The workspace, the directories directly in it and those in `repos`;
-//! `.git/modules` four levels deep; see `watch.rs` for the names and `scan.rs` for the
-//! bounds. Repositories deeper in the tree, and programs that trusted entries name in
-//! the work tree (a hook that calls `scripts/lint`), are source like any other: they are
-//! not watched. Nor is a rebase left unfinished, whose list may hold `exec` lines. A link in
-//! the place of a directory is looked behind, see `doors.rs`; what was there and is gone is
-//! remembered, see `gone.rs`.
+//! Ordinary work with git (`init`, `clone`, `commit`, `remote add`, `config user.name`, submodules,
+//! work trees) changes nothing that counts: a git configuration is compared entry by entry
+//! (`git_config_diff`), and the samples among the hooks are no hooks. `preflight` answers the same
+//! question before a tool writes a file itself.
 //!
-//! **Safety.** All access goes through [`Root`], one directory at a time and with no
-//! link on the way. Contents are replaced by renaming, so neither a link nor a hard link
-//! carries a write elsewhere. What a command wrote is not destroyed but moved to
-//! `.carrel-aside` in the workspace. One failure leaves the others alone; what could not
-//! be put back is tried and told again after the next command.
+//! **Cost.** An entry whose kernel time stamp is the same was not changed; checking an unchanged
+//! workspace is one or two system calls for each watched directory and file, and reads no contents.
 //!
-//! **Limits.** A background job that outlives the command can change a file after the
-//! look; the next look finds it. TrustBaseline lives in memory: after a restart, what is there
-//! is trusted. A branch that brings other editor settings cannot be told from a command
-//! that writes them, and is put back like it.
+//! **Scope.** The workspace, the directories directly in it and those in `repos`; `.git/modules` four
+//! levels deep; `watch_rules` has the names and `scan` the bounds. Repositories deeper in the tree, and
+//! programs that trusted entries name in the work tree (a hook that calls `scripts/lint`), are source
+//! like any other and not watched. Nor is an unfinished rebase, whose list may hold `exec` lines.
+//! `directory_link` covers links that stand where a directory is watched.
+//!
+//! **Safety.** All access goes through [`Root`], one directory at a time and with no link on the way.
+//! Contents are replaced by renaming, so neither a link nor a hard link carries a write elsewhere. One
+//! failure does not stop the other remedies. A check can be repeated and can stop at any point: the
+//! baseline is in memory and changes last, so what was not restored is found again.
+//!
+//! **Limits.** A background job that outlives its command can change a file after the check; the next
+//! check finds it. After a restart of the server, what is there is trusted. A branch that brings other
+//! editor settings cannot be told from a command that writes them, and is restored like it.
 
 mod diff;
 mod directory_link;
@@ -55,34 +59,35 @@ use std::path::{Path, PathBuf};
 
 use carrel_fsroot::{Error, Root};
 
-use diff::{Act, Difference, Newcomers, below, differences};
+use diff::{Difference, NewRepositories, Remedy, below, differences};
 pub use report::{ChangeKind, MAX_CHANGES, TrustChange, TrustReport};
-use restore::{Undone, undo};
-use scan::{Extra, is_as_before, scan};
-use snapshot::{Node, Tree};
-use tombstones::Gone;
+use restore::{UndoResult, undo};
+use scan::{Reference, is_provably_unchanged, scan};
+use snapshot::{Snapshot, WatchedEntry};
+use tombstones::Tombstones;
 
-/// How often references in what was just found are followed; git itself stops at ten.
-const MAX_ROUNDS: usize = 10;
+/// The longest chain of references that is followed, such as a configuration that includes another.
+/// Git itself stops at ten.
+const MAX_REFERENCE_ROUNDS: usize = 10;
 
-/// How many entries a quick look looks at.
+/// The largest baseline that [`TrustBaseline::is_unchanged`] compares, which bounds its system calls.
 const MAX_QUICK_ENTRIES: usize = 64;
 
-/// What happens to a change.
+/// The policy for changes of watched files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnChange {
-    /// It is put back as it was.
+    /// The trusted state is restored.
     #[default]
     Restore,
-    /// It is told, and trusted from here on.
+    /// The change is reported, and trusted from here on.
     Report,
 }
 
-/// What is trusted in one workspace. Kept from command to command.
+/// The trusted state of one workspace's watched files, kept from command to command.
 pub struct TrustBaseline {
-    trusted: Tree,
-    extras: Vec<Extra>,
-    gone: Gone,
+    trusted: Snapshot,
+    references: Vec<Reference>,
+    tombstones: Tombstones,
 }
 
 impl fmt::Debug for TrustBaseline {
@@ -94,71 +99,72 @@ impl fmt::Debug for TrustBaseline {
 }
 
 impl TrustBaseline {
-    /// Trusts what is in a workspace.
+    /// Trusts what is in a workspace now, and what its trusted files refer to.
     pub fn capture(root: &Root) -> Result<Self, Error> {
-        let trusted = scan(root, &Tree::new(), &[])?.nodes;
-        let mut trust = Self { trusted, extras: Vec::new(), gone: Gone::default() };
-        trust.follow(root)?;
+        let trusted = scan(root, &Snapshot::new(), &[])?.entries;
+        let mut trust = Self { trusted, references: Vec::new(), tombstones: Tombstones::default() };
+        trust.watch_references(root)?;
         Ok(trust)
     }
 
-    /// Tells whether a look at time stamps alone proves that nothing changed. It takes a bounded number
-    /// of calls and reads nothing. A no says nothing: [`TrustBaseline::check`] finds out.
+    /// Returns whether time stamps alone prove that nothing changed, with a bounded number of system
+    /// calls. `false` proves nothing: [`TrustBaseline::check`] finds out.
     pub fn is_unchanged(&self, root: &Root) -> bool {
-        self.extras.is_empty()
+        self.references.is_empty()
             && self.trusted.len() <= MAX_QUICK_ENTRIES
-            && is_as_before(root, &self.trusted)
+            && is_provably_unchanged(root, &self.trusted)
     }
 
-    /// Compares a workspace with what is trusted, and undoes or takes in what changed.
+    /// Compares a workspace with its baseline, and restores or accepts what changed.
     ///
-    /// It can be repeated at any time, and stopped at any point: what was not put back
-    /// is found again.
+    /// Fails only when the workspace itself cannot be read. A difference that could not be undone is
+    /// part of the report, and is found again by the next check.
     pub fn check(&mut self, root: &Root, on_change: OnChange) -> Result<TrustReport, Error> {
-        let seen = scan(root, &self.trusted, &self.extras)?;
-        let (fresh, seen) = (seen.fresh, seen.nodes);
+        let seen = scan(root, &self.trusted, &self.references)?;
+        let (has_read, seen) = (seen.has_read, seen.entries);
         let renamed = renames::follow_renames(&mut self.trusted, &seen);
-        self.gone.remember(renamed);
-        self.gone.revive(&mut self.trusted, &seen);
+        self.tombstones.record(renamed);
+        self.tombstones.revive(&mut self.trusted, &seen);
         let found = self.differences(root, &seen);
         let changed = !found.is_empty();
         let mut settled = match on_change {
             _ if !changed => {
-                self.trust_instead(seen);
+                self.replace_baseline(seen);
                 TrustReport::default()
             }
             OnChange::Report => {
-                self.trust_instead(seen);
-                told(found.iter().map(|difference| (difference, None)))
+                self.replace_baseline(seen);
+                report(found.iter().map(|difference| (difference, None)))
             }
             OnChange::Restore => self.restore(root, seen, found)?,
         };
-        if fresh || changed {
-            self.follow(root)?;
+        if has_read || changed {
+            self.watch_references(root)?;
         }
-        settled.overfull = self.overfull();
+        settled.unchecked = self.unchecked();
         Ok(settled)
     }
 
-    /// Returns a directory in which there is more than is looked through.
-    fn overfull(&self) -> Option<PathBuf> {
-        let mut nodes = self.trusted.iter();
-        nodes.find(|(_, node)| node.is_overfull()).map(|(path, _)| path.clone())
+    /// Returns a directory whose watched entries exceed the bounds of a scan, if there is one. What is
+    /// beyond the bounds is not watched.
+    fn unchecked(&self) -> Option<PathBuf> {
+        let mut entries = self.trusted.iter();
+        entries.find(|(_, entry)| entry.is_incomplete()).map(|(path, _)| path.clone())
     }
 
-    fn differences(&self, root: &Root, seen: &Tree) -> Vec<Difference> {
-        // What was not looked at before may have been there for long.
-        let newcomers = match self.overfull() {
-            Some(_) => Newcomers::PutAside,
-            None => self.gone.newcomers(),
+    fn differences(&self, root: &Root, seen: &Snapshot) -> Vec<Difference> {
+        // Beyond the bounds, an entry that looks new may be an old one that was not seen before.
+        let new_repositories = match self.unchecked() {
+            Some(_) => NewRepositories::BringNothing,
+            None => self.tombstones.new_repositories(),
         };
-        differences(root.path(), &self.trusted, seen, newcomers)
+        differences(root.path(), &self.trusted, seen, new_repositories)
     }
 
-    /// Trusts what was seen, and remembers what was trusted and is gone.
-    fn trust_instead(&mut self, seen: Tree) {
+    /// Makes a snapshot the baseline, and keeps tombstones of the entries that are not in it.
+    fn replace_baseline(&mut self, seen: Snapshot) {
         let before = std::mem::replace(&mut self.trusted, seen);
-        directory_link::keep_dangling(&before, &mut self.trusted);
+        directory_link::keep_dangling_links(&before, &mut self.trusted);
         let same_name = |(one, other): (&PathBuf, &PathBuf)| one.as_os_str() == other.as_os_str();
         if before.len() == self.trusted.len()
             && before.keys().zip(self.trusted.keys()).all(same_name)
@@ -166,107 +172,112 @@ impl TrustBaseline {
             return;
         }
         let vanished = before.into_iter().filter(|(path, _)| !self.trusted.contains_key(path));
-        self.gone.remember(vanished);
+        self.tombstones.record(vanished);
     }
 
     fn restore(
         &mut self,
         root: &Root,
-        seen: Tree,
+        seen: Snapshot,
         found: Vec<Difference>,
     ) -> Result<TrustReport, Error> {
         // A directory that was renamed comes back first, with all that is trusted in it.
         let is_moved = |difference: &Difference| is_moved(&self.trusted, difference);
         let (mut found, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(is_moved);
-        let undo = |seen: &Tree, difference| undo(root, &self.trusted, seen, difference);
-        let mut undone: Vec<Undone> = found.iter().map(|one| undo(&seen, one)).collect();
+        let undo = |seen: &Snapshot, difference| undo(root, &self.trusted, seen, difference);
+        let mut undone: Vec<UndoResult> = found.iter().map(|one| undo(&seen, one)).collect();
         let (seen, rest) = if found.is_empty() {
             (seen, rest)
         } else {
-            let seen = scan(root, &seen, &self.extras)?.nodes;
+            let seen = scan(root, &seen, &self.references)?.entries;
             let left = self.differences(root, &seen).into_iter();
             let is_new = |left: &Difference| !found.iter().any(|one| one.path == left.path);
             (seen, left.filter(is_new).collect())
         };
         undone.extend(rest.iter().map(|one| undo(&seen, one)));
         found.extend(rest);
-        let after = scan(root, &seen, &self.extras)?.nodes;
-        for left in self.take_in(root, after) {
+        let after = scan(root, &seen, &self.references)?.entries;
+        for left in self.accept_except_unresolved(root, after) {
             let same = found.iter().zip(&mut undone).find(|(found, _)| found.path == left);
             if let Some((_, undone)) = same {
-                undone.why_not.get_or_insert_with(|| "it was changed again".to_owned());
+                undone.failure.get_or_insert_with(|| "it was changed again".to_owned());
             }
         }
-        let mut told_of: Vec<_> = found.iter().zip(undone.into_iter().map(Some)).collect();
-        told_of.sort_by(|(one, _), (other, _)| one.path.cmp(&other.path));
-        Ok(told(told_of.into_iter()))
+        let mut reported: Vec<_> = found.iter().zip(undone.into_iter().map(Some)).collect();
+        reported.sort_by(|(one, _), (other, _)| one.path.cmp(&other.path));
+        Ok(report(reported.into_iter()))
     }
 
-    /// Trusts what is there, except where it still differs: not put back, or changed
-    /// again by a process that still runs. There, what was trusted stays trusted, and
-    /// nothing else. Returns those paths.
-    fn take_in(&mut self, root: &Root, mut after: Tree) -> Vec<PathBuf> {
+    /// Makes the snapshot after the restoration the baseline, except where it still differs: an undo
+    /// failed, or a process that still runs changed the entry again. There the old baseline stays, so
+    /// that the next check reports the same difference. Returns those paths.
+    fn accept_except_unresolved(&mut self, root: &Root, mut after: Snapshot) -> Vec<PathBuf> {
         let left = self.differences(root, &after).into_iter();
-        let left: Vec<PathBuf> =
-            left.filter(|left| !matches!(left.act, Act::Accept(_))).map(|left| left.path).collect();
+        let left: Vec<PathBuf> = left
+            .filter(|left| !matches!(left.remedy, Remedy::Accept(_)))
+            .map(|left| left.path)
+            .collect();
         for path in &left {
-            hold(&mut after, &self.trusted, path);
-            // The directories above it are trusted with it, should they be gone.
+            copy_subtree(&mut after, &self.trusted, path);
+            // Should the directories above it be gone, they stay in the baseline with it.
             for above in path.ancestors().skip(1) {
-                if let Some(node) = self.trusted.get(above).filter(|_| !after.contains_key(above)) {
-                    after.insert(above.to_owned(), node.clone());
+                if let Some(entry) = self.trusted.get(above).filter(|_| !after.contains_key(above))
+                {
+                    after.insert(above.to_owned(), entry.clone());
                 }
             }
         }
-        self.trust_instead(after);
+        self.replace_baseline(after);
         left
     }
 
-    /// Watches what the trusted files lead to.
-    fn follow(&mut self, root: &Root) -> Result<(), Error> {
-        for _ in 0..MAX_ROUNDS {
-            let extras = references::extras(root.path(), &self.trusted);
-            if extras == self.extras {
+    /// Adds the files that trusted files refer to, and in turn the files that these refer to.
+    fn watch_references(&mut self, root: &Root) -> Result<(), Error> {
+        for _ in 0..MAX_REFERENCE_ROUNDS {
+            let references = references::find(root.path(), &self.trusted);
+            if references == self.references {
                 break;
             }
-            let seen = scan(root, &self.trusted, &extras)?.nodes;
-            let changed = |one: &[Extra], other: &[Extra]| -> Vec<Extra> {
-                one.iter().filter(|extra| !other.contains(extra)).cloned().collect()
+            let seen = scan(root, &self.trusted, &references)?.entries;
+            let changed = |one: &[Reference], other: &[Reference]| -> Vec<Reference> {
+                one.iter().filter(|reference| !other.contains(reference)).cloned().collect()
             };
-            for (path, _) in
-                changed(&extras, &self.extras).iter().chain(&changed(&self.extras, &extras))
+            for (path, _) in changed(&references, &self.references)
+                .iter()
+                .chain(&changed(&self.references, &references))
             {
-                hold(&mut self.trusted, &seen, path);
+                copy_subtree(&mut self.trusted, &seen, path);
             }
-            self.extras = extras;
+            self.references = references;
         }
         Ok(())
     }
 }
 
-/// Tells whether a directory may only have moved away from where something else stands.
-fn is_moved(trusted: &Tree, difference: &Difference) -> bool {
-    difference.act == Act::PutBack && trusted.get(&difference.path).is_some_and(Node::can_move)
+/// Returns whether the entry to restore is a directory that may only have been renamed.
+fn is_moved(trusted: &Snapshot, difference: &Difference) -> bool {
+    difference.remedy == Remedy::Restore
+        && trusted.get(&difference.path).is_some_and(WatchedEntry::is_tracked_across_renames)
 }
 
-/// Makes a path and all below it in one tree what it is in another.
-fn hold(tree: &mut Tree, other: &Tree, path: &Path) {
+/// Replaces a path and all below it in one snapshot by what another snapshot has there.
+fn copy_subtree(tree: &mut Snapshot, other: &Snapshot, path: &Path) {
     let stale: Vec<_> = below(tree, path).map(|(path, _)| path.clone()).collect();
     for path in stale.iter().map(PathBuf::as_path).chain([path]) {
         tree.remove(path);
     }
     let kept = below(other, path).chain(other.get_key_value(path));
-    tree.extend(kept.map(|(path, node)| (path.clone(), node.clone())));
+    tree.extend(kept.map(|(path, entry)| (path.clone(), entry.clone())));
 }
 
-fn told<'a>(found: impl Iterator<Item = (&'a Difference, Option<Undone>)>) -> TrustReport {
+fn report<'a>(found: impl Iterator<Item = (&'a Difference, Option<UndoResult>)>) -> TrustReport {
     let mut settled = TrustReport::default();
     for (difference, undone) in found {
         let path = &difference.path;
-        let restored = undone.as_ref().is_some_and(|undone| undone.why_not.is_none());
-        let (put_aside, why_not) = match (undone, difference.act) {
-            (Some(undone), _) => (undone.put_aside, undone.why_not),
-            (None, Act::Accept(reason)) => (None, Some(reason.to_owned())),
+        let restored = undone.as_ref().is_some_and(|undone| undone.failure.is_none());
+        let (put_aside, why_not) = match (undone, difference.remedy) {
+            (Some(undone), _) => (undone.quarantined, undone.failure),
+            (None, Remedy::Accept(reason)) => (None, Some(reason.to_owned())),
             (None, _) => (None, Some("changes are only reported here".to_owned())),
         };
         for (kind, what) in &difference.notes {

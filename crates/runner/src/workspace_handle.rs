@@ -1,61 +1,64 @@
-//! A directory that commands work in.
+//! An open workspace that commands and tools work in.
+//!
+//! The handle holds the directory by a descriptor, so a rename of the workspace does not redirect it,
+//! and a share of the workspace's lock, so it cannot be removed. Quota, write lock and trust baseline
+//! are shared by everything that works in the workspace through this process.
 
+use carrel_domain::sync;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use carrel_domain::sync;
 use carrel_fsroot::{FileKind, Root};
 use carrel_sandbox::GitDirectory;
 
 use crate::error::RunError;
 use crate::quota_watcher::{Overrun, QuotaWatcher};
 use crate::reservation::Reservation;
-use crate::scratch_directory::ScratchHome;
+use crate::scratch_directory::ScratchParent;
 use crate::trust::TrustBaseline;
 use crate::write_lock::{WriteGuard, WriteLock};
 use carrel_workspace::Error;
 use carrel_workspace::Workspace;
 use carrel_workspace::{Amount, Quota};
 
-/// A directory that commands work in.
+/// An open workspace: its directory, lock, quota, write lock and trust baseline.
 #[derive(Debug)]
 pub struct WorkspaceHandle {
     pub(crate) directory: Root,
-    /// Where scratch directories are made.
-    pub(crate) scratch_home: ScratchHome,
-    /// What no command may see.
+    pub(crate) scratch_parent: ScratchParent,
+    /// Paths of the host that commands must not see: the root, or the state directory.
     pub(crate) hidden: Vec<PathBuf>,
     quota: Option<Quota>,
-    /// What it used when somebody last looked.
+    /// The usage at the last count.
     used: Arc<Mutex<Amount>>,
-    /// Knows what the quota leaves for single files.
-    room: Option<Arc<Mutex<QuotaWatcher>>>,
-    /// Lets one writer of files in at a time.
+    /// Checks single writes against the quota.
+    write_quota: Option<Arc<Mutex<QuotaWatcher>>>,
     write_lock: Arc<WriteLock>,
-    /// What is trusted in it, from before the first command on.
+    /// Set before the first command.
     pub(crate) trust: Arc<OnceLock<Mutex<TrustBaseline>>>,
-    /// The root that it is a workspace of, if it is one.
+    /// None for a directory that an operator named.
     root: Option<PathBuf>,
-    /// What keeps others from removing it.
+    /// A share of the workspace's lock, which commands hold as well.
     lock: Option<OwnedFd>,
-    /// What else keeps others from removing it.
+    /// Keeps the workspace's own lock.
     _workspace: Option<Arc<Workspace>>,
 }
 
 impl WorkspaceHandle {
-    /// Takes a directory that an operator named. `state` is where Carrel keeps what it remembers.
+    /// Opens a directory that an operator named, without lock and quota. `state` is Carrel's state
+    /// directory.
     pub fn for_directory(path: &Path, state: &Path) -> Result<Self, RunError> {
         let directory = Root::open(path).map_err(RunError::Workspace)?;
-        let scratch_home = ScratchHome::of_state(state);
+        let scratch_parent = ScratchParent::of_state(state);
         Ok(Self {
             directory,
-            write_lock: Arc::new(WriteLock::new(scratch_home.of_writers())),
-            scratch_home,
+            write_lock: Arc::new(WriteLock::new(scratch_parent.for_write_locks())),
+            scratch_parent,
             hidden: vec![state.to_owned()],
             quota: None,
             used: Arc::default(),
-            room: None,
+            write_quota: None,
             trust: Arc::default(),
             root: None,
             lock: None,
@@ -63,17 +66,17 @@ impl WorkspaceHandle {
         })
     }
 
-    /// Takes a workspace that somebody else has locked. `lock` is a share in that lock.
+    /// Takes a workspace that the caller has locked. `lock` is a share of that lock.
     pub(crate) fn locked(directory: Root, root: &Path, lock: OwnedFd) -> Self {
-        let scratch_home = ScratchHome::of_root(root);
+        let scratch_parent = ScratchParent::of_root(root);
         Self {
             directory,
-            write_lock: Arc::new(WriteLock::new(scratch_home.of_writers())),
-            scratch_home,
+            write_lock: Arc::new(WriteLock::new(scratch_parent.for_write_locks())),
+            scratch_parent,
             hidden: vec![root.to_owned()],
             quota: None,
             used: Arc::default(),
-            room: None,
+            write_quota: None,
             trust: Arc::default(),
             root: Some(root.to_owned()),
             lock: Some(lock),
@@ -99,20 +102,21 @@ impl WorkspaceHandle {
         let quota = workspace.record().quota;
         let watcher = Arc::new(Mutex::new(QuotaWatcher::new(same, quota, used)?));
         let (quota, used) = (Some(quota), Arc::new(Mutex::new(used)));
-        Ok(Self { quota, used, room: Some(watcher), _workspace: Some(workspace), ..handle })
+        Ok(Self { quota, used, write_quota: Some(watcher), _workspace: Some(workspace), ..handle })
     }
 
-    /// Takes a directory in this one, for somebody who is to see no more of it.
+    /// Returns a handle for a directory in this one, for callers that may see no more of it. Lock, quota
+    /// and write lock are shared; the trust baseline is its own.
     pub fn subdirectory(&self, path: &Path) -> Result<Self, RunError> {
         let directory = self.directory.open_root(path).map_err(RunError::Directory)?;
         Ok(Self {
             directory,
-            scratch_home: self.scratch_home.clone(),
+            scratch_parent: self.scratch_parent.clone(),
             write_lock: Arc::clone(&self.write_lock),
             hidden: self.hidden.clone(),
             quota: self.quota,
             used: Arc::clone(&self.used),
-            room: self.room.clone(),
+            write_quota: self.write_quota.clone(),
             trust: Arc::default(),
             root: self.root.clone(),
             lock: self.lock.as_ref().map(OwnedFd::try_clone).transpose()?,
@@ -120,87 +124,86 @@ impl WorkspaceHandle {
         })
     }
 
-    /// Returns where it is, without links.
+    /// Returns the real path.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Returns the root that it is a workspace of, if it is one.
+    /// Returns the root that holds it; none for a directory that an operator named.
     pub(crate) fn workspace_root(&self) -> Option<&Path> {
         self.root.as_deref()
     }
 
-    /// Returns the door to its files.
+    /// Returns the directory.
     pub fn files(&self) -> &Root {
         &self.directory
     }
 
-    /// Waits until nobody else writes files here through Carrel, in this process or another, for a
-    /// bounded time.
+    /// Takes the write lock, waiting at most [`carrel_workspace::LOCK_TIMEOUT`] for other processes.
     pub fn lock_for_writing(&self) -> Result<WriteGuard<'_>, Error> {
         self.write_lock.take(&self.directory)
     }
 
-    /// Returns what lets one writer in at a time.
+    /// Returns the write lock.
     pub fn write_lock(&self) -> &WriteLock {
         &self.write_lock
     }
 
-    /// Returns the most that it may take up, if there is such a limit.
+    /// Returns the quota, if there is one.
     pub fn quota(&self) -> Option<Quota> {
         self.quota
     }
 
-    /// Returns what tells whether it grows beyond its quota, if it has one.
+    /// Returns a new watcher of the quota, if there is one.
     pub fn quota_watcher(&self) -> Result<Option<QuotaWatcher>, Error> {
         let Some((quota, used)) = self.quota_and_use() else { return Ok(None) };
-        let directory = self.directory.try_clone().map_err(Error::files("could not watch"))?;
+        let directory =
+            self.directory.try_clone().map_err(Error::files("could not watch the quota"))?;
         QuotaWatcher::new(directory, quota, used).map(Some)
     }
 
-    /// Says what it uses, because somebody has looked.
+    /// Sets the usage after a count.
     pub fn set_used(&self, used: Amount) {
         *sync::lock(&self.used) = used;
     }
 
-    /// Returns what it used when somebody last looked.
+    /// Returns the usage at the last count.
     pub fn used(&self) -> Amount {
         *sync::lock(&self.used)
     }
 
-    /// Returns the most that it may take up and what it does, if there is such a limit.
     pub(crate) fn quota_and_use(&self) -> Option<(Quota, Amount)> {
         let used = *sync::lock(&self.used);
         self.quota.map(|quota| (quota, used))
     }
 
-    /// Says that a command writes, or has written.
+    /// Notes that a command writes, or has written.
     pub(crate) fn expect_changes(&self) {
-        if let Some(room) = &self.room {
-            sync::lock(room).expect_changes();
+        if let Some(watcher) = &self.write_quota {
+            sync::lock(watcher).expect_changes();
         }
     }
 
-    /// Refuses to write so much more than the quota leaves. It may have to count what there is.
+    /// Counts `more` as used, or fails if the quota does not allow it. May walk the tree.
     pub fn check_room(&self, more: Amount) -> Result<(), Error> {
-        self.look_for_room(more, QuotaWatcher::room_for)
+        self.check_quota(more, QuotaWatcher::claim)
     }
 
-    /// Does the same for what is written later, and sets the room aside until then.
+    /// Reserves `more` for later writes, or fails if the quota does not allow it. May walk the tree.
     pub fn reserve(&self, more: Amount) -> Result<Reservation, Error> {
-        self.look_for_room(more, QuotaWatcher::reserve)?;
-        Ok(Reservation { room: self.room.clone(), left: more })
+        self.check_quota(more, QuotaWatcher::reserve)?;
+        Ok(Reservation { watcher: self.write_quota.clone(), left: more })
     }
 
-    fn look_for_room(
+    fn check_quota(
         &self,
         more: Amount,
         look: fn(&mut QuotaWatcher, Amount) -> Result<Option<Overrun>, Error>,
     ) -> Result<(), Error> {
-        let Some(room) = self.room.as_ref().filter(|_| more != Amount::default()) else {
+        let Some(watcher) = self.write_quota.as_ref().filter(|_| more != Amount::default()) else {
             return Ok(());
         };
-        let found = look(&mut sync::lock(room), more)?;
+        let found = look(&mut sync::lock(watcher), more)?;
         let Some(Overrun { exceeded, .. }) = found else { return Ok(()) };
         let key = self.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
         Err(Error::QuotaExceeded {
@@ -211,20 +214,20 @@ impl WorkspaceHandle {
         })
     }
 
-    /// Returns descriptors that a command has to hold as long as anything of it is left.
+    /// Returns descriptors that a command holds until its last process has ended.
     pub(crate) fn held(&self) -> Result<Vec<OwnedFd>, RunError> {
         Ok(self.lock.as_ref().map(OwnedFd::try_clone).transpose()?.into_iter().collect())
     }
 
-    /// Tells whether a quick look shows that a command has changed nothing that would run later, and
-    /// that the directory is open to its owner.
+    /// Returns whether time stamps prove that the trust check has nothing to do, and the directory still
+    /// has its owner's permissions.
     pub(crate) fn is_unchanged(&self) -> bool {
         let is_open = self.directory.is_open().unwrap_or(false);
         let trust = self.trust.get().and_then(|trust| trust.try_lock().ok());
         is_open && trust.is_some_and(|trust| trust.is_unchanged(&self.directory))
     }
 
-    /// Looks what is at the top under the name of a repository.
+    /// Returns the kind of `.git` at the top, which decides what a cell protects of it.
     pub(crate) fn repository(&self) -> GitDirectory {
         let is_directory = |path: &str| {
             let found = self.directory.link_metadata(Path::new(path));
@@ -237,7 +240,6 @@ impl WorkspaceHandle {
         }
     }
 
-    /// Returns a descriptor of the directory.
     pub(crate) fn descriptor(&self) -> Result<OwnedFd, RunError> {
         Ok(self.directory.as_fd().try_clone_to_owned()?)
     }

@@ -1,9 +1,10 @@
-//! One writer of files at a time in a directory, whichever process it is in.
+//! The write lock: one writer of files at a time in a workspace, across threads and processes.
 //!
-//! The threads of a process take turns by a mutex, processes by a lock of the kernel on a small file
-//! of Carrel's own, outside the directory. The kernel gives that lock back when its holder is gone,
-//! however that happens. Where there can be no such file, the threads of this process still take
-//! turns, and [`WriteLock::trouble`] says that others do not.
+//! Tools read a file, edit it and write it back; two of them must not interleave. Threads of one
+//! process take turns by a mutex, processes by an advisory lock (`flock`) on a small file of Carrel's
+//! own, outside the workspace. The kernel releases that lock when its holder ends, however that
+//! happens. Where no such file can be made, threads still take turns, and [`WriteLock::degraded`] says
+//! why other processes do not. Commands are not bound by the lock.
 
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
@@ -15,77 +16,77 @@ use carrel_domain::{message_of, sync};
 use carrel_fsroot::{Identity, Root};
 use tracing::warn;
 
-use crate::scratch_directory::ScratchHome;
+use crate::scratch_directory::ScratchParent;
 use carrel_workspace::Error;
 use carrel_workspace::LOCK_TIMEOUT;
 
-/// The files that stand for all directories there are, so that their number never grows. Two
-/// directories that share one wait for each other, which takes moments.
+/// The number of lock files for all directories, by a hash of device and inode, so that their number
+/// never grows. Two directories that share one wait for each other for the time of one write.
 const FILES: u64 = 256;
 
-/// Nobody else may take the lock, and keep it.
+/// Other users must not be able to take the lock and keep it.
 const FILE_MODE: u32 = 0o600;
 
-/// The pauses between two tries: a writer holds the lock for about as long as a disk takes to sync.
+/// The pauses between two attempts. A writer holds the lock for about one atomic write, 0.4 ms in
+/// `docs/benchmarks.md`.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 const MAX_PAUSE: Duration = Duration::from_millis(2);
 
-/// Lets one writer at a time into a directory.
+/// The write lock of a directory.
 #[derive(Debug)]
 pub struct WriteLock {
-    home: ScratchHome,
-    within: Mutex<()>,
-    /// The file that processes lock, or why there is none.
-    between: OnceLock<Result<File, String>>,
+    parent: ScratchParent,
+    threads: Mutex<()>,
+    /// The file that processes lock, or the reason why there is none.
+    processes: OnceLock<Result<File, String>>,
 }
 
-/// The right to write files, until it is dropped. It is held on threads that may wait, never across
-/// an await.
+/// Holds the write lock until it is dropped. Belongs on threads that may block, never across an await.
 #[derive(Debug)]
 pub struct WriteGuard<'a> {
-    between: Option<&'a File>,
-    /// Given back last.
-    _within: MutexGuard<'a, ()>,
+    file: Option<&'a File>,
+    /// Released last.
+    _threads: MutexGuard<'a, ()>,
 }
 
 impl WriteLock {
-    pub(crate) fn new(home: ScratchHome) -> Self {
-        Self { home, within: Mutex::default(), between: OnceLock::new() }
+    pub(crate) fn new(parent: ScratchParent) -> Self {
+        Self { parent, threads: Mutex::default(), processes: OnceLock::new() }
     }
 
-    /// Waits until nobody else writes, for a bounded time.
+    /// Waits for the lock, at most [`LOCK_TIMEOUT`] for other processes.
     pub(crate) fn take(&self, directory: &Root) -> Result<WriteGuard<'_>, Error> {
-        let within = sync::lock(&self.within);
-        let between = self.between.get_or_init(|| {
-            open(&self.home, directory).inspect_err(|reason| {
+        let threads = sync::lock(&self.threads);
+        let file = self.processes.get_or_init(|| {
+            open(&self.parent, directory).inspect_err(|reason| {
                 warn!(%reason, "other processes that write the same files are not waited for");
             })
         });
-        let between = between.as_ref().ok();
-        if let Some(file) = between {
+        let file = file.as_ref().ok();
+        if let Some(file) = file {
             lock(file, directory)?;
         }
-        Ok(WriteGuard { between, _within: within })
+        Ok(WriteGuard { file, _threads: threads })
     }
 
-    /// Returns why other processes are not waited for. It is known when the first writer has begun.
-    pub fn trouble(&self) -> Option<&str> {
-        self.between.get()?.as_ref().err().map(String::as_str)
+    /// Returns why other processes are not waited for. Known after the first writer has begun.
+    pub fn degraded(&self) -> Option<&str> {
+        self.processes.get()?.as_ref().err().map(String::as_str)
     }
 }
 
 impl Drop for WriteGuard<'_> {
     fn drop(&mut self) {
-        if let Some(file) = self.between {
-            // It cannot fail for a file that is open; if it did, the lock would end with the process.
+        if let Some(file) = self.file {
+            // Cannot fail for an open file; the lock would end with the process otherwise.
             let _ = file.unlock();
         }
     }
 }
 
-fn open(home: &ScratchHome, directory: &Root) -> Result<File, String> {
+fn open(parent: &ScratchParent, directory: &Root) -> Result<File, String> {
     let name = name_of(directory.identity().map_err(|error| message_of(&error))?);
-    let locks = home.open().map_err(|error| message_of(&error))?;
+    let locks = parent.open().map_err(|error| message_of(&error))?;
     let opened = locks.open_or_create(Path::new(&name), FILE_MODE);
     let file = opened.map_err(|error| message_of(&error))?;
     let metadata = file.metadata().map_err(|error| message_of(&error))?;
@@ -101,7 +102,7 @@ fn name_of(Identity { device, inode }: Identity) -> String {
     format!("{:02x}.lock", device.wrapping_mul(31).wrapping_add(inode) % FILES)
 }
 
-/// The kernel's lock has no deadline of its own.
+/// Polls, because `flock` has no deadline.
 fn lock(file: &File, directory: &Root) -> Result<(), Error> {
     let deadline = Instant::now() + LOCK_TIMEOUT;
     let mut pause = FIRST_PAUSE;

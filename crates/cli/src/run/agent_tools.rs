@@ -155,7 +155,7 @@ impl Tools for AgentTools {
         let toolbox = self.registry.toolbox();
         toolbox.jobs.stop_all().await;
         for workspace in toolbox.workspaces.iter() {
-            if let Err(error) = self.runner.leave(workspace.handle()).await {
+            if let Err(error) = self.runner.release(workspace.handle()).await {
                 warn!(error = message_of(&error), "could not clear up after the tools of an agent");
             }
         }

@@ -2,7 +2,7 @@
 
 use carrel_domain::Tier;
 use carrel_exec::{CommandSpec, ExitStatus};
-use carrel_sandbox::Refused;
+use carrel_sandbox::DeniedCall;
 use pretty_assertions::assert_eq;
 use tokio_util::sync::CancellationToken;
 

@@ -1,91 +1,108 @@
-//! What differs between what was trusted and what is there, and what to do about it.
-//! Pure: two looks in, a list of differences out.
+//! The differences between a baseline and a later snapshot, each with its remedy.
+//!
+//! Pure: two snapshots in, a list out. Paths are visited in order, a directory before its entries. When
+//! a directory differs as a whole, its remedy covers everything below, which is then skipped.
+//!
+//! What counts follows the role of an entry. A hook, settings file or configuration entry that is new
+//! goes to the quarantine; one that was changed or removed is restored. Two changes are accepted and
+//! only reported: a repository that is gone, because it runs nothing any more, and settings that came
+//! with a repository that is new itself, because git would report them as deleted otherwise.
+//!
+//! Links that stand where a project directory is watched need a second comparison. A command could
+//! point `repos/a` at an unwatched directory of its own with hooks in it. So what is behind a new link
+//! is compared with what was trusted at the link's path; if it differs, the *link* is undone and the
+//! directory behind it left alone, since it may be an ordinary source directory. Directories that are
+//! in the snapshot only because a new link leads to them are therefore left out of the first
+//! comparison.
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
-use super::directory_link::{is_place_itself, view};
+use super::directory_link::{is_project_location, rebased};
 use super::git_config_diff::Config;
 use super::references::{depth_of, git_directory};
 use super::report::ChangeKind;
-use super::snapshot::{Leads, Node, State, Tree};
-use super::watch_rules::{Role, Watch};
+use super::snapshot::{EntryState, LinkDestination, Snapshot, WatchedEntry};
+use super::watch_rules::{Role, WatchRule};
 
-/// One entry that differs.
+/// An entry that differs from the baseline, with everything below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Difference {
     pub(super) path: PathBuf,
-    pub(super) act: Act,
-    /// What happened, and to what.
+    pub(super) remedy: Remedy,
+    /// The changes to report; several for a git configuration.
     pub(super) notes: Vec<(ChangeKind, String)>,
 }
 
-/// How a difference is undone.
+/// The way in which a difference is undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Act {
-    /// What is there is moved away.
-    PutAside,
-    /// What was there is written again, with all below it.
-    PutBack,
-    /// The entries that count are written again.
-    Rewrite,
-    /// Nothing is done, for this reason, and what is there is trusted from here on.
+pub(super) enum Remedy {
+    /// The entry is moved into the quarantine.
+    Quarantine,
+    /// The entry is moved into the quarantine, and the trusted one written with all below it.
+    Restore,
+    /// The entries of a git configuration that count are rewritten; the rest of the file stays.
+    RewriteConfig,
+    /// Nothing is done, for this reason, and the new state becomes the baseline.
     Accept(&'static str),
 }
 
-/// Whether a directory that is new may bring settings along.
+/// The treatment of settings in a repository that seems to be new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Newcomers {
-    /// It may, if it is a clone.
-    Told,
-    /// It may not: what looks new may be what was there before.
-    PutAside,
+pub(super) enum NewRepositories {
+    /// Settings that come with a clone are accepted.
+    BringSettings,
+    /// They go to the quarantine: it cannot be told whether the repository is really new.
+    BringNothing,
 }
 
-/// Links in places, by whether they led there before.
+/// Links to directories, by whether the baseline has the same link with the same destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doors {
+enum LinkAge {
     New,
     Known,
 }
 
-/// Lists what differs, in the order of paths.
+/// Lists the differences in the order of paths. `top` is the absolute path of the workspace.
 pub(super) fn differences(
     top: &Path,
-    old: &Tree,
-    new: &Tree,
-    newcomers: Newcomers,
+    old: &Snapshot,
+    new: &Snapshot,
+    new_repositories: NewRepositories,
 ) -> Vec<Difference> {
-    let compare = Compare { top, old, new, newcomers };
-    if !new.values().any(|node| matches!(node.state, State::Door { .. })) {
-        return compare.all(old.keys().chain(new.keys()).collect());
+    let comparer = Comparer { top, old, new, new_repositories };
+    if !new.values().any(|entry| matches!(entry.state, EntryState::DirectoryLink { .. })) {
+        return comparer.all(old.keys().chain(new.keys()).collect());
     }
-    let (guests, known) = (compare.guests_of(Doors::New), compare.guests_of(Doors::Known));
-    let counts =
-        |path: &&PathBuf| !compare.is_of_guest(path, &guests) || compare.is_of_guest(path, &known);
-    compare.all(old.keys().chain(new.keys()).filter(counts).collect())
+    let (by_new, by_known) =
+        (comparer.reached_only_by(LinkAge::New), comparer.reached_only_by(LinkAge::Known));
+    let counts = |path: &&PathBuf| {
+        !comparer.is_only_reached_through(path, &by_new)
+            || comparer.is_only_reached_through(path, &by_known)
+    };
+    comparer.all(old.keys().chain(new.keys()).filter(counts).collect())
 }
 
-/// What a look at one path comes to.
-enum Verdict {
-    /// It is the same; what is below it is looked at.
+/// The result of comparing one path.
+enum PathComparison {
+    /// Equivalent; what is below it is compared.
     Same,
-    /// Neither it nor anything below it matters any more.
-    Skip,
-    /// It differs, and with it all below.
+    /// Nothing to report here or below.
+    SkipSubtree,
+    /// Different, with everything below.
     Differs(Difference),
-    /// It is told about, and what is below it is looked at.
-    Told(Difference),
+    /// Reported; what is below it is compared.
+    Reported(Difference),
 }
 
-struct Compare<'a> {
+struct Comparer<'a> {
     top: &'a Path,
-    old: &'a Tree,
-    new: &'a Tree,
-    newcomers: Newcomers,
+    old: &'a Snapshot,
+    new: &'a Snapshot,
+    new_repositories: NewRepositories,
 }
 
-impl<'a> Compare<'a> {
+impl<'a> Comparer<'a> {
     fn all(&self, mut paths: Vec<&PathBuf>) -> Vec<Difference> {
         let mut found = Vec::new();
         let mut done: Option<PathBuf> = None;
@@ -96,269 +113,300 @@ impl<'a> Compare<'a> {
                 continue;
             }
             match self.at(path) {
-                Verdict::Same => {}
-                Verdict::Skip => done = Some(path.clone()),
-                Verdict::Differs(difference) => {
+                PathComparison::Same => {}
+                PathComparison::SkipSubtree => done = Some(path.clone()),
+                PathComparison::Differs(difference) => {
                     done = Some(path.clone());
                     found.push(difference);
                 }
-                Verdict::Told(difference) => found.push(difference),
+                PathComparison::Reported(difference) => found.push(difference),
             }
         }
         found
     }
 
-    /// Returns the directories that are looked at only because of such links.
-    fn guests_of(&self, doors: Doors) -> Vec<&'a Path> {
-        let found = self.new.iter().filter_map(|(path, node)| match &node.state {
-            State::Door { leads: Leads::Inside(behind), .. }
-                if self.is_new_door(path) == (doors == Doors::New) =>
-            {
-                Some((node.watch, behind))
-            }
-            _ => None,
-        });
-        found.flat_map(|(watch, behind)| self.guests(watch, behind)).collect()
+    /// Returns the directories that are in the snapshot only because links of this age lead to them.
+    fn reached_only_by(&self, age: LinkAge) -> Vec<&'a Path> {
+        let found =
+            self.new.iter().filter_map(|(path, entry)| match &entry.state {
+                EntryState::DirectoryLink {
+                    destination: LinkDestination::Inside(behind), ..
+                } if self.is_new_link(path) == (age == LinkAge::New) => Some((entry.rule, behind)),
+                _ => None,
+            });
+        found.flat_map(|(rule, behind)| self.reached_only_through(rule, behind)).collect()
     }
 
-    fn is_new_door(&self, path: &Path) -> bool {
-        let state = |tree: &'a Tree| tree.get(path).map(|node| &node.state);
+    fn is_new_link(&self, path: &Path) -> bool {
+        let state = |tree: &'a Snapshot| tree.get(path).map(|entry| &entry.state);
         state(self.old) != state(self.new)
     }
 
-    /// Returns the directories that are looked at only because of one link: where it leads,
-    /// and what is a place only because of that.
-    fn guests(&self, watch: Watch, behind: &'a Path) -> Vec<&'a Path> {
-        let places = below(self.new, behind).filter(|(path, node)| {
-            watch == Watch::Repositories
-                && node.watch.role() == Role::Place
+    /// Returns the directories that are in the snapshot only because of one link: its destination and,
+    /// behind a link named `repos`, the project directories in it.
+    fn reached_only_through(&self, rule: WatchRule, behind: &'a Path) -> Vec<&'a Path> {
+        let projects = below(self.new, behind).filter(|(path, entry)| {
+            rule == WatchRule::Repositories
+                && entry.rule.role() == Role::Project
                 && path.parent() == Some(behind)
         });
-        let places = places.map(|(path, _)| path.as_path());
-        let is_guest = |path: &&Path| {
-            !path.as_os_str().is_empty() && !is_place_itself(path) && !self.old.contains_key(*path)
+        let projects = projects.map(|(path, _)| path.as_path());
+        let is_unknown = |path: &&Path| {
+            !path.as_os_str().is_empty()
+                && !is_project_location(path)
+                && !self.old.contains_key(*path)
         };
-        [behind].into_iter().chain(places).filter(is_guest).collect()
+        [behind].into_iter().chain(projects).filter(is_unknown).collect()
     }
 
-    /// Tells whether a path counts only because of such a directory.
-    fn is_of_guest(&self, path: &Path, guests: &[&Path]) -> bool {
-        guests.iter().any(|guest| {
-            let mut inside = path.ancestors().take_while(|above| above.starts_with(guest));
-            path.starts_with(guest) && !inside.any(|above| self.old.contains_key(above))
+    /// Returns whether a path is watched only because it lies in one of these directories.
+    fn is_only_reached_through(&self, path: &Path, linked: &[&Path]) -> bool {
+        linked.iter().any(|directory| {
+            let mut inside = path.ancestors().take_while(|above| above.starts_with(directory));
+            path.starts_with(directory) && !inside.any(|above| self.old.contains_key(above))
         })
     }
 
-    /// Tells what is wrong with a link in a place, if anything is.
-    fn objection(&self, path: &Path, watch: Watch, door: &'a Leads) -> Option<&'static str> {
-        let behind = match door {
-            Leads::Nowhere | Leads::System => return None,
-            Leads::Outside(_) => return Some("link out of the workspace"),
-            Leads::Inside(behind) => behind,
+    /// Returns the reason to undo a link: it leaves the workspace, or what is behind it differs from what
+    /// was trusted at its path.
+    fn objection(
+        &self,
+        path: &Path,
+        rule: WatchRule,
+        destination: &'a LinkDestination,
+    ) -> Option<&'static str> {
+        let behind = match destination {
+            LinkDestination::Dangling | LinkDestination::System => return None,
+            LinkDestination::Outside(_) => return Some("link out of the workspace"),
+            LinkDestination::Inside(behind) => behind,
         };
-        let guests = self.guests(watch, behind);
-        let trusted = view(self.old, path, behind);
-        let compare = Compare { old: &trusted, newcomers: Newcomers::PutAside, ..*self };
+        let linked = self.reached_only_through(rule, behind);
+        let trusted = rebased(self.old, path, behind);
+        let comparer =
+            Comparer { old: &trusted, new_repositories: NewRepositories::BringNothing, ..*self };
         let paths = trusted.keys().chain(below(self.new, behind).map(|(path, _)| path));
-        let paths = paths.filter(|path| self.is_of_guest(path, &guests));
-        let found = compare.all(paths.collect());
-        let counts = |found: &Difference| !matches!(found.act, Act::Accept(_));
+        let paths = paths.filter(|path| self.is_only_reached_through(path, &linked));
+        let found = comparer.all(paths.collect());
+        let counts = |found: &Difference| !matches!(found.remedy, Remedy::Accept(_));
         found.iter().any(counts).then_some("link to what would run later")
     }
 
-    /// Judges a link that stands in a place and did not, or did not lead there.
-    fn door(&self, path: &Path, watch: Watch, target: &Path, leads: &'a Leads) -> Verdict {
-        let Some(what) = self.objection(path, watch, leads) else { return Verdict::Skip };
-        let (act, kind) = match self.old.get(path).map(|node| &node.state) {
-            None => (Act::PutAside, ChangeKind::Added),
-            // The same link would lead there again.
-            Some(State::Door { target: before, .. }) if before == target => {
-                (Act::PutAside, ChangeKind::Changed)
-            }
-            Some(_) => (Act::PutBack, ChangeKind::Changed),
+    /// Compares a link that is new or has a new destination.
+    fn directory_link(
+        &self,
+        path: &Path,
+        rule: WatchRule,
+        target: &Path,
+        destination: &'a LinkDestination,
+    ) -> PathComparison {
+        let Some(what) = self.objection(path, rule, destination) else {
+            return PathComparison::SkipSubtree;
         };
-        Verdict::Differs(one(path, act, kind, what))
+        let (remedy, kind) = match self.old.get(path).map(|entry| &entry.state) {
+            None => (Remedy::Quarantine, ChangeKind::Added),
+            // Restoring the same link would lead to the same directory.
+            Some(EntryState::DirectoryLink { target: before, .. }) if before == target => {
+                (Remedy::Quarantine, ChangeKind::Changed)
+            }
+            Some(_) => (Remedy::Restore, ChangeKind::Changed),
+        };
+        PathComparison::Differs(one(path, remedy, kind, what))
     }
 
-    fn at(&self, path: &Path) -> Verdict {
+    fn at(&self, path: &Path) -> PathComparison {
         match (self.old.get(path), self.new.get(path)) {
             (Some(old), Some(new)) => self.both(path, old, new),
             (None, Some(new)) => self.added(path, new),
             (Some(old), None) => self.removed(path, old),
-            (None, None) => Verdict::Same,
+            (None, None) => PathComparison::Same,
         }
     }
 
-    fn both(&self, path: &Path, old: &Node, new: &'a Node) -> Verdict {
-        if old.means_the_same(new, depth_of(path)) {
-            return if new.is_overfull() && !old.is_overfull() {
-                let reason = Act::Accept("only a bounded number of directories is looked at");
-                Verdict::Told(one(path, reason, ChangeKind::Changed, "more than is watched"))
+    fn both(&self, path: &Path, old: &WatchedEntry, new: &'a WatchedEntry) -> PathComparison {
+        if old.is_equivalent(new, depth_of(path)) {
+            return if new.is_incomplete() && !old.is_incomplete() {
+                let reason = Remedy::Accept("only a bounded number of directories is looked at");
+                PathComparison::Reported(one(
+                    path,
+                    reason,
+                    ChangeKind::Changed,
+                    "more than is watched",
+                ))
             } else {
-                Verdict::Same
+                PathComparison::Same
             };
         }
         match (&old.state, &new.state) {
-            (_, State::Door { target, leads }) => {
-                return self.door(path, new.watch, target, leads);
+            (_, EntryState::DirectoryLink { target, destination }) => {
+                return self.directory_link(path, new.rule, target, destination);
             }
-            // What stands in the place of a link is looked at like any directory.
-            (State::Door { .. }, _) => return Verdict::Same,
+            // A directory that replaces a link is compared entry by entry.
+            (EntryState::DirectoryLink { .. }, _) => return PathComparison::Same,
             _ => {}
         }
-        let role = old.watch.role();
+        let role = old.rule.role();
         if role == Role::Config
             && let Some(difference) = config_change(path, old, new)
         {
-            return Verdict::Differs(difference);
+            return PathComparison::Differs(difference);
         }
         if role == Role::GitDirectory && self.is_own_pointer(path, new) {
-            return Verdict::Skip;
+            return PathComparison::SkipSubtree;
         }
-        Verdict::Differs(one(path, Act::PutBack, ChangeKind::Changed, role.what()))
+        PathComparison::Differs(one(path, Remedy::Restore, ChangeKind::Changed, role.what()))
     }
 
-    fn added(&self, path: &Path, new: &'a Node) -> Verdict {
-        let role = new.watch.role();
-        let difference = |act| Verdict::Differs(one(path, act, ChangeKind::Added, role.what()));
+    fn added(&self, path: &Path, new: &'a WatchedEntry) -> PathComparison {
+        let role = new.rule.role();
+        let difference =
+            |remedy| PathComparison::Differs(one(path, remedy, ChangeKind::Added, role.what()));
         match (&new.state, role) {
-            (State::Door { target, leads }, _) => self.door(path, new.watch, target, leads),
-            (State::Directory { .. }, Role::Settings(_)) => {
-                let whole = matches!(new.watch, Watch::Tree { .. });
+            (EntryState::DirectoryLink { target, destination }, _) => {
+                self.directory_link(path, new.rule, target, destination)
+            }
+            (EntryState::Directory { .. }, Role::Settings(_)) => {
+                let whole = matches!(new.rule, WatchRule::Tree { .. });
                 if whole && self.has_files_below(path) {
                     difference(self.act_on_settings(path))
                 } else {
-                    Verdict::Same
+                    PathComparison::Same
                 }
             }
-            (State::Directory { .. }, _) | (_, Role::Place) => Verdict::Same,
-            (State::File { bytes, .. }, Role::Config) => {
-                added_config(path, bytes).map_or(Verdict::Same, Verdict::Differs)
+            (EntryState::Directory { .. }, _) | (_, Role::Project) => PathComparison::Same,
+            (EntryState::File { bytes, .. }, Role::Config) => {
+                added_config(path, bytes).map_or(PathComparison::Same, PathComparison::Differs)
             }
-            (State::File { bytes, .. }, Role::CommonDirectory) if is_usual(path, bytes) => {
-                Verdict::Same
+            (EntryState::File { bytes, .. }, Role::CommonDirectory)
+                if is_own_repository(path, bytes) =>
+            {
+                PathComparison::Same
             }
-            (State::File { .. }, Role::GitDirectory) if self.is_own_pointer(path, new) => {
-                Verdict::Same
+            (EntryState::File { .. }, Role::GitDirectory) if self.is_own_pointer(path, new) => {
+                PathComparison::Same
             }
             (_, Role::Settings(_)) => difference(self.act_on_settings(path)),
             (_, Role::Hook | Role::Config | Role::GitDirectory | Role::CommonDirectory) => {
-                difference(Act::PutAside)
+                difference(Remedy::Quarantine)
             }
         }
     }
 
-    fn removed(&self, path: &Path, old: &Node) -> Verdict {
-        let difference =
-            |act| Verdict::Differs(one(path, act, ChangeKind::Removed, old.watch.role().what()));
-        match (&old.state, old.watch.role()) {
+    fn removed(&self, path: &Path, old: &WatchedEntry) -> PathComparison {
+        let difference = |remedy| {
+            PathComparison::Differs(one(path, remedy, ChangeKind::Removed, old.rule.role().what()))
+        };
+        match (&old.state, old.rule.role()) {
             // With the whole directory gone, nothing in it runs.
-            (_, Role::Place) => Verdict::Skip,
-            (State::Directory { .. }, Role::GitDirectory) => {
-                let elsewhere = |node: &Node| node.stamp.identity == old.stamp.identity;
-                let runs = below(self.old, path).any(|(path, node)| runs(path, node));
+            (_, Role::Project) => PathComparison::SkipSubtree,
+            (EntryState::Directory { .. }, Role::GitDirectory) => {
+                let elsewhere = |entry: &WatchedEntry| entry.stamp.identity == old.stamp.identity;
+                let runs = below(self.old, path).any(|(path, entry)| runs(path, entry));
                 if runs && !self.new.values().any(elsewhere) {
-                    difference(Act::Accept("a repository that is gone runs nothing"))
+                    difference(Remedy::Accept("a repository that is gone runs nothing"))
                 } else {
-                    Verdict::Skip
+                    PathComparison::SkipSubtree
                 }
             }
-            (State::Directory { .. }, _) => Verdict::Same,
-            (_, Role::GitDirectory | Role::CommonDirectory) => Verdict::Skip,
-            (State::File { bytes, .. }, Role::Config) => {
-                removed_config(path, bytes).map_or(Verdict::Skip, Verdict::Differs)
-            }
-            _ => difference(Act::PutBack),
+            (EntryState::Directory { .. }, _) => PathComparison::Same,
+            (_, Role::GitDirectory | Role::CommonDirectory) => PathComparison::SkipSubtree,
+            (EntryState::File { bytes, .. }, Role::Config) => removed_config(path, bytes)
+                .map_or(PathComparison::SkipSubtree, PathComparison::Differs),
+            _ => difference(Remedy::Restore),
         }
     }
 
-    /// Settings that came with a new clone or work tree are told and left: they are as new to
-    /// every tool as the directory is, and git would miss them.
-    fn act_on_settings(&self, path: &Path) -> Act {
-        let mut places = path.ancestors().skip(1).filter(|above| {
-            self.new.get(*above).is_some_and(|node| node.watch.role() == Role::Place)
+    /// Returns the remedy for new settings. Settings that came with a new clone or work tree are accepted:
+    /// they are as new to every tool as the directory itself, and git would report them as deleted.
+    fn act_on_settings(&self, path: &Path) -> Remedy {
+        let mut projects = path.ancestors().skip(1).filter(|above| {
+            self.new.get(*above).is_some_and(|entry| entry.rule.role() == Role::Project)
         });
-        match places.next() {
-            Some(place) if !self.old.contains_key(place) && self.may_bring_settings(place) => {
-                Act::Accept("it came with a repository that is new itself")
+        match projects.next() {
+            Some(project)
+                if !self.old.contains_key(project) && self.may_bring_settings(project) =>
+            {
+                Remedy::Accept("it came with a repository that is new itself")
             }
-            _ => Act::PutAside,
+            _ => Remedy::Quarantine,
         }
     }
 
-    fn may_bring_settings(&self, place: &Path) -> bool {
-        let git = place.join(".git");
-        let is_own = |node: &Node| node.is_directory() || self.is_own_pointer(&git, node);
-        self.newcomers == Newcomers::Told && self.new.get(&git).is_some_and(is_own)
+    fn may_bring_settings(&self, project: &Path) -> bool {
+        let git = project.join(".git");
+        let is_own =
+            |entry: &WatchedEntry| entry.is_directory() || self.is_own_pointer(&git, entry);
+        self.new_repositories == NewRepositories::BringSettings
+            && self.new.get(&git).is_some_and(is_own)
     }
 
-    /// Tells whether a `.git` file leads to a submodule's or work tree's git directory
-    /// of a repository that is watched itself.
-    fn is_own_pointer(&self, path: &Path, new: &Node) -> bool {
-        let State::File { bytes, .. } = &new.state else { return false };
+    /// Returns whether a `.git` file names the git directory of a submodule or work tree of a repository
+    /// that is watched itself.
+    fn is_own_pointer(&self, path: &Path, new: &WatchedEntry) -> bool {
+        let EntryState::File { bytes, .. } = &new.state else { return false };
         let directory = path.parent().unwrap_or(Path::new(""));
         let target = git_directory(self.top, directory, bytes).map(|(path, _)| path);
-        target.and_then(|target| self.new.get(&target)).is_some_and(|node| {
-            let watched = matches!(node.watch, Watch::Module(_) | Watch::GitDirectory(1..));
-            watched && node.is_directory()
+        target.and_then(|target| self.new.get(&target)).is_some_and(|entry| {
+            let watched = matches!(entry.rule, WatchRule::Module(_) | WatchRule::GitDirectory(1..));
+            watched && entry.is_directory()
         })
     }
 
     fn has_files_below(&self, path: &Path) -> bool {
-        below(self.new, path).any(|(_, node)| !node.is_directory())
+        below(self.new, path).any(|(_, entry)| !entry.is_directory())
     }
 }
 
-fn one(path: &Path, act: Act, kind: ChangeKind, what: &str) -> Difference {
-    Difference { path: path.to_owned(), act, notes: vec![(kind, what.to_owned())] }
+fn one(path: &Path, remedy: Remedy, kind: ChangeKind, what: &str) -> Difference {
+    Difference { path: path.to_owned(), remedy, notes: vec![(kind, what.to_owned())] }
 }
 
-/// Returns everything below a path.
+/// Returns all entries below a path.
 pub(super) fn below<'a>(
-    tree: &'a Tree,
+    tree: &'a Snapshot,
     path: &'a Path,
-) -> impl Iterator<Item = (&'a PathBuf, &'a Node)> {
+) -> impl Iterator<Item = (&'a PathBuf, &'a WatchedEntry)> {
     let range = (Bound::Excluded(path.to_owned()), Bound::Unbounded);
     tree.range(range).take_while(move |(below, _)| below.starts_with(path))
 }
 
-/// Tells whether something trusted could run.
-fn runs(path: &Path, node: &Node) -> bool {
-    match (&node.state, node.watch.role()) {
-        (State::Directory { .. }, _)
-        | (_, Role::Place | Role::GitDirectory | Role::CommonDirectory | Role::Settings(_)) => {
+/// Returns whether a trusted entry could run something.
+fn runs(path: &Path, entry: &WatchedEntry) -> bool {
+    match (&entry.state, entry.rule.role()) {
+        (EntryState::Directory { .. }, _)
+        | (_, Role::Project | Role::GitDirectory | Role::CommonDirectory | Role::Settings(_)) => {
             false
         }
-        (State::File { bytes, .. }, Role::Config) => {
+        (EntryState::File { bytes, .. }, Role::Config) => {
             Config::read(bytes, depth_of(path)).is_ok_and(|config| config.counts())
         }
         (_, Role::Hook | Role::Config) => true,
     }
 }
 
-/// Names the entries that differ; `None` if the two cannot be compared by entries.
-fn config_change(path: &Path, old: &Node, new: &Node) -> Option<Difference> {
-    let (State::File { bytes: old, .. }, State::File { bytes: new, .. }) = (&old.state, &new.state)
+/// Returns the difference of two configurations; `None` if one of them cannot be parsed.
+fn config_change(path: &Path, old: &WatchedEntry, new: &WatchedEntry) -> Option<Difference> {
+    let (EntryState::File { bytes: old, .. }, EntryState::File { bytes: new, .. }) =
+        (&old.state, &new.state)
     else {
         return None;
     };
     let trusted = Config::read(old, depth_of(path)).ok()?;
     let config = Config::read(new, depth_of(path)).ok()?;
-    Some(config_difference(path, Act::Rewrite, config.changes(&trusted)))
+    Some(config_difference(path, Remedy::RewriteConfig, config.changes(&trusted)))
 }
 
 fn added_config(path: &Path, bytes: &[u8]) -> Option<Difference> {
     let depth = depth_of(path);
     match (Config::read(bytes, depth), Config::read(b"", depth)) {
         (Ok(config), Ok(empty)) if config.counts() => {
-            Some(config_difference(path, Act::Rewrite, config.changes(&empty)))
+            Some(config_difference(path, Remedy::RewriteConfig, config.changes(&empty)))
         }
         (Ok(_), _) => None,
-        (Err(_), _) => Some(one(path, Act::PutAside, ChangeKind::Added, Role::Config.what())),
+        (Err(_), _) => Some(one(path, Remedy::Quarantine, ChangeKind::Added, Role::Config.what())),
     }
 }
 
-/// Names what a new configuration would change that counts, if anything.
+/// Describes the changes that writing a configuration would make, if any of them counts.
 pub(super) fn config_notes(path: &Path, trusted: Option<&[u8]>, bytes: &[u8]) -> Option<String> {
     let depth = depth_of(path);
     let trusted = Config::read(trusted.unwrap_or_default(), depth);
@@ -373,21 +421,25 @@ fn removed_config(path: &Path, bytes: &[u8]) -> Option<Difference> {
     let depth = depth_of(path);
     match (Config::read(bytes, depth), Config::read(b"", depth)) {
         (Ok(config), Ok(empty)) if config.counts() => {
-            Some(config_difference(path, Act::PutBack, empty.changes(&config)))
+            Some(config_difference(path, Remedy::Restore, empty.changes(&config)))
         }
         (Ok(_), _) => None,
-        (Err(_), _) => Some(one(path, Act::PutBack, ChangeKind::Removed, Role::Config.what())),
+        (Err(_), _) => Some(one(path, Remedy::Restore, ChangeKind::Removed, Role::Config.what())),
     }
 }
 
-fn config_difference(path: &Path, act: Act, changes: Vec<(ChangeKind, String)>) -> Difference {
+fn config_difference(
+    path: &Path,
+    remedy: Remedy,
+    changes: Vec<(ChangeKind, String)>,
+) -> Difference {
     let what = |key: String| format!("{} {key}", Role::Config.what());
     let notes = changes.into_iter().map(|(kind, key)| (kind, what(key))).collect();
-    Difference { path: path.to_owned(), act, notes }
+    Difference { path: path.to_owned(), remedy, notes }
 }
 
-/// Tells whether a file names the repository in whose `worktrees` it lies.
-fn is_usual(path: &Path, bytes: &[u8]) -> bool {
+/// Returns whether a `commondir` names the repository in whose `worktrees` it lies, as git writes it.
+fn is_own_repository(path: &Path, bytes: &[u8]) -> bool {
     let mut above = path.ancestors().skip(2);
     let in_worktrees = above.next().is_some_and(|above| above.ends_with("worktrees"));
     in_worktrees && bytes.trim_ascii_end() == b"../.."

@@ -1,8 +1,8 @@
-//! Links where a directory would be a place.
+//! Links that stand where a project directory is watched.
 //!
-//! Whoever enters one is where it leads, so that is looked at like the place itself. What it
-//! leads to may be anybody's, such as a directory that nobody watches: when something there would
-//! run, it is the link that goes, and the rest is left alone.
+//! An operator who enters such a link is in its destination, so the destination is scanned like a
+//! project directory. It may be any directory of the workspace, watched or not. When something there
+//! would run and was not trusted, the link is undone, and the destination left alone.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -11,16 +11,16 @@ use std::path::{Component, Path, PathBuf};
 use carrel_fsroot::{Escape, Problem, Root};
 
 use super::diff::below;
-use super::snapshot::{Leads, Node, State, Tree};
+use super::snapshot::{EntryState, LinkDestination, Snapshot, WatchedEntry};
 
 /// Directories of the system, to which many honest links lead.
 const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix"];
 
-/// How many names are passed to find out how a path leaves.
+/// The most path components that are followed to find the link by which a path leaves the workspace.
 const MAX_STEPS: usize = 1024;
 
-/// Finds out where a link leads. `path` is its own, from the workspace.
-pub(super) fn leads(root: &Root, path: &Path, target: &Path) -> Leads {
+/// Resolves a link. `path` is its own, relative to the workspace.
+pub(super) fn resolve(root: &Root, path: &Path, target: &Path) -> LinkDestination {
     let above = path.parent().unwrap_or(Path::new(""));
     let from_top = match target.strip_prefix(root.path()) {
         Ok(below) => Path::new(".").join(below),
@@ -29,38 +29,40 @@ pub(super) fn leads(root: &Root, path: &Path, target: &Path) -> Leads {
     };
     match root.open_root(&from_top) {
         Ok(directory) => match directory.path().strip_prefix(root.path()) {
-            Ok(inside) => Leads::Inside(inside.to_owned()),
+            Ok(inside) => LinkDestination::Inside(inside.to_owned()),
             // The workspace itself may have been moved since it was opened.
-            Err(_) => root
-                .locate(&from_top)
-                .map_or_else(|_| Leads::Outside(target.to_owned()), Leads::Inside),
+            Err(_) => root.locate(&from_top).map_or_else(
+                |_| LinkDestination::Outside(target.to_owned()),
+                LinkDestination::Inside,
+            ),
         },
         Err(error) => match error.problem() {
             Problem::NotFound | Problem::NotADirectory | Problem::Escapes(Escape::DanglingLink) => {
-                Leads::Nowhere
+                LinkDestination::Dangling
             }
-            _ => Leads::Outside(way_out(root, &from_top)),
+            _ => LinkDestination::Outside(escape_target(root, &from_top)),
         },
     }
 }
 
-/// By its names alone: the host is not asked what a command wants to know of it.
-fn outside(root: &Root, target: &Path) -> Leads {
+/// Classifies an absolute target by its names alone. Asking the host would tell a command which of its
+/// files exist.
+fn outside(root: &Root, target: &Path) -> LinkDestination {
     let climbs = target.components().any(|part| part == Component::ParentDir);
     let in_system = |top: &str| target.starts_with(top) && !root.path().starts_with(top);
     if !climbs && SYSTEM.iter().any(|top| in_system(top)) {
-        Leads::System
+        LinkDestination::System
     } else {
-        Leads::Outside(target.to_owned())
+        LinkDestination::Outside(target.to_owned())
     }
 }
 
-/// Finds the link by which a path leaves, which may be another than the first.
-fn way_out(root: &Root, path: &Path) -> PathBuf {
+/// Returns the target by which a path leaves the workspace, which may be that of a later link.
+fn escape_target(root: &Root, path: &Path) -> PathBuf {
     let mut at = PathBuf::new();
-    let mut ahead: VecDeque<OsString> = path.iter().map(OsString::from).collect();
+    let mut remaining: VecDeque<OsString> = path.iter().map(OsString::from).collect();
     for _ in 0..MAX_STEPS {
-        let Some(name) = ahead.pop_front() else { break };
+        let Some(name) = remaining.pop_front() else { break };
         if name == "." || (name == ".." && at.pop()) {
             continue;
         }
@@ -69,45 +71,54 @@ fn way_out(root: &Root, path: &Path) -> PathBuf {
             Ok(target) if target.is_absolute() => return target,
             Ok(target) => {
                 let names = target.iter().rev().map(OsString::from);
-                names.for_each(|name| ahead.push_front(name));
+                names.for_each(|name| remaining.push_front(name));
             }
-            Err(_) if name == ".." => return next.join(ahead.iter().collect::<PathBuf>()),
+            Err(_) if name == ".." => return next.join(remaining.iter().collect::<PathBuf>()),
             Err(_) => at = next,
         }
     }
     path.to_owned()
 }
 
-/// Keeps what is trusted of links that lead nowhere for a while: nothing runs behind them.
-pub(super) fn keep_dangling(before: &Tree, now: &mut Tree) {
-    for (path, node) in now.iter_mut() {
-        let State::Door { target, leads: Leads::Nowhere } = &node.state else { continue };
-        let Some(State::Door { target: old, .. }) = before.get(path).map(|node| &node.state) else {
+/// Keeps the trusted destination of links that are dangling now. Nothing runs behind them, and when the
+/// directory is back they lead to it as before.
+pub(super) fn keep_dangling_links(before: &Snapshot, now: &mut Snapshot) {
+    for (path, entry) in now.iter_mut() {
+        let EntryState::DirectoryLink { target, destination: LinkDestination::Dangling } =
+            &entry.state
+        else {
+            continue;
+        };
+        let Some(EntryState::DirectoryLink { target: old, .. }) =
+            before.get(path).map(|entry| &entry.state)
+        else {
             continue;
         };
         if old == target {
-            node.state = before[path].state.clone();
+            entry.state = before[path].state.clone();
         }
     }
 }
 
-/// Returns what is trusted in a place, as it would look at another path.
-pub(super) fn view(trusted: &Tree, place: &Path, at: &Path) -> Tree {
-    let from = match trusted.get(place).map(|node| &node.state) {
-        Some(State::Door { leads: Leads::Inside(behind), .. }) => behind,
-        _ => place,
+/// Returns the entries at and below a path, or behind the link there, moved to another path.
+pub(super) fn rebased(trusted: &Snapshot, path: &Path, at: &Path) -> Snapshot {
+    let from = match trusted.get(path).map(|entry| &entry.state) {
+        Some(EntryState::DirectoryLink {
+            destination: LinkDestination::Inside(behind), ..
+        }) => behind,
+        _ => path,
     };
-    let moved = |(path, node): (&PathBuf, &Node)| {
+    let moved = |(path, entry): (&PathBuf, &WatchedEntry)| {
         path.strip_prefix(from).ok().map(|rest| {
             let path = if rest.as_os_str().is_empty() { at.to_owned() } else { at.join(rest) };
-            (path, node.clone())
+            (path, entry.clone())
         })
     };
     trusted.get_key_value(from).into_iter().chain(below(trusted, from)).filter_map(moved).collect()
 }
 
-/// Tells whether a directory is looked at because of where it is.
-pub(super) fn is_place_itself(path: &Path) -> bool {
+/// Returns whether a directory is a project directory by its path.
+pub(super) fn is_project_location(path: &Path) -> bool {
     let above = path.parent().unwrap_or(Path::new(""));
     above == Path::new("") || above == Path::new("repos")
 }

@@ -1,49 +1,49 @@
-//! A git configuration file as git reads it, with the place of every entry.
+//! A parser for git configuration files that keeps the position of every entry.
 //!
-//! The rules are those of git's own parser: section names and old-form subsections
-//! fold case, quoted subsections do not; a value ends with its line unless a
-//! backslash continues it; a comment starts at `#` or `;` outside quotes; a byte
-//! order mark may come first. What git refuses is refused here, and so is a NUL byte:
-//! git cuts names at it, so that the text would not mean what it shows.
+//! The rules are those of git's own parser: section names and old-form subsections fold case, quoted
+//! subsections do not; a value ends with its line unless a backslash continues it; a comment starts at
+//! `#` or `;` outside quotes; a byte order mark may come first. What git refuses is refused here, and so
+//! is a NUL byte: git cuts names at it, so that the text would not mean what it shows. A test compares
+//! both parsers on random files.
 
 use std::ops::Range;
 
 /// One entry of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    /// The whole name as git compares it: `core.hookspath`, `filter.LFS.clean`.
+pub(super) struct ConfigEntry {
+    /// The full name as git compares it: `core.hookspath`, `filter.LFS.clean`.
     pub(super) key: Vec<u8>,
     /// The value without quotes, escapes and comments; `None` when there is no `=`.
     pub(super) value: Option<Vec<u8>>,
     /// From the first byte of the name to the end of its last line, without the line end.
     pub(super) span: Range<usize>,
-    /// Where in the list of sections the entry belongs; `None` before the first one.
+    /// The index of its section; `None` before the first one.
     pub(super) section: Option<usize>,
 }
 
-/// A whole configuration.
+/// The entries and sections of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Parsed {
-    pub(super) entries: Vec<Entry>,
-    /// The places of the section headers, brackets included.
+pub(super) struct ParsedConfig {
+    pub(super) entries: Vec<ConfigEntry>,
+    /// The byte ranges of the section headers, brackets included.
     pub(super) sections: Vec<Range<usize>>,
 }
 
-/// Git would refuse the file, or read it other than it looks.
+/// The file is one that git refuses, or reads other than it looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
 /// The UTF-8 byte order mark, which git skips at the start.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Reads a configuration.
-pub(super) fn parse(bytes: &[u8]) -> Result<Parsed, Malformed> {
+/// Parses a configuration.
+pub(super) fn parse(bytes: &[u8]) -> Result<ParsedConfig, Malformed> {
     if bytes.contains(&0) {
         return Err(Malformed);
     }
     let start = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
     let mut reader = Reader { bytes, at: start, ended: false };
-    let mut parsed = Parsed::default();
+    let mut parsed = ParsedConfig::default();
     let mut base = Vec::new();
     loop {
         let at = reader.at;
@@ -58,7 +58,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Parsed, Malformed> {
             first if first.is_ascii_alphabetic() => {
                 let (key, value, end) = reader.entry(&base, first)?;
                 let section = parsed.sections.len().checked_sub(1);
-                parsed.entries.push(Entry { key, value, span: at..end, section });
+                parsed.entries.push(ConfigEntry { key, value, span: at..end, section });
             }
             _ => return Err(Malformed),
         }
@@ -172,7 +172,7 @@ impl Reader<'_> {
     fn value(&mut self) -> Result<(Vec<u8>, usize), Malformed> {
         let mut value = Vec::new();
         let (mut quoted, mut comment) = (false, false);
-        // How long the value is without the white space at its end.
+        // The length of the value without the white space at its end.
         let mut trimmed = None;
         loop {
             let end = self.at;
@@ -216,7 +216,7 @@ impl Reader<'_> {
     }
 }
 
-/// What git counts as white space; vertical tabs and form feeds are none.
+/// White space as git counts it: vertical tabs and form feeds are none.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }

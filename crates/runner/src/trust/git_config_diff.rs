@@ -1,26 +1,31 @@
-//! Comparing two git configurations by the entries that count, and taking those of
-//! one back into the other.
+//! Compares two git configurations by the entries that count, and writes those of one back into the
+//! other.
+//!
+//! A command may change `user.name` and add `core.hooksPath` in one file. Restoring the whole file would
+//! undo ordinary work, so only the entries named by `git_config_keys` are compared and rewritten, and
+//! every other byte stays. The result is parsed again; if it should not have the trusted entries, the
+//! trusted file is restored as a whole.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::git_config::{Entry, Malformed, Parsed, parse};
+use super::git_config::{ConfigEntry, Malformed, ParsedConfig, parse};
 use super::git_config_keys;
 use super::report::ChangeKind;
 
-/// A configuration and its entries that count.
+/// A parsed configuration file.
 #[derive(Debug)]
 pub(super) struct Config<'a> {
     bytes: &'a [u8],
-    parsed: Parsed,
+    parsed: ParsedConfig,
     depth: usize,
 }
 
-/// The entries that count, by name; a name may have several values.
-type Counting<'a> = BTreeMap<&'a [u8], Vec<&'a Entry>>;
+/// The entries that count, by name. A name may have several values.
+type Counting<'a> = BTreeMap<&'a [u8], Vec<&'a ConfigEntry>>;
 
 impl<'a> Config<'a> {
-    /// Reads a configuration that lies in a directory `depth` names below the workspace.
+    /// Parses a configuration whose directory is `depth` levels below the workspace.
     pub(super) fn read(bytes: &'a [u8], depth: usize) -> Result<Self, Malformed> {
         Ok(Self { bytes, parsed: parse(bytes)?, depth })
     }
@@ -31,12 +36,12 @@ impl<'a> Config<'a> {
         entries.filter_map(|entry| entry.value.as_deref()).collect()
     }
 
-    /// Tells whether any entry counts.
+    /// Returns whether any entry counts.
     pub(super) fn counts(&self) -> bool {
         self.parsed.entries.iter().any(|entry| self.is_counted(entry))
     }
 
-    /// Names what differs between a trusted configuration and this one.
+    /// Lists the names of entries that count and differ from a trusted configuration.
     pub(super) fn changes(&self, trusted: &Config<'_>) -> Vec<(ChangeKind, String)> {
         let (old, new) = (trusted.counting(), self.counting());
         let mut changes = Vec::new();
@@ -54,17 +59,16 @@ impl<'a> Config<'a> {
         changes
     }
 
-    /// Returns this configuration with the counting entries of a trusted one, and all
-    /// else byte for byte as it is.
+    /// Returns this file with the counting entries of a trusted one, and all else byte for byte as it is.
     pub(super) fn with_entries_of(&self, trusted: &Config<'_>) -> Vec<u8> {
-        // Nothing else changed, so the trusted file itself is the answer, order and all.
-        if self.innocent() == trusted.innocent() {
+        // Nothing else changed: the trusted file is the result, with its order.
+        if self.without_counting_entries() == trusted.without_counting_entries() {
             return trusted.bytes.to_vec();
         }
         let text = self.rewritten(trusted);
         match Config::read(&text, self.depth) {
             Ok(result) if result.changes(trusted).is_empty() => text,
-            // No known text gets here; trust is worth more than what else was written.
+            // No known text gets here. The trusted entries matter more than the others.
             _ => trusted.bytes.to_vec(),
         }
     }
@@ -72,7 +76,7 @@ impl<'a> Config<'a> {
     fn rewritten(&self, trusted: &Config<'_>) -> Vec<u8> {
         let (old, new) = (trusted.counting(), self.counting());
         let mut edits: Vec<(Range<usize>, &[u8])> = Vec::new();
-        let mut missing: Vec<&Entry> = Vec::new();
+        let mut missing: Vec<&ConfigEntry> = Vec::new();
         for (key, entries) in &new {
             let before = old.get(key).map_or(&[][..], Vec::as_slice);
             for (index, entry) in entries.iter().enumerate() {
@@ -94,8 +98,8 @@ impl<'a> Config<'a> {
         text
     }
 
-    /// What is left without the entries that count and without sections that hold nothing else.
-    fn innocent(&self) -> Vec<u8> {
+    /// Returns the text without the entries that count and without sections that hold nothing else.
+    fn without_counting_entries(&self) -> Vec<u8> {
         let counted = self.parsed.entries.iter().filter(|entry| self.is_counted(entry));
         let mut cuts: Vec<_> = counted.map(|entry| line(self.bytes, &entry.span)).collect();
         for (index, header) in self.parsed.sections.iter().enumerate() {
@@ -107,7 +111,7 @@ impl<'a> Config<'a> {
         replaced(self.bytes, cuts.into_iter().map(|cut| (cut, &b""[..])).collect())
     }
 
-    fn is_counted(&self, entry: &Entry) -> bool {
+    fn is_counted(&self, entry: &ConfigEntry) -> bool {
         git_config_keys::counts(&entry.key, entry.value.as_deref(), self.depth)
     }
 
@@ -119,12 +123,12 @@ impl<'a> Config<'a> {
         counting
     }
 
-    fn text(&self, entry: &Entry) -> &[u8] {
+    fn text(&self, entry: &ConfigEntry) -> &[u8] {
         &self.bytes[entry.span.clone()]
     }
 
-    /// The name with its last part as it is written in the file.
-    fn shown(&self, entries: &[&Entry]) -> String {
+    /// Returns the name with the case of its last part as in the file.
+    fn shown(&self, entries: &[&ConfigEntry]) -> String {
         let Some(entry) = entries.first() else { return String::new() };
         let length = last_part(&entry.key).len();
         let written = self.text(entry).get(..length).unwrap_or_default();
@@ -134,7 +138,7 @@ impl<'a> Config<'a> {
     }
 }
 
-fn same(old: &[&Entry], new: &[&Entry]) -> bool {
+fn same(old: &[&ConfigEntry], new: &[&ConfigEntry]) -> bool {
     old.iter().map(|entry| &entry.value).eq(new.iter().map(|entry| &entry.value))
 }
 
@@ -142,7 +146,7 @@ fn last_part(key: &[u8]) -> &[u8] {
     key.rsplit(|byte| *byte == b'.').next().unwrap_or_default()
 }
 
-/// Widens a place to its whole line, if nothing but white space stands before it.
+/// Widens a range to its whole line, if only white space precedes it.
 fn line(bytes: &[u8], span: &Range<usize>) -> Range<usize> {
     let before = &bytes[..span.start];
     let blank = before.iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
@@ -154,7 +158,7 @@ fn line(bytes: &[u8], span: &Range<usize>) -> Range<usize> {
         [b'\r', b'\n', ..] => start..span.end + 2,
         [b'\n', ..] => start..span.end + 1,
         [] => start..span.end,
-        // A header with something behind it on its line.
+        // A header with an entry behind it on the same line.
         _ => span.clone(),
     }
 }
@@ -172,8 +176,8 @@ fn replaced(bytes: &[u8], mut edits: Vec<(Range<usize>, &[u8])>) -> Vec<u8> {
     text
 }
 
-/// Writes an entry at the end, below a header of its own.
-fn append(text: &mut Vec<u8>, entry: &Entry, written: &[u8]) {
+/// Appends an entry below a section header of its own.
+fn append(text: &mut Vec<u8>, entry: &ConfigEntry, written: &[u8]) {
     let name = last_part(&entry.key);
     let base = &entry.key[..entry.key.len() - name.len()];
     let base = base.strip_suffix(b".").unwrap_or(base);

@@ -4,7 +4,7 @@ fn config(text: &str) -> Config<'_> {
     Config::read(text.as_bytes(), 1).unwrap()
 }
 
-/// Takes the entries of `trusted` back into `text`.
+/// Rewrites `text` with the entries of `trusted`.
 fn restored(trusted: &str, text: &str) -> String {
     String::from_utf8(config(text).with_entries_of(&config(trusted))).unwrap()
 }

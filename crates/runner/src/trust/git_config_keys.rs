@@ -1,15 +1,14 @@
-//! Which entries of a git configuration can make git run, write or send something
-//! that a sandboxed command chose.
+//! The entries of a git configuration that make git run, write or send something that a sandboxed
+//! command chose.
 //!
-//! The list errs on the long side: an entry named here without need costs a line in a
-//! report, one that is missing costs the operator's account. Beside the names that git
-//! and its companions document, every name that *ends* like a command counts, so that
-//! a key of a later git or of another tool is not missed.
+//! The list errs on the long side: an entry named here without need costs a line in a report, one that
+//! is missing costs the operator's account. Beside the names that git and its companions document,
+//! every name that *ends* like a command counts, so that a key of a later git or of another tool is not
+//! missed.
 //!
-//! Not here, on purpose: `remote.*.url` and `branch.*` (a remote is ordinary work; only
-//! the transports that run a command count), `core.attributesFile` and
-//! `.git/info/attributes` (they choose among filters, and a `.gitattributes` in the work
-//! tree can do the same; a filter's command is watched).
+//! Left out on purpose: `remote.*.url` and `branch.*` (a remote is ordinary work; only the transports
+//! that run a command count), `core.attributesFile` and `.git/info/attributes` (they choose among
+//! filters, and a `.gitattributes` in the work tree can do the same; a filter's command counts).
 
 /// Names without a subsection.
 const PLAIN: &[&str] = &[
@@ -70,21 +69,20 @@ const PARTS: &[(&str, &str)] = &[
     ("url", "pushinsteadof"),
 ];
 
-/// Beginnings of names of which all below counts.
+/// Prefixes of names that all count.
 const SECTIONS: &[&str] = &["alias.", "hook.", "lfs.customtransfer.", "lfs.extension."];
 
-/// Ends of names that always stand for a command.
+/// Suffixes of names that always stand for a command.
 const ENDS: &[&str] = &[
     "askpass", "cmd", "command", "editor", "helper", "hook", "pager", "program", "prog", "tunnel",
 ];
 
-/// Tells whether an entry counts. `depth` is how deep below the workspace the
-/// directory of the configuration lies.
+/// Returns whether an entry counts. `depth` is that of the configuration's directory below the workspace.
 pub(super) fn counts(key: &[u8], value: Option<&[u8]>, depth: usize) -> bool {
     let first = key.split(|byte| *byte == b'.').next().unwrap_or_default();
     let last = key.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
     match (first, last) {
-        // A name before the first section is none that anything asks for.
+        // No program reads a name before the first section.
         _ if first.len() == key.len() => false,
         (b"pager", _) | (b"core", b"fsmonitor") => !is_boolean(value),
         (b"core", b"worktree") => !value.is_some_and(|value| stays_inside(value, depth)),
@@ -101,20 +99,20 @@ fn is_listed(key: &[u8], first: &[u8], last: &[u8]) -> bool {
         || ENDS.iter().any(|end| last.ends_with(end.as_bytes()))
 }
 
-/// Tells whether git takes a value for yes or no, and so for no command.
+/// Returns whether git takes a value for a boolean, and so for no command.
 fn is_boolean(value: Option<&[u8]>) -> bool {
     const WORDS: [&[u8]; 9] = [b"", b"true", b"yes", b"on", b"1", b"false", b"no", b"off", b"0"];
     value.is_none_or(|value| WORDS.iter().any(|word| value.eq_ignore_ascii_case(word)))
 }
 
-/// Tells whether a relative path only climbs as far as the workspace, and only at its start.
+/// Returns whether a relative path stays in the workspace: it climbs only at its start and no further.
 fn stays_inside(path: &[u8], depth: usize) -> bool {
     let parts = || path.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b"."));
     let climbs = parts().take_while(|part| *part == b"..").count();
     !path.starts_with(b"/") && climbs <= depth && parts().skip(climbs).all(|part| part != b"..")
 }
 
-/// Tells whether an address names a transport that runs what follows.
+/// Returns whether a URL names a transport that runs the rest of it as a command.
 fn runs_a_command(address: &[u8]) -> bool {
     let prefix = address.split(|byte| *byte == b':').next().unwrap_or_default();
     address[prefix.len()..].starts_with(b"::") && (prefix == b"ext" || prefix == b"fd")

@@ -48,7 +48,7 @@ fn values_lose_quotes_escapes_comments_and_outer_space() {
 }
 
 #[test]
-fn what_git_refuses_is_refused() {
+fn files_that_git_refuses_are_refused() {
     for text in [
         "[",
         "[]",
@@ -76,7 +76,7 @@ fn what_git_refuses_is_refused() {
 }
 
 #[test]
-fn places_cover_an_entry_without_its_line_end() {
+fn spans_cover_an_entry_without_its_line_end() {
     let text = b"[a] k = v # c\r\n\tl = x\\\ny\nm";
     let parsed = parse(text).unwrap();
     let spans: Vec<_> = parsed.entries.iter().map(|entry| &text[entry.span.clone()]).collect();
@@ -111,7 +111,7 @@ fn random_text(random: &mut fastrand::Rng) -> String {
 /// A name and a value.
 type Read = (Vec<u8>, Option<Vec<u8>>);
 
-/// Asks git what it reads; `None` when it refuses the file.
+/// Returns the entries that git reads; `None` when it refuses the file.
 #[expect(clippy::disallowed_methods, reason = "git is the judge in this test")]
 fn as_git_reads(text: &str) -> Option<Vec<Read>> {
     let directory = tempfile::tempdir().unwrap();

@@ -1,182 +1,204 @@
-//! What a change would come to, told before it is made.
+//! Decides before a file is written or moved whether the trust check would undo it.
 //!
-//! A tool that writes files itself asks first, so that no file that would run later is there even
-//! for a moment. A no is kept to what is certain from names and contents; what else there is,
-//! [`TrustBaseline::settle`] finds.
+//! A tool that writes files itself asks first, so that a file that would run later does not exist even
+//! for a moment, and the caller gets a clear refusal instead of a restoration afterwards. The answer is
+//! limited to what follows from the path, the contents and the baseline; [`TrustBaseline::check`] still
+//! runs after the tool and finds the rest.
+//!
+//! A path is resolved twice, as the name itself and as the file that a link of that name leads to,
+//! because either may be watched. Then the watch rules are walked down from every directory that is
+//! watched (the workspace, references, destinations of links) to find the rule that applies to it.
 
 use std::path::{Component, Path, PathBuf};
 
 use carrel_fsroot::{Error, FileKind, Root};
 
 use super::TrustBaseline;
-use super::diff::{Act, config_notes, differences};
-use super::directory_link::{leads, view};
+use super::diff::{Remedy, config_notes, differences};
+use super::directory_link::{rebased, resolve};
 use super::references::inside;
 use super::renames::follow_renames;
 use super::scan::scan;
-use super::snapshot::{Leads, State, Tree};
-use super::watch_rules::{Role, Watch};
+use super::snapshot::{EntryState, LinkDestination, Snapshot};
+use super::watch_rules::{Role, WatchRule};
 use super::watched_names::makes_bare;
 
-/// The largest file that is read to find out what moving it would do.
+/// The largest file that is read to judge moving it. A larger one is refused where its role is watched.
 const MAX_READ: u64 = 1024 * 1024;
 
 impl TrustBaseline {
-    /// Tells what would run later if a file were written with these contents, if anything would. Of
-    /// contents that nobody has looked at, the worst is assumed.
+    /// Returns the reason to refuse writing a file: the role in which it would run later. `bytes` are its
+    /// contents; of unknown contents the worst is assumed.
     pub fn denies_write(&self, root: &Root, path: &Path, bytes: Option<&[u8]>) -> Option<String> {
-        let both = [Last::Itself, Last::Followed].map(|last| located(root, path, last));
-        both.iter().flatten().find_map(|path| self.forbids_at(root, path, bytes))
+        let both = [LastComponent::NoFollow, LastComponent::Follow]
+            .map(|last| resolve_entry(root, path, last));
+        both.iter().flatten().find_map(|path| self.denied_role_at(root, path, bytes))
     }
 
-    /// Tells what would run later if something were moved, if anything would.
+    /// Returns the reason to refuse moving an entry.
     pub fn denies_move(
         &self,
         root: &Root,
         from: &Path,
         to: &Path,
     ) -> Result<Option<String>, Error> {
-        let located = |path| located(root, path, Last::Itself);
-        let (Some(from), Some(to)) = (located(from), located(to)) else { return Ok(None) };
-        let watch = match self.watch_at(root, &to) {
+        let resolved = |path| resolve_entry(root, path, LastComponent::NoFollow);
+        let (Some(from), Some(to)) = (resolved(from), resolved(to)) else {
+            return Ok(None);
+        };
+        let rule = match self.rule_at(root, &to) {
             None => return Ok(None),
-            Some(Watched::NewRepository) => return Ok(Some(Role::GitDirectory.what().to_owned())),
-            Some(Watched::As(watch)) => watch,
+            Some(RuleMatch::NewRepository) => {
+                return Ok(Some(Role::GitDirectory.what().to_owned()));
+            }
+            Some(RuleMatch::Rule(rule)) => rule,
         };
         match root.link_metadata(&from)?.kind {
-            FileKind::Directory => self.forbids_directory(root, &from, &to, watch),
-            FileKind::Link if watch.role() == Role::Place => self.forbids_door(root, &from, &to),
-            _ if watch.role() == Role::Place => Ok(None),
+            FileKind::Directory => self.denies_directory_move(root, &from, &to, rule),
+            FileKind::Link if rule.role() == Role::Project => {
+                self.denies_link_move(root, &from, &to)
+            }
+            _ if rule.role() == Role::Project => Ok(None),
             FileKind::File => {
                 let bytes = root.read_strict(&from, MAX_READ);
-                let is_allowed = |bytes: Vec<u8>| self.forbids_at(root, &to, Some(&bytes));
-                Ok(bytes.map_or_else(|_| Some(watch.role().what().to_owned()), is_allowed))
+                let is_allowed = |bytes: Vec<u8>| self.denied_role_at(root, &to, Some(&bytes));
+                Ok(bytes.map_or_else(|_| Some(rule.role().what().to_owned()), is_allowed))
             }
-            _ => Ok(Some(watch.role().what().to_owned())),
+            _ => Ok(Some(rule.role().what().to_owned())),
         }
     }
 
-    fn forbids_at(&self, root: &Root, path: &Path, bytes: Option<&[u8]>) -> Option<String> {
-        let watch = match self.watch_at(root, path)? {
-            Watched::As(watch) => watch,
-            Watched::NewRepository => return Some(Role::GitDirectory.what().to_owned()),
+    fn denied_role_at(&self, root: &Root, path: &Path, bytes: Option<&[u8]>) -> Option<String> {
+        let rule = match self.rule_at(root, path)? {
+            RuleMatch::Rule(rule) => rule,
+            RuleMatch::NewRepository => return Some(Role::GitDirectory.what().to_owned()),
         };
-        let trusted = match self.trusted.get(path).map(|node| &node.state) {
-            Some(State::File { bytes, .. }) => Some(&**bytes),
+        let trusted = match self.trusted.get(path).map(|entry| &entry.state) {
+            Some(EntryState::File { bytes, .. }) => Some(&**bytes),
             _ => None,
         };
-        match (watch, watch.role()) {
-            (Watch::File(_) | Watch::Tree { .. } | Watch::DotGit, role) => match (role, bytes) {
-                (_, Some(bytes)) if trusted == Some(bytes) => None,
-                (Role::Config, Some(bytes)) => config_notes(path, trusted, bytes),
-                (role, _) => Some(role.what().to_owned()),
-            },
-            // A file where only a directory means something.
+        match (rule, rule.role()) {
+            (WatchRule::File(_) | WatchRule::Tree { .. } | WatchRule::DotGit, role) => {
+                match (role, bytes) {
+                    (_, Some(bytes)) if trusted == Some(bytes) => None,
+                    (Role::Config, Some(bytes)) => config_notes(path, trusted, bytes),
+                    (role, _) => Some(role.what().to_owned()),
+                }
+            }
+            // A file where only a directory is watched.
             _ => None,
         }
     }
 
-    /// Looks at a directory as if it had been moved already.
-    fn forbids_directory(
+    /// Compares the snapshot as it would be after the move with the baseline.
+    fn denies_directory_move(
         &self,
         root: &Root,
         from: &Path,
         to: &Path,
-        watch: Watch,
+        rule: WatchRule,
     ) -> Result<Option<String>, Error> {
-        let seen = scan(root, &self.trusted, &[(from.to_owned(), watch)])?.nodes;
-        let arrived = view(&seen, from, to);
+        let seen = scan(root, &self.trusted, &[(from.to_owned(), rule)])?.entries;
+        let arrived = rebased(&seen, from, to);
         let stays = |path: &Path| !path.starts_with(from) && !path.starts_with(to);
-        let mut after: Tree = seen.into_iter().filter(|(path, _)| stays(path)).collect();
+        let mut after: Snapshot = seen.into_iter().filter(|(path, _)| stays(path)).collect();
         after.extend(arrived);
-        let (mut trusted, mut gone) = (self.trusted.clone(), self.gone.clone());
+        let (mut trusted, mut tombstones) = (self.trusted.clone(), self.tombstones.clone());
         follow_renames(&mut trusted, &after);
-        gone.revive(&mut trusted, &after);
-        let found = differences(root.path(), &trusted, &after, gone.newcomers());
+        tombstones.revive(&mut trusted, &after);
+        let found = differences(root.path(), &trusted, &after, tombstones.new_repositories());
         let counts = found
             .into_iter()
-            .find(|found| found.path.starts_with(to) && !matches!(found.act, Act::Accept(_)));
+            .find(|found| found.path.starts_with(to) && !matches!(found.remedy, Remedy::Accept(_)));
         Ok(counts.and_then(|found| found.notes.into_iter().next()).map(|(_, what)| what))
     }
 
-    /// Looks where a link would lead, and at what is there.
-    fn forbids_door(&self, root: &Root, from: &Path, to: &Path) -> Result<Option<String>, Error> {
+    /// Resolves a link as from its new path, and checks what is watched behind it.
+    fn denies_link_move(
+        &self,
+        root: &Root,
+        from: &Path,
+        to: &Path,
+    ) -> Result<Option<String>, Error> {
         let target = root.read_link(from)?;
-        let behind = match leads(root, to, &target) {
-            Leads::Nowhere | Leads::System => return Ok(None),
-            Leads::Outside(_) => return Ok(Some("link out of the workspace".to_owned())),
-            Leads::Inside(behind) => behind,
+        let behind = match resolve(root, to, &target) {
+            LinkDestination::Dangling | LinkDestination::System => return Ok(None),
+            LinkDestination::Outside(_) => return Ok(Some("link out of the workspace".to_owned())),
+            LinkDestination::Inside(behind) => behind,
         };
         if self.trusted.contains_key(&behind) {
             return Ok(None);
         }
-        let place = Watch::Place { bare: false };
-        let seen = scan(root, &self.trusted, &[(behind.clone(), place)])?.nodes;
+        let project = WatchRule::Project { bare: false };
+        let seen = scan(root, &self.trusted, &[(behind.clone(), project)])?.entries;
         let holds_something =
-            seen.iter().any(|(path, node)| path.starts_with(&behind) && !node.is_directory());
+            seen.iter().any(|(path, entry)| path.starts_with(&behind) && !entry.is_directory());
         Ok(holds_something.then(|| "link to what would run later".to_owned()))
     }
 
-    /// Finds out how an entry would be looked at, if it would.
-    fn watch_at(&self, root: &Root, path: &Path) -> Option<Watched> {
-        let doors = self.trusted.iter().filter_map(|(door, node)| match &node.state {
-            State::Door { leads: Leads::Inside(behind), .. } => Some((behind.clone(), node.watch)),
-            State::Door { leads: Leads::Nowhere, target } => {
-                let above = door.parent().unwrap_or(Path::new(""));
-                inside(root.path(), above, target).map(|behind| (behind, node.watch))
+    /// Returns the rule that would apply to an entry, if it would be watched.
+    fn rule_at(&self, root: &Root, path: &Path) -> Option<RuleMatch> {
+        let behind_links = self.trusted.iter().filter_map(|(path, entry)| match &entry.state {
+            EntryState::DirectoryLink { destination: LinkDestination::Inside(behind), .. } => {
+                Some((behind.clone(), entry.rule))
+            }
+            EntryState::DirectoryLink { destination: LinkDestination::Dangling, target } => {
+                let above = path.parent().unwrap_or(Path::new(""));
+                inside(root.path(), above, target).map(|behind| (behind, entry.rule))
             }
             _ => None,
         });
-        let top = (PathBuf::new(), Watch::Top { bare: false });
-        let starts = [top].into_iter().chain(self.extras.iter().cloned()).chain(doors);
-        let found = starts.filter_map(|(start, watch)| self.walk(root, &start, watch, path));
-        // A place is the least that something can be.
-        found.min_by_key(Watched::is_place)
+        let top = (PathBuf::new(), WatchRule::WorkspaceRoot { bare: false });
+        let starts = [top].into_iter().chain(self.references.iter().cloned()).chain(behind_links);
+        let found = starts.filter_map(|(start, rule)| self.walk(root, &start, rule, path));
+        // The most specific rule counts: every directory at the top is a project directory.
+        found.min_by_key(RuleMatch::is_project)
     }
 
-    /// Goes from a directory that is looked at down to an entry, as far as it is looked at.
-    fn walk(&self, root: &Root, start: &Path, watch: Watch, path: &Path) -> Option<Watched> {
+    /// Walks the rules from a watched directory down to an entry; `None` if they end before it.
+    fn walk(&self, root: &Root, start: &Path, rule: WatchRule, path: &Path) -> Option<RuleMatch> {
         let rest = path.strip_prefix(start).ok()?;
-        let (mut at, mut watch) = (start.to_owned(), watch);
+        let (mut at, mut rule) = (start.to_owned(), rule);
         for name in rest {
             if let Some(known) = self.trusted.get(&at).filter(|known| {
-                known.watch.role() == watch.role() && known.watch.role() == Role::Place
+                known.rule.role() == rule.role() && known.rule.role() == Role::Project
             }) {
-                watch = known.watch.or_repositories(watch);
+                rule = known.rule.or_repositories(rule);
             }
-            if watch.role() == Role::Place && makes_bare(root, &at, name) {
-                return Some(Watched::NewRepository);
+            if rule.role() == Role::Project && makes_bare(root, &at, name) {
+                return Some(RuleMatch::NewRepository);
             }
-            let place = Watch::Place { bare: false };
-            let as_place = || place.looks_at(name).filter(|_| watch.is_also_place(&at));
-            watch = watch.looks_at(name).or_else(as_place)?;
+            let project = WatchRule::Project { bare: false };
+            let as_project =
+                || project.child_if_watched(name).filter(|_| rule.is_also_project(&at));
+            rule = rule.child_if_watched(name).or_else(as_project)?;
             at.push(name);
         }
-        Some(Watched::As(watch))
+        Some(RuleMatch::Rule(rule))
     }
 }
 
-/// How an entry would be looked at.
+/// The rule that applies to an entry.
 #[derive(Clone, Copy, Debug)]
-enum Watched {
-    As(Watch),
-    /// With it, git would take the directory for a repository.
+enum RuleMatch {
+    Rule(WatchRule),
+    /// None yet: with this entry, git would take its directory for a bare repository.
     NewRepository,
 }
 
-impl Watched {
-    fn is_place(&self) -> bool {
-        matches!(self, Self::As(watch) if watch.role() == Role::Place)
+impl RuleMatch {
+    fn is_project(&self) -> bool {
+        matches!(self, Self::Rule(rule) if rule.role() == Role::Project)
     }
 }
 
-/// Returns the one path of an entry that may not be there yet, without links on the way to it, and
-/// as its last name says or as where that leads; `None` if it is none that can be written.
-fn located(root: &Root, path: &Path, last: Last) -> Option<PathBuf> {
+/// Resolves the links on the way to an entry that need not exist; `None` for a path that cannot be
+/// written.
+fn resolve_entry(root: &Root, path: &Path, last: LastComponent) -> Option<PathBuf> {
     if path.is_absolute() {
         return None;
     }
-    if let (Last::Followed, Ok(found)) = (last, root.locate(path)) {
+    if let (LastComponent::Follow, Ok(found)) = (last, root.locate(path)) {
         return Some(found);
     }
     if let (Some(above), Some(name)) = (path.parent(), path.file_name())
@@ -185,7 +207,7 @@ fn located(root: &Root, path: &Path, last: Last) -> Option<PathBuf> {
         return Some(above.join(name));
     }
     let (mut found, mut names) = (PathBuf::new(), path.components().peekable());
-    // From the top, because a long path is mostly missing.
+    // From the top down, because most of a long new path does not exist.
     while let Some(name) = names.next() {
         let next = found.join(name);
         let is_last = names.peek().is_none();
@@ -198,11 +220,11 @@ fn located(root: &Root, path: &Path, last: Last) -> Option<PathBuf> {
     None
 }
 
-/// What the last name of a path stands for if it is a link.
+/// The treatment of a link in the last component of a path.
 #[derive(Clone, Copy, Debug)]
-enum Last {
-    Itself,
-    Followed,
+enum LastComponent {
+    NoFollow,
+    Follow,
 }
 
 fn joined<'a>(mut path: PathBuf, rest: impl Iterator<Item = Component<'a>>) -> Option<PathBuf> {

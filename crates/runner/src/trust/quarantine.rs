@@ -1,9 +1,10 @@
-//! Where things go that a command wrote and nobody may run: nothing is lost, and
-//! no tool looks there.
+//! The quarantine: what a command wrote and no tool may run is moved to `.carrel-aside`.
 //!
-//! A new name beside the old one would not do: a directory of skills or start-up
-//! scripts runs whatever is in it. So everything goes to one directory at the top of the
-//! workspace, which hides itself from git.
+//! Nothing is destroyed, so a false alarm costs no work. A new name beside the old one would not do: a
+//! directory of skills or start-up scripts runs every file in it. So everything goes to one directory
+//! at the top of the workspace, under a sequence number and its old name; its own `.gitignore` hides it
+//! from git. The directory is inside the workspace and its quota, and commands can write to it: nothing
+//! in it is trusted, and no tool reads it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -11,33 +12,33 @@ use std::path::{Path, PathBuf};
 
 use carrel_fsroot::{Collision, Durability, Error, Root, WriteOptions};
 
-/// The directory, in the workspace.
+/// The name of the directory in the workspace.
 pub(super) const DIRECTORY: &str = ".carrel-aside";
 
-/// How many things are kept there; the oldest makes room.
+/// The most entries that are kept; the oldest are deleted.
 const MAX_KEPT: usize = 64;
 
-/// How many entries the directory may have before it counts as tampered with.
+/// The most entries that are listed. More than this a command has put there, and nothing more is kept.
 const MAX_LISTED: usize = 1024;
 
-/// How much of the old name is kept in the new one.
+/// The most bytes of the old name in the new one, below the 255 that file systems allow.
 const MAX_NAME: usize = 200;
 
-/// Moves an entry of an open directory away and returns where it is. Where that is
-/// not possible it is removed: what must not run matters more than what is kept.
-pub(super) fn put_aside(root: &Root, parent: &Root, name: &Path) -> Result<Option<PathBuf>, Error> {
+/// Moves an entry of an open directory into the quarantine and returns its new path. If that fails, for
+/// example on a full disk, the entry is deleted and `None` returned: it must not run.
+pub(super) fn store(root: &Root, parent: &Root, name: &Path) -> Result<Option<PathBuf>, Error> {
     parent.open_up()?;
     if let Ok(directory) = parent.open_root_strict(name) {
         // Moving a directory writes into it; a failure shows when it is moved.
         let _ = directory.open_up();
     }
-    match moved(root, parent, name) {
+    match move_into(root, parent, name) {
         Some(slot) => Ok(Some(Path::new(DIRECTORY).join(slot))),
         None => parent.remove_tree(name).map(|()| None),
     }
 }
 
-fn moved(root: &Root, parent: &Root, name: &Path) -> Option<OsString> {
+fn move_into(root: &Root, parent: &Root, name: &Path) -> Option<OsString> {
     let directory = open(root).ok()?;
     directory.open_up().ok()?;
     let slot = next_slot(&directory, name.as_os_str())?;
@@ -45,7 +46,7 @@ fn moved(root: &Root, parent: &Root, name: &Path) -> Option<OsString> {
     Some(slot)
 }
 
-/// Opens the directory, and makes it in the place of anything else of that name.
+/// Opens the directory, and creates it in place of anything else of that name.
 pub(super) fn open(root: &Root) -> Result<Root, Error> {
     let path = Path::new(DIRECTORY);
     match root.open_root_strict(path) {
@@ -61,7 +62,6 @@ pub(super) fn open(root: &Root) -> Result<Root, Error> {
 }
 
 fn next_slot(directory: &Root, name: &OsStr) -> Option<OsString> {
-    // With more in it than belongs there, a command filled it, and nothing more is kept.
     let entries = directory.list_at_most(Path::new("."), MAX_LISTED).ok()??;
     let mut kept: Vec<(u64, &OsStr)> = entries
         .iter()

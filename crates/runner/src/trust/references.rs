@@ -1,72 +1,71 @@
-//! Files that trusted files lead to: they run later as well.
+//! Files that trusted files refer to, which run later as well.
 //!
-//! A hooks directory named by `core.hooksPath`, an included configuration, the git
-//! directory behind a `.git` file, what a link points to. Only what was *trusted* is
-//! followed, and only inside the workspace, by the names in it: where a command's
-//! own entry leads does not matter, because the entry itself is a change.
+//! A hooks directory named by `core.hooksPath`, an included configuration, the git directory behind a
+//! `.git` file, the target of a link. References are resolved by their names alone, without asking the
+//! file system, and only inside the workspace. Only *trusted* entries are followed: where an entry that
+//! a command wrote refers to does not matter, because the entry itself is a difference.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::git_config_diff::Config;
-use super::scan::Extra;
-use super::snapshot::{Node, State, Tree};
-use super::watch_rules::{Role, Watch};
+use super::scan::Reference;
+use super::snapshot::{EntryState, Snapshot, WatchedEntry};
+use super::watch_rules::{Role, WatchRule};
 
-/// How many such files are watched.
-const MAX_EXTRAS: usize = 64;
+/// The most referenced files that are watched.
+const MAX_REFERENCES: usize = 64;
 
-/// Lists what trusted entries lead to. `top` is where the workspace is.
-pub(super) fn extras(top: &Path, trusted: &Tree) -> Vec<Extra> {
-    let mut extras: Vec<Extra> = Vec::new();
-    for (path, node) in trusted {
-        for (path, watch) in led_to(top, path, node) {
-            let listed = extras.iter().any(|(listed, _)| *listed == path);
-            // A repository that is watched for itself stays watched as one.
+/// Lists the references of all trusted entries. `top` is the absolute path of the workspace.
+pub(super) fn find(top: &Path, trusted: &Snapshot) -> Vec<Reference> {
+    let mut references: Vec<Reference> = Vec::new();
+    for (path, entry) in trusted {
+        for (path, rule) in references_of(top, path, entry) {
+            let listed = references.iter().any(|(listed, _)| *listed == path);
+            // A repository keeps its own rule.
             let known = trusted
                 .get(&path)
-                .is_some_and(|node| node.watch.role() == Role::GitDirectory && node.watch != watch);
-            if extras.len() < MAX_EXTRAS && !listed && !known {
-                extras.push((path, watch));
+                .is_some_and(|entry| entry.rule.role() == Role::GitDirectory && entry.rule != rule);
+            if references.len() < MAX_REFERENCES && !listed && !known {
+                references.push((path, rule));
             }
         }
     }
-    extras
+    references
 }
 
-fn led_to(top: &Path, path: &Path, node: &Node) -> Vec<Extra> {
+fn references_of(top: &Path, path: &Path, entry: &WatchedEntry) -> Vec<Reference> {
     let directory = path.parent().unwrap_or(Path::new(""));
-    match (&node.state, node.watch) {
-        (State::Link(target), watch) => {
-            inside(top, directory, target).map(|path| (path, watch)).into_iter().collect()
+    match (&entry.state, entry.rule) {
+        (EntryState::Link(target), rule) => {
+            inside(top, directory, target).map(|path| (path, rule)).into_iter().collect()
         }
-        (State::File { bytes, .. }, Watch::File(Role::Config)) => {
+        (EntryState::File { bytes, .. }, WatchRule::File(Role::Config)) => {
             from_config(top, path, directory, bytes)
         }
-        (State::File { bytes, .. }, Watch::DotGit) => {
+        (EntryState::File { bytes, .. }, WatchRule::DotGit) => {
             git_directory(top, directory, bytes).into_iter().collect()
         }
-        (State::File { bytes, .. }, Watch::File(Role::CommonDirectory)) => {
+        (EntryState::File { bytes, .. }, WatchRule::File(Role::CommonDirectory)) => {
             let target = Path::new(OsStr::from_bytes(bytes.trim_ascii_end()));
             let path = inside(top, directory, target);
-            path.map(|path| (path, Watch::GitDirectory(0))).into_iter().collect()
+            path.map(|path| (path, WatchRule::GitDirectory(0))).into_iter().collect()
         }
         _ => Vec::new(),
     }
 }
 
-fn from_config(top: &Path, path: &Path, directory: &Path, bytes: &[u8]) -> Vec<Extra> {
+fn from_config(top: &Path, path: &Path, directory: &Path, bytes: &[u8]) -> Vec<Reference> {
     let Ok(config) = Config::read(bytes, depth_of(path)) else { return Vec::new() };
     let is_include = |key: &[u8]| {
         key == b"include.path" || (key.starts_with(b"includeif.") && key.ends_with(b".path"))
     };
     let read = |value: &[u8], base: &Path| inside(top, base, Path::new(OsStr::from_bytes(value)));
-    let includes = config
-        .values(is_include)
-        .into_iter()
-        .filter_map(|value| read(value, directory).map(|path| (path, Watch::File(Role::Config))));
-    let hooks = Watch::Tree { role: Role::Hook, except: &[], depth: 0 };
+    let includes = config.values(is_include).into_iter().filter_map(|value| {
+        read(value, directory).map(|path| (path, WatchRule::File(Role::Config)))
+    });
+    let hooks = WatchRule::Tree { role: Role::Hook, except: &[], depth: 0 };
     let hooks = config
         .values(|key| key == b"core.hookspath")
         .into_iter()
@@ -74,21 +73,22 @@ fn from_config(top: &Path, path: &Path, directory: &Path, bytes: &[u8]) -> Vec<E
     includes.chain(hooks).collect()
 }
 
-/// Where the hooks of a repository run: beside `.git`, or in a bare repository itself.
+/// Returns the directory that a relative `core.hooksPath` starts from: the one that holds `.git`, or a
+/// bare repository itself.
 fn work_tree(directory: &Path) -> &Path {
     let git = directory.ancestors().find(|above| above.file_name() == Some(OsStr::new(".git")));
     git.and_then(Path::parent).unwrap_or(directory)
 }
 
-/// Reads where a `.git` file points.
-pub(super) fn git_directory(top: &Path, directory: &Path, bytes: &[u8]) -> Option<Extra> {
+/// Returns the git directory that a `.git` file names.
+pub(super) fn git_directory(top: &Path, directory: &Path, bytes: &[u8]) -> Option<Reference> {
     let target = bytes.strip_prefix(b"gitdir: ")?.trim_ascii_end();
     let path = inside(top, directory, Path::new(OsStr::from_bytes(target)))?;
-    Some((path, Watch::GitDirectory(0)))
+    Some((path, WatchRule::GitDirectory(0)))
 }
 
-/// Turns a path that stands in a file of `directory` into one from the workspace, by
-/// its names alone; `None` if it leads outside, to the workspace itself, or home.
+/// Resolves a path found in a file of `directory`, by its names alone, to one relative to the
+/// workspace; `None` for paths outside, the workspace itself, and `~`.
 pub(super) fn inside(top: &Path, directory: &Path, target: &Path) -> Option<PathBuf> {
     let joined = match target.strip_prefix(top) {
         Ok(below) if !top.as_os_str().is_empty() => below.to_owned(),
@@ -107,7 +107,7 @@ pub(super) fn inside(top: &Path, directory: &Path, target: &Path) -> Option<Path
     (!path.as_os_str().is_empty()).then_some(path)
 }
 
-/// How many names below the workspace the directory of a file lies.
+/// Returns the depth of a file's directory below the workspace.
 pub(super) fn depth_of(path: &Path) -> usize {
     path.components().count().saturating_sub(1)
 }

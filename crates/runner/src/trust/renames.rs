@@ -1,4 +1,10 @@
-//! Directories that only got another name take the trust in what is in them along.
+//! Renamed directories keep their trusted contents.
+//!
+//! `mv repo repo2` must neither report every hook of `repo` as removed nor accept those of `repo2` as
+//! new. So before two snapshots are compared, baseline entries below a project or git directory are
+//! moved to the path at which the same directory is now. A directory is the same if inode number and
+//! birth time agree or, on file systems without birth times, if also a file inside is the same: inode
+//! numbers are reused at once.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,61 +12,61 @@ use std::path::{Path, PathBuf};
 use carrel_fsroot::Identity;
 
 use super::diff::below;
-use super::directory_link::view;
-use super::snapshot::{Node, Tree};
+use super::directory_link::rebased;
+use super::snapshot::{Snapshot, WatchedEntry};
 
-/// Lets trust follow every place and repository to the name it has in a later look.
+/// Moves the baseline of renamed directories to their paths in a later snapshot.
 ///
-/// A name that something else has taken keeps its trust as well: what stands there is
-/// held to it. Returns what is trusted at names that nothing has any more.
-pub(super) fn follow_renames(trusted: &mut Tree, seen: &Tree) -> Tree {
-    let mut vanished = Tree::new();
-    let arrived =
-        seen.iter().filter(|(path, node)| node.can_move() && !trusted.contains_key(*path));
+/// If something else stands at the old path, the baseline stays there too, so that the newcomer is
+/// compared with it. Returns the baseline entries of paths that are vacant now.
+pub(super) fn follow_renames(trusted: &mut Snapshot, seen: &Snapshot) -> Snapshot {
+    let mut vanished = Snapshot::new();
+    let arrived = seen
+        .iter()
+        .filter(|(path, entry)| entry.is_tracked_across_renames() && !trusted.contains_key(*path));
     let arrived: HashMap<Identity, &PathBuf> =
-        arrived.map(|(path, node)| (node.stamp.identity, path)).collect();
+        arrived.map(|(path, entry)| (entry.stamp.identity, path)).collect();
     if arrived.is_empty() {
         return vanished;
     }
-    let left = |path: &Path, node: &Node| {
-        seen.get(path).is_none_or(|now| now.stamp.identity != node.stamp.identity)
+    let left = |path: &Path, entry: &WatchedEntry| {
+        seen.get(path).is_none_or(|now| now.stamp.identity != entry.stamp.identity)
     };
     let moves: Vec<(PathBuf, PathBuf)> = trusted
         .iter()
-        .filter(|(path, node)| node.can_move() && left(path, node))
-        .filter_map(|(from, node)| {
-            arrived.get(&node.stamp.identity).map(|to| (from.clone(), (*to).clone()))
+        .filter(|(path, entry)| entry.is_tracked_across_renames() && left(path, entry))
+        .filter_map(|(from, entry)| {
+            arrived.get(&entry.stamp.identity).map(|to| (from.clone(), (*to).clone()))
         })
         .collect();
     for (from, to) in moves {
         if !is_same(trusted, &from, seen, &to) {
             continue;
         }
-        let carried = view(trusted, &from, &to);
-        trusted.extend(carried);
+        let moved = rebased(trusted, &from, &to);
+        trusted.extend(moved);
         if !seen.contains_key(&from) {
-            let gone: Vec<_> = below(trusted, &from).map(|(path, _)| path.clone()).collect();
-            for path in [from].into_iter().chain(gone) {
-                vanished.extend(trusted.remove(&path).map(|node| (path, node)));
+            let vacant: Vec<_> = below(trusted, &from).map(|(path, _)| path.clone()).collect();
+            for path in [from].into_iter().chain(vacant) {
+                vanished.extend(trusted.remove(&path).map(|entry| (path, entry)));
             }
         }
     }
     vanished
 }
 
-/// Tells whether a directory that was at one path is the one at another.
-pub(super) fn is_same(trusted: &Tree, from: &Path, seen: &Tree, to: &Path) -> bool {
+/// Returns whether the directory at one path of the baseline is the one at another path now.
+pub(super) fn is_same(trusted: &Snapshot, from: &Path, seen: &Snapshot, to: &Path) -> bool {
     let (Some(old), Some(new)) = (trusted.get(from), seen.get(to)) else { return false };
-    if old.born.is_some() && new.born.is_some() {
+    if old.created_at.is_some() && new.created_at.is_some() {
         return old.is_same_directory(new);
     }
     old.stamp.identity == new.stamp.identity && shares_a_file(trusted, from, seen, to)
 }
 
-/// Numbers of directories are used again at once; a file inside tells whether it is the same.
-fn shares_a_file(trusted: &Tree, from: &Path, seen: &Tree, to: &Path) -> bool {
-    below(trusted, from).any(|(path, node)| {
+fn shares_a_file(trusted: &Snapshot, from: &Path, seen: &Snapshot, to: &Path) -> bool {
+    below(trusted, from).any(|(path, entry)| {
         let now = path.strip_prefix(from).ok().and_then(|rest| seen.get(&to.join(rest)));
-        now.is_some_and(|now| now.stamp.is_same_file(&node.stamp))
+        now.is_some_and(|now| now.stamp.is_same_file(&entry.stamp))
     })
 }

@@ -1,62 +1,63 @@
-//! What a caller is told.
+//! The result of a trust check, as callers and models see it.
 
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-/// What happened to a file, or to an entry of one.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
-    /// It was not there before.
+    /// A new file or configuration entry.
     Added,
-    /// It is another one than before.
+    /// Other contents, another target or another kind of file.
     Changed,
-    /// It is gone.
+    /// A file or configuration entry that vanished.
     Removed,
 }
 
-/// One change to what the operator's own tools would run later.
+/// One change of a file that the operator's own tools would run later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TrustChange {
     /// The file, relative to the workspace.
     #[serde(with = "carrel_domain::lossy_path")]
     pub path: PathBuf,
-    /// What happened to it.
+    /// The kind of the change.
     pub kind: ChangeKind,
-    /// What it is: `git hook`, `git config core.hooksPath`, `shell start-up file`, …
+    /// The purpose of the file: `git hook`, `git config core.hooksPath`, `shell start-up file`, …
     pub what: String,
-    /// Whether it is again as it was.
+    /// True if the trusted state was restored.
     pub restored: bool,
-    /// Why it is not.
+    /// The reason for a change that was not restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why_not: Option<String>,
-    /// Where what the command wrote was moved to, relative to the workspace.
+    /// The path in the quarantine of what the command wrote, relative to the workspace.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shown")]
     pub put_aside: Option<PathBuf>,
 }
 
-/// All that changed since the last look.
+/// The changes since the last check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TrustReport {
     /// The changes, in the order of paths; at most [`MAX_CHANGES`].
     pub trust_changes: Vec<TrustChange>,
-    /// How many more there were. They were treated alike.
+    /// The number of further changes, which were treated alike.
     #[serde(skip_serializing_if = "is_zero")]
     pub omitted: usize,
-    /// A directory with more in it than is looked through, which nobody can vouch for.
+    /// A directory with more watched entries than the bounds of a scan. What is beyond them was not
+    /// checked.
     #[serde(skip)]
-    pub overfull: Option<PathBuf>,
+    pub unchecked: Option<PathBuf>,
 }
 
-/// How many changes are told one by one, so that a command cannot flood its reply.
+/// The most changes that are listed, so that a command cannot flood its reply.
 pub const MAX_CHANGES: usize = 64;
 
-/// How much of a name out of a hostile file is repeated.
+/// The most characters of a name out of a hostile file that are repeated.
 const MAX_SHOWN: usize = 200;
 
 impl TrustReport {
-    /// Tells whether nothing changed.
+    /// Returns whether nothing changed.
     pub fn is_empty(&self) -> bool {
         self.trust_changes.is_empty()
     }

@@ -1,4 +1,14 @@
-//! Looking at everything that is watched, reading only what may have changed.
+//! Takes a snapshot of the watched entries, reading only what may have changed.
+//!
+//! The walk starts at the workspace with [`WatchRule::WorkspaceRoot`] and goes down by the rules. For
+//! each entry it makes one `statx`. If the stamp proves that the entry was not changed since the earlier
+//! snapshot, contents and names are taken from there; otherwise the directory is listed or the file
+//! read. References of trusted files come first, because their rule goes before the rule for their
+//! path, and directories behind links last, because they may be watched in their own right.
+//!
+//! Everything is bounded, since a command decides how much there is: a file of 1 MiB, 16 MiB in all,
+//! 64 Ki entries. Beyond the bounds a snapshot is marked incomplete, and under the policy `restore` the
+//! command's result is then an error rather than a false all-clear.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -7,204 +17,210 @@ use std::time::SystemTime;
 use carrel_fsroot::{Error, FileKind, Root};
 
 use super::diff::below;
-use super::directory_link::leads;
-use super::snapshot::{Leads, Node, Stamp, State, Tree};
-use super::stamp_reliability::Stamping;
-use super::watch_rules::{MAX_TREE_DEPTH, Role, Watch};
+use super::directory_link::resolve;
+use super::snapshot::{EntryState, LinkDestination, Snapshot, Stamp, WatchedEntry};
+use super::stamp_reliability::StampReliability;
+use super::watch_rules::{MAX_TREE_DEPTH, Role, WatchRule};
 use super::watched_names::{tree_names, watched_names, with_bareness};
 
-/// The largest file that is read, kept and put back.
+/// The largest file that is kept and can be restored.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// How much of a workspace's files is kept in memory.
+/// The most memory for the contents of one workspace's watched files.
 const MAX_KEPT_BYTES: u64 = 16 * 1024 * 1024;
 
-/// How many entries a watched directory may have, all below it included, before it
-/// counts as one thing.
+/// The most entries of a directory that is watched as a whole, all below it included. A larger one is
+/// recorded as [`EntryState::TooManyEntries`].
 const MAX_TREE_ENTRIES: usize = 512;
 
-/// How many entries are watched in one workspace. Directories with all below them may
-/// use half, so that they cannot displace repositories.
+/// The most watched entries of a workspace. Directories that are watched as a whole may use half of
+/// them, so that they cannot displace repositories.
 const MAX_NODES: usize = 64 * 1024;
 
-/// One look at a workspace.
+/// A scan in progress, and its result.
 #[derive(Debug)]
 pub(super) struct Scan<'a> {
     root: &'a Root,
-    before: &'a Tree,
+    before: &'a Snapshot,
     now: SystemTime,
-    stamping: Stamping,
-    kept: u64,
-    /// How many more entries the present watched directory may have.
-    tree_left: usize,
-    /// Whether there was more than is watched.
-    dropped: bool,
-    /// Directories that links in places lead to, not yet looked at.
-    behind_doors: Vec<Extra>,
-    /// Directories of settings that are places as well, not yet looked at as such.
-    also_places: Vec<PathBuf>,
-    pub(super) nodes: Tree,
-    /// Whether anything was read anew.
-    pub(super) fresh: bool,
+    reliability: StampReliability,
+    kept_bytes: u64,
+    /// The entries that the present directory watched as a whole may still have.
+    tree_entries_left: usize,
+    /// Set if there was more than the bounds allow.
+    is_truncated: bool,
+    /// Destinations of links, not yet scanned.
+    behind_links: Vec<Reference>,
+    /// Directories of settings that are project directories as well, not yet scanned as such.
+    also_projects: Vec<PathBuf>,
+    pub(super) entries: Snapshot,
+    /// Set if any contents were read, so that references may have changed.
+    pub(super) has_read: bool,
 }
 
-/// A path outside the fixed list, and how it is looked at.
-pub(super) type Extra = (PathBuf, Watch);
+/// A path that is watched because a trusted file refers to it, with its rule.
+pub(super) type Reference = (PathBuf, WatchRule);
 
-/// Looks at a workspace, taking over from an earlier look what is certainly the same.
+/// Takes a snapshot, with an earlier one for what is provably the same.
 pub(super) fn scan<'a>(
     root: &'a Root,
-    before: &'a Tree,
-    extras: &[Extra],
+    before: &'a Snapshot,
+    references: &[Reference],
 ) -> Result<Scan<'a>, Error> {
     let mut scan = Scan {
         root,
         before,
         now: SystemTime::now(),
-        stamping: Stamping::of(root),
-        kept: 0,
-        tree_left: 0,
-        dropped: false,
-        behind_doors: Vec::new(),
-        also_places: Vec::new(),
-        nodes: Tree::new(),
-        fresh: false,
+        reliability: StampReliability::of(root),
+        kept_bytes: 0,
+        tree_entries_left: 0,
+        is_truncated: false,
+        behind_links: Vec::new(),
+        also_projects: Vec::new(),
+        entries: Snapshot::new(),
+        has_read: false,
     };
     let stamp = Stamp::new(&root.top()?, scan.now);
-    // These first: how they are looked at goes before the rule for their place.
-    for (path, watch) in extras {
-        scan.extra(path, *watch);
+    // First: the rule of a reference goes before the rule for its path.
+    for (path, rule) in references {
+        scan.reference(path, *rule);
     }
     let open = || root.try_clone();
-    scan.directory(open, PathBuf::new(), Watch::Top { bare: false }, stamp);
-    for path in std::mem::take(&mut scan.also_places) {
-        scan.also_place(&path);
+    scan.directory(open, PathBuf::new(), WatchRule::WorkspaceRoot { bare: false }, stamp);
+    for path in std::mem::take(&mut scan.also_projects) {
+        scan.also_project(&path);
     }
-    while let Some((path, watch)) = scan.behind_doors.pop() {
-        scan.behind_door(&path, watch);
+    while let Some((path, rule)) = scan.behind_links.pop() {
+        scan.behind_link(&path, rule);
     }
-    if scan.dropped
-        && let Some(top) = scan.nodes.get_mut(Path::new(""))
-        && let State::Directory { complete, .. } = &mut top.state
+    if scan.is_truncated
+        && let Some(top) = scan.entries.get_mut(Path::new(""))
+        && let EntryState::Directory { complete, .. } = &mut top.state
     {
         *complete = false;
     }
     Ok(scan)
 }
 
-/// Tells whether every entry of an earlier look is certainly the same, and there are no others.
+/// Returns whether stamps prove that every entry of a snapshot is unchanged and that there are no others.
 ///
-/// A directory with the same stamp has the same names. No link is on the way to an entry: what is
-/// above it is an entry too, and still the directory that it was.
-pub(super) fn is_as_before(root: &Root, before: &Tree) -> bool {
-    let (now, stamping) = (SystemTime::now(), Stamping::of(root));
-    before.iter().all(|(path, node)| {
-        let believed = match node.state {
-            State::Directory { complete, .. } => complete && stamping.directories,
-            State::File { .. } | State::Link(_) => stamping.files,
-            State::Door { ref target, leads: ref led } => {
-                // What is behind it may change without it.
-                let led_inside = matches!(led, Leads::Inside(_));
-                stamping.files && !led_inside && leads(root, path, target) == *led
+/// A directory with the same stamp has the same names. There is no link on the way to an entry: the
+/// directories above it are entries too, and still the same.
+pub(super) fn is_provably_unchanged(root: &Root, before: &Snapshot) -> bool {
+    let (now, reliability) = (SystemTime::now(), StampReliability::of(root));
+    before.iter().all(|(path, entry)| {
+        let has_proof = match entry.state {
+            EntryState::Directory { complete, .. } => complete && reliability.directories,
+            EntryState::File { .. } | EntryState::Link(_) => reliability.files,
+            EntryState::DirectoryLink { ref target, destination: ref led } => {
+                // The directory behind it may change without the link.
+                let is_inside = matches!(led, LinkDestination::Inside(_));
+                reliability.files && !is_inside && resolve(root, path, target) == *led
             }
-            State::Crowded | State::Large | State::Other | State::Unreadable => false,
+            EntryState::TooManyEntries
+            | EntryState::TooLarge
+            | EntryState::SpecialFile
+            | EntryState::Unreadable => false,
         };
         let metadata = || match path.file_name() {
             None => root.top(),
             Some(_) => root.link_metadata(path),
         };
-        believed && metadata().is_ok_and(|found| Stamp::new(&found, now).proves(&node.stamp))
+        has_proof
+            && metadata()
+                .is_ok_and(|found| Stamp::new(&found, now).proves_unchanged_since(&entry.stamp))
     })
 }
 
 impl Scan<'_> {
-    fn extra(&mut self, path: &Path, watch: Watch) {
+    fn reference(&mut self, path: &Path, rule: WatchRule) {
         let parent = match path.parent() {
             Some(parent) if parent != Path::new("") => self.root.open_root_strict(parent),
             Some(_) => self.root.try_clone(),
             None => return,
         };
-        // Gone, or no longer to be reached by this name: it is missed when compared.
+        // If it is gone, the diff reports it as removed.
         if let Ok(parent) = parent {
-            self.entry(&parent, path.to_owned(), watch);
+            self.entry(&parent, path.to_owned(), rule);
         }
     }
 
-    /// Looks at a directory of settings for what counts in every place.
-    fn also_place(&mut self, path: &Path) {
-        let before: &Tree = self.before;
-        let known = before
-            .get(path)
-            .zip(self.nodes.get(path))
-            .filter(|(before, now)| self.stamping.directories && now.stamp.proves(&before.stamp));
-        let names: Vec<(PathBuf, Watch)> = if known.is_some() {
+    /// Scans a directory of settings for the names of a project directory.
+    fn also_project(&mut self, path: &Path) {
+        let before: &Snapshot = self.before;
+        let known = before.get(path).zip(self.entries.get(path)).filter(|(before, now)| {
+            self.reliability.directories && now.stamp.proves_unchanged_since(&before.stamp)
+        });
+        let names: Vec<(PathBuf, WatchRule)> = if known.is_some() {
             let inside = below(before, path).filter(|(below, _)| below.parent() == Some(path));
-            inside.map(|(path, node)| (path.clone(), node.watch)).collect()
+            inside.map(|(path, entry)| (path.clone(), entry.rule)).collect()
         } else {
             let Ok(directory) = self.root.open_root_strict(path) else { return };
-            let watch = with_bareness(&directory, Watch::Place { bare: false });
-            let names = watch.names().into_iter().map(OsStr::new);
-            names.map(|name| (path.join(name), watch.child(name))).collect()
+            let rule = with_bareness(&directory, WatchRule::Project { bare: false });
+            let names = rule.listed_names().into_iter().map(OsStr::new);
+            names.map(|name| (path.join(name), rule.child(name))).collect()
         };
-        let is_new = |path: &Path| !self.nodes.contains_key(path);
+        let is_new = |path: &Path| !self.entries.contains_key(path);
         let names: Vec<_> = names.into_iter().filter(|(path, _)| is_new(path)).collect();
         if names.is_empty() {
             return;
         }
         let Ok(directory) = self.root.open_root_strict(path) else { return };
-        for (path, watch) in names {
-            self.entry(&directory, path, watch);
+        for (path, rule) in names {
+            self.entry(&directory, path, rule);
         }
     }
 
-    /// Looks at the directory that a link in a place leads to as if it stood there.
-    fn behind_door(&mut self, path: &Path, watch: Watch) {
-        let place = Watch::Place { bare: false };
-        self.extra(path, place);
-        let Some(found) = self.nodes.get(path).map(|node| node.watch) else { return };
-        let is_place = found.role() == Role::Place;
-        if is_place && watch != Watch::Repositories {
+    /// Scans the destination of a link as if it stood at the link's path.
+    fn behind_link(&mut self, path: &Path, rule: WatchRule) {
+        let project = WatchRule::Project { bare: false };
+        self.reference(path, project);
+        let Some(found) = self.entries.get(path).map(|entry| entry.rule) else { return };
+        let is_project = found.role() == Role::Project;
+        if is_project && rule != WatchRule::Repositories {
             return;
         }
         let Ok(directory) = self.root.open_root_strict(path) else { return };
-        let (names, complete) = watched_names(&directory, watch, Vec::new());
-        self.dropped |= !complete;
+        let (names, complete) = watched_names(&directory, rule, Vec::new());
+        self.is_truncated |= !complete;
         for name in names {
-            self.entry(&directory, path.join(&name), watch.child(&name));
+            self.entry(&directory, path.join(&name), rule.child(&name));
         }
     }
 
-    /// Looks at one entry of an open directory.
-    fn entry(&mut self, parent: &Root, path: PathBuf, watch: Watch) {
+    /// Scans one entry of an open directory.
+    fn entry(&mut self, parent: &Root, path: PathBuf, rule: WatchRule) {
         let Some(name) = path.file_name().map(Path::new) else { return };
-        if self.nodes.contains_key(&path) {
+        if self.entries.contains_key(&path) {
             return;
         }
-        if self.nodes.len() >= MAX_NODES {
-            self.dropped = true;
+        if self.entries.len() >= MAX_NODES {
+            self.is_truncated = true;
             return;
         }
-        // Nothing runs from where nobody gets; a change of that changes the directory.
+        // An entry that cannot be looked up runs nothing; when that changes, the directory's stamp does.
         let Ok(metadata) = parent.link_metadata(name) else { return };
         let stamp = Stamp::new(&metadata, self.now);
-        match (metadata.kind, watch) {
-            (FileKind::Directory, Watch::File(_)) => self.insert(path, watch, stamp, State::Other),
+        match (metadata.kind, rule) {
+            (FileKind::Directory, WatchRule::File(_)) => {
+                self.insert(path, rule, stamp, EntryState::SpecialFile)
+            }
             (FileKind::Directory, _) => {
                 let name = name.to_owned();
-                self.directory(|| parent.open_root_strict(&name), path, watch, stamp);
+                self.directory(|| parent.open_root_strict(&name), path, rule, stamp);
             }
-            (FileKind::Link, Watch::Place { .. } | Watch::Repositories) => {
-                self.door(parent, path, watch, stamp);
+            (FileKind::Link, WatchRule::Project { .. } | WatchRule::Repositories) => {
+                self.directory_link(parent, path, rule, stamp);
             }
-            // A file is no place.
-            (_, Watch::Place { .. } | Watch::Repositories) => {}
-            (FileKind::Link, _) => self.link(parent, path, watch, stamp),
-            (FileKind::File, Watch::File(_) | Watch::Tree { .. } | Watch::DotGit) => {
-                self.file(parent, path, watch, stamp, metadata.size, metadata.mode);
+            // A file where only a project directory is watched.
+            (_, WatchRule::Project { .. } | WatchRule::Repositories) => {}
+            (FileKind::Link, _) => self.link(parent, path, rule, stamp),
+            (FileKind::File, WatchRule::File(_) | WatchRule::Tree { .. } | WatchRule::DotGit) => {
+                self.file(parent, path, rule, stamp, metadata.size, metadata.mode);
             }
-            // A file where only a directory means something.
+            // A file where only a directory is watched.
             (FileKind::File, _) => {}
-            _ => self.insert(path, watch, stamp, State::Other),
+            _ => self.insert(path, rule, stamp, EntryState::SpecialFile),
         }
     }
 
@@ -212,169 +228,172 @@ impl Scan<'_> {
         &mut self,
         parent: &Root,
         path: PathBuf,
-        watch: Watch,
+        rule: WatchRule,
         stamp: Stamp,
         size: u64,
         mode: u32,
     ) {
-        if self.stamping.files && self.take_over(&path, watch, stamp) {
-            self.kept += size.min(MAX_FILE_BYTES);
+        if self.reliability.files && self.reuse(&path, rule, stamp) {
+            self.kept_bytes += size.min(MAX_FILE_BYTES);
             return;
         }
-        self.fresh = true;
+        self.has_read = true;
         let name = path.file_name().map_or(Path::new(""), Path::new);
-        let room = MAX_KEPT_BYTES.saturating_sub(self.kept).min(MAX_FILE_BYTES);
-        let state = match parent.read_strict(name, room) {
+        let limit = MAX_KEPT_BYTES.saturating_sub(self.kept_bytes).min(MAX_FILE_BYTES);
+        let state = match parent.read_strict(name, limit) {
             Ok(bytes) => {
-                self.kept += bytes.len() as u64;
-                State::File { mode, bytes: bytes.into() }
+                self.kept_bytes += bytes.len() as u64;
+                EntryState::File { mode, bytes: bytes.into() }
             }
             Err(error) if error.is_not_found() => return,
-            Err(_) if size > room => State::Large,
-            Err(_) => State::Unreadable,
+            Err(_) if size > limit => EntryState::TooLarge,
+            Err(_) => EntryState::Unreadable,
         };
-        self.insert(path, watch, stamp, state);
+        self.insert(path, rule, stamp, state);
     }
 
-    fn link(&mut self, parent: &Root, path: PathBuf, watch: Watch, stamp: Stamp) {
-        if self.stamping.files && self.take_over(&path, watch, stamp) {
+    fn link(&mut self, parent: &Root, path: PathBuf, rule: WatchRule, stamp: Stamp) {
+        if self.reliability.files && self.reuse(&path, rule, stamp) {
             return;
         }
         let name = path.file_name().map_or(Path::new(""), Path::new);
-        let state = parent.read_link(name).map_or(State::Unreadable, State::Link);
-        self.fresh = true;
-        self.insert(path, watch, stamp, state);
+        let state = parent.read_link(name).map_or(EntryState::Unreadable, EntryState::Link);
+        self.has_read = true;
+        self.insert(path, rule, stamp, state);
     }
 
-    /// Looks at a link that stands where a directory would be a place.
-    fn door(&mut self, parent: &Root, path: PathBuf, watch: Watch, stamp: Stamp) {
+    /// Scans a link that stands where a project directory is watched.
+    fn directory_link(&mut self, parent: &Root, path: PathBuf, rule: WatchRule, stamp: Stamp) {
         let name = path.file_name().map_or(Path::new(""), Path::new);
-        let before = self.before.get(&path).filter(|_| self.stamping.files);
-        let known = match before.map(|node| (&node.state, stamp.proves(&node.stamp))) {
-            Some((State::Door { target, .. }, true)) => Some(target.clone()),
-            _ => None,
-        };
+        let before = self.before.get(&path).filter(|_| self.reliability.files);
+        let known =
+            match before.map(|entry| (&entry.state, stamp.proves_unchanged_since(&entry.stamp))) {
+                Some((EntryState::DirectoryLink { target, .. }, true)) => Some(target.clone()),
+                _ => None,
+            };
         let target = match known.map_or_else(|| parent.read_link(name), Ok) {
             Ok(target) => target,
             Err(error) if error.is_not_found() => return,
-            Err(_) => return self.insert(path, watch, stamp, State::Unreadable),
+            Err(_) => return self.insert(path, rule, stamp, EntryState::Unreadable),
         };
-        let leads = leads(self.root, &path, &target);
-        if let Leads::Inside(behind) = &leads
+        let destination = resolve(self.root, &path, &target);
+        if let LinkDestination::Inside(behind) = &destination
             && !behind.as_os_str().is_empty()
         {
-            self.behind_doors.push((behind.clone(), watch));
+            self.behind_links.push((behind.clone(), rule));
         }
-        self.insert(path, watch, stamp, State::Door { target, leads });
+        self.insert(path, rule, stamp, EntryState::DirectoryLink { target, destination });
     }
 
-    /// Looks at a directory and at what is watched in it.
+    /// Scans a directory and what is watched in it.
     fn directory(
         &mut self,
         open: impl FnOnce() -> Result<Root, Error>,
         path: PathBuf,
-        watch: Watch,
+        rule: WatchRule,
         stamp: Stamp,
     ) {
-        if watch.is_also_place(&path) {
-            self.also_places.push(path.clone());
+        if rule.is_also_project(&path) {
+            self.also_projects.push(path.clone());
         }
-        let known = self.known(&path, watch, stamp);
-        if let Some((watch, _, complete)) =
+        let known = self.known(&path, rule, stamp);
+        if let Some((rule, _, complete)) =
             known.as_ref().filter(|(_, children, _)| children.is_empty())
         {
-            let state = State::Directory { children: Vec::new(), complete: *complete };
-            let born = self.before.get(&path).and_then(|node| node.born);
-            self.nodes.insert(path, Node { watch: *watch, stamp, born, state });
+            let state = EntryState::Directory { children: Vec::new(), complete: *complete };
+            let created_at = self.before.get(&path).and_then(|entry| entry.created_at);
+            self.entries.insert(path, WatchedEntry { rule: *rule, stamp, created_at, state });
             return;
         }
         let Ok(directory) = open() else {
-            return self.insert(path, watch, stamp, State::Unreadable);
+            return self.insert(path, rule, stamp, EntryState::Unreadable);
         };
         let before = known.as_ref().and_then(|_| self.before.get(&path));
-        let born = before.map_or_else(|| directory.born(), |node| node.born);
-        let (watch, names, complete) = if let Some(known) = known {
+        let created_at = before.map_or_else(|| directory.born(), |entry| entry.created_at);
+        let (rule, names, complete) = if let Some(known) = known {
             known
         } else {
-            let watch = with_bareness(&directory, watch);
-            match self.names(&directory, &path, watch) {
-                Some((names, complete)) => (watch, names, complete),
-                None => return self.insert(path, watch, stamp, State::Crowded),
+            let rule = with_bareness(&directory, rule);
+            match self.names(&directory, &path, rule) {
+                Some((names, complete)) => (rule, names, complete),
+                None => return self.insert(path, rule, stamp, EntryState::TooManyEntries),
             }
         };
         let mut children = Vec::new();
         for name in names {
             let child = path.join(&name);
-            self.entry(&directory, child.clone(), watch.child(&name));
-            if self.nodes.contains_key(&child) {
+            self.entry(&directory, child.clone(), rule.child(&name));
+            if self.entries.contains_key(&child) {
                 children.push(name);
             }
         }
-        let state = State::Directory { children, complete };
-        self.nodes.insert(path, Node { watch, stamp, born, state });
+        let state = EntryState::Directory { children, complete };
+        self.entries.insert(path, WatchedEntry { rule, stamp, created_at, state });
     }
 
-    /// Returns what was watched in a directory whose names are certainly the same.
+    /// Returns the names of a directory from the earlier snapshot, if its stamp proves that they are the same.
     fn known(
         &self,
         path: &Path,
-        watch: Watch,
+        rule: WatchRule,
         stamp: Stamp,
-    ) -> Option<(Watch, Vec<OsString>, bool)> {
-        let node = self.before.get(path).filter(|_| self.stamping.directories)?;
-        if !stamp.proves(&node.stamp) {
+    ) -> Option<(WatchRule, Vec<OsString>, bool)> {
+        let entry = self.before.get(path).filter(|_| self.reliability.directories)?;
+        if !stamp.proves_unchanged_since(&entry.stamp) {
             return None;
         }
-        let State::Directory { children, complete } = &node.state else { return None };
-        same_kind(node.watch, watch).then(|| (node.watch, children.clone(), *complete))
+        let EntryState::Directory { children, complete } = &entry.state else { return None };
+        same_kind(entry.rule, rule).then(|| (entry.rule, children.clone(), *complete))
     }
 
-    /// Returns the names to look at in a directory that may have changed, and whether
-    /// those are all; `None` if it counts as one thing.
+    /// Returns the names to scan in a directory that may have changed, and whether they are all that its
+    /// rule watches; `None` for [`EntryState::TooManyEntries`].
     fn names(
         &mut self,
         directory: &Root,
         path: &Path,
-        watch: Watch,
+        rule: WatchRule,
     ) -> Option<(Vec<OsString>, bool)> {
-        let Watch::Tree { depth, .. } = watch else {
-            return Some(watched_names(directory, watch, self.children_before(path)));
+        let WatchRule::Tree { depth, .. } = rule else {
+            return Some(watched_names(directory, rule, self.children_before(path)));
         };
         if depth == 0 {
-            self.tree_left = MAX_TREE_ENTRIES;
+            self.tree_entries_left = MAX_TREE_ENTRIES;
         }
-        let crowded = depth > MAX_TREE_DEPTH || self.nodes.len() > MAX_NODES / 2;
-        let names = (!crowded).then(|| tree_names(directory, watch, self.tree_left))??;
-        self.tree_left -= names.len();
+        let is_too_large = depth > MAX_TREE_DEPTH || self.entries.len() > MAX_NODES / 2;
+        let names =
+            (!is_too_large).then(|| tree_names(directory, rule, self.tree_entries_left))??;
+        self.tree_entries_left -= names.len();
         Some((names, true))
     }
 
     fn children_before(&self, path: &Path) -> Vec<OsString> {
-        match self.before.get(path).map(|node| &node.state) {
-            Some(State::Directory { children, .. }) => children.clone(),
+        match self.before.get(path).map(|entry| &entry.state) {
+            Some(EntryState::Directory { children, .. }) => children.clone(),
             _ => Vec::new(),
         }
     }
 
-    /// Keeps the earlier look at an entry that is certainly the same.
-    fn take_over(&mut self, path: &Path, watch: Watch, stamp: Stamp) -> bool {
-        let Some(node) = self.before.get(path) else { return false };
-        if node.watch != watch || !stamp.proves(&node.stamp) {
+    /// Takes an entry from the earlier snapshot, if its stamp proves that it is the same.
+    fn reuse(&mut self, path: &Path, rule: WatchRule, stamp: Stamp) -> bool {
+        let Some(entry) = self.before.get(path) else { return false };
+        if entry.rule != rule || !stamp.proves_unchanged_since(&entry.stamp) {
             return false;
         }
-        self.nodes.insert(path.to_owned(), node.clone());
+        self.entries.insert(path.to_owned(), entry.clone());
         true
     }
 
-    fn insert(&mut self, path: PathBuf, watch: Watch, stamp: Stamp, state: State) {
-        self.nodes.insert(path, Node { watch, stamp, born: None, state });
+    fn insert(&mut self, path: PathBuf, rule: WatchRule, stamp: Stamp, state: EntryState) {
+        self.entries.insert(path, WatchedEntry { rule, stamp, created_at: None, state });
     }
 }
 
-/// Whether a directory is bare is found when it is read.
-fn same_kind(known: Watch, watch: Watch) -> bool {
-    match (known, watch) {
-        (Watch::Top { .. }, Watch::Top { .. }) | (Watch::Place { .. }, Watch::Place { .. }) => true,
-        (known, watch) => known == watch,
+/// Compares rules except for `bare`, which is only known after a directory was read.
+fn same_kind(known: WatchRule, rule: WatchRule) -> bool {
+    match (known, rule) {
+        (WatchRule::WorkspaceRoot { .. }, WatchRule::WorkspaceRoot { .. })
+        | (WatchRule::Project { .. }, WatchRule::Project { .. }) => true,
+        (known, rule) => known == rule,
     }
 }

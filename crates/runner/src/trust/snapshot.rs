@@ -1,4 +1,11 @@
-//! What one watched entry was when it was last looked at.
+//! The state of the watched entries at one moment.
+//!
+//! A [`Snapshot`] maps paths, relative to the workspace, to [`WatchedEntry`]s: the rule that made the
+//! entry watched, a [`Stamp`] by which a later scan sees without reading that the entry is the same,
+//! and its [`EntryState`], with the contents of files so that they can be restored.
+//!
+//! Two snapshots are equivalent at a path when the operator's tools would do the same with both
+//! entries, not when their bytes are equal: see [`WatchedEntry::is_equivalent`].
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,29 +16,32 @@ use std::time::{Duration, SystemTime};
 use carrel_fsroot::{FileKind, Identity, Metadata};
 
 use super::git_config_diff::Config;
-use super::watch_rules::{Role, Watch};
+use super::watch_rules::{Role, WatchRule};
 
-/// How old a change must be before an equal time stamp proves that nothing changed.
+/// The age of a change from which on an equal time stamp proves that nothing changed.
 ///
-/// The kernel counts time in ticks and some file systems in seconds: two changes within
-/// one unit carry the same stamp. Until the unit has certainly passed, contents are read.
-const FIRM_AFTER: Duration = Duration::from_secs(2);
+/// The kernel counts time in ticks and some file systems in seconds: two changes within one unit carry
+/// the same stamp. Until the unit has certainly passed, contents are read again.
+const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
-/// Everything that was looked at, by its path from the workspace.
-pub(super) type Tree = BTreeMap<PathBuf, Node>;
+/// The watched entries of a workspace, by their path relative to it.
+pub(super) type Snapshot = BTreeMap<PathBuf, WatchedEntry>;
 
-/// One entry as it was.
+/// A watched file, directory or link as a scan found it.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) watch: Watch,
+pub(super) struct WatchedEntry {
+    pub(super) rule: WatchRule,
     pub(super) stamp: Stamp,
-    /// When a directory was made, if that is known.
-    pub(super) born: Option<SystemTime>,
-    pub(super) state: State,
+    /// The birth time of a directory, where the file system keeps one. With the inode number it names
+    /// one directory for ever; the number alone is reused.
+    pub(super) created_at: Option<SystemTime>,
+    pub(super) state: EntryState,
 }
 
-/// What shows without reading whether an entry is the same. The kernel alone sets
-/// the time of the last change, so no command can go back to an earlier one.
+/// The metadata that changes with every change of an entry.
+///
+/// `changed` is the ctime, which the kernel alone sets: no command can write a file and put the old
+/// time back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) identity: Identity,
@@ -40,61 +50,63 @@ pub(super) struct Stamp {
     mode: u32,
     modified: SystemTime,
     changed: SystemTime,
-    firm: bool,
+    /// Set if the last change was older than [`SETTLED_AFTER`] when the stamp was taken.
+    is_settled: bool,
 }
 
-/// What an entry is.
+/// The kind and contents of a watched entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// A directory, with the names in it that are watched.
+pub(super) enum EntryState {
+    /// A directory.
     Directory {
-        /// The watched names that exist.
+        /// The watched names that exist in it.
         children: Vec<OsString>,
-        /// Whether all that should be watched is.
+        /// True if these are all that the rule would watch; `false` beyond the bounds of a scan.
         complete: bool,
     },
-    /// A directory with more in it than is looked at.
-    Crowded,
-    /// A file and all of its contents.
+    /// A directory that is watched as a whole and has more entries than are kept. It cannot be
+    /// restored.
+    TooManyEntries,
+    /// A file with its contents.
     File {
         /// The permission bits.
         mode: u32,
         /// The contents.
         bytes: Arc<[u8]>,
     },
-    /// A file that is too large to keep.
-    Large,
-    /// A link and where it points.
+    /// A file that is too large to keep. It cannot be restored.
+    TooLarge,
+    /// A link with its target, where a file is watched.
     Link(PathBuf),
-    /// A link where a directory would be a place.
-    Door {
-        /// Where it points, as it says.
+    /// A link where a project directory is watched; see `directory_link`.
+    DirectoryLink {
+        /// The target as the link has it.
         target: PathBuf,
-        /// What it leads to.
-        leads: Leads,
+        /// The directory behind it.
+        destination: LinkDestination,
     },
     /// A pipe, socket or device, or a directory where a file belongs.
-    Other,
-    /// Something that cannot be looked at.
+    SpecialFile,
+    /// An entry that cannot be opened.
     Unreadable,
 }
 
-/// What a link in a place leads to.
+/// The directory behind a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Leads {
-    /// A directory of the workspace, by the one path without links.
+pub(super) enum LinkDestination {
+    /// A directory of the workspace, by its path without links.
     Inside(PathBuf),
     /// A directory of the system, which no command writes to.
     System,
     /// A file, or nothing yet.
-    Nowhere,
-    /// Out of the workspace, by this path, or nobody can tell where.
+    Dangling,
+    /// A path outside the workspace, or one that cannot be resolved.
     Outside(PathBuf),
 }
 
 impl Stamp {
     pub(super) fn new(metadata: &Metadata, now: SystemTime) -> Self {
-        let firm = metadata.changed.checked_add(FIRM_AFTER).is_some_and(|then| then < now);
+        let is_settled = metadata.changed.checked_add(SETTLED_AFTER).is_some_and(|then| then < now);
         Self {
             identity: metadata.identity,
             kind: metadata.kind,
@@ -102,89 +114,98 @@ impl Stamp {
             mode: metadata.mode,
             modified: metadata.modified,
             changed: metadata.changed,
-            firm,
+            is_settled,
         }
     }
 
-    /// Tells whether an earlier stamp proves that the entry is the same.
-    pub(super) fn proves(&self, earlier: &Self) -> bool {
-        earlier.firm && earlier == self
+    /// Returns whether an earlier stamp proves that the entry was not changed since.
+    pub(super) fn proves_unchanged_since(&self, earlier: &Self) -> bool {
+        earlier.is_settled && earlier == self
     }
 
-    /// Tells whether this is the file that another stamp was taken of, and not a later
-    /// one that was given the number of a file that is gone.
+    /// Returns whether another stamp was taken of the same file, and not of a later file with a reused
+    /// inode number.
     pub(super) fn is_same_file(&self, other: &Self) -> bool {
         self.kind == FileKind::File
             && self.identity == other.identity
             && self.modified == other.modified
     }
 
-    /// Tells whether nothing that is known without reading differs.
-    fn looks_like(&self, other: &Self) -> bool {
-        Self { firm: false, ..*self } == Self { firm: false, ..*other }
+    /// Returns whether all metadata is equal, for entries whose contents are not kept.
+    fn has_equal_metadata(&self, other: &Self) -> bool {
+        Self { is_settled: false, ..*self } == Self { is_settled: false, ..*other }
     }
 }
 
-impl Node {
-    /// Tells whether later looks mean the same to whoever runs the entry.
-    pub(super) fn means_the_same(&self, now: &Self, depth: usize) -> bool {
+impl WatchedEntry {
+    /// Returns whether a later state means the same to the tools that run the entry.
+    ///
+    /// A hook counts by its contents and whether it is executable, a git configuration by the entries
+    /// that can run something, other files by their contents. Directories are always equivalent:
+    /// their watched children are compared one by one. `depth` is that of the entry's
+    /// directory below the workspace.
+    pub(super) fn is_equivalent(&self, now: &Self, depth: usize) -> bool {
         match (&self.state, &now.state) {
-            (State::File { mode: old_mode, bytes: old }, State::File { mode, bytes }) => {
-                match self.watch.role() {
+            (EntryState::File { mode: old_mode, bytes: old }, EntryState::File { mode, bytes }) => {
+                match self.rule.role() {
                     _ if old == bytes && old_mode == mode => true,
                     Role::Hook => old == bytes && is_program(*old_mode) == is_program(*mode),
                     Role::Config => same_entries(old, bytes, depth),
-                    Role::Place
+                    Role::Project
                     | Role::GitDirectory
                     | Role::CommonDirectory
                     | Role::Settings(_) => old == bytes,
                 }
             }
-            (State::Link(_), State::Link(_)) | (State::Door { .. }, State::Door { .. }) => {
+            (EntryState::Link(_), EntryState::Link(_))
+            | (EntryState::DirectoryLink { .. }, EntryState::DirectoryLink { .. }) => {
                 self.state == now.state
             }
-            (State::Unreadable, State::Unreadable) if self.stamp.kind == FileKind::Directory => {
+            (EntryState::Unreadable, EntryState::Unreadable)
+                if self.stamp.kind == FileKind::Directory =>
+            {
                 self.stamp.identity == now.stamp.identity
             }
-            (State::Large, State::Large) | (State::Unreadable, State::Unreadable) => {
-                self.stamp.looks_like(&now.stamp)
+            (EntryState::TooLarge, EntryState::TooLarge)
+            | (EntryState::Unreadable, EntryState::Unreadable) => {
+                self.stamp.has_equal_metadata(&now.stamp)
             }
-            (State::Directory { .. }, State::Directory { .. })
-            | (State::Crowded, State::Crowded)
-            | (State::Other, State::Other) => true,
+            (EntryState::Directory { .. }, EntryState::Directory { .. })
+            | (EntryState::TooManyEntries, EntryState::TooManyEntries)
+            | (EntryState::SpecialFile, EntryState::SpecialFile) => true,
             (
-                State::Directory { .. }
-                | State::Crowded
-                | State::File { .. }
-                | State::Large
-                | State::Link(_)
-                | State::Door { .. }
-                | State::Other
-                | State::Unreadable,
+                EntryState::Directory { .. }
+                | EntryState::TooManyEntries
+                | EntryState::File { .. }
+                | EntryState::TooLarge
+                | EntryState::Link(_)
+                | EntryState::DirectoryLink { .. }
+                | EntryState::SpecialFile
+                | EntryState::Unreadable,
                 _,
             ) => false,
         }
     }
 
-    /// Tells whether this is certainly the directory that another node was, wherever it is now.
+    /// Returns whether both are certainly the same directory, even at different paths.
     pub(super) fn is_same_directory(&self, other: &Self) -> bool {
         self.stamp.identity == other.stamp.identity
-            && self.born.is_some()
-            && self.born == other.born
+            && self.created_at.is_some()
+            && self.created_at == other.created_at
     }
 
-    /// Tells whether trust goes along with it when it moves.
-    pub(super) fn can_move(&self) -> bool {
-        self.is_directory() && matches!(self.watch.role(), Role::Place | Role::GitDirectory)
+    /// Returns whether the baseline follows the entry when it is renamed: project and git directories.
+    pub(super) fn is_tracked_across_renames(&self) -> bool {
+        self.is_directory() && matches!(self.rule.role(), Role::Project | Role::GitDirectory)
     }
 
-    /// Tells whether there is more in a directory than is looked through.
-    pub(super) fn is_overfull(&self) -> bool {
-        matches!(self.state, State::Directory { complete: false, .. })
+    /// Returns whether a directory has more to watch than the bounds of a scan allow.
+    pub(super) fn is_incomplete(&self) -> bool {
+        matches!(self.state, EntryState::Directory { complete: false, .. })
     }
 
     pub(super) fn is_directory(&self) -> bool {
-        matches!(self.state, State::Directory { .. })
+        matches!(self.state, EntryState::Directory { .. })
     }
 }
 
@@ -192,7 +213,8 @@ fn is_program(mode: u32) -> bool {
     mode & 0o111 != 0
 }
 
-/// Tells whether two configurations agree in what counts; what git cannot read must be equal.
+/// Returns whether two git configurations agree in the entries that can run something. What git cannot
+/// parse must be equal byte for byte.
 fn same_entries(old: &[u8], new: &[u8], depth: usize) -> bool {
     match (Config::read(old, depth), Config::read(new, depth)) {
         (Ok(trusted), Ok(config)) => config.changes(&trusted).is_empty(),

@@ -1,50 +1,56 @@
-//! What was trusted and is not there any more.
+//! Trusted entries that vanished.
 //!
-//! A directory that is moved to where nobody looks and back comes back as what it was, and so does
-//! a name that is free for a while: what appears there is compared with what was trusted, and is
-//! not taken for new.
+//! A command could move a repository to an unwatched path, change a hook there, and move it back; or
+//! remove a settings file in one command and write another in the next. Both would look like new
+//! entries, which a new clone may legitimately bring. So the baseline of vanished entries is kept, as
+//! databases keep tombstones, and put back when the path, or the same directory at another path,
+//! appears again: the diff then compares it as a change.
+//!
+//! Memory is bounded. When the oldest tombstones have been evicted, it can no longer be told what is
+//! really new, and from then on nothing that looks new may bring settings along.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 
-use super::diff::{Newcomers, below};
-use super::directory_link::view;
+use super::diff::{NewRepositories, below};
+use super::directory_link::rebased;
 use super::renames::is_same;
-use super::snapshot::{Node, State, Tree};
+use super::snapshot::{EntryState, Snapshot, WatchedEntry};
 
-/// How many entries are remembered; the oldest are forgotten.
+/// The most entries that are kept; the oldest are evicted.
 const MAX_ENTRIES: usize = 4096;
 
-/// How much of their contents is kept in memory.
+/// The most memory for their contents.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// What was trusted and is not there any more.
+/// The baseline of vanished entries.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Gone {
-    nodes: Tree,
+pub(super) struct Tombstones {
+    entries: Snapshot,
+    /// The sequence number of each entry. A pair in `oldest_first` with another number is stale.
     numbers: HashMap<PathBuf, u64>,
     oldest_first: VecDeque<(u64, PathBuf)>,
     bytes: usize,
-    next: u64,
-    has_forgotten: bool,
+    last_number: u64,
+    has_evicted: bool,
 }
 
-impl Gone {
-    /// Remembers what has vanished.
-    pub(super) fn remember(&mut self, vanished: impl IntoIterator<Item = (PathBuf, Node)>) {
-        for (path, node) in vanished {
-            self.forget(&path);
-            self.next += 1;
-            self.bytes += kept(&node);
-            self.numbers.insert(path.clone(), self.next);
-            self.oldest_first.push_back((self.next, path.clone()));
-            self.nodes.insert(path, node);
+impl Tombstones {
+    /// Keeps entries that have vanished, and evicts the oldest beyond the bounds.
+    pub(super) fn record(&mut self, vanished: impl IntoIterator<Item = (PathBuf, WatchedEntry)>) {
+        for (path, entry) in vanished {
+            self.remove(&path);
+            self.last_number += 1;
+            self.bytes += content_bytes(&entry);
+            self.numbers.insert(path.clone(), self.last_number);
+            self.oldest_first.push_back((self.last_number, path.clone()));
+            self.entries.insert(path, entry);
         }
-        while self.nodes.len() > MAX_ENTRIES || self.bytes > MAX_BYTES {
+        while self.entries.len() > MAX_ENTRIES || self.bytes > MAX_BYTES {
             let Some((number, path)) = self.oldest_first.pop_front() else { break };
             if self.numbers.get(&path) == Some(&number) {
-                self.forget(&path);
-                self.has_forgotten = true;
+                self.remove(&path);
+                self.has_evicted = true;
             }
         }
         if self.oldest_first.len() > 2 * MAX_ENTRIES {
@@ -53,58 +59,64 @@ impl Gone {
         }
     }
 
-    /// Trusts again what is back, by its name or as the directory that it was, the way it was.
-    pub(super) fn revive(&mut self, trusted: &mut Tree, seen: &Tree) {
-        if self.nodes.is_empty() {
+    /// Puts back into the baseline what has reappeared, by its path or as the same directory at another.
+    pub(super) fn revive(&mut self, trusted: &mut Snapshot, seen: &Snapshot) {
+        if self.entries.is_empty() {
             return;
         }
         let is_back =
-            |path: &&PathBuf| !trusted.contains_key(*path) && self.nodes.contains_key(*path);
+            |path: &&PathBuf| !trusted.contains_key(*path) && self.entries.contains_key(*path);
         let back: Vec<&PathBuf> = seen.keys().filter(is_back).collect();
         for path in back {
-            for (path, node) in self.take(path) {
-                trusted.entry(path).or_insert(node);
+            for (path, entry) in self.take(path) {
+                trusted.entry(path).or_insert(entry);
             }
         }
         let arrived: Vec<&PathBuf> = seen
             .iter()
-            .filter(|(path, node)| node.can_move() && !trusted.contains_key(*path))
+            .filter(|(path, entry)| {
+                entry.is_tracked_across_renames() && !trusted.contains_key(*path)
+            })
             .map(|(path, _)| path)
             .collect();
         for path in arrived {
-            let was = |from: &&PathBuf| is_same(&self.nodes, from, seen, path);
-            let movable = self.nodes.iter().filter(|(_, node)| node.can_move());
+            let was = |from: &&PathBuf| is_same(&self.entries, from, seen, path);
+            let movable =
+                self.entries.iter().filter(|(_, entry)| entry.is_tracked_across_renames());
             if let Some(from) = movable.map(|(from, _)| from).find(was) {
-                for (path, node) in view(&self.nodes, from, path) {
-                    trusted.entry(path).or_insert(node);
+                for (path, entry) in rebased(&self.entries, from, path) {
+                    trusted.entry(path).or_insert(entry);
                 }
             }
         }
     }
 
-    /// Tells what may come with a directory that nothing is known of.
-    pub(super) fn newcomers(&self) -> Newcomers {
-        if self.has_forgotten { Newcomers::PutAside } else { Newcomers::Told }
+    /// Returns whether a directory without a tombstone is certainly new.
+    pub(super) fn new_repositories(&self) -> NewRepositories {
+        if self.has_evicted {
+            NewRepositories::BringNothing
+        } else {
+            NewRepositories::BringSettings
+        }
     }
 
-    /// Returns what is remembered of a path and all below it, and forgets it.
-    fn take(&mut self, path: &Path) -> Vec<(PathBuf, Node)> {
-        let found = self.nodes.get_key_value(path).into_iter().chain(below(&self.nodes, path));
+    fn take(&mut self, path: &Path) -> Vec<(PathBuf, WatchedEntry)> {
+        let found = self.entries.get_key_value(path).into_iter().chain(below(&self.entries, path));
         let paths: Vec<PathBuf> = found.map(|(path, _)| path.clone()).collect();
-        paths.into_iter().filter_map(|path| self.forget(&path).map(|node| (path, node))).collect()
+        paths.into_iter().filter_map(|path| self.remove(&path).map(|entry| (path, entry))).collect()
     }
 
-    fn forget(&mut self, path: &Path) -> Option<Node> {
-        let node = self.nodes.remove(path)?;
+    fn remove(&mut self, path: &Path) -> Option<WatchedEntry> {
+        let entry = self.entries.remove(path)?;
         self.numbers.remove(path);
-        self.bytes -= kept(&node);
-        Some(node)
+        self.bytes -= content_bytes(&entry);
+        Some(entry)
     }
 }
 
-fn kept(node: &Node) -> usize {
-    match &node.state {
-        State::File { bytes, .. } => bytes.len(),
+fn content_bytes(entry: &WatchedEntry) -> usize {
+    match &entry.state {
+        EntryState::File { bytes, .. } => bytes.len(),
         _ => 0,
     }
 }

@@ -1,43 +1,47 @@
-//! What is looked at, and where.
+//! The table of watched names: which files the operator's tools would run or obey, and where.
 //!
-//! A *place* is a directory that an operator may enter or open: the workspace itself,
-//! the directories directly in it, and those in `repos`. Each place is looked at for
-//! a repository (`.git`, or a bare one, which git obeys in any directory) and for the
-//! settings of editors and agents. The workspace is the home directory of sandboxed
-//! commands, so shell start-up files count there. Repositories deeper in the tree are
-//! not looked at.
+//! A *project directory* is one that an operator may enter or open in an editor: the workspace itself,
+//! the directories directly in it, and those in `repos`. Each is watched for a git repository (`.git`,
+//! or a bare one, which git obeys in any directory that looks like one) and for the settings of editors
+//! and agents. The workspace is also the home directory of its commands, so shell start-up files count
+//! there. Deeper directories are not watched.
+//!
+//! A [`WatchRule`] says how one entry is watched and yields the rules of the entries below it, so that
+//! the tables here are the whole definition: `scan` walks them from [`WatchRule::WorkspaceRoot`] down,
+//! `preflight` walks them along one path. A [`Role`] says how a change of the entry is judged and named
+//! in a report.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// How deep a repository's submodules are followed.
+/// The depth of nested submodules that are watched.
 pub(super) const MAX_MODULE_DEPTH: u8 = 4;
 
-/// How deep a watched directory is followed.
+/// The depth of directories below one that is watched as a whole.
 pub(super) const MAX_TREE_DEPTH: u8 = 8;
 
-/// What a watched file is for.
+/// The purpose of a watched file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A directory that is only passed through.
-    Place,
-    /// A file that git runs.
+    /// A project directory, or one above it; it runs nothing itself.
+    Project,
+    /// A program that git runs.
     Hook,
     /// A git configuration, of which some entries count.
     Config,
     /// A git directory, or a file or link that leads to one.
     GitDirectory,
-    /// The file that names the directory of configuration and hooks.
+    /// The file `commondir`, which names the directory of configuration and hooks.
     CommonDirectory,
-    /// Settings that some tool runs or obeys, in these words.
+    /// Settings that a tool runs or obeys, with their name in reports.
     Settings(&'static str),
 }
 
 impl Role {
-    /// Returns the words for a report.
+    /// Returns the name in reports.
     pub(super) fn what(self) -> &'static str {
         match self {
-            Self::Place => "directory",
+            Self::Project => "directory",
             Self::Hook => "git hook",
             Self::Config => "git config",
             Self::GitDirectory => "git directory",
@@ -47,42 +51,42 @@ impl Role {
     }
 }
 
-/// How an entry is looked at.
+/// The way in which an entry is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Watch {
+pub(super) enum WatchRule {
     /// The workspace.
-    Top {
-        /// Whether git takes the directory itself for a repository.
+    WorkspaceRoot {
+        /// Set if git takes the directory itself for a bare repository.
         bare: bool,
     },
-    /// A directory in which a repository may be.
-    Place {
-        /// Whether git takes the directory itself for a repository.
+    /// A project directory.
+    Project {
+        /// Set if git takes the directory itself for a bare repository.
         bare: bool,
     },
-    /// The directory of a tenant's repositories.
+    /// `repos`, the directory of a tenant's repositories.
     Repositories,
     /// `.git`: a directory, a file or a link.
     DotGit,
-    /// A git directory, so many submodules deep.
+    /// A git directory, with its depth of nested submodules.
     GitDirectory(u8),
-    /// The directory of the git directories of submodules.
+    /// `modules`, the directory of the submodules' git directories.
     Modules(u8),
-    /// A git directory of a submodule, or a part of the name of one.
+    /// A submodule's git directory, or a directory above one whose name has several components.
     Module(u8),
-    /// The directory of the git directories of other work trees.
+    /// `worktrees`, the directory of the git directories of linked work trees.
     Worktrees(u8),
-    /// A directory of which only some names count.
-    Names(&'static [(&'static str, Watch)]),
+    /// A directory of which only these names are watched.
+    NamedEntries(&'static [(&'static str, WatchRule)]),
     /// One file.
     File(Role),
-    /// A file or a directory with all below it.
+    /// A file, or a directory with all below it.
     Tree {
-        /// What its files are.
+        /// The role of each file.
         role: Role,
-        /// Names directly in it that hold a program's state.
+        /// Names directly in it that hold a program's state and are not watched.
         except: &'static [&'static str],
-        /// How many directories below the watched one.
+        /// The depth below the top of the tree.
         depth: u8,
     },
 }
@@ -96,8 +100,8 @@ const CONTAINER: Role = Role::Settings("development container");
 const DIRENV: Role = Role::Settings("direnv script");
 const RECORDS: Role = Role::Settings("records that Carrel would take for its own");
 
-const fn tree(role: Role, except: &'static [&'static str]) -> Watch {
-    Watch::Tree { role, except, depth: 0 }
+const fn tree(role: Role, except: &'static [&'static str]) -> WatchRule {
+    WatchRule::Tree { role, except, depth: 0 }
 }
 
 /// Sessions, caches and logs that agents keep in their directories; nothing runs them.
@@ -122,170 +126,176 @@ const AGENT_STATE: &[&str] = &[
     "worktrees",
 ];
 
-/// Names that count in every place.
-const PLACE: &[(&str, Watch)] = &[
-    (".git", Watch::DotGit),
-    (".mcp.json", Watch::File(MCP)),
+/// Names watched in every project directory.
+const PROJECT: &[(&str, WatchRule)] = &[
+    (".git", WatchRule::DotGit),
+    (".mcp.json", WatchRule::File(MCP)),
     (".claude", tree(AGENT, AGENT_STATE)),
     (".codex", tree(AGENT, AGENT_STATE)),
     (".cursor", tree(AGENT, AGENT_STATE)),
     (".gemini", tree(AGENT, AGENT_STATE)),
     (".opencode", tree(AGENT, AGENT_STATE)),
-    ("opencode.json", Watch::File(AGENT)),
-    ("opencode.jsonc", Watch::File(AGENT)),
+    ("opencode.json", WatchRule::File(AGENT)),
+    ("opencode.jsonc", WatchRule::File(AGENT)),
     (".vscode", tree(EDITOR, &[])),
     (".idea", tree(EDITOR, &[])),
     (".zed", tree(EDITOR, &[])),
     (".fleet", tree(EDITOR, &[])),
-    (".exrc", Watch::File(EDITOR)),
-    (".nvim.lua", Watch::File(EDITOR)),
-    (".nvimrc", Watch::File(EDITOR)),
-    (".vimrc", Watch::File(EDITOR)),
-    (".dir-locals.el", Watch::File(EDITOR)),
-    (".dir-locals-2.el", Watch::File(EDITOR)),
+    (".exrc", WatchRule::File(EDITOR)),
+    (".nvim.lua", WatchRule::File(EDITOR)),
+    (".nvimrc", WatchRule::File(EDITOR)),
+    (".vimrc", WatchRule::File(EDITOR)),
+    (".dir-locals.el", WatchRule::File(EDITOR)),
+    (".dir-locals-2.el", WatchRule::File(EDITOR)),
     (".devcontainer", tree(CONTAINER, &[])),
-    (".devcontainer.json", Watch::File(CONTAINER)),
-    (".envrc", Watch::File(DIRENV)),
+    (".devcontainer.json", WatchRule::File(CONTAINER)),
+    (".envrc", WatchRule::File(DIRENV)),
     (".carrel", tree(RECORDS, &[])),
 ];
 
-/// Names that count in the workspace itself, the home directory of its commands.
-const TOP: &[(&str, Watch)] = &[
-    ("repos", Watch::Repositories),
-    (".bashrc", Watch::File(SHELL)),
-    (".bash_aliases", Watch::File(SHELL)),
-    (".bash_login", Watch::File(SHELL)),
-    (".bash_logout", Watch::File(SHELL)),
-    (".bash_profile", Watch::File(SHELL)),
-    (".profile", Watch::File(SHELL)),
-    (".zshenv", Watch::File(SHELL)),
-    (".zlogin", Watch::File(SHELL)),
-    (".zlogout", Watch::File(SHELL)),
-    (".zprofile", Watch::File(SHELL)),
-    (".zshrc", Watch::File(SHELL)),
-    (".cshrc", Watch::File(SHELL)),
-    (".kshrc", Watch::File(SHELL)),
-    (".tcshrc", Watch::File(SHELL)),
-    (".login", Watch::File(SHELL)),
-    (".inputrc", Watch::File(SHELL)),
-    (".tmux.conf", Watch::File(SHELL)),
-    (".gitconfig", Watch::File(Role::Config)),
-    (".config", Watch::Names(CONFIG)),
-    (".ssh", Watch::Names(&[("config", Watch::File(SSH)), ("rc", Watch::File(SSH))])),
+/// Names watched in the workspace only, the home directory of its commands.
+const TOP: &[(&str, WatchRule)] = &[
+    ("repos", WatchRule::Repositories),
+    (".bashrc", WatchRule::File(SHELL)),
+    (".bash_aliases", WatchRule::File(SHELL)),
+    (".bash_login", WatchRule::File(SHELL)),
+    (".bash_logout", WatchRule::File(SHELL)),
+    (".bash_profile", WatchRule::File(SHELL)),
+    (".profile", WatchRule::File(SHELL)),
+    (".zshenv", WatchRule::File(SHELL)),
+    (".zlogin", WatchRule::File(SHELL)),
+    (".zlogout", WatchRule::File(SHELL)),
+    (".zprofile", WatchRule::File(SHELL)),
+    (".zshrc", WatchRule::File(SHELL)),
+    (".cshrc", WatchRule::File(SHELL)),
+    (".kshrc", WatchRule::File(SHELL)),
+    (".tcshrc", WatchRule::File(SHELL)),
+    (".login", WatchRule::File(SHELL)),
+    (".inputrc", WatchRule::File(SHELL)),
+    (".tmux.conf", WatchRule::File(SHELL)),
+    (".gitconfig", WatchRule::File(Role::Config)),
+    (".config", WatchRule::NamedEntries(CONFIG)),
+    (
+        ".ssh",
+        WatchRule::NamedEntries(&[("config", WatchRule::File(SSH)), ("rc", WatchRule::File(SSH))]),
+    ),
 ];
 
-const CONFIG: &[(&str, Watch)] = &[
-    ("git", Watch::Names(&[("config", Watch::File(Role::Config))])),
+const CONFIG: &[(&str, WatchRule)] = &[
+    ("git", WatchRule::NamedEntries(&[("config", WatchRule::File(Role::Config))])),
     (
         "fish",
-        Watch::Names(&[
-            ("config.fish", Watch::File(SHELL)),
+        WatchRule::NamedEntries(&[
+            ("config.fish", WatchRule::File(SHELL)),
             ("conf.d", tree(SHELL, &[])),
             ("functions", tree(SHELL, &[])),
         ]),
     ),
 ];
 
-/// Names in a git directory, `modules` and `worktrees` aside.
-const GIT: &[(&str, Watch)] = &[
-    ("config", Watch::File(Role::Config)),
-    ("config.worktree", Watch::File(Role::Config)),
+/// Names watched in a git directory. The depth of `modules` and `worktrees` comes from the directory.
+const GIT: &[(&str, WatchRule)] = &[
+    ("config", WatchRule::File(Role::Config)),
+    ("config.worktree", WatchRule::File(Role::Config)),
     ("hooks", tree(Role::Hook, &[])),
-    ("commondir", Watch::File(Role::CommonDirectory)),
-    ("modules", Watch::Modules(0)),
-    ("worktrees", Watch::Worktrees(0)),
+    ("commondir", WatchRule::File(Role::CommonDirectory)),
+    ("modules", WatchRule::Modules(0)),
+    ("worktrees", WatchRule::Worktrees(0)),
 ];
 
-impl Watch {
-    /// Returns what the entry itself is.
+impl WatchRule {
+    /// Returns the role of the entry itself.
     pub(super) fn role(self) -> Role {
         match self {
-            Self::Top { .. } | Self::Place { .. } | Self::Repositories => Role::Place,
+            Self::WorkspaceRoot { .. } | Self::Project { .. } | Self::Repositories => Role::Project,
             Self::DotGit
             | Self::GitDirectory(_)
             | Self::Modules(_)
             | Self::Module(_)
             | Self::Worktrees(_) => Role::GitDirectory,
-            Self::Names(_) => Role::Settings("directory of settings"),
+            Self::NamedEntries(_) => Role::Settings("directory of settings"),
             Self::File(role) | Self::Tree { role, .. } => role,
         }
     }
 
-    /// Returns the names to look for in a directory, whatever else is in it.
-    pub(super) fn names(self) -> Vec<&'static str> {
+    /// Returns the names that the tables list for a directory.
+    pub(super) fn listed_names(self) -> Vec<&'static str> {
         let tables: &[&[(&str, Self)]] = match self {
-            Self::Top { bare: false } => &[TOP, PLACE],
-            Self::Top { bare: true } => &[TOP, PLACE, GIT],
-            Self::Place { bare: false } | Self::Repositories => &[PLACE],
-            Self::Place { bare: true } => &[PLACE, GIT],
+            Self::WorkspaceRoot { bare: false } => &[TOP, PROJECT],
+            Self::WorkspaceRoot { bare: true } => &[TOP, PROJECT, GIT],
+            Self::Project { bare: false } | Self::Repositories => &[PROJECT],
+            Self::Project { bare: true } => &[PROJECT, GIT],
             Self::DotGit | Self::GitDirectory(_) | Self::Module(_) => &[GIT],
-            Self::Names(names) => &[names],
+            Self::NamedEntries(names) => &[names],
             Self::Modules(_) | Self::Worktrees(_) | Self::File(_) | Self::Tree { .. } => &[],
         };
         tables.iter().flat_map(|table| table.iter().map(|(name, _)| *name)).collect()
     }
 
-    /// Returns how an entry of a directory is looked at.
+    /// Returns the rule of a directory's entry. For names that no table lists, it is the rule under which
+    /// they would be watched if listed; [`WatchRule::child_if_watched`] decides whether they are.
     pub(super) fn child(self, name: &OsStr) -> Self {
         let find = |table: &'static [(&'static str, Self)]| {
-            table.iter().find(|(listed, _)| *listed == name).map(|(_, watch)| *watch)
+            table.iter().find(|(listed, _)| *listed == name).map(|(_, rule)| *rule)
         };
-        let place = Self::Place { bare: false };
+        let place = Self::Project { bare: false };
         match self {
-            Self::Top { bare } => find(TOP)
-                .or_else(|| find(PLACE))
+            Self::WorkspaceRoot { bare } => find(TOP)
+                .or_else(|| find(PROJECT))
                 .or_else(|| find(GIT).filter(|_| bare))
                 .unwrap_or(place),
-            Self::Place { bare } => {
-                find(PLACE).or_else(|| find(GIT).filter(|_| bare)).unwrap_or(place)
+            Self::Project { bare } => {
+                find(PROJECT).or_else(|| find(GIT).filter(|_| bare)).unwrap_or(place)
             }
-            Self::Repositories => find(PLACE).unwrap_or(place),
+            Self::Repositories => find(PROJECT).unwrap_or(place),
             Self::DotGit => Self::GitDirectory(0).child(name),
             Self::GitDirectory(depth) | Self::Module(depth) => match find(GIT) {
                 Some(Self::Modules(_)) => Self::Modules(depth),
                 Some(Self::Worktrees(_)) => Self::Worktrees(depth),
-                Some(watch) => watch,
+                Some(rule) => rule,
                 None => Self::Module(depth + 1),
             },
             Self::Modules(depth) => Self::Module(depth + 1),
             Self::Worktrees(depth) => Self::GitDirectory(depth + 1),
-            Self::Names(names) => find(names).unwrap_or(self),
+            Self::NamedEntries(names) => find(names).unwrap_or(self),
             Self::File(_) => self,
             Self::Tree { role, depth, .. } => Self::Tree { role, except: &[], depth: depth + 1 },
         }
     }
 
-    /// Returns how an entry of a directory is looked at, if it is.
-    pub(super) fn looks_at(self, name: &OsStr) -> Option<Self> {
-        let is_named = self.names().iter().any(|listed| *listed == name);
+    /// Returns the rule of a directory's entry, or `None` for an entry that is not watched.
+    pub(super) fn child_if_watched(self, name: &OsStr) -> Option<Self> {
+        let is_named = self.listed_names().iter().any(|listed| *listed == name);
         let finds_more = match self {
-            Self::Top { .. }
+            Self::WorkspaceRoot { .. }
             | Self::Repositories
             | Self::Modules(_)
             | Self::Module(_)
             | Self::Worktrees(_) => true,
-            Self::Tree { .. } => !self.leaves_out(name),
-            Self::Place { .. }
+            Self::Tree { .. } => !self.ignores(name),
+            Self::Project { .. }
             | Self::DotGit
             | Self::GitDirectory(_)
-            | Self::Names(_)
+            | Self::NamedEntries(_)
             | Self::File(_) => false,
         };
         (is_named || finds_more).then(|| self.child(name))
     }
 
-    /// Tells whether a directory of settings is a place as well, because of where it is.
-    pub(super) fn is_also_place(self, path: &Path) -> bool {
-        matches!(self, Self::Names(_)) && path.parent() == Some(Path::new(""))
+    /// Returns whether a directory of settings is also a project directory: `.config` and `.ssh` lie
+    /// directly in the workspace.
+    pub(super) fn is_also_project(self, path: &Path) -> bool {
+        matches!(self, Self::NamedEntries(_)) && path.parent() == Some(Path::new(""))
     }
 
-    /// Returns how a place is looked at that is known in two ways.
+    /// Returns the rule of a directory that two rules apply to: `Repositories` watches all that `Project`
+    /// does, and more.
     pub(super) fn or_repositories(self, other: Self) -> Self {
         if other == Self::Repositories { other } else { self }
     }
 
-    /// Tells whether an entry of a watched tree is left out.
-    pub(super) fn leaves_out(self, name: &OsStr) -> bool {
+    /// Returns whether a name in a watched tree is not watched.
+    pub(super) fn ignores(self, name: &OsStr) -> bool {
         match self {
             // Git never runs the samples that it puts into every repository.
             Self::Tree { role: Role::Hook, .. } => name.as_encoded_bytes().ends_with(b".sample"),

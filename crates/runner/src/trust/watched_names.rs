@@ -1,4 +1,9 @@
-//! Which names of a directory are looked at.
+//! The names of a directory that a scan visits.
+//!
+//! Where only listed names are watched, the directory is listed if that is cheaper than asking for each
+//! name. Where directories of any name are watched (project directories, submodules, work trees), the
+//! listing is bounded, and names of the earlier snapshot come first: a command that adds thousands of
+//! directories cannot push a known repository out of the watch.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -6,40 +11,41 @@ use std::path::Path;
 
 use carrel_fsroot::{Entry, FileKind, Root};
 
-use super::watch_rules::{MAX_MODULE_DEPTH, Watch};
+use super::watch_rules::{MAX_MODULE_DEPTH, WatchRule};
 
-/// How many entries are listed to find places, submodules and work trees.
+/// The most entries that are listed to find project directories, submodules and work trees.
 const MAX_LISTED: usize = 64 * 1024;
 
-/// How many directories out of one such list are looked at.
+/// The most directories that are watched out of one such listing.
 const MAX_DIRECTORIES: usize = 4096;
 
-/// Up to how many entries a directory is listed where its names are all known: to ask for each of those
-/// takes longer.
-const FEW: usize = 256;
+/// The largest directory that is listed first where only the names of the tables are watched. Asking for
+/// each of them costs a call for every name, 23 in a project directory and 44 in the workspace; a listing
+/// of this size takes a few.
+const LIST_UP_TO: usize = 256;
 
-/// Returns the names to look at, those of `before` first, and whether those are all.
+/// Returns the names to visit, those of `before` first, and whether they are all that the rule watches.
 pub(super) fn watched_names(
     directory: &Root,
-    watch: Watch,
+    rule: WatchRule,
     before: Vec<OsString>,
 ) -> (Vec<OsString>, bool) {
-    let more = lists(directory, watch);
-    let limit = if more { MAX_LISTED } else { FEW };
+    let more = watches_unlisted(directory, rule);
+    let limit = if more { MAX_LISTED } else { LIST_UP_TO };
     let listed = directory.list_at_most(Path::new("."), limit).ok().flatten();
     let is_there = |name: &&str| listed.as_ref().is_none_or(|listed| may_be_among(name, listed));
     let mut names: Vec<OsString> =
-        watch.names().into_iter().filter(is_there).map(OsString::from).collect();
+        rule.listed_names().into_iter().filter(is_there).map(OsString::from).collect();
     if !more {
         return (names, true);
     }
     let mut complete = listed.is_some();
-    // Those that were known are kept, however many are put beside them.
+    // Known names stay, however many new ones are added beside them.
     let known: HashSet<&OsString> = before.iter().collect();
     let mut found: Vec<OsString> = listed
         .into_iter()
         .flatten()
-        .filter(|entry| counts(entry.kind, watch) && !known.contains(&entry.name))
+        .filter(|entry| is_watched_kind(entry.kind, rule) && !known.contains(&entry.name))
         .map(|entry| entry.name)
         .collect();
     let room = MAX_DIRECTORIES.saturating_sub(before.len());
@@ -51,68 +57,71 @@ pub(super) fn watched_names(
     (names, complete)
 }
 
-/// Tells whether a name may lead to one of the entries. A file system may find an entry that is spelled in
-/// another way, and with letters beyond ASCII in ways that only it knows.
+/// Returns whether opening a name could find one of the entries. A case-insensitive file system finds
+/// other spellings, and folds letters beyond ASCII in ways that only it knows.
 fn may_be_among(name: &str, entries: &[Entry]) -> bool {
     let may_be = |entry: &Entry| !entry.name.is_ascii() || entry.name.eq_ignore_ascii_case(name);
     entries.iter().any(may_be)
 }
 
-/// Tells whether an entry that no table names is looked at: a link may lead to a place.
-fn counts(kind: FileKind, watch: Watch) -> bool {
-    let of_places = matches!(watch, Watch::Top { .. } | Watch::Repositories);
-    kind == FileKind::Directory || (kind == FileKind::Link && of_places)
+/// Returns whether an entry of an unlisted name is watched. A link may stand for a project directory.
+fn is_watched_kind(kind: FileKind, rule: WatchRule) -> bool {
+    let holds_projects = matches!(rule, WatchRule::WorkspaceRoot { .. } | WatchRule::Repositories);
+    kind == FileKind::Directory || (kind == FileKind::Link && holds_projects)
 }
 
-/// Returns all names of a watched tree; `None` if there are more than `room`.
-pub(super) fn tree_names(directory: &Root, watch: Watch, room: usize) -> Option<Vec<OsString>> {
+/// Returns all names of a directory that is watched as a whole; `None` if there are more than `limit`.
+pub(super) fn tree_names(directory: &Root, rule: WatchRule, limit: usize) -> Option<Vec<OsString>> {
     let entries = directory.list_at_most(Path::new("."), MAX_LISTED).ok()??;
     let entries = entries.into_iter().map(|entry| entry.name);
-    let names: Vec<_> = entries.filter(|name| !watch.leaves_out(name)).collect();
-    (names.len() <= room).then_some(names)
+    let names: Vec<_> = entries.filter(|name| !rule.ignores(name)).collect();
+    (names.len() <= limit).then_some(names)
 }
 
-/// Tells whether names beyond the fixed ones are looked for.
-fn lists(directory: &Root, watch: Watch) -> bool {
-    match watch {
-        Watch::Top { .. } | Watch::Repositories | Watch::Modules(_) | Watch::Worktrees(_) => true,
-        // Without a `HEAD` it is the first part of a longer name.
-        Watch::Module(depth) => depth < MAX_MODULE_DEPTH && !has(directory, "HEAD"),
-        Watch::Place { .. }
-        | Watch::DotGit
-        | Watch::GitDirectory(_)
-        | Watch::Names(_)
-        | Watch::File(_)
-        | Watch::Tree { .. } => false,
+/// Returns whether a rule watches directories of any name.
+fn watches_unlisted(directory: &Root, rule: WatchRule) -> bool {
+    match rule {
+        WatchRule::WorkspaceRoot { .. }
+        | WatchRule::Repositories
+        | WatchRule::Modules(_)
+        | WatchRule::Worktrees(_) => true,
+        // Without a `HEAD` it is the first component of a submodule's name.
+        WatchRule::Module(depth) => depth < MAX_MODULE_DEPTH && !has(directory, "HEAD"),
+        WatchRule::Project { .. }
+        | WatchRule::DotGit
+        | WatchRule::GitDirectory(_)
+        | WatchRule::NamedEntries(_)
+        | WatchRule::File(_)
+        | WatchRule::Tree { .. } => false,
     }
 }
 
-/// Finds out whether git takes a place for a repository because of what is in it.
-pub(super) fn with_bareness(directory: &Root, watch: Watch) -> Watch {
+/// Completes a rule with whether git takes the directory itself for a bare repository.
+pub(super) fn with_bareness(directory: &Root, rule: WatchRule) -> WatchRule {
     let is_bare = || {
         has(directory, "HEAD")
             && (has(directory, "commondir")
                 || (has(directory, "objects") && has(directory, "refs")))
     };
-    match watch {
-        Watch::Top { .. } => Watch::Top { bare: is_bare() },
-        Watch::Place { .. } => Watch::Place { bare: is_bare() },
+    match rule {
+        WatchRule::WorkspaceRoot { .. } => WatchRule::WorkspaceRoot { bare: is_bare() },
+        WatchRule::Project { .. } => WatchRule::Project { bare: is_bare() },
         other => other,
     }
 }
 
-/// Tells whether git would take a place for a repository once a name is in it, and does not yet.
-pub(super) fn makes_bare(root: &Root, place: &Path, name: &OsStr) -> bool {
+/// Returns whether adding a name to a directory would make git take it for a bare repository.
+pub(super) fn makes_bare(root: &Root, directory: &Path, name: &OsStr) -> bool {
     const PARTS: [&str; 4] = ["HEAD", "commondir", "objects", "refs"];
-    if !PARTS.iter().any(|part| *part == name) || has_at(root, place, name) {
+    if !PARTS.iter().any(|part| *part == name) || has_at(root, directory, name) {
         return false;
     }
-    let has = |part: &str| name == part || has_at(root, place, OsStr::new(part));
+    let has = |part: &str| name == part || has_at(root, directory, OsStr::new(part));
     has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
 }
 
-fn has_at(root: &Root, place: &Path, name: &OsStr) -> bool {
-    root.link_metadata(&place.join(name)).is_ok()
+fn has_at(root: &Root, directory: &Path, name: &OsStr) -> bool {
+    root.link_metadata(&directory.join(name)).is_ok()
 }
 
 fn has(directory: &Root, name: &str) -> bool {

@@ -4,7 +4,7 @@ use carrel_runner::TrustReport;
 
 use crate::trust::{Repository, lines};
 
-/// A workspace with a repository in it, one below `repos`, and one that nobody watches.
+/// A workspace with a repository in it, one below `repos`, and one that is not watched.
 fn world() -> Repository {
     let mut world = Repository::new();
     for path in ["api", "repos/lib", "deep/er/evil"] {
@@ -18,7 +18,7 @@ fn world() -> Repository {
     world
 }
 
-/// Tells what git would run in a directory, whatever leads there.
+/// Returns what git would run in a directory, through whichever path.
 fn runs_in(world: &Repository, path: &str) -> Vec<String> {
     let git = world.path(path).join(".git");
     let mut found = Vec::new();
@@ -265,7 +265,7 @@ fn moving_a_repository_and_leaving_a_link_is_fine_if_nothing_else_changes() {
     );
 }
 
-/// Moves a directory away, settles, changes it where nobody looks, settles, and moves it back.
+/// Moves a directory away, checks, changes it at its unwatched path, checks, and moves it back.
 fn away_and_back(world: &mut Repository, place: &str, back: &str, plant: impl Fn(&Repository)) {
     rename(world, place, "deep/er/away");
     assert_eq!(world.check(), TrustReport::default(), "{place}");
