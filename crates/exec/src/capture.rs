@@ -1,10 +1,14 @@
-//! The beginning and the end of what a command prints, in fixed memory.
+//! The beginning and the end of a stream, captured in fixed memory.
+//!
+//! A command may print gigabytes; a reply shows what matters to a reader, and that is mostly at both
+//! ends: the first error and the summary. Memory is bounded by the limits, for streams
+//! of any length and pieces of any size.
 
 use std::collections::VecDeque;
 
 use carrel_domain::ByteSize;
 
-/// How much of a stream is kept.
+/// The most bytes of a stream that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaptureLimits {
     /// Bytes kept from the beginning.
@@ -14,33 +18,32 @@ pub struct CaptureLimits {
 }
 
 impl CaptureLimits {
-    /// What a reply keeps of stdout: 100 KiB, half from each end.
+    /// The limits for stdout in a reply: 100 KiB, half from each end.
     pub const STDOUT: Self = Self { head: ByteSize::kib(50), tail: ByteSize::kib(50) };
 
-    /// What a reply keeps of stderr: 50 KiB, half from each end.
+    /// The limits for stderr in a reply: 50 KiB, half from each end.
     pub const STDERR: Self = Self { head: ByteSize::kib(25), tail: ByteSize::kib(25) };
 }
 
 impl Default for CaptureLimits {
-    /// Keeps what a reply keeps of stdout.
     fn default() -> Self {
         Self::STDOUT
     }
 }
 
-/// What was kept of a stream.
+/// The captured ends of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
     /// The first bytes.
     pub head: Vec<u8>,
     /// The last bytes, none of which are in `head`.
     pub tail: Vec<u8>,
-    /// How many bytes there were.
+    /// The length of the stream.
     pub total_bytes: u64,
 }
 
 impl Captured {
-    /// Returns how many bytes between head and tail were not kept.
+    /// Returns the number of bytes between head and tail that were not kept.
     pub fn omitted(&self) -> u64 {
         self.total_bytes - (self.head.len() + self.tail.len()) as u64
     }
@@ -100,7 +103,6 @@ fn without_torn_start(bytes: &[u8]) -> &[u8] {
     if torn <= MAX_CONTINUATION_BYTES { &bytes[torn..] } else { bytes }
 }
 
-/// A stream being captured.
 #[derive(Debug)]
 pub(crate) struct Capture {
     limits: CaptureLimits,
@@ -114,11 +116,10 @@ impl Capture {
         Self { limits, head: Vec::new(), tail: VecDeque::new(), total_bytes: 0 }
     }
 
-    /// Takes the next bytes of the stream.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.total_bytes += bytes.len() as u64;
-        let room = length(self.limits.head) - self.head.len();
-        let (head, rest) = bytes.split_at(room.min(bytes.len()));
+        let head_left = length(self.limits.head) - self.head.len();
+        let (head, rest) = bytes.split_at(head_left.min(bytes.len()));
         self.head.extend_from_slice(head);
         self.push_tail(rest);
     }
@@ -131,14 +132,13 @@ impl Capture {
         self.tail.extend(newest);
     }
 
-    /// Returns what was kept.
     pub(crate) fn finish(self) -> Captured {
         let Self { limits: _, head, tail, total_bytes } = self;
         Captured { head, tail: tail.into(), total_bytes }
     }
 }
 
-/// A limit beyond the address space is no limit.
+/// Converts a limit; one beyond the address space is no limit.
 fn length(size: ByteSize) -> usize {
     usize::try_from(size.as_u64()).unwrap_or(usize::MAX)
 }

@@ -1,4 +1,8 @@
-//! The server's side of cells.
+//! The server's handle to a sandbox cell.
+//!
+//! A cell is asked for over the spawner's connection and answers on two sockets of its own: one for
+//! requests, used like the spawner's, and one that it keeps open until it ends, by which the server
+//! notices its death.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -7,16 +11,16 @@ use carrel_sandbox::Plan;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::control::Control;
 use crate::error::{CellError, SpawnError};
-use crate::link::Link;
+use crate::init_connection::InitConnection;
 use crate::protocol::{CellDescriptors, MakeCell, Report, Request};
 use crate::spawner::{START_LIMIT, Spawner};
+use crate::spawner_connection::SpawnerConnection;
 
-/// The commands of one workspace, behind the walls of a plan.
+/// A handle to a sandbox cell.
 ///
-/// It is used like the [`Spawner`] that it was made from, which is kept alive as long as a cell is.
-/// When the last handle and the last running command are dropped, everything in it is killed.
+/// It is used like the [`Spawner`] that made it, and keeps that spawner alive. When the last handle and
+/// the last running command are dropped, the cell ends with everything in it.
 #[derive(Clone, Debug)]
 pub struct Cell {
     spawner: Spawner,
@@ -24,8 +28,8 @@ pub struct Cell {
 }
 
 impl Spawner {
-    /// Makes a cell. `workspace` and `scratch` are the directories that the plan names; a
-    /// `companion` is another cell of the same workspace, whose network is shared.
+    /// Makes a cell. `workspace` and `scratch` are the directories that the plan names; `companion` is
+    /// another cell of the same workspace whose network namespace it shares.
     pub async fn cell(
         &self,
         plan: Plan,
@@ -33,9 +37,10 @@ impl Spawner {
         scratch: BorrowedFd<'_>,
         companion: Option<&Cell>,
     ) -> Result<Cell, CellError> {
-        let (control, far_control) = Control::open().map_err(SpawnError::Resources)?;
+        let (control, far_control) = InitConnection::open().map_err(SpawnError::Resources)?;
         let spawner = Some(Arc::clone(&self.link));
-        let (link, far_requests) = Link::open(spawner).map_err(SpawnError::Resources)?;
+        let (link, far_requests) =
+            SpawnerConnection::open(spawner).map_err(SpawnError::Resources)?;
         let number = self.link.number();
         let companion = companion.map(|cell| cell.number);
         let making = async {
@@ -53,7 +58,7 @@ impl Spawner {
         };
         timeout(START_LIMIT, making).await.map_err(|_| SpawnError::Unresponsive)??;
         let program = Arc::clone(&self.program);
-        let spawner = Spawner { link: Arc::new(link), program, gone: watch_over(control) };
+        let spawner = Spawner { link: Arc::new(link), program, gone: watch_exit(control) };
         Ok(Cell { spawner, number })
     }
 }
@@ -66,7 +71,7 @@ impl std::ops::Deref for Cell {
     }
 }
 
-async fn ready(control: &Control) -> Result<(), CellError> {
+async fn ready(control: &InitConnection) -> Result<(), CellError> {
     match control.report().await {
         Some(Report::CellReady) => Ok(()),
         Some(Report::CellFailed(failure)) => Err(CellError::Refused(failure)),
@@ -76,11 +81,11 @@ async fn ready(control: &Control) -> Result<(), CellError> {
     }
 }
 
-/// Watches the cell, which keeps its end of the control socket until it ends.
-fn watch_over(control: Control) -> watch::Receiver<bool> {
+/// Returns a flag that turns true when the cell closes its end of the control socket.
+fn watch_exit(control: InitConnection) -> watch::Receiver<bool> {
     let (sender, receiver) = watch::channel(false);
     tokio::spawn(async move {
-        // Nothing else is ever reported.
+        // A cell reports nothing after it is ready.
         let _ = control.report().await;
         sender.send_replace(true);
     });

@@ -1,9 +1,16 @@
-//! Control groups: limits for all processes of a command together.
+//! Control groups: limits on memory and processes of a whole command.
 //!
-//! Each command has a group of its own, below the group that Carrel runs in. Making and removing one
-//! costs more than most of starting a process, so a few that are empty are kept for later commands
-//! where the kernel can forget what they have seen. Groups that a killed server left behind are
-//! removed by the next one.
+//! Each command has a group of its own below the group that Carrel runs in. The command joins it before
+//! `exec`, by writing to a file whose descriptor the server passes along, so that no process of it is
+//! ever outside.
+//!
+//! Making and removing a group costs more than most of starting a process, so up to 16 empty ones are
+//! kept for later commands. That works in version 1, where peak memory can be reset and other counters
+//! are read as differences; in version 2 the peak cannot be reset before Linux 6.12, and each command gets a
+//! new group.
+//!
+//! Groups carry the process id and start time of their server in their names. Those of a server that was
+//! killed are removed with the first group that the next one makes.
 
 mod layout;
 
@@ -24,41 +31,37 @@ use tracing::{debug, warn};
 
 use layout::{Controller, Layout};
 
-/// The number of the next group, over all that this process makes.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// How many empty groups are kept.
 const MAX_IDLE: usize = 16;
 
-/// How much memory a group may still hold when it is used again: files that earlier commands wrote
-/// stay in memory, and would count as used by the next one.
+/// The most memory that a reused group may still hold. Page cache of earlier commands stays charged to the
+/// group, and would count as used by the next one.
 const MAX_KEPT_MEMORY: ByteSize = ByteSize::mib(4);
 
-/// Where groups can be made.
+/// The control groups of this server.
 #[derive(Debug)]
 pub struct Cgroups {
     layout: Layout,
-    /// What names this process and no later one with its id.
+    /// Names this process and no later one with its id.
     server: String,
-    idle: Arc<Mutex<Vec<Made>>>,
-    /// Whether groups that nobody uses any more were removed.
+    idle: Arc<Mutex<Vec<KernelGroup>>>,
     swept: Once,
 }
 
-/// The group of one command. It is free for another one when this is dropped.
+/// The control group of one command. Dropping it frees the group for another command.
 #[derive(Debug)]
 pub struct Cgroup {
-    /// None only while it is dropped.
-    made: Option<Made>,
-    idle: Arc<Mutex<Vec<Made>>>,
+    /// None only during the drop.
+    group: Option<KernelGroup>,
+    idle: Arc<Mutex<Vec<KernelGroup>>>,
 }
 
-/// A group, in each hierarchy that it takes. It is removed when this is dropped.
+/// A group in the kernel, with a directory in each hierarchy. Removed when dropped.
 #[derive(Debug)]
-struct Made {
+struct KernelGroup {
     parts: Vec<Part>,
     limits: (ByteSize, u64),
-    /// What was counted before the command that it is used for.
     before: Counts,
 }
 
@@ -66,28 +69,27 @@ struct Made {
 struct Part {
     controller: Controller,
     directory: PathBuf,
-    /// The file that a process writes zero to in order to join.
-    door: OwnedFd,
-    /// Files that are used for every command, with their names.
-    kept: Vec<(&'static str, OwnedFd)>,
+    /// The file by which a process joins: writing zero adds the writer.
+    join_file: OwnedFd,
+    /// Files that every command uses, kept open. Saves five opens for each command.
+    open_files: Vec<(&'static str, OwnedFd)>,
 }
 
 impl Part {
     fn new(controller: Controller, directory: PathBuf) -> io::Result<Self> {
-        let door = open(&directory.join(controller.door()), OFlags::WRONLY)?;
+        let join_file = open(&directory.join(controller.join_file()), OFlags::WRONLY)?;
         let keep = |&(name, access)| Ok((name, open(&directory.join(name), access)?));
-        let kept = controller.kept().iter().map(keep).collect::<io::Result<_>>()?;
-        Ok(Self { controller, directory, door, kept })
+        let open_files = controller.open_files().iter().map(keep).collect::<io::Result<_>>()?;
+        Ok(Self { controller, directory, join_file, open_files })
     }
 
-    fn kept(&self, name: &str) -> Option<&OwnedFd> {
-        self.kept.iter().find(|(kept, _)| *kept == name).map(|(_, file)| file)
+    fn open_file(&self, name: &str) -> Option<&OwnedFd> {
+        self.open_files.iter().find(|(kept, _)| *kept == name).map(|(_, file)| file)
     }
 
-    /// Reads one of its files in as few calls as possible.
     fn read(&self, name: &str) -> Option<String> {
         let mut text = [0; MAX_SETTING_BYTES];
-        let length = match self.kept(name) {
+        let length = match self.open_file(name) {
             Some(file) => pread(file, &mut text, 0),
             None => {
                 rustix::io::read(open(&self.directory.join(name), OFlags::RDONLY).ok()?, &mut text)
@@ -97,7 +99,7 @@ impl Part {
     }
 
     fn write(&self, name: &str, text: &str) -> io::Result<()> {
-        match self.kept(name) {
+        match self.open_file(name) {
             Some(file) => pwrite(file, text.as_bytes(), 0)?,
             None => rustix::io::write(
                 open(&self.directory.join(name), OFlags::WRONLY)?,
@@ -108,39 +110,39 @@ impl Part {
     }
 }
 
-/// How often something happened in a group since it was made.
+/// The counters of a group since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     kills: u64,
     refused_processes: u64,
 }
 
-/// What the processes of a group did.
+/// The measurements of a group for one command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CgroupReport {
-    /// The most memory that they used at any one moment.
+    /// The peak memory of all processes together, where the kernel has it.
     pub peak_memory: Option<ByteSize>,
-    /// Whether one of them was killed for want of memory.
+    /// True if the kernel killed a process at the memory limit.
     pub out_of_memory: bool,
-    /// Whether they were refused another process.
+    /// True if a fork failed at the process limit.
     pub out_of_processes: bool,
 }
 
 impl Cgroups {
-    /// Tells whether looking for groups may move this process to another one, and so has to come before
-    /// it starts others, which would stay behind.
+    /// Returns whether [`Cgroups::find`] may move this process to another group. It must then come before
+    /// any child is started, which would stay behind.
     ///
-    /// A controller that is used in version 1 is not offered in version 2, which alone takes a move.
+    /// Only version 2 needs the move, and a controller that version 1 uses is not offered there.
     pub fn may_move() -> bool {
         !layout::uses_version_1()
     }
 
-    /// Looks where groups can be made.
+    /// Finds the hierarchies in which groups can be made.
     pub fn find() -> Self {
         Self::new(Layout::find())
     }
 
-    /// Groups that can be made nowhere.
+    /// Returns control groups that are unavailable, for this reason.
     pub fn none(why: &str) -> Self {
         Self::new(Layout::none(why))
     }
@@ -150,22 +152,21 @@ impl Cgroups {
         Self { layout, server, idle: Arc::default(), swept: Once::new() }
     }
 
-    /// Returns which limits a group can hold.
-    pub fn grouped(&self) -> CgroupLimits {
+    /// Returns the limits that groups can enforce here.
+    pub fn enforced(&self) -> CgroupLimits {
         CgroupLimits {
             memory: self.layout.has(Controller::Memory),
             processes: self.layout.has(Controller::Processes),
         }
     }
 
-    /// Says in a few words where groups are made, or why nowhere.
+    /// Describes the directories of groups, or the reason why there are none.
     pub fn describe(&self) -> String {
         self.layout.describe()
     }
 
-    /// Returns a group for one command. Without a controller there is none for what it would limit.
-    ///
-    /// The first call removes groups that nobody uses any more.
+    /// Returns a group for one command, with the limits that [`Cgroups::enforced`] names. The first call
+    /// removes stale groups.
     pub fn make(&self, memory: ByteSize, processes: u64) -> io::Result<Cgroup> {
         self.swept.call_once(|| self.layout.directories().for_each(remove_stale));
         let limits = (memory, processes);
@@ -173,25 +174,25 @@ impl Cgroups {
             Some(made) => made,
             None => self.make_new(limits)?,
         };
-        Ok(Cgroup { made: Some(made), idle: Arc::clone(&self.idle) })
+        Ok(Cgroup { group: Some(made), idle: Arc::clone(&self.idle) })
     }
 
-    fn take_idle(&self, limits: (ByteSize, u64)) -> io::Result<Option<Made>> {
+    fn take_idle(&self, limits: (ByteSize, u64)) -> io::Result<Option<KernelGroup>> {
         let idle = sync::lock(&self.idle).pop();
-        let Some(mut made) = idle.filter(Made::is_light) else { return Ok(None) };
-        made.use_again(limits)?;
+        let Some(mut made) = idle.filter(KernelGroup::has_little_memory) else { return Ok(None) };
+        made.reset(limits)?;
         Ok(Some(made))
     }
 
-    fn make_new(&self, limits: (ByteSize, u64)) -> io::Result<Made> {
+    fn make_new(&self, limits: (ByteSize, u64)) -> io::Result<KernelGroup> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", self.server);
-        let mut made = Made { parts: Vec::new(), limits, before: Counts::default() };
+        let mut made = KernelGroup { parts: Vec::new(), limits, before: Counts::default() };
         for (controller, directory) in self.layout.parts() {
             let directory = directory.join(&name);
             make_directory(&directory)?;
             made.parts.push(Part::new(controller, directory.clone()).inspect_err(|_| {
-                // Nothing refers to it yet; the next server removes it otherwise.
+                // If this fails, the next server removes it.
                 let _ = remove(&directory);
             })?);
         }
@@ -200,7 +201,7 @@ impl Cgroups {
     }
 }
 
-impl Made {
+impl KernelGroup {
     fn limit(&self) -> io::Result<()> {
         let (memory, processes) = self.limits;
         for part in &self.parts {
@@ -211,10 +212,10 @@ impl Made {
         Ok(())
     }
 
-    /// Forgets the command that it was used for.
-    fn use_again(&mut self, limits: (ByteSize, u64)) -> io::Result<()> {
+    /// Resets the peak and sets the limits for the next command.
+    fn reset(&mut self, limits: (ByteSize, u64)) -> io::Result<()> {
         for part in &self.parts {
-            if let Some(file) = part.controller.peak() {
+            if let Some(file) = part.controller.resettable_peak() {
                 part.write(file, "0")?;
             }
         }
@@ -225,8 +226,8 @@ impl Made {
         Ok(())
     }
 
-    /// Tells whether next to nothing is left of earlier commands.
-    fn is_light(&self) -> bool {
+    /// Returns whether earlier commands left little memory charged.
+    fn has_little_memory(&self) -> bool {
         let used = |part: &Part| {
             let text = part.read(part.controller.usage()?)?;
             text.trim().parse().ok().map(ByteSize::bytes)
@@ -248,15 +249,15 @@ impl Made {
 }
 
 impl Cgroup {
-    /// Returns the files that a process writes zero to in order to join.
-    pub fn doors(&self) -> io::Result<Vec<OwnedFd>> {
-        let parts = self.made.iter().flat_map(|made| &made.parts);
-        parts.map(|part| part.door.try_clone()).collect()
+    /// Returns the files by which a process joins: writing zero adds the writer.
+    pub fn join_files(&self) -> io::Result<Vec<OwnedFd>> {
+        let parts = self.group.iter().flat_map(|made| &made.parts);
+        parts.map(|part| part.join_file.try_clone()).collect()
     }
 
-    /// Says what the processes of its command did, when they are gone.
+    /// Returns the measurements of the command, after its last process has ended.
     pub fn report(&mut self) -> CgroupReport {
-        let Some(made) = &mut self.made else { return CgroupReport::default() };
+        let Some(made) = &mut self.group else { return CgroupReport::default() };
         let (peak_memory, counts) = made.read();
         let before = std::mem::replace(&mut made.before, counts);
         CgroupReport {
@@ -269,7 +270,7 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        let Some(made) = self.made.take().filter(Made::is_reusable) else { return };
+        let Some(made) = self.group.take().filter(KernelGroup::is_reusable) else { return };
         let mut idle = sync::lock(&self.idle);
         if idle.len() < MAX_IDLE {
             idle.push(made);
@@ -277,10 +278,10 @@ impl Drop for Cgroup {
     }
 }
 
-impl Drop for Made {
+impl Drop for KernelGroup {
     fn drop(&mut self) {
         for Part { directory, .. } in &self.parts {
-            // Its last process may not have been taken off the books yet; the next server cleans up.
+            // The kernel may still account for its last process; the next server cleans up.
             if let Err(error) = remove(directory) {
                 debug!(%error, ?directory, "could not remove a control group");
             }
@@ -302,13 +303,13 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)
 }
 
-/// Room for a file of a control group: a number, or a few lines of them.
+/// The most bytes of a control group file: a number, or a few lines of them.
 const MAX_SETTING_BYTES: usize = 4 << 10;
 
-/// How much of a file of any length is read at once.
+/// The bytes of one read of a kernel file.
 const READ_BYTES: usize = 16 << 10;
 
-/// Reads a file of the kernel's, which does not say how long it is.
+/// Reads a kernel file, whose metadata has no length.
 fn read(path: &Path) -> Option<String> {
     let file = open(path, OFlags::RDONLY).ok()?;
     let mut text = Vec::new();
@@ -324,7 +325,7 @@ fn open(path: &Path, access: OFlags) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, access | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// Removes the groups of servers that are gone. One that still has processes stays.
+/// Removes the groups of servers that have ended. One that still has processes stays.
 #[expect(clippy::disallowed_methods, reason = "control groups are not workspace files")]
 fn remove_stale(directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
@@ -335,7 +336,7 @@ fn remove_stale(directory: &Path) {
         let (Some(Ok(pid)), Some(started)) = (parts.next().map(str::parse), parts.next()) else {
             continue;
         };
-        // A server has many.
+        // Looked up once for each server, which has many groups.
         let server = servers.entry(pid).or_insert_with(|| name_of(pid));
         let is_gone = *server != Some(format!("{pid}-{started}"));
         if is_gone && let Err(error) = remove(&entry.path()) {
@@ -344,7 +345,7 @@ fn remove_stale(directory: &Path) {
     }
 }
 
-/// Names a process by its id and the time at which it started; none if it is gone.
+/// Returns the id and start time of a process, which name it for ever; `None` if it has ended.
 fn name_of(pid: u32) -> Option<String> {
     let stat = read(Path::new(&format!("/proc/{pid}/stat")))?;
     let started = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?;
@@ -357,17 +358,17 @@ mod tests {
 
     #[test]
     #[expect(clippy::print_stderr, reason = "a test that cannot be made says so")]
-    fn two_in_one_process_do_not_take_each_others_names() {
+    fn two_servers_in_one_process_use_different_names() {
         let (first, second) = (Cgroups::find(), Cgroups::find());
         let made = [&first, &second].map(|groups| groups.make(ByteSize::mib(64), 16).unwrap());
-        let [one, other] = made.each_ref().map(|group| group.made.as_ref().unwrap());
-        let places = |made: &Made| -> Vec<PathBuf> {
+        let [one, other] = made.each_ref().map(|cgroup| cgroup.group.as_ref().unwrap());
+        let directories = |made: &KernelGroup| -> Vec<PathBuf> {
             made.parts.iter().map(|part| part.directory.clone()).collect()
         };
-        if first.grouped() == CgroupLimits::default() {
+        if first.enforced() == CgroupLimits::default() {
             eprintln!("no control groups can be made here: {}", first.describe());
             return;
         }
-        assert_ne!(places(one), places(other));
+        assert_ne!(directories(one), directories(other));
     }
 }

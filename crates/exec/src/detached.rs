@@ -1,4 +1,4 @@
-//! Starting this same program once more, on its own.
+//! Starts this program once more, detached, for maintenance.
 
 use std::ffi::OsStr;
 use std::io;
@@ -12,11 +12,11 @@ use crate::helper::FIRST_DESCRIPTOR;
 
 /// Starts a process that outlives this one, with no input, output or environment.
 ///
-/// It is for the product's own maintenance only: nothing supervises it, so it must
-/// end by itself, and what it runs is this program and never a user's.
+/// Only for this program's own maintenance: nothing supervises the process, so it must end by itself,
+/// and it must never run a user's program.
 #[expect(clippy::disallowed_methods, reason = "this crate starts processes for all others")]
 pub fn start_detached(program: &Path, arguments: &[&OsStr]) -> io::Result<()> {
-    // What the caller's shell left open, such as a lock or a pipe, is not for this process to hold.
+    // The process must not keep a lock or a pipe of the caller's shell open.
     close_on_exec(FIRST_DESCRIPTOR..=u32::MAX)?;
     Command::new(program)
         .args(arguments)
@@ -25,7 +25,7 @@ pub fn start_detached(program: &Path, arguments: &[&OsStr]) -> io::Result<()> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        // Out of the terminal's reach: an interrupt there is not meant for it.
+        // An interrupt at the caller's terminal is not meant for it.
         .process_group(0)
         .spawn()
         .map(drop)

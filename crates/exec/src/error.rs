@@ -1,4 +1,4 @@
-//! Why a command did not start.
+//! Errors of starting a command or a cell.
 
 use std::io;
 
@@ -6,46 +6,46 @@ use carrel_domain::{Code, Coded};
 use carrel_sandbox::SetupError;
 use serde_json::{Value, json};
 
+use crate::command_spec::CommandSpec;
 use crate::protocol::Step;
-use crate::spec::CommandSpec;
 
-/// Why a command did not start.
+/// The reason why a command did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// The program does not exist, or what it asks to be interpreted by does not.
+    /// The program, or the interpreter that it names, does not exist.
     #[error("no such program: {program}")]
     NotFound {
-        /// The program as it was asked for.
+        /// The program as requested.
         program: String,
     },
     /// The program exists and may not be executed.
     #[error("program may not be executed: {program}")]
     PermissionDenied {
-        /// The program as it was asked for.
+        /// The program as requested.
         program: String,
     },
     /// The program was refused for another reason.
     #[error("could not execute {program}")]
     Execute {
-        /// The program as it was asked for.
+        /// The program as requested.
         program: String,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
     /// The working directory could not be entered.
     #[error("could not enter the working directory")]
     Directory(#[source] io::Error),
-    /// What the command must not have could not be taken from it, so it did not start.
+    /// The last restrictions of the sandbox could not be applied, so the command did not start.
     #[error("could not confine the command")]
     Confine(#[source] io::Error),
-    /// A command of a cell was to start in a directory of the host, or the other way round.
+    /// A command of a cell had a working directory of the host, or the other way round.
     #[error("the working directory is on the other side of the sandbox")]
     WrongSide,
     /// Pipes, descriptors or processes could not be made.
     #[error("could not make the processes and pipes of a command")]
     Resources(#[source] io::Error),
-    /// There is no terminal for the command.
+    /// No terminal could be opened for the command.
     #[error("could not open a terminal for the command")]
     Terminal(#[source] io::Error),
     /// A command with a terminal was given other input.
@@ -60,28 +60,27 @@ pub enum SpawnError {
         CommandSpec::MAX_WORDS
     )]
     TooLong {
-        /// How many there are.
+        /// The number of arguments and variables.
         words: usize,
     },
-    /// An argument or a value holds a byte that no program can be given.
+    /// An argument or a value contains a NUL byte.
     #[error("an argument or the value of a variable contains a NUL byte")]
     NulByte,
     /// A variable has an impossible name.
     #[error("not a name for an environment variable: {name:?}")]
     InvalidVariable {
-        /// The name as it was given.
+        /// The name as requested.
         name: String,
     },
-    /// The spawner, or the init of this command, is gone.
+    /// The spawner, or the init of this command, has ended.
     #[error("the process that starts commands is gone")]
     SpawnerGone,
-    /// The spawner is there and does not answer.
+    /// The spawner runs and does not respond.
     #[error("the process that starts commands does not answer")]
     Unresponsive,
 }
 
 impl SpawnError {
-    /// Explains a failure that an init reported.
     pub(crate) fn reported(program: &str, step: Step, errno: i32) -> Self {
         let source = io::Error::from_raw_os_error(errno);
         match (step, source.kind()) {
@@ -142,13 +141,13 @@ impl Coded for SpawnError {
     }
 }
 
-/// Why there is no cell.
+/// The reason why a cell could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum CellError {
     /// The kernel refused a part of the plan.
     #[error("the sandbox could not be set up")]
     Refused(#[source] SetupError),
-    /// The spawner could not be asked.
+    /// The spawner could not be reached.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
 }

@@ -1,4 +1,7 @@
-//! A spawner that is started when the first command needs it.
+//! A spawner that is started with the first command.
+//!
+//! Most invocations of `carrel workspace` start no process at all, and a server should survive the
+//! death of its spawner.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +26,7 @@ impl LazySpawner {
         Self { program: program.into(), current: Arc::default() }
     }
 
-    /// Returns the program.
+    /// Returns the program of the spawner.
     pub fn program(&self) -> &Path {
         &self.program
     }

@@ -1,4 +1,4 @@
-//! Bytes handed to another process as a file that is on no disk.
+//! Anonymous memory files, to pass bytes to another process.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-/// Returns a file in memory that holds `bytes` and is positioned at their start.
+/// Returns a memory file with these bytes, positioned at their start.
 pub(crate) fn holding(bytes: &[u8]) -> io::Result<OwnedFd> {
     let mut file = File::from(memfd_create("carrel", MemfdFlags::CLOEXEC)?);
     file.write_all(bytes)?;

@@ -1,4 +1,4 @@
-//! How a command ended and what it cost.
+//! The outcome of a command: exit status, output and resource usage.
 
 use std::time::Duration;
 
@@ -8,30 +8,30 @@ use rustix::process::WaitStatus;
 use serde::{Deserialize, Serialize};
 
 use crate::capture::Captured;
-use crate::log::LogEnd;
+use crate::log_file::LogEnd;
 
-/// Everything there is to say about a command that is over.
+/// A command that has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// How its main process ended.
+    /// The exit status of its main process.
     pub end: ExitStatus,
-    /// Why Carrel stopped it, if it did.
+    /// The reason for which Carrel stopped it, if it did.
     pub stop: Option<Stop>,
-    /// What it wrote to stdout; with combined output or a terminal, to either stream.
+    /// Standard output; with combined output or a terminal, both streams.
     pub stdout: Captured,
-    /// What it wrote to stderr; nothing with combined output or a terminal.
+    /// Standard error; empty with combined output or a terminal.
     pub stderr: Captured,
-    /// How the log file ended, if one was asked for.
+    /// The completeness of the log file, if there is one.
     pub log: Option<LogEnd>,
     /// The time from the request to the end of the last process.
     pub wall: Duration,
-    /// What its processes used.
+    /// The resource usage of its processes.
     pub cost: ResourceUsage,
-    /// How many processes were still running when the main one ended. They were ended too.
+    /// The number of processes that still ran when the main one ended. They were ended too.
     pub left_running: usize,
-    /// System calls that it was refused, each kind once.
+    /// System calls that the sandbox denied, each kind once.
     pub refused: Vec<DeniedCall>,
-    /// What its processes together used too much of, so that they were killed.
+    /// The sampled limit for which its processes were killed, if any.
     pub excess: Option<ExceededLimit>,
 }
 
@@ -47,7 +47,7 @@ impl Outcome {
     }
 }
 
-/// What the processes of a command used too much of.
+/// A limit on the sum of a command's processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExceededLimit {
@@ -55,24 +55,23 @@ pub enum ExceededLimit {
     Memory,
     /// Processes and threads.
     Processes,
-    /// Room on the disk, by files that have no name any more.
+    /// Disk space of files that are open and have no name.
     Disk,
 }
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitStatus {
-    /// It exited with this status.
+    /// Exited with this status.
     Exited(i32),
-    /// This signal ended it.
+    /// Ended by this signal.
     Signaled(i32),
-    /// It was killed because its supervisor disappeared, so nobody could see how.
+    /// Killed together with its init, which could not report.
     Lost,
 }
 
 impl ExitStatus {
-    /// Reads what `wait` says about a process that is over.
     pub(crate) fn of(status: WaitStatus) -> Self {
         match (status.exit_status(), status.terminating_signal()) {
             (Some(code), _) => Self::Exited(code),
@@ -82,17 +81,17 @@ impl ExitStatus {
     }
 }
 
-/// Why Carrel stopped a command.
+/// The reason for which Carrel stopped a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// Its deadline passed.
+    /// The deadline passed.
     Deadline,
-    /// It was cancelled.
+    /// The caller cancelled it.
     Cancelled,
 }
 
-/// What the processes of a command used.
+/// The resource usage of a command's processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceUsage {
     /// CPU time spent in the programs.

@@ -1,4 +1,10 @@
-//! A process that becomes one cell, started before its server knows anything.
+//! A process forked ahead that becomes one cell.
+//!
+//! `carrel exec` runs one command and knows only after parsing, policy and workspace what its cell is.
+//! It forks this process first thing; the kernel makes its namespaces and the standard part of its root
+//! file system on another core meanwhile. A fork instead of starting the program again took
+//! `carrel exec -- true` from 1.31 to 1.20 times the time of bubblewrap, the work done ahead from 1.17
+//! to about 1.05.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,22 +17,21 @@ use rustix::process::Pid;
 use crate::helper;
 use crate::socket;
 
-/// A process that becomes the first cell it is asked for. It does nothing else: whatever comes before
-/// or after finds it gone. It ends when this is dropped.
+/// A process that becomes the first cell requested from it, and ends at any other request. It ends when
+/// this is dropped.
 #[derive(Debug)]
 pub struct PreforkedCell {
     pub(crate) child: Pid,
     pub(crate) requests: OwnedFd,
-    /// Closes when the process and everything that it started is gone.
+    /// Closes when the process and everything that it started has ended.
     pub(crate) life: OwnedFd,
 }
 
 impl PreforkedCell {
-    /// Starts the process, which prepares for a cell of this tier while nobody asks yet.
+    /// Forks the process, which at once prepares for a cell of this tier.
     ///
-    /// It is a copy of the calling one, without its arguments, environment and descriptors, but with
-    /// whatever else is in memory. So this is for a program that needs one cell, has read nothing
-    /// that a cell must not know, and has one thread.
+    /// It is a copy of the calling process without its arguments, environment and descriptors, but with
+    /// everything else in its memory. So the caller must have read no secret yet and have one thread.
     pub fn fork(tier: Tier) -> io::Result<Self> {
         let (requests, far) = socket::pair()?;
         let (life, out) = pipe_with(PipeFlags::CLOEXEC)?;

@@ -1,7 +1,16 @@
-//! What server, spawner and init say to each other.
+//! The messages between server, spawner, cells and inits.
 //!
-//! Both ends are the same binary, so there is no version. Arguments and variables are bytes that
-//! need not be text: they follow a JSON header, each after a NUL, which neither side contains.
+//! ```text
+//! server ──Request──► spawner or cell     start a command, make a cell, kill an init
+//! server ──Order────► init                stop, kill
+//! init   ──Report───► server              started, failed, ended; also from a new cell: ready, failed
+//! ```
+//!
+//! Each message is one packet of a `SOCK_SEQPACKET` socket, with its descriptors in a fixed order. Both
+//! ends are the same binary, so there is no version. Reports and orders are JSON. A request is a JSON
+//! header followed by arguments and variables, which are bytes and need not be text, each after a NUL,
+//! which neither side contains. A request over 64 KiB travels as an anonymous memory file in the last
+//! descriptor.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,39 +24,37 @@ use carrel_domain::exact_path;
 use carrel_sandbox::{DeniedCall, Plan, SetupError};
 use serde::{Deserialize, Serialize};
 
+use crate::command_spec::{Limits, SampledLimits};
 use crate::memory_file;
 use crate::outcome::{ExceededLimit, ExitStatus, ResourceUsage};
 use crate::socket::Packet;
-use crate::spec::{Limits, SampledLimits};
 use crate::terminal::TerminalSize;
 
 /// The largest request that travels inside a packet; a larger one travels as a file in memory.
 pub(crate) const MAX_INLINE_BYTES: usize = 64 << 10;
 
-/// The largest report or order.
 pub(crate) const MAX_CONTROL_BYTES: usize = 4 << 10;
 
-/// The payload of a packet whose request is in its last descriptor. No request looks like this.
-const ELSEWHERE: &[u8] = b"@";
+/// The payload of a packet whose request is in its last descriptor. No JSON header begins so.
+const IN_FILE: &[u8] = b"@";
 
-/// What the server asks of the spawner.
+/// A message from the server to the spawner or a cell.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Request {
-    /// Start a command.
     Start(Box<Start>),
-    /// Make a cell.
     Cell(Box<MakeCell>),
-    /// End the init or the cell that was asked for under this number, and its tree.
-    End { number: u64 },
+    /// Kill the init or the cell of the request with this number.
+    Kill {
+        number: u64,
+    },
 }
 
-/// A cell to make.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MakeCell {
     pub(crate) number: u64,
-    /// Abridged by the sender, and completed by the receiver.
+    /// Sent without the standard seccomp filter, which the receiver adds.
     pub(crate) plan: Plan,
-    /// The number of a cell whose network it shares.
+    /// The number of a cell whose network namespace it shares.
     pub(crate) companion: Option<u64>,
 }
 
@@ -60,49 +67,46 @@ pub(crate) struct CellDescriptors<T> {
     pub(crate) scratch: T,
 }
 
-/// A command to start.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Start {
     pub(crate) argv: Vec<OsString>,
     pub(crate) environment: Vec<(OsString, OsString)>,
-    pub(crate) terms: Terms,
+    pub(crate) options: StartOptions,
 }
 
-/// The terms on which a command is started.
+/// The options of a command in the JSON header.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Terms {
+pub(crate) struct StartOptions {
     pub(crate) number: u64,
-    /// Where it starts in a cell; none for a command of the host.
-    pub(crate) inside: Option<Inside>,
+    /// The working directory in a cell; none for a command of the host.
+    pub(crate) inside: Option<CellPath>,
     pub(crate) grace: Duration,
     pub(crate) limits: Limits,
-    pub(crate) watch: SampledLimits,
-    /// The size of its terminal, if it is to have one instead of input and output from the server.
+    pub(crate) sampled: SampledLimits,
+    /// The size of its terminal, if it has one instead of pipes.
     pub(crate) terminal: Option<TerminalSize>,
-    /// How many of the descriptors stay with the init.
+    /// The number of descriptors that stay with the init.
     pub(crate) held: usize,
-    /// How many of the descriptors are files of control groups.
-    pub(crate) groups: usize,
+    /// The number of descriptors that are control group files.
+    pub(crate) cgroups: usize,
 }
 
-/// A directory of a cell's workspace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Inside(#[serde(with = "exact_path")] pub(crate) PathBuf);
+pub(crate) struct CellPath(#[serde(with = "exact_path")] pub(crate) PathBuf);
 
 /// The descriptors of a command to start. `T` is owned by a receiver and borrowed by a sender.
 #[derive(Debug)]
 pub(crate) struct Descriptors<T> {
     pub(crate) control: T,
-    /// None for a command whose terminal is yet to be opened.
+    /// None until the init has opened the command's terminal.
     pub(crate) standard: Option<Standard<T>>,
-    /// For a command of a cell it is not sent: the cell opens it, or the command finds it by its path.
+    /// Not sent for a command of a cell: the cell opens it, or the command enters it by its path.
     pub(crate) directory: Option<T>,
     pub(crate) inherited: Vec<T>,
-    pub(crate) groups: Vec<T>,
+    pub(crate) cgroups: Vec<T>,
     pub(crate) held: Vec<T>,
 }
 
-/// What a command reads from and writes to.
 #[derive(Debug)]
 pub(crate) struct Standard<T> {
     pub(crate) stdin: T,
@@ -111,21 +115,24 @@ pub(crate) struct Standard<T> {
 }
 
 impl<T> Standard<T> {
-    /// Returns the descriptors by their numbers.
     pub(crate) fn in_order(&self) -> [&T; 3] {
         [&self.stdin, &self.stdout, &self.stderr]
     }
 }
 
-/// What an init tells the server.
+/// A message from an init or a new cell to the server.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Report {
-    /// The program runs, under this process id of its own namespace. Both ends of its terminal, the
-    /// near one first, come along.
-    Started { pid: i32 },
-    /// The program does not run.
-    Failed { step: Step, errno: i32 },
-    /// The program and everything it started is gone.
+    /// The program runs, under this process id of its own namespace. Carries both ends of its terminal,
+    /// the near one first.
+    Started {
+        pid: i32,
+    },
+    Failed {
+        step: Step,
+        errno: i32,
+    },
+    /// The program and everything it started has ended.
     Ended {
         end: ExitStatus,
         cost: ResourceUsage,
@@ -133,79 +140,68 @@ pub(crate) enum Report {
         refused: Vec<DeniedCall>,
         excess: Option<ExceededLimit>,
     },
-    /// The cell is ready for commands.
     CellReady,
-    /// There will be no cell.
     CellFailed(SetupError),
 }
 
-/// Where starting a command failed.
+/// The step at which starting a command failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Step {
-    /// Making the processes.
     Fork,
-    /// Opening a terminal.
     Terminal,
-    /// Placing descriptors and signals.
     Prepare,
-    /// Entering the working directory.
     Directory,
-    /// Taking away what a command must not have.
     Confine,
-    /// Executing the program.
     Execute,
 }
 
-/// What the server tells an init.
+/// A message from the server to an init.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Order {
-    /// End the tree: ask, wait for the grace, kill.
+    /// End the tree: `SIGTERM`, the grace period, `SIGKILL`.
     Stop,
-    /// Kill the tree.
     Kill,
 }
 
 #[derive(Serialize, Deserialize)]
 enum Header {
-    Start { arguments: usize, terms: Box<Terms> },
+    Start { arguments: usize, options: Box<StartOptions> },
     Cell(Box<MakeCell>),
-    End { number: u64 },
+    Kill { number: u64 },
 }
 
-/// A header that borrows what it says.
 #[derive(Serialize)]
 enum HeaderRef<'a> {
-    Start { arguments: usize, terms: &'a Terms },
+    Start { arguments: usize, options: &'a StartOptions },
     Cell(&'a MakeCell),
 }
 
 impl Request {
-    /// Writes the request as bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
-            Self::End { number } => to_json(&Header::End { number: *number }),
+            Self::Kill { number } => to_json(&Header::Kill { number: *number }),
             Self::Cell(cell) => to_json(&HeaderRef::Cell(cell)),
             Self::Start(start) => start.encode(),
         }
     }
 
-    /// Returns the payload to send, and the file that holds the request if it is too long.
+    /// Returns the payload, and the file with the request if it is too long for a packet.
     pub(crate) fn into_payload(self) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
         let bytes = self.encode();
         if bytes.len() <= MAX_INLINE_BYTES {
             return Ok((bytes, None));
         }
-        Ok((ELSEWHERE.to_vec(), Some(memory_file::holding(&bytes)?)))
+        Ok((IN_FILE.to_vec(), Some(memory_file::holding(&bytes)?)))
     }
 
-    /// Returns whether a packet holds its request itself.
+    /// Returns whether the request is in the payload.
     pub(crate) fn is_inline(packet: &Packet) -> bool {
-        packet.payload != ELSEWHERE
+        packet.payload != IN_FILE
     }
 
-    /// Reads the request of a packet and leaves the other descriptors in it.
+    /// Decodes the request of a packet, and leaves the other descriptors in it.
     pub(crate) fn from_packet(packet: &mut Packet) -> io::Result<Self> {
-        if packet.payload != ELSEWHERE {
+        if packet.payload != IN_FILE {
             return Self::decode(&packet.payload);
         }
         let mut bytes = Vec::new();
@@ -216,19 +212,19 @@ impl Request {
     pub(crate) fn decode(bytes: &[u8]) -> io::Result<Self> {
         let mut parts = bytes.split(|byte| *byte == 0);
         match serde_json::from_slice(parts.next().unwrap_or_default())? {
-            Header::End { number } => Ok(Self::End { number }),
+            Header::Kill { number } => Ok(Self::Kill { number }),
             Header::Cell(mut cell) => {
                 cell.plan = cell.plan.with_standard_filter();
                 Ok(Self::Cell(cell))
             }
-            Header::Start { arguments, terms } => {
+            Header::Start { arguments, options } => {
                 let mut strings = parts.map(|part| OsString::from_vec(part.to_vec()));
                 let argv = strings.by_ref().take(arguments).collect();
                 let mut environment = Vec::new();
                 while let (Some(name), Some(value)) = (strings.next(), strings.next()) {
                     environment.push((name, value));
                 }
-                Ok(Self::Start(Box::new(Start { argv, environment, terms: *terms })))
+                Ok(Self::Start(Box::new(Start { argv, environment, options: *options })))
             }
         }
     }
@@ -236,7 +232,7 @@ impl Request {
 
 impl Start {
     fn encode(&self) -> Vec<u8> {
-        let header = HeaderRef::Start { arguments: self.argv.len(), terms: &self.terms };
+        let header = HeaderRef::Start { arguments: self.argv.len(), options: &self.options };
         let mut bytes = to_json(&header);
         let variables = self.environment.iter().flat_map(|(name, value)| [name, value]);
         for string in self.argv.iter().chain(variables) {
@@ -249,30 +245,33 @@ impl Start {
 
 impl Descriptors<OwnedFd> {
     /// Takes the descriptors in the order in which [`Descriptors::in_order`] sends them.
-    pub(crate) fn from_received(received: Vec<OwnedFd>, terms: &Terms) -> io::Result<Self> {
+    pub(crate) fn from_received(
+        received: Vec<OwnedFd>,
+        options: &StartOptions,
+    ) -> io::Result<Self> {
         let mut received = received;
-        let held = split_off(&mut received, terms.held)?;
-        let groups = split_off(&mut received, terms.groups)?;
+        let held = split_off(&mut received, options.held)?;
+        let cgroups = split_off(&mut received, options.cgroups)?;
         let mut rest = received.into_iter();
         let mut next = || rest.next().ok_or_else(malformed);
         Ok(Self {
             control: next()?,
-            standard: match terms.terminal {
+            standard: match options.terminal {
                 None => Some(Standard { stdin: next()?, stdout: next()?, stderr: next()? }),
                 Some(_) => None,
             },
-            directory: if terms.inside.is_none() { Some(next()?) } else { None },
+            directory: if options.inside.is_none() { Some(next()?) } else { None },
             inherited: rest.collect(),
-            groups,
+            cgroups,
             held,
         })
     }
 
-    /// Closes what only the command needs. What is left is the control socket, and what is held
-    /// until nothing of the command is left.
+    /// Closes the command's own descriptors. Returns the control socket and the descriptors that
+    /// are held until the last process has ended.
     pub(crate) fn into_supervised(self) -> (OwnedFd, Vec<OwnedFd>) {
-        let Self { control, standard, directory, inherited, groups, held } = self;
-        drop((standard, directory, inherited, groups));
+        let Self { control, standard, directory, inherited, cgroups, held } = self;
+        drop((standard, directory, inherited, cgroups));
         (control, held)
     }
 }
@@ -290,7 +289,7 @@ impl<T: AsFd> Descriptors<T> {
             .chain(self.standard.iter().flat_map(Standard::in_order))
             .chain(&self.directory)
             .chain(&self.inherited)
-            .chain(&self.groups)
+            .chain(&self.cgroups)
             .chain(&self.held)
             .map(AsFd::as_fd)
             .collect()
@@ -313,7 +312,6 @@ impl<T: AsFd> CellDescriptors<T> {
     }
 }
 
-/// Writes a message as JSON.
 pub(crate) fn to_json(message: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(message).expect("messages have no map keys or numbers that JSON lacks")
 }
@@ -331,22 +329,22 @@ mod tests {
         Request::Start(Box::new(Start {
             argv: vec!["printf".into(), OsString::from_vec(argument.to_vec()), OsString::new()],
             environment: vec![("A".into(), "1=2".into()), ("EMPTY".into(), OsString::new())],
-            terms: Terms {
+            options: StartOptions {
                 number: 3,
-                inside: Some(Inside(OsString::from_vec(b"a\xff".to_vec()).into())),
+                inside: Some(CellPath(OsString::from_vec(b"a\xff".to_vec()).into())),
                 grace: Duration::from_millis(500),
                 limits: Limits { data: Some(ByteSize::mib(1)), ..Limits::default() },
-                watch: SampledLimits { processes: Some(7), ..SampledLimits::default() },
+                sampled: SampledLimits { processes: Some(7), ..SampledLimits::default() },
                 terminal: Some(TerminalSize::default()),
                 held: 2,
-                groups: 1,
+                cgroups: 1,
             },
         }))
     }
 
     #[test]
-    fn requests_survive_the_way_whatever_their_bytes() {
-        for request in [start(b"\xff\n{\"@"), Request::End { number: 7 }] {
+    fn requests_round_trip_with_arbitrary_bytes() {
+        for request in [start(b"\xff\n{\"@"), Request::Kill { number: 7 }] {
             let bytes = request.encode();
             assert_eq!(Request::decode(&bytes).unwrap(), request);
         }

@@ -1,4 +1,7 @@
-//! Packets that carry descriptors, between processes on one machine.
+//! Packets with descriptors between processes, over `SOCK_SEQPACKET` pairs.
+//!
+//! Sequenced packets keep message boundaries, so no framing is needed, and report the peer's death as
+//! end of file, on which the whole crate relies.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -14,48 +17,44 @@ use rustix::net::{
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 
-/// How many descriptors one packet may carry. A request has five and a few that are inherited.
+/// The most descriptors of a packet. A request has five and a few that are inherited.
 const MAX_DESCRIPTORS: usize = 16;
 
-/// One message with the descriptors that came along.
 #[derive(Debug)]
 pub(crate) struct Packet {
     pub(crate) payload: Vec<u8>,
     pub(crate) descriptors: Vec<OwnedFd>,
 }
 
-/// Returns two connected sockets that keep message boundaries and report when the peer is gone.
 pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd)> {
     socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
 }
 
-/// The end of a pair that is used inside a tokio runtime and never blocks.
+/// A non-blocking end of a pair, inside a tokio runtime.
 #[derive(Debug)]
 pub(crate) struct AsyncSocket(UnixDatagram);
 
 impl AsyncSocket {
-    /// Returns this process's end of a new pair, and the one to pass on.
     pub(crate) fn pair() -> io::Result<(Self, OwnedFd)> {
         let (near, far) = pair()?;
         Ok((Self::new(near)?, far))
     }
 
-    /// Takes an end of a pair as this process's own.
     pub(crate) fn new(near: OwnedFd) -> io::Result<Self> {
-        // The type stands for any socket with message boundaries; it only tells when one is ready.
+        // Used for readiness only, which works for any socket.
         let near = std::os::unix::net::UnixDatagram::from(near);
         near.set_nonblocking(true)?;
         Ok(Self(UnixDatagram::from_std(near)?))
     }
 
-    /// Sends one packet, after waiting for room.
+    /// Sends one packet, waiting while the socket is full.
     pub(crate) async fn send(
         &self,
         payload: &[u8],
         descriptors: &[BorrowedFd<'_>],
     ) -> io::Result<()> {
         let send = || send(&self.0, payload, descriptors).map_err(io::Error::from);
-        // There nearly always is room, and the reactor has not heard of that yet from a new socket.
+        // Nearly always possible at once, and the reactor does not know yet that a new socket is writable.
         match send() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.0.async_io(Interest::WRITABLE, send).await
@@ -64,20 +63,18 @@ impl AsyncSocket {
         }
     }
 
-    /// Sends one small packet without waiting. A peer that is gone, or that has not read for so
-    /// long that there is no room, does not get it.
+    /// Sends one small packet without waiting. It is lost if the peer has ended or the socket is full.
     pub(crate) fn send_now(&self, payload: &[u8]) {
         let _ = send(&self.0, payload, &[]);
     }
 
-    /// Waits for one packet; none when the peer is gone. Nothing is lost if the wait is given up.
+    /// Waits for one packet; `None` when the peer has ended. Cancel-safe.
     pub(crate) async fn receive(&self, capacity: usize) -> io::Result<Option<Packet>> {
         let receive = || Ok(receive(&self.0, capacity)?);
         self.0.async_io(Interest::READABLE, receive).await
     }
 }
 
-/// Sends one packet.
 pub(crate) fn send(
     socket: impl AsFd,
     payload: &[u8],
@@ -91,9 +88,9 @@ pub(crate) fn send(
     sendmsg(socket, &[IoSlice::new(payload)], &mut ancillary, SendFlags::NOSIGNAL).map(drop)
 }
 
-/// Receives one packet of at most `capacity` bytes; none when the peer is gone.
+/// Receives one packet of at most `capacity` bytes; `None` when the peer has ended.
 pub(crate) fn receive(socket: impl AsFd, capacity: usize) -> Result<Option<Packet>> {
-    // Most packets are much smaller than the largest, and memory that is touched has to be there.
+    // Most packets are far smaller than the largest: zeroing 64 KiB for each would fault 16 pages in.
     let waiting = ioctl_fionread(&socket)?.try_into().unwrap_or(usize::MAX);
     let mut payload = vec![0; if waiting == 0 { capacity } else { capacity.min(waiting) }];
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_DESCRIPTORS))];

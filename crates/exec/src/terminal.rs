@@ -1,10 +1,10 @@
-//! The terminal of a command, as the server has it.
+//! The terminal of a command, on the server's side.
 //!
-//! A terminal has two ends. The command has the far one, as its input and output. The near one is
-//! the server's: it reads there what the command prints, and writes what somebody types.
+//! The command has the far end of a pseudo-terminal as its input and output; the server has the near
+//! end, reads the output there and writes the input.
 //!
-//! Input has no queue here. A write waits until the kernel, which takes a few kilobytes, has room,
-//! so a command that does not read holds up only those who type.
+//! Input is not queued. A write waits until the kernel, which takes a few kilobytes, accepts it, so a
+//! command that does not read holds up only its own writers.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,17 +17,17 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// How large a terminal is, in characters.
+/// The size of a terminal, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalSize {
-    /// How many lines there are.
+    /// Lines.
     pub rows: u16,
-    /// How many characters are in a line.
+    /// Characters of a line.
     pub columns: u16,
 }
 
 impl Default for TerminalSize {
-    /// The size of the terminals that all others imitate: 24 lines of 80 characters.
+    /// Returns the traditional size, 24 lines of 80 characters.
     fn default() -> Self {
         Self { rows: 24, columns: 80 }
     }
@@ -39,19 +39,18 @@ impl From<TerminalSize> for Winsize {
     }
 }
 
-/// Why something could not be done with a terminal.
+/// The reason why a terminal could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TerminalError {
-    /// The command that it belonged to is over.
+    /// The command has ended.
     #[error("the command of this terminal is over")]
     Over,
-    /// The system refused it.
+    /// The system call failed.
     #[error("could not control the terminal of a command")]
     Io(#[source] io::Error),
 }
 
-/// A handle to the terminal of a running command. Clones are handles to the same one, and none
-/// keeps it open: it ends with its command.
+/// A handle to the terminal of a running command. No handle keeps it open: it ends with its command.
 #[derive(Clone, Debug)]
 pub struct Terminal {
     input: Weak<Input>,
@@ -59,19 +58,19 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Types the bytes, and returns when the terminal has taken them all. Whether the command reads
-    /// them is its own affair. Two writes at the same time follow one after the other.
+    /// Writes input, and returns when the terminal has accepted all of it, read or not. Concurrent writes
+    /// are serialised.
     ///
-    /// The command's output has to be read meanwhile, by [`crate::Running::wait`]. A command that
-    /// does not read its input makes this wait until it does or is over; if the wait is given up,
-    /// some of the bytes may have been taken.
+    /// The command's output has to be read at the same time, by [`crate::RunningCommand::wait`]. A command
+    /// that does not read its input makes this wait until it does or ends. After a cancelled wait some of
+    /// the bytes may have been written.
     ///
     /// Unless the command has changed that, the terminal works line by line: it shows what is
     /// typed, hands on a line at its end, and drops what goes beyond 4095 bytes in one line. The
     /// byte 3 interrupts the foreground processes, and 4 at the start of a line ends the input.
     pub async fn write(&self, bytes: &[u8]) -> Result<(), TerminalError> {
         let writing = async {
-            // Held by this wait alone, which ends with the command.
+            // The strong reference lives only as long as this wait, which ends with the command.
             let input = self.input()?;
             input.write(bytes).await.map_err(TerminalError::Io)
         };
@@ -93,16 +92,16 @@ impl Terminal {
     }
 }
 
-/// What the server has of a terminal. Dropping both parts hangs the terminal up.
+/// The server's end of a terminal. Dropping both parts hangs the terminal up.
 #[derive(Debug)]
-pub(crate) struct Screen {
+pub(crate) struct TerminalConnection {
     pub(crate) output: Receiver,
-    pub(crate) keyboard: Keyboard,
+    pub(crate) input: TerminalInput,
 }
 
-/// Where handles to a terminal come from, which end when this is dropped.
+/// The owner of a terminal's input. Handles made from it end when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Keyboard {
+pub(crate) struct TerminalInput {
     input: Arc<Input>,
     over: DropGuard,
 }
@@ -110,28 +109,25 @@ pub(crate) struct Keyboard {
 #[derive(Debug)]
 struct Input {
     near: Sender,
-    /// The command's end. Without it, a moment in which no process has the terminal open would look
-    /// like its end; a process that opens `/dev/tty` afterwards could not be heard.
+    /// The far end, kept open: otherwise a moment in which no process has the terminal open would be its
+    /// end, and a process that opens `/dev/tty` later could not be heard.
     _far: OwnedFd,
-    /// Held by whoever types.
-    typing: Mutex<()>,
+    write_lock: Mutex<()>,
 }
 
-impl Screen {
-    /// Takes both ends, inside a tokio runtime.
+impl TerminalConnection {
     pub(crate) fn new(near: OwnedFd, far: OwnedFd) -> io::Result<Self> {
         ioctl_fionbio(&near, true)?;
-        // The types stand for anything that can be read and written without blocking.
+        // The pipe types work for any non-blocking descriptor.
         let output = Receiver::from_owned_fd_unchecked(near.try_clone()?)?;
         let near = Sender::from_owned_fd_unchecked(near)?;
-        let input = Arc::new(Input { near, _far: far, typing: Mutex::new(()) });
+        let input = Arc::new(Input { near, _far: far, write_lock: Mutex::new(()) });
         let over = CancellationToken::new().drop_guard();
-        Ok(Self { output, keyboard: Keyboard { input, over } })
+        Ok(Self { output, input: TerminalInput { input, over } })
     }
 }
 
-impl Keyboard {
-    /// Returns a handle.
+impl TerminalInput {
     pub(crate) fn terminal(&self) -> Terminal {
         Terminal { input: Arc::downgrade(&self.input), over: self.over.token().clone() }
     }
@@ -139,7 +135,7 @@ impl Keyboard {
 
 impl Input {
     async fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        let _typing = self.typing.lock().await;
+        let _guard = self.write_lock.lock().await;
         let mut left = bytes;
         while !left.is_empty() {
             self.near.writable().await?;

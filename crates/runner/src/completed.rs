@@ -122,7 +122,7 @@ impl Inner {
             directory: &request.directory,
             root: workspace.workspace_root(),
             limits: request.limits(&self.options.policy),
-            cgroup: self.cgroups().grouped(),
+            cgroup: self.cgroups().enforced(),
         };
         // With combined output or a terminal, messages are part of stdout.
         let messages = match request.output {
@@ -135,7 +135,7 @@ impl Inner {
 
     pub(crate) fn sandbox_report(&self, site: &ExecutionSite) -> SandboxReport {
         let Some(plan) = site.plan() else { return SandboxReport::none() };
-        let guarantees = carrel_sandbox::guarantees(plan, self.cgroups().grouped());
+        let guarantees = carrel_sandbox::guarantees(plan, self.cgroups().enforced());
         SandboxReport { tier: Some(plan.tier), guarantees }
     }
 }

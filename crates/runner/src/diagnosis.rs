@@ -124,7 +124,7 @@ fn layers(runner: &Runner, full: &Trial, landlock: &Trial) -> Vec<Layer> {
             Err(why) => format!("{why}; {remedy}"),
         },
     };
-    let groups = inner.cgroups().grouped();
+    let groups = inner.cgroups().enforced();
     vec![
         tried(
             "namespaces",

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use carrel_config::OperatorPolicy;
 use carrel_domain::{Network, ResourceLimits, Secret, WorkspaceAccess};
-use carrel_exec::{CaptureLimits, LogFile, Outcome, Output, Piece, Running, Started, Stdin};
+use carrel_exec::{CaptureLimits, LogFile, Outcome, Output, Piece, RunningCommand, Started, Stdin};
 use carrel_shell::{Context, Preset, arguments, judge};
 use carrel_traces::TraceParent;
 use tokio::sync::{mpsc, oneshot};
@@ -198,9 +198,13 @@ impl RunRequest {
     }
 
     /// Waits for the command, and forwards its output.
-    pub(crate) async fn wait(&self, mut running: Running, stop: &CancellationToken) -> Outcome {
+    pub(crate) async fn wait(
+        &self,
+        mut running: RunningCommand,
+        stop: &CancellationToken,
+    ) -> Outcome {
         let Some(sender) = &self.live else { return running.wait(stop).await };
-        let mut live = running.live_patiently();
+        let mut live = running.live_unhurried();
         let sender = sender.clone();
         let passing = async move {
             while let Some(piece) = live.next().await {

@@ -446,7 +446,7 @@ impl Inner {
 
     /// Makes the control group of a command, where the host has them.
     pub(crate) fn make_group(&self, limits: &ResourceLimits) -> Result<Option<Cgroup>, RunError> {
-        if self.cgroups().grouped() == CgroupLimits::default() {
+        if self.cgroups().enforced() == CgroupLimits::default() {
             return Ok(None);
         }
         Ok(Some(self.cgroups().make(limits.memory, limits.processes)?))
@@ -467,10 +467,10 @@ impl Inner {
         Ok(CommandSpec {
             environment,
             output: request.output,
-            groups: group.map_or(Ok(Vec::new()), Cgroup::doors)?,
+            cgroups: group.map_or(Ok(Vec::new()), Cgroup::join_files)?,
             held: workspace.held()?,
-            limits: limits::per_process(&limits, workspace, site, self.cgroups().grouped()),
-            watch: limits::sampled(&limits, workspace, site, self.cgroups().grouped()),
+            limits: limits::per_process(&limits, workspace, site, self.cgroups().enforced()),
+            sampled: limits::sampled(&limits, workspace, site, self.cgroups().enforced()),
             deadline: Some(limits.wall),
             ..CommandSpec::starting_in(argv, directory)
         })
@@ -511,9 +511,9 @@ async fn run_watched(
     let Some(watcher) = watcher(workspace, site)? else {
         return Ok((request.wait(running, &stop).await, None));
     };
-    let (over, killer) = (CancellationToken::new(), running.killer());
+    let (ended, killer) = (CancellationToken::new(), running.kill_handle());
     let watching = async {
-        let found = watcher.watch(&over).await;
+        let found = watcher.watch(&ended).await;
         if !matches!(found, Ok(None)) {
             // Over the quota, or the quota cannot be checked. A stop with a grace period would let the
             // command write on.
@@ -523,7 +523,7 @@ async fn run_watched(
     };
     let waiting = async {
         let outcome = request.wait(running, &stop).await;
-        over.cancel();
+        ended.cancel();
         outcome
     };
     let (outcome, found) = tokio::join!(waiting, watching);

@@ -1,4 +1,7 @@
-//! The two ways in which kernels offer control groups.
+//! The hierarchies of control groups, version 1 and version 2.
+//!
+//! Version 2 has one hierarchy; a group with processes of its own cannot limit groups below it, so the
+//! server moves itself to a leaf first. Version 1 has one hierarchy for each controller.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +10,9 @@ use rustix::fs::OFlags;
 
 use super::{Counts, make_directory, read, write};
 
-/// The directory that holds the groups of commands.
+/// The directory of the commands' groups, below the server's own group.
 const HOME: &str = "carrel";
 
-/// What a group can limit, and in which version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Controller {
     /// Memory, version 1.
@@ -22,9 +24,9 @@ pub(super) enum Controller {
 }
 
 impl Controller {
-    /// The file that a thread joins by. In version 1, joining a whole process takes a lock that
+    /// Returns the file by which a thread joins. In version 1, joining a whole process takes a lock that
     /// costs milliseconds.
-    pub(super) fn door(self) -> &'static str {
+    pub(super) fn join_file(self) -> &'static str {
         match self {
             Self::Memory | Self::Processes => "tasks",
             Self::Unified => "cgroup.procs",
@@ -45,15 +47,15 @@ impl Controller {
         }
     }
 
-    /// Returns the file that holds the most memory used so far and can be set back.
-    pub(super) fn peak(self) -> Option<&'static str> {
+    /// Returns the file with the peak memory, if it can be reset.
+    pub(super) fn resettable_peak(self) -> Option<&'static str> {
         match self {
             Self::Memory => Some("memory.max_usage_in_bytes"),
             Self::Processes | Self::Unified => None,
         }
     }
 
-    /// Returns the file that holds the memory in use.
+    /// Returns the file with the memory in use.
     pub(super) fn usage(self) -> Option<&'static str> {
         match self {
             Self::Memory => Some("memory.usage_in_bytes"),
@@ -62,8 +64,8 @@ impl Controller {
         }
     }
 
-    /// Returns the files that are used for every command, and how, where a group serves many.
-    pub(super) fn kept(self) -> &'static [(&'static str, OFlags)] {
+    /// Returns the files to keep open for a group that serves many commands, with their access.
+    pub(super) fn open_files(self) -> &'static [(&'static str, OFlags)] {
         match self {
             Self::Memory => &[
                 ("memory.usage_in_bytes", OFlags::RDONLY),
@@ -75,7 +77,7 @@ impl Controller {
         }
     }
 
-    /// Returns whether the kernel can forget what a group has seen.
+    /// Returns whether a group can serve several commands, because its peak can be reset.
     pub(super) fn is_reusable(self) -> bool {
         match self {
             Self::Memory | Self::Processes => true,
@@ -106,17 +108,16 @@ impl Controller {
     }
 }
 
-/// Reads a number from lines of a name and a number.
+/// Returns the number of a name in lines of names and numbers.
 fn count(text: &str, key: &str) -> u64 {
     let line = |line: &str| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok();
     text.lines().find_map(line).unwrap_or(0)
 }
 
-/// Where groups are made, and for what.
 #[derive(Debug)]
 pub(super) struct Layout {
     parts: Vec<(Controller, PathBuf)>,
-    /// What is missing, and why.
+    /// The controllers that are missing, with the reason.
     missing: Vec<String>,
 }
 
@@ -173,8 +174,7 @@ impl Layout {
     }
 }
 
-/// Makes the home of groups of version 2. The server moves aside, since a group with processes of
-/// its own cannot limit groups below it.
+/// Makes the directory of groups in version 2, and moves the server to a leaf beside it.
 fn unified(mounts: &str, own: &str) -> Result<PathBuf, String> {
     let group = below(&mount_of(mounts, "cgroup2", None)?, path_of(own, "")?);
     let offered = read(&group.join("cgroup.controllers")).unwrap_or_default();
@@ -187,20 +187,20 @@ fn unified(mounts: &str, own: &str) -> Result<PathBuf, String> {
         .and_then(|()| write(&group.join("cgroup.subtree_control"), "+memory +pids"))
         .and_then(|()| make(&home))
         .and_then(|()| write(&home.join("cgroup.subtree_control"), "+memory +pids"))
-        .and_then(|()| try_out(&home));
+        .and_then(|()| check_writable(&home));
     ready.map(|()| home).map_err(|error| format!("{}: {error}", group.display()))
 }
 
-/// Makes the home of groups of one controller of version 1.
+/// Makes the directory of groups for one controller of version 1.
 fn separate(mounts: &str, own: &str, controller: &str) -> Result<PathBuf, String> {
     let group = below(&mount_of(mounts, "cgroup", Some(controller))?, path_of(own, controller)?);
     let home = group.join(HOME);
-    let ready = make(&home).and_then(|()| try_out(&home));
+    let ready = make(&home).and_then(|()| check_writable(&home));
     ready.map(|()| home).map_err(|error| format!("{}: {error}", group.display()))
 }
 
-/// Sees whether groups can be made: the directory may be there and belong to somebody else.
-fn try_out(home: &Path) -> std::io::Result<()> {
+/// Checks that groups can be made: an existing directory may belong to another user.
+fn check_writable(home: &Path) -> std::io::Result<()> {
     use rustix::fs::{Access, AtFlags, CWD, accessat};
     Ok(accessat(CWD, home, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?)
 }
@@ -216,28 +216,28 @@ fn below(mount: &Path, path: &str) -> PathBuf {
     mount.join(path.trim_start_matches('/'))
 }
 
-/// Finds where a file system of a kind is mounted; with a controller, the one that has it.
+/// Returns the mount point of a file system type, with a given controller if there is one.
 fn mount_of(mounts: &str, kind: &str, controller: Option<&str>) -> Result<PathBuf, String> {
     let mounted = |line: &str| {
-        let (place, system) = line.split_once(" - ")?;
+        let (mount, system) = line.split_once(" - ")?;
         let mut fields = system.split(' ');
         let fits = fields.next()? == kind
             && controller.is_none_or(|name| {
                 fields.nth(1).is_some_and(|options| options.split(',').any(|one| one == name))
             });
-        fits.then(|| place.split(' ').nth(4).map(PathBuf::from))?
+        fits.then(|| mount.split(' ').nth(4).map(PathBuf::from))?
     };
     let missing = || format!("no {} is mounted", controller.unwrap_or(kind));
     mounts.lines().find_map(mounted).ok_or_else(missing)
 }
 
-/// Tells whether this process is in groups of version 1 for everything that is limited.
+/// Returns whether this process is in version 1 groups for memory and processes.
 pub(super) fn uses_version_1() -> bool {
     let own = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
     ["memory", "pids"].iter().all(|controller| path_of(&own, controller).is_ok())
 }
 
-/// Finds the group of this process for a controller; none stands for version 2.
+/// Returns the group of this process for a controller; an empty name is version 2.
 fn path_of<'a>(own: &'a str, controller: &str) -> Result<&'a str, String> {
     let path = |line: &'a str| {
         let mut fields = line.splitn(3, ':').skip(1);

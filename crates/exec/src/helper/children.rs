@@ -1,5 +1,5 @@
-//! The children of a process to which orphans are handed: having none means that every descendant
-//! is gone.
+//! The children of a subreaper. Orphans become its children, so having none means that every descendant
+//! has ended.
 
 use std::collections::HashSet;
 use std::io;
@@ -10,21 +10,20 @@ use carrel_sandbox::{SignalQueue, SignalScope};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, wait};
 
-use super::{ready, tree};
+use super::{poll, process_tree};
 
 /// The pause between two sweeps of a tree that is being killed. Most trees need one sweep.
 pub(super) const SWEEP_PAUSE: Duration = Duration::from_millis(10);
 
-/// What the pause grows to, so that a process that the kernel cannot end yet, such as one that
-/// waits for a dead disk, does not keep a processor busy.
+/// The longest pause, so that a process that the kernel cannot end yet, such as one that waits for a dead
+/// disk, does not keep a processor busy.
 const MAX_SWEEP_PAUSE: Duration = Duration::from_millis(200);
 
-/// How many children are taken at once: a tree that keeps making them must not keep its supervisor
-/// from anything else.
+/// The most children that are reaped at once, so that a tree that keeps forking does not keep its
+/// supervisor from everything else.
 const MAX_REAPED: usize = 256;
 
-/// Takes the status of the children that have ended, or of many of them. Returns whether there are no
-/// children left.
+/// Reaps children that have ended, up to a bound. Returns whether no children are left.
 pub(super) fn reap(mut ended: impl FnMut(Pid, WaitStatus)) -> io::Result<bool> {
     for _ in 0..MAX_REAPED {
         match wait(WaitOptions::NOHANG) {
@@ -37,19 +36,21 @@ pub(super) fn reap(mut ended: impl FnMut(Pid, WaitStatus)) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Kills every descendant until nothing is left. `signals` tell when a child has ended.
-///
-/// Giving up is not an answer: what fails, for want of memory or descriptors, is tried again.
+/// Kills every descendant until none is left. A failed attempt, for want of memory or descriptors, is
+/// repeated for ever: giving up would leave processes behind.
 pub(super) fn kill_all(
     signals: &SignalQueue,
-    enclosure: SignalScope,
+    scope: SignalScope,
     mut ended: impl FnMut(Pid, WaitStatus),
 ) {
     let mut pause = SWEEP_PAUSE;
     loop {
-        let swept =
-            if enclosure.signal_all(Signal::KILL) { Ok(0) } else { tree::kill(&HashSet::new()) };
-        match swept.and_then(|_| gone_within(pause, signals, &mut ended)) {
+        let killed = if scope.signal_all(Signal::KILL) {
+            Ok(0)
+        } else {
+            process_tree::kill(&HashSet::new())
+        };
+        match killed.and_then(|_| all_ended_within(pause, signals, &mut ended)) {
             Ok(true) => return,
             Ok(false) => {}
             Err(_) => std::thread::sleep(pause),
@@ -59,14 +60,14 @@ pub(super) fn kill_all(
 }
 
 /// Waits for the children to end, and returns whether none is left.
-pub(super) fn gone_within(
+pub(super) fn all_ended_within(
     at_most: Duration,
     signals: &SignalQueue,
     mut ended: impl FnMut(Pid, WaitStatus),
 ) -> io::Result<bool> {
     let until = Instant::now() + at_most;
     while !reap(&mut ended)? {
-        if until <= Instant::now() || ready::wait([signals.as_fd()], Some(until))? == [false] {
+        if until <= Instant::now() || poll::wait([signals.as_fd()], Some(until))? == [false] {
             return Ok(false);
         }
         signals.take()?;

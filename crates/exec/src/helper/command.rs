@@ -1,4 +1,9 @@
-//! The last steps before a command's program runs, in the process that becomes it.
+//! The steps of a new process between fork and `exec`.
+//!
+//! In order: join the control groups, enter the working directory, place the descriptors in a new
+//! session, set the rlimits, apply the last restrictions of the sandbox, execute. Restrictions come last
+//! because they would forbid the steps before. A failed step is reported over a socket that a successful
+//! `exec` closes.
 
 use std::ffi::{CString, NulError, OsStr, OsString};
 use std::io;
@@ -12,52 +17,50 @@ use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::process::{Resource, Rlimit, fchdir, getrlimit, ioctl_tiocsctty, setrlimit, setsid};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
-use crate::protocol::{Descriptors, Inside, Report, Standard, Start, Step, to_json};
+use crate::command_spec::{CommandSpec, Limits};
+use crate::protocol::{CellPath, Descriptors, Report, Standard, Start, Step, to_json};
 use crate::socket;
-use crate::spec::{CommandSpec, Limits};
 
-/// The status of a process that did not become the command. Nobody sees it.
+/// The status of a process that did not become the command. The init reports the error instead.
 const NOT_EXECUTED: u8 = 1;
 
-/// Becomes the command. Returns only if that fails, after saying so in `news`.
-///
-/// `news` is closed by the `exec` that succeeds, which is how the init learns of it.
+/// Becomes the command. Returns only if that fails, after reporting over `exec_errors`, which a
+/// successful `exec` closes.
 pub(super) fn execute(
     start: &Start,
     descriptors: &Descriptors<OwnedFd>,
     cell: Option<&Cell>,
-    news: &OwnedFd,
+    exec_errors: &OwnedFd,
 ) -> u8 {
     let (step, error) = match prepare(start, descriptors, cell) {
         Err(failed) => failed,
         Ok(_inherited) => (Step::Execute, replace_process(start)),
     };
     let errno = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
-    // If the init is gone, so is everybody who wants to know.
-    let _ = socket::send(news, &to_json(&Report::Failed { step, errno }), &[]);
+    // Without an init there is no receiver either.
+    let _ = socket::send(exec_errors, &to_json(&Report::Failed { step, errno }), &[]);
     NOT_EXECUTED
 }
 
-/// Gives the process what the command expects and takes away the rest. All other descriptors are
-/// closed by `exec`.
+/// Prepares the process for the command. `exec` closes all other descriptors.
 fn prepare(
     start: &Start,
     descriptors: &Descriptors<OwnedFd>,
     cell: Option<&Cell>,
 ) -> Result<Vec<OwnedFd>, (Step, io::Error)> {
     let during = |step| move |error: io::Error| (step, error);
-    join(&descriptors.groups).map_err(during(Step::Prepare))?;
+    join(&descriptors.cgroups).map_err(during(Step::Prepare))?;
     enter(start, descriptors, cell).map_err(during(Step::Directory))?;
     let placed = place(start, descriptors).map_err(during(Step::Prepare))?;
-    // Late, so that they hold for the program and not for what prepares it.
-    limit(start.terms.limits).map_err(|errno| (Step::Prepare, errno.into()))?;
+    // Late, so that they do not apply to the preparation.
+    limit(start.options.limits).map_err(|errno| (Step::Prepare, errno.into()))?;
     if let Some(cell) = cell {
         confine(cell, descriptors).map_err(during(Step::Confine))?;
     }
     Ok(placed)
 }
 
-/// Joins control groups. Each file takes the id of a thread, and zero is the one that writes.
+/// Joins control groups. Zero stands for the writing thread.
 fn join(groups: &[OwnedFd]) -> io::Result<()> {
     for group in groups {
         rustix::io::write(group, b"0")?;
@@ -66,19 +69,19 @@ fn join(groups: &[OwnedFd]) -> io::Result<()> {
 }
 
 fn enter(start: &Start, descriptors: &Descriptors<OwnedFd>, cell: Option<&Cell>) -> io::Result<()> {
-    match (cell, &start.terms.inside, &descriptors.directory) {
-        // What a cell opened is inside.
+    match (cell, &start.options.inside, &descriptors.directory) {
+        // In a cell the directory was opened by the cell, inside the sandbox.
         (None, None, Some(directory)) | (Some(_), Some(_), Some(directory)) => {
             Ok(fchdir(directory)?)
         }
-        (Some(cell), Some(Inside(path)), None) => cell.enter_directory(path),
+        (Some(cell), Some(CellPath(path)), None) => cell.enter_directory(path),
         _ => Err(Errno::INVAL.into()),
     }
 }
 
-/// Takes away what a command must not have.
+/// Applies the restrictions that only the command's process gets.
 fn confine(cell: &Cell, descriptors: &Descriptors<OwnedFd>) -> io::Result<()> {
-    // A directory of the host would be a way out.
+    // A directory of the host would be an escape.
     let standard = descriptors.standard.iter().flat_map(Standard::in_order);
     for descriptor in standard.chain(&descriptors.inherited) {
         if FileType::from_raw_mode(fstat(descriptor)?.st_mode) == FileType::Directory {
@@ -99,9 +102,9 @@ fn limit(limits: Limits) -> Result<(), Errno> {
         (Resource::Core, size(limits.core)),
     ] {
         if let Some(value) = value {
-            // Nobody but an administrator may have more than the server itself has.
+            // Only root may raise a limit above the server's own.
             let maximum = getrlimit(resource).maximum.unwrap_or(u64::MAX);
-            // At the lower one a process is told, at the higher one it is killed.
+            // `SIGXCPU` at the soft limit, `SIGKILL` at the hard one.
             let (current, maximum) = match resource {
                 Resource::Cpu if maximum > value => (value, value + 1),
                 _ => (maximum.min(value), maximum.min(value)),
@@ -116,9 +119,9 @@ fn place(start: &Start, descriptors: &Descriptors<OwnedFd>) -> io::Result<Vec<Ow
     let Some(Standard { stdin, stdout, stderr }) = &descriptors.standard else {
         return Err(Errno::INVAL.into());
     };
-    // A session of its own: a signal to its process group reaches no helper.
+    // A new session: a signal to the command's process group reaches no helper.
     setsid()?;
-    if start.terms.terminal.is_some() {
+    if start.options.terminal.is_some() {
         ioctl_tiocsctty(stdin)?;
     }
     dup2_stdin(stdin)?;
@@ -132,7 +135,7 @@ fn place(start: &Start, descriptors: &Descriptors<OwnedFd>) -> io::Result<Vec<Ow
     Ok(inherited)
 }
 
-/// Copies a descriptor to a number that is free, for the command to inherit.
+/// Duplicates a descriptor to a free number, without close-on-exec.
 fn place_at(descriptor: &OwnedFd, number: i32) -> io::Result<OwnedFd> {
     let placed = fcntl_dupfd_cloexec(descriptor, number)?;
     if placed.as_raw_fd() != number {
@@ -145,14 +148,14 @@ fn place_at(descriptor: &OwnedFd, number: i32) -> io::Result<OwnedFd> {
 /// Looks the program up in the `PATH` of the command's own environment and executes it.
 fn replace_process(start: &Start) -> io::Error {
     let Some(program) = start.argv.first() else { return Errno::INVAL.into() };
-    let Ok((arguments, environment)) = words(start) else { return Errno::INVAL.into() };
+    let Ok((arguments, environment)) = c_strings(start) else { return Errno::INVAL.into() };
     let mut denied = None;
     for candidate in candidates(program, &start.environment) {
         let Ok(path) = CString::new(candidate) else { continue };
         let error = execute_program(&path, &arguments, &environment);
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {}
-            // It may be elsewhere too; if not, this is what there is to say.
+            // A later directory may have it; otherwise this is the error.
             io::ErrorKind::PermissionDenied => denied = Some(error),
             _ => return error,
         }
@@ -160,8 +163,7 @@ fn replace_process(start: &Start) -> io::Error {
     denied.unwrap_or_else(|| Errno::NOENT.into())
 }
 
-/// Returns arguments and variables in the form that the kernel takes.
-pub(super) fn words(start: &Start) -> Result<(Vec<CString>, Vec<CString>), NulError> {
+pub(super) fn c_strings(start: &Start) -> Result<(Vec<CString>, Vec<CString>), NulError> {
     let arguments = start.argv.iter().map(|argument| CString::new(argument.as_bytes()));
     let variables = start
         .environment
@@ -170,7 +172,7 @@ pub(super) fn words(start: &Start) -> Result<(Vec<CString>, Vec<CString>), NulEr
     Ok((arguments.collect::<Result<_, _>>()?, variables.collect::<Result<_, _>>()?))
 }
 
-/// Lists where a program may be: at its path, or for a plain name in the directories of `PATH`.
+/// Returns the paths to try: the program's own, or for a plain name those in the directories of `PATH`.
 fn candidates(program: &OsStr, environment: &[(OsString, OsString)]) -> Vec<Vec<u8>> {
     let name = program.as_bytes();
     if name.contains(&b'/') {

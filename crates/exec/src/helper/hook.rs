@@ -1,9 +1,8 @@
-//! The last step of a login shell that runs a hook.
+//! Runs a hook's script after the login profile.
 //!
-//! The shell has read the operator's profile and replaced itself with this helper, which takes
-//! secrets out of what the profile exported, goes back to the workspace and runs the script.
-//! Exported variables, limits and the file mode mask reach the script; functions, aliases and
-//! variables that are not exported do not.
+//! The login shell has read the operator's profile and replaced itself with this helper, which removes
+//! secrets from the exported variables, returns to the workspace and runs the script. Exported variables,
+//! limits and the umask reach the script; functions, aliases and variables that are not exported do not.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -16,21 +15,19 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::process::fchdir;
 use serde::{Deserialize, Serialize};
 
-use crate::spec::CommandSpec;
+use crate::command_spec::CommandSpec;
 
-/// The descriptor with the [`Hook`], as JSON.
 pub(crate) const PAYLOAD_NUMBER: u32 = CommandSpec::FIRST_INHERITED;
 
-/// The descriptor of the workspace.
 pub(crate) const DIRECTORY_NUMBER: u32 = PAYLOAD_NUMBER + 1;
 
-/// The status that shells give for a program that could not be executed.
+/// The status by which shells report a program that could not be executed.
 const CANNOT_EXECUTE: u8 = 126;
 
-/// A secret this long is also looked for inside values; a shorter one would match by chance.
+/// The length from which on a secret is also searched inside values; a shorter one would match by chance.
 const MIN_CONTAINED_BYTES: usize = 8;
 
-/// What the helper is told. It travels in memory: not as an argument, variable or file.
+/// The payload of the helper, passed in a memory file.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Hook {
     pub(crate) script: String,
@@ -53,24 +50,24 @@ fn reveals(value: &[u8], secret: &[u8]) -> bool {
     value.windows(secret.len()).any(|part| part == secret)
 }
 
-/// Runs the hook. Returns only if that fails, after saying so on stderr.
+/// Runs the hook. Returns only if that fails, after a message on stderr.
 pub(super) fn run() -> ExitCode {
     let error = take_payload().and_then(|hook| {
         enter_workspace()?;
         Err::<(), _>(execute(&hook))
     });
     if let Err(error) = error {
-        // If stderr is closed the exit status still tells.
+        // If stderr is closed, the exit status remains.
         let _ = writeln!(io::stderr(), "carrel: could not run the hook: {error}");
     }
     ExitCode::from(CANNOT_EXECUTE)
 }
 
-/// Takes the payload, from its start even if the profile has read the descriptor.
+/// Reads the payload from its start, even if the profile has read the descriptor, and empties it.
 #[expect(clippy::disallowed_methods, reason = "an inherited descriptor is not a workspace file")]
 fn take_payload() -> io::Result<Hook> {
     let payload = std::fs::read(inherited(PAYLOAD_NUMBER))?;
-    // What the profile left running has the descriptor too, and must find nothing there.
+    // Processes that the profile left running have the descriptor too, and must find nothing there.
     std::fs::write(inherited(PAYLOAD_NUMBER), [])?;
     Ok(serde_json::from_slice(&payload)?)
 }

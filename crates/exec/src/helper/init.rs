@@ -1,8 +1,13 @@
-//! The parent of one command and of everything the command leaves behind.
+//! The init of a command: its parent, and the parent of everything it leaves behind.
 //!
-//! An init does not end before its tree has: it is the process to which orphans are handed
-//! (`PR_SET_CHILD_SUBREAPER`), so having no children means that nothing is left, whatever called
-//! `setsid` or forked twice.
+//! An init is a child subreaper (`PR_SET_CHILD_SUBREAPER`): a process whose parent ends becomes its
+//! child, even if it called `setsid` or was forked twice. So an init without children knows that the whole
+//! tree has ended, and it does not end before.
+//!
+//! A cell keeps one init *spare* from the second command on: forked, in its process namespace, with its
+//! filter and its stack, waiting on a socket for a request. Most of starting a command is then done
+//! before it is requested. The spare also decodes the cell's last request once, because the pages that
+//! this touches are still shared with the cell, and copying them would delay the next command.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,16 +18,16 @@ use rustix::process::{
     Pid, Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal,
 };
 
-use super::supervise::{Main, Refusals, Supervisor};
-use super::terminal::Ends;
-use super::{command, ready};
+use super::supervisor::{Denials, Main, Supervisor};
+use super::terminal::TerminalPair;
+use super::{command, poll};
 use crate::protocol::{Descriptors, MAX_INLINE_BYTES, Report, Request, Start, Step, to_json};
 use crate::socket;
 
-/// What the kernel sends an init when the spawner dies.
-pub(super) const END: Signal = Signal::USR1;
+/// The signal that the kernel sends an init when the spawner dies.
+pub(super) const PARENT_DIED: Signal = Signal::USR1;
 
-/// Starts the command and supervises it until nothing of it is left.
+/// Starts the command and supervises it until its last process has ended.
 pub(super) fn run(
     start: &Start,
     descriptors: Descriptors<OwnedFd>,
@@ -35,18 +40,19 @@ pub(super) fn run(
     }
 }
 
-/// Gets ready for a command before there is one, and supervises the one that it is then given.
+/// Prepares for a command, waits for one and supervises it.
 ///
-/// A spare that is not needed any more, or whose cell is gone, ends; so does one that could not get
-/// ready, and its cell finds out when it needs it. The only one that a cell can have says why.
+/// Ends if its cell has ended or does not need it any more. A spare that cannot prepare ends too, and its
+/// cell forks another when it needs one. In a cell of one command there is no other, so it waits for the
+/// request and reports the failure.
 pub(super) fn run_spare(spare: Spare, signals: SignalQueue, origin: Origin) {
-    let Spare { requests, last } = spare;
+    let Spare { requests, last_request } = spare;
     let prepared = prepare(&origin);
     if prepared.is_err() && !origin.cell().is_some_and(Cell::shares_mounts_with_command) {
         return;
     }
-    rehearse(&last);
-    drop(last);
+    fault_in_pages(&last_request);
+    drop(last_request);
     let command = wait_for_command(&requests, &signals, &origin);
     drop(requests);
     match (command, prepared) {
@@ -60,19 +66,16 @@ pub(super) fn run_spare(spare: Spare, signals: SignalQueue, origin: Origin) {
     }
 }
 
-/// A copy of a cell that is to be ready for a command.
 pub(super) struct Spare {
-    /// Where the command comes from.
     pub(super) requests: OwnedFd,
-    /// The cell's last request, if there was one.
-    pub(super) last: Vec<u8>,
+    /// The cell's last request, or empty.
+    pub(super) last_request: Vec<u8>,
 }
 
-/// Reads a request as the next one is going to be read. The memory that it takes is still shared with
-/// the cell until it is written to, and to copy it then would hold the command up.
-fn rehearse(last: &[u8]) {
-    if let Ok(Request::Start(start)) = Request::decode(last) {
-        let _ = command::words(&start);
+/// Decodes a request as the next one will be decoded, so that the copy-on-write faults happen now.
+fn fault_in_pages(request: &[u8]) {
+    if let Ok(Request::Start(start)) = Request::decode(request) {
+        let _ = command::c_strings(&start);
     }
 }
 
@@ -84,25 +87,25 @@ fn wait_for_command(
     origin: &Origin,
 ) -> io::Result<Option<Command>> {
     loop {
-        let [requested, _] = ready::wait([requests.as_fd(), signals.as_fd()], None)?;
+        let [requested, _] = poll::wait([requests.as_fd(), signals.as_fd()], None)?;
         if requested {
             break;
         }
-        if signals.take()?.contains(&END) && !origin.is_there()? {
+        if signals.take()?.contains(&PARENT_DIED) && !origin.is_alive()? {
             return Ok(None);
         }
     }
     let Some(mut packet) = socket::receive(requests, MAX_INLINE_BYTES)? else { return Ok(None) };
     match Request::from_packet(&mut packet)? {
         Request::Start(start) => {
-            // What the cell has opened comes last.
+            // A directory that the cell has opened comes last.
             let opens = origin.cell().is_some_and(Cell::opens_directories);
             let opened = if opens { packet.descriptors.pop() } else { None };
-            let mut descriptors = Descriptors::from_received(packet.descriptors, &start.terms)?;
+            let mut descriptors = Descriptors::from_received(packet.descriptors, &start.options)?;
             descriptors.directory = opened.or(descriptors.directory);
             Ok(Some((start, descriptors)))
         }
-        Request::Cell(_) | Request::End { .. } => Ok(None),
+        Request::Cell(_) | Request::Kill { .. } => Ok(None),
     }
 }
 
@@ -115,29 +118,40 @@ fn run_prepared(
 ) {
     match begin(start, &mut descriptors, &origin, prepared) {
         Err((step, error)) => refuse(&descriptors.control, step, &error),
-        Ok((main, Prepared { news, told, enclosure, listener, terminal, vfork_stack: _kept })) => {
+        Ok((
+            main,
+            Prepared {
+                exec_errors,
+                exec_errors_far,
+                scope,
+                listener,
+                terminal,
+                vfork_stack: _kept,
+            },
+        )) => {
             // The command's ends of its pipes must not stay open here.
-            drop(told);
+            drop(exec_errors_far);
             let (control, _held) = descriptors.into_supervised();
-            let refusals = Refusals { listener, origin, seen: Vec::new() };
-            let (grace, watch) = (start.terms.grace, start.terms.watch);
+            let denials = Denials { listener, origin, seen: Vec::new() };
+            let grace = start.options.grace;
+            let sampled = start.options.sampled;
             Supervisor {
                 control,
                 signals,
                 main: Main::new(main),
                 grace,
-                watch,
-                enclosure,
-                refusals,
-                tell_at: None,
+                sampled,
+                scope,
+                denials,
+                report_start_at: None,
                 terminal,
             }
-            .supervise(news);
+            .supervise(exec_errors);
         }
     }
 }
 
-/// Makes everything that the command needs, and the process that becomes it.
+/// Opens the terminal if there is one, and forks the process that becomes the command.
 fn begin(
     start: &Start,
     descriptors: &mut Descriptors<OwnedFd>,
@@ -145,26 +159,24 @@ fn begin(
     mut prepared: Prepared,
 ) -> Result<(Pid, Prepared), (Step, io::Error)> {
     let during = |step| move |error: io::Error| (step, error);
-    if let Some(size) = start.terms.terminal {
-        let ends = Ends::open(size).map_err(during(Step::Terminal))?;
+    if let Some(size) = start.options.terminal {
+        let ends = TerminalPair::open(size).map_err(during(Step::Terminal))?;
         descriptors.standard = Some(ends.standard().map_err(during(Step::Terminal))?);
         prepared.terminal = Some(ends);
     }
-    let Prepared { vfork_stack, told, .. } = &mut prepared;
-    let main = vfork_stack.vfork(|| command::execute(start, descriptors, origin.cell(), told));
+    let Prepared { vfork_stack, exec_errors_far, .. } = &mut prepared;
+    let main =
+        vfork_stack.vfork(|| command::execute(start, descriptors, origin.cell(), exec_errors_far));
     Ok((main.map_err(during(Step::Fork))?, prepared))
 }
 
-/// What an init was copied from.
+/// The process that an init was forked from.
 pub(super) enum Origin {
-    /// The spawner.
     Spawner(Pid),
-    /// A cell.
     Cell(Box<Cell>),
 }
 
 impl Origin {
-    /// Names what a process was copied from: a cell, or the spawner with this id.
     pub(super) fn of(cell: Option<(Box<Cell>, OwnedFd)>, spawner: Pid) -> Self {
         cell.map_or(Self::Spawner(spawner), |(cell, _)| Self::Cell(cell))
     }
@@ -176,8 +188,7 @@ impl Origin {
         }
     }
 
-    /// Returns whether the process is still there.
-    pub(super) fn is_there(&self) -> io::Result<bool> {
+    pub(super) fn is_alive(&self) -> io::Result<bool> {
         match self {
             Self::Spawner(pid) => Ok(getppid() == Some(*pid)),
             Self::Cell(cell) => cell.is_alive(),
@@ -185,47 +196,45 @@ impl Origin {
     }
 }
 
-/// Tells the server that there will be no command.
+/// Reports to the server that the command could not be started.
 pub(super) fn refuse(control: &OwnedFd, step: Step, error: &io::Error) {
     let errno = error.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
     report(control, &Report::Failed { step, errno });
 }
 
-/// What an init has before there is a command.
+/// The parts of an init before there is a command.
 struct Prepared {
-    enclosure: SignalScope,
-    /// What tells of refused system calls.
+    scope: SignalScope,
     listener: Option<Listener>,
-    /// Where the command tells of itself before it is executed.
-    news: OwnedFd,
-    told: OwnedFd,
+    /// Receives the error of a process that did not become the command.
+    exec_errors: OwnedFd,
+    exec_errors_far: OwnedFd,
     vfork_stack: VforkStack,
-    terminal: Option<Ends>,
+    terminal: Option<TerminalPair>,
 }
 
-/// Makes this process the one that orphans go to, and one that ends with what it was copied from.
+/// Makes this process a subreaper that ends with the process that it was forked from.
 fn prepare(origin: &Origin) -> io::Result<Prepared> {
     set_child_subreaper(Some(getpid()))?;
-    let (enclosure, listener) =
+    let (scope, listener) =
         origin.cell().map_or(Ok((SignalScope::unrestricted(), None)), Cell::supervise)?;
-    set_parent_process_death_signal(Some(END))?;
-    // It may have died before it could be asked for a signal.
-    if !origin.is_there()? {
+    set_parent_process_death_signal(Some(PARENT_DIED))?;
+    // That process may have died before the signal was set.
+    if !origin.is_alive()? {
         return Err(Errno::SRCH.into());
     }
-    let (news, told) = socket::pair()?;
+    let (exec_errors, exec_errors_far) = socket::pair()?;
     Ok(Prepared {
-        enclosure,
+        scope,
         listener,
-        news,
-        told,
+        exec_errors,
+        exec_errors_far,
         vfork_stack: VforkStack::prepare()?,
         terminal: None,
     })
 }
 
-/// Tells the server something.
 pub(super) fn report(control: &OwnedFd, report: &Report) {
-    // Without a server the next thing to be read is the end of the control socket.
+    // If the server has ended, the control socket reads end of file next.
     let _ = socket::send(control, &to_json(report), &[]);
 }

@@ -1,8 +1,16 @@
-//! The process that starts commands, and its copies inside the walls of a sandbox, which do the
-//! same there.
+//! The spawner process, and its copies inside a sandbox, the cells.
 //!
-//! It forks an init for each command and otherwise waits. When an init dies before its tree, the
-//! orphans become children of the spawner, which kills them.
+//! Both serve the same requests: fork an init for a command, fork a process that becomes a cell, kill an
+//! init. The loop waits for requests and for ended children, and does nothing else, so a request is
+//! never delayed by another command. When an init dies before its tree, the orphans become children of
+//! the spawner, which kills them.
+//!
+//! After a fork the child must not run the parent's loop, nor keep its descriptors. So the loop returns
+//! a [`Role`] in the child, all the way up to [`run_role`], dropping the spawner's state on the way; a
+//! cell then enters the loop again with state of its own.
+//!
+//! A preforked cell serves one command. It shares mounts and process namespace with it, so it must not
+//! use its process table, whose numbers are those of the command's namespace, and ends with the command.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -22,25 +30,26 @@ use rustix::process::{
 };
 use rustix::stdio::{dup2_stderr, dup2_stdin, stdin};
 
-use super::{FAILURE, FIRST_DESCRIPTOR, SUCCESS, children, init, ready, tree};
+use super::{FAILURE, FIRST_DESCRIPTOR, SUCCESS, children, init, poll, process_tree};
 use crate::protocol::{
-    CellDescriptors, Descriptors, Inside, MAX_INLINE_BYTES, MakeCell, Report, Request, Start, Step,
+    CellDescriptors, CellPath, Descriptors, MAX_INLINE_BYTES, MakeCell, Report, Request, Start,
+    Step,
 };
 use crate::socket::{self, Packet};
 
 /// Serves requests on stdin until it closes, and then ends every command.
 pub(super) fn run() -> u8 {
-    play(Spawner::prepare().and_then(Spawner::serve))
+    run_role(Spawner::prepare().and_then(Spawner::serve))
 }
 
-/// Becomes the cell that the first request on stdin asks for, without another process in between. It is
-/// probably going to be of this tier.
+/// Becomes the cell of the first request on stdin. `tier` is the expected one, for which namespaces are
+/// made ahead.
 pub(crate) fn run_cell(tier: Tier) -> u8 {
-    play(Spawner::prepare().and_then(|spawner| spawner.await_cell(tier)))
+    run_role(Spawner::prepare().and_then(|spawner| spawner.await_cell(tier)))
 }
 
-/// Is whatever the process is to be, until it is over.
-fn play(mut served: io::Result<Role>) -> u8 {
+/// Runs the role of this process, which for a new cell is to serve requests again.
+fn run_role(mut served: io::Result<Role>) -> u8 {
     loop {
         served = match served {
             Ok(Role::Done) => return SUCCESS,
@@ -59,7 +68,7 @@ fn play(mut served: io::Result<Role>) -> u8 {
                 }
             }
             Err(error) => {
-                // Nobody may be reading any more.
+                // The reader may have ended.
                 let _ = writeln!(io::stderr(), "carrel: the spawner failed: {error}");
                 return FAILURE;
             }
@@ -67,23 +76,22 @@ fn play(mut served: io::Result<Role>) -> u8 {
     }
 }
 
-/// How long inits and cells that are left have to end by themselves.
-const BY_THEMSELVES: Duration = Duration::from_millis(50);
+/// The time that inits and cells have to end by themselves.
+const SELF_EXIT_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// What the process is when it stops serving requests.
+/// The role of a process that has left the loop.
 enum Role {
-    /// The spawner or a cell, with nothing left to do.
+    /// The spawner or a cell at its end.
     Done,
-    /// A new child that is the init of a command. It owns none of the spawner's descriptors.
+    /// A new child that is the init of a command.
     Init {
         start: Box<Start>,
         descriptors: Box<Descriptors<OwnedFd>>,
         signals: SignalQueue,
         origin: init::Origin,
     },
-    /// A new child that gets ready for the next command of a cell.
+    /// A new child that waits for the next command of a cell.
     Spare { spare: init::Spare, signals: SignalQueue, origin: init::Origin },
-    /// A process that is to become a cell. It owns none of the spawner's descriptors.
     Cell {
         make: Box<MakeCell>,
         descriptors: CellDescriptors<OwnedFd>,
@@ -92,47 +100,42 @@ enum Role {
     },
 }
 
-/// What becomes a cell.
 enum CellOrigin {
-    /// A copy of the spawner, which it ends with. Another cell may share its network.
-    Spawner { pid: Pid, companion: Option<OwnedFd>, parts: SharedMounts },
-    /// A process that was started for this cell and its only command, and what it has made before. It
-    /// sees the end of the server by itself.
+    /// A child of the spawner, with which it ends. It may share the network of a companion.
+    Spawner { pid: Pid, companion: Option<OwnedFd>, mounts: SharedMounts },
+    /// A process forked ahead for one cell and one command, with the namespaces that it has made. It
+    /// notices the end of the server by itself.
     Preforked(Option<Box<PreparedNamespaces>>),
 }
 
-/// What a new child is to become.
 enum Child {
     Init(Box<Start>, Box<Descriptors<OwnedFd>>),
     Spare(init::Spare),
     Cell(Box<MakeCell>, CellDescriptors<OwnedFd>, Option<OwnedFd>),
 }
 
-/// An init that is ready for a command.
 struct Spare {
     pid: Pid,
     requests: OwnedFd,
 }
 
 struct Spawner {
-    /// The spawner's own id, also in a child that is to become something else.
+    /// The spawner's own id, also in a new child.
     pid: Pid,
-    /// Who it ends with. Anybody of the same user could send the signal that says so.
+    /// The process that it ends with. The parent-death signal alone is no proof: any process of the
+    /// same user could send it.
     parent: Option<Pid>,
     requests: OwnedFd,
     signals: SignalQueue,
-    /// The cell that this process is, if it is one, and the socket that says so until it ends.
+    /// For a cell: its sandbox, and the socket by which the server notices its end.
     cell: Option<(Box<Cell>, OwnedFd)>,
-    /// Inits and cells, by the numbers of their requests.
     children: HashMap<u64, Pid>,
-    /// An init of a cell that is ready for the next command. There is one from the second command on:
-    /// for many the only one is the last.
+    /// Made after the second command: many cells run only one.
     spare: Option<Spare>,
     has_started: bool,
-    /// Whether there may be orphans of an init that died.
-    orphans: bool,
-    /// What cells have in common.
-    parts: SharedMounts,
+    /// Set while there may be orphans of an init that died.
+    has_orphans: bool,
+    mounts: SharedMounts,
 }
 
 impl Spawner {
@@ -140,12 +143,12 @@ impl Spawner {
         let requests = take_stdin()?;
         close_on_exec(FIRST_DESCRIPTOR..=u32::MAX)?;
         chdir("/")?;
-        // A session of its own: what a terminal sends to the server does not end commands.
+        // A new session: signals of the server's terminal do not end commands.
         setsid()?;
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         set_child_subreaper(Some(getpid()))?;
         restore_default_dispositions();
-        let signals = SignalQueue::block_all_except_reading(&[Signal::CHILD, init::END])?;
+        let signals = SignalQueue::block_all_except_reading(&[Signal::CHILD, init::PARENT_DIED])?;
         Ok(Self::new(requests, signals, None))
     }
 
@@ -160,14 +163,14 @@ impl Spawner {
             children,
             spare: None,
             has_started: false,
-            orphans: false,
-            parts: SharedMounts::default(),
+            has_orphans: false,
+            mounts: SharedMounts::default(),
         }
     }
 
     fn serve(mut self) -> io::Result<Role> {
-        if self.knows_all() {
-            // It gets ready while the server prepares the command.
+        if self.serves_one_command() {
+            // It prepares while the server prepares the command.
             if let Some(child) = self.make_spare(Vec::new()) {
                 return Ok(self.become_child(child));
             }
@@ -176,12 +179,12 @@ impl Spawner {
         loop {
             let [requested, signalled] = self.wait()?;
             if signalled {
-                if self.signals.take()?.contains(&init::END) && getppid() != self.parent {
+                if self.signals.take()?.contains(&init::PARENT_DIED) && getppid() != self.parent {
                     return Ok(self.end());
                 }
                 self.reap()?;
                 let has_none = self.spare.is_none() && self.children.is_empty();
-                if has_none && self.has_started && self.knows_all() {
+                if has_none && self.has_started && self.serves_one_command() {
                     return Ok(self.end());
                 }
             }
@@ -192,7 +195,7 @@ impl Spawner {
             let packet = match socket::receive(&self.requests, MAX_INLINE_BYTES) {
                 Ok(Some(packet)) => packet,
                 Ok(None) => return Ok(self.end()),
-                // Descriptors or memory are short. One command fails to start; the others go on.
+                // Out of descriptors or memory. One command fails to start; the others go on.
                 Err(_) => continue,
             };
             if let Some(child) = self.handle(packet) {
@@ -201,40 +204,40 @@ impl Spawner {
         }
     }
 
-    /// Ends everything. Inits and cells see the end of their sockets and end by themselves, but a
-    /// stopped one does not.
+    /// Ends every child. Inits and cells notice the end of their sockets and end by themselves; a stopped
+    /// one is killed.
     fn end(self) -> Role {
-        // Whoever reads what the server wrote does not have to wait for this.
+        // A reader of the server's stderr does not have to wait for this process.
         let _ = leave_stderr();
-        let knows_all = self.knows_all();
+        let serves_one_command = self.serves_one_command();
         let Self { signals, children: mut known, spare, .. } = self;
         known.extend(spare.map(|spare| (u64::MAX, spare.pid)));
-        let mut patience = BY_THEMSELVES;
+        let mut timeout = SELF_EXIT_TIMEOUT;
         loop {
             let forget = |pid, _| known.retain(|_, child| *child != pid);
-            if children::gone_within(patience, &signals, forget).unwrap_or(false) {
+            if children::all_ended_within(timeout, &signals, forget).unwrap_or(false) {
                 return Role::Done;
             }
-            if knows_all {
-                // They are children that have not been waited for, so the ids are still their own.
+            if serves_one_command {
+                // Children that were not reaped yet, so the ids are still theirs.
                 for child in known.values() {
                     let _ = kill_process(*child, Signal::KILL);
                 }
             } else {
                 children::kill_all(&signals, SignalScope::unrestricted(), |_, _| {});
             }
-            patience = children::SWEEP_PAUSE;
+            timeout = children::SWEEP_PAUSE;
         }
     }
 
-    /// Returns whether every process below this one is a child that it started, or ends with one. Such
-    /// a cell must not look for others: the processes that it sees have numbers of another namespace.
-    fn knows_all(&self) -> bool {
+    /// Returns whether this is a preforked cell. Every process below it is a child that it started or ends
+    /// with one, and it must not look for others: the process ids that it sees are of another namespace.
+    fn serves_one_command(&self) -> bool {
         self.cell.as_ref().is_some_and(|(cell, _)| cell.shares_mounts_with_command())
     }
 
     fn become_child(self, child: Child) -> Role {
-        let Self { signals, pid: spawner, cell, parts, .. } = self;
+        let Self { signals, pid: spawner, cell, mounts, .. } = self;
         match child {
             Child::Init(start, descriptors) => {
                 let origin = init::Origin::of(cell, spawner);
@@ -244,16 +247,16 @@ impl Spawner {
                 Role::Spare { spare, signals, origin: init::Origin::of(cell, spawner) }
             }
             Child::Cell(make, descriptors, companion) => {
-                let origin = CellOrigin::Spawner { pid: spawner, companion, parts };
+                let origin = CellOrigin::Spawner { pid: spawner, companion, mounts };
                 Role::Cell { make, descriptors, origin, signals }
             }
         }
     }
 
-    /// Waits for the request for a cell. Anything else ends the process.
+    /// Waits for the request of a cell. Any other request ends the process.
     fn await_cell(self, tier: Tier) -> io::Result<Role> {
-        let ahead = match tier {
-            // What cannot be made now is made when it is needed, and fails there.
+        let prepared = match tier {
+            // On failure they are made with the cell, which reports the error.
             Tier::Full => PreparedNamespaces::prepare().map(Box::new).ok(),
             Tier::Landlock => None,
         };
@@ -263,21 +266,21 @@ impl Spawner {
         let Request::Cell(make) = Request::from_packet(&mut packet)? else { return Ok(Role::Done) };
         let descriptors = CellDescriptors::from_received(packet.descriptors)?;
         let Self { signals, .. } = self;
-        Ok(Role::Cell { make, descriptors, origin: CellOrigin::Preforked(ahead), signals })
+        Ok(Role::Cell { make, descriptors, origin: CellOrigin::Preforked(prepared), signals })
     }
 
     fn wait(&self) -> io::Result<[bool; 2]> {
-        let until = self.orphans.then(|| Instant::now() + children::SWEEP_PAUSE);
-        ready::wait([self.requests.as_fd(), self.signals.as_fd()], until)
+        let until = self.has_orphans.then(|| Instant::now() + children::SWEEP_PAUSE);
+        poll::wait([self.requests.as_fd(), self.signals.as_fd()], until)
     }
 
-    /// Does what a packet asks for. Returns what to become in a process that is a new child.
+    /// Handles a request. Returns the future role in a process that is a new child.
     ///
-    /// A packet that makes no sense is dropped; its sender finds the control socket closed.
+    /// A malformed packet is dropped; its sender finds the control socket closed.
     fn handle(&mut self, mut packet: Packet) -> Option<Child> {
         let is_inline = Request::is_inline(&packet);
         match Request::from_packet(&mut packet).ok()? {
-            Request::Start(start) if self.knows_all() && self.has_started => {
+            Request::Start(start) if self.serves_one_command() && self.has_started => {
                 self.start_only(start, packet.descriptors);
                 None
             }
@@ -290,13 +293,13 @@ impl Spawner {
                     }
                 };
                 if is_inline {
-                    let number = start.terms.number;
+                    let number = start.options.number;
                     if self.hand_over(&packet, opened.as_ref(), number) {
                         return self.make_spare(packet.payload);
                     }
                 }
                 let mut descriptors =
-                    Descriptors::from_received(packet.descriptors, &start.terms).ok()?;
+                    Descriptors::from_received(packet.descriptors, &start.options).ok()?;
                 descriptors.directory = opened.or(descriptors.directory);
                 self.start(*start, descriptors, packet.payload)
             }
@@ -304,19 +307,19 @@ impl Spawner {
                 let descriptors = CellDescriptors::from_received(packet.descriptors).ok()?;
                 self.make_cell(make, descriptors)
             }
-            Request::End { number } => {
+            Request::Kill { number } => {
                 let child = *self.children.get(&number)?;
-                // It is a child that has not been waited for, so the id is still its own.
+                // A child that was not reaped yet, so the id is still its own.
                 let _ = kill_process(child, Signal::KILL);
                 None
             }
         }
     }
 
-    /// Starts the only command of a cell, in the init that is ready for it. Whoever asks for another
-    /// command, or comes when the init is gone, finds the control socket closed.
+    /// Starts the only command of a preforked cell, in its spare init. The sender of a second request finds
+    /// the control socket closed.
     fn start_only(&mut self, start: Box<Start>, descriptors: Vec<OwnedFd>) {
-        let number = start.terms.number;
+        let number = start.options.number;
         let Ok((payload, file)) = Request::Start(start).into_payload() else { return };
         let descriptors = descriptors.into_iter().chain(file).collect();
         self.hand_over(&Packet { payload, descriptors }, None, number);
@@ -335,7 +338,7 @@ impl Spawner {
         match forked {
             Ok(Fork::Child) => return Some(Child::Init(Box::new(start), Box::new(descriptors))),
             Ok(Fork::Parent(init)) => {
-                self.children.insert(start.terms.number, init);
+                self.children.insert(start.options.number, init);
             }
             Err(error) => init::refuse(&descriptors.control, Step::Fork, &error),
         }
@@ -343,33 +346,32 @@ impl Spawner {
         if std::mem::replace(&mut self.has_started, true) { self.make_spare(request) } else { None }
     }
 
-    /// Opens the directory of a command of this cell, if it has to be opened here.
+    /// Opens the working directory of a command, if the cell and not the command has to.
     fn open_directory(&self, start: &Start) -> io::Result<Option<OwnedFd>> {
-        match (&self.cell, &start.terms.inside) {
-            (Some((cell, _)), Some(Inside(path))) => cell.open_directory(path),
+        match (&self.cell, &start.options.inside) {
+            (Some((cell, _)), Some(CellPath(path))) => cell.open_directory(path),
             _ => Ok(None),
         }
     }
 
-    /// Gives a request to the init that is ready for one, if there is any, with the directory that was
-    /// opened for it.
+    /// Passes a request to the spare init, if there is one, with the directory that was opened for it.
     fn hand_over(&mut self, packet: &Packet, opened: Option<&OwnedFd>, number: u64) -> bool {
         let Some(Spare { pid, requests }) = self.spare.take() else { return false };
         let descriptors = packet.descriptors.iter().chain(opened);
         let descriptors: Vec<_> = descriptors.map(AsFd::as_fd).collect();
         let handed = socket::send(&requests, &packet.payload, &descriptors).is_ok();
-        // One that did not get it ends when its socket closes, and is a child all the same.
+        // If sending failed, the spare ends when its socket closes; it is still a child.
         self.children.insert(if handed { number } else { u64::MAX }, pid);
         handed
     }
 
-    /// Makes an init of a cell that is ready for the next command, after the last request.
-    fn make_spare(&mut self, last: Vec<u8>) -> Option<Child> {
+    /// Forks the spare init of a cell. `last_request` is the request to decode ahead.
+    fn make_spare(&mut self, last_request: Vec<u8>) -> Option<Child> {
         let (cell, _) = self.cell.as_ref()?;
-        // Without a spare the next command takes a little longer.
+        // On failure the next command forks its own init.
         let (requests, far) = socket::pair().ok()?;
         match cell.fork().ok()? {
-            Fork::Child => return Some(Child::Spare(init::Spare { requests: far, last })),
+            Fork::Child => return Some(Child::Spare(init::Spare { requests: far, last_request })),
             Fork::Parent(pid) => self.spare = Some(Spare { pid, requests }),
         }
         None
@@ -383,7 +385,7 @@ impl Spawner {
         let companion = make.companion.and_then(|number| self.children.get(&number));
         let companion = companion.and_then(|pid| pidfd_open(*pid, PidfdFlags::empty()).ok());
         if make.plan.tier == Tier::Full {
-            self.parts.prepare(&make.plan);
+            self.mounts.prepare(&make.plan);
         }
         match fork() {
             Ok(Fork::Child) => return Some(Child::Cell(make, descriptors, companion)),
@@ -396,31 +398,31 @@ impl Spawner {
     }
 
     fn reap(&mut self) -> io::Result<()> {
-        let knows_all = self.knows_all();
+        let serves_one_command = self.serves_one_command();
         children::reap(|pid, status| {
-            // A child that ends by itself has seen the end of its tree. Any other was an orphan,
-            // and where one was there may be more.
+            // A child that ends with success has reaped its tree. Any other one was an orphan or has
+            // left orphans.
             let is_spare = self.spare.take_if(|spare| spare.pid == pid).is_some();
             let known = self.children.len();
             self.children.retain(|_, child| *child != pid);
             let is_known = is_spare || self.children.len() < known;
             let tree_ended = is_known && status.exit_status() == Some(0);
-            self.orphans |= !tree_ended && !knows_all;
+            self.has_orphans |= !tree_ended && !serves_one_command;
         })?;
         Ok(())
     }
 
     fn kill_orphans(&mut self) {
-        if self.orphans {
+        if self.has_orphans {
             let spare = self.spare.as_ref().map(|spare| spare.pid);
             let spared = self.children.values().copied().chain(spare).collect();
-            // A process table that cannot be read at the moment is read again after a pause.
-            self.orphans = tree::kill(&spared).map_or(true, |found| found > 0);
+            // A failed read of the process table is repeated after a pause.
+            self.has_orphans = process_tree::kill(&spared).map_or(true, |found| found > 0);
         }
     }
 }
 
-/// Turns this process into a cell, and tells the server whether that worked.
+/// Turns this process into a cell, and reports the result to the server.
 fn become_cell(
     make: MakeCell,
     descriptors: CellDescriptors<OwnedFd>,
@@ -428,15 +430,15 @@ fn become_cell(
     signals: SignalQueue,
 ) -> Option<Spawner> {
     let CellDescriptors { control, requests, workspace, scratch } = descriptors;
-    let (spawner, companion, parts, ahead, lifetime) = match origin {
-        CellOrigin::Spawner { pid, companion, parts } => {
-            (Some(pid), companion, parts, None, CellLifetime::ManyCommands)
+    let (spawner, companion, shared_mounts, prepared, lifetime) = match origin {
+        CellOrigin::Spawner { pid, companion, mounts } => {
+            (Some(pid), companion, mounts, None, CellLifetime::ManyCommands)
         }
-        CellOrigin::Preforked(ahead) => (
+        CellOrigin::Preforked(prepared) => (
             None,
             None,
             SharedMounts::default(),
-            ahead.map(|ahead| *ahead),
+            prepared.map(|prepared| *prepared),
             CellLifetime::OneCommand,
         ),
     };
@@ -445,24 +447,17 @@ fn become_cell(
     } else {
         Cell::enter(
             make.plan,
-            CellResources {
-                workspace,
-                scratch,
-                companion,
-                prepared: ahead,
-                shared_mounts: parts,
-                lifetime,
-            },
+            CellResources { workspace, scratch, companion, prepared, shared_mounts, lifetime },
         )
     };
     let cell = match (entered, lifetime) {
         (Ok(unsealed), CellLifetime::ManyCommands) => {
-            unsealed.seal().map(|cell| settle(cell, &control, spawner))
+            unsealed.seal().map(|cell| report_ready(cell, &control, spawner))
         }
-        // The server has things to do before it asks for the command.
+        // Reported before sealing: the server still has to prepare the command meanwhile.
         (Ok(unsealed), CellLifetime::OneCommand) => {
-            settle((), &control, spawner)?;
-            // Whoever reads what the server writes does not have to wait for this process.
+            report_ready((), &control, spawner)?;
+            // A reader of the server's stderr does not have to wait for this process.
             leave_stderr().ok()?;
             unsealed.seal().map(Some)
         }
@@ -471,20 +466,20 @@ fn become_cell(
     match cell {
         Ok(cell) => Some(Spawner::new(requests, signals, Some((Box::new(cell?), control)))),
         Err(failure) => {
-            // A server that was told otherwise takes the end of this process for an answer.
+            // A server that had the report already notices the end of this process instead.
             init::report(&control, &Report::CellFailed(failure));
             None
         }
     }
 }
 
-/// Sees to it that the cell ends when it should, and tells the server that it is there.
-fn settle<T>(cell: T, control: &OwnedFd, spawner: Option<Pid>) -> Option<T> {
-    // Orphans of an init that dies come here, not to the spawner.
+/// Ties the cell to the spawner's life, and reports to the server that it is ready.
+fn report_ready<T>(cell: T, control: &OwnedFd, spawner: Option<Pid>) -> Option<T> {
+    // Orphans of an init that dies become children of the cell, not of the spawner.
     set_child_subreaper(Some(getpid())).ok()?;
     if let Some(spawner) = spawner {
-        // Late: becoming another user would have undone it.
-        set_parent_process_death_signal(Some(init::END)).ok()?;
+        // Late: a change of user clears it.
+        set_parent_process_death_signal(Some(init::PARENT_DIED)).ok()?;
         if getppid() != Some(spawner) {
             return None;
         }
@@ -493,14 +488,13 @@ fn settle<T>(cell: T, control: &OwnedFd, spawner: Option<Pid>) -> Option<T> {
     Some(cell)
 }
 
-/// Takes the socket that the server passed as stdin, and leaves nothing to read there.
+/// Takes the socket that the server passed as stdin, and replaces it by `/dev/null`.
 fn take_stdin() -> io::Result<OwnedFd> {
     let socket = fcntl_dupfd_cloexec(stdin(), FIRST_DESCRIPTOR.cast_signed())?;
     dup2_stdin(open_null()?)?;
     Ok(socket)
 }
 
-/// Writes what goes wrong from here on to nobody.
 fn leave_stderr() -> io::Result<()> {
     Ok(dup2_stderr(open_null()?)?)
 }

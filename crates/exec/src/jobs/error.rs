@@ -1,18 +1,17 @@
-//! Why a registry of jobs refuses something.
+//! Errors of the job registry.
 
 use carrel_domain::{Code, Coded};
 use serde_json::{Value, json};
 
 use super::id::{InvalidJobId, JobId, Owner};
 
-/// Why a registry of jobs refuses something.
+/// The reason why a job could not be started or found.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
-    /// There is no such job, or it ended so long ago that it was forgotten, or it is somebody
-    /// else's.
+    /// The job does not exist, was evicted after its end, or belongs to another owner.
     #[error("no such job: {id}")]
     NotFound {
-        /// The job that was asked for.
+        /// The requested job.
         id: JobId,
     },
     /// The text names no job.
@@ -21,15 +20,15 @@ pub enum JobError {
     /// The owner has as many running jobs as one owner may have.
     #[error("{owner} already has {limit} running jobs; one has to end before another starts")]
     OwnerFull {
-        /// Whose jobs they are.
+        /// The owner.
         owner: Owner,
-        /// How many may run.
+        /// The limit.
         limit: usize,
     },
-    /// As many jobs run as may run altogether.
+    /// As many jobs run as the registry allows.
     #[error("already {limit} jobs are running; one has to end before another starts")]
     Full {
-        /// How many may run.
+        /// The limit.
         limit: usize,
     },
     /// The command has no log, so its output could not be read.

@@ -1,11 +1,11 @@
-//! The names of jobs and of those they belong to.
+//! Job ids and owners.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
 
-/// The name of a job, such as `job_7`. It is unique in its registry and never used again there.
+/// The id of a job, such as `job_7`. Never reused in its registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(into = "String")]
 pub struct JobId(pub(super) u64);
@@ -37,21 +37,21 @@ impl FromStr for JobId {
     }
 }
 
-/// Says that a text names no job.
+/// A text is not a job id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not the id of a job: {text:?}; it looks like job_7")]
 pub struct InvalidJobId {
-    /// The text as it was given.
+    /// The text.
     pub text: String,
 }
 
-/// Whom a job belongs to, such as a workspace or a session. The registry only compares it.
+/// The owner of a job, such as a workspace or a session. The registry only compares it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Owner(String);
 
 impl Owner {
-    /// Makes an owner of a text that is the same for the same owner.
+    /// Returns the owner of a name.
     pub fn new(name: impl Into<String>) -> Self {
         Self(name.into())
     }

@@ -1,4 +1,4 @@
-//! One background job, as its users see it.
+//! A background job, as its users see it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,13 +8,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::JobError;
 use super::id::{JobId, Owner};
+use crate::log_reader::{Chunk, Cursor, LogReader, ReadError};
 use crate::outcome::Outcome;
-use crate::reader::{Chunk, Cursor, LogReader, ReadError};
-use crate::running::Started;
+use crate::running_command::Started;
 use crate::terminal::Terminal;
 
-/// A handle to a background job. Clones are handles to the same job, and none keeps it alive: it
-/// ends with its registry. What it has printed can be read as long as there is a handle.
+/// A handle to a background job. No handle keeps the job alive: it ends with its registry. Its output can
+/// be read as long as there is a handle.
 #[derive(Clone, Debug)]
 pub struct Job(Arc<Inner>);
 
@@ -28,60 +28,58 @@ struct Inner {
     cancel: CancellationToken,
     log: LogReader,
     terminal: Option<Terminal>,
-    keep: Keep,
-    /// The task that awaits the command drops its end of this when it is over, whatever the cause.
+    keep: Retention,
+    /// The task that awaits the command drops the sender when it ends, also by a panic or an abort.
     ended: watch::Receiver<Option<Ended>>,
 }
 
-/// How a job ended, and when.
 #[derive(Clone, Debug)]
 struct Ended {
     outcome: Arc<Outcome>,
     at: Instant,
 }
 
-/// What a job is doing.
+/// The status of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JobStatus {
-    /// It runs.
+    /// The command runs.
     Running,
-    /// It is over.
+    /// The command has ended.
     Ended(Arc<Outcome>),
-    /// It was killed because its registry is gone, so nobody saw how it ended.
+    /// The command was killed together with its task, and its outcome is unknown.
     Lost,
 }
 
-/// How long a job that is over can be read.
+/// The order in which ended jobs are evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Keep {
-    /// Until there is no room: somebody waited for it and has its outcome.
-    WhileThereIsRoom,
-    /// After all others: nobody may have seen yet how it ended.
-    First,
+pub enum Retention {
+    /// Before all others: a caller waited for it and has its outcome.
+    EvictFirst,
+    /// After all others: its outcome may not have been read yet.
+    EvictLast,
 }
 
-/// Why a wait for a job returned.
+/// The reason for which a wait for a job returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wake {
+pub enum WakeReason {
     /// There is something to read.
     Output,
-    /// The job is over and everything was read.
+    /// The job has ended and everything was read.
     Ended,
-    /// The time has passed.
+    /// The timeout passed.
     Timeout,
 }
 
-/// Who a job is.
 #[derive(Debug)]
 pub(super) struct Identity {
     pub(super) id: JobId,
     pub(super) name: String,
     pub(super) owner: Owner,
-    pub(super) keep: Keep,
+    pub(super) keep: Retention,
 }
 
 impl Job {
-    /// Returns the handle and what runs the job, to be awaited by a task of the registry.
+    /// Returns the handle and the future that runs the job, for a task of the registry.
     pub(super) fn new<W: Future<Output = Option<Outcome>> + Send + 'static>(
         Identity { id, name, owner, keep }: Identity,
         Started { pid, begun, log, terminal }: Started,
@@ -103,12 +101,12 @@ impl Job {
         self.0.id
     }
 
-    /// Returns the name that it was given.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Returns whom it belongs to.
+    /// Returns the owner.
     pub fn owner(&self) -> &Owner {
         &self.0.owner
     }
@@ -118,17 +116,16 @@ impl Job {
         self.0.pid
     }
 
-    /// Returns how long it can be read when it is over.
-    pub(super) fn keep(&self) -> Keep {
+    pub(super) fn keep(&self) -> Retention {
         self.0.keep
     }
 
-    /// Returns its terminal, if it has one. It ends with the job.
+    /// Returns the terminal, if there is one. It ends with the job.
     pub fn terminal(&self) -> Option<&Terminal> {
         self.0.terminal.as_ref()
     }
 
-    /// Returns how long it has run.
+    /// Returns the time since the request, up to the end of the job.
     pub fn elapsed(&self) -> Duration {
         match self.status() {
             JobStatus::Ended(outcome) => outcome.wall,
@@ -136,9 +133,9 @@ impl Job {
         }
     }
 
-    /// Returns what it is doing.
+    /// Returns the status.
     pub fn status(&self) -> JobStatus {
-        // In this order: the sender says how the job ended before it goes.
+        // Checked before the value: the sender sets the outcome before it is dropped.
         let gone = self.0.ended.has_changed().is_err();
         match &*self.0.ended.borrow() {
             Some(ended) => JobStatus::Ended(Arc::clone(&ended.outcome)),
@@ -147,7 +144,7 @@ impl Job {
         }
     }
 
-    /// Returns when it ended; none while it runs.
+    /// Returns the time of the end; for a lost job that of its request, so that it is evicted early.
     pub(super) fn ended_at(&self) -> Option<Instant> {
         let gone = self.0.ended.has_changed().is_err();
         match &*self.0.ended.borrow() {
@@ -156,50 +153,48 @@ impl Job {
         }
     }
 
-    /// Returns the last place in its log at this moment.
+    /// Returns the end of the log at this moment.
     pub fn log_end(&self) -> Cursor {
         self.0.log.end()
     }
 
-    /// Reads at most `at_most` bytes of its log, without waiting for more output. When the part is
-    /// the last, [`Job::status`] says how the job ended.
+    /// Reads at most `at_most` bytes of the log, without waiting for more output. After the last part
+    /// [`Job::status`] has the outcome.
     pub async fn read(&self, from: Cursor, at_most: usize) -> Result<Chunk, ReadError> {
-        // Asked first: the log ends a moment before the outcome is known.
+        // Checked first: the log ends a moment before the outcome is set.
         let over = self.status() != JobStatus::Running;
         let chunk = self.0.log.read(from, at_most).await?;
         Ok(Chunk { end: chunk.end && over, ..chunk })
     }
 
-    /// Waits until there is output beyond `from`, the job is over, or the time has passed.
-    ///
-    /// Output that the log has no room for wakes nobody.
-    pub async fn wait(&self, from: Cursor, at_most: Duration) -> Result<Wake, ReadError> {
+    /// Waits until there is output beyond `from`, the job has ended, or the timeout passes. Output beyond
+    /// the limit of the log does not wake.
+    pub async fn wait(&self, from: Cursor, at_most: Duration) -> Result<WakeReason, ReadError> {
         let output_or_end = async {
             if self.0.log.reaches_beyond(from).await? {
-                return Ok(Wake::Output);
+                return Ok(WakeReason::Output);
             }
-            self.over().await;
-            Ok(Wake::Ended)
+            self.ended().await;
+            Ok(WakeReason::Ended)
         };
-        tokio::time::timeout(at_most, output_or_end).await.unwrap_or(Ok(Wake::Timeout))
+        tokio::time::timeout(at_most, output_or_end).await.unwrap_or(Ok(WakeReason::Timeout))
     }
 
-    /// Waits until the job is over, and returns how.
-    pub async fn over(&self) -> JobStatus {
+    /// Waits for the end of the job, and returns its status.
+    pub async fn ended(&self) -> JobStatus {
         let mut ended = self.0.ended.clone();
-        // An error means that the task is gone, which the status says as well.
+        // An error means that the task has ended, which the status shows.
         let _ = ended.wait_for(Option::is_some).await;
         self.status()
     }
 
-    /// Ends the job with everything it started: asks, waits for its grace, kills. Returns how it
-    /// ended, which may have been before.
+    /// Ends the job with everything it started: `SIGTERM`, the grace period, `SIGKILL`. Returns its
+    /// status, also if it had ended before.
     pub async fn kill(&self) -> JobStatus {
         self.stop();
-        self.over().await
+        self.ended().await
     }
 
-    /// Asks for the end and does not wait for it.
     pub(super) fn stop(&self) {
         self.0.cancel.cancel();
     }

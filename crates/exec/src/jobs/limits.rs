@@ -1,21 +1,20 @@
-//! How many jobs there may be, and for how long.
+//! The limits of a job registry.
 
 use std::time::Duration;
 
-/// The bounds of a registry.
+/// The limits of a registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobLimits {
-    /// Jobs that run at the same time in the background, and as many that somebody waits for.
+    /// Running background jobs, and as many awaited ones.
     pub running: usize,
-    /// Jobs of one owner that run at the same time in the background, and as many that somebody waits
-    /// for.
+    /// Running background jobs of one owner, and as many awaited ones.
     pub running_per_owner: usize,
-    /// Jobs that are over and can still be read. The one that ended first is forgotten first.
+    /// Ended jobs that can still be read.
     pub ended: usize,
-    /// Jobs of one owner that are over and can still be read, so that nobody's many short jobs
-    /// make others forgotten.
+    /// Ended jobs of one owner that can still be read, so that many short jobs of one owner do not evict
+    /// those of others.
     pub ended_per_owner: usize,
-    /// How long a job may run whose command has no earlier deadline.
+    /// The longest run of a job.
     pub lifetime: Duration,
 }
 
@@ -23,7 +22,7 @@ impl JobLimits {
     /// Protects the machine's processes.
     pub const MAX_RUNNING: usize = 64;
 
-    /// Keeps one owner from taking every place.
+    /// Keeps one owner from taking every slot.
     pub const MAX_RUNNING_PER_OWNER: usize = 16;
 
     /// Protects memory and descriptors: each keeps its captured output and an open log.
@@ -32,7 +31,7 @@ impl JobLimits {
     /// Keeps one owner from pushing out the others.
     pub const MAX_ENDED_PER_OWNER: usize = 16;
 
-    /// Ends what everybody has forgotten.
+    /// Ends forgotten jobs.
     pub const MAX_LIFETIME: Duration = Duration::from_hours(24);
 }
 

@@ -1,94 +1,94 @@
-//! Commands in the background: named, owned, bounded in number and time.
+//! Background jobs: commands with a name, an owner, a lifetime and a log.
 //!
-//! A registry owns its jobs. Each is awaited by a task of its own, which reads the output into the
-//! log and the captures; the task ends with the command. Dropping the registry aborts every task,
-//! which kills what runs. A task that panics does the same to its own job only, which is then
-//! [`JobStatus::Lost`].
+//! A registry owns its jobs. Each is awaited by a task of its own, which reads the output into the log
+//! and the captures and ends with the command. Dropping the registry aborts every task, which kills the
+//! commands. A task that panics kills its own job only, which is then [`JobStatus::Lost`].
+//!
+//! A slot is reserved before the command starts, so that a request beyond the limits has no effect. The
+//! limits count background jobs and awaited ones apart: a caller that waits is not refused because of
+//! forgotten background jobs.
 
 mod error;
 mod id;
 mod job;
 mod limits;
 
+use carrel_domain::sync;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
-use carrel_domain::sync;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 pub use error::JobError;
 pub use id::{InvalidJobId, JobId, Owner};
-pub use job::{Job, JobStatus, Keep, Wake};
+pub use job::{Job, JobStatus, Retention, WakeReason};
 pub use limits::JobLimits;
 
 use crate::outcome::Outcome;
-use crate::running::{Running, Started};
+use crate::running_command::{RunningCommand, Started};
 use job::Identity;
 
-/// A longer name is cut: it is a label, and often a whole command line.
+/// The longest name. It is a label, often a whole command line, and cut beyond this.
 const MAX_NAME_BYTES: usize = 200;
 
-/// A registry of background jobs. Dropping it kills those that run.
+/// A registry of background jobs. Dropping it kills the running ones.
 #[derive(Debug, Default)]
 pub struct Jobs {
     limits: JobLimits,
-    /// Held for moments only, never while something is awaited.
+    /// Never held across an await.
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     last: u64,
-    slots: BTreeMap<JobId, Taken>,
+    slots: BTreeMap<JobId, SlotState>,
     tasks: JoinSet<()>,
 }
 
-/// What is in a place.
 #[derive(Debug)]
-enum Taken {
-    /// Somebody is about to start a job.
-    Reserved(Owner, Keep),
+enum SlotState {
+    Reserved(Owner, Retention),
     Job(Job),
 }
 
-/// A place for a job that is about to start. Dropping it gives the place back.
+/// A slot for a job that is about to start. Dropping it frees the slot.
 #[derive(Debug)]
 pub struct JobSlot<'jobs> {
     jobs: &'jobs Jobs,
     id: JobId,
     owner: Owner,
-    keep: Keep,
+    keep: Retention,
 }
 
 impl Jobs {
-    /// Makes an empty registry.
+    /// Returns an empty registry.
     pub fn new(limits: JobLimits) -> Self {
         Self { limits, state: Mutex::default() }
     }
 
-    /// Takes a place for a job in the background, before its command is started: what is refused has
-    /// done nothing.
+    /// Reserves a slot for a background job, before its command is started.
     pub fn reserve(&self, owner: Owner) -> Result<JobSlot<'_>, JobError> {
-        self.reserve_for(owner, Keep::First)
+        self.reserve_for(owner, Retention::EvictLast)
     }
 
-    /// Takes a place for a job that somebody waits for. Those in the background take none of these.
+    /// Reserves a slot for a job that a caller waits for. Background jobs do not count against these.
     pub fn reserve_awaited(&self, owner: Owner) -> Result<JobSlot<'_>, JobError> {
-        self.reserve_for(owner, Keep::WhileThereIsRoom)
+        self.reserve_for(owner, Retention::EvictFirst)
     }
 
-    fn reserve_for(&self, owner: Owner, keep: Keep) -> Result<JobSlot<'_>, JobError> {
+    fn reserve_for(&self, owner: Owner, keep: Retention) -> Result<JobSlot<'_>, JobError> {
         let mut state = self.state();
         state.check(&owner, keep, &self.limits)?;
         state.last += 1;
         let id = JobId(state.last);
-        state.slots.insert(id, Taken::Reserved(owner.clone(), keep));
+        state.slots.insert(id, SlotState::Reserved(owner.clone(), keep));
         Ok(JobSlot { jobs: self, id, owner, keep })
     }
 
-    /// Returns every job that runs or can still be read, in the order in which they started.
+    /// Returns the jobs that run or can still be read, in the order of their start.
     pub fn list(&self) -> Vec<Job> {
         self.state().jobs().cloned().collect()
     }
@@ -98,45 +98,44 @@ impl Jobs {
         self.state().jobs().filter(|job| job.owner() == owner).cloned().collect()
     }
 
-    /// Returns a job, whoever owns it.
+    /// Returns a job of any owner.
     pub fn get(&self, id: JobId) -> Result<Job, JobError> {
         match self.state().slots.get(&id) {
-            Some(Taken::Job(job)) => Ok(job.clone()),
-            Some(Taken::Reserved(..)) | None => Err(JobError::NotFound { id }),
+            Some(SlotState::Job(job)) => Ok(job.clone()),
+            Some(SlotState::Reserved(..)) | None => Err(JobError::NotFound { id }),
         }
     }
 
-    /// Returns a job of this owner; one of somebody else is not found, like one that never was.
+    /// Returns a job of this owner. One of another owner is not found, like one that does not exist.
     pub fn get_of(&self, owner: &Owner, id: JobId) -> Result<Job, JobError> {
         self.get(id).ok().filter(|job| job.owner() == owner).ok_or(JobError::NotFound { id })
     }
 
-    /// Ends the jobs of one owner, all at the same time, and returns those that were running. One
-    /// that starts meanwhile is not among them.
+    /// Ends the running jobs of one owner, all at the same time, and returns them. A job that starts
+    /// during the call is not among them.
     pub async fn stop_owner(&self, owner: &Owner) -> Vec<Job> {
         stop(self.list_of(owner)).await
     }
 
-    /// Ends every job, all at the same time, and returns those that were running. One that starts
-    /// meanwhile is not among them.
+    /// Ends every running job, all at the same time, and returns them. A job that starts during the call
+    /// is not among them.
     pub async fn stop_all(&self) -> Vec<Job> {
         stop(self.list()).await
     }
 
-    /// Locks the state and forgets what is surplus by now.
+    /// Locks the state and evicts ended jobs beyond the limits.
     fn state(&self) -> MutexGuard<'_, State> {
         let mut state = sync::lock(&self.state);
-        state.forget(&self.limits);
+        state.evict(&self.limits);
         state
     }
 }
 
-/// Asks all to end, and only then waits for each.
 async fn stop(mut jobs: Vec<Job>) -> Vec<Job> {
     jobs.retain(|job| job.status() == JobStatus::Running);
     jobs.iter().for_each(Job::stop);
     for job in &jobs {
-        job.over().await;
+        job.ended().await;
     }
     jobs
 }
@@ -147,11 +146,11 @@ impl JobSlot<'_> {
         self.id
     }
 
-    /// Makes a running command the job of this place, inside a tokio runtime.
+    /// Makes a running command the job of this slot, inside a tokio runtime.
     ///
-    /// It needs a log that is open for reading as well. It ends at its own deadline or after the
+    /// The command needs a log that is open for reading. It ends at its own deadline or after the
     /// lifetime of a job, whichever comes first.
-    pub fn start(self, name: &str, mut running: Running) -> Result<Job, JobError> {
+    pub fn start(self, name: &str, mut running: RunningCommand) -> Result<Job, JobError> {
         let lifetime = self.jobs.limits.lifetime;
         running.deadline = Some(running.deadline.map_or(lifetime, |own| own.min(lifetime)));
         let (started, cancel) = (running.started(), CancellationToken::new());
@@ -160,10 +159,10 @@ impl JobSlot<'_> {
         self.adopt(name, started, cancel, waiting)
     }
 
-    /// Makes a command that somebody else waits for the job of this place, inside a tokio runtime.
+    /// Makes a command that the caller awaits the job of this slot, inside a tokio runtime.
     ///
-    /// It needs a log that is open for reading as well. `cancel` ends it; `waiting` returns how it
-    /// ended, or nothing if nobody knows, and keeps it alive.
+    /// The command needs a log that is open for reading. `cancel` ends it; `waiting` keeps it alive and
+    /// returns its outcome, or `None` if that is unknown.
     pub fn adopt(
         self,
         name: &str,
@@ -175,12 +174,12 @@ impl JobSlot<'_> {
         let identity = Identity { id: self.id, name, owner: self.owner.clone(), keep: self.keep };
         let (job, task) = Job::new(identity, started, cancel, waiting)?;
         let mut state = self.jobs.state();
-        state.slots.insert(self.id, Taken::Job(job.clone()));
+        state.slots.insert(self.id, SlotState::Job(job.clone()));
         state.launch(task);
         Ok(job)
     }
 
-    /// Returns how long a job may run.
+    /// Returns the longest lifetime of a job.
     pub fn lifetime(&self) -> std::time::Duration {
         self.jobs.limits.lifetime
     }
@@ -189,7 +188,7 @@ impl JobSlot<'_> {
 impl Drop for JobSlot<'_> {
     fn drop(&mut self) {
         let mut state = self.jobs.state();
-        if let Some(Taken::Reserved(..)) = state.slots.get(&self.id) {
+        if let Some(SlotState::Reserved(..)) = state.slots.get(&self.id) {
             state.slots.remove(&self.id);
         }
     }
@@ -198,15 +197,15 @@ impl Drop for JobSlot<'_> {
 impl State {
     fn jobs(&self) -> impl Iterator<Item = &Job> {
         self.slots.values().filter_map(|taken| match taken {
-            Taken::Reserved(..) => None,
-            Taken::Job(job) => Some(job),
+            SlotState::Reserved(..) => None,
+            SlotState::Job(job) => Some(job),
         })
     }
 
-    /// Refuses another job when enough of its kind run or are about to.
-    fn check(&self, owner: &Owner, keep: Keep, limits: &JobLimits) -> Result<(), JobError> {
+    /// Fails when as many jobs of the kind run, or are about to, as the limits allow.
+    fn check(&self, owner: &Owner, keep: Retention, limits: &JobLimits) -> Result<(), JobError> {
         let running = || {
-            let all = self.slots.values().filter_map(Taken::running_for);
+            let all = self.slots.values().filter_map(SlotState::running_for);
             all.filter(|(_, kind)| *kind == keep).map(|(owner, _)| owner)
         };
         if running().filter(|other| *other == owner).count() >= limits.running_per_owner {
@@ -219,8 +218,9 @@ impl State {
         Ok(())
     }
 
-    /// Drops the jobs that need not be kept and those that ended first, beyond what is kept for each owner and altogether.
-    fn forget(&mut self, limits: &JobLimits) {
+    /// Drops ended jobs beyond the limits for each owner and in total: awaited ones first, then those
+    /// that ended first.
+    fn evict(&mut self, limits: &JobLimits) {
         let mut ended: Vec<_> =
             self.jobs().filter_map(|job| Some((job.ended_at()?, job.clone()))).collect();
         ended.sort_by_key(|(at, job)| std::cmp::Reverse((job.keep(), *at, job.id())));
@@ -237,7 +237,7 @@ impl State {
         }
     }
 
-    /// Starts a task, and lets go of those that are over.
+    /// Spawns a task, and joins ended ones: a task that failed is logged here.
     fn launch(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         while let Some(over) = self.tasks.try_join_next() {
             if let Err(error) = over {
@@ -248,9 +248,9 @@ impl State {
     }
 }
 
-impl Taken {
-    /// Returns whose job runs here or is about to, and of which kind it is.
-    fn running_for(&self) -> Option<(&Owner, Keep)> {
+impl SlotState {
+    /// Returns owner and kind of a job that runs or is about to.
+    fn running_for(&self) -> Option<(&Owner, Retention)> {
         match self {
             Self::Reserved(owner, keep) => Some((owner, *keep)),
             Self::Job(job) => job.ended_at().is_none().then(|| (job.owner(), job.keep())),

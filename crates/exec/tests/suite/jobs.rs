@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use carrel_domain::{ByteSize, Code, Coded};
 use carrel_exec::{
     CaptureLimits, CommandSpec, Cursor, ExitStatus, Job, JobError, JobId, JobLimits, JobStatus,
-    Jobs, LogFile, Outcome, Output, Owner, Spawner, Stop, TerminalError, Wake,
+    Jobs, LogFile, Outcome, Output, Owner, Spawner, Stop, TerminalError, WakeReason,
 };
 use pretty_assertions::assert_eq;
 
@@ -44,7 +44,7 @@ async fn start(jobs: &Jobs, spawner: &Spawner, of: &str, spec: CommandSpec) -> J
 /// Starts a job and waits until it is over.
 async fn run(jobs: &Jobs, spawner: &Spawner, of: &str, script: &str) -> Job {
     let job = start(jobs, spawner, of, shell(script)).await;
-    job.over().await;
+    job.ended().await;
     job
 }
 
@@ -70,7 +70,7 @@ async fn a_job_runs_by_itself_and_can_be_read_after_its_end() {
     let spec = CommandSpec { output, ..shell("echo out; sleep 0.1; echo err >&2; exit 3") };
     let job = start(&jobs, &spawner, "a", spec).await;
     assert_eq!((job.status(), job.name()), (JobStatus::Running, "a job"));
-    let outcome = outcome(job.over().await);
+    let outcome = outcome(job.ended().await);
     assert_eq!((outcome.end, outcome.stop), (ExitStatus::Exited(3), None));
     assert_eq!((outcome.stdout.head, outcome.stderr.head), (b"out\n".into(), b"err\n".into()));
     let again = jobs.get("job_1".parse().unwrap()).unwrap();
@@ -92,15 +92,15 @@ async fn a_wait_returns_on_output_on_the_end_and_when_its_time_has_passed() {
     let begun = Instant::now();
 
     let soon = Duration::from_millis(50);
-    assert_eq!(job.wait(Cursor::START, soon).await.unwrap(), Wake::Timeout);
+    assert_eq!(job.wait(Cursor::START, soon).await.unwrap(), WakeReason::Timeout);
     let (wake, ()) = tokio::join!(job.wait(Cursor::START, LONG), async { go("1") });
-    assert_eq!((wake.unwrap(), job.log_end()), (Wake::Output, Cursor(4)));
-    assert_eq!(job.wait(Cursor::START, LONG).await.unwrap(), Wake::Output);
-    assert_eq!(job.wait(Cursor(4), soon).await.unwrap(), Wake::Timeout);
+    assert_eq!((wake.unwrap(), job.log_end()), (WakeReason::Output, Cursor(4)));
+    assert_eq!(job.wait(Cursor::START, LONG).await.unwrap(), WakeReason::Output);
+    assert_eq!(job.wait(Cursor(4), soon).await.unwrap(), WakeReason::Timeout);
     let (wake, ()) = tokio::join!(job.wait(Cursor(4), LONG), async { go("2") });
-    assert_eq!(wake.unwrap(), Wake::Ended);
+    assert_eq!(wake.unwrap(), WakeReason::Ended);
     assert!(outcome(job.status()).succeeded());
-    assert_eq!(job.wait(Cursor(4), LONG).await.unwrap(), Wake::Ended);
+    assert_eq!(job.wait(Cursor(4), LONG).await.unwrap(), WakeReason::Ended);
     assert!(job.wait(Cursor(5), LONG).await.is_err());
     assert!(begun.elapsed() < LONG);
 }
@@ -136,7 +136,7 @@ async fn a_job_has_a_deadline_and_never_outlives_the_lifetime() {
     for deadline in [None, Some(LONG)] {
         let job =
             start(&jobs, &spawner, "a", CommandSpec { deadline, ..shell("sleep 1000") }).await;
-        assert!(outcome(job.over().await).timed_out());
+        assert!(outcome(job.ended().await).timed_out());
     }
 }
 
@@ -150,8 +150,8 @@ async fn a_dropped_registry_kills_every_job() {
         .await;
     drop(jobs);
     mark.until_gone().await;
-    assert_eq!((first.over().await, second.kill().await), (JobStatus::Lost, JobStatus::Lost));
-    assert_eq!(first.wait(Cursor(6), LONG).await.unwrap(), Wake::Ended);
+    assert_eq!((first.ended().await, second.kill().await), (JobStatus::Lost, JobStatus::Lost));
+    assert_eq!(first.wait(Cursor(6), LONG).await.unwrap(), WakeReason::Ended);
     assert_eq!(text(&second).await, "ready\n");
 }
 
@@ -260,7 +260,7 @@ async fn a_job_with_a_terminal_reads_what_is_typed_there() {
     let job = start(&jobs, &spawner, "a", at_terminal(shell("cat"))).await;
     let terminal = job.terminal().unwrap();
     terminal.write(b"hello\n\x04").await.unwrap();
-    assert!(outcome(job.over().await).succeeded());
+    assert!(outcome(job.ended().await).succeeded());
     assert_eq!(text(&job).await, "hello\r\nhello\r\n");
     assert!(matches!(terminal.write(b"x").await, Err(TerminalError::Over)));
     assert!(run(&jobs, &spawner, "a", "true").await.terminal().is_none());

@@ -75,14 +75,14 @@ import mmap, time
 x = mmap.mmap(-1, 192 << 20); x.write(bytes(192 << 20))
 time.sleep(1000)'";
     let disk = Some(ByteSize::mib(4));
-    for (script, watch, excess) in [
+    for (script, sampled, excess) in [
         (hidden, SampledLimits { disk, ..SampledLimits::default() }, ExceededLimit::Disk),
         (shared, SampledLimits { memory, ..SampledLimits::default() }, ExceededLimit::Memory),
         (many, SampledLimits { processes, ..SampledLimits::default() }, ExceededLimit::Processes),
         (much, SampledLimits { memory, ..SampledLimits::default() }, ExceededLimit::Memory),
     ] {
         let deadline = Some(Duration::from_mins(1));
-        let spec = CommandSpec { watch, deadline, ..shell(script) };
+        let spec = CommandSpec { sampled, deadline, ..shell(script) };
         let outcome = spawner().run(spec, &CancellationToken::new()).await.unwrap();
         assert_eq!((outcome.excess, outcome.stop), (Some(excess), None));
         assert_eq!(outcome.end, ExitStatus::Signaled(9));
@@ -96,8 +96,8 @@ import os, time
 x = bytearray(64 << 20)
 for _ in range(4): os.fork()
 time.sleep(0.5)'";
-    let watch = SampledLimits { memory: Some(ByteSize::mib(160)), ..SampledLimits::default() };
-    let spec = CommandSpec { watch, ..shell(script) };
+    let sampled = SampledLimits { memory: Some(ByteSize::mib(160)), ..SampledLimits::default() };
+    let spec = CommandSpec { sampled, ..shell(script) };
     let outcome = spawner().run(spec, &CancellationToken::new()).await.unwrap();
     // Four forks make sixteen processes, which share the array.
     assert_eq!((outcome.excess, outcome.end), (None, ExitStatus::Exited(0)));

@@ -10,7 +10,7 @@ use carrel_exec::{CommandSpec, Outcome, Spawner};
 use tokio_util::sync::CancellationToken;
 
 /// Long enough for a machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_secs(20);
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -49,7 +49,7 @@ pub(crate) fn stdout(outcome: &Outcome) -> String {
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+        assert!(begun.elapsed() < STOP_TIMEOUT, "waited in vain until {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

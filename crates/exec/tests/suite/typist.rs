@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Long enough for a machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_secs(20);
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) const SIZE: TerminalSize = TerminalSize { rows: 30, columns: 100 };
 
@@ -39,7 +39,7 @@ impl Typist {
     /// Waits until a text is seen, beyond those that were seen before.
     pub(crate) async fn see(&mut self, text: &str) {
         while !self.screen.contains(text) {
-            let piece = tokio::time::timeout(PATIENCE, self.live.next()).await;
+            let piece = tokio::time::timeout(STOP_TIMEOUT, self.live.next()).await;
             let Ok(Some(piece)) = piece else {
                 panic!("looked in vain for {text:?} in {:?}", self.screen);
             };
@@ -56,6 +56,6 @@ impl Typist {
     /// Looks away until the command is over.
     pub(crate) async fn leave(self) -> Outcome {
         drop(self.live);
-        tokio::time::timeout(PATIENCE, self.waiting).await.unwrap().unwrap()
+        tokio::time::timeout(STOP_TIMEOUT, self.waiting).await.unwrap().unwrap()
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use carrel_exec::{Cursor, Wake};
+use carrel_exec::{Cursor, WakeReason};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -121,7 +121,7 @@ async fn wait(
     tokio::select! {
         woken = shell.job.wait(cursor, time) => {
             // Whichever it is, what is there is read.
-            let (Wake::Output | Wake::Ended | Wake::Timeout) = woken?;
+            let (WakeReason::Output | WakeReason::Ended | WakeReason::Timeout) = woken?;
             Ok(())
         }
         () = context.cancel().cancelled() => Ok(()),

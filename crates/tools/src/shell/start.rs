@@ -312,7 +312,7 @@ impl Shell {
         loop {
             tokio::select! {
                 biased;
-                status = self.job.over() => return self.ended(&status),
+                status = self.job.ended() => return self.ended(&status),
                 () = context.cancel().cancelled() => {
                     let status = self.job.kill().await;
                     return self.ended(&status);

@@ -161,7 +161,7 @@ impl Watched {
         lines.finish(|line| self.look_at(line));
         // What is still on the way must not hold up the end.
         drop(pieces);
-        let exit_code = match job.over().await {
+        let exit_code = match job.ended().await {
             carrel_exec::JobStatus::Ended(outcome) => match outcome.end {
                 carrel_exec::ExitStatus::Exited(code) => code,
                 carrel_exec::ExitStatus::Signaled(signal) => 128 + signal,

@@ -1,4 +1,10 @@
-//! Commands of the operator, run by a login shell that is kept from passing on secrets.
+//! Hooks: scripts of the operator, run after the login profile without passing on secrets.
+//!
+//! The operator's profile sets up tools such as version managers, so a hook needs a login shell. But a
+//! profile may also export the very secrets that Carrel withholds. So the login shell does not run the
+//! script: it executes this program's `__hook` helper, which filters the environment and then runs the
+//! script (see `helper/hook.rs`). Script and secrets travel in an anonymous memory file, not in
+//! arguments or variables that other processes could read.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,11 +13,11 @@ use std::os::fd::OwnedFd;
 use carrel_domain::Secret;
 use rustix::fs::fstat;
 
+use crate::command_spec::CommandSpec;
 use crate::helper::{self, Hook};
 use crate::memory_file;
 use crate::protocol::to_json;
 use crate::spawner::Spawner;
-use crate::spec::CommandSpec;
 
 /// A script to run after the operator's login profile.
 #[derive(Debug)]
@@ -20,7 +26,7 @@ pub struct HookCommand {
     pub script: String,
     /// The environment that the login shell starts with.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where the script starts, whatever the profile does.
+    /// The working directory of the script, wherever the profile goes.
     pub directory: OwnedFd,
     /// Values that no variable of the script may have or, from eight bytes on, contain.
     pub secrets: Vec<Secret>,
@@ -29,11 +35,11 @@ pub struct HookCommand {
 }
 
 impl HookCommand {
-    /// Describes the command, for the spawner that is to run it, with a receipt that tells later
-    /// whether the script was reached at all.
+    /// Returns the command for a spawner, and a receipt that shows afterwards whether the script was
+    /// reached.
     ///
-    /// Neither script nor secrets are in an argument of the login shell, whose text is constant and
-    /// uses no positional parameter that a profile could change.
+    /// The login shell's own text is constant and uses no positional parameter that a profile could
+    /// change.
     pub fn into_spec(self, spawner: &Spawner) -> io::Result<(CommandSpec, Receipt)> {
         let hook = Hook {
             script: self.script,
@@ -54,15 +60,15 @@ impl HookCommand {
     }
 }
 
-/// Tells whether a hook's script was reached.
+/// Shows whether a hook's script was reached.
 #[derive(Debug)]
 pub struct Receipt {
     payload: OwnedFd,
 }
 
 impl Receipt {
-    /// Returns whether the script was handed over to its shell. A login profile that exits, or
-    /// replaces its shell, ends the command before that, and with any status.
+    /// Returns whether the helper has taken the script. A login profile that exits or replaces its shell
+    /// ends the command before that, with any status.
     pub fn script_was_reached(&self) -> io::Result<bool> {
         // The helper empties the payload when it has taken it.
         Ok(fstat(&self.payload)?.st_size == 0)

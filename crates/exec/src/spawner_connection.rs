@@ -1,4 +1,4 @@
-//! The server's end of the socket to the spawner.
+//! The server's end of the socket to the spawner or to a cell.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,48 +12,45 @@ use crate::error::SpawnError;
 use crate::protocol::Request;
 use crate::socket::{self, AsyncSocket};
 
-/// The connection to the spawner or a cell, which ends with it.
+/// The connection to the spawner or to a cell. When it is dropped, the process at the other end ends
+/// every command and itself.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct SpawnerConnection {
     requests: AsyncSocket,
     null: OwnedFd,
-    /// The number of the next request.
-    next: AtomicU64,
-    /// The connection to the spawner, which must last as long as its cells do.
+    next_number: AtomicU64,
+    /// For a cell, the connection to its spawner, which must outlive it.
     spawner: Option<Arc<Self>>,
 }
 
-impl Link {
-    /// Returns the server's end and the other one. `spawner` is the connection over which a cell is
-    /// asked for.
+impl SpawnerConnection {
+    /// Returns the server's end and the other one. `spawner` is set for a cell.
     pub(crate) fn open(spawner: Option<Arc<Self>>) -> io::Result<(Self, OwnedFd)> {
         let (near, far) = socket::pair()?;
         Ok((Self { spawner, ..Self::over(near)? }, far))
     }
 
-    /// Connects to a spawner over the server's end of a pair of sockets.
     pub(crate) fn over(socket: OwnedFd) -> io::Result<Self> {
         let requests = AsyncSocket::new(socket)?;
         let null = open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Self { requests, null, next: AtomicU64::new(0), spawner: None })
+        Ok(Self { requests, null, next_number: AtomicU64::new(0), spawner: None })
     }
 
-    /// Returns a number for a request that no other one has.
+    /// Returns a request number that is unique on this connection.
     pub(crate) fn number(&self) -> u64 {
-        self.next.fetch_add(1, Ordering::Relaxed)
+        self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Returns whether what is at the other end is a cell.
     pub(crate) fn is_cell(&self) -> bool {
         self.spawner.is_some()
     }
 
-    /// Returns what a command without input reads.
+    /// Returns `/dev/null`, the input of commands without one.
     pub(crate) fn null(&self) -> BorrowedFd<'_> {
         self.null.as_fd()
     }
 
-    /// Sends a request with descriptors, waiting for room if others send as well.
+    /// Sends a request with descriptors, waiting while the socket is full.
     pub(crate) async fn send(
         &self,
         request: Request,
@@ -64,10 +61,10 @@ impl Link {
         self.requests.send(&payload, &descriptors).await.map_err(failure_of_sending)
     }
 
-    /// Asks for the end of an init that does not answer. If there is no room to send, the spawner
-    /// does not answer either.
-    pub(crate) fn end(&self, number: u64) {
-        self.requests.send_now(&Request::End { number }.encode());
+    /// Makes the spawner kill an init that does not respond. Not sent if the socket is full: then the
+    /// spawner does not respond either.
+    pub(crate) fn kill(&self, number: u64) {
+        self.requests.send_now(&Request::Kill { number }.encode());
     }
 }
 

@@ -1,4 +1,8 @@
-//! Reading the log of a command from any place, while it runs and afterwards.
+//! Reads the log of a command from any position, while it runs and afterwards.
+//!
+//! A reader shares the file with the writer and follows its progress through a watch channel: a length
+//! up to which the file can be read. Each read states its own position, so any number of readers can
+//! poll or wait independently.
 
 use std::fmt;
 use std::fs::File;
@@ -12,12 +16,12 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::capture::without_torn_end;
-use crate::log::LogEnd;
+use crate::log_file::LogEnd;
 
-/// The most that is read at once, so that no reader can ask for the whole log in memory.
+/// The most bytes of one read, so that no reader can load a whole log into memory.
 pub const MAX_READ_BYTES: usize = 1 << 20;
 
-/// A place in a log: how many bytes come before it.
+/// A position in a log, in bytes from its beginning.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -42,21 +46,21 @@ impl fmt::Display for Cursor {
 /// A part of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// The bytes, as the command printed them.
+    /// The bytes as the command printed them.
     pub bytes: Vec<u8>,
-    /// Where the next part begins.
+    /// The position of the next part.
     pub next: Cursor,
-    /// The command is over and nothing comes after this.
+    /// Set if the command has ended and nothing follows.
     pub end: bool,
-    /// Some output is not in the log: its limit was reached, or it could not be written.
+    /// Set if output is missing: the limit was reached, or writing failed.
     pub truncated: bool,
 }
 
 impl Chunk {
-    /// Returns the bytes as text, with what is not text replaced, and where the next part begins.
+    /// Returns the bytes as text, with invalid sequences replaced, and the position of the next part.
     ///
-    /// A character whose last bytes have not come yet is left to the next part, unless there is
-    /// nothing else: the cursor advances whenever there are bytes.
+    /// A character that is cut at the end is left to the next part, unless there is nothing else: the
+    /// cursor advances whenever there are bytes.
     pub fn to_text(&self) -> (String, Cursor) {
         let whole = without_torn_end(&self.bytes);
         let kept = if self.end || whole.is_empty() { &self.bytes[..] } else { whole };
@@ -65,15 +69,15 @@ impl Chunk {
     }
 }
 
-/// Why a log could not be read.
+/// The reason why a log could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The log does not reach that far.
+    /// The position is beyond the log.
     #[error("cursor {cursor} is beyond the log, which has 0 to {end}")]
     BeyondEnd {
-        /// The place that was asked for.
+        /// The requested position.
         cursor: Cursor,
-        /// The last place there is.
+        /// The end of the log.
         end: Cursor,
     },
     /// The file could not be read.
@@ -99,17 +103,17 @@ impl Coded for ReadError {
     }
 }
 
-/// What a log file has so far. The writer drops its end when nothing more will come.
+/// The state of a log file. The writer drops its end of the channel when the log is complete.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
     pub(crate) length: u64,
     pub(crate) end: LogEnd,
 }
 
-/// Reads the log of one command. Clones are cheap, and each read stands alone.
+/// A reader of a command's log. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct LogReader {
-    /// There is one as soon as there is anything to read.
+    /// Set as soon as there is anything to read.
     file: Arc<OnceLock<File>>,
     progress: watch::Receiver<Progress>,
 }
@@ -119,7 +123,7 @@ impl LogReader {
         Self { file, progress }
     }
 
-    /// Returns the last place there is at this moment.
+    /// Returns the end of the log at this moment.
     pub fn end(&self) -> Cursor {
         Cursor(self.progress.borrow().length)
     }
@@ -127,7 +131,7 @@ impl LogReader {
     /// Reads at most `at_most` bytes, and never more than [`MAX_READ_BYTES`], without waiting for
     /// more output. A command that is still running may have none beyond `from`.
     pub async fn read(&self, from: Cursor, at_most: usize) -> Result<Chunk, ReadError> {
-        // In this order: nothing is added after the end.
+        // Checked before the length: nothing is added after the end.
         let over = self.progress.has_changed().is_err();
         let Progress { length, end } = *self.progress.borrow();
         let left = Self::left(from, Cursor(length))?;
@@ -138,7 +142,7 @@ impl LogReader {
         Ok(Chunk { bytes, next, end: over && next.0 == length, truncated })
     }
 
-    /// Waits until there is something beyond `from`. Returns false if there never will be.
+    /// Waits until the log is longer than `from`. Returns `false` if it never will be.
     pub async fn reaches_beyond(&self, from: Cursor) -> Result<bool, ReadError> {
         Self::left(from, self.end())?;
         let mut progress = self.progress.clone();
@@ -149,7 +153,7 @@ impl LogReader {
         end.0.checked_sub(from.0).ok_or(ReadError::BeyondEnd { cursor: from, end })
     }
 
-    /// Reads off the async threads, at a place of its own: the writer's is not moved.
+    /// Reads on a blocking thread. `pread` does not move the writer's position.
     async fn read_at(&self, from: Cursor, length: usize) -> io::Result<Vec<u8>> {
         if length == 0 {
             return Ok(Vec::new());

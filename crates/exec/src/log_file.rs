@@ -1,4 +1,8 @@
 //! The full output of a command in a file, up to a limit.
+//!
+//! Writing happens on blocking threads, one write at a time: the next output is read from the command
+//! only after the last is in the file. So a slow disk slows the command down and costs no memory. A log
+//! that is full or broken stops nothing; the command goes on without it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,41 +14,39 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
-use crate::reader::{LogReader, Progress};
+use crate::log_reader::{LogReader, Progress};
 
-/// Where all output of a command goes: the bytes of both streams as they are, in the order in which
-/// they arrive. Streams that are kept apart arrive through two pipes, so their order is that of
-/// reading them; combined output is exactly in the order of writing.
+/// A file for the whole output of a command: the bytes of both streams in the order of arrival. Separate
+/// streams arrive through two pipes, so their order is that of reading; combined output is exactly in
+/// the order of writing.
 #[derive(Debug)]
 pub struct LogFile {
-    /// The file, empty and open for writing; for reading as well if a [`LogReader`] is to read it. If it
-    /// is nothing, a file without a name is made when there is something to write.
+    /// The file, empty and open for writing, and for reading if a [`LogReader`] is used. If absent, an
+    /// unnamed temporary file is made with the first output.
     pub file: Option<File>,
     /// Output beyond this is not written.
     pub limit: ByteSize,
 }
 
-/// How a log file ended.
+/// The completeness of a log file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogEnd {
-    /// All output is in it.
+    /// The whole output is in it.
     Complete,
     /// The limit was reached; the last line says so.
     Truncated,
-    /// It could not be written any further.
+    /// Writing failed; the rest is missing.
     Failed,
 }
 
-/// A log file being written.
 #[derive(Debug)]
 pub(crate) struct Log {
     file: Arc<OnceLock<File>>,
     limit: ByteSize,
     written: u64,
     end: LogEnd,
-    /// The write that is under way, off the async threads: a full disk cache makes it wait.
-    /// It returns how much it has written.
+    /// The write in progress; a full disk cache makes it block. Returns the number of bytes.
     writing: Option<JoinHandle<io::Result<u64>>>,
     progress: watch::Sender<Progress>,
 }
@@ -61,8 +63,8 @@ impl Log {
         LogReader::new(Arc::clone(&self.file), self.progress.subscribe())
     }
 
-    /// Waits until what was added is written. Nothing is lost if the wait is given up.
-    pub(crate) async fn settled(&mut self) {
+    /// Waits for the write in progress. Cancel-safe.
+    pub(crate) async fn flushed(&mut self) {
         let Some(writing) = &mut self.writing else { return };
         let written = writing.await.map_err(io::Error::other).flatten();
         self.writing = None;
@@ -74,7 +76,7 @@ impl Log {
         self.publish(length);
     }
 
-    /// Tells readers of bytes that they find in the file, and how the log is.
+    /// Publishes the new length and state to readers.
     fn publish(&self, length: u64) {
         self.progress.send_modify(|progress| {
             progress.length += length;
@@ -82,14 +84,14 @@ impl Log {
         });
     }
 
-    /// Adds output to a log that is settled. Once the log is full or broken this does nothing, so
-    /// that the command goes on.
+    /// Starts to write output; [`Log::flushed`] must have returned. Does nothing once the log is full or
+    /// broken.
     pub(crate) fn append(&mut self, bytes: &[u8]) {
         if self.end != LogEnd::Complete || self.writing.is_some() {
             return;
         }
-        let room = self.limit.as_u64() - self.written;
-        let fitting = usize::try_from(room).map_or(bytes.len(), |room| room.min(bytes.len()));
+        let left = self.limit.as_u64() - self.written;
+        let fitting = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
         let mut text = bytes[..fitting].to_vec();
         self.written += fitting as u64;
         if fitting < bytes.len() {
@@ -106,7 +108,7 @@ impl Log {
         self.writing = Some(tokio::task::spawn_blocking(write));
     }
 
-    /// Returns how the log ended, and tells its readers. One that did not settle is not complete.
+    /// Closes the log. One with a write still in progress is incomplete.
     pub(crate) fn finish(mut self) -> LogEnd {
         if self.writing.is_some() {
             self.end = LogEnd::Failed;
@@ -116,7 +118,6 @@ impl Log {
     }
 }
 
-/// Returns the file, which is made if it is not there yet.
 fn made(file: &OnceLock<File>) -> io::Result<&File> {
     if let Some(file) = file.get() {
         return Ok(file);

@@ -1,4 +1,4 @@
-//! A process and everything below it.
+//! The descendants of this process.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -6,26 +6,26 @@ use std::io;
 use carrel_sandbox::SignalScope;
 use rustix::process::{Pid, RawPid, Signal, getpid};
 
-use super::proc::{self, Process};
+use super::process_table::{self, Process};
 
-/// How often a tree is looked at again for processes that are not stopped yet. Processes that fork
-/// faster than they are stopped are killed anyway, over several sweeps.
+/// The most rounds of stopping new processes. A tree that forks faster is killed anyway, over several
+/// sweeps.
 const MAX_FREEZE_ROUNDS: usize = 16;
 
-/// Returns the running descendants of this process, without those below and including `spared`.
+/// Returns the running descendants of this process, except `spared` and their descendants.
 ///
-/// A process whose parent ends while the table is read may be missing. It is then a child of this
-/// process, so a caller that repeats until it has no children misses nothing.
+/// A process whose parent ends while the table is read may be missing. It then becomes a child of this
+/// process, so a caller that repeats until it has no children misses none.
 pub(super) fn running(spared: &HashSet<Pid>) -> io::Result<Vec<Process>> {
-    let all = proc::all()?;
+    let all = process_table::all()?;
     let mut found = descendants(&all, getpid(), spared);
     found.retain(Process::is_running);
     Ok(found)
 }
 
-/// Asks every running descendant to end, the stopped ones too.
-pub(super) fn terminate(enclosure: SignalScope) -> io::Result<()> {
-    if enclosure.signal_all(Signal::TERM) && enclosure.signal_all(Signal::CONT) {
+/// Sends `SIGTERM` to every running descendant, and `SIGCONT` so that stopped ones receive it.
+pub(super) fn terminate(scope: SignalScope) -> io::Result<()> {
+    if scope.signal_all(Signal::TERM) && scope.signal_all(Signal::CONT) {
         return Ok(());
     }
     for process in running(&HashSet::new())? {
@@ -34,11 +34,11 @@ pub(super) fn terminate(enclosure: SignalScope) -> io::Result<()> {
     Ok(())
 }
 
-/// Kills the running descendants of this process, without those below and including `spared`, and
-/// returns how many it found.
+/// Kills the running descendants of this process, except `spared` and their descendants, and returns
+/// their number.
 ///
-/// They are stopped first and killed together: a tree that keeps forking would otherwise use the
-/// room that each killed process leaves.
+/// They are stopped first and killed together: a fork bomb would otherwise replace each killed process
+/// within its process limit.
 pub(super) fn kill(spared: &HashSet<Pid>) -> io::Result<usize> {
     let mut stopped = HashMap::new();
     for _ in 0..MAX_FREEZE_ROUNDS {
@@ -66,7 +66,7 @@ fn descendants(all: &[Process], root: Pid, spared: &HashSet<Pid>) -> Vec<Process
     let mut found = Vec::new();
     let mut next = vec![root.as_raw_pid()];
     while let Some(parent) = next.pop() {
-        // Taking the entry out makes this end even if an id is used again while the table is read.
+        // Removing the entry ends the loop even if an id was reused while the table was read.
         let below = children.remove(&parent).unwrap_or_default();
         next.extend(below.iter().map(|process| process.pid.as_raw_pid()));
         found.extend(below);

@@ -1,4 +1,4 @@
-//! Waiting for descriptors.
+//! Waits for descriptors with `poll`.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -6,17 +6,17 @@ use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Waits until a descriptor has something to read or its peer is gone, or until the time is over.
-/// Says for each whether it is ready.
+/// Waits until a descriptor is readable or its peer has ended, or until the deadline. Returns which are
+/// ready.
 pub(super) fn wait<const N: usize>(
     descriptors: [BorrowedFd<'_>; N],
     until: Option<Instant>,
 ) -> io::Result<[bool; N]> {
-    wait_also(descriptors, None, until).map(|(ready, _)| ready)
+    wait_with(descriptors, None, until).map(|(ready, _)| ready)
 }
 
-/// Waits for one more descriptor, if there is one, and says what is to be known about it.
-pub(super) fn wait_also<const N: usize>(
+/// Waits as [`wait`] does for one more descriptor, if there is one, and returns its events.
+pub(super) fn wait_with<const N: usize>(
     descriptors: [BorrowedFd<'_>; N],
     another: Option<BorrowedFd<'_>>,
     until: Option<Instant>,
@@ -33,6 +33,6 @@ pub(super) fn wait_also<const N: usize>(
 
 fn time_left(until: Instant) -> Timespec {
     let left = until.saturating_duration_since(Instant::now());
-    // A wait too long to express is as good as one without end.
+    // A wait too long to express never ends.
     Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 })
 }

@@ -1,4 +1,4 @@
-//! What to run, and where its input and output go.
+//! The description of a command for a spawner.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capture::CaptureLimits;
 use crate::error::SpawnError;
-use crate::log::LogFile;
+use crate::log_file::LogFile;
 use crate::terminal::TerminalSize;
 
 /// A command to run.
@@ -22,37 +22,36 @@ pub struct CommandSpec {
     pub argv: Vec<OsString>,
     /// The complete environment; nothing is inherited.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where it starts.
+    /// The working directory.
     pub directory: Directory,
-    /// What the command reads, unless it has a terminal.
+    /// Standard input, unless the command has a terminal.
     pub stdin: Stdin,
-    /// How much of what it writes is kept.
+    /// The capture of its output.
     pub output: Output,
-    /// More descriptors for the command, numbered from [`CommandSpec::FIRST_INHERITED`].
+    /// Further descriptors, numbered from [`CommandSpec::FIRST_INHERITED`].
     pub inherited: Vec<OwnedFd>,
-    /// Descriptors that stay open until nothing of the command is left, such as one that holds a lock.
+    /// Descriptors that the init holds until the last process has ended, such as a lock.
     pub held: Vec<OwnedFd>,
-    /// Files of control groups that the command joins by writing its process id there.
-    pub groups: Vec<OwnedFd>,
-    /// What each process of the command may use.
+    /// The files of control groups by which the command joins them.
+    pub cgroups: Vec<OwnedFd>,
+    /// Limits of each process.
     pub limits: Limits,
-    /// What all of them together may use, as far as looking from time to time can tell.
-    pub watch: SampledLimits,
-    /// After this time the command is stopped.
+    /// Limits of all processes together, enforced by sampling.
+    pub sampled: SampledLimits,
+    /// The time, counted from the request, after which the command is stopped.
     pub deadline: Option<Duration>,
-    /// How long processes that are asked to end have until they are killed.
+    /// The time between `SIGTERM` and `SIGKILL`.
     pub grace: Duration,
-    /// Where all output goes as well.
+    /// A file that receives the whole output.
     pub log: Option<LogFile>,
 }
 
-/// Where a command starts.
+/// A working directory.
 #[derive(Debug)]
 pub enum Directory {
-    /// A directory of the host, for a command of the host. A descriptor opened with `O_PATH` is
-    /// enough.
+    /// A directory of the host, for a command of the host. `O_PATH` is enough.
     Opened(OwnedFd),
-    /// A directory of a cell's workspace, relative to it, for a command of that cell.
+    /// A path relative to a cell's workspace, for a command of that cell.
     Inside(PathBuf),
 }
 
@@ -62,61 +61,60 @@ impl From<OwnedFd> for Directory {
     }
 }
 
-/// What each process of a command may use. What is absent is as the server has it.
+/// The rlimits of each process. Absent ones are the server's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Memory for data; more is refused to the process.
+    /// Data memory (`RLIMIT_DATA`); allocations beyond it fail.
     pub data: Option<ByteSize>,
-    /// Time on a processor, in whole seconds; a process that uses more is ended.
+    /// CPU time in whole seconds; a process beyond it is ended.
     pub cpu: Option<Duration>,
-    /// The size of a file that it writes; a process that writes on is ended.
+    /// The size of a written file; a process that writes on is ended.
     pub file_size: Option<ByteSize>,
-    /// Descriptors that it may have open.
+    /// Open descriptors.
     pub open_files: Option<u64>,
-    /// Processes that its user may have, which is for a user of its own only.
+    /// Processes of its user. Only for commands with a user of their own.
     pub processes: Option<u64>,
-    /// Memory that it may leave in a file when it crashes.
+    /// The size of a core dump.
     pub core: Option<ByteSize>,
 }
 
-/// What a command reads.
+/// The standard input of a command.
 #[derive(Debug, Default)]
 pub enum Stdin {
-    /// The end of the file, at once.
+    /// End of file at once.
     #[default]
     Empty,
-    /// These bytes, then the end of the file.
+    /// These bytes, then end of file.
     Bytes(Vec<u8>),
-    /// What this descriptor, which is no directory, gives.
+    /// This descriptor, which must not be a directory.
     Opened(OwnedFd),
 }
 
-/// Where a command writes to, and how much of that is kept.
+/// The output of a command, and the part of it that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Both streams are one, in the order in which they were written.
+    /// Both streams in one, in the order of writing.
     Combined(CaptureLimits),
-    /// The streams are kept apart.
+    /// The streams apart.
     Separate {
         /// Limits for stdout.
         stdout: CaptureLimits,
         /// Limits for stderr.
         stderr: CaptureLimits,
     },
-    /// Both streams and the input are a terminal, which controls the command's session. What is
-    /// written there has its line ends changed, and what is typed is shown, as terminals do.
+    /// Both streams and the input are a terminal, which controls the command's session. The terminal
+    /// converts line ends and echoes input.
     ///
-    /// The command has no other input; see [`crate::Running::terminal`]. `TERM` is not set.
+    /// The command has no other input; see [`crate::RunningCommand::terminal`]. `TERM` is not set.
     Terminal {
-        /// The size that it has at first.
+        /// The initial size.
         size: TerminalSize,
-        /// Limits for what is read from it.
+        /// Limits for its output.
         limits: CaptureLimits,
     },
 }
 
 impl Output {
-    /// Returns the size of the terminal, if there is one.
     pub(crate) fn terminal(&self) -> Option<TerminalSize> {
         match self {
             Self::Combined(_) | Self::Separate { .. } => None,
@@ -125,20 +123,20 @@ impl Output {
     }
 }
 
-/// What all processes of a command together may use, where no control group limits them.
+/// Limits of all processes of a command together, where no control group enforces them. The init samples
+/// them, so a fast tree can overshoot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampledLimits {
-    /// Memory that is no file's.
+    /// Memory that is not file cache.
     pub memory: Option<ByteSize>,
     /// Processes and threads.
     pub processes: Option<u64>,
-    /// Room on the disk of a cell's workspace, or else of the host's root directory, for files that
-    /// have no name any more.
+    /// Disk space of files without a name, on the file system of the cell's workspace or of the host's
+    /// root directory.
     pub disk: Option<ByteSize>,
 }
 
 impl SampledLimits {
-    /// Returns whether there is anything to look at.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -157,27 +155,27 @@ impl Limits {
 }
 
 impl CommandSpec {
-    /// The number of the first inherited descriptor. Shells and scripts use numbers far below.
+    /// The number of the first inherited descriptor, far above the numbers that shells and scripts use.
     pub const FIRST_INHERITED: u32 = 100;
 
-    /// How many arguments and variables a command may have. The kernel limits their length.
+    /// The most arguments and variables. The kernel limits their length.
     pub const MAX_WORDS: usize = 1 << 15;
 
     /// The grace unless another is set.
     pub const DEFAULT_GRACE: Duration = Duration::from_millis(500);
 
-    /// Describes a command of the host with an empty environment, no input, combined output and no
+    /// Returns a command of the host with an empty environment, no input, combined output and no
     /// deadline.
     pub fn new(argv: Vec<OsString>, directory: OwnedFd) -> Self {
         Self::starting_in(argv, Directory::Opened(directory))
     }
 
-    /// Describes a command of a cell in the same way.
+    /// Returns a command of a cell with the same defaults.
     pub fn inside(argv: Vec<OsString>, directory: PathBuf) -> Self {
         Self::starting_in(argv, Directory::Inside(directory))
     }
 
-    /// Describes a command that starts in either kind of directory in the same way.
+    /// Returns a command in a directory of either kind with the same defaults.
     pub fn starting_in(argv: Vec<OsString>, directory: Directory) -> Self {
         Self {
             argv,
@@ -187,21 +185,20 @@ impl CommandSpec {
             output: Output::Combined(CaptureLimits::default()),
             inherited: Vec::new(),
             held: Vec::new(),
-            groups: Vec::new(),
+            cgroups: Vec::new(),
             limits: Limits::default(),
-            watch: SampledLimits::default(),
+            sampled: SampledLimits::default(),
             deadline: None,
             grace: Self::DEFAULT_GRACE,
             log: None,
         }
     }
 
-    /// Returns the name of the program for messages.
     pub(crate) fn program(&self) -> String {
         self.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// Refuses what no program can be given, and input that nobody would read.
+    /// Rejects an empty command, NUL bytes, invalid names, too many words, and input beside a terminal.
     pub(crate) fn check(&self) -> Result<(), SpawnError> {
         if self.argv.first().is_none_or(|program| program.is_empty()) {
             return Err(SpawnError::Empty);

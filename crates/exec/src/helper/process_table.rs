@@ -7,48 +7,46 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, OFlags, open, stat, statfs};
 use rustix::process::{Pid, PidfdFlags, RawPid, Signal, pidfd_open, pidfd_send_signal};
 
-/// Room for one line of `/proc/PID/stat`: 52 numbers and a short name.
+/// The most bytes of `/proc/PID/stat`: 52 numbers and a short name.
 const MAX_STAT_BYTES: usize = 2048;
 
-/// A process as it was when `/proc` was read.
+/// A process at the moment when `/proc` was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) pid: Pid,
     pub(super) parent: RawPid,
-    /// In clock ticks since boot. Together with the id this names one process and no later one.
+    /// In clock ticks since boot. With the id it names one process for ever.
     started: u64,
     pub(super) threads: u64,
-    over: bool,
+    has_ended: bool,
 }
 
 impl Process {
-    /// Returns what names this process and no later one with the same id.
+    /// Returns id and start time, which no later process has.
     pub(super) fn identity(&self) -> (Pid, u64) {
         (self.pid, self.started)
     }
 
-    /// Returns whether the process can still do anything.
     pub(super) fn is_running(&self) -> bool {
-        !self.over
+        !self.has_ended
     }
 
     /// Sends the signals, in order, if this is still the same process.
     ///
-    /// The descriptor is opened first and the start time read again afterwards, so a process that
-    /// has taken over the id in between is never signalled. That the process is gone is no error.
+    /// The pidfd is opened first and the start time read again afterwards, so a later process with the
+    /// same id is never signalled. A process that has ended is no error.
     pub(super) fn signal(&self, signals: &[Signal]) {
         let Ok(descriptor) = pidfd_open(self.pid, PidfdFlags::empty()) else { return };
         if read(self.pid).is_some_and(|process| process.started == self.started) {
             for signal in signals {
-                // It may end at any moment, or belong to a user who cannot be signalled; whoever
-                // asked looks again whether it is gone.
+                // It may end at any moment, or belong to another user; the caller checks again.
                 let _ = pidfd_send_signal(&descriptor, *signal);
             }
         }
     }
 }
 
-/// Returns all processes. One that starts or ends meanwhile may be missing.
+/// Returns all processes. One that starts or ends during the call may be missing.
 #[expect(clippy::disallowed_methods, reason = "the process table is not a workspace file")]
 pub(super) fn all() -> io::Result<Vec<Process>> {
     let entries = std::fs::read_dir("/proc")?;
@@ -57,26 +55,22 @@ pub(super) fn all() -> io::Result<Vec<Process>> {
     Ok(pids.filter_map(read).collect())
 }
 
-/// Reads a small file about a process; none if it is gone or its file is not readable.
+/// Reads a small file of a process; `None` if it has ended or the file is not readable.
 #[expect(clippy::disallowed_methods, reason = "the process table is not a workspace file")]
 pub(super) fn text(pid: Pid, name: &str) -> Option<String> {
     std::fs::read_to_string(format!("/proc/{}/{name}", pid.as_raw_pid())).ok()
 }
 
-/// A regular file that is open and has no name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unlinked {
-    /// What it takes up.
     pub(super) bytes: u64,
-    /// Whether that is memory and not a disk.
+    /// True for a file in memory (tmpfs or memfd).
     pub(super) in_memory: bool,
 }
 
-/// The number of the kernel's file system in memory.
 const TMPFS: i64 = 0x0102_1994;
 
-/// Returns the regular files that a process has open and that have no name, by what tells them
-/// apart.
+/// Returns the open regular files of a process that have no name, by device and inode.
 #[expect(clippy::disallowed_methods, reason = "the process table is not a workspace file")]
 pub(super) fn unlinked_files(pid: Pid) -> Vec<((u64, u64), Unlinked)> {
     let directory = format!("/proc/{}/fd", pid.as_raw_pid());
@@ -84,8 +78,7 @@ pub(super) fn unlinked_files(pid: Pid) -> Vec<((u64, u64), Unlinked)> {
     entries.filter_map(|entry| unlinked(&entry.ok()?.path())).collect()
 }
 
-/// Returns how much each file without a name is mapped by a process, by its inode. A file can be mapped
-/// and not open.
+/// Returns the mapped bytes of files without a name, by inode. A file can be mapped and not open.
 pub(super) fn mapped_unlinked_files(pid: Pid) -> HashMap<u64, u64> {
     let mut files = HashMap::new();
     for line in text(pid, "maps").unwrap_or_default().lines() {
@@ -96,7 +89,7 @@ pub(super) fn mapped_unlinked_files(pid: Pid) -> HashMap<u64, u64> {
     files
 }
 
-/// Reads a line like `7f00-7f10 rw-s 00000000 fe:00 123 /a (deleted)`.
+/// Parses a line like `7f00-7f10 rw-s 00000000 fe:00 123 /a (deleted)`.
 fn mapped_unlinked(line: &str) -> Option<(u64, u64)> {
     let mut fields = line.strip_suffix(" (deleted)")?.split_ascii_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;
@@ -121,7 +114,7 @@ fn unlinked(path: &Path) -> Option<((u64, u64), Unlinked)> {
     Some(((status.st_dev, status.st_ino), Unlinked { bytes, in_memory }))
 }
 
-/// Reads one process; none if it is gone. One read gets everything, in a single moment.
+/// Reads one process; `None` if it has ended. A single `read` makes the fields consistent.
 fn read(pid: Pid) -> Option<Process> {
     let path = format!("/proc/{}/stat", pid.as_raw_pid());
     let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
@@ -130,12 +123,11 @@ fn read(pid: Pid) -> Option<Process> {
     parse(pid, &stat[..length])
 }
 
-/// Reads the state, the parent, the number of threads and the start time, which are fields 3, 4, 20
-/// and 22. The second field is the name in parentheses, which may itself contain spaces,
-/// parentheses and bytes that are not text.
+/// Parses state, parent, number of threads and start time, which are fields 3, 4, 20 and 22. The second
+/// field is the name in parentheses, which may itself contain spaces, parentheses and invalid UTF-8.
 ///
-/// A process whose first thread has ended counts as a zombie in its state, while its other threads
-/// go on. It is over when no more than that one is left.
+/// A process whose first thread has ended is in state zombie while its other threads go on. It has ended
+/// when no other thread is left.
 fn parse(pid: Pid, stat: &[u8]) -> Option<Process> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let mut fields = std::str::from_utf8(&stat[name_end + 1..]).ok()?.split_ascii_whitespace();
@@ -143,8 +135,8 @@ fn parse(pid: Pid, stat: &[u8]) -> Option<Process> {
     let parent = fields.next()?.parse().ok()?;
     let threads: u64 = fields.nth(15)?.parse().ok()?;
     let started = fields.nth(1)?.parse().ok()?;
-    let over = matches!(state, "Z" | "X") && threads <= 1;
-    Some(Process { pid, parent, started, threads, over })
+    let has_ended = matches!(state, "Z" | "X") && threads <= 1;
+    Some(Process { pid, parent, started, threads, has_ended })
 }
 
 #[cfg(test)]
@@ -157,18 +149,18 @@ mod tests {
         let pid = Pid::from_raw(42).unwrap();
         let stat =
             b"42 (a) Z 1 (\xff) S 7 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2 3\n";
-        let expected = Process { pid, parent: 7, started: 98765, threads: 1, over: false };
+        let expected = Process { pid, parent: 7, started: 98765, threads: 1, has_ended: false };
         assert_eq!(parse(pid, stat), Some(expected));
         assert_eq!(parse(pid, b"42 (a"), None);
     }
 
     #[test]
-    fn a_process_is_over_when_its_last_thread_is() {
+    fn a_process_has_ended_when_its_last_thread_has() {
         let pid = Pid::from_raw(42).unwrap();
         for (threads, over) in [(2, false), (1, true), (0, true)] {
             let stat =
                 format!("42 (a) Z 7 42 42 0 -1 0 1 2 3 4 5 6 7 8 20 0 {threads} 0 98765 1\n");
-            assert_eq!(parse(pid, stat.as_bytes()).unwrap().over, over, "{threads} threads");
+            assert_eq!(parse(pid, stat.as_bytes()).unwrap().has_ended, over, "{threads} threads");
         }
     }
 

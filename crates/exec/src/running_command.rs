@@ -1,4 +1,9 @@
-//! A command that runs.
+//! A running command, and the escalation by which it ends.
+//!
+//! At the deadline or a cancellation the init is told to stop the command: `SIGTERM`, the grace period,
+//! `SIGKILL`. If the init does not report in time, the spawner is told to kill the init and with it the
+//! tree. If that does not help either, the outcome is [`ExitStatus::Lost`]. Output is read throughout, in
+//! the same loop, and drained once more at the end.
 
 use std::future;
 use std::sync::Arc;
@@ -7,27 +12,26 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::control::Control;
-use crate::link::Link;
-use crate::live_output::{LiveOutput, Patience, Piece};
+use crate::init_connection::InitConnection;
+use crate::live_output::{LiveOutput, Piece, ReaderTimeout};
+use crate::log_reader::LogReader;
 use crate::outcome::{ExitStatus, Outcome, ResourceUsage, Stop};
+use crate::output_streams::OutputStreams;
 use crate::protocol::{Order, Report};
-use crate::reader::LogReader;
-use crate::streams::Streams;
+use crate::spawner_connection::SpawnerConnection;
 use crate::terminal::Terminal;
 
-/// How much longer than its grace a command may take to end before its init is given up and
-/// killed, then how long the spawner may take to do that, and how long after its deadline a command
-/// that has not even begun is waited for.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+/// The time for each step of the escalation beyond the grace period: until the init is killed, until the
+/// outcome is given up, and for a command that has not started at its deadline.
+pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A command that runs. Its output is read while [`Running::wait`] is awaited; dropping it, or the
+/// A running command. Its output is read while [`RunningCommand::wait`] is awaited. Dropping it, or the
 /// future, kills the command with everything it started.
 #[derive(Debug)]
-pub struct Running {
-    pub(crate) link: Arc<Link>,
-    pub(crate) control: Arc<Control>,
-    pub(crate) streams: Streams,
+pub struct RunningCommand {
+    pub(crate) link: Arc<SpawnerConnection>,
+    pub(crate) control: Arc<InitConnection>,
+    pub(crate) streams: OutputStreams,
     pub(crate) number: u64,
     pub(crate) pid: i32,
     pub(crate) begun: Instant,
@@ -35,12 +39,12 @@ pub struct Running {
     pub(crate) grace: Duration,
 }
 
-/// What can be known about a command while somebody else waits for it.
+/// The facts and handles of a running command for parties other than the one that waits for it.
 #[derive(Debug)]
 pub struct Started {
     /// The process id of its main process.
     pub pid: i32,
-    /// When it was asked for.
+    /// The time of the request.
     pub begun: Instant,
     /// A reader of its log, if it has one.
     pub log: Option<LogReader>,
@@ -48,12 +52,9 @@ pub struct Started {
     pub terminal: Option<Terminal>,
 }
 
-/// How far the end of a command has been pursued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// It may run.
     Running,
-    /// Its init was told to stop it.
     Stopping(Stop),
     /// The spawner was told to end its init.
     Forcing(Stop),
@@ -68,20 +69,20 @@ impl Stage {
     }
 }
 
-impl Running {
+impl RunningCommand {
     /// Returns the process id of the command's main process.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Returns what can be known about the command while somebody else waits for it.
+    /// Returns the facts and handles for other parties.
     pub fn started(&self) -> Started {
         let (log, terminal) = (self.log_reader(), self.terminal());
         Started { pid: self.pid, begun: self.begun, log, terminal }
     }
 
     /// Returns the command's terminal, if it has one, for input and for changing its size while
-    /// [`Running::wait`] is awaited elsewhere.
+    /// [`RunningCommand::wait`] is awaited elsewhere.
     pub fn terminal(&self) -> Option<Terminal> {
         self.streams.terminal()
     }
@@ -91,31 +92,31 @@ impl Running {
         self.streams.log_reader()
     }
 
-    /// Returns the output as it arrives, while [`Running::wait`] is awaited elsewhere. A reader
-    /// that was asked for before gets no more.
+    /// Returns the output as it arrives, while [`RunningCommand::wait`] is awaited elsewhere. An earlier
+    /// reader gets no more.
     ///
     /// A slow reader slows the command down; it delays neither the deadline nor a cancellation, and
     /// once the command is over it is waited for no longer than a second.
     pub fn live(&mut self) -> LiveOutput {
-        self.streams.live(Patience::Second)
+        self.streams.live(ReaderTimeout::OneSecond)
     }
 
-    /// Does as [`Running::live`] does, but waits for the reader as long as it takes, so that it misses
-    /// nothing.
-    pub fn live_patiently(&mut self) -> LiveOutput {
-        self.streams.live(Patience::Unlimited)
+    /// Returns the output as [`RunningCommand::live`] does, and waits for the reader without end, so that
+    /// it misses nothing.
+    pub fn live_unhurried(&mut self) -> LiveOutput {
+        self.streams.live(ReaderTimeout::Unlimited)
     }
 
-    /// Returns what kills the command at once, without asking it first.
-    pub fn killer(&self) -> KillHandle {
+    /// Returns a handle that kills the command at once, without a grace period.
+    pub fn kill_handle(&self) -> KillHandle {
         KillHandle(Arc::clone(&self.control))
     }
 
-    /// Waits as [`Running::wait`] does and shows each piece of output to `sink`, in the order of
+    /// Waits as [`RunningCommand::wait`] does and shows each piece of output to `sink`, in the order of
     /// arrival and before returning.
     ///
-    /// The sink runs on the thread that waits: one that blocks delays the deadline as well. Whoever
-    /// has to wait for something reads [`Running::live`] instead.
+    /// The sink runs on the thread that waits: one that blocks delays the deadline as well. For a sink
+    /// that has to wait, read [`RunningCommand::live`] instead.
     pub async fn wait_with(
         mut self,
         cancel: &CancellationToken,
@@ -131,8 +132,8 @@ impl Running {
         outcome
     }
 
-    /// Waits until nothing of the command is left. It is stopped at its deadline, counted from the
-    /// request, and when `cancel` says so.
+    /// Waits until the last process has ended. The command is stopped at its deadline, counted from the
+    /// request, and when `cancel` is cancelled.
     pub async fn wait(mut self, cancel: &CancellationToken) -> Outcome {
         let mut stage = Stage::Running;
         // A deadline beyond what the clock can express is none.
@@ -149,7 +150,7 @@ impl Running {
                     Stage::Stopping(stop) => (stage, until) = self.force(stop),
                     Stage::Forcing(_) => break None,
                 },
-                arrived = self.streams.next() => self.streams.keep(arrived),
+                arrived = self.streams.next() => self.streams.consume(arrived),
             }
         };
         self.finish(report, stage.stop()).await
@@ -157,20 +158,20 @@ impl Running {
 
     fn stop(&self, stop: Stop) -> (Stage, Option<Instant>) {
         self.control.order(&Order::Stop);
-        (Stage::Stopping(stop), Instant::now().checked_add(self.grace.saturating_add(PATIENCE)))
+        (Stage::Stopping(stop), Instant::now().checked_add(self.grace.saturating_add(STOP_TIMEOUT)))
     }
 
     fn force(&self, stop: Stop) -> (Stage, Option<Instant>) {
-        self.link.end(self.number);
-        (Stage::Forcing(stop), Instant::now().checked_add(PATIENCE))
+        self.link.kill(self.number);
+        (Stage::Forcing(stop), Instant::now().checked_add(STOP_TIMEOUT))
     }
 
     async fn finish(mut self, report: Option<Report>, stop: Option<Stop>) -> Outcome {
-        if self.streams.is_patient() {
+        if self.streams.waits_for_reader() {
             self.streams.drain().await;
         } else {
-            // A disk that does not take the rest of the log must not keep anybody waiting for ever.
-            let _ = timeout(PATIENCE, self.streams.drain()).await;
+            // A dead disk under the log must not delay the outcome for ever.
+            let _ = timeout(STOP_TIMEOUT, self.streams.drain()).await;
         }
         let (end, cost, left_running, refused, excess) = match report {
             Some(Report::Ended { end, cost, left_running, refused, excess }) => {
@@ -184,12 +185,12 @@ impl Running {
     }
 }
 
-/// Kills a command at once. It keeps nothing alive but a socket.
+/// Kills a command. Keeps nothing alive but a socket.
 #[derive(Clone, Debug)]
-pub struct KillHandle(Arc<Control>);
+pub struct KillHandle(Arc<InitConnection>);
 
 impl KillHandle {
-    /// Kills the command with everything it started; the outcome says how it ended.
+    /// Kills the command with everything it started. Does not wait.
     pub fn kill(&self) {
         self.0.order(&Order::Kill);
     }

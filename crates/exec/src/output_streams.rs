@@ -1,4 +1,8 @@
-//! The pipes, or the terminal, that a command writes to.
+//! The pipes or the terminal that a command writes to, read by the server.
+//!
+//! Each piece that arrives goes to three consumers: the bounded capture, the log and a live reader. The
+//! next piece is read only when the log has written the last and the live reader has a free slot, so the
+//! slowest consumer slows the command down and memory stays constant.
 
 use std::future;
 use std::io;
@@ -11,77 +15,74 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, timeout_at};
 
 use crate::capture::{Capture, CaptureLimits, Captured};
-use crate::live_output::{Feed, LiveOutput, Patience, StreamName};
-use crate::log::{Log, LogEnd, LogFile};
-use crate::reader::LogReader;
-use crate::spec::Output;
-use crate::terminal::{Keyboard, Screen, Terminal};
+use crate::command_spec::Output;
+use crate::live_output::{Feed, LiveOutput, ReaderTimeout, StreamName};
+use crate::log_file::{Log, LogEnd, LogFile};
+use crate::log_reader::LogReader;
+use crate::terminal::{Terminal, TerminalConnection, TerminalInput};
 
-/// How much is read at once: what a pipe holds unless somebody changed it.
+/// The bytes of one read: the default size of a pipe.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// How much is read at once before there was that much: most commands print little.
+/// The bytes of a read until one was full: most commands print little.
 const FIRST_CHUNK_BYTES: usize = 4 << 10;
 
-/// How much is read at most from a pipe that nobody of the command writes to any more: what a pipe
-/// can hold, and more than a terminal can. Somebody else may have it open and never stop writing.
+/// The most bytes that are drained after the command has ended: the largest size of a pipe, and more
+/// than a terminal holds. A process outside the command may have the pipe open and never stop writing.
 const MAX_DRAIN_BYTES: usize = 1 << 20;
 
-/// How long somebody who reads live output may hold up a command that is over. Its last bytes are
-/// kept and logged without them then.
-const READER_PATIENCE: Duration = Duration::from_secs(1);
+/// The time for which a command that has ended waits for a live reader. Its last bytes are then captured
+/// and logged without it.
+const READER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// One pipe or terminal, read by the server.
 #[derive(Debug)]
 struct Stream {
-    /// None before there is something to read, and once the end was read.
+    /// None before a terminal is attached, and after end of file.
     source: Option<Receiver>,
     chunk: Vec<u8>,
     capture: Capture,
 }
 
-/// All output of a command.
 #[derive(Debug)]
-pub(crate) struct Streams {
-    /// Stdout and stderr. A terminal is in place of stdout.
+pub(crate) struct OutputStreams {
+    /// Stdout and stderr. A terminal takes the place of stdout.
     both: [Stream; 2],
-    keyboard: Option<Keyboard>,
+    input: Option<TerminalInput>,
     log: Option<Log>,
     feed: Option<Feed>,
-    patience: Patience,
+    patience: ReaderTimeout,
 }
 
-/// The ends of the pipes that go to the command.
+/// The writing ends of the pipes, for the command.
 #[derive(Debug)]
-pub(crate) struct Writers {
+pub(crate) struct OutputWriters {
     stdout: OwnedFd,
-    /// None if stderr goes where stdout does.
+    /// None for combined output.
     stderr: Option<OwnedFd>,
 }
 
-/// Says that one of the streams has read so many bytes, which are not kept yet.
+/// Bytes in the buffer of a stream that no consumer has yet.
 #[derive(Debug)]
-pub(crate) struct Arrived {
+pub(crate) struct ReadChunk {
     stream: usize,
     length: usize,
 }
 
-impl Streams {
-    /// Returns the ends for the server and for the command. A terminal is opened by the init, and
-    /// shown here later.
+impl OutputStreams {
+    /// Returns the reading and the writing ends. A terminal is opened by the init and attached later.
     pub(crate) fn open(
         output: Output,
         log: Option<LogFile>,
-    ) -> io::Result<(Self, Option<Writers>)> {
+    ) -> io::Result<(Self, Option<OutputWriters>)> {
         let (both, writers) = match output {
             Output::Combined(limits) => {
                 let (stream, stdout) = Stream::open(limits)?;
-                ([stream, Stream::closed()], Some(Writers { stdout, stderr: None }))
+                ([stream, Stream::closed()], Some(OutputWriters { stdout, stderr: None }))
             }
             Output::Separate { stdout, stderr } => {
                 let (first, stdout) = Stream::open(stdout)?;
                 let (second, stderr) = Stream::open(stderr)?;
-                ([first, second], Some(Writers { stdout, stderr: Some(stderr) }))
+                ([first, second], Some(OutputWriters { stdout, stderr: Some(stderr) }))
             }
             Output::Terminal { size: _, limits } => {
                 ([Stream::new(None, limits), Stream::closed()], None)
@@ -90,72 +91,69 @@ impl Streams {
         Ok((
             Self {
                 both,
-                keyboard: None,
+                input: None,
                 log: log.map(Log::new),
                 feed: None,
-                patience: Patience::default(),
+                patience: ReaderTimeout::default(),
             },
             writers,
         ))
     }
 
-    /// Reads a terminal from here on.
-    pub(crate) fn show(&mut self, Screen { output, keyboard }: Screen) {
+    pub(crate) fn attach_terminal(
+        &mut self,
+        TerminalConnection { output, input }: TerminalConnection,
+    ) {
         self.both[0].source = Some(output);
-        self.keyboard = Some(keyboard);
+        self.input = Some(input);
     }
 
-    /// Returns the terminal, if there is one.
     pub(crate) fn terminal(&self) -> Option<Terminal> {
-        self.keyboard.as_ref().map(Keyboard::terminal)
+        self.input.as_ref().map(TerminalInput::terminal)
     }
 
-    /// Returns a reader of the log, if there is one.
     pub(crate) fn log_reader(&self) -> Option<LogReader> {
         self.log.as_ref().map(Log::reader)
     }
 
-    /// Hands on output from here on, to this reader alone.
-    pub(crate) fn live(&mut self, patience: Patience) -> LiveOutput {
+    /// Forwards output from here on, to this reader alone.
+    pub(crate) fn live(&mut self, patience: ReaderTimeout) -> LiveOutput {
         let (feed, live) = Feed::open();
         self.feed = Some(feed);
         self.patience = patience;
         live
     }
 
-    /// Returns whether a reader may take as long as it likes.
-    pub(crate) fn is_patient(&self) -> bool {
-        self.feed.is_some() && self.patience == Patience::Unlimited
+    /// Returns whether the end of the command waits for the live reader without limit.
+    pub(crate) fn waits_for_reader(&self) -> bool {
+        self.feed.is_some() && self.patience == ReaderTimeout::Unlimited
     }
 
-    /// Waits for output, forever if there will be none. Nothing is lost if the wait is given up.
-    ///
-    /// Nothing is read before the log has what was read last and a live reader has room, so a slow
-    /// disk or reader slows the command down and costs no memory. It holds up nobody but this wait.
-    pub(crate) async fn next(&mut self) -> Arrived {
-        self.settled().await;
-        self.room().await;
+    /// Waits until the consumers are ready and then for output, for ever if there will be none.
+    /// Cancel-safe.
+    pub(crate) async fn next(&mut self) -> ReadChunk {
+        self.log_flushed().await;
+        self.reader_ready().await;
         let [stdout, stderr] = &mut self.both;
         tokio::select! {
-            length = stdout.read() => Arrived { stream: 0, length },
-            length = stderr.read() => Arrived { stream: 1, length },
+            length = stdout.read() => ReadChunk { stream: 0, length },
+            length = stderr.read() => ReadChunk { stream: 1, length },
         }
     }
 
-    async fn settled(&mut self) {
+    async fn log_flushed(&mut self) {
         if let Some(log) = &mut self.log {
-            log.settled().await;
+            log.flushed().await;
         }
     }
 
-    async fn room(&self) {
+    async fn reader_ready(&self) {
         if let Some(feed) = &self.feed {
-            feed.room().await;
+            feed.ready().await;
         }
     }
 
-    /// Keeps what has arrived.
-    pub(crate) fn keep(&mut self, Arrived { stream, length }: Arrived) {
+    pub(crate) fn consume(&mut self, ReadChunk { stream, length }: ReadChunk) {
         let Stream { chunk, capture, .. } = &mut self.both[stream];
         let filled = length == chunk.len();
         let bytes = &chunk[..length];
@@ -164,40 +162,40 @@ impl Streams {
             log.append(bytes);
         }
         if let Some(feed) = &self.feed {
-            feed.give(StreamName::ALL[stream], bytes);
+            feed.send(StreamName::ALL[stream], bytes);
         }
         if filled {
             chunk.resize(CHUNK_BYTES, 0);
         }
     }
 
-    /// Reads what is left without waiting for more, and waits for the log.
+    /// Reads what is in the pipes without waiting for more, and waits for the log.
     pub(crate) async fn drain(&mut self) {
         let reader_until = match self.patience {
-            Patience::Second => Some(Instant::now() + READER_PATIENCE),
-            Patience::Unlimited => None,
+            ReaderTimeout::OneSecond => Some(Instant::now() + READER_TIMEOUT),
+            ReaderTimeout::Unlimited => None,
         };
         for stream in 0..self.both.len() {
             let mut left = MAX_DRAIN_BYTES;
             while left > 0 {
-                self.settled().await;
-                // Too late is as good as no reader: what it misses is counted.
+                self.log_flushed().await;
+                // After the timeout the feed counts the rest as missed.
                 match reader_until {
-                    Some(until) => drop(timeout_at(until, self.room()).await),
-                    None => self.room().await,
+                    Some(until) => drop(timeout_at(until, self.reader_ready()).await),
+                    None => self.reader_ready().await,
                 }
                 let length = self.both[stream].read_now();
                 if length == 0 {
                     break;
                 }
                 left = left.saturating_sub(length);
-                self.keep(Arrived { stream, length });
+                self.consume(ReadChunk { stream, length });
             }
         }
-        self.settled().await;
+        self.log_flushed().await;
     }
 
-    /// Returns what was kept of stdout and stderr, and how the log ended.
+    /// Returns the captures of stdout and stderr, and the completeness of the log.
     pub(crate) fn finish(self) -> (Captured, Captured, Option<LogEnd>) {
         let [stdout, stderr] = self.both.map(|stream| stream.capture.finish());
         (stdout, stderr, self.log.map(Log::finish))
@@ -219,30 +217,30 @@ impl Stream {
         Self { source: None, chunk: Vec::new(), capture: Capture::new(nothing) }
     }
 
-    /// Waits for bytes and puts them into the chunk. Never returns after the end.
+    /// Waits for bytes and reads them into the buffer. Never returns after end of file.
     async fn read(&mut self) -> usize {
         while let Some(source) = &self.source {
-            // A plain `read` takes fewer bytes than there was room for as a sign that no more are
-            // there, which is wrong for a terminal.
+            // tokio's `read` takes a short read as a sign that no more is there, which is wrong for a
+            // terminal.
             match source.readable().await.and_then(|()| source.try_read(&mut self.chunk)) {
                 Ok(length) if length > 0 => return length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // A terminal ends with an error.
+                // A terminal ends with `EIO`.
                 Ok(_) | Err(_) => self.source = None,
             }
         }
         future::pending().await
     }
 
-    /// Puts bytes that are there into the chunk, and returns how many.
+    /// Reads available bytes into the buffer and returns their number.
     fn read_now(&mut self) -> usize {
-        // It is read without asking the reactor, which may not have heard of the bytes yet.
+        // The reactor may not know of the bytes yet.
         let read = |source| rustix::io::read(source, &mut self.chunk).ok();
         self.source.as_ref().and_then(read).unwrap_or(0)
     }
 }
 
-impl Writers {
+impl OutputWriters {
     pub(crate) fn stdout(&self) -> BorrowedFd<'_> {
         self.stdout.as_fd()
     }
