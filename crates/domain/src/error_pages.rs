@@ -1,13 +1,16 @@
-//! The pages of `docs/errors/`, written from the codes themselves.
+//! The pages of `docs/errors/`, generated from the codes and their guide.
+//!
+//! A page says what happened, why the rule exists, the usual causes, what to do, and shows one example. A test
+//! compares the checked-in pages with the generated ones.
 
 use std::fmt::Write as _;
 
 use crate::code::Code;
+use crate::error_guide::Example;
 
-/// The name of the page that lists all others.
 const INDEX: &str = "README.md";
 
-/// Returns every page of `docs/errors/`: its file name and its text.
+/// Returns every page of `docs/errors/` with its file name: one for each code, and the index.
 pub fn error_pages() -> Vec<(String, String)> {
     let pages = Code::ALL.iter().map(|code| (format!("{}.md", code.name()), code.page()));
     pages.chain([(INDEX.to_owned(), index())]).collect()
@@ -23,16 +26,38 @@ impl Code {
              | | |\n|---|---|\n\
              | code | `{name}` |\n\
              | kind | `{kind}` |\n\
-             | HTTP status | {status} |\n",
-            meaning = self.meaning().trim(),
+             | HTTP status | {status} |\n\n\
+             ## Why\n\n\
+             {reason}\n",
+            meaning = self.meaning(),
+            reason = self.reason(),
         );
         add_list(&mut page, "Usual causes", self.causes());
         add_list(&mut page, "What to do", self.remedies());
+        add(&mut page, format_args!("\n## Example\n\n```text\n{}\n```\n", self.shown_example()));
         page.push_str(
             "\nAll codes are listed in [the index](README.md). \
              This page is generated; `make docs` writes it anew.\n",
         );
         page
+    }
+
+    /// Returns the example as a caller sees it. The command line appends the first remedy to its own errors,
+    /// and not to those of tools.
+    fn shown_example(self) -> String {
+        let Example { call, message } = self.example();
+        let name = self.name();
+        let first_word = call.split(' ').next().unwrap_or_default();
+        let response = match first_word {
+            "$" if call.starts_with("$ carrel tool") => format!("error: {message} [{name}]"),
+            "$" => match self.remedies().first() {
+                Some(remedy) => format!("error: {message}; {remedy} [{name}]"),
+                None => format!("error: {message} [{name}]"),
+            },
+            "GET" | "POST" | "PUT" | "DELETE" => format!("{} {name}: {message}", self.status()),
+            _ => format!("{name}: {message}"),
+        };
+        format!("{call}\n{response}")
     }
 }
 
@@ -46,7 +71,7 @@ fn add_list(page: &mut String, heading: &str, items: &[&str]) {
     }
 }
 
-/// Turns a phrase of a guide, which messages repeat as it is, into a sentence.
+/// Turns a phrase of the guide into a sentence. Messages use the phrase unchanged.
 fn sentence(phrase: &str) -> String {
     let mut characters = phrase.chars();
     let first = characters.next().map(|first| first.to_ascii_uppercase());
@@ -61,7 +86,7 @@ fn index() -> String {
     let mut page = String::from(INTRODUCTION);
     for code in Code::ALL {
         let (name, kind, status) = (code.name(), code.kind(), code.status());
-        let meaning = code.meaning().trim();
+        let meaning = code.meaning();
         add(&mut page, format_args!("| [{name}]({name}.md) | `{kind}` | {status} | {meaning} |\n"));
     }
     page

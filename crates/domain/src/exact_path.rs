@@ -1,4 +1,5 @@
-//! Paths that must arrive as they were sent: text where they are text, a list of bytes elsewhere.
+//! Lossless serialisation of paths: as text if they are UTF-8, as a list of bytes otherwise. For messages
+//! between Carrel's own processes; use it as `#[serde(with = "carrel_domain::exact_path")]`.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -13,7 +14,7 @@ enum Exact {
     Bytes(Vec<u8>),
 }
 
-/// Writes a path.
+/// Serialises a path as text, or as bytes if it is not UTF-8.
 pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     match path.to_str() {
         Some(text) => text.serialize(serializer),
@@ -21,7 +22,7 @@ pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::
     }
 }
 
-/// Reads a path.
+/// Deserialises a path from text or bytes.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
     Ok(match Exact::deserialize(deserializer)? {
         Exact::Text(text) => text.into(),
@@ -37,7 +38,7 @@ mod tests {
     struct Holder(#[serde(with = "super")] PathBuf);
 
     #[test]
-    fn any_path_survives_the_way() {
+    fn any_path_survives_a_round_trip() {
         for bytes in [&b"/a b"[..], b"/\xff/x", b""] {
             let path = Holder(OsString::from_vec(bytes.to_vec()).into());
             let text = serde_json::to_string(&path).unwrap();

@@ -1,21 +1,23 @@
-//! Whole numbers as JSON knows them: `10`, `10.0` and `1e1` are the same.
+//! Deserialisation of integers in every form that JSON allows: `10`, `10.0` and `1e1` are the same number.
 //!
-//! For `#[serde(deserialize_with = "…")]`.
+//! JSON does not distinguish integers from other numbers, and clients in JavaScript may write either form. Use
+//! these functions with `#[serde(deserialize_with = "…")]`. A number with a fraction, a negative one, and one
+//! that the target type cannot hold is an error.
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 
-/// The first number that is too large for 64 bits.
+/// 2^64, the first number that does not fit into 64 bits.
 const TOO_LARGE: f64 = 18_446_744_073_709_551_616.0;
 
-/// Reads a whole number that is not negative.
+/// Deserialises an integer that is not negative.
 pub fn number<'de, D: Deserializer<'de>, T: TryFrom<u64>>(deserializer: D) -> Result<T, D::Error> {
     Ok(Whole::deserialize(deserializer)?.0)
 }
 
-/// Reads a whole number that is not negative, or none.
+/// Deserialises an integer that is not negative, or `null` as `None`.
 pub fn optional<'de, D: Deserializer<'de>, T: TryFrom<u64>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {

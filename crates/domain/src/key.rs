@@ -1,11 +1,26 @@
 //! Workspace keys: the directory name that belongs to an identifier.
+//!
+//! An identifier comes from a tracker or a caller and may be any text, such as `team/a-1` or `../../etc`. A key
+//! is safe to use as a directory name: one component of at most 120 bytes from `[A-Za-z0-9._-]`. Every other
+//! byte becomes `_`, so different identifiers can derive the same key. They must never share a directory, so
+//! the root records which identifier holds a key, and a later one gets a key with a suffix from the hash of
+//! its identifier:
+//!
+//! ```text
+//! XYZ_456   ->  XYZ_456
+//! XYZ/456   ->  XYZ_456--d5a392b6d232cd76     if XYZ_456 is held by the identifier above
+//! ```
+//!
+//! The choice is stable: an identifier that holds a key keeps it, even if a better one becomes free, so a
+//! workspace never changes its directory. Derivation is pure; after a crash the same identifier finds the same
+//! candidates, and the record tells which one it holds.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// What a workspace is made for: an issue identifier, a tenant id, a name.
+/// The name of a piece of work outside Carrel: an issue identifier, a tenant id, a name.
 ///
 /// Never empty, never `.` or `..`, at most [`Identifier::MAX_LEN`] bytes. It may
 /// contain any character; only the [`WorkspaceKey`] made from it touches the disk.
@@ -13,7 +28,7 @@ use sha2::{Digest, Sha256};
 #[serde(try_from = "String", into = "String")]
 pub struct Identifier(String);
 
-/// Why a text cannot name a workspace.
+/// A text that cannot be an identifier.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidIdentifier {
     /// The identifier has no characters.
@@ -28,10 +43,10 @@ pub enum InvalidIdentifier {
 }
 
 impl Identifier {
-    /// Bounds what a record stores and a log line prints for one workspace.
+    /// The most bytes of an identifier. Bounds records and log lines.
     pub const MAX_LEN: usize = 4096;
 
-    /// Checks a text that came from outside.
+    /// Validates a text that came from outside.
     pub fn parse(text: impl Into<String>) -> Result<Self, InvalidIdentifier> {
         let text = text.into();
         match text.as_str() {
@@ -79,14 +94,15 @@ impl From<Identifier> for String {
 pub struct WorkspaceKey(String);
 
 impl WorkspaceKey {
-    /// Leaves room below the 255 bytes that file systems allow for one name.
+    /// The most bytes of a key, well below the 255 bytes that file systems allow for one name.
     pub const MAX_LEN: usize = 120;
     /// The name of the server's own directory inside a root.
     pub const RESERVED: &str = ".carrel";
     const CUT_LEN: usize = 102;
     const SUFFIX_DIGITS: usize = 16;
 
-    /// Derives the key that an identifier gets when nobody else holds it.
+    /// Derives the key that an identifier gets if no other identifier holds it. A key that would be too long,
+    /// or equal to the reserved name, gets a suffix.
     pub fn derive(identifier: &Identifier) -> Self {
         let key = make_safe(identifier);
         if key.len() > Self::MAX_LEN || key.eq_ignore_ascii_case(Self::RESERVED) {
@@ -120,7 +136,7 @@ impl WorkspaceKey {
     }
 }
 
-/// Replaces every byte that a key cannot have with `_`.
+/// Replaces every byte that is not allowed in a key with `_`.
 fn make_safe(identifier: &Identifier) -> String {
     identifier.as_str().bytes().map(|b| if is_safe(b) { char::from(b) } else { '_' }).collect()
 }
@@ -149,17 +165,17 @@ impl From<WorkspaceKey> for String {
     }
 }
 
-/// The keys an identifier may hold, best first: the derived one, then suffixed ones.
+/// The keys that an identifier may hold, best first: the derived one, then suffixed ones.
 ///
-/// A short list is enough: each further key needs another identifier that was
-/// made up to equal a 64-bit hash.
+/// A short list is enough: each further key is needed only if another identifier was made up to equal a
+/// 64-bit hash.
 #[derive(Clone, Debug)]
 pub struct KeyCandidates(Vec<WorkspaceKey>);
 
 impl KeyCandidates {
     const SUFFIXES: u32 = 4;
 
-    /// Lists the keys for an identifier.
+    /// Returns the candidates of an identifier.
     pub fn of(identifier: &Identifier) -> Self {
         let mut keys = vec![WorkspaceKey::derive(identifier)];
         let safe = make_safe(identifier);
@@ -168,10 +184,11 @@ impl KeyCandidates {
         Self(keys)
     }
 
-    /// Chooses the key of the identifier, given who holds each key so far.
+    /// Chooses the key of the identifier, given the current holder of each key. `None` if all are held by
+    /// other identifiers.
     ///
-    /// A key the identifier holds already is found whatever became of the better
-    /// ones since, so a workspace never changes its directory.
+    /// A key that the identifier holds already is chosen even if a better one is free, so a workspace never
+    /// changes its directory.
     pub fn choose<E>(
         &self,
         identifier: &Identifier,
@@ -190,18 +207,18 @@ impl KeyCandidates {
         Ok(free.map(KeyChoice::Free))
     }
 
-    /// Walks the keys, best first.
+    /// Iterates over the keys, best first.
     pub fn iter(&self) -> impl Iterator<Item = &WorkspaceKey> {
         self.0.iter()
     }
 }
 
-/// The key an identifier gets.
+/// The key that an identifier gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyChoice {
     /// The identifier holds this key already.
     Held(WorkspaceKey),
-    /// Nobody holds this key.
+    /// No identifier holds this key.
     Free(WorkspaceKey),
 }
 

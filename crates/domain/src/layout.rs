@@ -1,9 +1,9 @@
-//! How the inside of a workspace is arranged.
+//! The layout of a workspace directory.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a new workspace directory contains.
+/// The shape of a workspace directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Layout {

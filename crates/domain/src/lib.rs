@@ -1,11 +1,12 @@
-//! The nouns of Carrel: workspace keys, layouts, policies, error codes, tasks, sizes and times.
+//! The vocabulary of Carrel: workspace keys, layouts, policies, error codes, tasks, sizes and times.
 //!
-//! Everything here is plain data and pure functions. A value that exists is
-//! valid: it was parsed at the border and needs no further checks. Small rules that every
-//! crate follows live here too: [`hex`] for digits, [`sync`] for poisoned locks.
+//! Everything here is plain data and pure functions; the crate does no input or output. A value that exists
+//! is valid: text is parsed into these types at the border and needs no further checks. Small rules that
+//! every crate follows are here too: [`hex`] for digits, [`sync`] for poisoned locks.
 #![forbid(unsafe_code)]
 
 mod code;
+mod error_envelope;
 mod error_guide;
 mod error_pages;
 pub mod exact_path;
@@ -22,7 +23,8 @@ mod task;
 mod time;
 mod token_scope;
 
-pub use code::{Code, Coded, ErrorBody, ErrorEnvelope, message_of};
+pub use code::Code;
+pub use error_envelope::{Coded, ErrorBody, ErrorEnvelope, message_of};
 pub use error_pages::error_pages;
 pub use key::{Identifier, InvalidIdentifier, KeyCandidates, KeyChoice, WorkspaceKey};
 pub use layout::Layout;

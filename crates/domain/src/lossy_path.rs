@@ -1,16 +1,16 @@
-//! Paths in JSON, for people: what is not text is replaced, so that no name can make
-//! an answer impossible. Use it as `#[serde(with = "carrel_domain::lossy_path")]`.
+//! Serialisation of paths for people: bytes that are not UTF-8 are replaced by U+FFFD, so that no file name
+//! can make a reply impossible. Use it as `#[serde(with = "carrel_domain::lossy_path")]`.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// Writes a path as text.
+/// Serialises a path as text, with a replacement character for each invalid sequence.
 pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }
 
-/// Reads a path that was written as text.
+/// Deserialises a path from text. A replaced character stays replaced.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
     String::deserialize(deserializer).map(PathBuf::from)
 }

@@ -1,4 +1,4 @@
-//! What a command may do, in the words of a policy.
+//! The terms of a policy: network, tier, access to the workspace and resource limits.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ByteSize;
 
-/// What a command can reach over the network. The order is from the least to the most.
+/// The network that a command can reach, ordered from the least to the most.
 #[derive(
     Clone,
     Copy,
@@ -26,26 +26,26 @@ use crate::ByteSize;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
-    /// Nothing.
+    /// No network.
     #[default]
     None,
-    /// Other processes of the same workspace, on a loopback of their own.
+    /// A private loopback, shared by the commands of the workspace.
     Loopback,
-    /// Everything that the host can reach, its own services included.
+    /// The host's network, including its own services.
     Full,
 }
 
-/// Which walls stand around a command.
+/// The strength of a sandbox, ordered from the weaker to the stronger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
-    /// Landlock and seccomp alone, for hosts that refuse user namespaces.
+    /// Landlock and seccomp alone, for hosts that deny user namespaces.
     Landlock,
     /// Namespaces, Landlock, seccomp and control groups.
     Full,
 }
 
-/// What a command may do with the files of its workspace.
+/// The access of a command to the files of its workspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceAccess {
@@ -56,22 +56,22 @@ pub enum WorkspaceAccess {
     ReadOnly,
 }
 
-/// What a command may use. Nothing is unlimited.
+/// The resource limits of a command. None can be switched off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ResourceLimits {
-    /// Time from start to end.
+    /// Wall-clock time from start to end.
     pub wall: Duration,
-    /// Time on a processor, in whole seconds.
+    /// CPU time of each process, in whole seconds.
     pub cpu: Duration,
-    /// Memory of all its processes together, or of each where the kernel offers no more.
+    /// Memory of all its processes together; of each process if there is no control group.
     pub memory: ByteSize,
     /// Processes and threads at any one moment.
     pub processes: u64,
-    /// The size of any file it writes.
+    /// Size of each file that it writes.
     pub file_size: ByteSize,
     /// Descriptors that one process may have open.
     pub open_files: u64,
-    /// Output that is kept in the log.
+    /// Output that is kept in the log; the rest is dropped.
     pub log: ByteSize,
 }
 
@@ -89,7 +89,7 @@ impl Default for ResourceLimits {
     }
 }
 
-/// A word that is none of those that were expected.
+/// A word that is not a value of a policy setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a {what}: {word:?}; write {expected}")]
 pub struct UnknownPolicyValue {
@@ -98,11 +98,11 @@ pub struct UnknownPolicyValue {
     expected: &'static str,
 }
 
-/// Gives an enum the words that people write for its values.
-macro_rules! words {
+/// Implements the text form of an enum: `as_str`, `Display` and `FromStr`.
+macro_rules! text_form {
     ($type:ty, $what:literal, $expected:literal, $($value:path => $word:literal),+) => {
         impl $type {
-            /// Returns the word for this value.
+            /// Returns the word for this value in policies, on the command line and on the wire.
             pub fn as_str(self) -> &'static str {
                 match self { $($value => $word),+ }
             }
@@ -131,16 +131,16 @@ macro_rules! words {
     };
 }
 
-words!(Network, "network", "none, loopback or full",
+text_form!(Network, "network", "none, loopback or full",
     Self::None => "none", Self::Loopback => "loopback", Self::Full => "full");
-words!(Tier, "tier", "full or landlock", Self::Full => "full", Self::Landlock => "landlock");
+text_form!(Tier, "tier", "full or landlock", Self::Full => "full", Self::Landlock => "landlock");
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn words_survive_the_way_and_others_are_refused() {
+    fn words_survive_a_round_trip_and_others_are_refused() {
         for network in [Network::None, Network::Loopback, Network::Full] {
             assert_eq!(network.to_string().parse(), Ok(network));
         }

@@ -1,18 +1,18 @@
-//! Values that must never be printed.
+//! Secret values, which print as `***`.
 
 use std::fmt;
 
-/// A secret value. It prints as `***` and is only readable by asking for it.
+/// A secret value. It prints as `***` in every format and can only be read by [`Secret::expose`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Wraps a value so that it can no longer be printed by accident.
+    /// Wraps a value, so that it cannot be printed by accident.
     pub fn new(value: impl Into<String>) -> Self {
         Self(value.into())
     }
 
-    /// Returns the value. Every call site is a place a reviewer looks at.
+    /// Returns the value. Reviewers look at every call of this.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_masked_wherever_it_stands() {
+    fn every_occurrence_of_a_secret_is_masked() {
         assert_eq!(Secret::new("hunter2").mask("a=hunter2,hunter2"), "a=***,***");
         assert_eq!(Secret::new("").mask("text"), "text");
     }

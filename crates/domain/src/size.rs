@@ -54,7 +54,7 @@ impl fmt::Display for ByteSize {
     }
 }
 
-/// Why a text is not a size.
+/// A text that is not a size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a size: {text:?}; write a whole number with an optional unit, such as 512M or 5G")]
 pub struct InvalidSize {

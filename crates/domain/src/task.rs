@@ -1,4 +1,4 @@
-//! Queued work: what it is called, how urgent it is, and where it stands.
+//! Terms of the task queue: ids, priorities and states.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,10 +8,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
-/// The length of an id as people see it: 32 digits and four hyphens.
+/// The length of an id as text: 32 digits and four hyphens.
 const ID_LEN: usize = 36;
 
-/// Why a text is no id.
+/// A text that is not an id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a {noun} id: {text:?}; an id looks like 0198c0de-7a11-7000-8000-000000000001")]
 pub struct InvalidId {
@@ -19,8 +19,8 @@ pub struct InvalidId {
     text: String,
 }
 
-/// Reads and writes a type as its text.
-macro_rules! travels_as_text {
+/// Serialises a type as its text.
+macro_rules! serde_as_text {
     ($name:ident) => {
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -43,17 +43,17 @@ macro_rules! ids {
         pub struct $name(Uuid);
 
         impl $name {
-            /// Makes a new one. Later ones sort after earlier ones.
+            /// Generates a new id. Later ids sort after earlier ones (UUID version 7).
             pub fn generate() -> Self {
                 Self(Uuid::now_v7())
             }
 
-            /// Returns the bytes that stand for it in a store.
+            /// Returns the id as bytes, which is its form in a store.
             pub fn to_bytes(self) -> [u8; 16] {
                 self.0.into_bytes()
             }
 
-            /// Returns the id that these bytes stand for.
+            /// Makes an id from its bytes.
             pub fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(Uuid::from_bytes(bytes))
             }
@@ -62,7 +62,7 @@ macro_rules! ids {
         impl FromStr for $name {
             type Err = InvalidId;
 
-            /// Reads the usual form, in either case.
+            /// Parses the hyphenated form, in either case.
             fn from_str(text: &str) -> Result<Self, InvalidId> {
                 let invalid = || InvalidId { noun: $noun, text: text.chars().take(ID_LEN).collect() };
                 if text.len() != ID_LEN {
@@ -84,7 +84,7 @@ macro_rules! ids {
             }
         }
 
-        travels_as_text!($name);
+        serde_as_text!($name);
 
         impl JsonSchema for $name {
             fn schema_name() -> Cow<'static, str> {
@@ -103,14 +103,15 @@ macro_rules! ids {
 }
 
 ids! {
-    /// The name of a task.
+    /// The id of a task.
     TaskId = "task";
-    /// The name of a workspace of the service.
+    /// The id of a workspace of the service.
     WorkspaceId = "workspace";
-    /// The name of a directory that holds workspaces. Whoever opens the same directory finds the same.
+    /// The id of a volume. It is stored in the directory, so that every worker that opens it finds the same.
     VolumeId = "volume";
 }
 
+/// Defines an enum with a word for each value on the wire and in stores.
 macro_rules! words {
     (
         $(#[doc = $doc:literal])+ $name:ident, $noun:literal;
@@ -121,10 +122,10 @@ macro_rules! words {
         pub enum $name { $($(#[doc = $word_doc])+ $variant,)+ }
 
         impl $name {
-            /// Every one there is.
+            /// All values, in their order.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// Returns the word for it on the wire and in a store.
+            /// Returns the word for this value on the wire and in a store.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
@@ -151,7 +152,7 @@ macro_rules! words {
             }
         }
 
-        travels_as_text!($name);
+        serde_as_text!($name);
 
         impl JsonSchema for $name {
             fn schema_name() -> Cow<'static, str> {
@@ -166,10 +167,10 @@ macro_rules! words {
     };
 }
 
-/// What an error repeats of a word that is not known.
+/// The most characters of an unknown word that an error repeats.
 const MAX_WORD_SHOWN: usize = 40;
 
-/// Why a word is not among those that are known.
+/// A word that is not a value of its type. The message lists the values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {noun} {text:?}; known are {}", known.join(", "))]
 pub struct UnknownTaskValue {
@@ -179,39 +180,39 @@ pub struct UnknownTaskValue {
 }
 
 words! {
-    /// How urgent a task is. Inside one workspace a more urgent one always goes first.
+    /// The priority of a task. Inside one workspace a task of higher priority always starts first.
     Priority, "priority";
-    /// Before everything else.
+    /// Starts before all others.
     Critical = "critical";
-    /// Before the usual.
+    /// Starts before normal ones.
     High = "high";
-    /// The usual.
+    /// The default.
     Normal = "normal";
-    /// When nothing else waits.
+    /// Starts when no other waits.
     Low = "low";
 }
 
 words! {
-    /// Where a task stands. What is terminal never changes again.
+    /// The state of a task. A terminal state never changes.
     TaskStatus, "status";
     /// It waits for a worker.
     Queued = "queued";
-    /// A worker has it.
+    /// A worker has claimed it.
     Running = "running";
-    /// Every step did its work.
+    /// Every step succeeded. Terminal.
     Completed = "completed";
-    /// A step failed, was refused, or ran out of room.
+    /// A step failed, was refused, or exceeded the quota. Terminal.
     Failed = "failed";
-    /// Somebody asked for its end.
+    /// A caller cancelled it. Terminal.
     Cancelled = "cancelled";
-    /// Its time was over.
+    /// Its deadline passed. Terminal.
     TimedOut = "timed_out";
-    /// Its worker was lost as often as it may be.
+    /// Its worker was lost as often as the limit of attempts allows. Terminal.
     Dead = "dead";
 }
 
 impl TaskStatus {
-    /// Tells whether this never changes again.
+    /// Returns whether the state is terminal.
     pub const fn is_terminal(self) -> bool {
         match self {
             Self::Queued | Self::Running => false,

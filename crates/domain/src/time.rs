@@ -1,4 +1,4 @@
-//! Points in time, ages and the clock they come from.
+//! Timestamps, ages, and the clock that tests replace.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A point in time, to the millisecond. Reads and writes as RFC 3339 in UTC.
+/// A point in time with millisecond precision. Serialises as RFC 3339 in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(jiff::Timestamp);
 
 impl Timestamp {
-    /// Returns the point this many milliseconds after the Unix epoch, held within the years −9999 to 9999.
+    /// Returns the time this many milliseconds after the Unix epoch, clamped to the years −9999 to 9999.
     pub fn from_millis(millis: i64) -> Self {
         let edge = if millis < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
         Self(jiff::Timestamp::from_millisecond(millis).unwrap_or(edge))
@@ -24,14 +24,14 @@ impl Timestamp {
         self.0.as_millisecond()
     }
 
-    /// Returns the point this much later.
+    /// Returns the time this much later, clamped like [`from_millis`](Self::from_millis).
     #[must_use]
     pub fn after(self, time: Duration) -> Self {
         let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         Self::from_millis(self.as_millis().saturating_add(millis))
     }
 
-    /// Returns how long ago `self` was at `now`; zero when it lies ahead.
+    /// Returns the time from `self` to `now`; zero if `self` is later.
     pub fn age(self, now: Self) -> Duration {
         Duration::from_millis(u64::try_from(now.as_millis() - self.as_millis()).unwrap_or(0))
     }
@@ -71,7 +71,7 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Where the current time comes from.
+/// A source of the current time. Code that decides by time takes one, so that tests can fix it.
 pub trait Clock: fmt::Debug + Send + Sync {
     /// Returns the current time.
     fn now(&self) -> Timestamp;
@@ -87,7 +87,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still, for tests.
+/// A clock that always returns the same time, for tests.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedClock(pub Timestamp);
 
@@ -97,13 +97,13 @@ impl Clock for FixedClock {
     }
 }
 
-/// A length of time as people write it: `90s`, `15m`, `36h`, `30d`.
+/// A duration in the form that people write: `90s`, `15m`, `36h`, `30d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Age(pub Duration);
 
 const UNITS: [(&str, u64); 4] = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
 
-/// Why a text is not a length of time.
+/// A text that is not a duration with a unit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not a length of time: {text:?}; write a whole number and a unit, such as 90s, 15m, 36h or 30d"
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extreme_time_is_held_within_range() {
+    fn an_extreme_time_is_clamped() {
         assert!(Timestamp::from_millis(i64::MAX) > Timestamp::from_millis(i64::MIN));
     }
 }

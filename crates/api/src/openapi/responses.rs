@@ -73,7 +73,7 @@ pub(super) fn envelope(routes: &[Route]) -> Value {
     codes.sort_by_key(|code| code.name());
     codes.dedup();
     let codes = codes.iter().map(|code| {
-        let (name, meaning) = (code.name(), code.meaning().trim());
+        let (name, meaning) = (code.name(), code.meaning());
         json!({ "const": name, "description": meaning })
     });
     let codes: Vec<_> = codes.collect();

@@ -1,4 +1,4 @@
-//! The pages of `docs/errors/` are those the codes describe.
+//! The pages of `docs/errors/` are up to date.
 #![expect(clippy::disallowed_methods, reason = "documentation is no workspace file")]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! What the domain says outside its own code.
+//! The documentation that is generated from this crate.
 //!
-//! - `error_pages`: the pages of `docs/errors/` are those the codes describe.
+//! - `error_pages`: the pages of `docs/errors/` are up to date.
 
 mod error_pages;
