@@ -19,7 +19,9 @@ pub fn error_pages() -> Vec<(String, String)> {
 impl Code {
     /// Returns the text of the code's page below `docs/errors/`.
     pub fn page(self) -> String {
-        let (name, kind, status) = (self.name(), self.kind(), self.status());
+        let name = self.name();
+        let kind = self.kind();
+        let status = self.status();
         let mut page = format!(
             "# {name}\n\n\
              {meaning}\n\n\
@@ -85,7 +87,9 @@ fn add(page: &mut String, text: std::fmt::Arguments<'_>) {
 fn index() -> String {
     let mut page = String::from(INTRODUCTION);
     for code in Code::ALL {
-        let (name, kind, status) = (code.name(), code.kind(), code.status());
+        let name = code.name();
+        let kind = code.kind();
+        let status = code.status();
         let meaning = code.meaning();
         add(&mut page, format_args!("| [{name}]({name}.md) | `{kind}` | {status} | {meaning} |\n"));
     }

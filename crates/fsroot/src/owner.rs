@@ -15,7 +15,8 @@ use crate::resolve::ResolvedParent;
 pub(crate) fn inherit_owner(new: impl AsFd, target: &ResolvedParent<'_>) -> Result<(), Errno> {
     match foreign_owner(target)? {
         Some(owner) => {
-            let (user, group) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
+            let user = Uid::from_raw(owner.st_uid);
+            let group = Gid::from_raw(owner.st_gid);
             fchown(new, Some(user), Some(group))
         }
         None => Ok(()),

@@ -141,8 +141,8 @@ impl Removal<'_> {
         loop {
             self.moved += 1;
             let target = format!(".carrel-removing-{}", self.moved);
-            let (from, to) = (&deepest.directory, &top.directory);
-            match renameat_with(from, name, to, target, RenameFlags::NOREPLACE) {
+            let flags = RenameFlags::NOREPLACE;
+            match renameat_with(&deepest.directory, name, &top.directory, target, flags) {
                 Ok(()) => return,
                 Err(Errno::EXIST) => {}
                 Err(errno) => {
@@ -193,7 +193,7 @@ impl Level {
             resolve::open_strict(parent, name, flags, Mode::empty()).map_err(shown)
         };
         let handle = Root::from_descriptor(open(parent, Path::new(name), OFlags::PATH)?);
-        handle.open_up().map_err(shown)?;
+        handle.grant_owner_access().map_err(shown)?;
         let directory = File::from(open(handle.as_fd(), Path::new("."), OFlags::RDONLY)?);
         Ok(Self { directory, name: name.to_owned(), stuck: HashSet::new() })
     }

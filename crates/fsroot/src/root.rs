@@ -99,7 +99,8 @@ impl Root {
     /// for comparing, not for opening.
     pub fn locate(&self, path: &Path) -> Result<PathBuf, Error> {
         let opened = resolve::open(self.as_fd(), path, OFlags::PATH, Mode::empty())?;
-        let (top, real) = (real_path(self.as_fd(), path)?, real_path(opened.as_fd(), path)?);
+        let top = real_path(self.as_fd(), path)?;
+        let real = real_path(opened.as_fd(), path)?;
         let relative = real.strip_prefix(&top);
         relative.map(Path::to_owned).map_err(|_| Error::new(path, Problem::Contended))
     }
@@ -118,33 +119,33 @@ impl Root {
 
     /// Returns the device and inode numbers of the directory.
     pub fn identity(&self) -> Result<Identity, Error> {
-        self.top().map(|metadata| metadata.identity)
+        self.own_metadata().map(|metadata| metadata.identity)
     }
 
     /// Returns the metadata of the directory itself, which needs no permission on it.
-    pub fn top(&self) -> Result<Metadata, Error> {
+    pub fn own_metadata(&self) -> Result<Metadata, Error> {
         stat(self.as_fd(), &self.path)
     }
 
     /// Returns the creation time of the directory, on file systems that store it. It cannot be set, so
     /// together with the identity it distinguishes the directory from later ones with the same inode.
-    pub fn born(&self) -> Option<SystemTime> {
+    pub fn birth_time(&self) -> Option<SystemTime> {
         let found = statx(self.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok()?;
         let is_known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
         is_known.then(|| time(found.stx_btime.tv_sec, u64::from(found.stx_btime.tv_nsec)))
     }
 
     /// Returns whether the owner may read, write and enter the directory.
-    pub fn is_open(&self) -> Result<bool, Error> {
-        Ok(self.top()?.mode & OWNER_ALL == OWNER_ALL)
+    pub fn owner_has_access(&self) -> Result<bool, Error> {
+        Ok(self.own_metadata()?.mode & OWNER_ALL == OWNER_ALL)
     }
 
     /// Gives the owner the right to read, write and enter the directory.
-    pub fn open_up(&self) -> Result<(), Error> {
-        if self.is_open()? {
+    pub fn grant_owner_access(&self) -> Result<(), Error> {
+        if self.owner_has_access()? {
             return Ok(());
         }
-        let mode = self.top()?.mode;
+        let mode = self.own_metadata()?.mode;
         // Through procfs, because a mode can be set neither on an `O_PATH`
         // descriptor nor on a name without following links.
         chmod(proc_path(self.as_fd()), Mode::from_raw_mode(mode | OWNER_ALL))

@@ -260,7 +260,8 @@ impl AtomicFile {
         let failed = |errno| Error::from_errno(&self.path, errno);
         let own = rustix::fs::fstat(&self.file).map_err(failed)?;
         if (own.st_uid, own.st_gid) != (old.uid, old.gid) {
-            let (uid, gid) = (Uid::from_raw(old.uid), Gid::from_raw(old.gid));
+            let uid = Uid::from_raw(old.uid);
+            let gid = Gid::from_raw(old.gid);
             fchown(&self.file, Some(uid), Some(gid)).map_err(failed)?;
         }
         // Without set-user-id and set-group-id: changed contents must not run as another user.

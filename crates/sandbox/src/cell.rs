@@ -134,7 +134,8 @@ impl UnsealedCell {
     }
 }
 
-/// A process that has applied a plan. See the [module](self) for the order of its methods.
+/// A process that has applied a plan. Its methods are called in a fixed order: `fork`, `supervise` in the
+/// child, `confine` in the process that becomes the command.
 #[derive(Debug)]
 pub struct Cell {
     plan: Plan,
@@ -213,7 +214,7 @@ impl Cell {
             (Tier::Full, _) => {
                 match self.lifetime {
                     CellLifetime::OneCommand => {
-                        leaving = Some(mounts::mount_proc_and_detach_old_root()?)
+                        leaving = Some(mounts::mount_proc_and_detach_old_root()?);
                     }
                     CellLifetime::ManyCommands => mounts::replace_proc()?,
                 }
@@ -260,8 +261,8 @@ impl Cell {
     pub fn enter_directory(&self, directory: &Path) -> io::Result<()> {
         // By its path: a descriptor of the cell belongs to the cell's mounts, whose `/proc` is the
         // host's.
-        let (flags, resolve) = (DIRECTORY, ResolveFlags::NO_SYMLINKS);
-        let found = openat2(CWD, &self.plan.workspace, flags, Mode::empty(), resolve)?;
+        let resolve = ResolveFlags::NO_SYMLINKS;
+        let found = openat2(CWD, &self.plan.workspace, DIRECTORY, Mode::empty(), resolve)?;
         if identity_of(&found)? != identity_of(&self.workspace)? {
             return Err(rustix::io::Errno::STALE.into());
         }

@@ -9,7 +9,8 @@ use std::ptr;
 /// Only the named file is tried: there is no search in `PATH`, and a file without an executable format
 /// is not handed to a shell.
 pub fn execute(program: &CStr, arguments: &[CString], environment: &[CString]) -> io::Error {
-    let (arguments, environment) = (pointers(arguments), pointers(environment));
+    let arguments = pointers(arguments);
+    let environment = pointers(environment);
     // SAFETY: the path ends in a zero, and both lists are of strings that end in one, outlive the
     // call and are followed by a null pointer.
     unsafe { libc::execve(program.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };

@@ -126,7 +126,7 @@ impl Handled {
     }
 }
 
-/// Returns the version of the ABI that the kernel offers, at most [`NEWEST_KNOWN`]; zero if Landlock is
+/// Returns the version of the ABI that the kernel offers, at most the newest known one; zero if Landlock is
 /// not built in or disabled at boot.
 pub fn version() -> u32 {
     // SAFETY: with this flag the kernel reads no memory and returns a number.

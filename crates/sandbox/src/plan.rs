@@ -175,6 +175,12 @@ pub enum PlanError {
     NoLandlock,
 }
 
+impl PlanError {
+    fn reveals(path: &Path, hidden: &Path) -> Self {
+        Self::Reveals { path: path.display().to_string(), hidden: hidden.display().to_string() }
+    }
+}
+
 impl Coded for PlanError {
     fn code(&self) -> Code {
         match self {
@@ -284,15 +290,13 @@ fn check(policy: &Policy, host: &Host) -> Result<(), PlanError> {
 fn check_hidden(policy: &Policy, host: &Host) -> Result<(), PlanError> {
     let granted = policy.readable.iter().chain(&policy.writable);
     if let Some(hidden) = policy.hidden.iter().find(|path| path.starts_with(&policy.workspace)) {
-        let (path, hidden) = (policy.workspace.display().to_string(), hidden.display().to_string());
-        return Err(PlanError::Reveals { path, hidden });
+        return Err(PlanError::reveals(&policy.workspace, hidden));
     }
     let directories = host.system.iter().filter(|visible| visible.kind == HostEntryKind::Directory);
     for path in granted.chain(directories.map(|visible| &visible.path)) {
         let shows = |hidden: &&PathBuf| hidden.starts_with(path) || path.starts_with(hidden);
         if let Some(hidden) = policy.hidden.iter().find(shows) {
-            let (path, hidden) = (path.display().to_string(), hidden.display().to_string());
-            return Err(PlanError::Reveals { path, hidden });
+            return Err(PlanError::reveals(path, hidden));
         }
     }
     Ok(())

@@ -101,7 +101,8 @@ impl SetupProcess {
             SetupTask::DetachOldRoot => 0,
         };
         let flags = libc::CLONE_VM | libc::SIGCHLD | own;
-        let (top, request) = (memory.stack.top(), memory.request.cast::<c_void>());
+        let top = memory.stack.top();
+        let request = memory.request.cast::<c_void>();
         // SAFETY: the new process shares the memory and runs at the same time, on a stack of its own.
         // It reads the request, which is never written again and which, like the stack, is freed only
         // after it has ended (see `drop`). It calls nothing but `setup_main`, which touches no other

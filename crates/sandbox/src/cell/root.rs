@@ -331,10 +331,8 @@ fn copy_if_same(descriptor: BorrowedFd<'_>, path: &Path) -> Result<DetachedMount
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let found = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
         .during_with(SetupStep::Find, path)?;
-    let (meant, there) = (
-        fstat(descriptor).during_with(SetupStep::Find, path)?,
-        fstat(&found).during_with(SetupStep::Find, path)?,
-    );
+    let meant = fstat(descriptor).during_with(SetupStep::Find, path)?;
+    let there = fstat(&found).during_with(SetupStep::Find, path)?;
     if (meant.st_dev, meant.st_ino) != (there.st_dev, there.st_ino) {
         return Err(Errno::STALE).during_with(SetupStep::Find, path);
     }

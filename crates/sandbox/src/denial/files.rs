@@ -144,7 +144,8 @@ fn across(plan: &Plan, paths: &[PathBuf]) -> Option<Denial> {
         Visibility::Writable { top } | Visibility::ReadOnly { top, .. } => Some(top),
         Visibility::Hidden => None,
     };
-    let (first, second) = (top(from)?, top(to)?);
+    let first = top(from)?;
+    let second = top(to)?;
     let denial = |rule: String| {
         let denial = Denial::inferred(rule, &object, FileError::CrossDevice.name());
         denial.hinting("copy it, then remove the original")

@@ -22,7 +22,9 @@ const BETWEEN: [&str; 7] = [
 
 /// Returns the paths in a message; `error` is the range of its error phrase.
 pub(super) fn paths(line: &str, error: std::ops::Range<usize>) -> Vec<String> {
-    let (before, words, after) = (&line[..error.start], &line[error.clone()], &line[error.end..]);
+    let before = &line[..error.start];
+    let words = &line[error.clone()];
+    let after = &line[error.end..];
     let quoted = quoted(line).into_iter().filter(|text| !text.contains(words));
     let quoted: Vec<String> = quoted.filter(|text| is_path(text)).map(str::to_owned).collect();
     let found = [quoted, at_the_end(before), at_the_start(after)];

@@ -196,8 +196,8 @@ fn hooks_are_kept_by_a_mount_or_by_a_workspace_that_can_only_be_read() {
 fn without_a_sandbox_nothing_holds() {
     let names: Vec<_> = without_sandbox().iter().map(|one| one.name).collect();
     assert_eq!(not_enforced(&without_sandbox()), names);
-    let walled = guarantees(&plan(Tier::Full, 7, Network::None), GROUPS);
-    assert_eq!(names, walled.iter().map(|one| one.name).collect::<Vec<_>>());
+    let sandboxed = guarantees(&plan(Tier::Full, 7, Network::None), GROUPS);
+    assert_eq!(names, sandboxed.iter().map(|one| one.name).collect::<Vec<_>>());
 }
 
 #[test]

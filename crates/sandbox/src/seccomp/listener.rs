@@ -116,7 +116,8 @@ impl From<Listener> for OwnedFd {
 
 impl DeniedCall {
     fn new(report: &libc::seccomp_notif, filter: &SeccompFilter) -> Self {
-        let (number, args) = (report.data.nr.cast_unsigned(), &report.data.args);
+        let number = report.data.nr.cast_unsigned();
+        let args = &report.data.args;
         let rule = filter.rule_for(Architecture::CURRENT, number, args);
         let errno = rule.map_or(Errno::Eperm, |rule| rule.action.errno());
         Self {

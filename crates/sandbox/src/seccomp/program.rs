@@ -25,7 +25,7 @@ const ARGUMENTS_OFFSET: u32 = 16;
 /// The first call number of the x32 variant of `x86_64`.
 const X32: u32 = 0x4000_0000;
 
-/// The treatment of rules with [`SeccompAction::Notify`].
+/// The treatment of rules whose action is to notify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reporting {
     /// The call is reported to the holder of the [`Listener`](super::Listener), and the caller waits for
@@ -131,7 +131,8 @@ fn tree(blocks: &[(u32, Vec<sock_filter>)]) -> Vec<sock_filter> {
         }
         _ => {
             let (below, above) = blocks.split_at(blocks.len() / 2);
-            let (lower, upper) = (tree(below), tree(above));
+            let lower = tree(below);
+            let upper = tree(above);
             let branch = [jump(libc::BPF_JGE, above[0].0, 0, 1), skip(lower.len())];
             [&branch[..], &lower, &upper].concat()
         }
