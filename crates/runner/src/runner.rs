@@ -285,7 +285,7 @@ impl Runner {
                 site.remove_directory();
             }
             // A command may have removed all permissions from its own workspace.
-            let opened = directory.open_up().map_err(RunError::Workspace);
+            let opened = directory.grant_owner_access().map_err(RunError::Workspace);
             let settled = check_trust(&trust, &directory, on_change)?;
             opened.map(|()| (report, settled))
         };
@@ -363,7 +363,7 @@ fn check_trust(
     on_change: OnChange,
 ) -> Result<TrustReport, RunError> {
     let settled = trusted(trust).check(directory, on_change).map_err(RunError::Workspace)?;
-    if directory.top().is_ok_and(|top| top.links == 0) {
+    if directory.own_metadata().is_ok_and(|top| top.links == 0) {
         return Err(RunError::WorkspaceRemoved { workspace: directory.path().to_owned() });
     }
     match (on_change, settled.unchecked) {

@@ -388,7 +388,7 @@ fn is_seen(path: &Path, workspace: &Path, host: &Host) -> bool {
 }
 
 fn owner_of(workspace: &WorkspaceHandle) -> Result<Owner, RunError> {
-    let top = workspace.directory.top().map_err(RunError::Workspace)?;
+    let top = workspace.directory.own_metadata().map_err(RunError::Workspace)?;
     Ok(Owner { user: top.uid, group: top.gid })
 }
 

@@ -222,7 +222,7 @@ impl WorkspaceHandle {
     /// Returns whether time stamps prove that the trust check has nothing to do, and the directory still
     /// has its owner's permissions.
     pub(crate) fn is_unchanged(&self) -> bool {
-        let is_open = self.directory.is_open().unwrap_or(false);
+        let is_open = self.directory.owner_has_access().unwrap_or(false);
         let trust = self.trust.get().and_then(|trust| trust.try_lock().ok());
         is_open && trust.is_some_and(|trust| trust.is_unchanged(&self.directory))
     }

@@ -48,7 +48,8 @@ impl Inner {
             Err(error) if error.is_not_found() => return Ok(None),
             Err(error) => return Err(self.explain(name, location, error)),
         };
-        let owner = directory.top().map_err(Error::files("could not look at the workspace"))?.uid;
+        let owner =
+            directory.own_metadata().map_err(Error::files("could not look at the workspace"))?.uid;
         debug!(workspace = %location.workspace.display(), "path and link check passed");
         // A server that runs as root hands workspaces to other users on purpose.
         if owner != geteuid().as_raw() && !geteuid().is_root() {
@@ -59,7 +60,8 @@ impl Inner {
 
     /// Refuses to take over a directory that somebody else made.
     pub(crate) fn refuse_foreign(&self, key: &WorkspaceKey, directory: &Root) -> Result<(), Error> {
-        let owner = directory.top().map_err(Error::files("could not look at the workspace"))?.uid;
+        let owner =
+            directory.own_metadata().map_err(Error::files("could not look at the workspace"))?.uid;
         if owner == geteuid().as_raw() {
             return Ok(());
         }

@@ -136,7 +136,7 @@ fn refuse_unsafe(directory: &Root) -> Result<(), Error> {
 }
 
 pub(crate) fn metadata_of(directory: &Root) -> Result<Metadata, Error> {
-    directory.top().map_err(Error::files("could not look at the root"))
+    directory.own_metadata().map_err(Error::files("could not look at the root"))
 }
 
 /// Says who besides `user` may change a directory's entries.

@@ -34,7 +34,7 @@ impl Inner {
         let name = format!("{key}.{now}.{:08x}", fastrand::u32(..));
         debug!(%key, trash = name, "moving the directory into the trash");
         // Only a directory its owner may write to can be moved below another one.
-        let opened = directory.open_up();
+        let opened = directory.grant_owner_access();
         let target = Path::new(TRASH).join(name);
         let source = Path::new(key.as_str());
         let doing =

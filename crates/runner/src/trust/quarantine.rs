@@ -27,10 +27,10 @@ const MAX_NAME: usize = 200;
 /// Moves an entry of an open directory into the quarantine and returns its new path. If that fails, for
 /// example on a full disk, the entry is deleted and `None` returned: it must not run.
 pub(super) fn store(root: &Root, parent: &Root, name: &Path) -> Result<Option<PathBuf>, Error> {
-    parent.open_up()?;
+    parent.grant_owner_access()?;
     if let Ok(directory) = parent.open_root_strict(name) {
         // Moving a directory writes into it; a failure shows when it is moved.
-        let _ = directory.open_up();
+        let _ = directory.grant_owner_access();
     }
     match move_into(root, parent, name) {
         Some(slot) => Ok(Some(Path::new(DIRECTORY).join(slot))),
@@ -40,7 +40,7 @@ pub(super) fn store(root: &Root, parent: &Root, name: &Path) -> Result<Option<Pa
 
 fn move_into(root: &Root, parent: &Root, name: &Path) -> Option<OsString> {
     let directory = open(root).ok()?;
-    directory.open_up().ok()?;
+    directory.grant_owner_access().ok()?;
     let slot = next_slot(&directory, name.as_os_str())?;
     parent.rename_into(name, &directory, Path::new(&slot), Collision::Refuse).ok()?;
     Some(slot)

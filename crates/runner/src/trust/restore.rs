@@ -92,7 +92,7 @@ fn put_back(
     let behind = behind_link(root, path);
     clear(root, path, undone)?;
     let (parent, name) = parent_of(root, path)?;
-    parent.open_up()?;
+    parent.grant_owner_access()?;
     if entry.is_tracked_across_renames() {
         if let Some(behind) = behind
             && let Ok((above, last)) = parent_of(root, &behind)
@@ -118,7 +118,9 @@ fn behind_link(root: &Root, path: &Path) -> Option<PathBuf> {
 fn is_at(parent: &Root, name: &Path, entry: &WatchedEntry) -> bool {
     let metadata = parent.link_metadata(name);
     metadata.is_ok_and(|metadata| metadata.identity == entry.stamp.identity)
-        && parent.open_root_strict(name).is_ok_and(|directory| directory.born() == entry.created_at)
+        && parent
+            .open_root_strict(name)
+            .is_ok_and(|directory| directory.birth_time() == entry.created_at)
 }
 
 /// Renames a directory back that is still beside its old path under another name.
@@ -188,7 +190,7 @@ fn rewrite(
     };
     let text = config.with_entries_of(&trusted);
     let (parent, name) = parent_of(root, path)?;
-    parent.open_up()?;
+    parent.grant_owner_access()?;
     let options = WriteOptions { durability: Durability::Buffered, ..WriteOptions::default() };
     Ok(parent.write(name, &text, options)?)
 }
@@ -214,7 +216,7 @@ fn make_directories(root: &Root, path: &Path) -> Result<(), UndoError> {
     for name in path.iter().map(Path::new) {
         directory = match directory.open_root_strict(name) {
             Err(error) if error.problem() == Problem::NotFound => {
-                directory.open_up()?;
+                directory.grant_owner_access()?;
                 directory.create_directory(name, 0o777)?;
                 directory.open_root_strict(name)?
             }

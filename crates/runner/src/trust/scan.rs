@@ -80,7 +80,7 @@ pub(super) fn scan<'a>(
         entries: Snapshot::new(),
         has_read: false,
     };
-    let stamp = Stamp::new(&root.top()?, scan.now);
+    let stamp = Stamp::new(&root.own_metadata()?, scan.now);
     // First: the rule of a reference goes before the rule for its path.
     for (path, rule) in references {
         scan.reference(path, *rule);
@@ -123,7 +123,7 @@ pub(super) fn is_provably_unchanged(root: &Root, before: &Snapshot) -> bool {
             | EntryState::Unreadable => false,
         };
         let metadata = || match path.file_name() {
-            None => root.top(),
+            None => root.own_metadata(),
             Some(_) => root.link_metadata(path),
         };
         has_proof
@@ -309,7 +309,7 @@ impl Scan<'_> {
             return self.insert(path, rule, stamp, EntryState::Unreadable);
         };
         let before = known.as_ref().and_then(|_| self.before.get(&path));
-        let created_at = before.map_or_else(|| directory.born(), |entry| entry.created_at);
+        let created_at = before.map_or_else(|| directory.birth_time(), |entry| entry.created_at);
         let (rule, names, complete) = if let Some(known) = known {
             known
         } else {
