@@ -1,6 +1,9 @@
 //! Diagnostics of a settings file: a message, the setting it is about and the position in the file.
+//!
+//! The same type serves errors and warnings of both files. A message is one sentence for the operator that says
+//! what to write instead wherever that is known, and never shows a value that may be a secret.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::path::Path;
 
 /// A position in a file, with lines and columns from 1 as editors count them.
@@ -59,6 +62,24 @@ impl Diagnostic {
     pub fn located<'a>(&'a self, file: &'a Path) -> impl fmt::Display + 'a {
         Located { diagnostic: self, file }
     }
+}
+
+/// Diagnostics in one message; a file that is wrong throughout would otherwise fill a screen.
+const MAX_LISTED: usize = 10;
+
+/// Formats the diagnostics of a file as one line, the first ten with their positions.
+pub(crate) fn one_line<'a>(
+    file: &Path,
+    diagnostics: impl Iterator<Item = &'a Diagnostic>,
+) -> String {
+    let all: Vec<String> =
+        diagnostics.map(|diagnostic| diagnostic.located(file).to_string()).collect();
+    let mut line = all[..all.len().min(MAX_LISTED)].join("; ");
+    if all.len() > MAX_LISTED {
+        let more = all.len() - MAX_LISTED;
+        write!(line, " (and {more} more)").expect("writing to a string cannot fail");
+    }
+    line
 }
 
 struct Located<'a> {

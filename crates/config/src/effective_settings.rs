@@ -1,15 +1,20 @@
 //! The effective settings: every setting with its value, secrets masked, and the origin of the value.
+//!
+//! They answer why a setting has the value that it has: the line of the file, the environment variable that a value
+//! refers to or that replaces it, or the default. Fields of the tracker are listed below `tracker.provider`, also
+//! if the file writes them directly below `tracker`.
 
 use carrel_domain::Secret;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::environment::{self, Environment, WORKSPACE_DEFAULT_QUOTA_GB};
-use crate::schema::{self, Key, Kind, keys};
+use crate::schema::{Setting, Syntax, ValueKind};
 use crate::settings::Config;
 use crate::settings::tracker_profile::{self, ProviderField};
+use crate::value_tree::{Map, Node};
+use crate::workflow_keys as keys;
 use crate::workspace_root::RootOrigin;
-use crate::yaml::{Map, Node};
 
 const MASK: &str = "***";
 
@@ -20,25 +25,22 @@ pub struct EffectiveSetting {
     pub key: String,
     /// The value with secrets masked; null if it is unset.
     pub value: Value,
-    /// The origin of the value.
+    /// The file, variable or default that the value comes from.
     pub origin: Origin,
 }
 
 /// The origin of a setting's value.
+#[expect(missing_docs, reason = "the names of the variants say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "from", rename_all = "snake_case")]
 pub enum Origin {
-    /// The workflow file.
     File {
         /// The line of the value, from 1.
         line: usize,
     },
-    /// An environment variable.
     Variable {
-        /// The variable's name.
         name: String,
     },
-    /// The built-in default.
     Default,
 }
 
@@ -51,10 +53,10 @@ pub(crate) fn list(
 ) -> Vec<EffectiveSetting> {
     let sources = SettingSources { map, config, environment };
     let mut listed = Vec::new();
-    for key in schema::all_keys() {
+    for key in keys::SCHEMA.settings() {
         match key.path {
             path if path == keys::TRACKER_PROVIDER.path => listed.extend(sources.provider()),
-            _ if matches!(key.kind, Kind::Refused(_) | Kind::Secret) => {}
+            _ if matches!(key.kind, ValueKind::NotSupported(_) | ValueKind::Secret) => {}
             path if is_flat(path) && map.find(path).is_none() => {}
             _ => listed.push(sources.setting(key)),
         }
@@ -78,7 +80,7 @@ struct SettingSources<'a> {
 }
 
 impl SettingSources<'_> {
-    fn setting(&self, key: &Key) -> EffectiveSetting {
+    fn setting(&self, key: &Setting) -> EffectiveSetting {
         let written = self.map.find(key.path);
         let origin =
             written.map_or(Origin::Default, |node| Origin::File { line: node.position.line });
@@ -86,13 +88,13 @@ impl SettingSources<'_> {
             let origin = from.unwrap_or(origin);
             return EffectiveSetting { key: key.path.to_owned(), value, origin };
         }
-        let default = key.default_node();
+        let default = key.default_node(Syntax::Yaml);
         let value = written.or(default.as_ref()).map(Node::to_json).unwrap_or_default();
         EffectiveSetting { key: key.path.to_owned(), value, origin }
     }
 
     /// Returns a value that differs from the written one, and its origin unless that is the file.
-    fn computed(&self, key: &Key) -> Option<(Value, Option<Origin>)> {
+    fn computed(&self, key: &Setting) -> Option<(Value, Option<Origin>)> {
         let tracker = self.config.conductor.as_ref().map(|conductor| &conductor.tracker);
         let path = key.path;
         if path == keys::WORKSPACE_ROOT.path {
@@ -118,7 +120,6 @@ impl SettingSources<'_> {
         }
     }
 
-    /// Lists the settings of the tracker that is used.
     fn provider(&self) -> Vec<EffectiveSetting> {
         let Some(conductor) = &self.config.conductor else { return Vec::new() };
         let (tracker, fields) =
@@ -160,7 +161,6 @@ impl SettingSources<'_> {
     }
 }
 
-/// Masks secrets inside longer text.
 fn mask(value: &mut Value, secrets: &[Secret]) {
     match value {
         Value::String(text) => {

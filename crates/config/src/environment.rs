@@ -2,7 +2,8 @@
 //!
 //! [`Environment::process`] takes one snapshot at the start; everything else receives an [`Environment`] as
 //! an argument, so tests need no global state and a value cannot change between two readers. The names of
-//! all variables that Carrel reads are constants here. Printing an environment shows names only.
+//! all variables that Carrel reads are constants here; `OTEL_*` and `XDG_*` have the meaning that their
+//! specifications give them. Printing an environment shows names only.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -12,63 +13,43 @@ use std::path::PathBuf;
 use carrel_domain::Secret;
 
 macro_rules! variables {
-    ($($(#[doc = $doc:literal])+ $name:ident;)+) => {
-        $($(#[doc = $doc])+ pub const $name: &str = stringify!($name);)+
+    ($($(#[doc = $doc:literal])* $name:ident;)+) => {
+        $(#[allow(missing_docs, reason = "many names say it all")]
+        $(#[doc = $doc])* pub const $name: &str = stringify!($name);)+
     };
 }
 
 variables! {
-    /// The operator's home directory, for `~` in paths.
     HOME;
-    /// The system's directory for temporary files.
     TMPDIR;
-    /// The filter for log lines.
     CARREL_LOG;
-    /// The filter for log lines if `CARREL_LOG` is not set.
     LOG_LEVEL;
     /// The path of the running `carrel`, set for hooks; a login profile may take it off `PATH`.
     CARREL;
     /// The data directory of a conductor, set for hooks, for `carrel issue`.
     CARREL_DATA;
-    /// The API key of Linear.
     LINEAR_API_KEY;
-    /// The assignee whose Linear issues are worked on.
     LINEAR_ASSIGNEE;
-    /// The token for GitHub.
     GITHUB_TOKEN;
     /// The GitHub App whose installations give tokens to workspaces.
     GITHUB_APP_ID;
-    /// The private key of the GitHub App, as PEM.
     GITHUB_APP_PRIVATE_KEY;
-    /// The file with the private key of the GitHub App.
     GITHUB_APP_PRIVATE_KEY_FILE;
     /// The API key of Composio, which holds GitHub connections of workspaces.
     COMPOSIO_API_KEY;
     /// The workspaces that may use the operator's GitHub token and app, and the repositories they may use them for.
     CARREL_GITHUB_ALLOW;
-    /// The base URL of GitHub's API.
     CARREL_GITHUB_API_URL;
-    /// The host that GitHub repositories are cloned from.
     CARREL_GITHUB_HOST;
-    /// The base URL of Composio's API.
     CARREL_COMPOSIO_URL;
-    /// Hosts that repositories may be cloned from.
     CARREL_GIT_HOSTS;
-    /// The GitHub repository, as `owner/name`.
     GITHUB_REPO;
-    /// The base URL of a Jira site.
     JIRA_BASE_URL;
-    /// The account that a Jira token belongs to.
     JIRA_EMAIL;
-    /// The token for Jira.
     JIRA_API_TOKEN;
-    /// The personal access token for Asana.
     ASANA_PAT;
-    /// The personal access token for GitLab.
     GITLAB_PAT;
-    /// The GitLab project, as `group/name`.
     GITLAB_PROJECT_PATH;
-    /// The operator's policy file.
     CARREL_POLICY;
     /// The token that clients of `carrel mcp --http` must send.
     CARREL_MCP_TOKEN;
@@ -80,21 +61,14 @@ variables! {
     CARREL_LOCAL_TOKENS;
     /// The URL of the key set that verifies an identity provider's tokens.
     CARREL_JWKS_URL;
-    /// The issuer that the provider's tokens must name.
     CARREL_JWT_ISSUER;
-    /// The audience that the provider's tokens must name.
     CARREL_JWT_AUDIENCE;
-    /// The claim that names one workspace.
     CARREL_JWT_WORKSPACE_CLAIM;
-    /// The claim that names several workspaces.
     CARREL_JWT_WORKSPACES_CLAIM;
-    /// The claim that names scopes.
     CARREL_JWT_SCOPE_CLAIM;
     /// The socket to which `carrel mcp`, started by an agent, relays tool calls.
     CARREL_TOOLS;
-    /// The URL of the server for `carrel task`.
     CARREL_SERVER;
-    /// The bearer token of `carrel task`.
     CARREL_TOKEN;
     /// The key that seals credentials of workspaces, instead of the one in the data directory.
     CARREL_CREDENTIAL_KEY;
@@ -114,53 +88,30 @@ variables! {
     CARREL_MIGRATE;
     /// A file with trusted certificate authorities, instead of the system's.
     SSL_CERT_FILE;
-    /// Disables OpenTelemetry if `true`.
     OTEL_SDK_DISABLED;
-    /// The exporter of spans: `otlp` or `none`.
     OTEL_TRACES_EXPORTER;
-    /// The base URL of a collector.
     OTEL_EXPORTER_OTLP_ENDPOINT;
-    /// The URL that accepts spans, instead of the base URL with `/v1/traces`.
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT;
-    /// Headers of each request to a collector.
     OTEL_EXPORTER_OTLP_HEADERS;
-    /// The same for spans only.
     OTEL_EXPORTER_OTLP_TRACES_HEADERS;
-    /// The protocol of a collector.
     OTEL_EXPORTER_OTLP_PROTOCOL;
-    /// The same for spans only.
     OTEL_EXPORTER_OTLP_TRACES_PROTOCOL;
-    /// The time limit of a request to a collector, in milliseconds.
     OTEL_EXPORTER_OTLP_TIMEOUT;
-    /// The same for spans only.
     OTEL_EXPORTER_OTLP_TRACES_TIMEOUT;
-    /// The service name of this program in traces.
     OTEL_SERVICE_NAME;
-    /// Further resource attributes of this program in traces.
     OTEL_RESOURCE_ATTRIBUTES;
-    /// The name of the sampler.
     OTEL_TRACES_SAMPLER;
-    /// The argument of the sampler.
     OTEL_TRACES_SAMPLER_ARG;
-    /// The user's directory for settings.
     XDG_CONFIG_HOME;
-    /// The user's directory for state.
     XDG_STATE_HOME;
-    /// The URL of Redis.
     REDIS_URL;
-    /// The URL of the database.
     DATABASE_URL;
     /// The directory that holds the workspaces of a worker.
     WORKSPACE_VOLUME_PATH;
-    /// The default quota of a workspace in gibibytes.
     WORKSPACE_DEFAULT_QUOTA_GB;
-    /// Tasks that a worker runs at once.
     WORKER_CONCURRENCY;
-    /// The port of a worker's own API.
     WORKER_HEALTH_PORT;
-    /// The address a worker's own API listens on.
     WORKER_BIND_HOST;
-    /// The token that protects a worker's own API.
     WORKER_INTERNAL_TOKEN;
     /// The URL of a worker that did not register one.
     WORKER_INTERNAL_URL;

@@ -16,18 +16,15 @@ pub(crate) struct SourceText {
     pub(crate) start: Position,
 }
 
-/// A workflow file in its two split.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SplitFile {
     /// The YAML text; empty when the file has no front matter.
     pub(crate) yaml: SourceText,
     /// The template, without white space at its ends.
     pub(crate) prompt: SourceText,
-    /// A fence that is probably misplaced or missing.
     pub(crate) warning: Option<Diagnostic>,
 }
 
-/// Splits the text of a workflow file.
 pub(crate) fn split(text: &str) -> SplitFile {
     let lines = split_lines(text);
     if lines.first() != Some(&FENCE) {

@@ -1,14 +1,22 @@
-//! `WORKFLOW.md`, `policy.toml` and the environment: everything an operator tells Carrel.
+//! `WORKFLOW.md`, `policy.toml` and the environment: the operator's configuration.
 //!
-//! A workflow file is YAML front matter and a prompt template. [`Workflow::load`]
-//! reads it into a [`Config`] whose defaults are applied, whose ranges are checked
-//! and whose paths are absolute, together with a parsed [`Prompt`]. Everything that
-//! is wrong is reported at once, each with file, line and column; what is only
-//! doubtful becomes a warning. [`Reloader`] keeps the last good file while it is edited.
+//! A workflow file is YAML front matter and a prompt template. [`Workflow::load`] resolves it in one step: either
+//! every setting is valid, with defaults applied, ranges checked and paths absolute, or one error lists every
+//! mistake with file, line and column. Doubtful settings become warnings. [`Reloader`] keeps the last good
+//! workflow while its file is edited. [`OperatorPolicy::load`] reads the limits for sandboxed commands, from a
+//! file that only the operator can have written.
 //!
-//! The settings are described once, in a table that drives reading, the search for
-//! misspelt keys and the generated guide of [`reference_markdown`]. The operator's limits
-//! for sandboxed commands are a file of their own, read by [`OperatorPolicy::load`].
+//! ```text
+//! WORKFLOW.md ── front_matter ─┬─ yaml ──┐                 ┌─ schema + workflow_keys ──► Config
+//!                              └─ prompt │                 │
+//!                                        ├─► value_tree ───┤
+//! policy.toml ── toml_tree ──────────────┘                 └─ schema + policy_keys ────► OperatorPolicy
+//! ```
+//!
+//! Both files go through one engine: a value tree with positions, and a table in which each setting is described
+//! once. Reading, the search for misspelt keys and the pages of [`reference_markdown`] and
+//! [`policy_reference_markdown`] all follow that table. The environment is read by [`environment`] alone, as one
+//! snapshot that is passed on.
 #![forbid(unsafe_code)]
 
 mod diagnostic;
@@ -19,15 +27,17 @@ mod parsed_workflow;
 mod path_expansion;
 mod policy;
 mod prompt;
-mod reader;
 mod reloader;
 mod schema;
 mod secrets;
 mod settings;
 mod suggest;
+mod toml_tree;
+mod value_tree;
 mod workflow;
 mod workflow_error;
 mod workflow_file;
+mod workflow_keys;
 mod workflow_reference;
 mod workspace_root;
 mod yaml;

@@ -14,14 +14,15 @@ use crate::effective_settings::{self, EffectiveSetting};
 use crate::environment::Environment;
 use crate::front_matter::{self, SourceText};
 use crate::prompt::Prompt;
-use crate::reader::Reader;
-use crate::schema;
+use crate::schema::{self, SettingReader, Syntax};
 use crate::secrets;
 use crate::settings::Config;
+use crate::value_tree::{Map, Value};
 use crate::workflow::ValidationScope;
 use crate::workflow_error::Problem;
 use crate::workflow_file::{self, DecodedText};
-use crate::yaml::{self, Map, Value};
+use crate::workflow_keys;
+use crate::yaml;
 
 /// The content of a workflow file without errors.
 #[derive(Debug)]
@@ -49,7 +50,12 @@ impl ParsedWorkflow {
         validation.warnings.extend(mark_warning(&text));
         validation.warnings.extend(split.warning);
         validation.check_keys(&map);
-        let config = validation.read_settings(Reader::new(&map, directory, environment));
+        let config = validation.read_settings(SettingReader::new(
+            &workflow_keys::SCHEMA,
+            &map,
+            directory,
+            environment,
+        ));
         let prompt = Prompt::parse(split.prompt);
         validation.check_prompt(&prompt);
         let (config, warnings) = validation.close(config)?;
@@ -68,16 +74,16 @@ struct Validation {
 
 impl Validation {
     fn check_keys(&mut self, map: &Map) {
-        let inspection = schema::inspect(map);
-        self.warnings.extend(inspection.unknown);
-        for diagnostic in inspection.refused {
+        let check = schema::check_keys(&workflow_keys::SCHEMA, map);
+        self.warnings.extend(check.unknown);
+        for diagnostic in check.rejected {
             if diagnostic.key.as_deref().is_some_and(|key| self.scope.covers(key)) {
                 self.problems.push(Problem { code: Code::WorkflowInvalid, diagnostic });
             }
         }
     }
 
-    fn read_settings(&mut self, mut reader: Reader<'_>) -> Option<Config> {
+    fn read_settings(&mut self, mut reader: SettingReader<'_>) -> Option<Config> {
         let config = Config::read(&mut reader, self.scope);
         let (problems, warnings) = reader.finish();
         self.problems.extend(problems);
@@ -118,7 +124,8 @@ fn read_map(part: &SourceText) -> Result<Map, Vec<Problem>> {
         Value::Map(map) => Ok(map),
         Value::Null => Ok(Map::default()),
         _ => {
-            let message = format!("the front matter must be a map, found {}", node.sort());
+            let message =
+                format!("the front matter must be a map, found {}", node.type_name(Syntax::Yaml));
             Err(alone(Code::WorkflowNotAMap, Diagnostic::at(node.position, message)))
         }
     }

@@ -11,9 +11,9 @@ use std::path::{Component, Path, PathBuf};
 use crate::environment::{self, Environment};
 
 /// A text that is not a usable path; each message says what to write instead.
+#[expect(missing_docs, reason = "the messages say what each variant and field is")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// Empty or blank text.
     #[error("the path is empty; write one such as ~/workspaces, or leave the setting out")]
     Empty,
     /// A NUL byte, which no path can contain.
@@ -27,13 +27,7 @@ pub enum PathError {
     EmptyVariable(String),
     /// A variable inside a path or in braces, which is not expanded.
     #[error("{value:?} is not expanded; {working}")]
-    NotExpanded {
-        /// The text as written.
-        value: String,
-        /// The form that works.
-        working: String,
-    },
-    /// The home directory of another user.
+    NotExpanded { value: String, working: String },
     #[error("{0:?} names another user's home directory; write the absolute path")]
     OtherHome(String),
     /// `~` without a usable `HOME`.
@@ -41,7 +35,6 @@ pub enum PathError {
     NoHome,
 }
 
-/// An absolute path and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ExpandedPath {
     pub(crate) path: PathBuf,

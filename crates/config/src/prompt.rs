@@ -19,7 +19,6 @@ use crate::front_matter::SourceText;
 
 pub(crate) use template_limits::{MAX_BYTES, MAX_SPACES, MAX_TAGS};
 
-/// The template of a file without a prompt.
 const BUILT_IN: &str = "\
 You work on one issue of a tracker, alone in a workspace made for it.
 
@@ -33,24 +32,19 @@ Body:
 const ENGINE_PANICKED: &str = "the template engine failed; look for extreme numbers";
 
 /// A template that cannot be parsed or rendered.
+#[expect(missing_docs, reason = "the messages say what each variant and field is")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// The text is not a valid template.
     #[error("the prompt is not a valid template: {reason}, at {excerpt:?}")]
     Parse {
-        /// The engine's reason, in one line.
         reason: String,
         /// The beginning of the line with the error.
         excerpt: String,
-        /// The position in the workflow file.
         position: Position,
     },
     /// The template uses an unknown name, or a computation failed.
     #[error("the prompt could not be rendered: {reason}")]
-    Render {
-        /// The engine's reason, in one line.
-        reason: String,
-    },
+    Render { reason: String },
 }
 
 impl TemplateError {
@@ -101,7 +95,6 @@ impl Prompt {
             .map_err(|error| failed(template_error::reason(&error)))
     }
 
-    /// Returns the parse error as a diagnostic.
     pub(crate) fn fault(&self) -> Option<Diagnostic> {
         match &self.template {
             Err(error @ TemplateError::Parse { position, .. }) => {

@@ -25,18 +25,18 @@ const STAMP_GRANULARITY: Duration = Duration::from_millis(100);
 /// The result of one poll of the file.
 #[derive(Debug)]
 pub enum ReloadOutcome {
-    /// The content is the same as before.
+    /// The content is the same as at the last poll.
     Unchanged,
     /// The file changed and the new workflow is in use.
     Reloaded {
-        /// The workflow that was in use.
+        /// The workflow that was in use until now.
         old: Arc<Workflow>,
-        /// The workflow that is in use.
+        /// The workflow of the changed file.
         new: Arc<Workflow>,
     },
     /// The file cannot be used; the last good workflow stays in use.
     Failed {
-        /// The errors of the file.
+        /// Every error of the file.
         error: Arc<WorkflowError>,
         /// False if the previous poll reported the same message; only the first one is worth a log line.
         first_time: bool,

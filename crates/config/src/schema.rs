@@ -1,90 +1,147 @@
-//! The settings of a workflow file, each described once.
+//! The engine behind both settings files: one table type, one reader, one reference generator.
 //!
-//! The table of [`keys`] drives the reading of values and defaults, the search
-//! for misspelt keys and the generated guide.
+//! `WORKFLOW.md` (YAML) and `policy.toml` (TOML) are parsed into the same [value tree](crate::value_tree).
+//! Each file has a [`Schema`], a table in which every setting is described once: path, kind of value,
+//! default and meaning. From the table come
+//!
+//! - the [reader](setting_reader), which applies defaults and records a value that breaks its rule,
+//! - the [check](unknown_keys) for misspelt keys, with suggestions,
+//! - the tables of the generated reference pages ([`settings_table`]).
+//!
+//! So the rules by which a setting is read are the rules that its page documents. The two files differ in
+//! their [`Syntax`], which decides the words of messages (map or table, with or without quotes), and in one
+//! rule: an unknown key is a warning in a workflow file and an error in a policy, where a misspelt
+//! restriction would be no restriction.
 
-mod inspect;
-pub(crate) mod keys;
-pub(crate) mod kind;
+mod setting_reader;
+mod settings_table;
+mod unknown_keys;
+mod value_kind;
 
-pub(crate) use inspect::inspect;
-pub(crate) use kind::Kind;
+pub(crate) use setting_reader::SettingReader;
+pub(crate) use settings_table::settings_tables;
+pub(crate) use unknown_keys::check_keys;
+pub(crate) use value_kind::{ValueKind, integer};
+
+use carrel_domain::Code;
 
 use crate::diagnostic::Position;
-use crate::yaml::{self, Node};
+use crate::value_tree::Node;
+use crate::{toml_tree, yaml};
 
-/// One setting.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Key {
-    /// The dotted path from the top of the front matter.
-    pub(crate) path: &'static str,
-    /// What a value must be.
-    pub(crate) kind: Kind,
-    /// What holds when the file says nothing.
-    pub(crate) fallback: Fallback,
-    /// When a changed value is felt.
-    pub(crate) applies: &'static str,
-    /// What the setting does, in one line.
-    pub(crate) about: &'static str,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Syntax {
+    Yaml,
+    Toml,
 }
 
-/// What holds when the file says nothing.
+/// The table of one settings file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Fallback {
-    /// The setting stays unset.
-    Nothing,
-    /// This value, written as in the file.
-    Written(&'static str),
-    /// A value found at run time, described for a person.
-    Computed(&'static str),
+pub(crate) struct Schema {
+    pub(crate) syntax: Syntax,
+    /// The code of a value that breaks its rule.
+    pub(crate) invalid: Code,
+    pub(crate) sections: &'static [Section],
 }
 
 /// A top-level key and the settings below it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Section {
-    pub(crate) name: &'static str,
+    /// `None` for settings above the first `[table]` of a TOML file.
+    pub(crate) header: Option<&'static str>,
     pub(crate) about: &'static str,
-    pub(crate) keys: &'static [Key],
+    pub(crate) settings: &'static [Setting],
 }
 
-impl Key {
-    /// Returns the default as a value of the file, where it is one.
-    pub(crate) fn default_node(&self) -> Option<Node> {
-        match self.fallback {
-            Fallback::Written(text) => yaml::parse(text, Position::START).ok(),
-            Fallback::Nothing | Fallback::Computed(_) => None,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting {
+    /// The dotted path from the top of the file.
+    pub(crate) path: &'static str,
+    pub(crate) kind: ValueKind,
+    pub(crate) default: DefaultValue,
+    /// The moment from which a changed value is used; `None` if the file is not reloaded.
+    pub(crate) applies: Option<&'static str>,
+    /// The meaning, in sentences for the reference page.
+    pub(crate) about: &'static str,
+}
+
+/// The value of a setting that is not written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum DefaultValue {
+    Unset,
+    /// A value in the syntax of the file.
+    Literal(&'static str),
+    /// A value found at run time, described for the reference page.
+    Computed(&'static str),
+}
+
+impl Schema {
+    pub(crate) fn settings(&self) -> impl Iterator<Item = &'static Setting> + use<> {
+        self.sections.iter().flat_map(|section| section.settings)
+    }
+}
+
+impl Setting {
+    /// Returns the default as a node of the tree, if it is a literal.
+    pub(crate) fn default_node(&self, syntax: Syntax) -> Option<Node> {
+        match (self.default, syntax) {
+            (DefaultValue::Literal(text), Syntax::Yaml) => yaml::parse(text, Position::START).ok(),
+            (DefaultValue::Literal(text), Syntax::Toml) => toml_tree::parse_literal(text),
+            (DefaultValue::Unset | DefaultValue::Computed(_), _) => None,
         }
     }
 }
 
-/// Returns every setting.
-pub(crate) fn all_keys() -> impl Iterator<Item = &'static Key> {
-    keys::SECTIONS.iter().flat_map(|section| section.keys)
+/// Defines a constant for each setting and the table of all of them, as `SCHEMA`.
+macro_rules! settings {
+    ($syntax:expr, $invalid:expr; $($header:expr, $purpose:literal {
+        $($name:ident = $path:literal, $kind:expr, $default:expr, $applies:expr, $about:literal;)+
+    })+) => {
+        $($(pub(crate) const $name: $crate::schema::Setting = $crate::schema::Setting {
+            path: $path, kind: $kind, default: $default, applies: $applies, about: $about,
+        };)+)+
+
+        pub(crate) const SCHEMA: $crate::schema::Schema = $crate::schema::Schema {
+            syntax: $syntax,
+            invalid: $invalid,
+            sections: &[$($crate::schema::Section {
+                header: $header, about: $purpose, settings: &[$($name),+],
+            }),+],
+        };
+    };
 }
+
+pub(crate) use settings;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{policy, workflow_keys};
     use std::collections::HashSet;
 
     #[test]
     fn every_setting_is_described_once_and_below_its_section() {
-        let mut paths = HashSet::new();
-        for section in keys::SECTIONS {
-            for key in section.keys {
-                assert!(paths.insert(key.path), "{}", key.path);
-                assert_eq!(key.path.split('.').next(), Some(section.name));
-                assert!(key.about.ends_with('.'), "{}", key.path);
+        for schema in [workflow_keys::SCHEMA, policy::SCHEMA] {
+            let mut paths = HashSet::new();
+            for section in schema.sections {
+                for setting in section.settings {
+                    assert!(paths.insert(setting.path), "{}", setting.path);
+                    assert!(setting.about.ends_with('.'), "{}", setting.path);
+                    let first = setting.path.split('.').next();
+                    assert!(section.header.is_none_or(|header| first == Some(header)));
+                }
             }
         }
     }
 
     #[test]
-    fn every_written_default_is_valid_by_its_own_rule() {
-        for key in all_keys() {
-            if let Fallback::Written(text) = key.fallback {
-                let node = key.default_node().expect(text);
-                assert!(key.kind.accepts(&node), "{}: {text}", key.path);
+    fn every_literal_default_is_valid_by_its_own_rule() {
+        for schema in [workflow_keys::SCHEMA, policy::SCHEMA] {
+            for setting in schema.settings() {
+                if let DefaultValue::Literal(text) = setting.default {
+                    let node = setting.default_node(schema.syntax).expect(text);
+                    assert!(setting.kind.accepts(&node), "{}: {text}", setting.path);
+                }
             }
         }
     }

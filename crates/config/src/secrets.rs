@@ -9,7 +9,7 @@ use carrel_domain::Secret;
 
 use crate::environment::{self as variable, Environment};
 use crate::settings::tracker_profile;
-use crate::yaml::Map;
+use crate::value_tree::Map;
 
 /// The shortest value that is masked. Masking `1` or `true` would blank out half of every output.
 pub const MIN_SECRET_BYTES: usize = 6;
@@ -63,7 +63,7 @@ fn holds_secret(name: &str) -> bool {
         || tracker_profile::secret_fields().any(|field| field.variable == Some(name))
 }
 
-/// Returns the secrets of the environment, also those that no workflow file uses.
+/// Returns every secret of the environment, used by a workflow file or not.
 pub fn environment_secrets(environment: &Environment) -> Vec<Secret> {
     collect(from_environment(environment))
 }
@@ -129,7 +129,8 @@ fn collect<'a>(values: impl Iterator<Item = &'a str>) -> Vec<Secret> {
 mod tests {
     use super::*;
     use crate::diagnostic::Position;
-    use crate::yaml::{Value, parse};
+    use crate::value_tree::Value;
+    use crate::yaml::parse;
 
     fn exposed(secrets: &[Secret]) -> Vec<&str> {
         secrets.iter().map(Secret::expose).collect()

@@ -1,4 +1,7 @@
 //! The settings of a workflow file: defaults applied, ranges checked, paths absolute.
+//!
+//! One module for each section. Each reads its keys through the [`SettingReader`], which records mistakes and goes on,
+//! so a value that was read may be a stand-in until the reader reports no problems.
 
 mod agent;
 mod budgets;
@@ -21,46 +24,40 @@ pub use observability::{ObservabilityConfig, ServerConfig};
 pub use tracker::{Provider, TrackerConfig, TrackerKind};
 pub use workspace::WorkspaceConfig;
 
-use crate::reader::Reader;
-use crate::schema::keys;
+use crate::schema::SettingReader;
 use crate::workflow::ValidationScope;
+use crate::workflow_keys as keys;
 
-/// Everything a workflow file configures.
+/// The settings of a workflow file. They exist only if the file has no error within the scope that it was validated
+/// with.
+#[expect(missing_docs, reason = "the fields are keys of the reference page")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// The root and quotas of workspaces.
     pub workspace: WorkspaceConfig,
-    /// The operator's hooks.
     pub hooks: HooksConfig,
-    /// The rest; `None` with [`ValidationScope::WorkspaceAndHooks`].
+    /// `None` with [`ValidationScope::WorkspaceAndHooks`], which does not read the other sections.
     pub conductor: Option<ConductorConfig>,
 }
 
-/// Settings of the conductor.
+/// The sections that only the conductor needs, each of a type of its own.
+#[expect(missing_docs, reason = "the fields are keys of the reference page")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConductorConfig {
-    /// The tracker whose issues are worked on.
     pub tracker: TrackerConfig,
-    /// The time between two polls of the tracker.
     pub poll_interval: Duration,
-    /// The agent, its concurrency and its sandbox.
     pub agent: AgentConfig,
-    /// The Codex app server, for agents of that kind.
     pub codex: CodexConfig,
-    /// Limits of turns, tokens, minutes and attempts.
     pub budgets: Budgets,
-    /// The terminal dashboard.
     pub observability: ObservabilityConfig,
-    /// The conductor's HTTP interface.
     pub server: ServerConfig,
-    /// The variables that secret fields refer to, such as `MY_KEY` for `api_key: $MY_KEY`. Agents must not
-    /// see them.
+    /// The variables that secret fields refer to, such as `MY_KEY` for `api_key: $MY_KEY`. Agents must not see
+    /// them.
     pub secret_variables: Vec<String>,
 }
 
 impl Config {
     /// Reads the settings in the scope. The result is valid only if the reader has no problems.
-    pub(crate) fn read(reader: &mut Reader<'_>, scope: ValidationScope) -> Option<Self> {
+    pub(crate) fn read(reader: &mut SettingReader<'_>, scope: ValidationScope) -> Option<Self> {
         let workspace = WorkspaceConfig::read(reader);
         let hooks = HooksConfig::read(reader);
         let conductor = match scope {
@@ -72,7 +69,7 @@ impl Config {
 }
 
 impl ConductorConfig {
-    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+    fn read(reader: &mut SettingReader<'_>) -> Option<Self> {
         let tracker = TrackerConfig::read(reader);
         let poll_interval = reader.millis(&keys::POLLING_INTERVAL);
         let agent = AgentConfig::read(reader);

@@ -1,4 +1,7 @@
 //! A loaded workflow file.
+//!
+//! Commands about workspaces need only two sections of the file, and should work before a tracker is set up. The
+//! [`ValidationScope`] says which errors count; a template that does not parse is then a warning.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +20,7 @@ use crate::workflow_file;
 /// The part of a workflow file whose errors make it unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValidationScope {
-    /// The whole file.
+    /// The whole file with its template, as the conductor needs it.
     Everything,
     /// The sections `workspace` and `hooks`, for commands that need no tracker.
     WorkspaceAndHooks,
@@ -43,9 +46,9 @@ pub struct Workflow {
     pub path: PathBuf,
     /// The directory of the file, from which relative paths start.
     pub directory: PathBuf,
-    /// The settings, with defaults applied.
+    /// The settings, with defaults applied; the conductor's are missing in the smaller scope.
     pub config: Config,
-    /// The template for an agent's first turn.
+    /// The template for an agent's first turn; in the smaller scope it may have a parse error.
     pub prompt: Prompt,
     /// The warnings, in the order of the file.
     pub warnings: Vec<Diagnostic>,

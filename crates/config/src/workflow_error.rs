@@ -1,48 +1,39 @@
 //! Errors of loading a workflow file.
 
-use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use carrel_domain::{Code, Coded};
 use serde_json::{Value, json};
 
-use crate::diagnostic::Diagnostic;
-
-/// Keeps one error message readable when a whole file is wrong.
-const MAX_LISTED: usize = 10;
+use crate::diagnostic::{Diagnostic, one_line};
 
 /// A diagnostic that makes a workflow file unusable, with its error code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The code, one for each thing that a caller could do differently.
     pub code: Code,
-    /// The message and its position.
+    /// The message, with its setting and position.
     pub diagnostic: Diagnostic,
 }
 
 /// A workflow file that cannot be used.
+#[expect(missing_docs, reason = "the messages say what each variant and field is")]
 #[derive(Debug, thiserror::Error)]
 pub enum WorkflowError {
     /// The file does not exist or cannot be read.
     #[error("could not read the workflow file {}", file.display())]
     Unreadable {
-        /// The path as the caller gave it.
         file: PathBuf,
-        /// The error of the system call.
         #[source]
         source: io::Error,
     },
     /// The path leads to a directory, a FIFO or another object that is not a regular file.
     #[error("the workflow file {} is not a regular file", file.display())]
-    NotAFile {
-        /// The path as the caller gave it.
-        file: PathBuf,
-    },
+    NotAFile { file: PathBuf },
     /// The file could be read, and its content has errors.
-    #[error("{}", list(file, problems))]
+    #[error("{}", one_line(file, problems.iter().map(|problem| &problem.diagnostic)))]
     Faulty {
-        /// The path as the caller gave it.
         file: PathBuf,
         /// Every error, in the order of the file; never empty.
         problems: Vec<Problem>,
@@ -95,18 +86,6 @@ fn describe(problem: &Problem) -> Value {
         value["key"] = json!(key);
     }
     value
-}
-
-fn list(file: &Path, problems: &[Problem]) -> String {
-    let listed = problems.iter().take(MAX_LISTED);
-    let lines: Vec<String> =
-        listed.map(|problem| problem.diagnostic.located(file).to_string()).collect();
-    let mut text = lines.join("; ");
-    if problems.len() > MAX_LISTED {
-        let more = problems.len() - MAX_LISTED;
-        write!(text, " (and {more} more)").expect("writing to a string cannot fail");
-    }
-    text
 }
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! The guide to workflow files, generated from the table of settings.
+//! The reference page of workflow files, generated from the table of settings and the tracker profiles.
 
 use crate::prompt;
-use crate::schema::{Fallback, Key, Section, keys};
+use crate::schema::settings_tables;
 use crate::settings::MAX_SCRIPT_BYTES;
 use crate::settings::tracker_profile::{PROFILES, ProviderField, StateRule, TrackerProfile};
 use crate::workflow_file::MAX_FILE_BYTES;
+use crate::workflow_keys;
 
 const GUIDE: &str = include_str!("reference/guide.md");
 const EXAMPLE: &str = include_str!("reference/example.md");
 
 /// Returns the text of `docs/workflow.md`.
 pub fn reference_markdown() -> String {
-    let sections: String = keys::SECTIONS.iter().map(section).collect();
     GUIDE
         .replace("%EXAMPLE%", EXAMPLE)
         .replace("%MAX_FILE%", &MAX_FILE_BYTES.to_string())
@@ -19,26 +19,8 @@ pub fn reference_markdown() -> String {
         .replace("%MAX_PROMPT%", &prompt::MAX_BYTES.to_string())
         .replace("%MAX_TAGS%", &prompt::MAX_TAGS.to_string())
         .replace("%MAX_SPACES%", &prompt::MAX_SPACES.to_string())
-        .replace("%SECTIONS%", sections.trim_end())
+        .replace("%SECTIONS%", &settings_tables(&workflow_keys::SCHEMA))
         .replace("%TRACKERS%", &trackers())
-}
-
-fn section(section: &Section) -> String {
-    let mut text = format!("### `{}`\n\n{}\n\n", section.name, section.about);
-    text.push_str("| key | value | default | meaning | applies |\n|---|---|---|---|---|\n");
-    text.extend(section.keys.iter().map(row));
-    text.push('\n');
-    text
-}
-
-fn row(key: &Key) -> String {
-    let default = match key.fallback {
-        Fallback::Nothing => "–".to_owned(),
-        Fallback::Written(value) => format!("`{value}`"),
-        Fallback::Computed(description) => description.to_owned(),
-    };
-    let Key { path, kind, about, applies, .. } = key;
-    format!("| `{path}` | {} | {default} | {about} | {applies} |\n", kind.rule())
 }
 
 fn trackers() -> String {

@@ -10,15 +10,14 @@ use crate::path_expansion::{self, ExpandedPath, PathError};
 pub(crate) const DEFAULT_NAME: &str = "carrel_workspaces";
 
 /// The source of the root.
+#[expect(missing_docs, reason = "the names of the variants say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RootOrigin {
     /// The built-in default below the temporary directory.
     Default,
-    /// The workflow file.
     File,
     /// The variable that the workflow file or the command line names.
     Variable(String),
-    /// The command line.
     CommandLine,
 }
 
@@ -27,7 +26,7 @@ pub enum RootOrigin {
 pub struct ResolvedRoot {
     /// The directory.
     pub path: PathBuf,
-    /// The source of the path.
+    /// The source of the path, for messages.
     pub origin: RootOrigin,
     /// True if it was written as a relative path, which deserves a warning.
     pub relative: bool,

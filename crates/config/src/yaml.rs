@@ -3,9 +3,7 @@
 //! One document, unique keys, bounded depth and size. Aliases, merge keys and tags are errors: settings
 //! are plain data, and an alias lets a small file stand for a huge tree.
 
-mod node;
 mod parse;
 mod scalar;
 
-pub(crate) use node::{Map, MapEntry, Node, Value};
 pub(crate) use parse::parse;

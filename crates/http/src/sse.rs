@@ -22,9 +22,9 @@ pub const KEEP_ALIVE_COMMENT: Bytes = Bytes::from_static(b":\n\n");
 pub fn frame(id: impl Display, event: Option<&str>, data: &[u8]) -> Bytes {
     debug_assert!(!data.contains(&b'\n') && !data.contains(&b'\r'), "data of an event is one line");
     let mut head = String::new();
-    write!(head, "id: {id}\n").expect("writing to a string cannot fail");
+    writeln!(head, "id: {id}").expect("writing to a string cannot fail");
     if let Some(event) = event {
-        write!(head, "event: {event}\n").expect("writing to a string cannot fail");
+        writeln!(head, "event: {event}").expect("writing to a string cannot fail");
     }
     head.push_str("data: ");
     let mut frame = Vec::with_capacity(head.len() + data.len() + 2);

@@ -9,7 +9,7 @@
 //!   events are [kept](event_log), so that a client which lost its connection resumes with
 //!   `Last-Event-ID`. Losing the connection does not cancel a call; `notifications/cancelled` and
 //!   `DELETE` do.
-//! - **[Stateless]**, for the revision 2026-07-28. Every request stands alone and there is
+//! - **[Stateless](stateless)**, for the revision 2026-07-28. Every request stands alone and there is
 //!   nothing to resume. A client that closes its response cancels the call.
 //!
 //! ```text

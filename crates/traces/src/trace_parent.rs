@@ -1,4 +1,8 @@
 //! The W3C `traceparent`: the identity of a span across processes.
+//!
+//! Carrel accepts the header on requests, stores it with a task, and sends it to workers, so that the
+//! spans of all processes join one trace. A header that does not parse is ignored, as the specification demands, and
+//! the work begins a trace of its own.
 
 use std::fmt;
 use std::str::FromStr;

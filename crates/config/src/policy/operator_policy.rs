@@ -5,47 +5,40 @@ use std::time::Duration;
 
 use carrel_domain::{Code, Coded, Network, ResourceLimits, Tier};
 
-use super::document::Document;
-use super::keys;
 use super::policy_error::PolicyError;
 use super::policy_file;
+use super::policy_keys as keys;
 use super::policy_paths::PathUse;
-use super::reader::Reader;
+use super::policy_reader::PolicyReader;
 use super::toolchain::{self, DetectedToolchains, Toolchain};
 use super::uid_range::UidRange;
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
+use crate::toml_tree;
 
-/// The default of `limits.wall_limit`.
 const DEFAULT_WALL_LIMIT: Duration = Duration::from_hours(1);
 
-/// The operator's limits for sandboxed commands.
+/// The operator's limits for sandboxed commands, documented key by key in `docs/policy.md`.
+///
+/// `network` is at most `network_limit`, and `limits.wall` at most `wall_limit`. Paths are absolute, and their links
+/// were checked against the directories that no command may have; a path that does not exist is to be skipped when a
+/// command starts. The default is the policy of a machine without a file.
+#[expect(missing_docs, reason = "the fields are keys of the reference page")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorPolicy {
-    /// The required strength of the sandbox.
     pub tier: TierChoice,
-    /// The network of a command whose request names none.
     pub network: Network,
-    /// The most network that a request may have; at least `network`.
     pub network_limit: Network,
-    /// Further paths that commands may read. Absolute; missing ones are to be skipped.
     pub readable: Vec<PathBuf>,
-    /// Further paths that commands may change. Absolute; missing ones are to be skipped.
     pub writable: Vec<PathBuf>,
-    /// Further directories for the front of `PATH`, readable too. Absolute and without a colon; missing ones
-    /// are to be skipped.
+    /// Directories for the front of `PATH`, readable too; without a colon.
     pub path: Vec<PathBuf>,
-    /// The toolchains that commands may read.
     pub toolchains: ToolchainChoice,
-    /// The reaction of the trust check to a changed file.
     pub trust: Trust,
     /// Variables for every command; never one that Carrel sets itself or withholds.
     pub environment: Environment,
-    /// Resources of one command.
     pub limits: ResourceLimits,
-    /// The longest deadline that a request may have; at least `limits.wall`.
     pub wall_limit: Duration,
-    /// The user ids of commands when Carrel runs as root.
     pub uids: UidRange,
 }
 
@@ -62,8 +55,8 @@ pub enum TierChoice {
 /// The toolchains that commands may read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolchainChoice {
-    /// All that are detected.
     #[default]
+    /// Every toolchain of the table that is detected.
     Auto,
     /// These, as far as they are detected.
     Only(Vec<&'static Toolchain>),
@@ -71,12 +64,11 @@ pub enum ToolchainChoice {
 
 /// The reaction of the trust check to a file that would later run outside the sandbox and was changed by a
 /// command.
+#[expect(missing_docs, reason = "the names of the variants say it")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// The change is undone and reported.
     #[default]
     Restore,
-    /// The change is reported.
     Report,
 }
 
@@ -100,14 +92,13 @@ impl Default for OperatorPolicy {
 }
 
 /// A request for more network than the operator allows.
+#[expect(missing_docs, reason = "the message says what the fields are")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "network {requested} is more than the operator allows; request {limit}, or set network_limit = \"{requested}\" in policy.toml"
 )]
 pub struct NetworkLimitExceeded {
-    /// The requested network.
     pub requested: Network,
-    /// The most that the policy allows.
     pub limit: Network,
 }
 
@@ -137,27 +128,27 @@ impl OperatorPolicy {
     ) -> Result<(Self, Vec<Diagnostic>), PolicyError> {
         let faulty = |problems| PolicyError::Faulty { file: file.to_owned(), problems };
         let text = policy_file::decode(bytes).map_err(|diagnostic| faulty(vec![diagnostic]))?;
-        let document = Document::parse(text).map_err(faulty)?;
-        let mut reader = Reader::new(&document, environment, protected);
+        let map = toml_tree::parse(text).map_err(faulty)?;
+        let mut reader = PolicyReader::new(&map, environment, protected);
         let policy = Self::read(&mut reader);
         let (problems, warnings) = reader.finish();
         if problems.is_empty() { Ok((policy, warnings)) } else { Err(faulty(problems)) }
     }
 
     /// Reads every setting. The result is valid only if the reader has no problems.
-    fn read(reader: &mut Reader<'_>) -> Self {
+    fn read(reader: &mut PolicyReader<'_>) -> Self {
         let default = Self::default();
         let (network, network_limit) = read_networks(reader, &default);
         let (limits, wall_limit) = read_limits(reader, &default);
         Self {
-            tier: reader.choice(&keys::TIER, tier).unwrap_or_default(),
+            tier: reader.settings.choice(&keys::TIER, tier).unwrap_or_default(),
             network,
             network_limit,
             readable: reader.paths(&keys::READABLE, PathUse::Read),
             writable: reader.paths(&keys::WRITABLE, PathUse::Write),
             path: reader.paths(&keys::PATH, PathUse::Search),
             toolchains: reader.toolchains(&keys::TOOLCHAINS).unwrap_or_default(),
-            trust: reader.choice(&keys::TRUST, trust).unwrap_or_default(),
+            trust: reader.settings.choice(&keys::TRUST, trust).unwrap_or_default(),
             environment: reader.variables(&keys::ENVIRONMENT),
             limits,
             wall_limit,
@@ -205,9 +196,9 @@ fn trust(word: &str) -> Option<Trust> {
     }
 }
 
-fn read_networks(reader: &mut Reader<'_>, default: &OperatorPolicy) -> (Network, Network) {
-    let network = reader.choice(&keys::NETWORK, |word| word.parse().ok());
-    let limit = reader.choice(&keys::NETWORK_LIMIT, |word| word.parse().ok());
+fn read_networks(reader: &mut PolicyReader<'_>, default: &OperatorPolicy) -> (Network, Network) {
+    let network = reader.settings.choice(&keys::NETWORK, |word| word.parse().ok());
+    let limit = reader.settings.choice(&keys::NETWORK_LIMIT, |word| word.parse().ok());
     let network = network.unwrap_or(default.network);
     let limit = limit.unwrap_or(default.network_limit);
     if network > limit {
@@ -219,18 +210,22 @@ fn read_networks(reader: &mut Reader<'_>, default: &OperatorPolicy) -> (Network,
     (network, limit)
 }
 
-fn read_limits(reader: &mut Reader<'_>, default: &OperatorPolicy) -> (ResourceLimits, Duration) {
+fn read_limits(
+    reader: &mut PolicyReader<'_>,
+    default: &OperatorPolicy,
+) -> (ResourceLimits, Duration) {
     let OperatorPolicy { limits: default, wall_limit, .. } = default;
     let limits = ResourceLimits {
-        wall: reader.time(&keys::LIMIT_WALL).unwrap_or(default.wall),
-        cpu: reader.time(&keys::LIMIT_CPU).unwrap_or(default.cpu),
-        memory: reader.size(&keys::LIMIT_MEMORY).unwrap_or(default.memory),
-        processes: reader.count(&keys::LIMIT_PROCESSES).unwrap_or(default.processes),
-        file_size: reader.size(&keys::LIMIT_FILE_SIZE).unwrap_or(default.file_size),
-        open_files: reader.count(&keys::LIMIT_OPEN_FILES).unwrap_or(default.open_files),
-        log: reader.size(&keys::LIMIT_LOG).unwrap_or(default.log),
+        wall: reader.settings.time(&keys::LIMIT_WALL).unwrap_or(default.wall),
+        cpu: reader.settings.time(&keys::LIMIT_CPU).unwrap_or(default.cpu),
+        memory: reader.settings.size(&keys::LIMIT_MEMORY).unwrap_or(default.memory),
+        processes: reader.settings.count(&keys::LIMIT_PROCESSES).unwrap_or(default.processes),
+        file_size: reader.settings.size(&keys::LIMIT_FILE_SIZE).unwrap_or(default.file_size),
+        open_files: reader.settings.count(&keys::LIMIT_OPEN_FILES).unwrap_or(default.open_files),
+        log: reader.settings.size(&keys::LIMIT_LOG).unwrap_or(default.log),
     };
-    let written = reader.time(&keys::LIMIT_WALL_LIMIT);
+    let is_written = reader.settings.written(&keys::LIMIT_WALL_LIMIT).is_some();
+    let written = reader.settings.time(&keys::LIMIT_WALL_LIMIT).filter(|_| is_written);
     if written.is_some_and(|limit| limit < limits.wall) {
         let complaint = format!(
             "is less than limits.wall, \"{}s\"; raise the one or lower the other",

@@ -11,15 +11,13 @@ use crate::path_expansion;
 /// The policy file of the machine.
 pub const SYSTEM_POLICY_FILE: &str = "/etc/carrel/policy.toml";
 
-/// The policy file below a user's directory for settings.
 const USER_FILE: &str = "carrel/policy.toml";
 
 /// The source of the policy file's path.
+#[expect(missing_docs, reason = "the names of the variants say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyOrigin {
-    /// The command line.
     CommandLine,
-    /// The variable `CARREL_POLICY`.
     Variable,
     /// The default location of the user.
     User,

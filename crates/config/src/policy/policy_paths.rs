@@ -7,12 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::environment::Environment;
 use crate::path_expansion;
 
-/// The purpose of a path in the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PathUse {
-    /// Commands may read it.
     Read,
-    /// Commands may change it.
     Write,
     /// Commands find programs in it.
     Search,
@@ -25,7 +22,6 @@ const SANDBOX_OWN: &[&str] = &["/proc", "/sys", "/dev"];
 const SYSTEM: &[&str] =
     &["/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/sbin", "/usr"];
 
-/// A usable path and the warnings about it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Resolved {
     pub(crate) path: PathBuf,

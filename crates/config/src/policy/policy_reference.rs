@@ -1,34 +1,20 @@
-//! The guide to policy files, generated from the tables of settings and toolchains.
+//! The reference page of policy files, generated from the tables of settings and toolchains.
 
-use super::keys::{self, Key, Section};
 use super::policy_file::MAX_POLICY_BYTES;
+use super::policy_keys::SCHEMA;
 use super::toolchain::{InstallLocation, ProgramDirectory, SetWhen, TOOLCHAINS};
+use crate::schema::settings_tables;
 
 const GUIDE: &str = include_str!("reference/guide.md");
 const EXAMPLE: &str = include_str!("../../../../examples/policy.toml");
 
 /// Returns the text of `docs/policy.md`.
 pub fn policy_reference_markdown() -> String {
-    let sections: String = keys::SECTIONS.iter().map(section).collect();
     GUIDE
         .replace("%EXAMPLE%", EXAMPLE)
         .replace("%MAX_FILE%", &MAX_POLICY_BYTES.to_string())
-        .replace("%SECTIONS%", sections.trim_end())
+        .replace("%SECTIONS%", &settings_tables(&SCHEMA))
         .replace("%TOOLCHAINS%", toolchains().trim_end())
-}
-
-fn section(section: &Section) -> String {
-    let title = section.header.map_or("The top".to_owned(), |header| format!("`[{header}]`"));
-    let mut text = format!("### {title}\n\n{}\n\n", section.about);
-    text.push_str("| key | value | default | meaning |\n|---|---|---|---|\n");
-    text.extend(section.keys.iter().map(row));
-    text.push('\n');
-    text
-}
-
-fn row(key: &Key) -> String {
-    let Key { path, kind, default, about } = key;
-    format!("| `{path}` | {} | `{default}` | {about} |\n", kind.rule())
 }
 
 fn toolchains() -> String {
@@ -83,6 +69,7 @@ mod tests {
     use super::*;
     use crate::environment::Environment;
     use crate::policy::OperatorPolicy;
+    use crate::schema::{DefaultValue, Setting};
     use pretty_assertions::assert_eq;
     use std::path::Path;
 
@@ -112,16 +99,23 @@ mod tests {
         for warning in warnings {
             assert!(warning.message.contains(" cannot be used and is skipped: "), "{warning:?}");
         }
-        for key in keys::all() {
+        for key in SCHEMA.settings() {
             let name = key.path.rsplit('.').next().unwrap();
             assert!(EXAMPLE.contains(&format!("{name} =")) || name == "environment", "{name}");
+        }
+    }
+
+    fn literal(setting: &Setting) -> &'static str {
+        match setting.default {
+            DefaultValue::Literal(text) => text,
+            DefaultValue::Unset | DefaultValue::Computed(_) => panic!("{}", setting.path),
         }
     }
 
     #[test]
     fn the_defaults_of_the_table_are_those_of_the_policy() {
         let lines: Vec<_> =
-            keys::all().map(|key| format!("{} = {}", key.path, key.default)).collect();
+            SCHEMA.settings().map(|key| format!("{} = {}", key.path, literal(key))).collect();
         let text = lines.join("\n");
         let parsed = OperatorPolicy::parse(
             text.as_bytes(),

@@ -29,9 +29,7 @@ pub(crate) struct InstallLocation {
     pub(crate) moved_by: Option<&'static str>,
     /// Paths below the directory that commands may read. If none exists, the toolchain is not here.
     pub(crate) readable: &'static [&'static str],
-    /// Directories for the front of `PATH`.
     pub(crate) programs: &'static [ProgramDirectory],
-    /// Variables that point tools to the directory.
     pub(crate) variables: &'static [ToolchainVariable],
     /// Files that may hold credentials; never shared.
     pub(crate) withheld: &'static [&'static str],
@@ -51,13 +49,14 @@ impl InstallLocation {
     }
 }
 
-/// A directory of programs below an install location.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ProgramDirectory {
-    /// A fixed path.
     At(&'static str),
     /// The newest version's: `<versions>/<newest>/<below>`.
-    Newest { versions: &'static str, below: &'static str },
+    Newest {
+        versions: &'static str,
+        below: &'static str,
+    },
 }
 
 /// A variable that points a tool to its install location.
@@ -74,7 +73,6 @@ pub(crate) struct ToolchainVariable {
 /// The commands that a variable is set for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SetWhen {
-    /// All commands.
     Always,
     /// Commands without the full network. The variable makes a shared, read-only cache the tool's only one, to
     /// which a download could not be added.

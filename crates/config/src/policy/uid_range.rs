@@ -1,7 +1,10 @@
 //! The user ids of commands, one for each workspace, when Carrel runs as root.
+//!
+//! Commands of root must not run as root, whose files they would own even without capabilities. Each workspace gets
+//! an id of its own from the range, and its files are mapped to it.
 
-use super::keys;
-use super::reader::Reader;
+use super::policy_keys as keys;
+use super::policy_reader::PolicyReader;
 
 /// User ids reserved for commands. All of them lie from 65536, above accounts and services, to 2147483647.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,10 +15,10 @@ pub struct UidRange {
 
 impl UidRange {
     /// Reads the range. The result is valid only if the reader has no problems.
-    pub(super) fn read(reader: &mut Reader<'_>) -> Self {
+    pub(super) fn read(reader: &mut PolicyReader<'_>) -> Self {
         let default = Self::default();
-        let first = reader.count(&keys::UID_FIRST).unwrap_or(default.first.into());
-        let count = reader.count(&keys::UID_COUNT).unwrap_or(default.count.into());
+        let first = reader.settings.count(&keys::UID_FIRST).unwrap_or(default.first.into());
+        let count = reader.settings.count(&keys::UID_COUNT).unwrap_or(default.count.into());
         Self::new(first, count).unwrap_or_else(|| {
             let last = first + count - 1;
             let complaint = format!(

@@ -8,14 +8,12 @@ use crate::diagnostic::Position;
 
 const MAX_EXCERPT_CHARS: usize = 60;
 
-/// Converts an error of the engine's parser.
 pub(super) fn parse_error(error: &liquid::Error, source: &str, start: Position) -> TemplateError {
     let report = error.to_string();
     let position = report_position(&report).unwrap_or(Position::START);
     build(reason(error), source, position, start)
 }
 
-/// Builds an error at a byte of the template.
 pub(super) fn located(
     reason: String,
     source: &str,

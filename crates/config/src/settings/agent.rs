@@ -8,33 +8,28 @@ use std::time::Duration;
 use super::choice::choices;
 use super::variable_names;
 use crate::path_expansion;
-use crate::reader::Reader;
-use crate::schema::{Key, Kind, keys, kind};
-use crate::yaml::{MapEntry, Value};
+use crate::schema::{Setting, SettingReader, Syntax, ValueKind, integer};
+use crate::value_tree::{MapEntry, Node};
+use crate::workflow_keys as keys;
 
 choices! {
-    /// The protocol between Carrel and an agent.
+    /// The protocol between Carrel and an agent: the Codex app server, the Agent Client Protocol, or a command that
+    /// reads the prompt from its input.
     #[derive(Default)]
     AgentKind {
-        /// The Codex app server.
         #[default]
         Codex = "codex",
-        /// The Agent Client Protocol.
         Acp = "acp",
-        /// A plain command that reads the prompt from its input.
         Command = "command",
     }
 }
 
 choices! {
-    /// The network of an agent.
+    /// The network of an agent: none, a loopback interface of its own, or the host's.
     #[derive(Default)]
     Network {
-        /// No network.
         None = "none",
-        /// A loopback interface of its own.
         Loopback = "loopback",
-        /// The host's network.
         #[default]
         Full = "full",
     }
@@ -53,57 +48,49 @@ choices! {
 }
 
 choices! {
-    /// Carrel's own tools that an agent is offered beside the tracker's.
+    /// Carrel's own tools that an agent is offered beside the tracker's: none, since agents have their own, the tools
+    /// for work on code, or the six of the workspace service.
     #[derive(Default)]
     AgentToolset {
-        /// None; agents have tools of their own.
         #[default]
         None = "none",
-        /// The tools for work on code.
         Code = "code",
-        /// The six tools of the workspace service.
         Workspace = "workspace",
     }
 }
 
-/// Settings of agents.
+/// The section `agent`: defaults applied, ranges checked, paths absolute. `docs/workflow.md` documents each
+/// key; numbers are at least 1.
+#[expect(missing_docs, reason = "the fields are keys of the reference page")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentConfig {
-    /// The protocol of the agent.
     pub kind: AgentKind,
-    /// The command that starts the agent; `None` only for Codex, which has its own setting.
+    /// The shell command that starts the agent; `None` only for Codex, which has a setting of its own.
     pub command: Option<String>,
-    /// The reply to requests for permission.
     pub approvals: Approvals,
-    /// The network of the agent.
     pub network: Network,
-    /// Carrel's own tools that the agent is offered.
     pub toolset: AgentToolset,
-    /// Names of the operator's environment variables that the agent sees.
+    /// Names of environment variables; never one that holds a secret of a tracker or the server.
     pub env: Vec<String>,
-    /// Further absolute paths that the agent may read.
     pub readable: Vec<PathBuf>,
-    /// Further absolute paths that the agent may write.
     pub writable: Vec<PathBuf>,
-    /// Agents that run at once; at least 1.
     pub max_concurrent_agents: u64,
-    /// Agents that run at once for issues in a state, by the state's name in lower case.
+    /// Agents that run at once for issues in a state, by the state's name in lower case. Invalid entries of the
+    /// file gave a warning and are not here.
     pub max_concurrent_agents_by_state: BTreeMap<String, u64>,
-    /// Turns of one run; at least 1.
     pub max_turns: u64,
-    /// The longest back-off between two attempts.
     pub max_retry_backoff: Duration,
 }
 
 impl AgentConfig {
-    pub(super) fn read(reader: &mut Reader<'_>) -> Self {
-        let kind = reader.choice(&keys::AGENT_KIND, AgentKind::parse);
+    pub(super) fn read(reader: &mut SettingReader<'_>) -> Self {
+        let kind = reader.choice(&keys::AGENT_KIND, AgentKind::parse).unwrap_or_default();
         Self {
             kind,
             command: read_command(reader, kind),
-            approvals: reader.choice(&keys::AGENT_APPROVALS, Approvals::parse),
-            network: reader.choice(&keys::AGENT_NETWORK, Network::parse),
-            toolset: reader.choice(&keys::AGENT_TOOLSET, AgentToolset::parse),
+            approvals: reader.choice(&keys::AGENT_APPROVALS, Approvals::parse).unwrap_or_default(),
+            network: reader.choice(&keys::AGENT_NETWORK, Network::parse).unwrap_or_default(),
+            toolset: reader.choice(&keys::AGENT_TOOLSET, AgentToolset::parse).unwrap_or_default(),
             env: variable_names::read(reader, &keys::AGENT_ENV),
             readable: read_paths(reader, &keys::AGENT_READABLE),
             writable: read_paths(reader, &keys::AGENT_WRITABLE),
@@ -115,7 +102,7 @@ impl AgentConfig {
     }
 }
 
-fn read_command(reader: &mut Reader<'_>, kind: AgentKind) -> Option<String> {
+fn read_command(reader: &mut SettingReader<'_>, kind: AgentKind) -> Option<String> {
     let key = &keys::AGENT_COMMAND;
     let command = reader.text(key);
     match kind {
@@ -132,7 +119,7 @@ fn read_command(reader: &mut Reader<'_>, kind: AgentKind) -> Option<String> {
     command
 }
 
-fn read_paths(reader: &mut Reader<'_>, key: &Key) -> Vec<PathBuf> {
+fn read_paths(reader: &mut SettingReader<'_>, key: &Setting) -> Vec<PathBuf> {
     let mut resolved = Vec::new();
     for path in reader.texts(key).unwrap_or_default() {
         match path_expansion::expand(OsStr::new(&path), reader.directory, reader.environment) {
@@ -144,12 +131,12 @@ fn read_paths(reader: &mut Reader<'_>, key: &Key) -> Vec<PathBuf> {
 }
 
 /// Reads the limits by state. An invalid entry gives a warning and limits nothing.
-fn read_limits(reader: &mut Reader<'_>) -> BTreeMap<String, u64> {
+fn read_limits(reader: &mut SettingReader<'_>) -> BTreeMap<String, u64> {
     let key = &keys::AGENT_BY_STATE;
     let mut limits = BTreeMap::new();
     // Reports a value that is not a map; the entries are read from the tree for their positions.
     reader.json(key);
-    let Some(Value::Map(map)) = reader.written(key).map(|node| &node.value) else {
+    let Some(map) = reader.written(key).and_then(Node::as_map) else {
         return limits;
     };
     for entry in &map.0 {
@@ -165,16 +152,16 @@ fn read_limits(reader: &mut Reader<'_>) -> BTreeMap<String, u64> {
 
 fn read_limit(entry: &MapEntry) -> Option<(String, u64)> {
     let state = entry.key.trim().to_lowercase();
-    let limit = kind::integer(&entry.value).and_then(|limit| u64::try_from(limit).ok())?;
+    let limit = integer(&entry.value).and_then(|limit| u64::try_from(limit).ok())?;
     (!state.is_empty() && limit > 0).then_some((state, limit))
 }
 
-fn warn_about_limit(reader: &mut Reader<'_>, key: &Key, entry: &MapEntry) {
+fn warn_about_limit(reader: &mut SettingReader<'_>, key: &Setting, entry: &MapEntry) {
     let message = format!(
         "{}.{} is ignored: it {}",
         key.path,
         entry.key,
-        Kind::POSITIVE.complaint(&entry.value)
+        ValueKind::POSITIVE.complaint(&entry.value, Syntax::Yaml)
     );
     reader.warn_at(key, Some(entry.position), message);
 }

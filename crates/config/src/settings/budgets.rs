@@ -1,36 +1,32 @@
 //! `budgets`: limits of turns, tokens, minutes and attempts.
 
-use crate::reader::Reader;
-use crate::schema::keys;
+use crate::schema::SettingReader;
+use crate::workflow_keys as keys;
 
-/// Budgets by the span that they apply to.
+/// The section `budgets`: a limit for each span of work. A turn can be limited in tokens and minutes only, a run
+/// not in attempts; the other limits of those spans are always `None`.
+#[expect(missing_docs, reason = "the fields are keys of the reference page")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budgets {
-    /// For one turn; only tokens and minutes can be limited.
     pub turn: Budget,
-    /// For one run; attempts cannot be limited.
     pub run: Budget,
-    /// For one issue.
     pub issue: Budget,
-    /// For one day and all issues together.
     pub day: Budget,
 }
 
-/// The limits of one span. `None` is no limit.
+/// The limits of one span: turns of agents, tokens and minutes that they used, attempts at an issue. `None` is no
+/// limit, and a limit is at least 1.
+#[expect(missing_docs, reason = "the fields are keys of the reference page")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
-    /// Turns of an agent.
     pub turns: Option<u64>,
-    /// Tokens that agents used.
     pub tokens: Option<u64>,
-    /// Minutes that agents ran.
     pub minutes: Option<u64>,
-    /// Attempts at an issue.
     pub attempts: Option<u64>,
 }
 
 impl Budgets {
-    pub(super) fn read(reader: &mut Reader<'_>) -> Self {
+    pub(super) fn read(reader: &mut SettingReader<'_>) -> Self {
         Self {
             turn: Budget {
                 turns: None,

@@ -8,18 +8,19 @@ macro_rules! choices {
     ) => {
         $(#[$attribute])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "most words say it all")]
         pub enum $name { $($(#[$variant_attribute])* $variant,)+ }
 
         impl $name {
-            /// Every word, in the order of the variants.
+            /// The words of settings, in the order of the variants.
             pub const NAMES: &[&str] = &[$($word),+];
 
-            /// Returns the word that settings use.
+            /// Returns the word of a variant, as settings and messages write it.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
 
-            /// Reads the word that settings use.
+            /// Returns the variant of a word; `None` if there is none. Case matters.
             pub fn parse(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)+ _ => None }
             }

@@ -4,30 +4,27 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::reader::Reader;
-use crate::schema::keys;
+use crate::schema::SettingReader;
+use crate::workflow_keys as keys;
 
-/// Settings of the Codex app server.
+/// The section `codex`, for agents that speak the protocol of the Codex app server. `approval_policy`,
+/// `thread_sandbox` and `turn_sandbox_policy` are passed to Codex as written, without a check of their meaning.
+#[expect(missing_docs, reason = "the fields are keys of the reference page")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct CodexConfig {
-    /// The shell command that starts the server.
     pub command: String,
-    /// Passed to Codex as written.
     pub approval_policy: Value,
-    /// Passed to Codex as written.
     pub thread_sandbox: String,
-    /// Passed to Codex as written; derived from the workspace if absent.
+    /// `None` if absent; the policy is then derived from the workspace.
     pub turn_sandbox_policy: Option<Value>,
-    /// The time for which a turn may be silent.
     pub turn_timeout: Duration,
-    /// The time in which Codex must reply to one request.
     pub read_timeout: Duration,
-    /// The time for which a run may show no progress; `None` is no limit.
+    /// The time for which a run may show no progress; `None` if the file has 0 or less, which is no limit.
     pub stall_timeout: Option<Duration>,
 }
 
 impl CodexConfig {
-    pub(super) fn read(reader: &mut Reader<'_>) -> Self {
+    pub(super) fn read(reader: &mut SettingReader<'_>) -> Self {
         Self {
             command: reader.text(&keys::CODEX_COMMAND).unwrap_or_default(),
             approval_policy: reader.json(&keys::CODEX_APPROVAL).unwrap_or_default(),
@@ -40,8 +37,7 @@ impl CodexConfig {
     }
 }
 
-/// Zero and below mean no limit.
-fn stall_timeout(reader: &mut Reader<'_>) -> Option<Duration> {
+fn stall_timeout(reader: &mut SettingReader<'_>) -> Option<Duration> {
     let millis = reader.count(&keys::CODEX_STALL_TIMEOUT).filter(|millis| *millis > 0)?;
     Some(Duration::from_millis(millis))
 }

@@ -1,30 +1,30 @@
 //! `hooks`: the operator's scripts.
+//!
+//! A hook is a script and never a template: a value of an issue pasted into a script would be a way to run commands.
+//! Values reach it as environment variables, and template syntax in a script gives a warning.
 
 use std::time::Duration;
 
 use super::variable_names;
-use crate::reader::Reader;
-use crate::schema::{Key, keys};
+use crate::schema::{Setting, SettingReader};
+use crate::workflow_keys as keys;
 
 /// The largest script. The kernel allows 128 KiB for one argument of a program.
 pub const MAX_SCRIPT_BYTES: usize = 100 << 10;
 
-/// The operator's hooks.
+/// The section `hooks`: the operator's scripts. A blank script counts as absent; one that is present has at most
+/// [`MAX_SCRIPT_BYTES`] and no NUL byte.
+#[expect(missing_docs, reason = "the fields are keys of the reference page")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HooksConfig {
-    /// Runs once in a new workspace.
     pub after_create: Option<String>,
-    /// Runs before each attempt.
     pub before_run: Option<String>,
-    /// Runs after each attempt.
     pub after_run: Option<String>,
-    /// Runs before a workspace is removed.
     pub before_remove: Option<String>,
-    /// The time that one hook may take.
     pub timeout: Duration,
-    /// True if hooks run in the workspace's sandbox.
+    /// Run hooks in the workspace's sandbox, or not at all where there is none.
     pub sandbox: bool,
-    /// Names of further environment variables that hooks see.
+    /// Names of environment variables; never one that holds a secret of a tracker or the server.
     pub env: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ impl HooksConfig {
         }
     }
 
-    pub(super) fn read(reader: &mut Reader<'_>) -> Self {
+    pub(super) fn read(reader: &mut SettingReader<'_>) -> Self {
         Self {
             after_create: script(reader, &keys::HOOK_AFTER_CREATE),
             before_run: script(reader, &keys::HOOK_BEFORE_RUN),
@@ -56,7 +56,7 @@ impl HooksConfig {
 }
 
 /// Reads a script; a blank one counts as absent.
-fn script(reader: &mut Reader<'_>, key: &Key) -> Option<String> {
+fn script(reader: &mut SettingReader<'_>, key: &Setting) -> Option<String> {
     let text = reader.text(key).filter(|text| !text.trim().is_empty())?;
     if text.len() > MAX_SCRIPT_BYTES {
         let complaint = format!(

@@ -2,31 +2,30 @@
 
 use std::time::Duration;
 
-use crate::reader::Reader;
-use crate::schema::keys;
+use crate::schema::SettingReader;
+use crate::workflow_keys as keys;
 
-/// Settings of the terminal dashboard.
+/// The section `observability`: the dashboard in the terminal, the interval at which it reads the state, and the
+/// shortest time between two renderings.
+#[expect(missing_docs, reason = "the fields are keys of the reference page")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObservabilityConfig {
-    /// True if a terminal shows the dashboard.
     pub dashboard_enabled: bool,
-    /// The interval at which the state is read.
     pub refresh: Duration,
-    /// The shortest time between two renderings.
     pub render_interval: Duration,
 }
 
-/// The HTTP interface of the conductor.
+/// The section `server`: the HTTP interface of the conductor. Without a port there is none; port 0 lets the system
+/// choose one.
+#[expect(missing_docs, reason = "the fields are keys of the reference page")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// The port; 0 lets the system choose, `None` turns the interface off.
     pub port: Option<u16>,
-    /// The address to listen on.
     pub host: String,
 }
 
 impl ObservabilityConfig {
-    pub(super) fn read(reader: &mut Reader<'_>) -> Self {
+    pub(super) fn read(reader: &mut SettingReader<'_>) -> Self {
         Self {
             dashboard_enabled: reader.flag(&keys::DASHBOARD),
             refresh: reader.millis(&keys::REFRESH),
@@ -36,7 +35,7 @@ impl ObservabilityConfig {
 }
 
 impl ServerConfig {
-    pub(super) fn read(reader: &mut Reader<'_>) -> Self {
+    pub(super) fn read(reader: &mut SettingReader<'_>) -> Self {
         let port = reader.count(&keys::SERVER_PORT);
         Self {
             port: port.and_then(|port| u16::try_from(port).ok()),

@@ -1,4 +1,7 @@
 //! `tracker`: the tracker whose issues are worked on, and the access to it.
+//!
+//! Secrets are best written as `$NAME` and may be left out if the tracker's usual variable is set. A secret of another
+//! kind of tracker that stands in the file by mistake is treated as a secret too.
 
 use std::collections::BTreeMap;
 
@@ -9,50 +12,39 @@ use super::choice::choices;
 use super::tracker_profile::{self, ProviderField, StateRule, TrackerProfile};
 use crate::diagnostic::Diagnostic;
 use crate::environment::{self, Environment};
-use crate::reader::Reader;
-use crate::schema::{Key, Kind, keys};
+use crate::schema::{Setting, SettingReader, Syntax, ValueKind};
 use crate::secrets;
-use crate::suggest;
-use crate::yaml::{Map, Node};
+use crate::value_tree::{Map, Node};
+use crate::workflow_keys as keys;
 
 choices! {
-    /// The kind of tracker.
     TrackerKind {
-        /// Linear.
         Linear = "linear",
-        /// GitHub issues.
         Github = "github",
-        /// GitLab issues.
         Gitlab = "gitlab",
-        /// Jira Cloud.
         Jira = "jira",
-        /// Asana.
         Asana = "asana",
-        /// The tracker built into Carrel.
         Local = "local",
     }
 }
 
 /// Fields that may also be written directly below `tracker`.
-const FLAT_KEYS: &[Key] = &[
+const FLAT_KEYS: &[Setting] = &[
     keys::TRACKER_ENDPOINT,
     keys::TRACKER_API_KEY,
     keys::TRACKER_PROJECT_SLUG,
     keys::TRACKER_ASSIGNEE,
 ];
 
-/// Settings of the tracker.
+/// The section `tracker`, with variables resolved and the defaults of the kind of tracker applied.
+#[expect(missing_docs, reason = "the fields are keys of the reference page")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrackerConfig {
-    /// The kind of tracker.
     pub kind: TrackerKind,
-    /// The fields of that kind.
     pub provider: Provider,
     /// Labels that an issue must have, all of them; trimmed, lower case, without duplicates.
     pub required_labels: Vec<String>,
-    /// StateRule in which an issue is worked on.
     pub active_states: Vec<String>,
-    /// StateRule in which an issue is finished.
     pub terminal_states: Vec<String>,
 }
 
@@ -61,13 +53,13 @@ pub struct TrackerConfig {
 pub struct Provider {
     /// Fields that are not secret: known ones resolved, others as written.
     pub settings: BTreeMap<String, Value>,
-    /// Secret fields.
+    /// Secret fields, resolved from the variables that they refer to.
     pub secrets: BTreeMap<String, Secret>,
 }
 
 impl TrackerConfig {
     /// Reads the tracker; `None` if its kind is missing or unknown.
-    pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
+    pub(super) fn read(reader: &mut SettingReader<'_>) -> Option<Self> {
         let profile = tracker_profile::of(read_kind(reader)?);
         let (active_states, terminal_states) = read_states(reader, profile);
         Some(Self {
@@ -80,16 +72,17 @@ impl TrackerConfig {
     }
 }
 
-fn read_kind(reader: &mut Reader<'_>) -> Option<TrackerKind> {
+fn read_kind(reader: &mut SettingReader<'_>) -> Option<TrackerKind> {
     let key = &keys::TRACKER_KIND;
     let Some(node) = reader.written(key) else {
-        let message = format!("{} is missing; set it to {}", key.path, key.kind.rule());
+        let message = format!("{} is missing; set it to {}", key.path, key.kind.rule(Syntax::Yaml));
         reader.record(Code::TrackerMissing, Diagnostic::about(key.path, None, message));
         return None;
     };
     let kind = node.as_text().and_then(TrackerKind::parse);
     if kind.is_none() {
-        let message = format!("{} {}{}", key.path, key.kind.complaint(node), kind_hint(node));
+        let message =
+            format!("{} {}{}", key.path, key.kind.complaint(node, Syntax::Yaml), kind_hint(node));
         let diagnostic = Diagnostic::about(key.path, Some(node.position), message);
         reader.record(Code::TrackerUnsupported, diagnostic);
     }
@@ -97,12 +90,10 @@ fn read_kind(reader: &mut Reader<'_>) -> Option<TrackerKind> {
 }
 
 fn kind_hint(node: &Node) -> String {
-    let meant = match node.as_text() {
-        Some("memory") => Some(TrackerKind::Local.as_str()),
-        Some(text) => suggest::nearest(text, TrackerKind::NAMES.iter().copied()),
-        None => None,
-    };
-    meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default()
+    if node.as_text() == Some("memory") {
+        return format!("; did you mean {}?", TrackerKind::Local.as_str());
+    }
+    String::new()
 }
 
 fn normalised(labels: &[String]) -> Vec<String> {
@@ -115,7 +106,10 @@ fn normalised(labels: &[String]) -> Vec<String> {
     unique
 }
 
-fn read_states(reader: &mut Reader<'_>, profile: &TrackerProfile) -> (Vec<String>, Vec<String>) {
+fn read_states(
+    reader: &mut SettingReader<'_>,
+    profile: &TrackerProfile,
+) -> (Vec<String>, Vec<String>) {
     let (active, terminal) = (&keys::TRACKER_ACTIVE, &keys::TRACKER_TERMINAL);
     match profile.states {
         StateRule::Free { active: usual, terminal: finished } => {
@@ -128,18 +122,18 @@ fn read_states(reader: &mut Reader<'_>, profile: &TrackerProfile) -> (Vec<String
     }
 }
 
-fn states_or(reader: &mut Reader<'_>, key: &Key, usual: &[&str]) -> Vec<String> {
+fn states_or(reader: &mut SettingReader<'_>, key: &Setting, usual: &[&str]) -> Vec<String> {
     reader.texts(key).unwrap_or_else(|| usual.iter().map(ToString::to_string).collect())
 }
 
-fn named_states(reader: &mut Reader<'_>, key: &Key) -> Vec<String> {
+fn named_states(reader: &mut SettingReader<'_>, key: &Setting) -> Vec<String> {
     if reader.written(key).is_none() {
         reader.problem(key, "is missing; list the states as the tracker spells them");
     }
     reader.texts(key).unwrap_or_default()
 }
 
-fn fixed_states(reader: &mut Reader<'_>, key: &Key, only: &str) -> Vec<String> {
+fn fixed_states(reader: &mut SettingReader<'_>, key: &Setting, only: &str) -> Vec<String> {
     if reader.written(key).is_none() {
         reader.problem(key, format!("is missing; for this tracker write [{only}]"));
     }
@@ -151,7 +145,7 @@ fn fixed_states(reader: &mut Reader<'_>, key: &Key, only: &str) -> Vec<String> {
     states
 }
 
-fn read_provider(reader: &mut Reader<'_>, profile: &TrackerProfile) -> Provider {
+fn read_provider(reader: &mut SettingReader<'_>, profile: &TrackerProfile) -> Provider {
     let mut provider = Provider::default();
     if let Some(Value::Object(written)) = reader.json(&keys::TRACKER_PROVIDER) {
         provider.settings.extend(written);
@@ -171,7 +165,7 @@ fn read_provider(reader: &mut Reader<'_>, profile: &TrackerProfile) -> Provider 
 }
 
 /// Returns the variables that secret fields refer to, sorted.
-pub(super) fn secret_variables(reader: &Reader<'_>) -> Vec<String> {
+pub(super) fn secret_variables(reader: &SettingReader<'_>) -> Vec<String> {
     let references =
         secrets::written_in_file(reader.map).filter_map(|text| environment::reference(text.trim()));
     let mut variables: Vec<String> = references.map(str::to_owned).collect();
@@ -180,7 +174,7 @@ pub(super) fn secret_variables(reader: &Reader<'_>) -> Vec<String> {
     variables
 }
 
-fn warn_about_flat_keys(reader: &mut Reader<'_>, profile: &TrackerProfile) {
+fn warn_about_flat_keys(reader: &mut SettingReader<'_>, profile: &TrackerProfile) {
     if profile.flat {
         return;
     }
@@ -203,15 +197,15 @@ fn hide_misplaced_secrets(provider: &mut Provider) {
 }
 
 fn read_field(
-    reader: &mut Reader<'_>,
+    reader: &mut SettingReader<'_>,
     profile: &TrackerProfile,
     field: &ProviderField,
 ) -> Option<String> {
     let path = field_path(field);
     let node = written_field(reader.map, profile, field);
     if let Some(node) = node.filter(|node| node.as_text().is_none()) {
-        let kind = if field.secret { Kind::Secret } else { Kind::Text };
-        let message = format!("{path} {}", kind.complaint(node));
+        let kind = if field.secret { ValueKind::Secret } else { ValueKind::Text };
+        let message = format!("{path} {}", kind.complaint(node, Syntax::Yaml));
         reader.record(Code::WorkflowInvalid, Diagnostic::about(path, Some(node.position), message));
         return None;
     }

@@ -1,13 +1,14 @@
 //! The fields and states of each kind of tracker.
+//!
+//! The table is the one source for reading `tracker.provider`, for the variables that are withheld from agents, for
+//! masking, and for the reference page, so a new tracker's secret cannot be forgotten in one of them.
 
 use super::tracker::TrackerKind;
 use crate::environment as variable;
 
-/// One setting below `tracker.provider`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProviderField {
     pub(crate) name: &'static str,
-    /// True if the value must never be shown.
     pub(crate) secret: bool,
     pub(crate) required: bool,
     /// The environment variable that is read if the file has no value.
@@ -15,7 +16,6 @@ pub(crate) struct ProviderField {
     pub(crate) default: Option<&'static str>,
 }
 
-/// The rule for the states of a tracker's issues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StateRule {
     /// Any states; these are the defaults.
@@ -26,7 +26,6 @@ pub(crate) enum StateRule {
     Fixed { active: &'static str, terminal: &'static str },
 }
 
-/// The fields and states of one kind of tracker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TrackerProfile {
     pub(crate) kind: TrackerKind,
@@ -127,7 +126,6 @@ pub(crate) fn of(kind: TrackerKind) -> &'static TrackerProfile {
     PROFILES.iter().find(|profile| profile.kind == kind).expect("every tracker has a profile")
 }
 
-/// Returns the secret fields of all trackers.
 pub(crate) fn secret_fields() -> impl Iterator<Item = &'static ProviderField> {
     PROFILES.iter().flat_map(|profile| profile.fields).filter(|field| field.secret)
 }

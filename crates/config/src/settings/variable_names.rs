@@ -1,8 +1,7 @@
 //! Lists of environment variables that hooks and agents may see.
 
 use crate::environment;
-use crate::reader::Reader;
-use crate::schema::Key;
+use crate::schema::{Setting, SettingReader};
 use crate::secrets;
 
 /// Variables with this prefix are set by Carrel itself.
@@ -12,7 +11,7 @@ pub(super) const HOLDS_SECRET: &str = "which holds a secret of a tracker or the 
      their own under another name";
 
 /// Reads a list of variable names; withheld and reserved ones are errors.
-pub(super) fn read(reader: &mut Reader<'_>, key: &Key) -> Vec<String> {
+pub(super) fn read(reader: &mut SettingReader<'_>, key: &Setting) -> Vec<String> {
     let names = reader.texts(key).unwrap_or_default();
     for name in &names {
         if let Some(complaint) = rejection_reason(name) {

@@ -1,4 +1,7 @@
 //! `workspace`: root and quotas of workspaces.
+//!
+//! A root that cannot be resolved is an error, unset variables included: falling back to the temporary directory would
+//! hide the mistake until it costs work.
 
 use std::ffi::OsStr;
 
@@ -6,8 +9,8 @@ use carrel_domain::{ByteSize, Code};
 
 use crate::diagnostic::Diagnostic;
 use crate::environment;
-use crate::reader::Reader;
-use crate::schema::keys;
+use crate::schema::SettingReader;
+use crate::workflow_keys as keys;
 use crate::workspace_root::{ResolvedRoot, RootOrigin, default_root, resolve_root};
 
 /// The quota of a workspace when neither the file nor the environment names one.
@@ -15,19 +18,18 @@ const DEFAULT_QUOTA: ByteSize = ByteSize::gib(5);
 
 const GIBIBYTE: f64 = 1_073_741_824.0;
 
-/// Root and quotas of workspaces.
+/// The section `workspace`: the root directory, and the quotas of a new workspace in bytes and in files. The default
+/// of the first quota comes from `WORKSPACE_DEFAULT_QUOTA_GB`.
+#[expect(missing_docs, reason = "the fields are keys of the reference page")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceConfig {
-    /// The directory that holds the workspaces.
     pub root: ResolvedRoot,
-    /// Bytes that one workspace may use.
     pub quota: ByteSize,
-    /// Files and directories that one workspace may hold.
     pub quota_files: u64,
 }
 
 impl WorkspaceConfig {
-    pub(super) fn read(reader: &mut Reader<'_>) -> Self {
+    pub(super) fn read(reader: &mut SettingReader<'_>) -> Self {
         Self {
             root: read_root(reader),
             quota: read_quota(reader),
@@ -36,7 +38,7 @@ impl WorkspaceConfig {
     }
 }
 
-fn read_root(reader: &mut Reader<'_>) -> ResolvedRoot {
+fn read_root(reader: &mut SettingReader<'_>) -> ResolvedRoot {
     let default = default_root(reader.directory, reader.environment);
     let Some(value) = reader.text(&keys::WORKSPACE_ROOT) else { return default };
     let root =
@@ -53,7 +55,7 @@ fn read_root(reader: &mut Reader<'_>) -> ResolvedRoot {
     }
 }
 
-fn warn_if_relative(reader: &mut Reader<'_>, value: &str, root: &ResolvedRoot) {
+fn warn_if_relative(reader: &mut SettingReader<'_>, value: &str, root: &ResolvedRoot) {
     if root.relative {
         let path = root.path.display();
         let message = format!("workspace.root {value:?} is relative and means {path}");
@@ -61,7 +63,7 @@ fn warn_if_relative(reader: &mut Reader<'_>, value: &str, root: &ResolvedRoot) {
     }
 }
 
-fn read_quota(reader: &mut Reader<'_>) -> ByteSize {
+fn read_quota(reader: &mut SettingReader<'_>) -> ByteSize {
     if reader.written(&keys::WORKSPACE_QUOTA).is_some() {
         return reader.number(&keys::WORKSPACE_QUOTA).map_or(DEFAULT_QUOTA, gibibytes);
     }

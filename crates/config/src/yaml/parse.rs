@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, StrInput, Tag};
 
-use super::{Map, MapEntry, Node, Value, scalar};
+use super::scalar;
 use crate::diagnostic::{Diagnostic, Position};
+use crate::value_tree::{Map, MapEntry, Node, Value};
 
 /// The deepest nesting, which bounds recursion. Settings need a handful of levels.
 const MAX_DEPTH: usize = 32;

@@ -1,6 +1,6 @@
 //! Plain scalars by the core schema of YAML 1.2, where `on`, `no` and `yes` are texts and `012` is twelve.
 
-use super::Value;
+use crate::value_tree::Value;
 
 pub(super) fn resolve(text: &str) -> Value {
     match text {

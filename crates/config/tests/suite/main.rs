@@ -1,6 +1,6 @@
 //! Whole workflow and policy files, as an operator writes, breaks and edits them.
 
-/// What holds, and where it comes from.
+/// Effective settings and their origins.
 mod effective;
 /// Files, scopes, codes and warnings.
 mod files;
@@ -10,13 +10,13 @@ mod hostile;
 mod items;
 /// Policy files: values, rules and their messages.
 mod policy;
-/// Policy files on disk: who may write them, where they may lie.
+/// Policy files on disk: trust checks and locations.
 mod policy_files;
 /// Live reload of real files.
 mod reload;
 /// Defaults, casts and rules of the settings.
 mod settings;
-/// ToolchainChoice below a home directory.
+/// Toolchains below a home directory.
 mod toolchains;
 /// Trackers, their secrets and their states.
 mod trackers;

@@ -8,7 +8,6 @@ use super::{InstallLocation, ProgramDirectory, SetWhen, Toolchain};
 use crate::environment::Environment;
 use crate::policy::policy_paths::refuse_shared;
 
-/// Bounds the search for the newest version.
 const MAX_VERSIONS: usize = 1000;
 
 /// The toolchains of a policy that are installed.
@@ -73,7 +72,6 @@ impl DetectedToolchains {
     }
 }
 
-/// Detects toolchains, each in all its locations.
 pub(crate) fn detect(toolchains: &[&Toolchain], environment: &Environment) -> DetectedToolchains {
     let mut found = DetectedToolchains::default();
     for toolchain in toolchains {

@@ -1,10 +1,12 @@
-//! The value tree of a settings file.
+//! The value tree of a settings file, the same for YAML and TOML. Keys and values have positions.
 
 use serde_json::json;
 
 use crate::diagnostic::Position;
+use crate::schema::Syntax;
 
-const MAX_SHOWN_CHARS: usize = 40;
+/// The longest value that an error message quotes, in characters.
+const MAX_QUOTED_CHARS: usize = 40;
 
 /// A value and its position in the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +24,12 @@ pub(crate) enum Value {
     Text(String),
     List(Vec<Node>),
     Map(Map),
+    /// A TOML value that no setting accepts: a date, a fraction, an integer beyond 64 bits. It is kept for
+    /// messages, as its type and the text to show.
+    Unsupported {
+        type_name: &'static str,
+        shown: String,
+    },
 }
 
 /// A key with its position, and its value.
@@ -32,7 +40,7 @@ pub(crate) struct MapEntry {
     pub(crate) value: Node,
 }
 
-/// Entries with unique keys, in the order they are written.
+/// Entries with unique keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Map(pub(crate) Vec<MapEntry>);
 
@@ -58,7 +66,6 @@ impl Map {
 }
 
 impl Node {
-    /// Returns the text of a text node.
     pub(crate) fn as_text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -66,26 +73,43 @@ impl Node {
         }
     }
 
-    /// Names the type of the value, for messages that must not show it.
-    pub(crate) fn sort(&self) -> &'static str {
+    pub(crate) fn as_list(&self) -> Option<&[Self]> {
         match &self.value {
-            Value::Null => "nothing",
-            Value::Flag(_) => "true or false",
-            Value::Integer(_) | Value::Number(_) => "a number",
-            Value::Text(_) => "text",
-            Value::List(_) => "a list",
-            Value::Map(_) => "a map",
+            Value::List(items) => Some(items),
+            _ => None,
         }
     }
 
-    /// Formats a scalar, cut to 40 characters, and names the type of anything larger.
-    pub(crate) fn shown(&self) -> String {
+    pub(crate) fn as_map(&self) -> Option<&Map> {
+        match &self.value {
+            Value::Map(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    /// Names the type of the value, for messages that must not show it.
+    pub(crate) fn type_name(&self, syntax: Syntax) -> &'static str {
+        match (&self.value, syntax) {
+            (Value::Null, _) => "nothing",
+            (Value::Flag(_), _) => "true or false",
+            (Value::Integer(_) | Value::Number(_), _) => "a number",
+            (Value::Text(_), _) => "text",
+            (Value::List(_), _) => "a list",
+            (Value::Map(_), Syntax::Yaml) => "a map",
+            (Value::Map(_), Syntax::Toml) => "a table",
+            (Value::Unsupported { type_name, .. }, _) => type_name,
+        }
+    }
+
+    /// Formats a scalar, cut if it is long, and names the type of anything larger.
+    pub(crate) fn shown(&self, syntax: Syntax) -> String {
         match &self.value {
             Value::Flag(flag) => flag.to_string(),
             Value::Integer(integer) => integer.to_string(),
             Value::Number(number) => number.to_string(),
-            Value::Text(text) => shortened(text),
-            Value::Null | Value::List(_) | Value::Map(_) => self.sort().to_owned(),
+            Value::Text(text) => quoted(text),
+            Value::Unsupported { shown, .. } => shown.clone(),
+            Value::Null | Value::List(_) | Value::Map(_) => self.type_name(syntax).to_owned(),
         }
     }
 
@@ -97,6 +121,7 @@ impl Node {
             Value::Integer(integer) => json!(integer),
             Value::Number(number) => json!(number),
             Value::Text(text) => json!(text),
+            Value::Unsupported { shown, .. } => json!(shown),
             Value::List(items) => items.iter().map(Self::to_json).collect(),
             Value::Map(map) => {
                 let set = map.0.iter().filter(|entry| entry.value.value != Value::Null);
@@ -106,10 +131,8 @@ impl Node {
     }
 }
 
-fn shortened(text: &str) -> String {
-    if text.chars().count() <= MAX_SHOWN_CHARS {
-        return format!("{text:?}");
-    }
-    let head: String = text.chars().take(MAX_SHOWN_CHARS).collect();
-    format!("{head:?}…")
+pub(crate) fn quoted(text: &str) -> String {
+    let head: String = text.chars().take(MAX_QUOTED_CHARS).collect();
+    let ellipsis = if head.len() < text.len() { "…" } else { "" };
+    format!("{head:?}{ellipsis}")
 }

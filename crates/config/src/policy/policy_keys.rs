@@ -1,0 +1,85 @@
+//! The table of a policy file's settings.
+
+use std::time::Duration;
+
+use carrel_domain::{ByteSize, Code};
+
+use super::toolchain;
+use crate::schema::DefaultValue::Literal;
+use crate::schema::ValueKind::{AutoOrNames, Choice, Count, Paths, Size, Time, Variables};
+use crate::schema::{Syntax, ValueKind, settings};
+
+const TIERS: &[&str] = &["auto", "full", "landlock"];
+const NETWORKS: &[&str] = &["none", "loopback", "full"];
+const TRUSTS: &[&str] = &["restore", "report"];
+
+/// From a second to 30 days, which every clock can add up.
+const TIME: ValueKind = Time { min: Duration::from_secs(1), max: Duration::from_hours(30 * 24) };
+/// An interpreter does not start with less.
+const MIN_MEMORY: ByteSize = ByteSize::mib(16);
+/// Enough for a line of output and a small file.
+const MIN_FILE: ByteSize = ByteSize::kib(4);
+/// 16 TiB: more than any machine has, and far from an overflow.
+const MAX_SIZE: ByteSize = ByteSize::gib(16 << 10);
+/// Enough for a shell, a pipeline and Carrel's init.
+const MIN_PROCESSES: u64 = 8;
+/// The kernel's upper bound of process ids.
+const MAX_PROCESSES: u64 = 1 << 22;
+/// Enough for the standard streams and the files of a small program.
+const MIN_OPEN_FILES: u64 = 16;
+/// The kernel's usual upper bound, `fs.nr_open`.
+const MAX_OPEN_FILES: u64 = 1 << 20;
+/// Ids below belong to accounts of people and services; 65534 is the overflow id.
+pub(crate) const MIN_UID: u64 = 1 << 16;
+/// Programs that read ids as signed 32-bit numbers fail above.
+pub(crate) const MAX_UID: u64 = (1 << 31) - 1;
+
+settings! {
+    Syntax::Toml, Code::PolicyInvalid;
+    None, "Above the first `[table]`." {
+        TIER = "tier", Choice(TIERS), Literal("\"auto\""), None,
+            "The tier of the sandbox. `auto`: the strongest that this machine supports. `full`: namespaces, Landlock and seccomp, or no command runs. `landlock`: Landlock and seccomp only, even where more is possible.";
+        NETWORK = "network", Choice(NETWORKS), Literal("\"none\""), None,
+            "The network of a command whose request names none: nothing, the workspace's own loopback, or the host's network.";
+        NETWORK_LIMIT = "network_limit", Choice(NETWORKS), Literal("\"full\""), None,
+            "The most network that a request may have. At least `network`.";
+        READABLE = "readable", Paths, Literal("[]"), None,
+            "Further files and directories that every command may read and run, beside the system's and the toolchains'.";
+        WRITABLE = "writable", Paths, Literal("[]"), None,
+            "Further files and directories that every command may read and change. Files that one workspace leaves there are visible to all others and to the operator.";
+        PATH = "path", Paths, Literal("[]"), None,
+            "Further directories for the front of `PATH`. Commands may read them too.";
+        TOOLCHAINS = "toolchains", AutoOrNames(toolchain::names), Literal("\"auto\""), None,
+            "The operator's toolchains that commands may read: `\"auto\"` for all that are detected, a list of names, or `[]` for none. See [below](#toolchains).";
+        TRUST = "trust", Choice(TRUSTS), Literal("\"restore\""), None,
+            "The reaction to a command that changes a file which would later run outside the sandbox, such as a git hook or an editor's task: the change is undone and reported, or only reported.";
+    }
+    Some("environment"), "Variables for every command." {
+        ENVIRONMENT = "environment", Variables, Literal("{}"), None,
+            "Names and values. They win over those of toolchains; variables of a request win over them. Every command can read them, so do not put secrets here.";
+    }
+    Some("limits"), "The resources of one command. Nothing is unlimited. A request can lower a limit but not raise one, except the deadline." {
+        LIMIT_WALL = "limits.wall", TIME, Literal("\"2m\""), None,
+            "The deadline of a command whose request names none.";
+        LIMIT_WALL_LIMIT = "limits.wall_limit", TIME, Literal("\"1h\""), None,
+            "The longest deadline that a request may have. If it is not written, `limits.wall` where that is longer than an hour.";
+        LIMIT_CPU = "limits.cpu", TIME, Literal("\"10m\""), None,
+            "CPU time.";
+        LIMIT_MEMORY = "limits.memory", Size { min: MIN_MEMORY, max: MAX_SIZE }, Literal("\"2GiB\""), None,
+            "Memory of all its processes together; of each process where the kernel has no memory controller.";
+        LIMIT_PROCESSES = "limits.processes", Count { min: MIN_PROCESSES, max: MAX_PROCESSES }, Literal("256"), None,
+            "Processes and threads that exist at once.";
+        LIMIT_FILE_SIZE = "limits.file_size", Size { min: MIN_FILE, max: MAX_SIZE }, Literal("\"512MiB\""), None,
+            "The size of any file that it writes.";
+        LIMIT_OPEN_FILES = "limits.open_files", Count { min: MIN_OPEN_FILES, max: MAX_OPEN_FILES }, Literal("1024"), None,
+            "File descriptors that one process may have open.";
+        LIMIT_LOG = "limits.log", Size { min: MIN_FILE, max: MAX_SIZE }, Literal("\"64MiB\""), None,
+            "Output that is kept in the log.";
+    }
+    Some("uids"), "Used only when Carrel runs as root: the user ids that commands have on the host, one for each workspace. No account, and no other program that assigns ids, may use them." {
+        UID_FIRST = "uids.first", Count { min: MIN_UID, max: MAX_UID }, Literal("2000000000"), None,
+            "The first id.";
+        UID_COUNT = "uids.count", Count { min: 1, max: MAX_UID }, Literal("65536"), None,
+            "The number of ids. The last one is at most 2147483647.";
+    }
+}
