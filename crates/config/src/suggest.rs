@@ -1,4 +1,6 @@
 //! Suggestions for misspelt names, by edit distance.
+//!
+//! A wrong suggestion is worse than none, so a name is suggested only if at most a third of its characters differ.
 
 /// Returns the candidate with the smallest edit distance to `name`, if it is small enough for a misspelling.
 pub(crate) fn nearest<'a>(

@@ -1,4 +1,7 @@
-//! Plain scalars by the core schema of YAML 1.2, where `on`, `no` and `yes` are texts and `012` is twelve.
+//! Plain scalars by the core schema of YAML 1.2.
+//!
+//! `on`, `no` and `yes` are texts there, `012` is twelve and `0o14` is octal. An integer beyond 64 bits is kept as a
+//! fraction, so that a rule about ranges can reject it with its value.
 
 use crate::value_tree::Value;
 

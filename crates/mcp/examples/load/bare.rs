@@ -19,7 +19,7 @@ use rmcp::{
 };
 use tokio::net::TcpListener;
 
-/// ClientInput every call with the same word.
+/// Replies to every call with the same word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trivial;
 
