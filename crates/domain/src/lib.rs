@@ -2,7 +2,8 @@
 //!
 //! Everything here is plain data and pure functions; the crate does no input or output. A value that exists
 //! is valid: text is parsed into these types at the border and needs no further checks. Small rules that
-//! every crate follows are here too: [`hex`] for digits, [`sync`] for poisoned locks.
+//! every crate follows are here too: [`hex`] for digits, [`suggest`] for misspelt names, [`sync`] for
+//! poisoned locks.
 #![forbid(unsafe_code)]
 
 mod code;
@@ -18,6 +19,7 @@ pub mod lossy_path;
 mod policy;
 mod secret;
 mod size;
+pub mod suggest;
 pub mod sync;
 mod task;
 mod time;

@@ -1,4 +1,6 @@
-//! Suggestions for misspelled names, by Levenshtein distance.
+//! Suggestions for misspelled names, by edit distance.
+
+use carrel_domain::suggest;
 
 const MAX_SUGGESTIONS: usize = 5;
 
@@ -17,29 +19,13 @@ pub(crate) fn similar_names<'a>(word: &str, words: impl Iterator<Item = &'a str>
     let word = word.to_lowercase();
     let mut found: Vec<(usize, &str)> = words
         .filter_map(|other| {
-            let distance = distance(&word, other);
+            let distance = suggest::distance(&word, other)?;
             let begins = other.starts_with(&word) || word.starts_with(other);
             (distance <= MAX_DISTANCE.min(word.len() - 1) || begins).then_some((distance, other))
         })
         .collect();
     found.sort_unstable();
     found.into_iter().take(MAX_SUGGESTIONS).map(|(_, other)| other.to_owned()).collect()
-}
-
-/// Returns the number of characters to insert, remove or replace to turn one word into the other.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]
@@ -55,12 +41,5 @@ mod tests {
         assert_eq!(similar_names("type", words.into_iter()), ["typescript"]);
         assert_eq!(similar_names("", words.into_iter()), Vec::<String>::new());
         assert_eq!(similar_names("zzzz", words.into_iter()), Vec::<String>::new());
-    }
-
-    #[test]
-    fn distances_are_levenshtein_distances() {
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("abc", "abc"), 0);
     }
 }

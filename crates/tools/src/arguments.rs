@@ -114,25 +114,7 @@ fn wrong_type(name: &str, expected: &str, found: &Value) -> Failure {
 
 /// Returns the word that was probably meant.
 pub(crate) fn nearest<'a>(word: &str, words: &[&'a str]) -> Option<&'a str> {
-    let near = words.iter().map(|other| (distance(word, other), *other)).min()?;
-    (near.0 <= MAX_DISTANCE).then_some(near.1)
-}
-
-/// Counts the letters to change, add or leave out to make one word of another.
-fn distance(one: &str, other: &str) -> usize {
-    let (one, other) = (one.to_lowercase(), other.to_lowercase());
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (line, letter) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = line + 1;
-        for (column, second) in other.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *second);
-            diagonal = row[column + 1];
-            row[column + 1] = changed.min(row[column] + 1).min(diagonal + 1);
-        }
-    }
-    row[other.len()]
+    carrel_domain::suggest::closest(word, words.iter().copied(), |_| MAX_DISTANCE)
 }
 
 #[cfg(test)]
