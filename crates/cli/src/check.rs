@@ -120,8 +120,5 @@ fn shown(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    if text.chars().count() <= VALUE_CHARS {
-        return text;
-    }
-    text.chars().take(VALUE_CHARS).chain("…".chars()).collect()
+    carrel_domain::excerpt::shortened(&text, VALUE_CHARS)
 }

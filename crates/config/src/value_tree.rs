@@ -1,5 +1,6 @@
 //! The value tree of a settings file, the same for YAML and TOML. Keys and values have positions.
 
+use carrel_domain::excerpt;
 use serde_json::json;
 
 use crate::diagnostic::Position;
@@ -132,7 +133,5 @@ impl Node {
 }
 
 pub(crate) fn quoted(text: &str) -> String {
-    let head: String = text.chars().take(MAX_QUOTED_CHARS).collect();
-    let ellipsis = if head.len() < text.len() { "…" } else { "" };
-    format!("{head:?}{ellipsis}")
+    excerpt::quoted(text, MAX_QUOTED_CHARS)
 }

@@ -2,8 +2,8 @@
 //!
 //! Everything here is plain data and pure functions; the crate does no input or output. A value that exists
 //! is valid: text is parsed into these types at the border and needs no further checks. Small rules that
-//! every crate follows are here too: [`hex`] for digits, [`suggest`] for misspelt names, [`sync`] for
-//! poisoned locks.
+//! every crate follows are here too: [`excerpt`] for foreign text in messages, [`hex`] for digits,
+//! [`suggest`] for misspelt names, [`sync`] for poisoned locks.
 #![forbid(unsafe_code)]
 
 mod code;
@@ -11,6 +11,7 @@ mod error_envelope;
 mod error_guide;
 mod error_pages;
 pub mod exact_path;
+pub mod excerpt;
 pub mod hex;
 pub mod json_integer;
 mod key;

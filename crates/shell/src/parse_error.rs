@@ -89,12 +89,5 @@ const MAX_SHOWN: usize = 120;
 
 /// Returns text on one line, with control characters escaped, shortened.
 pub(crate) fn shortened(text: &str) -> String {
-    let escape = |c: char| {
-        if c.is_control() { c.escape_debug().collect() } else { c.to_string() }
-    };
-    let mut shown: String = text.chars().take(MAX_SHOWN).map(escape).collect();
-    if text.chars().nth(MAX_SHOWN).is_some() {
-        shown.push('…');
-    }
-    shown
+    carrel_domain::excerpt::one_line(text, MAX_SHOWN)
 }

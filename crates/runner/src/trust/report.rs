@@ -67,26 +67,9 @@ impl TrustReport {
             self.omitted += 1;
             return;
         }
-        change.what = plain(&change.what);
+        change.what = carrel_domain::excerpt::one_line(&change.what, MAX_SHOWN);
         self.trust_changes.push(change);
     }
-}
-
-/// Shortens a text and shows its control characters.
-fn plain(text: &str) -> String {
-    let mut shown: String =
-        text.chars().take(MAX_SHOWN).fold(String::new(), |mut shown, letter| {
-            if letter.is_control() {
-                shown.extend(letter.escape_debug());
-            } else {
-                shown.push(letter);
-            }
-            shown
-        });
-    if text.chars().nth(MAX_SHOWN).is_some() {
-        shown.push('…');
-    }
-    shown
 }
 
 #[expect(clippy::ref_option, reason = "the shape that serde asks for")]
