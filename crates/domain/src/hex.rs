@@ -5,7 +5,7 @@
 
 /// Returns two lower-case digits for each byte, the high half first.
 pub fn encode(bytes: &[u8]) -> String {
-    let digit = |half: u8| char::from_digit(half.into(), 16).expect("half a byte is a digit");
+    let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
 }
 
