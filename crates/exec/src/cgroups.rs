@@ -240,7 +240,8 @@ impl KernelGroup {
     }
 
     fn read(&self) -> (Option<ByteSize>, Counts) {
-        let (mut peak, mut counts) = (None, Counts::default());
+        let mut peak = None;
+        let mut counts = Counts::default();
         for part in &self.parts {
             part.controller.read(&mut peak, &mut counts, &|file| part.read(file));
         }
@@ -359,7 +360,8 @@ mod tests {
     #[test]
     #[expect(clippy::print_stderr, reason = "a test that cannot be made says so")]
     fn two_servers_in_one_process_use_different_names() {
-        let (first, second) = (Cgroups::find(), Cgroups::find());
+        let first = Cgroups::find();
+        let second = Cgroups::find();
         let made = [&first, &second].map(|groups| groups.make(ByteSize::mib(64), 16).unwrap());
         let [one, other] = made.each_ref().map(|cgroup| cgroup.group.as_ref().unwrap());
         let directories = |made: &KernelGroup| -> Vec<PathBuf> {

@@ -9,73 +9,45 @@ use serde_json::{Value, json};
 use crate::command_spec::CommandSpec;
 use crate::protocol::Step;
 
-/// The reason why a command did not start.
+/// The reason why a command did not start. A command that started and failed is an outcome, not an error.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages define variants and fields")]
 pub enum SpawnError {
-    /// The program, or the interpreter that it names, does not exist.
     #[error("no such program: {program}")]
-    NotFound {
-        /// The program as requested.
-        program: String,
-    },
-    /// The program exists and may not be executed.
+    NotFound { program: String },
     #[error("program may not be executed: {program}")]
-    PermissionDenied {
-        /// The program as requested.
-        program: String,
-    },
-    /// The program was refused for another reason.
+    PermissionDenied { program: String },
     #[error("could not execute {program}")]
     Execute {
-        /// The program as requested.
         program: String,
-        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// The working directory could not be entered.
     #[error("could not enter the working directory")]
     Directory(#[source] io::Error),
-    /// The last restrictions of the sandbox could not be applied, so the command did not start.
     #[error("could not confine the command")]
     Confine(#[source] io::Error),
-    /// A command of a cell had a working directory of the host, or the other way round.
     #[error("the working directory is on the other side of the sandbox")]
     WrongSide,
-    /// Pipes, descriptors or processes could not be made.
     #[error("could not make the processes and pipes of a command")]
     Resources(#[source] io::Error),
-    /// No terminal could be opened for the command.
     #[error("could not open a terminal for the command")]
     Terminal(#[source] io::Error),
-    /// A command with a terminal was given other input.
     #[error("a command with a terminal reads from that, and takes no other input")]
     TerminalInput,
-    /// There is no program to run.
     #[error("the command is empty")]
     Empty,
-    /// There are too many arguments and variables.
     #[error(
         "the command has {words} arguments and variables, and may have {}",
         CommandSpec::MAX_WORDS
     )]
-    TooLong {
-        /// The number of arguments and variables.
-        words: usize,
-    },
-    /// An argument or a value contains a NUL byte.
+    TooLong { words: usize },
     #[error("an argument or the value of a variable contains a NUL byte")]
     NulByte,
-    /// A variable has an impossible name.
     #[error("not a name for an environment variable: {name:?}")]
-    InvalidVariable {
-        /// The name as requested.
-        name: String,
-    },
-    /// The spawner, or the init of this command, has ended.
+    InvalidVariable { name: String },
     #[error("the process that starts commands is gone")]
     SpawnerGone,
-    /// The spawner runs and does not respond.
     #[error("the process that starts commands does not answer")]
     Unresponsive,
 }

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
-use crate::log_reader::{LogReader, Progress};
+use crate::log_reader::{LogProgress, LogReader};
 
 /// A file for the whole output of a command: the bytes of both streams in the order of arrival. Separate
 /// streams arrive through two pipes, so their order is that of reading; combined output is exactly in
@@ -48,14 +48,15 @@ pub(crate) struct Log {
     end: LogEnd,
     /// The write in progress; a full disk cache makes it block. Returns the number of bytes.
     writing: Option<JoinHandle<io::Result<u64>>>,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<LogProgress>,
 }
 
 impl Log {
     pub(crate) fn new(LogFile { file, limit }: LogFile) -> Self {
-        let (file, end) = (file.map_or_else(OnceLock::new, OnceLock::from), LogEnd::Complete);
+        let file = file.map_or_else(OnceLock::new, OnceLock::from);
+        let end = LogEnd::Complete;
         let file = Arc::new(file);
-        let progress = watch::Sender::new(Progress { length: 0, end });
+        let progress = watch::Sender::new(LogProgress { length: 0, end });
         Self { file, limit, written: 0, end, writing: None, progress }
     }
 

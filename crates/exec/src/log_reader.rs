@@ -105,7 +105,7 @@ impl Coded for ReadError {
 
 /// The state of a log file. The writer drops its end of the channel when the log is complete.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Progress {
+pub(crate) struct LogProgress {
     pub(crate) length: u64,
     pub(crate) end: LogEnd,
 }
@@ -115,11 +115,11 @@ pub(crate) struct Progress {
 pub struct LogReader {
     /// Set as soon as there is anything to read.
     file: Arc<OnceLock<File>>,
-    progress: watch::Receiver<Progress>,
+    progress: watch::Receiver<LogProgress>,
 }
 
 impl LogReader {
-    pub(crate) fn new(file: Arc<OnceLock<File>>, progress: watch::Receiver<Progress>) -> Self {
+    pub(crate) fn new(file: Arc<OnceLock<File>>, progress: watch::Receiver<LogProgress>) -> Self {
         Self { file, progress }
     }
 
@@ -133,7 +133,7 @@ impl LogReader {
     pub async fn read(&self, from: Cursor, at_most: usize) -> Result<Chunk, ReadError> {
         // Checked before the length: nothing is added after the end.
         let over = self.progress.has_changed().is_err();
-        let Progress { length, end } = *self.progress.borrow();
+        let LogProgress { length, end } = *self.progress.borrow();
         let left = Self::left(from, Cursor(length))?;
         let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(at_most).min(MAX_READ_BYTES);
         let bytes = self.read_at(from, wanted).await.map_err(ReadError::Io)?;

@@ -50,7 +50,7 @@ pub(crate) struct OutputStreams {
     input: Option<TerminalInput>,
     log: Option<Log>,
     feed: Option<Feed>,
-    patience: ReaderTimeout,
+    reader_timeout: ReaderTimeout,
 }
 
 /// The writing ends of the pipes, for the command.
@@ -94,7 +94,7 @@ impl OutputStreams {
                 input: None,
                 log: log.map(Log::new),
                 feed: None,
-                patience: ReaderTimeout::default(),
+                reader_timeout: ReaderTimeout::default(),
             },
             writers,
         ))
@@ -117,16 +117,16 @@ impl OutputStreams {
     }
 
     /// Forwards output from here on, to this reader alone.
-    pub(crate) fn live(&mut self, patience: ReaderTimeout) -> LiveOutput {
+    pub(crate) fn live(&mut self, reader_timeout: ReaderTimeout) -> LiveOutput {
         let (feed, live) = Feed::open();
         self.feed = Some(feed);
-        self.patience = patience;
+        self.reader_timeout = reader_timeout;
         live
     }
 
     /// Returns whether the end of the command waits for the live reader without limit.
     pub(crate) fn waits_for_reader(&self) -> bool {
-        self.feed.is_some() && self.patience == ReaderTimeout::Unlimited
+        self.feed.is_some() && self.reader_timeout == ReaderTimeout::Unlimited
     }
 
     /// Waits until the consumers are ready and then for output, for ever if there will be none.
@@ -171,7 +171,7 @@ impl OutputStreams {
 
     /// Reads what is in the pipes without waiting for more, and waits for the log.
     pub(crate) async fn drain(&mut self) {
-        let reader_until = match self.patience {
+        let reader_until = match self.reader_timeout {
             ReaderTimeout::OneSecond => Some(Instant::now() + READER_TIMEOUT),
             ReaderTimeout::Unlimited => None,
         };

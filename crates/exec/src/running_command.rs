@@ -77,7 +77,8 @@ impl RunningCommand {
 
     /// Returns the facts and handles for other parties.
     pub fn started(&self) -> Started {
-        let (log, terminal) = (self.log_reader(), self.terminal());
+        let log = self.log_reader();
+        let terminal = self.terminal();
         Started { pid: self.pid, begun: self.begun, log, terminal }
     }
 

@@ -106,7 +106,9 @@ impl Spawner {
         let (mut streams, writers) =
             OutputStreams::open(spec.output, spec.log.take()).map_err(SpawnError::Resources)?;
         let (control, far) = InitConnection::open().map_err(SpawnError::Resources)?;
-        let (deadline, grace, program) = (spec.deadline, spec.grace, spec.program());
+        let deadline = spec.deadline;
+        let grace = spec.grace;
+        let program = spec.program();
         let number = self.link.number();
         let starting = async {
             self.request(number, spec, far, writers).await?;

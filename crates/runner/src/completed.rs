@@ -11,7 +11,7 @@ use crate::artifacts::Artifacts;
 use crate::limits::quota_bytes;
 use crate::quota_watcher::Overrun;
 use crate::request::RunRequest;
-use crate::runner::{Inner, stopped_for_quota};
+use crate::runner::{RunnerInner, stopped_for_quota};
 use crate::sandbox_cell::ExecutionSite;
 use crate::trust::TrustReport;
 use crate::workspace_handle::WorkspaceHandle;
@@ -80,7 +80,7 @@ impl SandboxReport {
     }
 }
 
-impl Inner {
+impl RunnerInner {
     pub(crate) fn complete(
         &self,
         workspace: &WorkspaceHandle,

@@ -6,7 +6,7 @@ use std::path::Path;
 use carrel_domain::Network;
 
 use crate::request::RunRequest;
-use crate::runner::Inner;
+use crate::runner::RunnerInner;
 use crate::sandbox_cell::ExecutionSite;
 use crate::workspace_handle::WorkspaceHandle;
 
@@ -18,7 +18,7 @@ const PLAIN_TERMINAL: &str = "dumb";
 /// UTF-8 text, independent of the operator's language.
 const LANGUAGE: &str = "C.UTF-8";
 
-impl Inner {
+impl RunnerInner {
     /// Returns the variables of a command. Later sources win: defaults, toolchains, policy, request.
     pub(crate) fn environment(
         &self,
@@ -59,7 +59,8 @@ struct Variables(Vec<(OsString, OsString)>);
 
 impl Variables {
     fn set(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) {
-        let (name, value) = (name.as_ref(), value.as_ref().to_owned());
+        let name = name.as_ref();
+        let value = value.as_ref().to_owned();
         match self.0.iter_mut().find(|(known, _)| known == name) {
             Some((_, known)) => *known = value,
             None => self.0.push((name.to_owned(), value)),

@@ -13,106 +13,62 @@ use serde_json::{Value, json};
 use carrel_workspace::Error;
 
 /// The reason why a command did not run, or why its workspace could not be checked afterwards.
+///
+/// Only `TooManyWatchedFiles` and `WorkspaceRemoved` are about a command that has run; `Workspace` and
+/// `Files` may be.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages define variants and fields")]
 pub enum RunError {
-    /// The workspace cannot be opened or read.
     #[error("could not open the workspace")]
     Workspace(#[source] carrel_fsroot::Error),
-    /// The working directory cannot be opened.
     #[error("could not start in this directory of the workspace")]
     Directory(#[source] carrel_fsroot::Error),
-    /// The preset refuses the command line.
     #[error("{}", .0.message)]
     Refused(Refusal),
-    /// An argument leads out of the workspace.
     #[error(transparent)]
     Argument(#[from] Violation),
-    /// The request needs more network than the policy allows.
     #[error(transparent)]
     Network(#[from] NetworkLimitExceeded),
-    /// No sandbox plan can be made for it.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The cell could not be set up.
     #[error(transparent)]
     Cell(#[from] CellError),
-    /// Neither tier could be set up.
     #[error("no sandbox could be set up; tier `full`: {full}; tier `landlock`: {landlock}")]
-    NoTier {
-        /// The failure of tier `full`.
-        full: String,
-        /// The failure of tier `landlock`.
-        landlock: Box<RunError>,
-    },
-    /// The user of the commands cannot reach the workspace.
+    NoTier { full: String, landlock: Box<RunError> },
     #[error(
         "tier `landlock` runs commands as user {user}, who owns {} and may not pass through {}; \
          run `chmod {mode} {}`, or use tier `full`",
         workspace.display(), above.display(), above.display()
     )]
-    Unreachable {
-        /// The workspace.
-        workspace: PathBuf,
-        /// The directory above it whose permission is missing.
-        above: PathBuf,
-        /// The user id of the commands.
-        user: u32,
-        /// The missing permission, as `chmod` takes it.
-        mode: &'static str,
-    },
-    /// The tier needs a feature that is disabled.
+    Unreachable { workspace: PathBuf, above: PathBuf, user: u32, mode: &'static str },
     #[error("tier `{tier}` needs {feature}, which is missing")]
-    Missing {
-        /// The tier.
-        tier: Tier,
-        /// The feature.
-        feature: &'static str,
-    },
-    /// The diagnosis ran a command that does nothing, and it failed.
+    Missing { tier: Tier, feature: &'static str },
     #[error("a command that does nothing ended with {0:?}")]
     Trial(carrel_exec::ExitStatus),
-    /// The command could not be started.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// Processes, descriptors or control groups could not be made.
     #[error("could not prepare the command")]
     Resources(#[from] io::Error),
-    /// An SSH key cannot be given to a command.
     #[error("the SSH key of the credential cannot be used: {reason}")]
-    SshKey {
-        /// The reason, and a remedy.
-        reason: &'static str,
-    },
-    /// The directory for temporary files could not be made.
+    SshKey { reason: &'static str },
     #[error("could not prepare {} for temporary files", home.display())]
     Scratch {
-        /// The directory.
         home: PathBuf,
-        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// The trust check cannot look through all watched files.
     #[error(
         "{} holds more than can be looked through for files that would run later, outside the \
          sandbox; what ran has run. Move or remove what is in it, as into a directory of its own \
          one level down, or let the operator set `trust = \"report\"` in policy.toml",
         shown(path)
     )]
-    TooManyWatchedFiles {
-        /// The directory, relative to the workspace.
-        path: PathBuf,
-    },
-    /// The workspace was removed while it was in use.
+    TooManyWatchedFiles { path: PathBuf },
     #[error(
         "{} was removed while a command ran in it; what ran has run. Leave it alone while it is in use",
         workspace.display()
     )]
-    WorkspaceRemoved {
-        /// The workspace.
-        workspace: PathBuf,
-    },
-    /// An operation on the workspace failed.
+    WorkspaceRemoved { workspace: PathBuf },
     #[error(transparent)]
     Files(#[from] Error),
 }

@@ -28,7 +28,8 @@ pub struct SandboxedHooks {
 impl SandboxedHooks {
     /// Keeps what a runner needs. Reads and starts nothing.
     pub fn new(environment: &Environment, spawner: &LazySpawner) -> Arc<Self> {
-        let (environment, spawner) = (environment.clone(), spawner.clone());
+        let environment = environment.clone();
+        let spawner = spawner.clone();
         Arc::new(Self { environment, spawner, runner: OnceLock::new() })
     }
 

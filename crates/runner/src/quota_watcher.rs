@@ -218,7 +218,8 @@ impl QuotaWatcher {
     /// Walks, and returns the usage and whether parts could not be read; `None` if the tree changed under
     /// the walk.
     fn count(&self) -> Result<Option<(Amount, bool)>, Error> {
-        let (mut used, mut unreadable) = (Amount { bytes: 0, files: 0 }, false);
+        let mut used = Amount { bytes: 0, files: 0 };
+        let mut unreadable = false;
         for directory in std::iter::once(&self.directory).chain(&self.further) {
             let usage = match directory.usage(Path::new("."), self.quota.counting_limit()) {
                 Err(error) if error.problem() == Problem::Contended => return Ok(None),

@@ -102,11 +102,11 @@ pub enum Feature {
 /// Runs commands in workspaces. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Runner {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<RunnerInner>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct RunnerInner {
     /// Dropped first, so that the processes end while the rest is dropped.
     pub(crate) cells: Cells,
     pub(crate) options: RunnerOptions,
@@ -137,7 +137,7 @@ impl Runner {
         let toolchains = options.policy.detect_toolchains(&options.environment);
         let cells = Cells::default();
         let preforked = Mutex::new(preforked);
-        let inner = Inner { cells, options, host, cgroups, toolchains, preforked };
+        let inner = RunnerInner { cells, options, host, cgroups, toolchains, preforked };
         Self { inner: Arc::new(inner) }
     }
 
@@ -195,7 +195,8 @@ impl Runner {
     ) -> Result<Completed, RunError> {
         let inner = &*self.inner;
         request.check(workspace)?;
-        let (stdin, log) = (std::mem::take(&mut request.stdin), request.log.take());
+        let stdin = std::mem::take(&mut request.stdin);
+        let log = request.log.take();
         let network = inner.options.policy.network_for(request.network)?;
         let limits = request.limits(self.policy());
         let (site, group, trusted) = tokio::join!(
@@ -207,7 +208,8 @@ impl Runner {
             },
             inner.record_trust(workspace),
         );
-        let (site, group) = (site?, group?);
+        let site = site?;
+        let group = group?;
         trusted?;
         let artifacts = ArtifactDirectory::make(&mut request, &site).await?;
         let agent = SshAgent::make(&mut request, &site, network).await?;
@@ -275,10 +277,8 @@ impl Runner {
         if kept && workspace.is_unchanged() {
             return Ok((report, TrustReport::default()));
         }
-        let (directory, trust) = (
-            workspace.directory.try_clone().map_err(RunError::Workspace)?,
-            Arc::clone(&workspace.trust),
-        );
+        let directory = workspace.directory.try_clone().map_err(RunError::Workspace)?;
+        let trust = Arc::clone(&workspace.trust);
         let site = site.clone();
         let work = move || {
             if !kept {
@@ -303,10 +303,8 @@ impl Runner {
         if workspace.is_unchanged() {
             return Ok(TrustReport::default());
         }
-        let (directory, trust) = (
-            workspace.directory.try_clone().map_err(RunError::Workspace)?,
-            Arc::clone(&workspace.trust),
-        );
+        let directory = workspace.directory.try_clone().map_err(RunError::Workspace)?;
+        let trust = Arc::clone(&workspace.trust);
         let on_change = self.on_change();
         self.inner.files(move || check_trust(&trust, &directory, on_change)).await
     }
@@ -385,7 +383,7 @@ fn adopt(cell: PreforkedCell, options: &RunnerOptions) -> std::io::Result<Spawne
     Spawner::from_preforked(cell, options.spawner.program())
 }
 
-impl Inner {
+impl RunnerInner {
     /// Returns the spawner for the next cell: the preforked process once, then the usual one.
     pub(crate) fn cell_spawner(&self) -> std::io::Result<Spawner> {
         let preforked = sync::lock(&self.preforked).take();
@@ -511,7 +509,8 @@ async fn run_watched(
     let Some(watcher) = watcher(workspace, site)? else {
         return Ok((request.wait(running, &stop).await, None));
     };
-    let (ended, killer) = (CancellationToken::new(), running.kill_handle());
+    let ended = CancellationToken::new();
+    let killer = running.kill_handle();
     let watching = async {
         let found = watcher.watch(&ended).await;
         if !matches!(found, Ok(None)) {

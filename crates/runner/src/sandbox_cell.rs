@@ -27,7 +27,7 @@ use crate::cell_cache::{CacheSlot, CellCache, CellKey};
 use crate::error::RunError;
 use crate::real_path_cache::RealPathCache;
 use crate::request::{Grants, RunRequest};
-use crate::runner::{Feature, Inner, SandboxMode};
+use crate::runner::{Feature, RunnerInner, SandboxMode};
 use crate::scratch_directory::{ScratchDirectory, ScratchParent, SweepSchedule};
 use crate::workspace_handle::WorkspaceHandle;
 
@@ -178,7 +178,7 @@ impl Cells {
     /// Returns the site for a request, and makes its cell if there is none.
     pub(crate) async fn enter(
         &self,
-        inner: &Inner,
+        inner: &RunnerInner,
         workspace: &WorkspaceHandle,
         request: &RunRequest,
         network: Network,
@@ -209,7 +209,7 @@ impl Cells {
     /// Makes a cell in a given tier that is not cached, for the diagnosis.
     pub(crate) async fn try_tier(
         &self,
-        inner: &Inner,
+        inner: &RunnerInner,
         workspace: &WorkspaceHandle,
         tier: Tier,
     ) -> Result<ExecutionSite, RunError> {
@@ -228,7 +228,7 @@ impl Cells {
     /// Makes a cell in the best tier that the choice and the host allow.
     async fn make(
         &self,
-        inner: &Inner,
+        inner: &RunnerInner,
         workspace: &WorkspaceHandle,
         key: &CellKey,
         choice: TierChoice,
@@ -258,7 +258,7 @@ impl Cells {
 
     async fn make_in(
         &self,
-        inner: &Inner,
+        inner: &RunnerInner,
         workspace: &WorkspaceHandle,
         key: &CellKey,
         tier: Tier,
@@ -325,7 +325,7 @@ impl SandboxCell {
     }
 }
 
-impl Inner {
+impl RunnerInner {
     /// Returns the parent of scratch directories for commands that run as another user.
     fn shared_scratch_parent(&self, workspace: &WorkspaceHandle) -> ScratchParent {
         let state = crate::runner::state_directory(&self.options.environment);
@@ -402,7 +402,8 @@ fn check_reachable(workspace: &Path, owner: Owner) -> Result<(), RunError> {
             _ => (0o001, "o+x"),
         };
         if status.st_mode & bit == 0 {
-            let (workspace, above) = (workspace.to_owned(), above.to_owned());
+            let workspace = workspace.to_owned();
+            let above = above.to_owned();
             return Err(RunError::Unreachable { workspace, above, user: owner.user, mode });
         }
     }

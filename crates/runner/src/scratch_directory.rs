@@ -218,7 +218,8 @@ fn fill(home: &Root, name: &Path, owner: Option<Owner>, tier: Tier) -> Result<Ro
 
 fn give(path: &Path, owner: Option<Owner>) -> Result<(), RunError> {
     let Some(Owner { user, group }) = owner else { return Ok(()) };
-    let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
+    let user = Uid::from_raw(user);
+    let group = Gid::from_raw(group);
     chownat(CWD, path, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)
         .map_err(|errno| RunError::Scratch { home: path.to_owned(), source: errno.into() })
 }

@@ -121,7 +121,8 @@ impl TrustBaseline {
     /// part of the report, and is found again by the next check.
     pub fn check(&mut self, root: &Root, on_change: OnChange) -> Result<TrustReport, Error> {
         let seen = scan(root, &self.trusted, &self.references)?;
-        let (has_read, seen) = (seen.has_read, seen.entries);
+        let has_read = seen.has_read;
+        let seen = seen.entries;
         let renamed = renames::follow_renames(&mut self.trusted, &seen);
         self.tombstones.record(renamed);
         self.tombstones.revive(&mut self.trusted, &seen);

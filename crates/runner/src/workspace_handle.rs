@@ -101,7 +101,8 @@ impl WorkspaceHandle {
         let handle = Self::locked(directory, workspace.root(), workspace.lock_descriptor()?);
         let quota = workspace.record().quota;
         let watcher = Arc::new(Mutex::new(QuotaWatcher::new(same, quota, used)?));
-        let (quota, used) = (Some(quota), Arc::new(Mutex::new(used)));
+        let quota = Some(quota);
+        let used = Arc::new(Mutex::new(used));
         Ok(Self { quota, used, write_quota: Some(watcher), _workspace: Some(workspace), ..handle })
     }
 

@@ -1,8 +1,8 @@
-//! The one place where this crate leaves the async threads.
+//! The one function by which this crate and `runner` leave the async threads.
 
 use crate::error::Error;
 
-/// Runs file work on a thread that may wait for the disk.
+/// Runs file work on a blocking thread. If that thread panics, the result is [`Error::Interrupted`].
 pub async fn blocking<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, E>
 where
     T: Send + 'static,

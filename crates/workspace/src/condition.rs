@@ -1,4 +1,4 @@
-//! What really stands where a workspace belongs.
+//! The state of a workspace on disk, from its record and its directory.
 
 use std::path::{Path, PathBuf};
 
@@ -9,18 +9,14 @@ use tracing::debug;
 
 use crate::error::{CwdReason, Error, LocationRule, WorkspaceLocation, is_link};
 use crate::record::{Record, State};
-use crate::workspaces::Inner;
+use crate::workspaces::RootInner;
 
-/// What a record and the directory beside it come to.
+/// The condition of a workspace: ready, or a record without a directory, or an interrupted creation or removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// It can be used.
     Ready,
-    /// The directory is gone.
     Missing,
-    /// It was never finished.
     HalfMade,
-    /// Its removal was begun.
     HalfRemoved,
 }
 
@@ -35,11 +31,9 @@ impl Condition {
     }
 }
 
-impl Inner {
-    /// Opens the directory of a workspace: a real direct child of the root that
-    /// belongs to us. `None` when nothing is there.
-    ///
-    /// Anything else at the path is an error, and is left alone.
+impl RootInner {
+    /// Opens the directory of a workspace: a real direct child of the root that belongs to this user.
+    /// `None` if there is nothing. Anything else at the path is an error.
     pub(crate) fn open_directory(&self, key: &WorkspaceKey) -> Result<Option<Root>, Error> {
         let name = Path::new(key.as_str());
         let location = self.location(key);
@@ -58,7 +52,6 @@ impl Inner {
         Ok(Some(directory))
     }
 
-    /// Refuses to take over a directory that somebody else made.
     pub(crate) fn refuse_foreign(&self, key: &WorkspaceKey, directory: &Root) -> Result<(), Error> {
         let owner =
             directory.own_metadata().map_err(Error::files("could not look at the workspace"))?.uid;
@@ -81,7 +74,7 @@ impl Inner {
         }
     }
 
-    /// Finds the workspace that an absolute path names, by the same rules.
+    /// Returns the key of the workspace at an absolute path, by the same rules.
     pub(crate) fn locate(&self, path: &Path) -> Result<WorkspaceKey, Error> {
         let root = self.root.path();
         let broken = |rule| Error::Misplaced {
@@ -105,7 +98,7 @@ impl Inner {
         }
     }
 
-    /// Tells whether a path that reads as if it were below the root runs through a link.
+    /// Returns whether a path below the root, by its names, passes a link.
     fn passes_a_link(&self, path: &Path) -> bool {
         let below: Option<PathBuf> = path.strip_prefix(self.root.path()).ok().map(Into::into);
         below.is_some_and(|below| {
@@ -115,7 +108,6 @@ impl Inner {
         })
     }
 
-    /// Checks the directory a command is about to start in.
     pub(crate) fn check_cwd(&self, path: &Path) -> Result<WorkspaceKey, Error> {
         self.locate(path).map_err(|error| match error {
             Error::Misplaced { rule, location } => {

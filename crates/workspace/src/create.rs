@@ -1,4 +1,17 @@
-//! Making a workspace, or finding it as it was left.
+//! Creates a workspace, or returns the existing one.
+//!
+//! The record is written before the directory exists and says `ready` only at the end, so that a crash
+//! at any step leaves a state that the next call recognises:
+//!
+//! | step | after a crash | the next create |
+//! |---|---|---|
+//! | take the lock | nothing; the kernel releases the lock | starts afresh |
+//! | write the record, `creating`, or `ready` without a hook; fsync | a record without a directory | makes the directory |
+//! | make the directory; fsync the root | a record `creating` and a directory | moves the directory to the trash and starts afresh |
+//! | run `after_create` | the same; the hook's processes hold the lock until they end | the same, once the lock is free |
+//! | check that the directory was not replaced; write `ready`; fsync | a workspace | reuses it |
+//!
+//! A directory without a record, put there by hand or left by a lost record, is adopted.
 
 use std::path::{Path, PathBuf};
 
@@ -9,38 +22,38 @@ use tracing::{debug, error, info, warn};
 use crate::blocking::blocking;
 use crate::condition::Condition;
 use crate::error::{CwdReason, Error};
-use crate::hooks::{Hook, HookContext, Hooks, Site};
+use crate::hooks::{Hook, HookContext, HookSite, Hooks};
 use crate::lock::{self, Lock, Mode};
 use crate::quota::Quota;
 use crate::record::{Record, State, TrackerName};
-use crate::workspaces::{Inner, Workspaces};
+use crate::workspaces::{RootInner, Workspaces};
 
-/// The mode of a workspace directory.
 const WORKSPACE_MODE: u32 = 0o700;
 
-/// How often a key is chosen anew because somebody else took it in the meantime.
-const MAX_CHOICES: usize = 16;
+/// The most attempts to choose a key that another process does not take first.
+const MAX_KEY_ATTEMPTS: usize = 16;
 
-/// What to make.
+/// A request to create a workspace. Layout and quota apply to a new one only; an existing workspace keeps
+/// its own.
 #[derive(Clone, Debug)]
 pub struct Create {
-    /// What the workspace is for.
+    /// The piece of work.
     pub identifier: Identifier,
     /// The tracker's own id of the issue, where there is one.
     pub issue_id: Option<String>,
-    /// The tracker of the issue, where there is one. A workspace that is for an issue of the same name in
-    /// another tracker is refused.
+    /// The tracker of the issue, where there is one. A workspace of an issue with the same name in another
+    /// tracker is an error.
     pub tracker: Option<TrackerName>,
-    /// How a new workspace is arranged.
+    /// The layout of a new workspace.
     pub layout: Layout,
-    /// The limits of a new workspace; the root's own when absent.
+    /// The quota of a new workspace; the root's if absent.
     pub quota: Option<Quota>,
-    /// Which attempt this is, for the hooks.
+    /// The number of the attempt, for the hooks.
     pub attempt: Option<u32>,
 }
 
 impl Create {
-    /// Asks for a plain workspace with the root's limits.
+    /// Returns a request for a plain workspace with the root's quota.
     pub fn new(identifier: Identifier) -> Self {
         Self {
             identifier,
@@ -53,41 +66,40 @@ impl Create {
     }
 }
 
-/// A workspace that is ready.
+/// A workspace that is ready for use. `created` is false for one that existed already.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the summary defines the fields")]
 pub struct Created {
-    /// Whether this call made it.
     pub created: bool,
-    /// Its record.
     pub record: Record,
-    /// Its path.
     pub path: PathBuf,
 }
 
-/// A workspace on the way to `ready`, locked.
+/// A new workspace, locked, before its hook has run.
 struct Pending {
     record: Record,
     directory: Root,
     lock: Lock,
 }
 
-enum Begun {
+enum CreateStart {
     Reused(Record),
     Made(Pending),
 }
 
 impl Workspaces {
-    /// Makes the workspace of an identifier and runs `after_create`, or finds it as it was left.
+    /// Creates the workspace of an identifier and runs `after_create`, or returns the existing one.
     ///
-    /// A failed hook removes what was made, so that the next call starts afresh.
+    /// A failed hook removes the new directory, so that the next call starts afresh.
     pub async fn create(&self, request: Create, hooks: &Hooks) -> Result<Created, Error> {
-        let asked = request.issue_id.as_deref().unwrap_or(request.identifier.as_str()).to_owned();
+        let issue_id =
+            request.issue_id.as_deref().unwrap_or(request.identifier.as_str()).to_owned();
         let result = self.create_unlogged(request, hooks).await;
         match &result {
             Ok(created) => log_created(created),
             Err(error) => {
                 let error = &message_of(error);
-                error!(issue_id = asked, error, "Workspace creation failed");
+                error!(issue_id, error, "Workspace creation failed");
             }
         }
         result
@@ -98,8 +110,8 @@ impl Workspaces {
         let hooked = hooks.has(Hook::AfterCreate);
         let inner = self.inner.clone();
         let mut pending = match blocking(move || inner.begin(&request, hooked)).await? {
-            Begun::Reused(record) => return Ok(self.created(false, record)),
-            Begun::Made(pending) => pending,
+            CreateStart::Reused(record) => return Ok(self.created(false, record)),
+            CreateStart::Made(pending) => pending,
         };
         if !hooked {
             return Ok(self.created(true, pending.record.clone()));
@@ -116,9 +128,9 @@ impl Workspaces {
         .map(|record| self.created(true, record))
     }
 
-    fn site<'a>(&'a self, pending: &'a Pending, attempt: Option<u32>) -> Site<'a> {
+    fn site<'a>(&'a self, pending: &'a Pending, attempt: Option<u32>) -> HookSite<'a> {
         let context = self.hook_context(&pending.record, attempt);
-        Site { context, directory: &pending.directory, lock: &pending.lock, inner: &self.inner }
+        HookSite { context, directory: &pending.directory, lock: &pending.lock, inner: &self.inner }
     }
 
     fn created(&self, created: bool, record: Record) -> Created {
@@ -149,9 +161,9 @@ fn log_created(created: &Created) {
     }
 }
 
-impl Inner {
-    fn begin(&self, request: &Create, hooked: bool) -> Result<Begun, Error> {
-        for _ in 0..MAX_CHOICES {
+impl RootInner {
+    fn begin(&self, request: &Create, hooked: bool) -> Result<CreateStart, Error> {
+        for _ in 0..MAX_KEY_ATTEMPTS {
             let begun = match self.choose(&request.identifier)? {
                 KeyChoice::Held(key) => {
                     self.refuse_other_tracker(request, &key)?;
@@ -169,41 +181,41 @@ impl Inner {
     fn refuse_other_tracker(&self, request: &Create, key: &WorkspaceKey) -> Result<(), Error> {
         let record = self.records().read(key)?;
         match record.as_ref().and_then(|record| record.foreign_to(request.tracker.as_ref())) {
-            // One that was removed by hand is nobody's.
-            Some(there) if self.open_directory(key)?.is_some() => Err(Error::ForeignTracker {
-                there: there.location.clone(),
+            // A workspace that was removed by hand belongs to no tracker.
+            Some(other) if self.open_directory(key)?.is_some() => Err(Error::ForeignTracker {
+                other: other.location.clone(),
                 location: self.location(key),
             }),
             Some(_) | None => Ok(()),
         }
     }
 
-    /// Uses the key the identifier holds; `None` when it lost it in the meantime.
+    /// Uses the key that the identifier has; `None` if it was removed meanwhile.
     fn begin_held(
         &self,
         request: &Create,
         key: &WorkspaceKey,
         hooked: bool,
-    ) -> Result<Option<Begun>, Error> {
+    ) -> Result<Option<CreateStart>, Error> {
         let shared = self.locks().take(key.as_str(), Mode::Shared)?;
         if let Some(record) = self.reuse(request, key)? {
-            return Ok(Some(Begun::Reused(record)));
+            return Ok(Some(CreateStart::Reused(record)));
         }
         drop(shared);
         let lock = self.locks().take(key.as_str(), Mode::Exclusive)?;
         match self.records().read(key)? {
             Some(record) if record.identifier == request.identifier => {
-                self.settle(request, record, hooked, lock).map(Some)
+                self.repair(request, record, hooked, lock).map(Some)
             }
             _ => Ok(None),
         }
     }
 
-    /// Takes a key that nobody holds; `None` when somebody else was faster.
+    /// Takes a free key; `None` if another process took it first.
     ///
-    /// Identifiers that derive the same key choose one after the other, so that
-    /// one identifier never takes two keys.
-    fn begin_free(&self, request: &Create, hooked: bool) -> Result<Option<Begun>, Error> {
+    /// Identifiers that derive the same key choose one after the other, under a lock that they share, so
+    /// that one identifier never gets two keys.
+    fn begin_free(&self, request: &Create, hooked: bool) -> Result<Option<CreateStart>, Error> {
         let base = WorkspaceKey::derive(&request.identifier);
         let name = lock::shared_name("choose", &base);
         let _choosing = self.locks().take(&name, Mode::Exclusive)?;
@@ -213,13 +225,13 @@ impl Inner {
             return Ok(None);
         }
         match self.open_directory(&key)? {
-            Some(directory) => self.adopt(request, key, &directory).map(Begun::Reused),
-            None => self.make(request, key, hooked, lock).map(Begun::Made),
+            Some(directory) => self.adopt(request, key, &directory).map(CreateStart::Reused),
+            None => self.make(request, key, hooked, lock).map(CreateStart::Made),
         }
         .map(Some)
     }
 
-    /// Finds a workspace that is ready; `None` when there is something to mend first.
+    /// Returns a ready workspace; `None` if it has to be repaired first.
     fn reuse(&self, request: &Create, key: &WorkspaceKey) -> Result<Option<Record>, Error> {
         let Some(record) = self.records().read(key)? else { return Ok(None) };
         let directory = self.open_directory(key)?;
@@ -229,8 +241,9 @@ impl Inner {
             return Ok(None);
         };
         if record.layout != request.layout {
-            let (has, asked) = (record.layout.as_str(), request.layout.as_str());
-            warn!(%key, has, asked, "Workspace exists with another layout, which it keeps");
+            let has = record.layout.as_str();
+            let requested = request.layout.as_str();
+            warn!(%key, has, requested, "Workspace exists with another layout, which it keeps");
         }
         ensure_layout(&directory, record.layout)?;
         let now = self.clock.now();
@@ -239,24 +252,24 @@ impl Inner {
             record.issue_id = request.issue_id.clone().or(record.issue_id.take());
             record.tracker = record.tracker.take().or(request.tracker.clone());
         });
-        // On a full disk a workspace must still open, not least to make room in it.
+        // A full disk must not keep a workspace from being opened, and files deleted in it.
         Ok(Some(updated.ok().flatten().unwrap_or(record)))
     }
 
-    /// Brings record and directory together, whatever an earlier process left behind.
-    fn settle(
+    /// Repairs a workspace that an earlier process left incomplete, and creates it.
+    fn repair(
         &self,
         request: &Create,
         record: Record,
         hooked: bool,
         lock: Lock,
-    ) -> Result<Begun, Error> {
+    ) -> Result<CreateStart, Error> {
         let key = record.key.clone();
         let directory = self.open_directory(&key)?;
         match (Condition::of(&record, directory.as_ref()), directory) {
             (Condition::Ready, _) => {
                 let reused = self.reuse(request, &key)?;
-                return Ok(Begun::Reused(reused.unwrap_or(record)));
+                return Ok(CreateStart::Reused(reused.unwrap_or(record)));
             }
             (Condition::HalfMade | Condition::HalfRemoved, Some(directory)) => {
                 let workspace = self.location(&key).workspace;
@@ -267,11 +280,11 @@ impl Inner {
             }
             (Condition::Missing | Condition::HalfMade | Condition::HalfRemoved, _) => {}
         }
-        self.accounts().forget(&key)?;
-        self.make(request, key, hooked, lock).map(Begun::Made)
+        self.usage_cache().remove(&key)?;
+        self.make(request, key, hooked, lock).map(CreateStart::Made)
     }
 
-    /// Takes over a directory that has no record: it was put there by hand, or its record was lost.
+    /// Adopts a directory without a record: it was put there by hand, or its record was lost.
     fn adopt(
         &self,
         request: &Create,
@@ -291,14 +304,14 @@ impl Inner {
         let quota = request.quota.unwrap_or(self.quota);
         let now = self.clock.now();
         let record = Record::new(request.identifier.clone(), key, request.layout, quota, now);
-        let (issue_id, tracker) = (request.issue_id.clone(), request.tracker.clone());
+        let issue_id = request.issue_id.clone();
+        let tracker = request.tracker.clone();
         Record { issue_id, tracker, state, ..record }
     }
 
-    /// Writes the record first: a directory that appears is never without one.
+    /// Writes the record, then makes the directory, so that a new directory always has a record.
     ///
-    /// Without a hook the record says `ready` at once. If the process dies before
-    /// the directory is there, the workspace counts as absent.
+    /// Without a hook the record says `ready` at once: a record without a directory counts as missing.
     fn make(
         &self,
         request: &Create,
@@ -313,7 +326,7 @@ impl Inner {
             self.records().remove(&record.key)?;
             return Err(error);
         }
-        // From here on an error leaves the record, which says how far this came.
+        // From here on an error leaves the record, which says how far creation came.
         let synced = self.root.directory.sync_directory(Path::new("."));
         synced.map_err(Error::files("could not sync the root"))?;
         let directory = self.open_directory(&record.key)?;
@@ -327,7 +340,7 @@ impl Inner {
         let workspace = self.location(key).workspace;
         let made = self.root.directory.create_directory(Path::new(key.as_str()), WORKSPACE_MODE);
         made.map_err(|error| match error.problem() {
-            // It appeared since we looked: whoever put it there is not one of us.
+            // It appeared since the check, and was not made under the lock.
             Problem::Exists => Error::Busy { key: key.to_string(), holder: None },
             _ => Error::files(format!("could not make {}", workspace.display()))(error),
         })?;
@@ -335,9 +348,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Declares a workspace ready, if it still is the directory that the hook was given.
+    /// Marks a workspace ready, if its directory is still the one that the hook ran in.
     fn finish(&self, pending: &Pending) -> Result<Record, Error> {
-        if let Err(error) = self.check_still_there(&pending.record.key, &pending.directory) {
+        if let Err(error) = self.check_not_replaced(&pending.record.key, &pending.directory) {
             return Err(self.abandon(pending, error));
         }
         let record = Record { state: State::Ready, ..pending.record.clone() };
@@ -345,21 +358,21 @@ impl Inner {
         Ok(record)
     }
 
-    /// Takes back what was made because its hook failed; returns the hook's error.
+    /// Removes a new workspace whose hook failed; returns the hook's error.
     fn abandon(&self, pending: &Pending, error: Error) -> Error {
         let key = &pending.record.key;
         let undone = match self.open_directory(key) {
             Ok(Some(directory)) => self.discard(key, &directory),
             Ok(None) => Ok(()),
-            // Something that the hook put there, which is not ours to remove.
+            // The hook replaced the directory; what is there now is not removed.
             Err(Error::Misplaced { .. } | Error::Occupied { .. } | Error::ForeignOwner { .. }) => {
                 Ok(())
             }
             Err(error) => Err(error),
         };
-        let undone = undone.and_then(|()| self.accounts().forget(key));
+        let undone = undone.and_then(|()| self.usage_cache().remove(key));
         if let Err(undo) = undone.and_then(|()| self.records().remove(key)) {
-            // The record still says `creating`, so the next create wipes the directory.
+            // The record still says `creating`, so the next create discards the directory.
             warn!(%key, error = %undo, "Workspace could not be taken back after its hook failed");
         }
         error

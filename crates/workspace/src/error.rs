@@ -1,4 +1,4 @@
-//! Why something about a workspace was refused or failed.
+//! Errors of operations on workspaces.
 
 use std::path::{Path, PathBuf};
 
@@ -8,190 +8,91 @@ use serde_json::{Value, json};
 
 use crate::hooks::HookError;
 
-/// Why an operation on a workspace did not happen.
+/// The reason why an operation on a workspace failed.
+///
+/// Nothing is left half-done by a failed operation except what `create` and `remove` describe; every
+/// variant has a stable code, by which programs tell them apart.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages define variants and fields")]
 pub enum Error {
-    /// The text cannot name a workspace.
     #[error(transparent)]
     Identifier(#[from] InvalidIdentifier),
-    /// The path is not one where a workspace can be.
     #[error("{rule}: {}", location.workspace.display())]
-    Misplaced {
-        /// The rule that the path breaks.
-        rule: LocationRule,
-        /// Which workspace, and below which root.
-        location: WorkspaceLocation,
-    },
-    /// A command may not start there.
+    Misplaced { rule: LocationRule, location: WorkspaceLocation },
     #[error("a command cannot start in {}: {reason}", location.workspace.display())]
-    InvalidCwd {
-        /// Why not.
-        reason: CwdReason,
-        /// Which workspace, and below which root.
-        location: WorkspaceLocation,
-    },
-    /// Something else stands where the workspace belongs.
+    InvalidCwd { reason: CwdReason, location: WorkspaceLocation },
     #[error("a {kind} stands where the workspace belongs: {}", location.workspace.display())]
-    Occupied {
-        /// What it is.
-        kind: FileKind,
-        /// Which workspace, and below which root.
-        location: WorkspaceLocation,
-    },
-    /// The directory belongs to somebody else.
+    Occupied { kind: FileKind, location: WorkspaceLocation },
     #[error("the directory belongs to user {owner}: {}", location.workspace.display())]
-    ForeignOwner {
-        /// The user number of the owner.
-        owner: u32,
-        /// Which workspace, and below which root.
-        location: WorkspaceLocation,
-    },
-    /// It is for an issue of the same name in another tracker.
+    ForeignOwner { owner: u32, location: WorkspaceLocation },
     #[error(
-        "{} is the workspace of an issue of the same name in another tracker ({there}); give this one \
+        "{} is the workspace of an issue of the same name in another tracker ({other}); give this one \
          a workspace.root of its own, or remove that workspace with `carrel workspace rm` if it is of no use any more",
         location.workspace.display()
     )]
-    ForeignTracker {
-        /// Whose it is, in words.
-        there: String,
-        /// Which workspace, and below which root.
-        location: WorkspaceLocation,
-    },
-    /// There is no such workspace.
+    ForeignTracker { other: String, location: WorkspaceLocation },
     #[error("no workspace {name:?} in {}", root.display())]
-    NotFound {
-        /// The identifier or path that was asked for.
-        name: String,
-        /// Where it was looked for.
-        root: PathBuf,
-    },
-    /// Every key the identifier could have is held by others.
+    NotFound { name: String, root: PathBuf },
     #[error("every key for {:?} is held by others in {}", identifier.as_str(), root.display())]
-    NoKeyLeft {
-        /// What a key was wanted for.
-        identifier: Identifier,
-        /// The root whose record holds the keys.
-        root: PathBuf,
-    },
-    /// Another process holds the workspace.
+    NoKeyLeft { identifier: Identifier, root: PathBuf },
     #[error("workspace {key} is in use{}", holder_text(holder.as_deref()))]
-    Busy {
-        /// The key of the workspace.
-        key: String,
-        /// What the holder wrote about itself.
-        holder: Option<String>,
-    },
-    /// The workspace has work that is saved nowhere else.
+    Busy { key: String, holder: Option<String> },
     #[error("workspace {key} has unsaved work: {}", reasons.join(", "))]
-    Dirty {
-        /// The key of the workspace.
-        key: String,
-        /// What would be lost.
-        reasons: Vec<String>,
-    },
-    /// The workspace has used up its limit.
+    Dirty { key: String, reasons: Vec<String> },
     #[error("workspace {key} uses {used} of {limit}")]
-    QuotaExceeded {
-        /// The key of the workspace.
-        key: String,
-        /// What is used, as a person reads it.
-        used: String,
-        /// The limit, as a person reads it.
-        limit: String,
-        /// What is used, in bytes.
-        used_bytes: ByteSize,
-    },
-    /// The records were written by a newer version.
+    QuotaExceeded { key: String, used: String, limit: String, used_bytes: ByteSize },
     #[error("the records in {} have schema {found}; this version reads up to {supported}", path.display())]
-    SchemaTooNew {
-        /// The record.
-        path: PathBuf,
-        /// The schema it has.
-        found: u64,
-        /// The newest schema known here.
-        supported: u64,
-    },
-    /// A record is damaged.
+    SchemaTooNew { path: PathBuf, found: u64, supported: u64 },
     #[error("the record {} cannot be read: {reason}", path.display())]
-    RecordUnreadable {
-        /// The record.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The directory cannot be a root.
+    RecordUnreadable { path: PathBuf, reason: String },
     #[error("{} cannot hold workspaces: {reason}", path.display())]
-    RootRefused {
-        /// The directory.
-        path: PathBuf,
-        /// Why not.
-        reason: String,
-    },
-    /// Others could change what is in the root.
+    RootRefused { path: PathBuf, reason: String },
     #[error("{} is not safe as a root: {reason}", path.display())]
-    RootUnsafe {
-        /// The directory.
-        path: PathBuf,
-        /// Why not.
-        reason: String,
-    },
-    /// A hook failed.
+    RootUnsafe { path: PathBuf, reason: String },
     #[error(transparent)]
     Hook(#[from] HookError),
-    /// A file operation failed.
     #[error("{doing}")]
     Files {
-        /// What was being done.
         doing: String,
-        /// Why it failed.
         #[source]
         source: carrel_fsroot::Error,
     },
-    /// A background task ended without an answer.
     #[error("an internal task ended early: {0}")]
     Interrupted(String),
 }
 
-/// A workspace and the root it should lie in.
+/// The path of a workspace, and that of the root which it belongs to or was requested in.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the summary defines both paths")]
 pub struct WorkspaceLocation {
-    /// The path of the workspace.
     pub workspace: PathBuf,
-    /// The path of the root.
     pub root: PathBuf,
 }
 
-/// The rules about where a workspace lies.
+/// A rule about the path of a workspace: a real directory, directly in its root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages define variants and fields")]
 pub enum LocationRule {
-    /// It is not the root itself.
     #[error("the path is the root itself, not a workspace in it")]
     NotTheRoot,
-    /// It is a direct child of the root.
     #[error("the path is not a direct child of the root")]
     DirectChild,
-    /// It is reached without links.
     #[error("a symbolic link stands between the root and the workspace")]
     NoLinks,
 }
 
-/// Why a command cannot start in a directory.
+/// The reason why a command cannot start in a directory. The checks run right before each start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages define variants and fields")]
 pub enum CwdReason {
-    /// It is the root.
     #[error("it is the root")]
     WorkspaceRoot,
-    /// It is elsewhere.
     #[error("it is not a workspace of this root")]
     OutsideWorkspaceRoot,
-    /// A link stands on the way.
     #[error("a symbolic link stands on the way")]
     SymlinkEscape,
-    /// Another directory has taken its place.
     #[error("the directory was replaced since the workspace was opened")]
     Replaced,
-    /// It is gone or cannot be read.
     #[error("the directory is missing or cannot be read")]
     PathUnreadable,
 }
@@ -213,8 +114,7 @@ fn holder_text(holder: Option<&str>) -> String {
 }
 
 impl Error {
-    /// Says why a text cannot name a workspace of a root: `.` and the empty text are
-    /// the root itself, and `..` is outside.
+    /// Converts the error of an identifier: `.` and the empty text are the root itself, `..` is outside.
     pub fn of_identifier(error: InvalidIdentifier, root: &Path) -> Self {
         let (rule, name) = match &error {
             InvalidIdentifier::Empty => (LocationRule::NotTheRoot, "."),
@@ -226,7 +126,7 @@ impl Error {
         Self::Misplaced { rule, location }
     }
 
-    /// Wraps a file error with what was being done.
+    /// Returns a function that adds the failed operation to a file error.
     pub fn files(doing: impl Into<String>) -> impl FnOnce(carrel_fsroot::Error) -> Self {
         let doing = doing.into();
         |source| Self::Files { doing, source }
@@ -299,7 +199,7 @@ fn shown(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Tells whether a file error says that a link stands in the way.
+/// Returns whether a path was refused because of a link.
 pub(crate) fn is_link(error: &carrel_fsroot::Error) -> bool {
     error.problem() == Problem::Link
 }

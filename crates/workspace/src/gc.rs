@@ -1,4 +1,7 @@
-//! Cleaning up: what a crash left behind, what nobody used for long, what has no owner.
+//! Clean-up: what a crash left behind, workspaces unused for long, directories without a record.
+//!
+//! Each workspace is examined and treated under its own lock, taken without waiting, so clean-up can run
+//! beside everything else and skips what is in use. A failure concerns one item only.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -15,95 +18,79 @@ use crate::error::Error;
 use crate::git_state::VIEWS;
 use crate::hooks::Hooks;
 use crate::lock::Mode;
-use crate::remove::{Look, RemovalLock};
-use crate::workspaces::{Inner, Workspaces};
+use crate::remove::{RecordAndDirectory, RemovalLock};
+use crate::workspaces::{RootInner, Workspaces};
 
-/// How old an unfinished file must be before it counts as left behind. Its writer
-/// may live in another container, where its number means another process.
+/// The age at which an unfinished file counts as left behind. Its writer may live in another container,
+/// so its process id proves nothing.
 const UNFINISHED_AGE: Duration = Duration::from_mins(10);
 
-/// How long the logs of a workspace that is gone are kept.
+/// The time for which logs outlive their workspace.
 const KEEP_LOGS: Duration = Duration::from_hours(7 * 24);
 
-/// What to clean up.
+/// The options of a clean-up. By default it finishes what crashes interrupted, deletes what
+/// belongs to no workspace, and empties the trash.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gc {
-    /// Only says what would be done.
+    /// Reports the actions and performs none.
     pub dry_run: bool,
-    /// Removes workspaces that were not used for this long.
+    /// Removes workspaces that were unused for this long.
     pub retention: Option<Duration>,
-    /// Leaves such workspaces alone when they hold unsaved work.
+    /// Keeps such workspaces if they have unsaved work.
     pub keep_if_dirty: bool,
-    /// Removes directories of the root that have no record.
+    /// Removes directories without a record.
     pub orphans: bool,
 }
 
-/// One thing that was, or would be, done.
+/// An action of a clean-up, with its object.
+///
+/// Records decide about workspaces: one whose creation or removal was interrupted is finished, one without a
+/// directory loses its record, one that was unused for longer than the retention is removed with its hook.
+/// Logs, locks and unfinished files are deleted if they belong to no record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names define actions and objects")]
 pub enum GcAction {
-    /// A removal that was interrupted is finished.
     FinishRemoval {
-        /// The workspace.
         key: WorkspaceKey,
     },
-    /// A directory that was never finished is removed.
     RemoveHalfMade {
-        /// The workspace.
         key: WorkspaceKey,
     },
-    /// A record whose directory is gone is dropped.
     DropRecord {
-        /// The workspace.
         key: WorkspaceKey,
     },
-    /// A workspace that nobody used for long is removed.
     RemoveUnused {
-        /// What it was for.
         identifier: Identifier,
-        /// The workspace.
         key: WorkspaceKey,
-        /// When it was last used.
         last_used_at: Timestamp,
     },
-    /// A directory without a record is removed.
     RemoveOrphan {
-        /// Its name.
         name: String,
     },
-    /// The logs of a workspace that is gone are deleted.
     DeleteLogs {
-        /// Whose logs.
         name: String,
     },
-    /// A lock file that belongs to nothing is deleted.
     DeleteLock {
-        /// Whose lock.
         name: String,
     },
-    /// A file that a crash kept from being finished is deleted.
     DeleteUnfinished {
-        /// The file, below the server's own directory.
         #[serde(with = "carrel_domain::lossy_path")]
         path: PathBuf,
     },
-    /// A removed workspace is deleted from the trash.
     DeleteTrash {
-        /// Its name in the trash.
         name: String,
     },
 }
 
-/// What a clean-up came to.
+/// The result of a clean-up: the actions, performed or in a dry run only planned, and the messages of failed ones.
 #[derive(Clone, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the summary defines both fields")]
 pub struct GcReport {
-    /// What was, or would be, done.
     pub actions: Vec<GcAction>,
-    /// What could not be done, and why.
     pub failed: Vec<String>,
 }
 
-/// Something of the server that belongs to no workspace any more.
 enum Leftover {
     Logs(String),
     Lock(String),
@@ -121,8 +108,7 @@ impl From<Leftover> for GcAction {
 }
 
 impl Workspaces {
-    /// Cleans up. What is done to a workspace is decided and done under one lock, so
-    /// a clean-up can run beside everything else. What fails does not stop the rest.
+    /// Cleans up. A failed action does not stop the others.
     pub async fn gc(&self, options: Gc, hooks: &Hooks) -> Result<GcReport, Error> {
         let mut report = GcReport::default();
         let inner = self.inner.clone();
@@ -132,7 +118,8 @@ impl Workspaces {
         }
         let inner = self.inner.clone();
         for leftover in blocking(move || inner.leftovers()).await? {
-            let (inner, dry_run) = (self.inner.clone(), options.dry_run);
+            let inner = self.inner.clone();
+            let dry_run = options.dry_run;
             let done = blocking(move || {
                 let deleted = if dry_run { Ok(()) } else { inner.delete(&leftover) };
                 deleted.map(|()| Some(leftover.into()))
@@ -147,7 +134,7 @@ impl Workspaces {
         Ok(report)
     }
 
-    /// Deletes what is in the trash, unless another process is at it.
+    /// Deletes the contents of the trash, unless another process does so.
     pub async fn empty_trash(&self) -> Result<GcReport, Error> {
         let workspaces = self.clone();
         let sweep = blocking(move || workspaces.sweep()).await?;
@@ -162,14 +149,15 @@ impl Workspaces {
         Ok(GcReport { actions: actions.collect(), failed: Vec::new() })
     }
 
-    /// Does what a workspace needs, if anything; says what that was.
+    /// Treats one workspace; returns the action, if one was needed.
     async fn clean_workspace(
         &self,
         key: &WorkspaceKey,
         options: Gc,
         hooks: &Hooks,
     ) -> Result<Option<GcAction>, Error> {
-        let (inner, name) = (self.inner.clone(), key.clone());
+        let inner = self.inner.clone();
+        let name = key.clone();
         let Some((action, target)) = blocking(move || inner.examine(name, options)).await? else {
             return Ok(None);
         };
@@ -206,8 +194,8 @@ impl GcReport {
     }
 }
 
-impl Inner {
-    /// Lists what may need something: every record and, if asked for, every stray directory.
+impl RootInner {
+    /// Lists the keys to examine: all records and, if requested, directories without one.
     fn candidates(&self, options: Gc) -> Result<Vec<WorkspaceKey>, Error> {
         let mut keys = self.records().keys()?;
         if options.orphans {
@@ -217,14 +205,14 @@ impl Inner {
         Ok(keys)
     }
 
-    /// Decides under its lock what a workspace needs; nothing while somebody holds it.
+    /// Chooses the action for a workspace under its lock; `None` while the workspace is in use.
     fn examine(
         &self,
         key: WorkspaceKey,
         options: Gc,
     ) -> Result<Option<(GcAction, Option<RemovalLock>)>, Error> {
         let lock = if options.dry_run {
-            // Only looking must not leave a lock file behind.
+            // A dry run must not leave a lock file behind.
             None
         } else {
             self.locks().attempt(key.as_str(), Mode::Exclusive)?
@@ -232,12 +220,17 @@ impl Inner {
         if lock.is_none() && (!options.dry_run || self.locks().is_held(key.as_str())) {
             return Ok(None);
         }
-        let found = self.look(&key)?;
+        let found = self.read_state(&key)?;
         let action = self.action_for(&key, &found, options);
         Ok(action.map(|action| (action, lock.map(|lock| found.into_removal_lock(key, lock)))))
     }
 
-    fn action_for(&self, key: &WorkspaceKey, found: &Look, options: Gc) -> Option<GcAction> {
+    fn action_for(
+        &self,
+        key: &WorkspaceKey,
+        found: &RecordAndDirectory,
+        options: Gc,
+    ) -> Option<GcAction> {
         let key = key.clone();
         let Some(record) = &found.record else {
             let orphan = options.orphans && found.directory.is_some();
@@ -249,14 +242,14 @@ impl Inner {
             Condition::HalfMade => Some(GcAction::RemoveHalfMade { key }),
             Condition::HalfRemoved => Some(GcAction::FinishRemoval { key }),
             Condition::Ready if options.retention.is_some_and(|limit| unused > limit) => {
-                let (identifier, last_used_at) = (record.identifier.clone(), record.last_used_at);
+                let identifier = record.identifier.clone();
+                let last_used_at = record.last_used_at;
                 Some(GcAction::RemoveUnused { identifier, key, last_used_at })
             }
             Condition::Ready => None,
         }
     }
 
-    /// Lists what belongs to no workspace any more.
     fn leftovers(&self) -> Result<Vec<Leftover>, Error> {
         let keys = self.records().keys()?;
         let known: HashSet<&str> = keys.iter().map(WorkspaceKey::as_str).collect();
@@ -282,7 +275,6 @@ impl Inner {
         }
     }
 
-    /// Lists directories of the root that have no record.
     pub(crate) fn stray_directories(&self, keys: &[WorkspaceKey]) -> Result<Vec<String>, Error> {
         let known: HashSet<&str> = keys.iter().map(WorkspaceKey::as_str).collect();
         let entries = self
@@ -298,7 +290,7 @@ impl Inner {
             .collect())
     }
 
-    /// Lists lock files of workspaces that have neither a record nor a holder.
+    /// Lists lock files with neither a record nor a holder.
     pub(crate) fn idle_locks(&self, keys: &[WorkspaceKey]) -> Result<Vec<String>, Error> {
         let known: HashSet<&str> = keys.iter().map(WorkspaceKey::as_str).collect();
         let mut names = self.locks().names()?;
@@ -309,7 +301,6 @@ impl Inner {
         Ok(names)
     }
 
-    /// Lists files of the server that a process left unfinished when it died.
     fn unfinished(&self) -> Result<Vec<PathBuf>, Error> {
         let mut paths = Vec::new();
         for part in ["", "records", "usage"] {
@@ -322,7 +313,7 @@ impl Inner {
         Ok(paths)
     }
 
-    /// The log of a hook that failed is read after its workspace was taken back.
+    /// Logs outlive their workspace: that of a failed `after_create` is read after the removal.
     fn is_old(&self, part: &str, name: &str) -> bool {
         self.age(&Path::new(part).join(name)).is_some_and(|age| age > KEEP_LOGS)
     }

@@ -1,10 +1,10 @@
-//! What git says about a workspace, without running anything its repository configured.
+//! The state of the git repositories of a workspace: branch, and work that would be lost.
 //!
-//! Git obeys the configuration of a repository, and much of it names programs:
-//! filters, signature checks, transports, monitors. So git is never shown that
-//! configuration. It is given a git directory of the server's own, with a
-//! configuration of our own and links to the objects, references and index of the
-//! repository. What such a view cannot tell counts as unsaved.
+//! Git obeys the configuration of a repository, and much of it names programs: filters, signature
+//! checks, transports, monitors. A hostile repository could run them with the server's rights. So git
+//! never reads that configuration. It gets a git directory of the server's own (`view`), with a minimal
+//! configuration and links to the repository's objects, references and index. What git cannot tell that
+//! way counts as unsaved work.
 
 mod repositories;
 mod view;
@@ -24,36 +24,35 @@ use crate::blocking::blocking;
 use crate::error::Error;
 use crate::workspaces::Workspaces;
 pub(crate) use view::VIEWS;
-use view::{Format, View};
+use view::{StorageFormat, View};
 
-/// How long all questions about one workspace may take together.
+/// The time for all git commands about one workspace.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// How much of git's answers is read.
+/// The most output of a git command that is read.
 const CAPTURE: CaptureLimits = CaptureLimits { head: ByteSize::mib(1), tail: ByteSize::kib(1) };
 
-/// What git may use to answer one question about what a stranger may have filled.
+/// The limits of a git command: the repository may be hostile.
 const LIMITS: Limits =
     Limits { data: Some(ByteSize::gib(1)), cpu: Some(Duration::from_secs(30)), ..Limits::NONE };
 
-/// Bounds what is read of a repository's configuration.
 const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
 
-/// What git says about one repository of a workspace.
+/// The state of one repository of a workspace, as far as git could tell without reading its configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GitState {
-    /// Where it is, relative to the workspace.
+    /// The work tree, relative to the workspace.
     #[serde(with = "carrel_domain::lossy_path")]
     pub path: PathBuf,
-    /// The branch, or the commit when none is checked out.
+    /// The branch, or the commit of a detached head.
     pub branch: Option<String>,
-    /// How many files differ from the last commit or are unknown to git.
+    /// The number of files that differ from the last commit or are untracked.
     pub changed_files: usize,
-    /// How many commits are on no remote.
+    /// The number of commits on no remote.
     pub unpushed_commits: usize,
-    /// How many changes were put aside with `git stash`.
+    /// The number of stashes.
     pub stashes: usize,
-    /// Why git could not be asked, if so.
+    /// The reason why git could not be run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -64,7 +63,7 @@ impl GitState {
         Self { path, branch: None, changed_files: 0, unpushed_commits: 0, stashes: 0, error }
     }
 
-    /// Lists what would be lost with the work tree. What cannot be known counts as lost.
+    /// Describes the work that would be lost with the work tree. An unknown state counts as lost.
     pub fn unsaved(&self) -> Vec<String> {
         let at = self.path.display();
         let counted = [
@@ -85,7 +84,7 @@ impl GitState {
 }
 
 impl Workspaces {
-    /// Asks git about every repository in a workspace.
+    /// Returns the state of every repository in a workspace.
     pub async fn repositories(
         &self,
         workspace: &Root,
@@ -100,8 +99,9 @@ impl Workspaces {
                     let worktree = workspace.open_root(&found.path);
                     match worktree.map_err(|error| error.to_string()) {
                         Ok(worktree) => {
-                            let ask = Ask { spawner, worktree: &worktree, view: None, until };
-                            self.state(&found.path, directory, ask).await
+                            let query =
+                                GitQuery { spawner, worktree: &worktree, view: None, until };
+                            self.state(&found.path, directory, query).await
                         }
                         Err(reason) => Err(reason),
                     }
@@ -118,13 +118,13 @@ impl Workspaces {
         &self,
         path: &Path,
         git_directory: Root,
-        ask: Ask<'_>,
+        query: GitQuery<'_>,
     ) -> Result<GitState, String> {
-        let view = self.view(git_directory, &ask).await?;
-        let ask = Ask { view: Some(view.path()), ..ask };
-        let status = ask.git(&STATUS, Stdin::Empty).await?;
-        let unpushed = ask.git(&UNPUSHED, Stdin::Empty).await?;
-        let stashes = ask.git(&["stash", "list"], Stdin::Empty).await?;
+        let view = self.view(git_directory, &query).await?;
+        let query = GitQuery { view: Some(view.path()), ..query };
+        let status = query.git(&STATUS, Stdin::Empty).await?;
+        let unpushed = query.git(&UNPUSHED, Stdin::Empty).await?;
+        let stashes = query.git(&["stash", "list"], Stdin::Empty).await?;
         Ok(GitState {
             branch: branch(&status),
             changed_files: status.lines().filter(|line| !line.starts_with('#')).count(),
@@ -134,14 +134,14 @@ impl Workspaces {
         })
     }
 
-    /// Makes a view in the format of the repository, which git reads from its
-    /// configuration as it would from any text: nothing in it takes effect.
-    async fn view(&self, git_directory: Root, ask: &Ask<'_>) -> Result<View, String> {
+    /// Makes a view in the storage format of the repository. Git parses the configuration from stdin as
+    /// plain data: nothing in it takes effect.
+    async fn view(&self, git_directory: Root, query: &GitQuery<'_>) -> Result<View, String> {
         let config = git_directory.read(Path::new("config"), MAX_CONFIG_BYTES);
         let config = config.map_err(|error| error.to_string())?;
         let list =
-            ask.git(&["config", "--file", "-", "--list", "-z"], Stdin::Bytes(config)).await?;
-        let format = Format::parse(&list)?;
+            query.git(&["config", "--file", "-", "--list", "-z"], Stdin::Bytes(config)).await?;
+        let format = StorageFormat::parse(&list)?;
         let inner = self.inner.clone();
         let made = blocking(move || {
             View::make(inner, &git_directory, &format)
@@ -151,11 +151,11 @@ impl Workspaces {
     }
 }
 
-/// Submodules are repositories of their own, and found as such.
+/// Submodules are found as repositories of their own.
 const STATUS: [&str; 5] =
     ["status", "--porcelain=v2", "--branch", "--untracked-files=normal", "--ignore-submodules=all"];
 
-/// Tags come with a clone and are no work of their own; stashes are counted apart.
+/// Tags come with a clone; stashes are counted apart.
 const UNPUSHED: [&str; 7] = [
     "rev-list",
     "--count",
@@ -166,18 +166,17 @@ const UNPUSHED: [&str; 7] = [
     "--remotes",
 ];
 
-/// A way to put questions to git in one work tree.
 #[derive(Clone)]
-struct Ask<'a> {
+struct GitQuery<'a> {
     spawner: &'a LazySpawner,
     worktree: &'a Root,
     view: Option<PathBuf>,
     until: Instant,
 }
 
-impl Ask<'_> {
-    /// Returns what git prints. Its complaints are not passed on: they may quote
-    /// files that the repository links to.
+impl GitQuery<'_> {
+    /// Returns git's output. Its error messages are dropped: they may quote files that the repository
+    /// links to.
     async fn git(&self, arguments: &[&str], stdin: Stdin) -> Result<String, String> {
         let mut argv: Vec<OsString> = vec!["git".into(), "--no-optional-locks".into()];
         argv.extend(arguments.iter().map(OsString::from));
@@ -206,7 +205,7 @@ impl Ask<'_> {
         }
     }
 
-    /// Nothing of the operator's or the system's settings; no questions, no transport.
+    /// Returns an environment without system and user configuration, prompts and transports.
     fn environment(&self) -> Vec<(OsString, OsString)> {
         let fixed = [
             ("PATH", "/usr/local/bin:/usr/bin:/bin"),

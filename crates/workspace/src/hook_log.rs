@@ -1,4 +1,4 @@
-//! The full output of commands, kept beside the workspaces within a budget.
+//! The logs of hooks, kept beside the workspaces within a budget.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,22 +8,19 @@ use carrel_fsroot::{Root, UsageLimit};
 
 use crate::error::Error;
 
-/// The most that the logs of one workspace take up together.
+/// The most bytes of one workspace's logs. A new log may use half of it.
 pub(crate) const LOG_BUDGET: ByteSize = ByteSize::mib(64);
 
-/// How many logs of one workspace are kept.
 const MAX_LOGS: usize = 20;
 
-/// A new log file and where it is.
 #[derive(Debug)]
 pub(crate) struct NewLog {
     pub(crate) file: File,
     pub(crate) path: PathBuf,
-    /// How much may be written to it.
     pub(crate) limit: ByteSize,
 }
 
-/// Makes a log for a command in a workspace, and room for it.
+/// Creates a log, and deletes the oldest ones beyond the budget.
 pub(crate) fn create(
     own: &Root,
     key: &WorkspaceKey,
@@ -34,16 +31,16 @@ pub(crate) fn create(
     let directory = Path::new("logs").join(key.as_str());
     own.create_directories(&directory, 0o700).map_err(failed())?;
     let logs = own.open_root_strict(&directory).map_err(failed())?;
-    make_room(&logs).map_err(failed())?;
-    // The time comes first, so that the order of names is the order of age.
+    trim(&logs).map_err(failed())?;
+    // The time comes first, so that names sort by age.
     let file_name = format!("{}-{:04x}-{name}.log", now.as_millis(), fastrand::u16(..));
     let file = logs.open_or_create(Path::new(&file_name), 0o600).map_err(failed())?;
     let limit = ByteSize::bytes(LOG_BUDGET.as_u64() / 2);
     Ok(NewLog { file, path: own.path().join(&directory).join(file_name), limit })
 }
 
-/// Removes the oldest logs until half of the budget is free.
-fn make_room(logs: &Root) -> Result<(), carrel_fsroot::Error> {
+/// Deletes the oldest logs until half of the budget is free.
+fn trim(logs: &Root) -> Result<(), carrel_fsroot::Error> {
     let entries = logs.list(Path::new("."))?;
     let mut used = logs.usage(Path::new("."), UsageLimit::NONE)?.bytes;
     let surplus = (entries.len() + 1).saturating_sub(MAX_LOGS);
@@ -57,7 +54,7 @@ fn make_room(logs: &Root) -> Result<(), carrel_fsroot::Error> {
             logs.remove_file(name)
         });
         match removed {
-            // Another process makes room at the same time.
+            // Another process may trim at the same time.
             Err(error) if !error.is_not_found() => return Err(error),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! The operator's scripts at the turning points of a workspace's life.
+//! Hooks: the operator's scripts at points of a workspace's life.
 
 mod error;
 mod history;
@@ -9,28 +9,28 @@ mod settings;
 pub use error::HookError;
 pub use history::{HookEnd, HookRun};
 pub use runner::Hooks;
-pub(crate) use runner::{HookContext, Site};
+pub(crate) use runner::{HookContext, HookSite};
 pub use sandbox::{HookSandbox, HookSandboxError, SandboxedHook};
 pub use settings::HookSettings;
 
 use serde::{Deserialize, Serialize};
 
-/// A point in the life of a workspace.
+/// A hook, by its point in the life of a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hook {
-    /// Once, in a new directory. A failure takes the directory back.
+    /// Once, in a new directory. A failure removes the directory.
     AfterCreate,
-    /// Before each attempt. A failure ends the attempt.
+    /// Before each attempt. A failure ends the attempt before its agent or command starts.
     BeforeRun,
     /// After each attempt, also a cancelled one. A failure is logged.
     AfterRun,
-    /// Before the directory goes. A failure is logged.
+    /// Before the directory is removed. A failure is logged.
     BeforeRemove,
 }
 
 impl Hook {
-    /// Returns the name of the setting.
+    /// Returns the name in the workflow file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AfterCreate => "after_create",

@@ -1,4 +1,4 @@
-//! Small JSON files of the server, replaced in one step.
+//! Small JSON files of the server, replaced by rename.
 
 use std::path::Path;
 
@@ -8,10 +8,9 @@ use serde::de::DeserializeOwned;
 
 use crate::error::Error;
 
-/// Bounds what is read back from one file.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// Reads a file; `None` when it does not exist.
+/// Reads a file; `None` if it does not exist.
 pub(crate) fn read<T: DeserializeOwned>(own: &Root, file: &Path) -> Result<Option<T>, Error> {
     let bytes = match own.read_strict(file, MAX_BYTES) {
         Ok(bytes) => bytes,
@@ -27,12 +26,10 @@ pub(crate) fn read<T: DeserializeOwned>(own: &Root, file: &Path) -> Result<Optio
     })
 }
 
-/// Replaces a file so that it survives a power loss.
 pub(crate) fn write(own: &Root, file: &Path, value: &impl Serialize) -> Result<(), Error> {
     write_with(own, file, value, Durability::Synced)
 }
 
-/// Replaces a file as durably as asked.
 pub(crate) fn write_with(
     own: &Root,
     file: &Path,
@@ -48,7 +45,7 @@ pub(crate) fn write_with(
     own.write(file, &bytes, options).map_err(Error::files(doing))
 }
 
-/// Removes a file; it is fine if it is gone already.
+/// Removes a file. A missing one is no error.
 pub(crate) fn remove(own: &Root, file: &Path) -> Result<(), Error> {
     match own.remove_file(file) {
         Err(error) if !error.is_not_found() => {

@@ -1,13 +1,14 @@
-//! Workspaces: one enclosed directory for each piece of work.
+//! The life of a workspace: one enclosed directory for each piece of work.
 //!
-//! [`Workspaces`] owns a root. Each workspace is a real directory directly below
-//! it, with a record in the server's own `.carrel` directory beside them. Making
-//! and removing hold an exclusive lock on the workspace, using it a shared one, so
-//! several processes can work on one root.
+//! [`Workspaces`] owns a root. Each workspace is a real directory directly below it, with a record in
+//! the server's own `.carrel` directory beside them. Creating and removing a workspace take its lock
+//! exclusively, using it shares the lock, so several processes can work on one root.
 //!
-//! Every step that must survive a crash is written down before it is done:
-//! a directory whose record does not say `ready` is never used, and one that is
-//! being removed is removed at the next chance.
+//! Every step that must survive a crash is recorded before it is done: a directory whose record does
+//! not say `ready` is never used, and one whose removal was begun is removed at the next opportunity.
+//! `create` and `remove` list the steps.
+//!
+//! Commands in a workspace are the crate `runner`, above this one.
 #![forbid(unsafe_code)]
 
 mod blocking;

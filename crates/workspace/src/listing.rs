@@ -1,4 +1,4 @@
-//! Looking at all workspaces of a root.
+//! Lists the workspaces of a root.
 
 use std::path::PathBuf;
 
@@ -12,40 +12,36 @@ use crate::condition::Condition;
 use crate::error::Error;
 use crate::record::Record;
 use crate::usage::{Freshness, MeasuredUsage};
-use crate::workspaces::{Inner, Workspaces};
+use crate::workspaces::{RootInner, Workspaces};
 
-/// What a workspace looks like from outside.
+/// The state of a workspace on disk.
+///
+/// `Creating` and `Removing` are in progress or interrupted. `Missing` has a record and no directory, and is
+/// made again by the next create. `Broken` has something at its path that is not a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the summary defines the variants")]
 pub enum ListingState {
-    /// It is being made, or was left half-made.
     Creating,
-    /// It can be used.
     Ready,
-    /// It is being removed, or was left half-removed.
     Removing,
-    /// It has a record and no directory; the next create makes it again.
     Missing,
-    /// Something stands in its place that cannot be used.
     Broken,
 }
 
-/// One workspace of a root.
+/// A workspace of a root with its record, its absolute path and, if it has a directory, its usage.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the summary defines the fields")]
 pub struct WorkspaceListing {
-    /// Its record.
     pub record: Record,
-    /// Its path.
     pub path: PathBuf,
-    /// What it looks like on disk.
     pub state: ListingState,
-    /// What it uses, where it has a directory.
     pub usage: Option<MeasuredUsage>,
 }
 
 impl Workspaces {
-    /// Lists the workspaces in the order of their keys. A record that cannot be
-    /// read is logged and left out; it must not hide the others.
+    /// Lists the workspaces in the order of their keys. A record that cannot be read is logged and left
+    /// out.
     pub async fn list(&self, freshness: Freshness) -> Result<Vec<WorkspaceListing>, Error> {
         let inner = self.inner.clone();
         blocking(move || {
@@ -65,18 +61,19 @@ impl Workspaces {
         Ok(self.inner.records().keys()?.len())
     }
 
-    /// Looks at one workspace.
+    /// Returns one workspace; `None` without a record.
     pub async fn show(
         &self,
         key: &WorkspaceKey,
         freshness: Freshness,
     ) -> Result<Option<WorkspaceListing>, Error> {
-        let (inner, key) = (self.inner.clone(), key.clone());
+        let inner = self.inner.clone();
+        let key = key.clone();
         blocking(move || inner.listing(&key, freshness)).await
     }
 }
 
-impl Inner {
+impl RootInner {
     pub(crate) fn listing(
         &self,
         key: &WorkspaceKey,

@@ -1,4 +1,13 @@
-//! Locks between processes: exclusive to make and remove a workspace, shared to use it.
+//! Locks between processes: exclusive to create and remove a workspace, shared to use it.
+//!
+//! A lock is an advisory kernel lock (`flock`) on a file in `.carrel/locks`. It belongs to the open file
+//! description: the kernel releases it when the last descriptor is closed, so a process that dies holds
+//! nothing, while a hook or command that inherited a descriptor keeps the workspace locked until it has
+//! ended. Acquisition polls, because `flock` has no deadline.
+//!
+//! Before a long operation the holder writes a note for people into the file; the next holder clears the
+//! note of a process that died. Clean-up deletes idle lock files, so after locking the link count is
+//! checked: a lock on a deleted file protects nothing.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -15,40 +24,34 @@ use crate::error::Error;
 /// The longest wait for a lock of another process; then the operation fails with [`Error::Busy`].
 pub const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest pause between two tries. The kernel's lock has no deadline of its own.
 const MAX_PAUSE: Duration = Duration::from_millis(20);
 
-/// Bounds what is read about a holder.
 const MAX_HOLDER_BYTES: u64 = 200;
 
-/// How the names of locks begin that belong to no workspace. No key contains it.
+/// The first character of locks that belong to no workspace. No key contains it.
 const SHARED: char = '+';
 
-/// How a lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Alone.
     Exclusive,
-    /// Together with other users.
     Shared,
 }
 
-/// A lock that is held until it is dropped, or until the process dies.
+/// A held lock. Released when dropped, or with the process.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
-    noted: bool,
+    has_note: bool,
 }
 
 impl Lock {
-    /// Says who holds the lock and what for, to those who wait, before something that
-    /// takes long. Only a help for people, so a failure does not matter.
+    /// Writes process and purpose for waiting processes to report. A failure is ignored.
     pub(crate) fn note(&mut self, purpose: &str) {
         let note = format!("process {}, {purpose}\n", std::process::id());
-        self.noted = self.file.write_all_at(note.as_bytes(), 0).is_ok();
+        self.has_note = self.file.write_all_at(note.as_bytes(), 0).is_ok();
     }
 
-    /// Returns a descriptor that keeps the lock held for as long as it is open anywhere.
+    /// Returns a descriptor that keeps the lock held while it is open in any process.
     pub(crate) fn share(&self) -> io::Result<OwnedFd> {
         Ok(self.file.try_clone()?.into())
     }
@@ -56,20 +59,19 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        if self.noted {
+        if self.has_note {
             let _ = self.file.set_len(0);
         }
     }
 }
 
-/// The locks of a root.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Locks<'a> {
     pub(crate) own: &'a Root,
 }
 
 impl Locks<'_> {
-    /// Takes a lock, waiting for a bounded time.
+    /// Takes a lock, waiting at most [`LOCK_TIMEOUT`].
     pub(crate) fn take(self, name: &str, mode: Mode) -> Result<Lock, Error> {
         let deadline = Instant::now() + LOCK_TIMEOUT;
         let mut pause = Duration::from_micros(100);
@@ -79,7 +81,7 @@ impl Locks<'_> {
             }
             if Instant::now() >= deadline {
                 let holder = self.holder(name);
-                // Locks that all keys share say what is done under them, not which one it is.
+                // The name of a lock that all keys share says nothing about a workspace.
                 let key = if name.starts_with(SHARED) { "of another request" } else { name };
                 return Err(Error::Busy { key: key.to_owned(), holder });
             }
@@ -88,7 +90,7 @@ impl Locks<'_> {
         }
     }
 
-    /// Takes a lock if nobody stands in the way.
+    /// Takes a lock without waiting; `None` if it is held.
     pub(crate) fn attempt(self, name: &str, mode: Mode) -> Result<Option<Lock>, Error> {
         let path = path(name);
         let failed = Error::files(format!("could not open the lock of {name}"));
@@ -103,24 +105,24 @@ impl Locks<'_> {
             Ok(()) => {}
         }
         let metadata = file.metadata().map_err(|error| Error::Interrupted(error.to_string()))?;
-        // Clean-up unlinks idle lock files; a lock on an unlinked file holds nothing.
+        // Deleted by clean-up since it was opened.
         if metadata.nlink() == 0 {
             return Ok(None);
         }
         if metadata.len() > 0 {
-            // The note of a process that was killed. It would accuse somebody else.
+            // The note of a process that was killed.
             let _ = file.set_len(0);
         }
-        Ok(Some(Lock { file, noted: false }))
+        Ok(Some(Lock { file, has_note: false }))
     }
 
-    /// Tells whether somebody holds a lock, without making the file.
+    /// Returns whether a lock is held, without creating its file.
     pub(crate) fn is_held(self, name: &str) -> bool {
         let exists = self.own.metadata(&path(name)).is_ok();
         exists && matches!(self.attempt(name, Mode::Exclusive), Ok(None))
     }
 
-    /// Removes a lock file that nobody holds; tells whether it did.
+    /// Deletes the file of a lock that is not held; returns whether it did.
     pub(crate) fn remove_idle(self, name: &str) -> Result<bool, Error> {
         let Some(_lock) = self.attempt(name, Mode::Exclusive)? else {
             return Ok(false);
@@ -131,7 +133,6 @@ impl Locks<'_> {
             .map_err(Error::files("could not remove a lock"))
     }
 
-    /// Lists the names that have a lock file.
     pub(crate) fn names(self) -> Result<Vec<String>, Error> {
         let entries =
             self.own.list(Path::new("locks")).map_err(Error::files("could not list locks"))?;
@@ -146,7 +147,7 @@ impl Locks<'_> {
     }
 }
 
-/// Names one of a few locks that all keys share, for steps that take no time.
+/// Returns the name of one of 16 locks that all keys share, for short steps.
 pub(crate) fn shared_name(purpose: &str, key: &WorkspaceKey) -> String {
     const LOCKS: usize = 16;
     let sum: usize = key.as_str().bytes().map(usize::from).sum();

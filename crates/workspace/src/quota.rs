@@ -1,43 +1,40 @@
-//! Limits of a workspace, and the account of what it uses.
+//! The quota of a workspace.
 
 use carrel_domain::ByteSize;
 use carrel_fsroot::UsageLimit;
 use serde::{Deserialize, Serialize};
 
-/// What a workspace may use.
+/// The limits of a workspace, in allocated blocks rather than file sizes; each inode counts once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quota {
-    /// The most bytes on disk.
+    /// Allocated bytes.
     pub bytes: ByteSize,
-    /// The most files, directories and links; unlimited when absent.
+    /// Files, directories and links; unlimited if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<u64>,
 }
 
-/// What a workspace uses, or wants to use.
+/// An amount of disk usage: allocated bytes, and files, directories and links together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the summary defines both fields")]
 pub struct Amount {
-    /// Bytes on disk.
     pub bytes: u64,
-    /// Files, directories and links.
     pub files: u64,
 }
 
-/// Something that does not fit into a quota.
+/// A usage beyond a quota, with usage and limit as a message shows them, and the usage in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{used} of {limit} are used")]
+#[expect(missing_docs, reason = "the summary defines the fields")]
 pub struct Exceeded {
-    /// What would be used.
     pub used: String,
-    /// The limit it passes.
     pub limit: String,
-    /// The bytes that would be used.
     pub bytes: ByteSize,
 }
 
 impl Quota {
-    /// Checks an amount against the limits. A full workspace passes; one beyond does
-    /// not, and neither does one that hides a part of itself from being counted.
+    /// Checks an amount against the limits. An amount equal to a limit passes. An incomplete count fails:
+    /// a command could hide files in directories without permissions.
     pub fn check(&self, amount: Amount, incomplete: bool) -> Result<(), Exceeded> {
         let bytes = ByteSize::bytes(amount.bytes);
         if incomplete {
@@ -57,7 +54,7 @@ impl Quota {
         }
     }
 
-    /// Returns the point from which counting further changes nothing.
+    /// Returns the amount at which a count can stop, because the quota is exceeded.
     pub fn counting_limit(&self) -> UsageLimit {
         UsageLimit { bytes: self.bytes.as_u64(), inodes: self.files.unwrap_or(u64::MAX) }
     }

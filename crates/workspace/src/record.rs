@@ -1,4 +1,7 @@
-//! What the server remembers about each workspace.
+//! The record of a workspace: a JSON file of the server, outside the workspace.
+//!
+//! Records are replaced by rename, so a reader sees the old or the new one. Several processes may update
+//! one record; they do so under one of a few locks that all keys share.
 
 use std::path::{Path, PathBuf};
 
@@ -12,26 +15,27 @@ use crate::json_file;
 use crate::lock::{self, Mode};
 use crate::quota::Quota;
 use crate::root::{SCHEMA, refuse_newer};
-use crate::workspaces::Inner;
+use crate::workspaces::RootInner;
 
-/// How far a workspace has come.
+/// The state of a workspace in its life.
+///
+/// A workspace `creating` has not passed `after_create`, and its directory is discarded by the next create;
+/// one `removing` is finished by the next create or clean-up. Both are normal only while the lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the summary defines the variants")]
 pub enum State {
-    /// It is being made; it counts only when `after_create` has succeeded.
     Creating,
-    /// It can be used.
     Ready,
-    /// It is being removed; what was begun is finished at the next chance.
     Removing,
 }
 
-/// A tracker, told from every other that has issues of the same names.
+/// The name of a tracker. Equal names are the same tracker; the location is for people.
 #[derive(Clone, Debug, Eq, Serialize, Deserialize)]
 pub struct TrackerName {
-    /// What no other tracker is called.
+    /// A name that no other tracker has.
     pub name: String,
-    /// Where people find it.
+    /// A description of where it is, for messages.
     pub location: String,
 }
 
@@ -41,11 +45,14 @@ impl PartialEq for TrackerName {
     }
 }
 
-/// The server's record of one workspace.
+/// The record of a workspace, as its file in `.carrel/records` has it.
+///
+/// Written by create, remove and hook runs; opening a workspace updates `last_used_at`, at most every ten
+/// seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the undocumented names say it all")]
 pub struct Record {
     pub(crate) schema: u64,
-    /// What the workspace was made for.
     pub identifier: Identifier,
     /// The tracker's own id of the issue, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,34 +60,25 @@ pub struct Record {
     /// The tracker of the issue, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracker: Option<TrackerName>,
-    /// Its directory name.
     pub key: WorkspaceKey,
-    /// How it is arranged.
     pub layout: Layout,
-    /// How far it has come.
     pub state: State,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it was last used.
+    /// The time of its last use, precise to ten seconds.
     pub last_used_at: Timestamp,
-    /// Its limits.
     pub quota: Quota,
-    /// The repositories kept in it.
     #[serde(default)]
     pub repos_cached: Vec<String>,
-    /// How many tasks ran in it.
     #[serde(default)]
     pub tasks_run: u64,
-    /// The last hooks that ran for it, oldest first.
+    /// The last ten hook runs, oldest first.
     #[serde(default)]
     pub hook_runs: Vec<HookRun>,
 }
 
-/// How many hook runs a record remembers.
 const MAX_HOOK_RUNS: usize = 10;
 
 impl Record {
-    /// Begins the record of a new workspace.
     pub(crate) fn new(
         identifier: Identifier,
         key: WorkspaceKey,
@@ -105,17 +103,17 @@ impl Record {
         }
     }
 
-    /// Returns the tracker's id of the issue, or the identifier where there is none.
+    /// Returns the tracker's id of the issue, or the identifier if there is none.
     pub fn issue_id(&self) -> &str {
         self.issue_id.as_deref().unwrap_or(self.identifier.as_str())
     }
 
-    /// Returns whose it is, if it is for an issue of another tracker than this one.
+    /// Returns the record's tracker, if it is another one than `tracker`.
     pub fn foreign_to(&self, tracker: Option<&TrackerName>) -> Option<&TrackerName> {
-        self.tracker.as_ref().filter(|there| tracker.is_some_and(|here| here != *there))
+        self.tracker.as_ref().filter(|own| tracker.is_some_and(|other| other != *own))
     }
 
-    pub(crate) fn remember(&mut self, run: HookRun) {
+    pub(crate) fn add_hook_run(&mut self, run: HookRun) {
         if self.hook_runs.len() >= MAX_HOOK_RUNS {
             self.hook_runs.remove(0);
         }
@@ -123,10 +121,9 @@ impl Record {
     }
 }
 
-impl Inner {
-    /// Changes the record of a workspace that several processes may be using, and returns it.
-    ///
-    /// After a power loss the old record or the new one is there.
+impl RootInner {
+    /// Updates the record of a workspace that several processes may use, and returns it; `None` if there
+    /// is none. After a power loss the old or the new record is there.
     pub(crate) fn update(
         &self,
         key: &WorkspaceKey,
@@ -141,7 +138,7 @@ impl Inner {
     }
 }
 
-/// The records of a root, one file each.
+/// The records of a root, one file for each key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Records<'a> {
     pub(crate) own: &'a Root,
@@ -169,7 +166,6 @@ impl Records<'_> {
         json_file::remove(self.own, &file(key))
     }
 
-    /// Lists the keys that have a record.
     pub(crate) fn keys(self) -> Result<Vec<WorkspaceKey>, Error> {
         let entries =
             self.own.list(Path::new("records")).map_err(Error::files("could not list records"))?;

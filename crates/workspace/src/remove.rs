@@ -1,4 +1,14 @@
-//! Removing a workspace.
+//! Removes a workspace.
+//!
+//! Removal is a rename into the root's trash, constant in time; the trash is deleted in the background.
+//!
+//! | step | after a crash | the next create or clean-up |
+//! |---|---|---|
+//! | take the lock; check for unsaved work if requested | nothing has changed | the workspace is `ready` |
+//! | write the record, `removing`, if there is a hook | a record `removing` and a directory | finishes the removal |
+//! | run `before_remove` | the same; the hook's processes hold the lock until they end | the same |
+//! | move the directory into the trash; fsync the root | a record without a directory | drops the record, or makes the directory anew |
+//! | delete the record | a directory in the trash | the next sweep deletes it |
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,17 +20,16 @@ use tracing::{info, warn};
 use crate::blocking::blocking;
 use crate::error::Error;
 use crate::git_state::GitState;
-use crate::hooks::{Hook, Hooks, Site};
+use crate::hooks::{Hook, HookSite, Hooks};
 use crate::lock::{Lock, Mode};
 use crate::record::{Record, State};
-use crate::workspaces::{Inner, Workspaces};
+use crate::workspaces::{RootInner, Workspaces};
 
-/// Which workspace to remove.
+/// The workspace to remove, by its identifier or by its absolute path as an earlier run recorded it.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the summary defines both variants")]
 pub enum Target {
-    /// The one of this identifier.
     Identifier(Identifier),
-    /// The one at this absolute path, as an earlier run remembered it.
     Path(PathBuf),
 }
 
@@ -33,29 +42,26 @@ impl fmt::Display for Target {
     }
 }
 
-/// How to remove a workspace.
+/// A request to remove a workspace, with or without a check for work that is saved nowhere else.
 #[derive(Clone, Debug)]
 pub struct Remove {
-    /// Which one.
+    /// The workspace.
     pub target: Target,
-    /// Whether unsaved work in a git work tree stands in the way.
+    /// Fails with [`Error::Dirty`] if a git work tree has unsaved work.
     pub keep_if_dirty: bool,
 }
 
-/// A workspace that is gone.
+/// A removed workspace: its former path, and its key, which is free again. A directory without a record had no identifier.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the summary defines the fields")]
 pub struct Removed {
-    /// What it was for; unknown when it had no record.
     pub identifier: Option<Identifier>,
-    /// The tracker's own id of the issue, where it was known.
     pub issue_id: Option<String>,
-    /// Its key, which is free again.
     pub key: WorkspaceKey,
-    /// Where it was.
     pub path: PathBuf,
 }
 
-/// A workspace that is locked for removal: nobody uses it, and nobody makes it.
+/// A workspace that is locked for removal: no process uses or creates it.
 #[derive(Debug)]
 pub struct RemovalLock {
     pub(crate) key: WorkspaceKey,
@@ -64,23 +70,24 @@ pub struct RemovalLock {
     lock: Lock,
 }
 
-/// What stands where a workspace is or was.
-pub(crate) struct Look {
+/// The record and directory of a key, as far as they exist.
+pub(crate) struct RecordAndDirectory {
     pub(crate) record: Option<Record>,
     pub(crate) directory: Option<Root>,
 }
 
-impl Look {
+impl RecordAndDirectory {
     pub(crate) fn into_removal_lock(self, key: WorkspaceKey, lock: Lock) -> RemovalLock {
         RemovalLock { key, record: self.record, directory: self.directory, lock }
     }
 }
 
 impl Workspaces {
-    /// Runs `before_remove` and moves the workspace into the trash. Returns at once
-    /// whatever its size; [`Workspaces::sweep`] deletes it later.
+    /// Runs `before_remove` and moves the workspace into the trash, in constant time.
+    /// [`Workspaces::sweep`] deletes it later.
     pub async fn remove(&self, request: Remove, hooks: &Hooks) -> Result<Removed, Error> {
-        let (inner, target) = (self.inner.clone(), request.target.clone());
+        let inner = self.inner.clone();
+        let target = request.target.clone();
         let result = match blocking(move || inner.lock_target(&target)).await {
             Ok(target) => self.remove_locked(target, request.keep_if_dirty, hooks).await,
             Err(error) => Err(error),
@@ -91,7 +98,7 @@ impl Workspaces {
         result
     }
 
-    /// Locks a workspace that is to be removed. It need not be there.
+    /// Locks a workspace for removal. It need not exist.
     pub async fn lock_for_removal(&self, identifier: Identifier) -> Result<RemovalLock, Error> {
         let inner = self.inner.clone();
         blocking(move || inner.lock_identifier(&identifier)).await
@@ -107,11 +114,12 @@ impl Workspaces {
             }
         };
         let workspace = path.map(|path| path.display().to_string());
-        let (issue_id, issue_identifier) = (identifier, identifier);
+        let issue_id = identifier;
+        let issue_identifier = identifier;
         warn!(issue_id, issue_identifier, workspace, error, "Workspace removal refused");
     }
 
-    /// Removes a workspace that is locked already.
+    /// Removes a workspace that is locked for removal.
     pub async fn remove_locked(
         &self,
         mut target: RemovalLock,
@@ -150,8 +158,8 @@ impl Workspaces {
         Err(Error::Dirty { key: key.to_string(), reasons })
     }
 
-    /// Writes down that removal has begun, because the hook may take things apart.
-    /// A failed hook is logged and does not stop the removal.
+    /// Marks the record `removing`, because the hook may destroy the contents, and runs the hook. A failed
+    /// hook is logged and does not stop the removal.
     async fn run_before_remove(
         &self,
         target: RemovalLock,
@@ -161,15 +169,15 @@ impl Workspaces {
         let target = blocking(move || Ok::<_, Error>(inner.mark_removing(target))).await?;
         if let (Some(record), Some(directory)) = (&target.record, &target.directory) {
             let context = self.hook_context(record, None);
-            let site = Site { context, directory, lock: &target.lock, inner: &self.inner };
-            // Logged where it happened.
+            let site = HookSite { context, directory, lock: &target.lock, inner: &self.inner };
+            // The failure has been logged.
             let _ = hooks.run(Hook::BeforeRemove, site).await;
         }
         Ok(target)
     }
 }
 
-impl Inner {
+impl RootInner {
     fn lock_target(&self, target: &Target) -> Result<RemovalLock, Error> {
         let locked = match target {
             Target::Path(path) => self.lock_key(self.locate(path)?)?,
@@ -184,36 +192,39 @@ impl Inner {
 
     fn lock_identifier(&self, identifier: &Identifier) -> Result<RemovalLock, Error> {
         let (key, lock) = self.lock_of(identifier, Mode::Exclusive)?;
-        self.look(&key).map(|look| look.into_removal_lock(key, lock))
+        self.read_state(&key).map(|state| state.into_removal_lock(key, lock))
     }
 
     fn lock_key(&self, key: WorkspaceKey) -> Result<RemovalLock, Error> {
         let lock = self.locks().take(key.as_str(), Mode::Exclusive)?;
-        self.look(&key).map(|look| look.into_removal_lock(key, lock))
+        self.read_state(&key).map(|state| state.into_removal_lock(key, lock))
     }
 
-    /// Looks at record and directory of a workspace.
-    pub(crate) fn look(&self, key: &WorkspaceKey) -> Result<Look, Error> {
-        Ok(Look { record: self.records().read(key)?, directory: self.open_directory(key)? })
+    /// Reads the record and opens the directory of a key.
+    pub(crate) fn read_state(&self, key: &WorkspaceKey) -> Result<RecordAndDirectory, Error> {
+        Ok(RecordAndDirectory {
+            record: self.records().read(key)?,
+            directory: self.open_directory(key)?,
+        })
     }
 
     fn mark_removing(&self, mut target: RemovalLock) -> RemovalLock {
         if let Some(record) = &mut target.record {
             record.state = State::Removing;
             if let Err(error) = self.records().write(record, Durability::Synced) {
-                // A full disk must not keep anybody from making room.
+                // A full disk must not prevent a removal.
                 warn!(key = %target.key, %error, "Workspace could not be marked as being removed");
             }
         }
         target
     }
 
-    /// Moves the directory away first: a record without a directory is harmless.
+    /// Moves the directory first: a record without a directory is harmless.
     pub(crate) fn remove_now(&self, target: RemovalLock) -> Result<Removed, Error> {
         if let Some(directory) = &target.directory {
             self.discard(&target.key, directory)?;
         }
-        self.accounts().forget(&target.key)?;
+        self.usage_cache().remove(&target.key)?;
         self.records().remove(&target.key)?;
         let path = self.location(&target.key).workspace;
         let (identifier, issue_id) =

@@ -1,4 +1,7 @@
-//! The directory that holds workspaces: which one is accepted, and what the server keeps in it.
+//! The root: a directory that holds workspaces, and the server's `.carrel` in it.
+//!
+//! A root must not be a system directory, a home directory or a git work tree, and no other user may be
+//! able to write to it: such a user could replace a workspace while a command starts in it.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -10,24 +13,21 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::git_state::VIEWS;
 
-/// The schema that this version writes.
 pub(crate) const SCHEMA: u64 = 1;
 
-/// Directories of the system, which are never a root, nor anything below them.
+/// System directories. Neither they nor anything below is a root.
 const SYSTEM: [&str; 8] = ["etc", "usr", "bin", "sbin", "boot", "dev", "proc", "sys"];
 
 const OWNER_ONLY: u32 = 0o700;
 const SCHEMA_FILE: &str = "root.json";
 
-/// The parts of the server's own directory inside a root.
 const PARTS: [&str; 6] = ["records", "locks", "trash", "logs", "usage", VIEWS];
 
-/// A root that was accepted, with the server's own directory in it.
 #[derive(Debug)]
 pub(crate) struct WorkspaceRoot {
     pub(crate) directory: Root,
     pub(crate) own: Root,
-    /// The work tree of git that the root lies in, if any.
+    /// A git work tree above the root, which is only warned about.
     pub(crate) enclosing_repository: Option<PathBuf>,
 }
 
@@ -37,7 +37,7 @@ struct Schema {
 }
 
 impl WorkspaceRoot {
-    /// Opens a root and makes it, owner-only, if it is missing.
+    /// Opens a root, and creates it for its owner only if it is missing.
     pub(crate) fn open_or_create(path: &Path, home: Option<&Path>) -> Result<Self, Error> {
         let (above, rest) = nearest_existing(path)?;
         let missing = !rest.as_os_str().is_empty();
@@ -51,7 +51,7 @@ impl WorkspaceRoot {
         Self::accept(above.open_root(&rest).map_err(failed)?)
     }
 
-    /// Opens a root that is in use already; `None` when nothing was ever made in it.
+    /// Opens a root with a `.carrel`; `None` otherwise. Creates nothing there.
     pub(crate) fn open_existing(path: &Path, home: Option<&Path>) -> Result<Option<Self>, Error> {
         let directory = match Root::open(path) {
             Err(error) if error.is_not_found() => return Ok(None),
@@ -59,7 +59,6 @@ impl WorkspaceRoot {
         };
         refuse_reserved(directory.path(), home)?;
         match directory.link_metadata(Path::new(WorkspaceKey::RESERVED)) {
-            // Looking at a directory must not change it.
             Err(error) if error.is_not_found() => Ok(None),
             _ => Self::accept(directory).map(Some),
         }
@@ -79,7 +78,7 @@ impl WorkspaceRoot {
     }
 }
 
-/// Finds the nearest directory above a path that exists, and what is missing below it.
+/// Returns the nearest existing directory above a path, and the missing rest.
 fn nearest_existing(path: &Path) -> Result<(Root, PathBuf), Error> {
     let mut missing = Vec::new();
     for ancestor in path.ancestors() {
@@ -96,7 +95,7 @@ fn refused(path: &Path, reason: &str) -> Error {
     Error::RootRefused { path: path.to_owned(), reason: reason.to_owned() }
 }
 
-/// Refuses directories that belong to the system or to a person. Works on the real path.
+/// Refuses system directories and the home directory. Takes a real path.
 fn refuse_reserved(path: &Path, home: Option<&Path>) -> Result<(), Error> {
     let mut names = path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name),
@@ -117,7 +116,7 @@ fn refuse_reserved(path: &Path, home: Option<&Path>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses a git work tree. A workspace may be called `.git` as well: then there is a record of it.
+/// Refuses a git work tree. A workspace may be called `.git` too; then it has a record.
 fn refuse_repository(directory: &Root) -> Result<(), Error> {
     let exists = |path: &str| directory.link_metadata(Path::new(path)).is_ok();
     if exists(".git") && !exists(".carrel/records/.git.json") {
@@ -126,7 +125,7 @@ fn refuse_repository(directory: &Root) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses a root whose contents others could replace.
+/// Refuses a directory that other users can write to.
 fn refuse_unsafe(directory: &Root) -> Result<(), Error> {
     let metadata = metadata_of(directory)?;
     match who_else_may_write(&metadata, geteuid().as_raw()) {
@@ -139,13 +138,13 @@ pub(crate) fn metadata_of(directory: &Root) -> Result<Metadata, Error> {
     directory.own_metadata().map_err(Error::files("could not look at the root"))
 }
 
-/// Says who besides `user` may change a directory's entries.
+/// Describes the users besides `user` that can change a directory's entries.
 pub(crate) fn who_else_may_write(metadata: &Metadata, user: u32) -> Option<String> {
     if metadata.uid != user {
         return Some(format!("it belongs to user {}, not to user {user}", metadata.uid));
     }
     match (metadata.mode & 0o020 != 0, metadata.mode & 0o002 != 0) {
-        (_, true) => Some(format!("everybody may write to it (mode {:03o})", metadata.mode)),
+        (_, true) => Some(format!("all users may write to it (mode {:03o})", metadata.mode)),
         (true, _) => Some(format!("its group may write to it (mode {:03o})", metadata.mode)),
         (false, false) => None,
     }
@@ -168,7 +167,7 @@ fn open_own(directory: &Root) -> Result<Root, Error> {
     Ok(own)
 }
 
-/// Reads the schema of the root's records, or writes it into a new root.
+/// Checks the schema of the root's records, or writes it into a new root.
 fn check_schema(own: &Root) -> Result<(), Error> {
     let file = Path::new(SCHEMA_FILE);
     match crate::json_file::read::<Schema>(own, file)? {

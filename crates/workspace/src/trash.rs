@@ -1,4 +1,8 @@
-//! Removed workspaces on their way out.
+//! The trash of a root: removed workspaces that are deleted in the background.
+//!
+//! Removal is a rename, so it takes the same time for any size. What is in the trash needs no record:
+//! interrupted deletion is simply continued by the next sweep. One process sweeps at a time, and looks
+//! again after releasing the lock, so that a directory that arrived meanwhile is not left behind.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -9,31 +13,31 @@ use tracing::{debug, warn};
 
 use crate::error::Error;
 use crate::lock::Mode;
-use crate::workspaces::{Inner, Workspaces};
+use crate::workspaces::{RootInner, Workspaces};
 
 const TRASH: &str = "trash";
 
-/// The lock that keeps two processes from emptying the same trash.
 const SWEEP_LOCK: &str = "+sweep";
 
-/// What emptying the trash did.
+/// The result of emptying the trash.
+///
+/// Trees that could not be deleted are listed with the reason, and retried by the next sweep. `busy` is set
+/// if another process was emptying the trash.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the summary defines the fields")]
 pub struct Sweep {
-    /// The trees that were deleted.
     pub deleted: Vec<String>,
-    /// The trees that could not be deleted, with the reason; they are tried again next time.
     pub failed: Vec<(OsString, String)>,
-    /// Whether another process is emptying the trash already.
     pub busy: bool,
 }
 
-impl Inner {
-    /// Moves the directory of a workspace out of the way, in constant time.
+impl RootInner {
+    /// Moves the directory of a workspace into the trash, in constant time.
     pub(crate) fn discard(&self, key: &WorkspaceKey, directory: &Root) -> Result<(), Error> {
         let now = self.clock.now().as_millis();
         let name = format!("{key}.{now}.{:08x}", fastrand::u32(..));
         debug!(%key, trash = name, "moving the directory into the trash");
-        // Only a directory its owner may write to can be moved below another one.
+        // Moving a directory rewrites its `..`, which needs write permission on it.
         let opened = directory.grant_owner_access();
         let target = Path::new(TRASH).join(name);
         let source = Path::new(key.as_str());
@@ -61,16 +65,12 @@ impl Inner {
 }
 
 impl Workspaces {
-    /// Lists what waits to be deleted.
+    /// Lists the names in the trash.
     pub fn trash(&self) -> Result<Vec<String>, Error> {
         self.inner.trash()
     }
 
-    /// Deletes what is in the trash. Stopping half-way loses nothing: what is
-    /// left is found by its place and deleted the next time.
-    ///
-    /// Goes on until nothing is left but what cannot be deleted, so that what
-    /// arrives meanwhile is not left to the next removal.
+    /// Deletes the contents of the trash, including what arrives during the call.
     pub fn sweep(&self) -> Result<Sweep, Error> {
         let mut sweep = Sweep::default();
         loop {
@@ -82,7 +82,7 @@ impl Workspaces {
                 self.delete_tree(name, &mut sweep);
             }
             drop(lock);
-            // Whoever found the lock held relies on this second look.
+            // A process that found the lock held relies on this second look.
             if self.next_tree(&sweep)?.is_none() {
                 return Ok(sweep);
             }

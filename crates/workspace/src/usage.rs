@@ -1,4 +1,11 @@
-//! How much a workspace uses, counted only when something may have changed.
+//! The disk usage of a workspace, cached until something may have changed.
+//!
+//! Counting walks the whole tree, 350 ms for 200,000 files; a cached count takes 30 µs. The cache must
+//! never serve a count that a write has overtaken, also across processes and crashes. So each writer
+//! leaves a random mark in a small file *before* it begins and another when it is done, and a count
+//! stores the mark that it found before it began. A count is valid while both agree: one that overlapped
+//! a write has an old mark. A workspace that is in use, with writers that leave no marks of their own,
+//! has a special mark under which no count is valid.
 
 use std::path::{Path, PathBuf};
 
@@ -11,32 +18,32 @@ use crate::blocking::blocking;
 use crate::error::Error;
 use crate::json_file;
 use crate::quota::Amount;
-use crate::workspaces::{Inner, Workspaces};
+use crate::workspaces::{RootInner, Workspaces};
 
-/// Whether an older count will do.
+/// The required freshness of a count: changes behind Carrel's back do not make a cached count invalid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Freshness {
-    /// The last count serves as long as nothing was written through Carrel since.
+    /// A cached count, if nothing was written through Carrel since.
     #[default]
     Cached,
-    /// The tree is counted again, for instance after changes by hand.
+    /// A new count, for instance after changes by hand.
     Recount,
 }
 
-/// What a workspace uses, and when that was counted.
+/// The usage of a workspace at a point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeasuredUsage {
     /// Bytes and files in use.
     pub amount: Amount,
-    /// When they were counted.
+    /// The time of the count.
     pub as_of: Timestamp,
-    /// Whether parts of the tree could not be counted.
+    /// True if parts of the tree could not be read.
     pub incomplete: bool,
 }
 
-/// The last count of a workspace, good for as long as the mark is the same.
+/// A count with the mark that was found before it began.
 #[derive(Serialize, Deserialize)]
-struct Scan {
+struct CachedUsage {
     mark: String,
     bytes: u64,
     files: u64,
@@ -44,52 +51,43 @@ struct Scan {
     as_of: Timestamp,
 }
 
-/// The accounts of a root.
-///
-/// Each writer leaves a new random mark *before* it begins and another when it is
-/// done; a scan remembers the mark it found before it began. A scan is clean only
-/// while the two agree, so one that overlapped a write never passes for clean.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Accounts<'a> {
+pub(crate) struct UsageCache<'a> {
     pub(crate) own: &'a Root,
 }
 
-/// The mark of a workspace that somebody has open and writes to without leaving a new one each time. No
-/// scan is clean under it.
-const HELD: &str = "held----------------------------";
+/// The mark of a workspace in use, whose writers leave no marks of their own. No count is valid under it.
+const IN_USE: &str = "held----------------------------";
 
-/// How long a mark is.
-const MARK_BYTES: usize = HELD.len();
+const MARK_BYTES: usize = IN_USE.len();
 
-/// More than the file of a mark has.
 const MAX_MARK_FILE_BYTES: u64 = 256;
 
-impl Accounts<'_> {
-    /// Notes that the workspace may change at any time.
+impl UsageCache<'_> {
+    /// Makes every count invalid until the next touch.
     pub(crate) fn mark_in_use(self, key: &WorkspaceKey) -> Result<(), Error> {
-        self.leave_mark(key, HELD)
+        self.leave_mark(key, IN_USE)
     }
 
-    /// Notes that the workspace is about to change, or has just changed.
+    /// Makes earlier counts invalid, before a write and after it.
     pub(crate) fn touch(self, key: &WorkspaceKey) -> Result<(), Error> {
         self.leave_mark(key, &format!("{:032x}", fastrand::u128(..)))
     }
 
-    /// Writes a mark over the last one, which takes no new file: a part of each equals neither.
+    /// Overwrites the mark in place, which needs no disk space. A torn write equals neither mark.
     fn leave_mark(self, key: &WorkspaceKey, mark: &str) -> Result<(), Error> {
         let file = mark_file(key);
         let doing = format!("could not write {}", self.own.path().join(&file).display());
         self.own.overwrite(&file, mark.as_bytes(), 0o600).map_err(Error::files(doing))
     }
 
-    /// Drops what is known, for a workspace that is new or gone.
-    pub(crate) fn forget(self, key: &WorkspaceKey) -> Result<(), Error> {
-        json_file::remove(self.own, &scan_file(key))?;
+    /// Removes count and mark, for a workspace that is new or removed.
+    pub(crate) fn remove(self, key: &WorkspaceKey) -> Result<(), Error> {
+        json_file::remove(self.own, &count_file(key))?;
         json_file::remove(self.own, &mark_file(key))
     }
 
-    /// Returns the mark, an empty one if none was ever left. One that is not whole is nothing: whoever
-    /// writes it is not done.
+    /// Returns the mark, empty if there never was one; `None` for a partly written one.
     fn mark(self, key: &WorkspaceKey) -> Option<String> {
         match self.own.read_strict(&mark_file(key), MAX_MARK_FILE_BYTES) {
             Ok(mark) => String::from_utf8(mark.get(..MARK_BYTES)?.to_vec()).ok(),
@@ -97,21 +95,21 @@ impl Accounts<'_> {
         }
     }
 
-    fn clean_scan(self, key: &WorkspaceKey) -> Option<Scan> {
-        let scan: Scan = json_file::read(self.own, &scan_file(key)).ok().flatten()?;
-        (scan.mark != HELD && Some(&scan.mark) == self.mark(key).as_ref()).then_some(scan)
+    fn valid_count(self, key: &WorkspaceKey) -> Option<CachedUsage> {
+        let count: CachedUsage = json_file::read(self.own, &count_file(key)).ok().flatten()?;
+        (count.mark != IN_USE && Some(&count.mark) == self.mark(key).as_ref()).then_some(count)
     }
 
-    /// Remembers a scan. It only saves work later, so a full disk is no reason to fail.
-    fn remember(self, key: &WorkspaceKey, scan: &Scan) {
-        let kept = json_file::write_with(self.own, &scan_file(key), scan, Durability::Buffered);
-        if let Err(error) = kept {
+    /// Stores a count. A full disk is no error: the count only saves work later.
+    fn store(self, key: &WorkspaceKey, count: &CachedUsage) {
+        let stored = json_file::write_with(self.own, &count_file(key), count, Durability::Buffered);
+        if let Err(error) = stored {
             debug!(%key, %error, "the count could not be kept");
         }
     }
 }
 
-fn scan_file(key: &WorkspaceKey) -> PathBuf {
+fn count_file(key: &WorkspaceKey) -> PathBuf {
     Path::new("usage").join(format!("{key}.json"))
 }
 
@@ -119,54 +117,55 @@ fn mark_file(key: &WorkspaceKey) -> PathBuf {
     Path::new("usage").join(format!("{key}.mark"))
 }
 
-impl Inner {
+impl RootInner {
     pub(crate) fn measure(
         &self,
         key: &WorkspaceKey,
         directory: &Root,
         freshness: Freshness,
     ) -> Result<MeasuredUsage, Error> {
-        let accounts = self.accounts();
+        let cache = self.usage_cache();
         if freshness == Freshness::Cached
-            && let Some(scan) = accounts.clean_scan(key)
+            && let Some(count) = cache.valid_count(key)
         {
-            return Ok(scan.into());
+            return Ok(count.into());
         }
-        let mark = accounts.mark(key);
+        let mark = cache.mark(key);
         let as_of = self.clock.now();
         let usage = directory
             .usage(Path::new("."), UsageLimit::NONE)
             .map_err(Error::files("could not count the workspace"))?;
-        let keep = mark.as_ref().is_some_and(|mark| mark != HELD);
-        let scan = Scan {
+        let is_cacheable = mark.as_ref().is_some_and(|mark| mark != IN_USE);
+        let count = CachedUsage {
             mark: mark.unwrap_or_default(),
             bytes: usage.bytes,
             files: usage.inodes,
             incomplete: usage.unreadable > 0,
             as_of,
         };
-        if keep {
-            accounts.remember(key, &scan);
+        if is_cacheable {
+            cache.store(key, &count);
         }
-        Ok(scan.into())
+        Ok(count.into())
     }
 }
 
-impl From<Scan> for MeasuredUsage {
-    fn from(scan: Scan) -> Self {
-        let amount = Amount { bytes: scan.bytes, files: scan.files };
-        Self { amount, as_of: scan.as_of, incomplete: scan.incomplete }
+impl From<CachedUsage> for MeasuredUsage {
+    fn from(count: CachedUsage) -> Self {
+        let amount = Amount { bytes: count.bytes, files: count.files };
+        Self { amount, as_of: count.as_of, incomplete: count.incomplete }
     }
 }
 
 impl Workspaces {
-    /// Returns what a workspace uses; `None` when it has no directory.
+    /// Returns the usage of a workspace; `None` if it has no directory.
     pub async fn usage(
         &self,
         key: &WorkspaceKey,
         freshness: Freshness,
     ) -> Result<Option<MeasuredUsage>, Error> {
-        let (inner, key) = (self.inner.clone(), key.clone());
+        let inner = self.inner.clone();
+        let key = key.clone();
         blocking(move || match inner.open_directory(&key)? {
             Some(directory) => inner.measure(&key, &directory, freshness).map(Some),
             None => Ok(None),
@@ -174,60 +173,64 @@ impl Workspaces {
         .await
     }
 
-    /// Notes that a workspace is about to change, or has just changed, so that it is counted again.
+    /// Makes the cached count of a workspace invalid, before a write and after it.
     pub async fn touch(&self, key: &WorkspaceKey) -> Result<(), Error> {
-        let (inner, key) = (self.inner.clone(), key.clone());
-        blocking(move || inner.accounts().touch(&key)).await
+        let inner = self.inner.clone();
+        let key = key.clone();
+        blocking(move || inner.usage_cache().touch(&key)).await
     }
 
-    /// Notes that a workspace may change at any time, until it is touched. It is counted each time that
-    /// somebody asks.
+    /// Marks a workspace as in use: no count is cached until it is touched.
     pub async fn mark_in_use(&self, key: &WorkspaceKey) -> Result<(), Error> {
-        let (inner, key) = (self.inner.clone(), key.clone());
-        blocking(move || inner.accounts().mark_in_use(&key)).await
+        let inner = self.inner.clone();
+        let key = key.clone();
+        blocking(move || inner.usage_cache().mark_in_use(&key)).await
     }
 
-    /// Holds a workspace, and returns what it uses as of now; `None` when it has no directory.
+    /// Marks a workspace as in use, and returns its usage; `None` if it has no directory.
     pub async fn mark_in_use_and_measure(
         &self,
         key: &WorkspaceKey,
     ) -> Result<Option<MeasuredUsage>, Error> {
-        let (inner, key) = (self.inner.clone(), key.clone());
+        let inner = self.inner.clone();
+        let key = key.clone();
         blocking(move || {
             let Some(directory) = inner.open_directory(&key)? else { return Ok(None) };
-            let known = inner.accounts().clean_scan(&key);
-            inner.accounts().mark_in_use(&key)?;
+            let cached = inner.usage_cache().valid_count(&key);
+            inner.usage_cache().mark_in_use(&key)?;
             let count = || inner.measure(&key, &directory, Freshness::Recount);
-            known.map_or_else(count, |scan| Ok(scan.into())).map(Some)
+            cached.map_or_else(count, |cached| Ok(cached.into())).map(Some)
         })
         .await
     }
 
-    /// Holds a workspace, and checks it against its quota; `None` when it has no directory.
+    /// Marks a workspace as in use, and checks it against its quota; `None` if it has no directory.
     pub async fn mark_in_use_and_check_quota(
         &self,
         key: &WorkspaceKey,
     ) -> Result<Option<MeasuredUsage>, Error> {
-        let (inner, key) = (self.inner.clone(), key.clone());
+        let inner = self.inner.clone();
+        let key = key.clone();
         blocking(move || {
-            inner.accounts().mark_in_use(&key)?;
+            inner.usage_cache().mark_in_use(&key)?;
             inner.check_quota(&key, Freshness::Recount)
         })
         .await
     }
 
-    /// Checks a workspace against its quota; `None` when it has no directory.
+    /// Checks a workspace against its quota; `None` if it has no directory.
     pub async fn check_quota(
         &self,
         key: &WorkspaceKey,
         freshness: Freshness,
     ) -> Result<Option<MeasuredUsage>, Error> {
-        let (inner, key) = (self.inner.clone(), key.clone());
+        let inner = self.inner.clone();
+        let key = key.clone();
         blocking(move || inner.check_quota(&key, freshness)).await
     }
 }
 
-impl Inner {
+impl RootInner {
     fn check_quota(
         &self,
         key: &WorkspaceKey,
@@ -237,8 +240,8 @@ impl Inner {
         let quota = record.map_or(self.quota, |record| record.quota);
         let Some(directory) = self.open_directory(key)? else { return Ok(None) };
         let mut measured = self.measure(key, &directory, freshness)?;
-        // A count that was made while something was written may have seen more than there is since. It
-        // would stand for ever, because whoever is refused changes nothing.
+        // A count during a write may have seen files that are gone since. The refusal would stand for ever,
+        // because a refused caller writes nothing, so it is counted once more.
         if quota.check(measured.amount, measured.incomplete).is_err() {
             measured = self.measure(key, &directory, Freshness::Recount)?;
         }

@@ -1,4 +1,4 @@
-//! Looking for everything that is not as it should be, each with the way out.
+//! Finds defects of a root and its workspaces, each with a remedy. Changes nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -10,37 +10,34 @@ use serde::Serialize;
 use crate::condition::Condition;
 use crate::error::Error;
 use crate::root::{metadata_of, who_else_may_write};
-use crate::workspaces::{Inner, RootOptions, Workspaces};
+use crate::workspaces::{RootInner, RootOptions, Workspaces};
 
-/// How much a finding matters.
+/// The severity of a finding: a fact, a defect that Carrel copes with, or one that prevents or endangers work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the summary defines the variants")]
 pub enum Severity {
-    /// A fact worth knowing.
     Note,
-    /// Something that Carrel copes with, and that a person may want to mend.
     Warning,
-    /// Something that stops work or endangers it.
     Error,
 }
 
-/// Something that is not as it should be.
+/// A defect or a fact of a root, with its remedy.
+///
+/// `check` is a stable name for programs; `message` and `fix` are for people, and `fix` is a command where
+/// one suffices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the summary defines the fields")]
 pub struct RootFinding {
-    /// How much it matters.
     pub severity: Severity,
-    /// What it is, in one word that programs may rely on.
     pub check: &'static str,
-    /// Where it is.
     #[serde(with = "carrel_domain::lossy_path")]
     pub path: PathBuf,
-    /// What is wrong.
     pub message: String,
-    /// What to do about it.
     pub fix: String,
 }
 
-/// Looks at a root, which may be missing or refused, and at everything in it.
+/// Verifies a root, which may be missing or unusable, and everything in it.
 pub fn verify(options: &RootOptions) -> Result<Vec<RootFinding>, Error> {
     let mut findings = Vec::new();
     let directory = match Root::open(&options.root) {
@@ -75,7 +72,7 @@ fn finding(
     RootFinding { severity, check, path: path.to_owned(), message: message.into(), fix: fix.into() }
 }
 
-/// Looks at who may change the root, or put another in its place from above.
+/// Checks which users can change the root, or replace it from a directory above.
 fn check_permissions(directory: &Root, findings: &mut Vec<RootFinding>) -> Result<(), Error> {
     let user = geteuid().as_raw();
     let metadata = metadata_of(directory)?;
@@ -91,7 +88,7 @@ fn check_permissions(directory: &Root, findings: &mut Vec<RootFinding>) -> Resul
         findings.push(owner_of(parent, &metadata));
         if let Some(who) = who_may_rename_below(&metadata, user) {
             let fix = format!("chmod go-w {} or move the root elsewhere", parent.display());
-            let message = format!("{who}, and so may put another directory in the root's place");
+            let message = format!("{who}, and so can replace the root by another directory");
             findings.push(finding(Severity::Warning, "parent", parent, message, fix));
         }
     }
@@ -103,7 +100,7 @@ fn owner_of(path: &Path, metadata: &Metadata) -> RootFinding {
     finding(Severity::Note, "owner", path, message, "none needed")
 }
 
-/// A sticky directory lets only owners rename; system directories belong to root.
+/// Returns the user that can rename entries. A sticky directory lets only owners; root is trusted.
 fn who_may_rename_below(metadata: &Metadata, user: u32) -> Option<String> {
     let sticky = metadata.mode & 0o1000 != 0;
     if sticky || (metadata.uid == 0 && metadata.mode & 0o022 == 0) {
@@ -112,7 +109,7 @@ fn who_may_rename_below(metadata: &Metadata, user: u32) -> Option<String> {
     who_else_may_write(metadata, user)
 }
 
-impl Inner {
+impl RootInner {
     fn verify(&self, findings: &mut Vec<RootFinding>) -> Result<(), Error> {
         if let Some(repository) = &self.root.enclosing_repository {
             let message =
@@ -138,7 +135,6 @@ impl Inner {
         Ok(())
     }
 
-    /// Compares a record with what is on disk.
     fn verify_record(&self, key: &WorkspaceKey) -> Option<RootFinding> {
         let path = self.location(key).workspace;
         let record = match self.records().read(key) {
@@ -163,7 +159,7 @@ impl Inner {
         let (check, message, fix) = match Condition::of(&record, directory.as_ref()) {
             Condition::Ready => return None,
             Condition::Missing => ("missing", "has a record and no directory", recreate),
-            // Somebody may be at work there at this moment.
+            // A process may be creating or removing it right now.
             _ if self.locks().is_held(key.as_str()) => return None,
             Condition::HalfMade => ("half_made", "was left half-made", recreate),
             Condition::HalfRemoved => {
@@ -173,7 +169,6 @@ impl Inner {
         Some(finding(Severity::Warning, check, &path, message, fix))
     }
 
-    /// Looks for entries of the root that are no workspaces.
     fn verify_entries(
         &self,
         keys: &[WorkspaceKey],

@@ -1,4 +1,4 @@
-//! The name of a root, which everybody who opens it finds.
+//! The volume id of a root, by which servers tell disks apart.
 
 use std::path::Path;
 
@@ -9,10 +9,9 @@ use crate::error::Error;
 
 const FILE: &str = "volume";
 
-/// Bounds what is read.
 const MAX_BYTES: u64 = 100;
 
-/// Returns the name of a root. The first who asks makes it; of several at once, one wins.
+/// Returns the volume id, generated on first use. Of several processes at once, one wins.
 pub(crate) fn volume(own: &Root) -> Result<VolumeId, Error> {
     if let Some(volume) = read(own)? {
         return Ok(volume);
@@ -27,7 +26,7 @@ pub(crate) fn volume(own: &Root) -> Result<VolumeId, Error> {
     match own.write(file, format!("{made}\n").as_bytes(), options) {
         Ok(()) => Ok(made),
         Err(error) if matches!(error.problem(), Problem::Exists) => {
-            read(own)?.ok_or_else(|| unreadable(own, "it comes and goes".to_owned()))
+            read(own)?.ok_or_else(|| unreadable(own, "it appears and disappears".to_owned()))
         }
         Err(error) => {
             let doing = format!("could not write {}", own.path().join(file).display());

@@ -1,4 +1,7 @@
 //! A workspace in use.
+//!
+//! [`Workspace`] shares the workspace's lock, so that it cannot be removed, and holds its directory by a
+//! descriptor. Commands start in that directory, after a check that it is still the one at its path.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,18 +14,18 @@ use carrel_fsroot::Root;
 use crate::blocking::blocking;
 use crate::condition::Condition;
 use crate::error::{CwdReason, Error};
-use crate::hooks::{Hook, Hooks, Site};
+use crate::hooks::{Hook, HookSite, Hooks};
 use crate::lock::{Lock, Mode};
 use crate::quota::Amount;
 use crate::record::Record;
-use crate::remove::Look;
+use crate::remove::RecordAndDirectory;
 use crate::usage::Freshness;
-use crate::workspaces::{Inner, Workspaces};
+use crate::workspaces::{RootInner, Workspaces};
 
-/// How long a workspace counts as used just now, so that this is not written down again.
-const USED_NOW: Duration = Duration::from_secs(10);
+/// The age of `last_used_at` below which opening a workspace does not write its record again.
+const LAST_USED_PRECISION: Duration = Duration::from_secs(10);
 
-/// A workspace in use. While it exists nobody can remove the workspace.
+/// A workspace in use. It cannot be removed while this exists.
 #[derive(Debug)]
 pub struct Workspace {
     workspaces: Workspaces,
@@ -32,15 +35,18 @@ pub struct Workspace {
 }
 
 impl Workspaces {
-    /// Takes a ready workspace into use.
+    /// Opens a ready workspace and shares its lock, waiting for a process that creates or removes it. One
+    /// that is missing or incomplete is [`Error::NotFound`].
     pub async fn open(&self, identifier: &Identifier) -> Result<Workspace, Error> {
-        let (workspaces, identifier) = (self.clone(), identifier.clone());
+        let workspaces = self.clone();
+        let identifier = identifier.clone();
         blocking(move || workspaces.open_blocking(&identifier)).await
     }
 
     fn open_blocking(self, identifier: &Identifier) -> Result<Workspace, Error> {
         let (key, lock) = self.inner.lock_of(identifier, Mode::Shared)?;
-        let Look { record: Some(record), directory: Some(directory) } = self.inner.look(&key)?
+        let RecordAndDirectory { record: Some(record), directory: Some(directory) } =
+            self.inner.read_state(&key)?
         else {
             return Err(self.inner.not_found(identifier));
         };
@@ -48,18 +54,19 @@ impl Workspaces {
             return Err(self.inner.not_found(identifier));
         }
         let now = self.inner.clock.now();
-        if record.last_used_at.age(now) < USED_NOW {
+        if record.last_used_at.age(now) < LAST_USED_PRECISION {
             return Ok(Workspace { workspaces: self, record, directory, lock });
         }
         let used = self.inner.update(&key, |record| record.last_used_at = now);
-        // On a full disk a workspace can still be used, not least to make room in it.
+        // A full disk must not keep a workspace from being opened, and files deleted in it.
         let record = used.ok().flatten().unwrap_or(record);
         Ok(Workspace { workspaces: self, record, directory, lock })
     }
 
-    /// Takes the ready workspace at an absolute path into use.
+    /// Opens the ready workspace at an absolute path, as [`Workspaces::open`] does.
     pub async fn open_at(&self, path: &Path) -> Result<Workspace, Error> {
-        let (workspaces, path) = (self.clone(), path.to_owned());
+        let workspaces = self.clone();
+        let path = path.to_owned();
         blocking(move || {
             let key = workspaces.locate(&path)?;
             let record = workspaces.inner.records().read(&key)?;
@@ -74,29 +81,29 @@ impl Workspaces {
         .await
     }
 
-    /// Checks a directory that a command is about to start in, and names its workspace.
+    /// Checks a working directory for a command, and returns the key of its workspace.
     pub fn check_cwd(&self, path: &Path) -> Result<WorkspaceKey, Error> {
         self.inner.check_cwd(path)
     }
 
-    /// Finds the workspace that an absolute path names.
+    /// Returns the key of the workspace at an absolute path.
     pub fn locate(&self, path: &Path) -> Result<WorkspaceKey, Error> {
         self.inner.locate(path)
     }
 }
 
-impl Inner {
-    /// Looks whether a directory is still the one at its location, and returns that one.
-    pub(crate) fn check_still_there(
+impl RootInner {
+    /// Checks that an open directory is still the one at its path, and returns the latter.
+    pub(crate) fn check_not_replaced(
         &self,
         key: &WorkspaceKey,
         directory: &Root,
     ) -> Result<Root, Error> {
         self.check_cwd(&self.location(key).workspace)?;
-        let there = self.open_directory(key).ok().flatten();
-        let there = there.ok_or_else(|| self.cwd_error(key, CwdReason::PathUnreadable))?;
-        if there.identity().ok() == directory.identity().ok() {
-            return Ok(there);
+        let current = self.open_directory(key).ok().flatten();
+        let current = current.ok_or_else(|| self.cwd_error(key, CwdReason::PathUnreadable))?;
+        if current.identity().ok() == directory.identity().ok() {
+            return Ok(current);
         }
         Err(self.cwd_error(key, CwdReason::Replaced))
     }
@@ -107,10 +114,9 @@ impl Inner {
 }
 
 impl Workspace {
-    /// Runs `before_run` or `after_run` and remembers how it went.
+    /// Runs `before_run` or `after_run` and records the result.
     ///
-    /// A failed `before_run` is the caller's error. A failed `after_run` is logged
-    /// and changes nothing: the run it followed is over.
+    /// A failed `before_run` is an error. A failed `after_run` is only logged: the run before it is over.
     pub async fn run_hook(
         &self,
         hook: Hook,
@@ -123,15 +129,15 @@ impl Workspace {
         self.launch_directory()?;
         let inner = &self.workspaces.inner;
         let context = self.workspaces.hook_context(&self.record, attempt);
-        let site = Site { context, directory: &self.directory, lock: &self.lock, inner };
+        let site = HookSite { context, directory: &self.directory, lock: &self.lock, inner };
         let ran = hooks.run(hook, site).await;
         if let Some(run) = ran.run {
             let (inner, key, now) = (inner.clone(), self.record.key.clone(), inner.clock.now());
-            let remember = move |record: &mut Record| {
+            let add = move |record: &mut Record| {
                 record.last_used_at = now;
-                record.remember(run);
+                record.add_hook_run(run);
             };
-            blocking(move || inner.update(&key, remember)).await?;
+            blocking(move || inner.update(&key, add)).await?;
         }
         match hook {
             Hook::AfterRun => Ok(()),
@@ -157,7 +163,7 @@ impl Workspace {
         self.workspaces.path()
     }
 
-    /// Notes that the workspace has just changed.
+    /// Marks the cached usage as outdated.
     pub async fn touch(&self) -> Result<(), Error> {
         self.workspaces.touch(&self.record.key).await
     }
@@ -172,17 +178,16 @@ impl Workspace {
         &self.directory
     }
 
-    /// Returns a descriptor that keeps others from removing the workspace for as long as it is open.
+    /// Returns a share of the lock: the workspace cannot be removed while the descriptor is open anywhere.
     pub fn lock_descriptor(&self) -> io::Result<OwnedFd> {
         self.lock.share()
     }
 
-    /// Returns the directory for a command to start in, after a last look at the path.
+    /// Returns the working directory for a command, after a last check of the path.
     ///
-    /// The command starts in the directory that was checked, whatever happens to
-    /// its name in the meantime.
+    /// The command starts in the directory that was checked, even if its path is replaced afterwards.
     pub fn launch_directory(&self) -> Result<OwnedFd, Error> {
         let inner = &self.workspaces.inner;
-        inner.check_still_there(&self.record.key, &self.directory).map(Into::into)
+        inner.check_not_replaced(&self.record.key, &self.directory).map(Into::into)
     }
 }

@@ -1,4 +1,8 @@
-//! The handle on a root and everything in it.
+//! A root and its workspaces.
+//!
+//! An identifier maps to a key, its directory name. Two identifiers may derive the same key; the root's
+//! records decide which one has it, and the other gets a suffix. So a key is chosen by reading records,
+//! and chosen again under the key's lock, because it may have changed hands in between.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,18 +18,18 @@ use crate::lock::{Lock, Locks, Mode};
 use crate::quota::Quota;
 use crate::record::{Record, Records};
 use crate::root::WorkspaceRoot;
-use crate::usage::Accounts;
+use crate::usage::UsageCache;
 
-/// How a root is opened.
+/// The settings of a root.
 #[derive(Clone, Debug)]
 pub struct RootOptions {
     /// The directory that holds the workspaces, absolute.
     pub root: PathBuf,
     /// The operator's home directory, which is never a root.
     pub home: Option<PathBuf>,
-    /// The quota of workspaces that are made without one of their own.
+    /// The quota of workspaces without one of their own.
     pub quota: Quota,
-    /// Where the time comes from.
+    /// The clock of records and logs.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -42,27 +46,27 @@ impl RootOptions {
     }
 }
 
-/// A root and the workspaces in it. Cheap to clone.
+/// A root and the workspaces in it. Cheap to clone; several processes may have the same root open.
 #[derive(Clone, Debug)]
 pub struct Workspaces {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<RootInner>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct RootInner {
     pub(crate) root: WorkspaceRoot,
     pub(crate) quota: Quota,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Workspaces {
-    /// Opens a root and makes it, owner-only, if it is missing.
+    /// Opens a root, and creates it for its owner only if it is missing.
     pub fn open_or_create(options: &RootOptions) -> Result<Self, Error> {
         let root = WorkspaceRoot::open_or_create(&options.root, options.home.as_deref())?;
         Ok(Self::new(root, options))
     }
 
-    /// Opens a root that is in use already; `None` when nothing was ever made in it.
+    /// Opens a root that has records already; `None` otherwise. Creates nothing.
     pub fn open_existing(options: &RootOptions) -> Result<Option<Self>, Error> {
         let root = WorkspaceRoot::open_existing(&options.root, options.home.as_deref())?;
         Ok(root.map(|root| Self::new(root, options)))
@@ -76,8 +80,8 @@ impl Workspaces {
                 "Workspace root lies inside a git work tree"
             );
         }
-        let (quota, clock) = (options.quota, Arc::clone(&options.clock));
-        Self { inner: Arc::new(Inner { root, quota, clock }) }
+        let clock = Arc::clone(&options.clock);
+        Self { inner: Arc::new(RootInner { root, quota: options.quota, clock }) }
     }
 
     /// Returns the real path of the root.
@@ -85,25 +89,26 @@ impl Workspaces {
         self.inner.root.path()
     }
 
-    /// Returns the name of the root, which everybody who opens it finds.
+    /// Returns the root's volume id, made on first use and the same for every process.
     pub fn volume(&self) -> Result<VolumeId, Error> {
         crate::volume::volume(&self.inner.root.own)
     }
 
-    /// Returns the key an identifier has, or would get.
+    /// Returns the key that an identifier has, or would get.
     pub fn key(&self, identifier: &Identifier) -> Result<WorkspaceKey, Error> {
         match self.inner.choose(identifier)? {
             KeyChoice::Held(key) | KeyChoice::Free(key) => Ok(key),
         }
     }
 
-    /// Returns the record of an identifier's workspace.
+    /// Returns the record of an identifier's workspace, or [`Error::NotFound`]. Takes no lock, so the record
+    /// may be outdated at once.
     pub fn record(&self, identifier: &Identifier) -> Result<Record, Error> {
         self.inner.held_record(identifier)
     }
 }
 
-impl Inner {
+impl RootInner {
     pub(crate) fn records(&self) -> Records<'_> {
         Records { own: &self.root.own }
     }
@@ -112,8 +117,8 @@ impl Inner {
         Locks { own: &self.root.own }
     }
 
-    pub(crate) fn accounts(&self) -> Accounts<'_> {
-        Accounts { own: &self.root.own }
+    pub(crate) fn usage_cache(&self) -> UsageCache<'_> {
+        UsageCache { own: &self.root.own }
     }
 
     pub(crate) fn choose(&self, identifier: &Identifier) -> Result<KeyChoice, Error> {
@@ -136,10 +141,9 @@ impl Inner {
         record.ok_or_else(|| self.not_found(identifier))
     }
 
-    /// Locks the workspace of an identifier, or the key it would get.
+    /// Locks the workspace of an identifier, or the key that it would get.
     ///
-    /// The key is chosen again under the lock: the one that was awaited may belong to
-    /// somebody else by then.
+    /// The key is chosen again under the lock: another identifier may have taken it meanwhile.
     pub(crate) fn lock_of(
         &self,
         identifier: &Identifier,

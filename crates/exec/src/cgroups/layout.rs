@@ -181,7 +181,8 @@ fn unified(mounts: &str, own: &str) -> Result<PathBuf, String> {
     if !["memory", "pids"].iter().all(|name| offered.split_whitespace().any(|one| one == *name)) {
         return Err(format!("{} offers no memory and pids controllers", group.display()));
     }
-    let (server, home) = (group.join("carrel-server"), group.join(HOME));
+    let server = group.join("carrel-server");
+    let home = group.join(HOME);
     let ready = make(&server)
         .and_then(|()| write(&server.join("cgroup.procs"), "0"))
         .and_then(|()| write(&group.join("cgroup.subtree_control"), "+memory +pids"))

@@ -32,7 +32,7 @@ pub(super) fn run(
     start: &Start,
     descriptors: Descriptors<OwnedFd>,
     signals: SignalQueue,
-    origin: Origin,
+    origin: ForkParent,
 ) {
     match prepare(&origin) {
         Ok(prepared) => run_prepared(start, descriptors, signals, origin, prepared),
@@ -45,7 +45,7 @@ pub(super) fn run(
 /// Ends if its cell has ended or does not need it any more. A spare that cannot prepare ends too, and its
 /// cell forks another when it needs one. In a cell of one command there is no other, so it waits for the
 /// request and reports the failure.
-pub(super) fn run_spare(spare: Spare, signals: SignalQueue, origin: Origin) {
+pub(super) fn run_spare(spare: Spare, signals: SignalQueue, origin: ForkParent) {
     let Spare { requests, last_request } = spare;
     let prepared = prepare(&origin);
     if prepared.is_err() && !origin.cell().is_some_and(Cell::shares_mounts_with_command) {
@@ -84,7 +84,7 @@ type Command = (Box<Start>, Descriptors<OwnedFd>);
 fn wait_for_command(
     requests: &OwnedFd,
     signals: &SignalQueue,
-    origin: &Origin,
+    origin: &ForkParent,
 ) -> io::Result<Option<Command>> {
     loop {
         let [requested, _] = poll::wait([requests.as_fd(), signals.as_fd()], None)?;
@@ -113,7 +113,7 @@ fn run_prepared(
     start: &Start,
     mut descriptors: Descriptors<OwnedFd>,
     signals: SignalQueue,
-    origin: Origin,
+    origin: ForkParent,
     prepared: Prepared,
 ) {
     match begin(start, &mut descriptors, &origin, prepared) {
@@ -155,7 +155,7 @@ fn run_prepared(
 fn begin(
     start: &Start,
     descriptors: &mut Descriptors<OwnedFd>,
-    origin: &Origin,
+    origin: &ForkParent,
     mut prepared: Prepared,
 ) -> Result<(Pid, Prepared), (Step, io::Error)> {
     let during = |step| move |error: io::Error| (step, error);
@@ -171,12 +171,12 @@ fn begin(
 }
 
 /// The process that an init was forked from.
-pub(super) enum Origin {
+pub(super) enum ForkParent {
     Spawner(Pid),
     Cell(Box<Cell>),
 }
 
-impl Origin {
+impl ForkParent {
     pub(super) fn of(cell: Option<(Box<Cell>, OwnedFd)>, spawner: Pid) -> Self {
         cell.map_or(Self::Spawner(spawner), |(cell, _)| Self::Cell(cell))
     }
@@ -214,7 +214,7 @@ struct Prepared {
 }
 
 /// Makes this process a subreaper that ends with the process that it was forked from.
-fn prepare(origin: &Origin) -> io::Result<Prepared> {
+fn prepare(origin: &ForkParent) -> io::Result<Prepared> {
     set_child_subreaper(Some(getpid()))?;
     let (scope, listener) =
         origin.cell().map_or(Ok((SignalScope::unrestricted(), None)), Cell::supervise)?;

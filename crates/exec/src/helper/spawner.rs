@@ -88,10 +88,10 @@ enum Role {
         start: Box<Start>,
         descriptors: Box<Descriptors<OwnedFd>>,
         signals: SignalQueue,
-        origin: init::Origin,
+        origin: init::ForkParent,
     },
     /// A new child that waits for the next command of a cell.
-    Spare { spare: init::Spare, signals: SignalQueue, origin: init::Origin },
+    Spare { spare: init::Spare, signals: SignalQueue, origin: init::ForkParent },
     Cell {
         make: Box<MakeCell>,
         descriptors: CellDescriptors<OwnedFd>,
@@ -240,11 +240,11 @@ impl Spawner {
         let Self { signals, pid: spawner, cell, mounts, .. } = self;
         match child {
             Child::Init(start, descriptors) => {
-                let origin = init::Origin::of(cell, spawner);
+                let origin = init::ForkParent::of(cell, spawner);
                 Role::Init { start, descriptors, signals, origin }
             }
             Child::Spare(spare) => {
-                Role::Spare { spare, signals, origin: init::Origin::of(cell, spawner) }
+                Role::Spare { spare, signals, origin: init::ForkParent::of(cell, spawner) }
             }
             Child::Cell(make, descriptors, companion) => {
                 let origin = CellOrigin::Spawner { pid: spawner, companion, mounts };

@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use rustix::process::{Pid, WaitStatus};
 
-use super::init::{Origin, PARENT_DIED, report};
+use super::init::{ForkParent, PARENT_DIED, report};
 use super::terminal::TerminalPair;
 use super::usage_sampler::UnlinkedFilesWatch;
 use super::{children, poll, process_tree, usage_sampler};
@@ -99,13 +99,13 @@ pub(super) struct Supervisor {
 
 pub(super) struct Denials {
     pub(super) listener: Option<Listener>,
-    pub(super) origin: Origin,
+    pub(super) origin: ForkParent,
     pub(super) seen: Vec<DeniedCall>,
 }
 
 impl Denials {
     fn answer_pending(&mut self) {
-        let (Some(listener), Origin::Cell(cell)) = (&mut self.listener, &self.origin) else {
+        let (Some(listener), ForkParent::Cell(cell)) = (&mut self.listener, &self.origin) else {
             return;
         };
         match listener.deny_pending(&cell.plan().seccomp) {

@@ -5,33 +5,18 @@ use serde_json::{Value, json};
 
 use super::id::{InvalidJobId, JobId, Owner};
 
-/// The reason why a job could not be started or found.
+/// The reason why a job could not be started or found. A job of another owner is not found, like one that never existed or was evicted.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages define variants and fields")]
 pub enum JobError {
-    /// The job does not exist, was evicted after its end, or belongs to another owner.
     #[error("no such job: {id}")]
-    NotFound {
-        /// The requested job.
-        id: JobId,
-    },
-    /// The text names no job.
+    NotFound { id: JobId },
     #[error(transparent)]
     InvalidId(#[from] InvalidJobId),
-    /// The owner has as many running jobs as one owner may have.
     #[error("{owner} already has {limit} running jobs; one has to end before another starts")]
-    OwnerFull {
-        /// The owner.
-        owner: Owner,
-        /// The limit.
-        limit: usize,
-    },
-    /// As many jobs run as the registry allows.
+    OwnerFull { owner: Owner, limit: usize },
     #[error("already {limit} jobs are running; one has to end before another starts")]
-    Full {
-        /// The limit.
-        limit: usize,
-    },
-    /// The command has no log, so its output could not be read.
+    Full { limit: usize },
     #[error("a background job needs a log")]
     NoLog,
 }

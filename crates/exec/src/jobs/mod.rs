@@ -153,7 +153,8 @@ impl JobSlot<'_> {
     pub fn start(self, name: &str, mut running: RunningCommand) -> Result<Job, JobError> {
         let lifetime = self.jobs.limits.lifetime;
         running.deadline = Some(running.deadline.map_or(lifetime, |own| own.min(lifetime)));
-        let (started, cancel) = (running.started(), CancellationToken::new());
+        let started = running.started();
+        let cancel = CancellationToken::new();
         let stop = cancel.clone();
         let waiting = async move { Some(running.wait(&stop).await) };
         self.adopt(name, started, cancel, waiting)

@@ -6,7 +6,7 @@ use carrel_sandbox::DeniedCall;
 use pretty_assertions::assert_eq;
 use tokio_util::sync::CancellationToken;
 
-use crate::cells::{BOTH, Desk, printed, shell};
+use crate::cells::{BOTH, TestWorkspace, printed, shell};
 use crate::support::spawner;
 use crate::typist::{Typist, at_terminal};
 
@@ -20,8 +20,8 @@ async fn a_command_in_a_cell_can_have_a_terminal() {
     let script = "trap 'exit 3' INT; test -t 0 && test -t 1 && test -t 2 && stty size
         read line; echo \"<$line>\" > /dev/tty; while :; do sleep 0.02; done";
     for tier in BOTH {
-        let (desk, spawner) = (Desk::new(tier), spawner());
-        let cell = desk.cell(&spawner, tier).await;
+        let (test_workspace, spawner) = (TestWorkspace::new(tier), spawner());
+        let cell = test_workspace.cell(&spawner, tier).await;
         let mut typist = Typist::sit_down(&cell, shell(script)).await;
         typist.see("30 100\r\n").await;
         typist.enter("hello\n").await;
@@ -34,8 +34,9 @@ async fn a_command_in_a_cell_can_have_a_terminal() {
 
 #[tokio::test]
 async fn a_command_in_a_full_cell_sees_the_terminals_of_its_cell_only() {
-    let (desk, spawner, cancel) = (Desk::new(Tier::Full), spawner(), CancellationToken::new());
-    let cell = desk.cell(&spawner, Tier::Full).await;
+    let (test_workspace, spawner, cancel) =
+        (TestWorkspace::new(Tier::Full), spawner(), CancellationToken::new());
+    let cell = test_workspace.cell(&spawner, Tier::Full).await;
     let list = || shell("ls -m /dev/pts");
     assert_eq!(printed(&cell.run(list(), &cancel).await.unwrap()), "ptmx\n");
     let mut host = Typist::sit_down(&spawner, crate::support::shell("echo $$; read line")).await;
@@ -43,7 +44,7 @@ async fn a_command_in_a_full_cell_sees_the_terminals_of_its_cell_only() {
     let script = "tty; ls -m /dev/pts; echo open > $(tty); read line";
     let mut other = Typist::sit_down(&cell, shell(script)).await;
     other.see("/dev/pts/0\r\n0, ptmx\r\nopen\r\n").await;
-    let elsewhere = Desk::new(Tier::Full);
+    let elsewhere = TestWorkspace::new(Tier::Full);
     let elsewhere = elsewhere.cell(&spawner, Tier::Full).await;
     assert_eq!(printed(&elsewhere.run(list(), &cancel).await.unwrap()), "ptmx\n");
     // A program that makes terminals itself, as `script` does, makes them here as well.
@@ -58,8 +59,8 @@ async fn a_command_in_a_full_cell_sees_the_terminals_of_its_cell_only() {
 
 #[tokio::test]
 async fn a_command_in_a_landlock_cell_reaches_no_terminal_by_its_name() {
-    let (desk, spawner) = (Desk::new(Tier::Landlock), spawner());
-    let cell = desk.cell(&spawner, Tier::Landlock).await;
+    let (test_workspace, spawner) = (TestWorkspace::new(Tier::Landlock), spawner());
+    let cell = test_workspace.cell(&spawner, Tier::Landlock).await;
     let mut other = Typist::sit_down(&cell, shell("tty > name; echo ready; read line")).await;
     other.see("ready").await;
     let script = "
@@ -89,8 +90,8 @@ except PermissionError:
     print('refused')
 ";
     for tier in BOTH {
-        let (desk, spawner) = (Desk::new(tier), spawner());
-        let cell = desk.cell(&spawner, tier).await;
+        let (test_workspace, spawner) = (TestWorkspace::new(tier), spawner());
+        let cell = test_workspace.cell(&spawner, tier).await;
         let spec = at_terminal(python(script));
         let outcome = cell.run(spec, &CancellationToken::new()).await.unwrap();
         assert_eq!(printed(&outcome), "refused\r\n", "{tier}");

@@ -22,11 +22,11 @@ use crate::support::{PATH, directory, spawner};
 const SOMEBODY: u32 = 2_000_000_000;
 
 /// A workspace with its scratch directory.
-pub(crate) struct Desk {
+pub(crate) struct TestWorkspace {
     home: TempDir,
 }
 
-impl Desk {
+impl TestWorkspace {
     pub(crate) fn new(tier: Tier) -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::set_permissions(home.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
@@ -97,26 +97,30 @@ pub(crate) const BOTH: [Tier; 2] = [Tier::Full, Tier::Landlock];
 #[tokio::test]
 async fn what_a_command_writes_belongs_to_the_owner_of_the_workspace() {
     for tier in BOTH {
-        let (desk, spawner) = (Desk::new(tier), spawner());
-        let cell = desk.cell(&spawner, tier).await;
+        let (test_workspace, spawner) = (TestWorkspace::new(tier), spawner());
+        let cell = test_workspace.cell(&spawner, tier).await;
         let outcome = run(&cell, "mkdir -p a/b && echo hi > a/b/c && cat a/b/c").await;
         assert_eq!(
             (outcome.end, printed(&outcome).as_str()),
             (ExitStatus::Exited(0), "hi\n"),
             "{tier}"
         );
-        let owner = fs::metadata(desk.workspace()).unwrap().uid();
-        assert_eq!(fs::metadata(desk.workspace().join("a/b/c")).unwrap().uid(), owner, "{tier}");
+        let owner = fs::metadata(test_workspace.workspace()).unwrap().uid();
+        assert_eq!(
+            fs::metadata(test_workspace.workspace().join("a/b/c")).unwrap().uid(),
+            owner,
+            "{tier}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_command_starts_in_a_directory_of_the_workspace_and_nowhere_else() {
     for tier in BOTH {
-        let (desk, spawner) = (Desk::new(tier), spawner());
-        let cell = desk.cell(&spawner, tier).await;
-        fs::create_dir(desk.workspace().join("inner")).unwrap();
-        std::os::unix::fs::symlink("/usr", desk.workspace().join("out")).unwrap();
+        let (test_workspace, spawner) = (TestWorkspace::new(tier), spawner());
+        let cell = test_workspace.cell(&spawner, tier).await;
+        fs::create_dir(test_workspace.workspace().join("inner")).unwrap();
+        std::os::unix::fs::symlink("/usr", test_workspace.workspace().join("out")).unwrap();
         let start = |relative: &str| {
             let argv = vec!["pwd".into(), "-P".into()];
             let environment = vec![("PATH".into(), PATH.into())];
@@ -124,7 +128,7 @@ async fn a_command_starts_in_a_directory_of_the_workspace_and_nowhere_else() {
         };
         let cancel = CancellationToken::new();
         let outcome = cell.run(start("inner"), &cancel).await.unwrap();
-        let inner = desk.workspace().join("inner");
+        let inner = test_workspace.workspace().join("inner");
         assert_eq!(Path::new(printed(&outcome).trim_end()), inner, "{tier}");
         for outside in ["..", "out", "/usr", "inner/../.."] {
             let error = cell.run(start(outside), &cancel).await.unwrap_err();
@@ -139,8 +143,8 @@ async fn a_command_starts_in_a_directory_of_the_workspace_and_nowhere_else() {
 #[tokio::test]
 async fn a_descriptor_of_a_host_directory_is_not_let_in() {
     for tier in BOTH {
-        let (desk, spawner) = (Desk::new(tier), spawner());
-        let cell = desk.cell(&spawner, tier).await;
+        let (test_workspace, spawner) = (TestWorkspace::new(tier), spawner());
+        let cell = test_workspace.cell(&spawner, tier).await;
         let spec =
             CommandSpec { inherited: vec![directory("/")], ..shell("ls /proc/self/fd/100/") };
         let error = cell.run(spec, &CancellationToken::new()).await.unwrap_err();
@@ -151,8 +155,8 @@ async fn a_descriptor_of_a_host_directory_is_not_let_in() {
 #[tokio::test]
 async fn refused_system_calls_are_reported_once_each() {
     for tier in BOTH {
-        let (desk, spawner) = (Desk::new(tier), spawner());
-        let cell = desk.cell(&spawner, tier).await;
+        let (test_workspace, spawner) = (TestWorkspace::new(tier), spawner());
+        let cell = test_workspace.cell(&spawner, tier).await;
         let outcome = run(&cell, "unshare -U true; unshare -U true; unshare -m true").await;
         let seen: Vec<_> = outcome
             .refused
@@ -167,10 +171,10 @@ async fn refused_system_calls_are_reported_once_each() {
 }
 
 #[tokio::test]
-async fn ignoring_the_request_to_end_helps_nobody() {
+async fn a_process_that_ignores_sigterm_is_killed() {
     for tier in BOTH {
-        let (desk, spawner) = (Desk::new(tier), spawner());
-        let cell = desk.cell(&spawner, tier).await;
+        let (test_workspace, spawner) = (TestWorkspace::new(tier), spawner());
+        let cell = test_workspace.cell(&spawner, tier).await;
         // In /proc there are the processes of others as well.
         let own = format!("10{}", std::process::id());
         let script = "trap '' TERM; setsid bash -c 'trap \"\" TERM; sleep OWN & sleep OWN' & \
@@ -188,11 +192,11 @@ async fn ignoring_the_request_to_end_helps_nobody() {
 
 #[tokio::test]
 async fn cells_of_one_workspace_can_share_a_loopback() {
-    let (desk, spawner) = (Desk::new(Tier::Full), spawner());
-    let plan = desk.plan(Tier::Full, Network::Loopback);
-    let first = desk.enter(&spawner, plan.clone(), None).await;
-    let second = desk.enter(&spawner, plan.clone(), Some(&first)).await;
-    let stranger = desk.enter(&spawner, plan, None).await;
+    let (test_workspace, spawner) = (TestWorkspace::new(Tier::Full), spawner());
+    let plan = test_workspace.plan(Tier::Full, Network::Loopback);
+    let first = test_workspace.enter(&spawner, plan.clone(), None).await;
+    let second = test_workspace.enter(&spawner, plan.clone(), Some(&first)).await;
+    let stranger = test_workspace.enter(&spawner, plan, None).await;
     let namespace = "readlink /proc/self/ns/net";
     let (one, two) = (run(&first, namespace).await, run(&second, namespace).await);
     assert_eq!(printed(&one), printed(&two));
@@ -203,11 +207,11 @@ async fn cells_of_one_workspace_can_share_a_loopback() {
 
 #[tokio::test]
 async fn a_cell_that_cannot_be_made_says_which_step_failed() {
-    let (desk, spawner) = (Desk::new(Tier::Full), spawner());
-    let mut plan = desk.plan(Tier::Full, Network::None);
-    plan.workspace = desk.workspace().with_file_name("elsewhere");
-    let workspace = directory(desk.workspace());
-    let scratch = directory(desk.workspace().with_file_name("scratch"));
+    let (test_workspace, spawner) = (TestWorkspace::new(Tier::Full), spawner());
+    let mut plan = test_workspace.plan(Tier::Full, Network::None);
+    plan.workspace = test_workspace.workspace().with_file_name("elsewhere");
+    let workspace = directory(test_workspace.workspace());
+    let scratch = directory(test_workspace.workspace().with_file_name("scratch"));
     let error = spawner.cell(plan, workspace.as_fd(), scratch.as_fd(), None).await.unwrap_err();
     let CellError::Refused(failure) = error else { panic!("{error:?}") };
     assert_eq!(failure.step, carrel_sandbox::SetupStep::Find);
@@ -217,20 +221,22 @@ async fn a_cell_that_cannot_be_made_says_which_step_failed() {
 #[tokio::test]
 async fn a_granted_path_that_has_become_a_link_is_not_followed() {
     for tier in BOTH {
-        let (desk, spawner) = (Desk::new(tier), spawner());
-        let (granted, secret) =
-            (desk.workspace().with_file_name("granted"), desk.workspace().with_file_name("secret"));
+        let (test_workspace, spawner) = (TestWorkspace::new(tier), spawner());
+        let (granted, secret) = (
+            test_workspace.workspace().with_file_name("granted"),
+            test_workspace.workspace().with_file_name("secret"),
+        );
         fs::create_dir(&granted).unwrap();
         fs::create_dir(&secret).unwrap();
-        let plan = desk.plan_with(tier, Network::None, vec![granted.clone()]);
+        let plan = test_workspace.plan_with(tier, Network::None, vec![granted.clone()]);
         fs::remove_dir(&granted).unwrap();
         std::os::unix::fs::symlink(&secret, &granted).unwrap();
-        let workspace = directory(desk.workspace());
-        let scratch = directory(desk.workspace().with_file_name("scratch"));
+        let workspace = directory(test_workspace.workspace());
+        let scratch = directory(test_workspace.workspace().with_file_name("scratch"));
         let made = spawner.cell(plan, workspace.as_fd(), scratch.as_fd(), None).await;
         let Err(CellError::Refused(failure)) = made else { panic!("{tier}: {made:?}") };
         assert_eq!(failure.errno, rustix::io::Errno::LOOP.raw_os_error(), "{tier}: {failure}");
-        // One workspace's trouble is not a reason to give all of them weaker walls.
+        // One workspace's trouble is not a reason to give all of them a weaker sandbox.
         assert!(!failure.is_host_limitation(), "{tier}: {failure}");
     }
 }
@@ -238,14 +244,18 @@ async fn a_granted_path_that_has_become_a_link_is_not_followed() {
 #[tokio::test]
 async fn cells_that_were_made_from_the_same_parts_know_nothing_of_each_other() {
     let spawner = spawner();
-    let desks = [Desk::new(Tier::Full), Desk::new(Tier::Full)];
+    let workspaces_under_test = [TestWorkspace::new(Tier::Full), TestWorkspace::new(Tier::Full)];
     let cells = [
-        desks[0].cell(&spawner, Tier::Full).await,
-        desks[1].cell(&spawner, Tier::Full).await,
+        workspaces_under_test[0].cell(&spawner, Tier::Full).await,
+        workspaces_under_test[1].cell(&spawner, Tier::Full).await,
         // Another network, and so another file of names.
-        desks[1].enter(&spawner, desks[1].plan(Tier::Full, Network::Loopback), None).await,
+        workspaces_under_test[1]
+            .enter(&spawner, workspaces_under_test[1].plan(Tier::Full, Network::Loopback), None)
+            .await,
     ];
-    let workspaces = desks.each_ref().map(|desk| desk.workspace().display().to_string());
+    let workspaces = workspaces_under_test
+        .each_ref()
+        .map(|test_workspace| test_workspace.workspace().display().to_string());
     for (cell, own, other) in [(0, 0, 1), (1, 1, 0), (2, 1, 0)] {
         let seen = run(&cells[cell], "cat /etc/passwd /proc/self/mountinfo; ls -a / /proc").await;
         let seen = printed(&seen);

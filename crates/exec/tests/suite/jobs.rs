@@ -156,7 +156,7 @@ async fn a_dropped_registry_kills_every_job() {
 }
 
 #[tokio::test]
-async fn stopping_an_owner_spares_the_others_and_stopping_all_spares_nobody() {
+async fn stopping_an_owner_spares_the_others_and_stopping_all_spares_none() {
     let (jobs, spawner) = (Jobs::default(), spawner());
     for of in ["a", "b", "a"] {
         start(&jobs, &spawner, of, shell("sleep 1000")).await;
@@ -221,7 +221,7 @@ async fn the_jobs_that_ended_first_are_forgotten_first() {
 }
 
 #[tokio::test]
-async fn a_job_of_somebody_else_is_like_one_that_never_was() {
+async fn a_job_of_another_owner_is_not_found() {
     let (jobs, spawner) = (Jobs::default(), spawner());
     let job = run(&jobs, &spawner, "a", "true").await;
     assert_eq!(jobs.get_of(&owner("a"), job.id()).unwrap().id(), job.id());

@@ -94,7 +94,7 @@ async fn a_cursor_beyond_the_log_is_refused_with_what_would_be_valid() {
 }
 
 #[tokio::test]
-async fn a_log_without_room_says_so_in_every_part() {
+async fn a_log_beyond_its_limit_says_so_in_every_part() {
     let file = NamedTempFile::new().unwrap();
     let spec = logged(&file, ByteSize::kib(100), command(&["head", "-c", "200000", "/dev/zero"]));
     let running = spawner().spawn(spec).await.unwrap();

@@ -6,7 +6,7 @@
 //! - `logs`: logs that are read with a cursor;
 //! - `jobs`: commands in the background;
 //! - `ending`: exit, deadline, cancellation, and what a command leaves behind;
-//! - `survival`: nothing outlives a helper or the server, whoever is killed;
+//! - `survival`: nothing outlives a helper or the server, whichever process is killed;
 //! - `load`: many commands, and commands that fork a lot;
 //! - `login`: hooks behind a login shell;
 //! - `terminals`, `cell_terminals`: commands with a terminal, on the host and in cells.

@@ -96,7 +96,7 @@ async fn a_log_that_takes_nothing_does_not_suspend_the_deadline() {
 }
 
 #[tokio::test]
-async fn a_pipe_that_somebody_else_holds_open_does_not_delay_the_end() {
+async fn a_pipe_that_another_process_holds_open_does_not_delay_the_end() {
     let workspace = tempfile::tempdir().unwrap();
     let script = "echo before; until [ -e go ]; do sleep 0.01; done; echo after";
     let spec = CommandSpec { directory: directory(workspace.path()).into(), ..shell(script) };

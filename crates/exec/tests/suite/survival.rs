@@ -1,4 +1,4 @@
-//! Nothing outlives a helper or the server, whoever is killed.
+//! Nothing outlives a helper or the server, whichever process is killed.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

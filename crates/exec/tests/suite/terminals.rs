@@ -177,7 +177,7 @@ async fn processes_left_with_the_terminal_do_not_delay_the_end() {
 }
 
 #[tokio::test]
-async fn dropping_a_running_command_kills_it_whoever_types() {
+async fn dropping_a_running_command_kills_it_while_input_is_written() {
     let mark = Mark::new();
     let spec = mark.put_on(at_terminal(shell("trap '' HUP TERM; sleep 1000; sleep 1000")));
     let running = spawner().spawn(spec).await.unwrap();

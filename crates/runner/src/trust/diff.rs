@@ -74,8 +74,8 @@ pub(super) fn differences(
     if !new.values().any(|entry| matches!(entry.state, EntryState::DirectoryLink { .. })) {
         return comparer.all(old.keys().chain(new.keys()).collect());
     }
-    let (by_new, by_known) =
-        (comparer.reached_only_by(LinkAge::New), comparer.reached_only_by(LinkAge::Known));
+    let by_new = comparer.reached_only_by(LinkAge::New);
+    let by_known = comparer.reached_only_by(LinkAge::Known);
     let counts = |path: &&PathBuf| {
         !comparer.is_only_reached_through(path, &by_new)
             || comparer.is_only_reached_through(path, &by_known)

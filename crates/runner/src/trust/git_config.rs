@@ -171,7 +171,8 @@ impl Reader<'_> {
 
     fn value(&mut self) -> Result<(Vec<u8>, usize), Malformed> {
         let mut value = Vec::new();
-        let (mut quoted, mut comment) = (false, false);
+        let mut quoted = false;
+        let mut comment = false;
         // The length of the value without the white space at its end.
         let mut trimmed = None;
         loop {

@@ -43,7 +43,8 @@ impl<'a> Config<'a> {
 
     /// Lists the names of entries that count and differ from a trusted configuration.
     pub(super) fn changes(&self, trusted: &Config<'_>) -> Vec<(ChangeKind, String)> {
-        let (old, new) = (trusted.counting(), self.counting());
+        let old = trusted.counting();
+        let new = self.counting();
         let mut changes = Vec::new();
         for (key, entries) in &old {
             match new.get(key) {
@@ -74,7 +75,8 @@ impl<'a> Config<'a> {
     }
 
     fn rewritten(&self, trusted: &Config<'_>) -> Vec<u8> {
-        let (old, new) = (trusted.counting(), self.counting());
+        let old = trusted.counting();
+        let new = self.counting();
         let mut edits: Vec<(Range<usize>, &[u8])> = Vec::new();
         let mut missing: Vec<&ConfigEntry> = Vec::new();
         for (key, entries) in &new {

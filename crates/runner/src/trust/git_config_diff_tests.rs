@@ -93,8 +93,10 @@ fn random_edits_are_undone_and_nothing_else_moves() {
         (0..random.usize(0..12)).map(|_| LINES[random.usize(..LINES.len())]).collect()
     };
     for _ in 0..5000 {
-        let (old, new) = (text(), text());
-        let (trusted, config) = (config(&old), config(&new));
+        let old = text();
+        let new = text();
+        let trusted = config(&old);
+        let config = config(&new);
         let result = config.with_entries_of(&trusted);
         let after = Config::read(&result, 1).unwrap();
         assert!(after.changes(&trusted).is_empty(), "{old:?} {new:?}");

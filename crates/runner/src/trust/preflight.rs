@@ -77,16 +77,14 @@ impl TrustBaseline {
             Some(EntryState::File { bytes, .. }) => Some(&**bytes),
             _ => None,
         };
-        match (rule, rule.role()) {
-            (WatchRule::File(_) | WatchRule::Tree { .. } | WatchRule::DotGit, role) => {
-                match (role, bytes) {
-                    (_, Some(bytes)) if trusted == Some(bytes) => None,
-                    (Role::Config, Some(bytes)) => config_notes(path, trusted, bytes),
-                    (role, _) => Some(role.what().to_owned()),
-                }
-            }
+        if !matches!(rule, WatchRule::File(_) | WatchRule::Tree { .. } | WatchRule::DotGit) {
             // A file where only a directory is watched.
-            _ => None,
+            return None;
+        }
+        match (rule.role(), bytes) {
+            (_, Some(bytes)) if trusted == Some(bytes) => None,
+            (Role::Config, Some(bytes)) => config_notes(path, trusted, bytes),
+            (watched_role, _) => Some(watched_role.what().to_owned()),
         }
     }
 
@@ -103,7 +101,8 @@ impl TrustBaseline {
         let stays = |path: &Path| !path.starts_with(from) && !path.starts_with(to);
         let mut after: Snapshot = seen.into_iter().filter(|(path, _)| stays(path)).collect();
         after.extend(arrived);
-        let (mut trusted, mut tombstones) = (self.trusted.clone(), self.tombstones.clone());
+        let mut trusted = self.trusted.clone();
+        let mut tombstones = self.tombstones.clone();
         follow_renames(&mut trusted, &after);
         tombstones.revive(&mut trusted, &after);
         let found = differences(root.path(), &trusted, &after, tombstones.new_repositories());
@@ -158,7 +157,8 @@ impl TrustBaseline {
     /// Walks the rules from a watched directory down to an entry; `None` if they end before it.
     fn walk(&self, root: &Root, start: &Path, rule: WatchRule, path: &Path) -> Option<RuleMatch> {
         let rest = path.strip_prefix(start).ok()?;
-        let (mut at, mut rule) = (start.to_owned(), rule);
+        let mut at = start.to_owned();
+        let mut rule = rule;
         for name in rest {
             if let Some(known) = self.trusted.get(&at).filter(|known| {
                 known.rule.role() == rule.role() && known.rule.role() == Role::Project
@@ -206,7 +206,8 @@ fn resolve_entry(root: &Root, path: &Path, last: LastComponent) -> Option<PathBu
     {
         return Some(above.join(name));
     }
-    let (mut found, mut names) = (PathBuf::new(), path.components().peekable());
+    let mut found = PathBuf::new();
+    let mut names = path.components().peekable();
     // From the top down, because most of a long new path does not exist.
     while let Some(name) = names.next() {
         let next = found.join(name);

@@ -32,14 +32,14 @@ pub(super) fn follow_renames(trusted: &mut Snapshot, seen: &Snapshot) -> Snapsho
     let left = |path: &Path, entry: &WatchedEntry| {
         seen.get(path).is_none_or(|now| now.stamp.identity != entry.stamp.identity)
     };
-    let moves: Vec<(PathBuf, PathBuf)> = trusted
+    let renames: Vec<(PathBuf, PathBuf)> = trusted
         .iter()
         .filter(|(path, entry)| entry.is_tracked_across_renames() && left(path, entry))
         .filter_map(|(from, entry)| {
             arrived.get(&entry.stamp.identity).map(|to| (from.clone(), (*to).clone()))
         })
         .collect();
-    for (from, to) in moves {
+    for (from, to) in renames {
         if !is_same(trusted, &from, seen, &to) {
             continue;
         }

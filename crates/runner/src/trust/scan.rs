@@ -35,7 +35,7 @@ const MAX_TREE_ENTRIES: usize = 512;
 
 /// The most watched entries of a workspace. Directories that are watched as a whole may use half of
 /// them, so that they cannot displace repositories.
-const MAX_NODES: usize = 64 * 1024;
+const MAX_ENTRIES: usize = 64 * 1024;
 
 /// A scan in progress, and its result.
 #[derive(Debug)]
@@ -107,7 +107,8 @@ pub(super) fn scan<'a>(
 /// A directory with the same stamp has the same names. There is no link on the way to an entry: the
 /// directories above it are entries too, and still the same.
 pub(super) fn is_provably_unchanged(root: &Root, before: &Snapshot) -> bool {
-    let (now, reliability) = (SystemTime::now(), StampReliability::of(root));
+    let now = SystemTime::now();
+    let reliability = StampReliability::of(root);
     before.iter().all(|(path, entry)| {
         let has_proof = match entry.state {
             EntryState::Directory { complete, .. } => complete && reliability.directories,
@@ -194,7 +195,7 @@ impl Scan<'_> {
         if self.entries.contains_key(&path) {
             return;
         }
-        if self.entries.len() >= MAX_NODES {
+        if self.entries.len() >= MAX_ENTRIES {
             self.is_truncated = true;
             return;
         }
@@ -203,7 +204,7 @@ impl Scan<'_> {
         let stamp = Stamp::new(&metadata, self.now);
         match (metadata.kind, rule) {
             (FileKind::Directory, WatchRule::File(_)) => {
-                self.insert(path, rule, stamp, EntryState::SpecialFile)
+                self.insert(path, rule, stamp, EntryState::SpecialFile);
             }
             (FileKind::Directory, _) => {
                 let name = name.to_owned();
@@ -360,7 +361,7 @@ impl Scan<'_> {
         if depth == 0 {
             self.tree_entries_left = MAX_TREE_ENTRIES;
         }
-        let is_too_large = depth > MAX_TREE_DEPTH || self.entries.len() > MAX_NODES / 2;
+        let is_too_large = depth > MAX_TREE_DEPTH || self.entries.len() > MAX_ENTRIES / 2;
         let names =
             (!is_too_large).then(|| tree_names(directory, rule, self.tree_entries_left))??;
         self.tree_entries_left -= names.len();

@@ -48,9 +48,9 @@ pub(super) fn watched_names(
         .filter(|entry| is_watched_kind(entry.kind, rule) && !known.contains(&entry.name))
         .map(|entry| entry.name)
         .collect();
-    let room = MAX_DIRECTORIES.saturating_sub(before.len());
-    complete &= found.len() <= room;
-    found.truncate(room);
+    let slots_left = MAX_DIRECTORIES.saturating_sub(before.len());
+    complete &= found.len() <= slots_left;
+    found.truncate(slots_left);
     let found = before.into_iter().chain(found).filter(|name| !names.contains(name));
     let found: Vec<_> = found.collect();
     names.extend(found);

@@ -151,7 +151,7 @@ fn a_quick_look_leaves_large_workspaces_alone() {
 }
 
 #[test]
-fn a_hook_that_was_added_is_put_aside() {
+fn a_hook_that_was_added_is_quarantined() {
     let mut world = Repository::new();
     world.program(".git/hooks/pre-commit", "#!/bin/sh\nevil\n");
     let settled = world.check();
@@ -379,7 +379,7 @@ fn settings_in_a_new_clone_or_work_tree_are_told_and_left() {
 }
 
 #[test]
-fn settings_in_any_other_new_directory_are_put_aside() {
+fn settings_in_any_other_new_directory_are_quarantined() {
     let mut world = Repository::new();
     world.write("made/.mcp.json", "evil");
     world.write("made/source", "ours");

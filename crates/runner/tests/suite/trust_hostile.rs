@@ -12,7 +12,7 @@ fn canary(world: &Repository) {
 }
 
 #[test]
-fn links_are_put_aside_and_never_followed() {
+fn links_are_quarantined_and_never_followed() {
     let mut world = Repository::new();
     world.program(".git/hooks/pre-push", "ours");
     world.write(".vscode/tasks.json", "ours");
@@ -58,7 +58,7 @@ fn a_hooks_directory_that_became_a_link_is_a_directory_again() {
 }
 
 #[test]
-fn another_repository_in_the_same_place_is_held_to_the_same_trust() {
+fn another_repository_at_the_same_path_is_compared_with_the_same_baseline() {
     let mut world = Repository::new();
     world.program(".git/hooks/pre-push", "ours");
     world.git(&["config", "core.pager", "less"]);
@@ -144,7 +144,7 @@ fn any_directory_that_looks_like_a_repository_counts() {
 }
 
 #[test]
-fn directories_of_settings_are_places_as_well() {
+fn directories_of_settings_are_project_directories_as_well() {
     let mut world = Repository::new();
     world.write(".config/tool/settings", "");
     world.retake();
@@ -200,7 +200,7 @@ fn many_changes_are_undone_and_told_in_part() {
 }
 
 #[test]
-fn things_that_are_no_files_are_put_aside() {
+fn special_files_are_quarantined() {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     let mut world = Repository::new();
     world.write(".envrc", "ours");
@@ -229,7 +229,7 @@ fn things_that_are_no_files_are_put_aside() {
 }
 
 #[test]
-fn a_mode_that_forbids_is_no_hiding_place() {
+fn a_mode_that_forbids_reading_hides_nothing() {
     use std::os::unix::fs::PermissionsExt;
     for mode in [0o000, 0o111, 0o500] {
         let mut world = Repository::new();
@@ -270,7 +270,7 @@ fn a_change_with_all_times_and_sizes_as_before_is_found() {
 }
 
 #[test]
-fn the_place_for_things_put_aside_may_be_hostile_too() {
+fn the_quarantine_directory_may_be_hostile_too() {
     let mut world = Repository::new();
     symlink(world.outside(""), world.path(".carrel-aside")).unwrap();
     world.write(".bashrc", "evil");
@@ -306,7 +306,7 @@ fn what_cannot_be_put_back_is_told_again() {
 }
 
 #[test]
-fn many_entries_do_not_displace_what_is_known_and_are_told_until_they_are_gone() {
+fn many_entries_do_not_displace_known_ones_and_are_reported_until_they_are_gone() {
     let mut world = Repository::new();
     world.git(&["init", "-q", "zz"]);
     world.retake();

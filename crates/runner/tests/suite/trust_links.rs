@@ -45,7 +45,7 @@ fn plant(world: &Repository, path: &str) {
 }
 
 #[test]
-fn a_repository_behind_a_link_in_its_place_is_held_to_its_trust() {
+fn a_repository_behind_a_link_at_its_path_is_compared_with_its_baseline() {
     for place in ["api", "repos/lib"] {
         for absolute in [false, true] {
             let mut world = world();
@@ -85,7 +85,7 @@ fn a_repository_whose_files_were_all_written_anew_is_still_the_same() {
 }
 
 #[test]
-fn a_link_to_a_copy_with_changes_is_put_aside() {
+fn a_link_to_a_copy_with_changes_is_quarantined() {
     let mut world = world();
     std::fs::remove_dir_all(world.path("api")).unwrap();
     world.git(&["init", "-q", "deep/er/copy"]);
@@ -132,7 +132,7 @@ fn a_git_directory_moved_deeper_behind_a_link_is_moved_back() {
 }
 
 #[test]
-fn a_new_link_to_what_would_run_is_put_aside_and_what_it_leads_to_is_left() {
+fn a_new_link_to_files_that_would_run_is_quarantined_and_its_destination_is_left() {
     let mut world = world();
     symlink("deep/er/evil", world.path("link")).unwrap();
     symlink("../deep/er/evil", world.path("repos/link")).unwrap();
@@ -155,7 +155,7 @@ fn a_new_link_to_what_would_run_is_put_aside_and_what_it_leads_to_is_left() {
 }
 
 #[test]
-fn a_link_out_of_the_workspace_is_put_aside() {
+fn a_link_out_of_the_workspace_is_quarantined() {
     let mut world = world();
     let outside = world.outside("");
     symlink(&outside, world.path("out")).unwrap();

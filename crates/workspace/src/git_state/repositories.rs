@@ -1,4 +1,4 @@
-//! Where the repositories of a workspace are.
+//! Finds the repositories of a workspace by their `.git`.
 
 use std::path::{Path, PathBuf};
 
@@ -6,23 +6,22 @@ use carrel_fsroot::{FileKind, Root, WalkControl};
 
 use crate::error::Error;
 
-/// How many repositories of one workspace are asked about.
+/// The most repositories of a workspace that are inspected.
 const MAX_REPOSITORIES: usize = 256;
 
-/// Bounds what is read of a `.git` file.
 const MAX_POINTER_BYTES: u64 = 4096;
 
-/// A repository, and the directory git keeps it in or the reason why it cannot be asked.
-pub(super) struct Found {
+/// A repository with its git directory, or the reason why it cannot be inspected.
+pub(super) struct FoundRepository {
     pub(super) path: PathBuf,
     pub(super) git_directory: Result<Root, String>,
 }
 
-/// Finds every work tree by its `.git`, in the order of paths. What was not looked
-/// at is listed too, with the reason.
-pub(super) fn repositories(workspace: &Root) -> Result<Vec<Found>, Error> {
+/// Returns every work tree in the order of paths. Directories that were not searched are listed too, with
+/// the reason, so that they count as unsaved work.
+pub(super) fn repositories(workspace: &Root) -> Result<Vec<FoundRepository>, Error> {
     let mut entries = Vec::new();
-    let mut unseen = Vec::new();
+    let mut skipped = Vec::new();
     let walked = workspace.walk(
         Path::new("."),
         |visit| {
@@ -36,25 +35,26 @@ pub(super) fn repositories(workspace: &Root) -> Result<Vec<Found>, Error> {
             Ok(WalkControl::Skip)
         },
         |error| {
-            unseen.push(Found::unseen(error.path().to_owned(), "it cannot be read"));
+            skipped.push(FoundRepository::skipped(error.path().to_owned(), "it cannot be read"));
             Ok(())
         },
     );
     walked.map_err(Error::files("could not look for repositories"))?;
     if entries.len() >= MAX_REPOSITORIES {
-        unseen.push(Found::unseen(PathBuf::from("."), "there are too many repositories"));
+        skipped
+            .push(FoundRepository::skipped(PathBuf::from("."), "there are too many repositories"));
     }
-    Ok(entries.iter().map(|entry| Found::at(workspace, entry)).chain(unseen).collect())
+    Ok(entries.iter().map(|entry| FoundRepository::at(workspace, entry)).chain(skipped).collect())
 }
 
-impl Found {
+impl FoundRepository {
     fn at(workspace: &Root, entry: &Path) -> Self {
         let path = entry.parent().filter(|path| !path.as_os_str().is_empty());
         let path = path.unwrap_or(Path::new(".")).to_owned();
         Self { git_directory: git_directory(workspace, &path, entry), path }
     }
 
-    fn unseen(path: PathBuf, reason: &str) -> Self {
+    fn skipped(path: PathBuf, reason: &str) -> Self {
         Self { path, git_directory: Err(reason.to_owned()) }
     }
 }
@@ -74,7 +74,7 @@ fn git_directory(workspace: &Root, path: &Path, entry: &Path) -> Result<Root, St
     Ok(directory)
 }
 
-/// Reads where a `.git` file points, which must be inside the workspace.
+/// Returns the target of a `.git` file, which must be inside the workspace.
 fn pointed_to(workspace: &Root, path: &Path, entry: &Path) -> Result<PathBuf, String> {
     let bytes = workspace.read(entry, MAX_POINTER_BYTES).map_err(|error| error.to_string())?;
     let text = String::from_utf8(bytes).map_err(|_| "its .git is not text")?;

@@ -1,4 +1,4 @@
-//! Why a hook did not succeed.
+//! Errors of hooks.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,81 +9,41 @@ use serde_json::{Value, json};
 
 use super::{Hook, HookSandboxError};
 
-/// Why a hook did not succeed.
+/// The reason why a hook did not succeed.
+///
+/// `output` has the beginning and the end of what the hook printed, with known secrets masked; `log` is the
+/// file with all of it.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages define variants and fields")]
 pub enum HookError {
-    /// The script ended with an error.
     #[error("hook {} {}, log {}", hook.as_str(), ending(*end, output), log.display())]
-    Failed {
-        /// Which hook.
-        hook: Hook,
-        /// How its shell ended.
-        end: ExitStatus,
-        /// The beginning and end of what it printed.
-        output: String,
-        /// The file with all that it printed.
-        log: PathBuf,
-    },
-    /// The script ran into its deadline and was ended with everything it had started.
+    Failed { hook: Hook, end: ExitStatus, output: String, log: PathBuf },
     #[error("hook {} timed out after {} ms, log {}", hook.as_str(), timeout.as_millis(), log.display())]
-    TimedOut {
-        /// Which hook.
-        hook: Hook,
-        /// The deadline.
-        timeout: Duration,
-        /// The beginning and end of what it printed.
-        output: String,
-        /// The file with all that it printed.
-        log: PathBuf,
-    },
-    /// The login profile ended the shell before the script began.
+    TimedOut { hook: Hook, timeout: Duration, output: String, log: PathBuf },
     #[error(
         "hook {} never began: the login profile ended its shell; leave `exit` and `exec` out of it, log {}",
         hook.as_str(), log.display()
     )]
-    NotReached {
-        /// Which hook.
-        hook: Hook,
-        /// The file with what the profile printed.
-        log: PathBuf,
-    },
-    /// The run was cancelled.
+    NotReached { hook: Hook, log: PathBuf },
     #[error("hook {} was cancelled", hook.as_str())]
-    Cancelled {
-        /// Which hook.
-        hook: Hook,
-    },
-    /// The shell could not be started.
+    Cancelled { hook: Hook },
     #[error("hook {} could not be started", hook.as_str())]
     Start {
-        /// Which hook.
         hook: Hook,
-        /// Why not.
         #[source]
         source: SpawnError,
     },
-    /// What the run needs on disk could not be made.
     #[error("hook {} could not be prepared: {reason}", hook.as_str())]
-    Prepare {
-        /// Which hook.
-        hook: Hook,
-        /// Why not.
-        reason: String,
-        /// The code of the reason.
-        code: Code,
-    },
-    /// The operator wants hooks confined, and that cannot be done.
+    Prepare { hook: Hook, reason: String, code: Code },
     #[error("hook {} must run confined (hooks.sandbox) and could not", hook.as_str())]
     Sandbox {
-        /// Which hook.
         hook: Hook,
-        /// Why not.
         #[source]
         source: HookSandboxError,
     },
 }
 
-/// How much of the output a message repeats.
+/// The most characters of the last output line in a message.
 const MAX_MESSAGE_LINE: usize = 200;
 
 fn ending(end: ExitStatus, output: &str) -> String {

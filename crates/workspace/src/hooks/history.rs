@@ -1,4 +1,4 @@
-//! Hooks that ran, as the record remembers them.
+//! Past runs of hooks, as the record keeps them.
 
 use std::path::PathBuf;
 
@@ -8,35 +8,27 @@ use serde::{Deserialize, Serialize};
 
 use super::Hook;
 
-/// A hook that ran.
+/// A run of a hook: its start, its duration, its result, the size of its output and the file that has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the summary defines the fields")]
 pub struct HookRun {
-    /// Which hook.
     pub hook: Hook,
-    /// When it began.
     pub started_at: Timestamp,
-    /// How long it took.
     pub duration_ms: u64,
-    /// How it went.
     pub end: HookEnd,
-    /// How many bytes it printed.
     pub output_bytes: u64,
-    /// The file with all that it printed.
     #[serde(with = "carrel_domain::lossy_path")]
     pub log: PathBuf,
 }
 
-/// How a hook went.
+/// The result of a hook. It fails with any exit status but zero, and if its script was never reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names define the variants")]
 pub enum HookEnd {
-    /// It succeeded.
     Succeeded,
-    /// It failed.
     Failed,
-    /// It ran into its deadline.
     TimedOut,
-    /// It was cancelled.
     Cancelled,
 }
 
@@ -50,7 +42,7 @@ impl HookEnd {
         }
     }
 
-    /// Returns the words for it.
+    /// Returns the phrase for messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",

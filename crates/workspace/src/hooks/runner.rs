@@ -1,4 +1,9 @@
-//! Running a hook and telling how it went.
+//! Runs hooks and records their results.
+//!
+//! A hook runs on the host with the operator's rights, after the login profile, or in the workspace's
+//! sandbox with `hooks.sandbox: true`. In both cases its processes hold the workspace's lock: if the
+//! server dies, the workspace stays locked until the hook has ended. A deadline stops it with everything
+//! it started. The cached usage is made invalid before and after.
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -19,49 +24,48 @@ use crate::blocking::blocking;
 use crate::error::Error;
 use crate::hook_log::{self, NewLog};
 use crate::lock::Lock;
-use crate::workspaces::Inner;
+use crate::workspaces::RootInner;
 
-/// How much of a hook's output a log line or an error carries.
+/// The most bytes of a hook's output in a log line or an error.
 const MAX_LOGGED: usize = 2048;
 
-/// What a hook is told about its workspace.
+/// The facts about a workspace that a hook gets as variables.
 #[derive(Clone, Debug)]
 pub(crate) struct HookContext {
-    /// The tracker's id of the issue, or the identifier where there is none.
+    /// The tracker's id of the issue, or the identifier if there is none.
     pub(crate) issue_id: String,
     pub(crate) identifier: Identifier,
     pub(crate) key: WorkspaceKey,
     pub(crate) workspace: PathBuf,
     pub(crate) root: PathBuf,
-    /// Which attempt this is, if it belongs to one.
     pub(crate) attempt: Option<u32>,
 }
 
-/// Where a hook runs: a directory that was checked, and the lock on its workspace.
-pub(crate) struct Site<'a> {
+/// The workspace that a hook runs in: its checked directory and its held lock.
+pub(crate) struct HookSite<'a> {
     pub(crate) context: HookContext,
     pub(crate) directory: &'a Root,
     pub(crate) lock: &'a Lock,
-    pub(crate) inner: &'a Arc<Inner>,
+    pub(crate) inner: &'a Arc<RootInner>,
 }
 
-/// What became of a hook: the run, if it came to one, and whether it succeeded.
+/// The result of a hook, and its run if it was started.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct HookResult {
     pub(crate) run: Option<HookRun>,
     pub(crate) result: Result<(), HookError>,
 }
 
-/// A hook that is over and not judged yet.
+/// A hook that has ended, before its result is decided.
 struct Finished {
     outcome: Outcome,
     started_at: Timestamp,
     log: PathBuf,
-    /// None for a script that no login shell stands before.
+    /// None in a sandbox, where there is no login shell.
     receipt: Option<Receipt>,
 }
 
-/// Runs hooks.
+/// The hooks of a root: their settings and the processes that run them. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Hooks {
     settings: Arc<HookSettings>,
@@ -93,13 +97,13 @@ impl Hooks {
         Self { settings: Arc::new(settings), spawner, sandbox: None, cancel }
     }
 
-    /// Returns the same hooks for a run that can be cancelled on its own.
+    /// Returns the same hooks with another cancellation token.
     #[must_use]
     pub fn cancelled_by(&self, cancel: CancellationToken) -> Self {
         Self { cancel, ..self.clone() }
     }
 
-    /// Tells whether there is a script for a hook.
+    /// Returns whether a hook has a script.
     pub fn has(&self, hook: Hook) -> bool {
         self.settings.script(hook).is_some()
     }
@@ -109,8 +113,8 @@ impl Hooks {
         &self.spawner
     }
 
-    /// Runs a hook with all it starts, until nothing is left of it.
-    pub(crate) async fn run(&self, hook: Hook, site: Site<'_>) -> Ran {
+    /// Runs a hook until its last process has ended.
+    pub(crate) async fn run(&self, hook: Hook, site: HookSite<'_>) -> HookResult {
         let context = &site.context;
         let workspace = context.workspace.display();
         info!(
@@ -121,14 +125,14 @@ impl Hooks {
             "Running workspace hook"
         );
         let ran = match self.execute(hook, &site).await {
-            Ok(finished) => self.judge(hook, context, finished),
-            Err(error) => Ran { run: None, result: Err(error) },
+            Ok(finished) => self.result(hook, context, finished),
+            Err(error) => HookResult { run: None, result: Err(error) },
         };
         log_result(hook, context, &ran);
         ran
     }
 
-    async fn execute(&self, hook: Hook, site: &Site<'_>) -> Result<Finished, HookError> {
+    async fn execute(&self, hook: Hook, site: &HookSite<'_>) -> Result<Finished, HookError> {
         let started_at = site.inner.clock.now();
         let prepared = prepare(hook, site).await;
         let log = prepared.map_err(|error| HookError::Prepare {
@@ -143,7 +147,7 @@ impl Hooks {
             self.run_on_host(hook, site, log).await?
         };
         if let Err(error) = touch(site).await {
-            // The count before the hook is void already; this one is only for what it left.
+            // Counts from before the hook are invalid already.
             warn!(key = %site.context.key, %error, "could not note that the workspace changed");
         }
         Ok(Finished { outcome, started_at, log: path, receipt })
@@ -152,7 +156,7 @@ impl Hooks {
     async fn run_on_host(
         &self,
         hook: Hook,
-        site: &Site<'_>,
+        site: &HookSite<'_>,
         log: NewLog,
     ) -> Result<(Outcome, Option<Receipt>), HookError> {
         let start = |source| HookError::Start { hook, source };
@@ -168,7 +172,7 @@ impl Hooks {
     async fn run_sandboxed(
         &self,
         hook: Hook,
-        site: &Site<'_>,
+        site: &HookSite<'_>,
         log: NewLog,
     ) -> Result<Outcome, HookError> {
         let start = |source| HookError::Start { hook, source: SpawnError::Resources(source) };
@@ -201,7 +205,7 @@ impl Hooks {
     fn spec(
         &self,
         hook: Hook,
-        site: &Site<'_>,
+        site: &HookSite<'_>,
         log: NewLog,
         spawner: &Spawner,
     ) -> std::io::Result<(CommandSpec, Receipt)> {
@@ -215,12 +219,12 @@ impl Hooks {
         };
         let (spec, receipt) = command.into_spec(spawner)?;
         let log = Some(LogFile { file: Some(log.file), limit: log.limit });
-        // If this process dies, the workspace stays locked until the hook is gone as well.
+        // If this process dies, the workspace stays locked until the hook has ended.
         let held = vec![site.lock.share()?];
         Ok((CommandSpec { deadline: Some(self.settings.timeout()), log, held, ..spec }, receipt))
     }
 
-    fn judge(&self, hook: Hook, context: &HookContext, finished: Finished) -> Ran {
+    fn result(&self, hook: Hook, context: &HookContext, finished: Finished) -> HookResult {
         let Finished { outcome, started_at, log, receipt } = finished;
         let output = self.settings.excerpt(&outcome.stdout, MAX_LOGGED);
         for line in output.lines() {
@@ -252,23 +256,25 @@ impl Hooks {
             (None, end) => Err(HookError::Failed { hook, end, output, log }),
         };
         let end = if reached { run.end } else { HookEnd::Failed };
-        Ran { run: Some(HookRun { end, ..run }), result }
+        HookResult { run: Some(HookRun { end, ..run }), result }
     }
 }
 
-async fn prepare(hook: Hook, site: &Site<'_>) -> Result<NewLog, Error> {
+async fn prepare(hook: Hook, site: &HookSite<'_>) -> Result<NewLog, Error> {
     touch(site).await?;
-    let (inner, key) = (Arc::clone(site.inner), site.context.key.clone());
+    let inner = Arc::clone(site.inner);
+    let key = site.context.key.clone();
     blocking(move || hook_log::create(&inner.root.own, &key, hook.as_str(), inner.clock.now()))
         .await
 }
 
-async fn touch(site: &Site<'_>) -> Result<(), Error> {
-    let (inner, key) = (Arc::clone(site.inner), site.context.key.clone());
-    blocking(move || inner.accounts().touch(&key)).await
+async fn touch(site: &HookSite<'_>) -> Result<(), Error> {
+    let inner = Arc::clone(site.inner);
+    let key = site.context.key.clone();
+    blocking(move || inner.usage_cache().touch(&key)).await
 }
 
-fn log_result(hook: Hook, context: &HookContext, ran: &Ran) {
+fn log_result(hook: Hook, context: &HookContext, ran: &HookResult) {
     let hook = hook.as_str();
     let issue_id = &context.issue_id;
     let issue_identifier = context.identifier.as_str();

@@ -29,7 +29,7 @@ pub trait HookSandbox: fmt::Debug + Send + Sync {
     ) -> Pin<Box<dyn Future<Output = Result<Outcome, HookSandboxError>> + Send + 'a>>;
 }
 
-/// A hook for a sandbox.
+/// A hook for a sandbox: its script and everything of its workspace that the sandbox needs.
 #[derive(Debug)]
 pub struct SandboxedHook {
     /// The workspace, opened and checked.

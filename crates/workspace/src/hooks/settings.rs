@@ -1,4 +1,4 @@
-//! What a hook is given: its script, its time and its variables.
+//! The scripts, deadline and environment of hooks.
 
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
@@ -12,27 +12,26 @@ use super::{Hook, HookContext};
 /// Variables of the operator that every hook gets.
 const PASSED: [&str; 7] = ["PATH", "HOME", "USER", "LANG", "TERM", "TMPDIR", "SSH_AUTH_SOCK"];
 
-/// Passed whole: the parts of the locale.
+/// The prefix of locale variables, which are all passed.
 const PASSED_PREFIX: &str = "LC_";
 
-/// Used when the operator's environment has no search path.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The operator's scripts and what they may see.
+/// The settings of hooks: scripts, deadline, variables, and the secrets that are masked in their output.
 #[derive(Debug)]
 pub struct HookSettings {
     config: HooksConfig,
     variables: Vec<(OsString, OsString)>,
-    /// Further variables of Carrel's own.
+    /// Further variables for every hook.
     own: Vec<(OsString, OsString)>,
     secrets: Vec<Secret>,
 }
 
 impl HookSettings {
-    /// Takes the scripts of a workflow file, and from the operator's environment
-    /// what hooks may see. No variable that holds one of the secrets is passed on.
+    /// Takes the scripts of a workflow file, and from the operator's environment the variables that hooks
+    /// may see. A variable whose value is one of the secrets is left out.
     pub fn new(config: HooksConfig, environment: &Environment, secrets: Vec<Secret>) -> Self {
-        let wanted = |name: &OsStr| {
+        let is_passed = |name: &OsStr| {
             name.to_str().is_some_and(|name| {
                 PASSED.contains(&name)
                     || name.starts_with(PASSED_PREFIX)
@@ -42,7 +41,7 @@ impl HookSettings {
         let secret = |value: &OsStr| secrets.iter().any(|secret| value == secret.expose());
         let mut variables: Vec<_> = environment
             .iter()
-            .filter(|(name, value)| wanted(name) && !secret(value))
+            .filter(|(name, value)| is_passed(name) && !secret(value))
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
         if !variables.iter().any(|(name, _)| name == "PATH") {
@@ -51,14 +50,13 @@ impl HookSettings {
         Self { config, variables, own: Vec::new(), secrets }
     }
 
-    /// Gives every hook one more variable of Carrel's own.
+    /// Adds a variable for every hook.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.own.push((name.into(), value.into()));
         self
     }
 
-    /// Returns the script of a hook.
     pub(crate) fn script(&self, hook: Hook) -> Option<&str> {
         match hook {
             Hook::AfterCreate => self.config.after_create.as_deref(),
@@ -72,7 +70,6 @@ impl HookSettings {
         self.config.timeout
     }
 
-    /// Tells whether the operator wants hooks confined.
     pub(crate) fn is_sandboxed(&self) -> bool {
         self.config.sandbox
     }
@@ -81,26 +78,26 @@ impl HookSettings {
         &self.secrets
     }
 
-    /// Returns all variables of one run.
+    /// Returns the environment of a hook on the host.
     pub(crate) fn variables(&self, hook: Hook, context: &HookContext) -> Vec<(OsString, OsString)> {
         let own = self.own.iter().cloned().chain(own_variables(hook, context));
         self.variables.iter().cloned().chain(own).collect()
     }
 
-    /// Returns the variables of one run that is confined, besides those that every command has.
+    /// Returns the variables of a sandboxed hook, in addition to those of every command.
     pub(crate) fn sandboxed_variables(
         &self,
         hook: Hook,
         context: &HookContext,
     ) -> Vec<(OsString, OsString)> {
         let named = |name: &OsStr| self.config.env.iter().any(|extra| name == extra.as_str());
-        let asked_for = self.variables.iter().filter(|(name, _)| named(name)).cloned();
+        let configured = self.variables.iter().filter(|(name, _)| named(name)).cloned();
         let own = self.own.iter().cloned().chain(own_variables(hook, context));
-        asked_for.chain(own).collect()
+        configured.chain(own).collect()
     }
 
-    /// Returns the beginning and the end of what a hook printed, with known secrets
-    /// blanked out. They are blanked out before the cut, which could leave half of one.
+    /// Returns the beginning and the end of a hook's output, with known secrets masked. They are masked
+    /// before the cut, which could leave half of one.
     pub(crate) fn excerpt(&self, printed: &Captured, limit: usize) -> String {
         let mask = |bytes: &[u8]| {
             let text = String::from_utf8_lossy(bytes).into_owned();
@@ -117,7 +114,6 @@ impl HookSettings {
     }
 }
 
-/// The variables that tell a hook about its workspace.
 fn own_variables(
     hook: Hook,
     context: &HookContext,

@@ -291,7 +291,7 @@ async fn a_directory_that_another_user_made_is_not_adopted() {
 }
 
 #[tokio::test]
-async fn a_workspace_in_use_can_be_created_again_and_blocks_nobody_else() {
+async fn a_workspace_in_use_can_be_created_again_and_blocks_no_other() {
     let world = World::new();
     world.create("XYZ/456").await.unwrap();
     let _used = world.workspaces.open(&identifier("XYZ/456")).await.unwrap();
@@ -303,7 +303,7 @@ async fn a_workspace_in_use_can_be_created_again_and_blocks_nobody_else() {
 }
 
 #[tokio::test]
-async fn whoever_waits_is_told_who_holds_the_workspace_now() {
+async fn an_error_after_a_wait_names_the_present_holder() {
     let world = World::new();
     world.create("A").await.unwrap();
     let _used = world.workspaces.open(&identifier("A")).await.unwrap();
@@ -320,7 +320,7 @@ async fn removing_by_a_path_where_nothing_is_says_so() {
 }
 
 #[tokio::test]
-async fn retention_removes_what_nobody_used_for_long() {
+async fn retention_removes_workspaces_unused_for_long() {
     let world = World::new();
     world.create("old").await.unwrap();
     let days = |days: u64| std::time::Duration::from_hours(24 * days);

@@ -23,7 +23,7 @@ async fn usage_is_counted_again_only_after_a_write_through_carrel() {
 }
 
 #[tokio::test]
-async fn a_workspace_that_is_held_is_counted_each_time() {
+async fn a_workspace_in_use_is_counted_each_time() {
     let world = World::new();
     let made = world.create("A").await.unwrap();
     let key = &made.record.key;
@@ -57,7 +57,7 @@ async fn a_workspace_beyond_its_quota_is_named() {
 }
 
 #[tokio::test]
-async fn nobody_is_refused_for_what_was_only_there_when_it_was_counted() {
+async fn files_that_existed_only_during_the_count_do_not_exceed_the_quota() {
     let world = World::new();
     let made = world.create("A").await.unwrap();
     let key = &made.record.key;

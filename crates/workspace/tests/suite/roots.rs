@@ -111,7 +111,7 @@ fn looking_at_a_directory_does_not_change_it() {
 }
 
 #[test]
-fn whoever_opens_a_root_finds_the_same_volume() {
+fn every_process_that_opens_a_root_reads_the_same_volume_id() {
     let directory = tempfile::tempdir().unwrap();
     let roots: Vec<_> = (0..8).map(|_| open(&directory.path().join("root")).unwrap()).collect();
     let volumes: Vec<_> = std::thread::scope(|scope| {
