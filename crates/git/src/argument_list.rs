@@ -5,7 +5,7 @@
 //! than a JSON list, and no shell ever sees it.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::GitError;
 
@@ -14,7 +14,7 @@ const MAX_BYTES: usize = 128 * 1024;
 
 /// Arguments of git: one string, split like a shell command line without expansion, or a list of
 /// strings.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a string or a list of strings")]
 pub enum ArgumentList {
     /// One string: `-m "fix the parser" -- src`.

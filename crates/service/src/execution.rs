@@ -13,6 +13,7 @@
 //! [`LEASE`](crate::limits::LEASE) and the sweep queues the task again. Steps are not undone: the next
 //! attempt begins with the first step in the workspace as it is.
 
+mod step_call;
 mod step_result;
 mod step_runner;
 mod trace;

@@ -6,9 +6,10 @@ use carrel_domain::WorkspaceKey;
 use carrel_exec::JobStatus;
 use carrel_store::Workspace;
 use carrel_tools::{
-    CallOptions, Failure, NamedWorkspace, Registry, Session, ToolResponse, Toolbox, Toolset,
-    Upload, UploadedFile,
+    CallOptions, Failure, NamedWorkspace, RedactFacts, Registry, Reply, Session, Tool,
+    ToolResponse, Toolbox, Toolset, Upload, UploadedFile,
 };
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::usage_cache::UsageCache;
@@ -39,7 +40,22 @@ impl OpenWorkspace {
         Self { workspace, key, usage, named, service, code }
     }
 
-    /// Calls a tool of either toolset.
+    /// Calls a tool of this process with its input type.
+    pub async fn call_typed<T: Tool>(
+        &self,
+        tool: &T,
+        session: &Arc<Session>,
+        input: T::Input,
+        options: CallOptions,
+    ) -> Result<Reply<T::Facts>, Failure>
+    where
+        T::Input: Serialize,
+        T::Facts: RedactFacts,
+    {
+        self.service.call_typed(tool, session, input, options).await
+    }
+
+    /// Calls a tool of either toolset by name.
     pub async fn call(
         &self,
         session: &Arc<Session>,

@@ -1,16 +1,17 @@
-//! Why a call was refused or failed.
+//! Refusals and failures of calls.
 
 use carrel_domain::{Code, Coded, ErrorEnvelope, message_of};
 use serde_json::{Value, json};
 
-/// Why a call was refused or failed: a stable code, a sentence for the agent, facts for a program.
+/// The reason why a call was refused or failed: a stable code, a sentence for the agent, facts for a
+/// program. Every [`Coded`] error of the crates below converts into it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// The code.
+    /// The stable code, which also gives the HTTP status.
     pub code: Code,
-    /// What was refused, by which rule, and what would be allowed.
+    /// The object, the rule that refused it, and what would be allowed.
     pub message: String,
-    /// The facts.
+    /// An object with facts.
     pub detail: Value,
 }
 
@@ -20,7 +21,7 @@ impl Failure {
         Self { code, message: message.into(), detail: json!({}) }
     }
 
-    /// Refuses an argument.
+    /// Makes a failure about one argument of the call.
     pub fn argument(name: &str, message: impl Into<String>) -> Self {
         Self::new(Code::InvalidArguments, message).with("argument", name)
     }
@@ -34,14 +35,14 @@ impl Failure {
         self
     }
 
-    /// Says what it was about in front of the message.
+    /// Puts the subject in front of the message.
     #[must_use]
-    pub fn during(mut self, what: &str) -> Self {
-        self.message = format!("{what}: {}", self.message);
+    pub fn during(mut self, subject: &str) -> Self {
+        self.message = format!("{subject}: {}", self.message);
         self
     }
 
-    /// Returns the one error envelope.
+    /// Returns the error envelope that all interfaces send.
     pub fn envelope(&self) -> ErrorEnvelope {
         ErrorEnvelope::new(self.code, &self.message, self.detail.clone())
     }

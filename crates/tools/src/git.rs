@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(crate) use execution::{Author, GitRequest, run};
-pub(crate) use reply::GitFacts;
+pub use reply::GitFacts;
 
 use crate::failure::Failure;
 use crate::registry::Catalogue;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Which door a call came through.
+/// The interface of a call, as audit events and spans name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Interface {
@@ -16,12 +16,11 @@ pub enum Interface {
     Rest,
     /// A step of a task.
     Task,
-    /// The agent of an issue.
+    /// The coding agent that works on an issue for the conductor.
     Agent,
 }
 
 impl Interface {
-    /// Returns its name, as events have it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
@@ -33,7 +32,7 @@ impl Interface {
         }
     }
 
-    /// Tells whether answers go to a program that takes bulk and facts as one value.
+    /// Tells whether clients get content and facts as one JSON value instead of two parts.
     pub(crate) fn wants_data(self) -> bool {
         match self {
             Self::Rest | Self::Task => true,

@@ -69,7 +69,7 @@ impl NamedWorkspace {
 
     /// Returns why other processes that write here are not waited for, the first time it is asked
     /// after that is known.
-    pub(crate) fn new_trouble(&self) -> Option<&str> {
+    pub(crate) fn take_lock_trouble(&self) -> Option<&str> {
         let trouble = self.handle.write_lock().degraded()?;
         (!self.said_unlocked.swap(true, Ordering::Relaxed)).then_some(trouble)
     }

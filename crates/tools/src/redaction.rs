@@ -1,7 +1,12 @@
-//! Masks known secrets in what goes out.
+//! Redaction: masks in place of known secrets.
 //!
-//! Only values that the operator configured are masked, never what merely looks like a secret: a
-//! guess would rewrite source code, and what was rewritten could not be edited any more.
+//! Only values that the operator or the caller configured are masked, never text that merely looks like a
+//! secret. A guess would rewrite source code, and a file that was shown with a mask in it could no longer
+//! be edited. For the same reason a write that contains a mask is refused ([`Redactor::check_write`]): it
+//! would replace the secret by its mask.
+//!
+//! All values are searched in one pass (Aho-Corasick); where one secret contains another, the longer one is
+//! masked.
 
 use aho_corasick::AhoCorasick;
 use carrel_domain::{Code, Secret};
@@ -10,25 +15,31 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::response::{ToolContent, ToolResponse};
 
-/// A shorter value is part of too many other words to be masked.
+/// Shorter values occur in too many other words to be masked.
 const MIN_SECRET_BYTES: usize = 6;
 
-/// What stands around the name of a secret in its mask.
 const MASK_START: &str = "[masked secret ";
 const MASK_END: &str = "]";
 
-/// Finds known secrets.
+/// The known secrets of a server or of one call, and their masks.
 #[derive(Debug, Default)]
-pub(crate) struct Redactor {
+pub struct Redactor {
     /// None if there are no secrets.
     finder: Option<AhoCorasick>,
     masks: Vec<String>,
 }
 
+/// Facts whose texts can be masked in place, without encoding them as JSON.
+pub trait RedactFacts: Send {
+    /// Masks every text that may contain a secret.
+    fn redact(&mut self, redactor: &Redactor);
+}
+
 impl Redactor {
-    /// Learns the secrets, with the names that their masks show.
+    /// Makes a redactor for secrets and the names that their masks show.
     pub(crate) fn new<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a Secret)>) -> Self {
-        let (mut values, mut masks) = (Vec::new(), Vec::new());
+        let mut values = Vec::new();
+        let mut masks = Vec::new();
         for (name, secret) in secrets {
             for value in spellings(secret.expose()) {
                 masks.push(format!("{MASK_START}{name}{MASK_END}"));
@@ -44,52 +55,53 @@ impl Redactor {
         Self { finder: builder.ok(), masks }
     }
 
-    /// Masks what is in facts alone.
-    pub(crate) fn clean_facts(&self, facts: &mut Value) {
-        if let Some(finder) = &self.finder {
-            self.clean_value(finder, facts);
-        }
-    }
-
-    /// Masks what is in an answer.
-    pub(crate) fn clean(&self, answer: &mut ToolResponse) {
-        let Some(finder) = &self.finder else { return };
-        for content in &mut answer.content {
-            match content {
-                ToolContent::Text(text) => self.clean_text(finder, text),
-                ToolContent::Image { .. } => {}
-            }
-        }
-        self.clean_value(finder, &mut answer.structured);
-        if let Some(data) = &mut answer.data {
-            self.clean_value(finder, data);
-        }
-    }
-
-    fn clean_text(&self, finder: &AhoCorasick, text: &mut String) {
-        if finder.is_match(text.as_str()) {
+    /// Masks secrets in a text.
+    pub fn redact_text(&self, text: &mut String) {
+        if let Some(finder) = &self.finder
+            && finder.is_match(text.as_str())
+        {
             *text = finder.replace_all(text, &self.masks);
         }
     }
 
-    fn clean_value(&self, finder: &AhoCorasick, value: &mut Value) {
-        match value {
-            Value::String(text) => self.clean_text(finder, text),
-            Value::Array(values) => {
-                for value in values {
-                    self.clean_value(finder, value);
-                }
+    pub(crate) fn redact_content(&self, content: &mut [ToolContent]) {
+        for block in content {
+            match block {
+                ToolContent::Text(text) => self.redact_text(text),
+                ToolContent::Image { .. } => {}
             }
+        }
+    }
+
+    pub(crate) fn redact_response(&self, response: &mut ToolResponse) {
+        self.redact_content(&mut response.content);
+        self.redact_value(&mut response.structured);
+        if let Some(data) = &mut response.data {
+            self.redact_value(data);
+        }
+    }
+
+    pub(crate) fn redact_failure(&self, failure: &mut Failure) {
+        self.redact_text(&mut failure.message);
+        self.redact_value(&mut failure.detail);
+    }
+
+    /// Masks secrets in the strings of a JSON value; keys are left as they are.
+    pub(crate) fn redact_value(&self, value: &mut Value) {
+        if self.finder.is_none() {
+            return;
+        }
+        match value {
+            Value::String(text) => self.redact_text(text),
+            Value::Array(values) => values.iter_mut().for_each(|value| self.redact_value(value)),
             Value::Object(fields) => {
-                for value in fields.values_mut() {
-                    self.clean_value(finder, value);
-                }
+                fields.values_mut().for_each(|value| self.redact_value(value));
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
-    /// Refuses to write a mask where a secret was.
+    /// Refuses to write a mask into a file, where it would replace the secret.
     pub(crate) fn check_write(&self, text: &str, path: &str) -> Result<(), Failure> {
         match self.masks.iter().find(|mask| text.contains(mask.as_str())) {
             None => Ok(()),
@@ -104,13 +116,12 @@ impl Redactor {
     }
 }
 
-/// Returns the ways in which a value is often printed.
+/// Returns the forms in which programs print a value: as it is, trimmed, and escaped as in JSON.
 fn spellings(value: &str) -> Vec<String> {
     if value.len() < MIN_SECRET_BYTES {
         return Vec::new();
     }
     let mut all = vec![value.to_owned(), value.trim().to_owned()];
-    // As JSON writes it.
     if let Ok(quoted) = serde_json::to_string(value) {
         all.push(quoted.trim_matches('"').to_owned());
     }
@@ -131,16 +142,16 @@ mod tests {
         let secret = Secret::new("hunter2-value");
         let redactor = Redactor::new([("db", &secret)]);
         let text = "token = lexer.next()\npassword=hunter2-value\n";
-        let mut answer = ToolResponse {
+        let mut response = ToolResponse {
             content: vec![ToolContent::Text(text.into())],
             structured: json!({ "lines": ["hunter2-value", 7] }),
             data: Some(json!({ "stdout": text })),
             is_error: false,
         };
-        redactor.clean(&mut answer);
-        assert_eq!(answer.data, Some(json!({ "stdout": answer.text() })));
-        assert_eq!(answer.text(), "token = lexer.next()\npassword=[masked secret db]\n");
-        assert_eq!(answer.structured, json!({ "lines": ["[masked secret db]", 7] }));
+        redactor.redact_response(&mut response);
+        assert_eq!(response.data, Some(json!({ "stdout": response.text() })));
+        assert_eq!(response.text(), "token = lexer.next()\npassword=[masked secret db]\n");
+        assert_eq!(response.structured, json!({ "lines": ["[masked secret db]", 7] }));
     }
 
     #[test]

@@ -1,14 +1,31 @@
-//! Every tool there is, and the one way in.
+//! The registry: the table of tools, and the one way to call them.
+//!
+//! MCP, REST, the command line and task steps all call tools here, so every call passes the same steps in
+//! the same order:
+//!
+//! 1. the workspace is chosen from the argument `workspace` and the session's view;
+//! 2. read-only servers and workspaces refuse tools that are not of the class `Read`;
+//! 3. arguments are decoded against the schema that was derived from the input type;
+//! 4. the tool runs, with panics caught and, for tools that write, inside the trust check;
+//! 5. known secrets are masked in content, facts and failures, and bulk text is capped;
+//! 6. one audit event is written, with a hash of the arguments instead of their text.
+//!
+//! [`Registry::call`] takes and returns JSON and is for interfaces; whatever happens is in its response.
+//! [`Registry::call_typed`] is for code in this process: it takes the tool's input type and returns its
+//! facts type, and differs only in step 3. The rules for steps 2, 4 and 5 are data in the tool's
+//! definition ([`CallRules`](crate::CallRules)); this module compares no names.
 
-mod erased;
 mod fan_out;
-mod trace;
-mod trust;
+mod panic_guard;
+mod span;
+mod tool_entry;
+mod trust_check;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use carrel_domain::{Code, WorkspaceAccess, hex};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tracing::Instrument as _;
@@ -17,56 +34,58 @@ use crate::arguments::{self, take_workspace};
 use crate::audit_log::AuditEvent;
 use crate::failure::Failure;
 use crate::named_workspace::NamedWorkspace;
-use crate::redaction::Redactor;
-use crate::response::{ToolContent, ToolResponse};
+use crate::redaction::{RedactFacts, Redactor};
+use crate::response::{Reply, ToolContent, ToolResponse};
 use crate::session::Session;
 use crate::tool::{About, Class, Exposure, Masking, Tool, TrustMode, WorkspaceChoice};
 use crate::tool_context::{CallOptions, ToolContext};
 use crate::toolbox::Toolbox;
 use crate::workspace_list::ALL;
-use erased::{Entry, guarded};
-pub(crate) use trust::check_restored;
+use panic_guard::catch_panic;
+use tool_entry::Entry;
+pub(crate) use trust_check::check_restored;
 
-/// Whatever a tool says, an answer has no more text than this.
-const MAX_ANSWER_BYTES: usize = 512 * 1024;
+/// Bounds the text of a response. Each tool has a smaller budget of its own; this one protects clients
+/// from a tool that forgets it.
+const MAX_RESPONSE_BYTES: usize = 512 * 1024;
 
-/// Stands for a tool that does not exist.
+/// The name of an unknown tool in spans and audit events, which never repeat a caller's text.
 const UNKNOWN: &str = "unknown";
 
-/// Which tools are offered.
+/// A set of tools that a server offers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Toolset {
-    /// Everything for work on code.
+    /// All tools for work on code.
     #[default]
     Code,
     /// The six tools of the workspace service.
     Workspace,
 }
 
-/// A tool, as `tools/list` shows it.
+/// A tool's description, rules and schemas.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// What it is for.
+    /// Description and rules.
     pub about: About,
-    /// The schema of its arguments.
+    /// The JSON Schema of the arguments, `workspace` included.
     pub input_schema: Arc<Map<String, Value>>,
-    /// The schema of its facts.
+    /// The JSON Schema of the facts, or of an error envelope.
     pub output_schema: Arc<Map<String, Value>>,
 }
 
-/// Every tool that a server offers.
+/// The tools that one server offers, with the state that their calls share.
 #[derive(Debug)]
 pub struct Registry {
     toolbox: Arc<Toolbox>,
     entries: Vec<Arc<Entry>>,
 }
 
-/// Tools with their definitions, made once for every registry that offers them.
+/// The tools of a toolset. Deriving their schemas takes a few milliseconds, so it is done once for each
+/// process and not for each registry: the service has one registry for each open workspace.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue(Vec<Arc<Entry>>);
 
 impl Catalogue {
-    /// Returns the tools of a set.
     fn of(toolset: Toolset) -> &'static Self {
         static CODE: OnceLock<Catalogue> = OnceLock::new();
         static WORKSPACE: OnceLock<Catalogue> = OnceLock::new();
@@ -86,28 +105,27 @@ impl Catalogue {
                 crate::workspaces::register(catalogue);
                 crate::secret_tools::register(catalogue);
             })),
-            Toolset::Workspace => WORKSPACE.get_or_init(made(crate::service::register)),
+            Toolset::Workspace => WORKSPACE.get_or_init(made(crate::workspace_tools::register)),
         }
     }
 
-    /// Adds a tool.
     pub(crate) fn add<T: Tool>(&mut self, tool: T) {
         self.0.push(Arc::new(Entry::new(tool)));
     }
 }
 
-/// Returns every tool of a set, whatever a server offers of it.
+/// Returns the definitions of a toolset, also of tools that a read-only server leaves out.
 pub fn definitions(toolset: Toolset) -> impl Iterator<Item = &'static Definition> {
     Catalogue::of(toolset).0.iter().map(|entry| &entry.definition)
 }
 
 impl Registry {
-    /// Makes an empty registry.
+    /// Makes a registry without tools.
     pub fn empty(toolbox: Arc<Toolbox>) -> Self {
         Self { toolbox, entries: Vec::new() }
     }
 
-    /// Offers a set of tools. Those that change anything are left out where nothing may change.
+    /// Makes a registry with the tools of a set. A read-only toolbox leaves out tools that change something.
     pub fn new(toolbox: Arc<Toolbox>, toolset: Toolset) -> Self {
         let mut registry = Self::empty(toolbox);
         for entry in &Catalogue::of(toolset).0 {
@@ -116,7 +134,7 @@ impl Registry {
         registry
     }
 
-    /// Adds a tool, unless it changes something and nothing may change.
+    /// Adds a tool, unless it changes something and the toolbox is read-only.
     pub fn add<T: Tool>(&mut self, tool: T) {
         self.offer(Arc::new(Entry::new(tool)));
     }
@@ -138,17 +156,17 @@ impl Registry {
         self.entries.push(entry);
     }
 
-    /// Returns what all calls share.
+    /// Returns the state that all calls share.
     pub fn toolbox(&self) -> &Arc<Toolbox> {
         &self.toolbox
     }
 
-    /// Returns the tools in the order in which they are shown.
+    /// Returns the tools in the order of `tools/list`.
     pub fn definitions(&self) -> impl Iterator<Item = &Definition> {
         self.entries.iter().map(|entry| &entry.definition)
     }
 
-    /// Tells whether a tool is offered.
+    /// Tells whether a tool of this name is offered.
     pub fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
@@ -157,7 +175,7 @@ impl Registry {
         self.entries.iter().find(|entry| entry.definition.about.name == name).map(|entry| &**entry)
     }
 
-    /// Runs a tool. Whatever happens is in the answer: a refusal, a failure, even a panic.
+    /// Calls a tool by name with JSON arguments. Refusals, failures and panics are in the response.
     pub async fn call(
         &self,
         session: &Arc<Session>,
@@ -166,60 +184,121 @@ impl Registry {
         options: CallOptions,
     ) -> ToolResponse {
         let known = self.find(name).map_or(UNKNOWN, |entry| entry.definition.about.name);
-        let span = trace::begin(known, &options);
-        let answer =
-            self.call_known(session, name, arguments, options).instrument(span.clone()).await;
-        trace::end(&span, &answer);
-        answer
+        let span = span::begin(known, &options);
+        let calling = self.call_by_name(session, name, arguments, options);
+        let called = calling.instrument(span.clone()).await;
+        let code = called.as_ref().err().map(|failure| failure.code);
+        let response = called.unwrap_or_else(|failure| failure_response(&failure));
+        if response.is_error {
+            span::record_error(&span, code);
+        }
+        response
     }
 
-    async fn call_known(
+    async fn call_by_name(
         &self,
         session: &Arc<Session>,
         name: &str,
         mut arguments: Map<String, Value>,
         options: CallOptions,
-    ) -> ToolResponse {
+    ) -> Result<ToolResponse, Failure> {
         let begun = Instant::now();
         let digest = digest(&arguments);
-        let (interface, command_settings) = (options.interface, options.command_settings.clone());
+        let settings = options.clone();
         let workspace = take_workspace(&mut arguments);
-        let called = match (self.find(name), &workspace) {
+        let entry = self.find(name);
+        let called = match (entry, &workspace) {
             (None, _) => Err(self.unknown(name)),
             (Some(_), Err(failure)) => Err(failure.clone()),
             (Some(entry), Ok(workspace)) => {
-                self.run(entry, session, workspace.as_deref(), arguments, options).await
+                self.dispatch(entry, session, workspace.as_deref(), arguments, options).await
             }
         };
-        let chosen = self.known(session, workspace.ok().flatten());
-        let redactor = command_settings.redactor();
-        self.report(session, interface, name, chosen.as_deref(), &called, &redactor);
-        let code = called.as_ref().err().map(|failure| failure.code);
-        let mut answer = called.unwrap_or_else(|failure| answer_of(&failure));
-        let exposes = self
-            .find(name)
-            .is_some_and(|entry| entry.definition.about.rules.masking == Masking::Exposed);
-        if !exposes || answer.is_error {
-            self.toolbox.redactor().clean(&mut answer);
-            redactor.clean(&mut answer);
+        let about = entry.map(|entry| entry.definition.about);
+        let workspace = self.audited_workspace(session, workspace.ok().flatten());
+        self.finish(
+            Finished { session, about, digest, workspace, begun, options: settings },
+            called,
+        )
+    }
+
+    /// Calls a tool of this process with its input type. The call is about the only workspace of the
+    /// session, and the tool need not be in the table.
+    pub async fn call_typed<T: Tool>(
+        &self,
+        tool: &T,
+        session: &Arc<Session>,
+        input: T::Input,
+        options: CallOptions,
+    ) -> Result<Reply<T::Facts>, Failure>
+    where
+        T::Input: Serialize,
+        T::Facts: RedactFacts,
+    {
+        let about = T::ABOUT;
+        let begun = Instant::now();
+        let digest = digest(&input);
+        let settings = options.clone();
+        let span = span::begin(about.name, &options);
+        let work = async {
+            let workspace = self.toolbox.workspaces_of(session).choose(None)?;
+            let context = self.context_in(about, session, Some(workspace), &options)?;
+            // Boxed as in a call by name: the futures of tools are large, and callers nest them deeply.
+            self.run_in(about, &context, Box::pin(tool.call(&context, input))).await
+        };
+        let called = work.instrument(span.clone()).await;
+        let (about, workspace) = (Some(about), self.audited_workspace(session, None));
+        let finished = Finished { session, about, digest, workspace, begun, options: settings };
+        let called = self.finish(finished, called);
+        if let Err(failure) = &called {
+            span::record_error(&span, Some(failure.code));
         }
-        cap(&mut answer);
+        called
+    }
+
+    /// Masks and caps a call's output, and writes its audit events.
+    fn finish<R: CallOutput>(
+        &self,
+        call: Finished<'_>,
+        mut called: Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        let Finished { session, about, digest, workspace, begun, options } = call;
+        let tool = about.map_or(UNKNOWN, |about| about.name);
+        let own = options.command_settings.redactor();
+        if let Err(failure) = &called {
+            self.audit_violation(session, &options, tool, workspace.as_deref(), failure, &own);
+        }
+        let server = self.toolbox.redactor();
+        let exposes = about.is_some_and(|about| about.rules.masking == Masking::Exposed);
+        match &mut called {
+            Err(failure) => [&*server, &own].iter().for_each(|one| one.redact_failure(failure)),
+            Ok(output) if exposes && !output.is_error() => {}
+            Ok(output) => [&*server, &own].iter().for_each(|one| output.redact(one)),
+        }
+        let bytes = match &mut called {
+            Ok(output) => {
+                cap(output.content_mut());
+                length(output.content_mut())
+            }
+            Err(failure) => failure.message.len(),
+        };
+        let code = called.as_ref().err().map(|failure| failure.code);
         let event = AuditEvent::ToolCall {
-            tool: self.find(name).map_or(UNKNOWN, |entry| entry.definition.about.name).to_owned(),
-            workspace: chosen,
+            tool: tool.to_owned(),
+            workspace,
             arguments: digest,
             outcome: outcome(code),
             code: code.map(Code::name),
             duration_ms: begun.elapsed().as_secs_f64() * 1e3,
-            bytes: answer.length(),
+            bytes,
         };
-        self.toolbox.events.add(session.id(), interface, event);
-        answer
+        self.toolbox.events.add(session.id(), options.interface, event);
+        called
     }
 
-    /// Returns the name of the workspace that a call is about, for events, which repeat no text of the
-    /// client's.
-    fn known(&self, session: &Session, name: Option<String>) -> Option<String> {
+    /// Returns the workspace of a call for its audit event. An unknown name is left out, because events
+    /// repeat no text of callers.
+    fn audited_workspace(&self, session: &Session, name: Option<String>) -> Option<String> {
         if name.as_deref() == Some(ALL) {
             return name;
         }
@@ -227,7 +306,7 @@ impl Registry {
         chosen.ok().map(|workspace| workspace.name().to_owned())
     }
 
-    async fn run(
+    async fn dispatch(
         &self,
         entry: &Entry,
         session: &Arc<Session>,
@@ -242,54 +321,61 @@ impl Registry {
                 let workspaces = fan_out::sorted(&workspaces);
                 let calls = workspaces.into_iter().map(|workspace| {
                     let name = workspace.name().to_owned();
-                    let context = self.context_in(entry, session, Some(workspace), &options);
+                    let context = self.context_in(about, session, Some(workspace), &options);
                     (name, context)
                 });
                 Ok(fan_out::run(entry, calls.collect(), &arguments).await)
             }
             (WorkspaceChoice::Optional, None) if workspaces.len() > 1 => {
-                let context = self.context_in(entry, session, None, &options)?;
-                guarded(entry, &context, arguments).await
+                let context = self.context_in(about, session, None, &options)?;
+                catch_panic(about.name, entry.call(&context, arguments)).await
             }
             (
                 WorkspaceChoice::One | WorkspaceChoice::OneOrAll | WorkspaceChoice::Optional,
                 name,
             ) => {
                 let workspace = workspaces.choose(name)?;
-                let context = self.context_in(entry, session, Some(workspace), &options)?;
-                match about.rules.trust {
-                    TrustMode::AfterCall | TrustMode::BeforeWrite => {
-                        let answered = trust::kept(entry, &context, arguments).await;
-                        self.report_unlocked(&context);
-                        answered
-                    }
-                    TrustMode::Unchecked => guarded(entry, &context, arguments).await,
-                }
+                let context = self.context_in(about, session, Some(workspace), &options)?;
+                self.run_in(about, &context, entry.call(&context, arguments)).await
             }
         }
     }
 
-    /// Prepares a call in a workspace, if it may be made there.
+    /// Runs a tool's work in a workspace: panics are caught, and tools that write are inside the trust
+    /// check.
+    async fn run_in<R: CallOutput>(
+        &self,
+        about: About,
+        context: &ToolContext,
+        work: impl Future<Output = Result<R, Failure>>,
+    ) -> Result<R, Failure> {
+        let work = catch_panic(about.name, work);
+        match about.rules.trust {
+            TrustMode::Unchecked => work.await,
+            mode @ (TrustMode::AfterCall | TrustMode::BeforeWrite) => {
+                let called = trust_check::checked(context, mode, work).await;
+                self.audit_missing_lock(context);
+                called
+            }
+        }
+    }
+
+    /// Makes the context of a call. Tools that change something are refused where that is not allowed.
     fn context_in(
         &self,
-        entry: &Entry,
+        about: About,
         session: &Arc<Session>,
         workspace: Option<Arc<NamedWorkspace>>,
         options: &CallOptions,
     ) -> Result<ToolContext, Failure> {
-        let about = entry.definition.about;
         if let Some(workspace) = &workspace {
-            if about.class != Class::Read && workspace.access() == WorkspaceAccess::ReadOnly {
-                let message = format!(
-                    "{} changes files, and workspace \"{}\" is read-only",
-                    about.name,
-                    workspace.name()
-                );
-                return Err(
-                    Failure::new(Code::ReadOnly, message).with("workspace", workspace.name())
-                );
+            if about.class != Class::Read && self.is_read_only(workspace) {
+                let (tool, name) = (about.name, workspace.name());
+                let message =
+                    format!("{tool} changes files, and workspace \"{name}\" is read-only");
+                return Err(Failure::new(Code::ReadOnly, message).with("workspace", name));
             }
-            self.enter(session, workspace, options);
+            self.audit_first_use(session, workspace, options);
         }
         Ok(ToolContext {
             toolbox: Arc::clone(&self.toolbox),
@@ -300,45 +386,52 @@ impl Registry {
         })
     }
 
-    /// Says that a session uses a workspace, the first time it does.
-    fn enter(&self, session: &Session, workspace: &NamedWorkspace, options: &CallOptions) {
-        if !session.state().entered.insert(workspace.name().to_owned()) {
+    fn is_read_only(&self, workspace: &NamedWorkspace) -> bool {
+        [self.toolbox.access, workspace.access()].contains(&WorkspaceAccess::ReadOnly)
+    }
+
+    fn audit_first_use(
+        &self,
+        session: &Session,
+        workspace: &NamedWorkspace,
+        options: &CallOptions,
+    ) {
+        if !session.state().used_workspaces.insert(workspace.name().to_owned()) {
             return;
         }
-        let read_only =
-            [self.toolbox.access, workspace.access()].contains(&WorkspaceAccess::ReadOnly);
         let event = AuditEvent::WorkspaceSandbox {
             workspace: workspace.name().to_owned(),
             sandbox_root: workspace.path().to_owned(),
-            read_only,
+            read_only: self.is_read_only(workspace),
         };
         self.toolbox.events.add(session.id(), options.interface, event);
     }
 
-    /// Says, once, that other processes are not waited for when files are written.
-    fn report_unlocked(&self, context: &ToolContext) {
-        let Some(reason) = context.workspace().new_trouble() else { return };
-        let (workspace, reason) = (context.workspace().name().to_owned(), reason.to_owned());
-        let event = AuditEvent::WorkspaceUnlocked { workspace, reason };
+    /// Records once for each workspace that writes are not serialised with those of other processes.
+    fn audit_missing_lock(&self, context: &ToolContext) {
+        let Some(reason) = context.workspace().take_lock_trouble() else { return };
+        let event = AuditEvent::WorkspaceUnlocked {
+            workspace: context.workspace().name().to_owned(),
+            reason: reason.to_owned(),
+        };
         self.toolbox.events.add(context.session.id(), context.options.interface, event);
     }
 
-    /// Says that something was kept from leaving its workspace before anything ran.
-    fn report(
+    /// Records an argument that would have left the workspace.
+    fn audit_violation(
         &self,
         session: &Session,
-        interface: crate::interface::Interface,
+        options: &CallOptions,
         tool: &str,
         workspace: Option<&str>,
-        called: &Result<ToolResponse, Failure>,
-        redactor: &Redactor,
+        failure: &Failure,
+        own: &Redactor,
     ) {
-        let Err(failure) = called else { return };
         if failure.code != Code::SandboxViolation {
             return;
         }
         let mut detail = failure.detail.clone();
-        redactor.clean_facts(&mut detail);
+        own.redact_value(&mut detail);
         let event = AuditEvent::SandboxViolation {
             tool: tool.to_owned(),
             workspace: workspace.map(str::to_owned),
@@ -346,7 +439,7 @@ impl Registry {
             code: Some(failure.code.name()),
             detail: self.toolbox.for_events(detail),
         };
-        self.toolbox.events.add(session.id(), interface, event);
+        self.toolbox.events.add(session.id(), options.interface, event);
     }
 
     fn unknown(&self, name: &str) -> Failure {
@@ -358,7 +451,55 @@ impl Registry {
     }
 }
 
-/// Returns what a call comes to in the eyes of an auditor.
+/// A call whose tool has run, with what its audit event needs.
+struct Finished<'a> {
+    session: &'a Session,
+    /// None for an unknown tool.
+    about: Option<About>,
+    digest: String,
+    workspace: Option<String>,
+    begun: Instant,
+    options: CallOptions,
+}
+
+/// The output of a tool in one of its two forms: typed, or encoded as JSON.
+trait CallOutput {
+    fn content_mut(&mut self) -> &mut Vec<ToolContent>;
+    fn redact(&mut self, redactor: &Redactor);
+    fn is_error(&self) -> bool;
+}
+
+impl CallOutput for ToolResponse {
+    fn content_mut(&mut self) -> &mut Vec<ToolContent> {
+        &mut self.content
+    }
+
+    fn redact(&mut self, redactor: &Redactor) {
+        redactor.redact_response(self);
+    }
+
+    fn is_error(&self) -> bool {
+        self.is_error
+    }
+}
+
+impl<F: RedactFacts> CallOutput for Reply<F> {
+    fn content_mut(&mut self) -> &mut Vec<ToolContent> {
+        &mut self.content
+    }
+
+    fn redact(&mut self, redactor: &Redactor) {
+        redactor.redact_content(&mut self.content);
+        self.facts.redact(redactor);
+        self.data.iter_mut().for_each(|data| redactor.redact_value(data));
+    }
+
+    fn is_error(&self) -> bool {
+        false
+    }
+}
+
+/// Returns the outcome in an audit event.
 fn outcome(code: Option<Code>) -> &'static str {
     match code {
         None => "ok",
@@ -368,7 +509,7 @@ fn outcome(code: Option<Code>) -> &'static str {
     }
 }
 
-fn answer_of(failure: &Failure) -> ToolResponse {
+fn failure_response(failure: &Failure) -> ToolResponse {
     ToolResponse {
         content: vec![ToolContent::Text(failure.message.clone())],
         structured: json!(failure.envelope()),
@@ -377,27 +518,33 @@ fn answer_of(failure: &Failure) -> ToolResponse {
     }
 }
 
-/// Cuts what a tool let grow too long. Each has a budget of its own; this is the last wall.
-fn cap(answer: &mut ToolResponse) {
-    let mut left = MAX_ANSWER_BYTES;
-    for content in &mut answer.content {
-        let ToolContent::Text(text) = content else { continue };
+fn cap(content: &mut [ToolContent]) {
+    let mut left = MAX_RESPONSE_BYTES;
+    for block in content {
+        let ToolContent::Text(text) = block else { continue };
         if text.len() > left {
             let kept = text.floor_char_boundary(left);
             let cut = text.len() - kept;
             text.truncate(kept);
             crate::text::line(
                 text,
-                &format!("[… {cut} bytes cut: an answer has at most {MAX_ANSWER_BYTES}]"),
+                &format!("[… {cut} bytes cut: a reply has at most {MAX_RESPONSE_BYTES}]"),
             );
         }
         left = left.saturating_sub(text.len());
     }
 }
 
-/// Stands for the arguments in events, which hold no text of tenants.
-fn digest(arguments: &Map<String, Value>) -> String {
+fn length(content: &[ToolContent]) -> usize {
+    let lengths = content.iter().map(|block| match block {
+        ToolContent::Text(text) => text.len(),
+        ToolContent::Image { bytes, .. } => bytes.len(),
+    });
+    lengths.sum()
+}
+
+/// Returns half of the SHA-256 of the arguments, which stands for them in audit events.
+fn digest(arguments: &impl Serialize) -> String {
     let text = serde_json::to_vec(arguments).unwrap_or_default();
-    let hash = Sha256::digest(text);
-    hex::encode(&hash[..16])
+    hex::encode(&Sha256::digest(text)[..16])
 }

@@ -1,59 +1,59 @@
-//! What a tool answers.
+//! Replies of tools, typed and encoded.
 
 use serde_json::Value;
 
 use crate::interface::Interface;
 
-/// What a tool answers: bulk for the reader, facts for programs.
+/// A tool's reply: content to read, and facts for programs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply<F> {
-    /// The text of a file, matches, output, a diff: whatever is to be read. It is sent once.
+    /// Bulk: the text of a file, matches, output, a diff. It is not repeated in the facts.
     pub content: Vec<ToolContent>,
-    /// Path, range, hash, counts, and what was cut.
+    /// Path, range, hash, counts, truncation.
     pub facts: F,
-    /// Bulk and facts as one value, for a door that wants that instead.
+    /// Content and facts as one JSON value, for interfaces that send that instead.
     pub data: Option<Value>,
 }
 
-/// A piece of bulk.
+/// A block of content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolContent {
     /// Text.
     Text(String),
-    /// A picture.
+    /// An image.
     Image {
-        /// Its format, such as `image/png`.
+        /// The media type, such as `image/png`.
         mime: &'static str,
-        /// The file as it is.
+        /// The bytes of the file.
         bytes: Vec<u8>,
     },
 }
 
-/// What a door encodes.
+/// A reply or a failure as interfaces encode it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResponse {
-    /// What is to be read.
+    /// Bulk, or the message of the failure.
     pub content: Vec<ToolContent>,
     /// The facts, or the error envelope.
     pub structured: Value,
-    /// Bulk and facts as one value, if the door wants that and the tool has it.
+    /// Content and facts as one value, if the interface sends that and the tool provides it.
     pub data: Option<Value>,
-    /// The call was refused or failed. A command that ends with an error is no such thing.
+    /// The call was refused or failed. A command that exits with an error is a successful call.
     pub is_error: bool,
 }
 
 impl<F> Reply<F> {
-    /// Answers with one text.
+    /// Makes a reply with one text.
     pub fn text(text: impl Into<String>, facts: F) -> Self {
         Self::new(vec![ToolContent::Text(text.into())], facts)
     }
 
-    /// Answers with several pieces.
+    /// Makes a reply with several blocks.
     pub fn new(content: Vec<ToolContent>, facts: F) -> Self {
         Self { content, facts, data: None }
     }
 
-    /// Adds what a door gets that wants bulk and facts as one value.
+    /// Adds the combined value, if the interface sends it.
     #[must_use]
     pub fn with_data(mut self, interface: Interface, data: impl FnOnce(&F) -> Value) -> Self {
         self.data = interface.wants_data().then(|| data(&self.facts));
@@ -62,21 +62,12 @@ impl<F> Reply<F> {
 }
 
 impl ToolResponse {
-    /// Returns all text of the answer.
+    /// Returns all text of the content, joined by line feeds.
     pub fn text(&self) -> String {
-        let texts = self.content.iter().filter_map(|content| match content {
+        let texts = self.content.iter().filter_map(|block| match block {
             ToolContent::Text(text) => Some(text.as_str()),
             ToolContent::Image { .. } => None,
         });
         texts.collect::<Vec<_>>().join("\n")
-    }
-
-    /// Returns how many bytes it has to read.
-    pub fn length(&self) -> usize {
-        let lengths = self.content.iter().map(|content| match content {
-            ToolContent::Text(text) => text.len(),
-            ToolContent::Image { bytes, .. } => bytes.len(),
-        });
-        lengths.sum()
     }
 }

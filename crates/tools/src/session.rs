@@ -38,7 +38,7 @@ pub(crate) struct State {
     /// Tools that are missing, and were said to be.
     pub(crate) missing_tools: BTreeSet<String>,
     /// Workspaces that were used.
-    pub(crate) entered: BTreeSet<String>,
+    pub(crate) used_workspaces: BTreeSet<String>,
 }
 
 impl Session {
@@ -61,7 +61,7 @@ impl Session {
     pub fn remembered(&self, toolbox: &Toolbox) -> serde_json::Value {
         let state = self.state();
         let mut tested = state.last_runs.to_json();
-        toolbox.redactor().clean_facts(&mut tested);
+        toolbox.redactor().redact_value(&mut tested);
         serde_json::json!({ READ: state.tracker.to_json(), TESTED: tested })
     }
 

@@ -98,7 +98,7 @@ impl Toolbox {
     /// Masks known secrets in facts that go into events, and shortens them: nobody may fill the file.
     pub(crate) fn for_events(&self, mut detail: Value) -> Value {
         shorten(&mut detail);
-        self.redactor().clean_facts(&mut detail);
+        self.redactor().redact_value(&mut detail);
         detail
     }
 

@@ -1,8 +1,7 @@
 //! Runs one step of a task through the tools.
 //!
-//! A step becomes a tool call, except for two: `create_directory` works on the workspace's files
-//! directly, and `git_clone` first looks whether the repository is in `repos/` already and then
-//! clones or pulls. Output is written as log-line events while the command runs, masked and bounded;
+//! A step becomes one tool call; `git_clone` first looks whether the repository is in `repos/` already and
+//! then clones or pulls. Output is written as log-line events while the command runs, masked and bounded;
 //! a slow event writer makes the command wait, by the capacity of the channels between them. When
 //! the step is interrupted its commands are killed and the step still ends with a report.
 
@@ -12,13 +11,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use carrel_domain::{Code, Coded as _, Secret, TaskId, message_of};
+use carrel_git::Operation;
 use carrel_store::EventKind;
-use carrel_tools::{CallOptions, CommandSettings, Interface, Session, ToolResponse};
+use carrel_tools::workspace_tools::{
+    CreateDirectoryInput, ExecInput, ListDirectoryInput, ReadFileInput, WriteFileInput,
+};
+use carrel_tools::{CallOptions, CommandSettings, Failure, Interface, Session};
 use carrel_wire::{StepResult, StepStatus};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::step_call::{CommandEnd, StepCall, StepOutput};
 use super::step_result;
 use super::{Execution, Interruption};
 use crate::credentials::StepCredentials;
@@ -71,11 +75,6 @@ pub(super) struct StepRunner<'a> {
     pub(super) lines_left: &'a AtomicUsize,
 }
 
-struct ToolCall {
-    tool: String,
-    arguments: Map<String, Value>,
-}
-
 impl StepRunner<'_> {
     /// Runs the step to its end, or cancels its tool call when `interrupted` resolves. Returns the
     /// report in either case.
@@ -119,49 +118,48 @@ impl StepRunner<'_> {
             let report = self.report(StepStatus::Failed, Some(message_of(error)), Value::Null);
             return StepResult { code: Some(error.code()), ..report };
         }
-        match &self.step.action {
-            Action::CreateDirectory { path } => self.create_directory(path).await,
+        let output = match &self.step.action {
             Action::GitClone { repo, branch, shallow } => {
-                self.clone_repository(repo, branch.as_deref(), *shallow, cancel).await
+                return self.clone_repository(repo, branch.as_deref(), *shallow, cancel).await;
             }
-            _ => match self.tool_call() {
-                Some(call) => {
-                    let reply = self.call(call, cancel).await;
-                    self.report_reply(reply)
-                }
-                None => self.report(StepStatus::Failed, Some("unknown".to_owned()), Value::Null),
-            },
-        }
-    }
-
-    /// Returns the tool call of the step; `None` for the two actions that are not a single call.
-    fn tool_call(&self) -> Option<ToolCall> {
-        let (tool, arguments) = match &self.step.action {
             Action::Command { command } => {
-                ("workspace_exec", json!({ "command": command, "cwd": self.step.cwd }))
+                let (command, cwd) = (command.clone(), self.step.cwd.clone());
+                let input = ExecInput { command, cwd, timeout: None };
+                self.call(StepCall::Exec(input), cancel).await
             }
-            Action::ReadFile { path } => ("workspace_read_file", json!({ "path": path })),
+            Action::ReadFile { path } => {
+                let input = ReadFileInput { path: path.clone() };
+                self.call(StepCall::ReadFile(input), cancel).await
+            }
             Action::WriteFile { path, content } => {
-                ("workspace_write_file", json!({ "path": path, "content": content }))
+                let input = WriteFileInput { path: path.clone(), content: content.clone() };
+                self.call(StepCall::WriteFile(input), cancel).await
             }
-            Action::ListDirectory { path } => ("workspace_list_dir", json!({ "path": path })),
+            Action::ListDirectory { path } => {
+                let input = ListDirectoryInput { path: path.clone() };
+                self.call(StepCall::ListDirectory(input), cancel).await
+            }
+            Action::CreateDirectory { path } => {
+                let input = CreateDirectoryInput { path: path.clone() };
+                self.call(StepCall::CreateDirectory(input), cancel).await
+            }
             Action::GitPull { repo_name, branch } => {
-                let words: Vec<_> = match branch {
-                    Some(branch) => vec!["origin", branch],
-                    None => Vec::new(),
-                };
-                let cwd = format!("{REPOSITORIES}/{repo_name}");
-                ("workspace_git", json!({ "operation": "pull", "args": words, "cwd": cwd }))
+                let directory = format!("{REPOSITORIES}/{repo_name}");
+                self.call(StepCall::pull(directory, branch.as_deref()), cancel).await
             }
             Action::Tool { name, arguments } => {
-                return Some(ToolCall { tool: name.clone(), arguments: arguments.clone() });
+                let (tool, arguments) = (name.clone(), arguments.clone());
+                self.call(StepCall::Named { tool, arguments }, cancel).await
             }
-            Action::CreateDirectory { .. } | Action::GitClone { .. } => return None,
         };
-        Some(tool_call(tool, arguments))
+        self.report_output(output)
     }
 
-    async fn call(&self, call: ToolCall, cancel: &CancellationToken) -> ToolResponse {
+    async fn call(
+        &self,
+        call: StepCall,
+        cancel: &CancellationToken,
+    ) -> Result<StepOutput, Failure> {
         let (output, pieces) = mpsc::channel(OUTPUT_CAPACITY);
         let streaming = self.stream_output(pieces);
         let mut command_settings = CommandSettings {
@@ -177,12 +175,15 @@ impl StepRunner<'_> {
         let cancel = cancel.clone();
         let options = CallOptions { cancel, command_settings, ..CallOptions::new(Interface::Task) };
         let calling = async {
-            let calling = self.workspace.call(self.session, &call.tool, call.arguments, options);
+            let calling = call.run(self.workspace, self.session, options);
             // Tools that run no command have no timeout of their own.
             tokio::time::timeout(self.timeout + TOOL_GRACE, calling).await
         };
-        let (reply, ()) = tokio::join!(calling, streaming);
-        reply.unwrap_or_else(|_| timed_out(self.timeout))
+        let (called, ()) = tokio::join!(calling, streaming);
+        called.unwrap_or_else(|_| {
+            let message = format!("the step took longer than {} s", self.timeout.as_secs());
+            Err(Failure::new(Code::Timeout, message))
+        })
     }
 
     /// Writes the output of commands as events, one for each complete line.
@@ -205,74 +206,44 @@ impl StepRunner<'_> {
         self.events.write(self.execution.event(EventKind::LogLine, data)).await;
     }
 
-    /// Turns the reply of a tool into a report. A command with a non-zero exit status is a failed step,
-    /// although the tool call succeeded.
-    fn report_reply(&self, reply: ToolResponse) -> StepResult {
-        if reply.is_error {
-            let error = &reply.structured["error"];
-            let message = error["message"].as_str().unwrap_or("the tool failed").to_owned();
-            let code = error["code"].as_str().and_then(code_of);
-            let status = match code {
-                Some(Code::Timeout) => StepStatus::TimedOut,
-                Some(Code::Cancelled) => StepStatus::Cancelled,
-                _ => StepStatus::Failed,
-            };
-            let report = self.report(status, Some(message), json!({ "error": error }));
-            return StepResult { code, ..report };
-        }
-        let result = match reply.data {
-            Some(data) => data,
-            None => json!({ "text": reply.text(), "facts": reply.structured }),
+    /// Turns the output of a tool call into a report. A command with a non-zero exit status is a failed
+    /// step, although the tool call succeeded.
+    fn report_output(&self, called: Result<StepOutput, Failure>) -> StepResult {
+        let StepOutput { result, command } = match called {
+            Ok(output) => output,
+            Err(failure) => return self.report_failure(&failure),
         };
-        let facts = if result["facts"].is_object() { &result["facts"] } else { &result };
-        let exit_code = facts["exit_code"].as_i64();
-        let (status, error) = match exit_code {
-            _ if facts["timed_out"] == true => {
+        let exit_code = command.as_ref().and_then(|command| command.exit_code);
+        let (status, error) = match command {
+            Some(CommandEnd { timed_out: true, .. }) => {
                 let seconds = self.timeout.as_secs();
                 (StepStatus::TimedOut, Some(format!("Command timed out after {seconds}s")))
             }
-            _ if facts["limit"].is_string() => {
-                let limit = facts["limit"].as_str().unwrap_or_default();
+            Some(CommandEnd { limit: Some(limit), .. }) => {
                 (StepStatus::Failed, Some(format!("ended by its limit: {limit}")))
             }
-            Some(0) | None => (StepStatus::Completed, None),
-            Some(code) => (StepStatus::Failed, Some(format!("exit status {code}"))),
+            Some(CommandEnd { exit_code: Some(code), .. }) if code != 0 => {
+                (StepStatus::Failed, Some(format!("exit status {code}")))
+            }
+            Some(_) | None => (StepStatus::Completed, None),
         };
         StepResult { exit_code, ..self.report(status, error, result) }
+    }
+
+    fn report_failure(&self, failure: &Failure) -> StepResult {
+        let status = match failure.code {
+            Code::Timeout => StepStatus::TimedOut,
+            Code::Cancelled => StepStatus::Cancelled,
+            _ => StepStatus::Failed,
+        };
+        let result = json!(failure.envelope());
+        let report = self.report(status, Some(failure.message.clone()), result);
+        StepResult { code: Some(failure.code), ..report }
     }
 
     fn report(&self, status: StepStatus, error: Option<String>, result: Value) -> StepResult {
         let action = self.step.action_name.clone();
         StepResult { action, status, error, result, ..step_result::skipped(self.number, self.step) }
-    }
-
-    async fn create_directory(&self, path: &str) -> StepResult {
-        let workspace = Arc::clone(self.workspace.named_workspace());
-        let relative = workspace.relative(path);
-        let make = move || {
-            // Creating a directory obeys the same rule for sensitive paths as writing a file.
-            if let Err(error) = workspace.files().browse().metadata(&relative)
-                && error.code() == Code::SensitivePath
-            {
-                return Err(error.into());
-            }
-            workspace.files().create_directories(&relative, DIRECTORY_MODE)?;
-            Ok::<_, carrel_tools::Failure>(())
-        };
-        match tokio::task::spawn_blocking(make).await {
-            Ok(Ok(())) => {
-                let result = json!({ "created": true, "path": path });
-                self.report(StepStatus::Completed, None, result)
-            }
-            Ok(Err(failure)) => {
-                let report =
-                    self.report(StepStatus::Failed, Some(failure.message.clone()), Value::Null);
-                StepResult { code: Some(failure.code), ..report }
-            }
-            Err(_) => {
-                self.report(StepStatus::Failed, Some("a defect in Carrel".to_owned()), Value::Null)
-            }
-        }
     }
 
     /// Clones a repository into `repos/`, or pulls it if it is there.
@@ -289,16 +260,14 @@ impl StepRunner<'_> {
         };
         let path = format!("{REPOSITORIES}/{}", checkout.directory);
         let call = if checkout.exists {
-            let words = branch.map_or(Vec::new(), |branch| vec!["origin", branch]);
-            tool_call("workspace_git", json!({ "operation": "pull", "args": words, "cwd": path }))
+            StepCall::pull(path.clone(), branch)
         } else {
             let mut words = if shallow { vec!["--depth", "1"] } else { Vec::new() };
             words.extend(branch.into_iter().flat_map(|branch| ["--branch", branch]));
             words.extend(["--", &checkout.url, &checkout.directory]);
-            let arguments = json!({ "operation": "clone", "args": words, "cwd": REPOSITORIES });
-            tool_call("workspace_git", arguments)
+            StepCall::git(Operation::Clone, &words, REPOSITORIES.to_owned())
         };
-        let mut report = self.report_reply(self.call(call, cancel).await);
+        let mut report = self.report_output(self.call(call, cancel).await);
         if let Value::Object(fields) = &mut report.result {
             fields.insert("repo_path".to_owned(), path.into());
             fields.insert("cached".to_owned(), checkout.exists.into());
@@ -350,20 +319,3 @@ const MAX_CONFIGURATION: u64 = 1 << 20;
 
 /// Time for a tool to end after the timeout of its commands.
 const TOOL_GRACE: Duration = Duration::from_secs(5);
-
-fn timed_out(timeout: Duration) -> ToolResponse {
-    let message = format!("the step took longer than {} s", timeout.as_secs());
-    let envelope = carrel_domain::ErrorEnvelope::new(Code::Timeout, message, json!({}));
-    ToolResponse { content: Vec::new(), structured: json!(envelope), data: None, is_error: true }
-}
-
-/// Builds a tool call from an object, without its null members.
-fn tool_call(tool: &str, arguments: Value) -> ToolCall {
-    let Value::Object(mut arguments) = arguments else { unreachable!("arguments are an object") };
-    arguments.retain(|_, value| !value.is_null());
-    ToolCall { tool: tool.to_owned(), arguments }
-}
-
-fn code_of(name: &str) -> Option<Code> {
-    Code::ALL.iter().copied().find(|code| code.name() == name)
-}

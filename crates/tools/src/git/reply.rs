@@ -11,11 +11,12 @@ use carrel_wire::{DiffStat, GitReply};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::redaction::{RedactFacts, Redactor};
 use crate::shell::{CommandFacts, notes, object, scrubbed};
 
 /// The facts about a git operation.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct GitFacts {
+pub struct GitFacts {
     operation: Operation,
     /// The top of the repository, relative to the workspace.
     repository: Option<String>,
@@ -35,8 +36,30 @@ pub(crate) struct GitFacts {
     destination: Option<String>,
     /// Programs that the repository configures and that were not run, such as `filter.lfs`.
     not_run: Vec<String>,
+    /// Exit status, cost and sandbox of git.
     #[serde(flatten)]
-    result: CommandFacts,
+    pub result: CommandFacts,
+}
+
+impl RedactFacts for GitFacts {
+    fn redact(&mut self, redactor: &Redactor) {
+        self.result.redact(redactor);
+        let Self { repository, destination, not_run, status, .. } = self;
+        [repository, destination]
+            .into_iter()
+            .flatten()
+            .chain(not_run)
+            .for_each(|text| redactor.redact_text(text));
+        let Some(status) = status else { return };
+        [&mut status.branch, &mut status.upstream]
+            .into_iter()
+            .flatten()
+            .for_each(|text| redactor.redact_text(text));
+        for entry in &mut status.entries {
+            redactor.redact_text(&mut entry.path);
+            entry.original.iter_mut().for_each(|path| redactor.redact_text(path));
+        }
+    }
 }
 
 impl GitFacts {

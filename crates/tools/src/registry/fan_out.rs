@@ -1,24 +1,24 @@
-//! One call about every workspace.
+//! A call about every workspace, made one after the other.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::erased::{Entry, guarded};
+use super::panic_guard::catch_panic;
+use super::tool_entry::Entry;
 use crate::failure::Failure;
 use crate::named_workspace::{NamedWorkspace, Workspaces};
 use crate::response::{ToolContent, ToolResponse};
 use crate::tool_context::ToolContext;
 
-/// Returns the workspaces in the order of their names.
 pub(super) fn sorted(workspaces: &Workspaces) -> Vec<Arc<NamedWorkspace>> {
     let mut workspaces: Vec<_> = workspaces.iter().map(Arc::clone).collect();
     workspaces.sort_by(|one, other| one.name().cmp(other.name()));
     workspaces
 }
 
-/// Describes the facts of each workspace under its name.
+/// Returns the schema of the combined facts.
 pub(super) fn schema() -> Value {
     json!({
         "type": "object",
@@ -33,26 +33,32 @@ pub(super) fn schema() -> Value {
     })
 }
 
-/// Makes the calls one after the other, and puts the answers under the names of their workspaces.
+/// Makes the calls, and puts each reply under the name of its workspace. The response is an error if every
+/// call failed.
 pub(super) async fn run(
     entry: &Entry,
     calls: Vec<(String, Result<ToolContext, Failure>)>,
     arguments: &Map<String, Value>,
 ) -> ToolResponse {
-    let (mut content, mut facts, mut text) = (Vec::new(), Map::new(), String::new());
+    let mut content = Vec::new();
+    let mut facts = Map::new();
+    let mut text = String::new();
     let mut failed = 0;
     for (name, context) in calls {
-        let answered = match context {
-            Ok(context) => guarded(entry, &context, arguments.clone()).await,
+        let called = match context {
+            Ok(context) => {
+                let work = entry.call(&context, arguments.clone());
+                catch_panic(context.tool, work).await
+            }
             Err(failure) => Err(failure),
         };
         let separator = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         writeln!(text, "{separator}=== {name} ===").expect("writing to a string cannot fail");
-        match answered {
-            Ok(answer) => {
-                text.push_str(&answer.text());
-                content.extend(answer.content.into_iter().filter(|one| !is_text(one)));
-                facts.insert(name, answer.structured);
+        match called {
+            Ok(response) => {
+                text.push_str(&response.text());
+                content.extend(response.content.into_iter().filter(|one| !is_text(one)));
+                facts.insert(name, response.structured);
             }
             Err(failure) => {
                 failed += 1;

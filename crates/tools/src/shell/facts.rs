@@ -10,6 +10,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::redaction::{RedactFacts, Redactor};
+
 /// What stands for the exit status of a command that has none.
 const NO_STATUS: i32 = -1;
 
@@ -110,6 +112,22 @@ impl CommandFacts {
             stdout: outcome.stdout.to_text(usize::MAX),
             stderr: outcome.stderr.to_text(usize::MAX),
             duration_ms: u64::try_from(outcome.wall.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+impl RedactFacts for CommandFacts {
+    fn redact(&mut self, redactor: &Redactor) {
+        for denial in &mut self.denials {
+            let Denial { rule, object, errno: _, source: _, allow, hint } = denial;
+            [rule, object].into_iter().for_each(|text| redactor.redact_text(text));
+            [allow, hint].into_iter().flatten().for_each(|text| redactor.redact_text(text));
+        }
+        for change in &mut self.trust_changes {
+            let mut path = change.path.to_string_lossy().into_owned();
+            redactor.redact_text(&mut path);
+            change.path = path.into();
+            change.why_not.iter_mut().for_each(|text| redactor.redact_text(text));
         }
     }
 }

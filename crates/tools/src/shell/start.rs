@@ -220,7 +220,7 @@ fn violations(context: &ToolContext) -> impl Fn(&Completed) + Send + use<> {
             return;
         }
         let mut detail = serde_json::json!({ "denials": completed.denials });
-        redactor.clean_facts(&mut detail);
+        redactor.redact_value(&mut detail);
         let event = AuditEvent::SandboxViolation {
             tool: tool.to_owned(),
             workspace: workspace.clone(),

@@ -1,15 +1,11 @@
-//! A tool whose types are forgotten, and a call that cannot take the server down.
+//! A tool with its types erased, so that tools of all types stand in one table.
 
-use std::any::Any;
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 
 use carrel_domain::Code;
 use serde_json::{Map, Value};
-use tracing::error;
 
 use super::Definition;
 use super::fan_out;
@@ -20,9 +16,9 @@ use crate::schema::or_error;
 use crate::tool::{Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
-type Answering<'a> = Pin<Box<dyn Future<Output = Result<ToolResponse, Failure>> + Send + 'a>>;
+type ResponseFuture<'a> = Pin<Box<dyn Future<Output = Result<ToolResponse, Failure>> + Send + 'a>>;
 
-/// A tool with its definition.
+/// A tool with its definition. The schemas are derived once, when the entry is made.
 pub(super) struct Entry {
     pub(super) definition: Definition,
     tool: Box<dyn AnyTool>,
@@ -34,7 +30,7 @@ trait AnyTool: Send + Sync {
         schema: &'a Map<String, Value>,
         context: &'a ToolContext,
         arguments: Map<String, Value>,
-    ) -> Answering<'a>;
+    ) -> ResponseFuture<'a>;
 }
 
 impl<T: Tool> AnyTool for T {
@@ -43,7 +39,7 @@ impl<T: Tool> AnyTool for T {
         schema: &'a Map<String, Value>,
         context: &'a ToolContext,
         arguments: Map<String, Value>,
-    ) -> Answering<'a> {
+    ) -> ResponseFuture<'a> {
         Box::pin(async move {
             let input: T::Input = decode(schema, arguments)?;
             let Reply { content, facts, data } = Tool::call(self, context, input).await?;
@@ -70,40 +66,19 @@ impl Entry {
         };
         Self { definition, tool: Box::new(tool) }
     }
+
+    /// Decodes the arguments and calls the tool.
+    pub(super) fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Map<String, Value>,
+    ) -> ResponseFuture<'a> {
+        self.tool.call(&self.definition.input_schema, context, arguments)
+    }
 }
 
 impl fmt::Debug for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.definition.about.name.fmt(f)
     }
-}
-
-/// Runs a tool. A panic fails the call and nothing else.
-pub(super) async fn guarded(
-    entry: &Entry,
-    context: &ToolContext,
-    arguments: Map<String, Value>,
-) -> Result<ToolResponse, Failure> {
-    let mut answering = entry.tool.call(&entry.definition.input_schema, context, arguments);
-    let caught = std::future::poll_fn(|context| {
-        // What the tool shares with others is behind locks that survive a panic.
-        let polled =
-            std::panic::catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(context)));
-        match polled {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(answered)) => Poll::Ready(Ok(answered)),
-            Err(panic) => Poll::Ready(Err(panic)),
-        }
-    });
-    caught.await.unwrap_or_else(|panic| {
-        let reason = reason(&*panic);
-        error!(tool = context.tool, reason, "a tool panicked");
-        let message = format!("{} failed because of a defect in Carrel: {reason}", context.tool);
-        Err(Failure::new(Code::Internal, message))
-    })
-}
-
-fn reason(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown reason")
 }

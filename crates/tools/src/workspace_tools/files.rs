@@ -1,4 +1,4 @@
-//! `workspace_read_file`, `workspace_write_file`, `workspace_list_dir` and `workspace_grep`
+//! The tools `workspace_read_file`, `workspace_write_file`, `workspace_list_dir` and `workspace_grep`.
 
 use std::ffi::OsString;
 
@@ -10,44 +10,52 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::data;
+use super::file_type;
 use crate::blocking::blocking;
 use crate::failure::Failure;
 use crate::files::{WorkspaceFiles, path_of, searching, shown};
+use crate::redaction::{RedactFacts, Redactor};
 use crate::response::Reply;
 use crate::text::line;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
-/// Entries that one listing shows.
+/// Bounds the entries of one listing.
 const MAX_ENTRIES: usize = 500;
 
-/// Matches that one search returns, unless it asks for a number.
 const DEFAULT_MATCHES: u64 = 50;
 
-/// Matches that one search may ask for.
 const MAX_MATCHES: u64 = 200;
 
-/// Reads a file.
-pub(super) struct ReadFile;
+/// The tool `workspace_read_file`.
+#[derive(Debug)]
+pub struct ReadFile;
 
-#[derive(Debug, Deserialize, JsonSchema)]
+/// The input of [`ReadFile`].
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ReadInput {
+pub struct ReadFileInput {
     /// The file, relative to the workspace.
-    path: String,
+    pub path: String,
 }
 
+/// The facts about a file that was read or written.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct FileFacts {
+pub struct FileFacts {
     /// The file, relative to the workspace.
-    path: String,
-    /// How large it is.
-    size: usize,
+    pub path: String,
+    /// Its size in bytes.
+    pub size: usize,
+}
+
+impl RedactFacts for FileFacts {
+    fn redact(&mut self, redactor: &Redactor) {
+        redactor.redact_text(&mut self.path);
+    }
 }
 
 impl Tool for ReadFile {
-    type Input = ReadInput;
+    type Input = ReadFileInput;
     type Facts = FileFacts;
 
     const ABOUT: About = About {
@@ -63,7 +71,7 @@ impl Tool for ReadFile {
     async fn call(
         &self,
         context: &ToolContext,
-        input: ReadInput,
+        input: ReadFileInput,
     ) -> Result<Reply<FileFacts>, Failure> {
         let (files, interface) = (WorkspaceFiles::of(context), context.options.interface);
         blocking(move || {
@@ -71,8 +79,9 @@ impl Tool for ReadFile {
             let bytes = files.root().browse().read(&path, MAX_READ_BYTES)?;
             let facts = FileFacts { path: shown(&path), size: bytes.len() };
             if let Ok(text) = String::from_utf8(bytes) {
-                let value =
-                    interface.wants_data().then(|| json!(data::file(&path, &facts.path, &text)));
+                let value = interface
+                    .wants_data()
+                    .then(|| json!(file_type::file(&path, &facts.path, &text)));
                 Ok(Reply { data: value, ..Reply::text(text, facts) })
             } else {
                 let message = format!("{} is no text", input.path);
@@ -83,20 +92,22 @@ impl Tool for ReadFile {
     }
 }
 
-/// Writes a file.
-pub(super) struct WriteFile;
+/// The tool `workspace_write_file`.
+#[derive(Debug)]
+pub struct WriteFile;
 
-#[derive(Debug, Deserialize, JsonSchema)]
+/// The input of [`WriteFile`].
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WriteInput {
-    /// The file, relative to the workspace. Directories are made as needed.
-    path: String,
-    /// All of its text.
-    content: String,
+pub struct WriteFileInput {
+    /// The file, relative to the workspace. Missing directories are created.
+    pub path: String,
+    /// The whole text of the file.
+    pub content: String,
 }
 
 impl Tool for WriteFile {
-    type Input = WriteInput;
+    type Input = WriteFileInput;
     type Facts = FileFacts;
 
     const ABOUT: About = About {
@@ -106,13 +117,13 @@ impl Tool for WriteFile {
         effect: Effect { destructive: true, idempotent: true, open_world: false },
         workspaces: WorkspaceChoice::One,
         rules: CallRules::WRITE,
-        description: "Makes a file of the workspace, or replaces all of its text.",
+        description: "Creates a file of the workspace, or replaces its whole text. Missing directories are created.",
     };
 
     async fn call(
         &self,
         context: &ToolContext,
-        input: WriteInput,
+        input: WriteFileInput,
     ) -> Result<Reply<FileFacts>, Failure> {
         let (files, interface) = (WorkspaceFiles::of(context), context.options.interface);
         blocking(move || {
@@ -144,33 +155,42 @@ impl Tool for WriteFile {
     }
 }
 
-/// Lists a directory.
-pub(super) struct ListDir;
+/// The tool `workspace_list_dir`.
+#[derive(Debug)]
+pub struct ListDirectory;
 
-#[derive(Debug, Deserialize, JsonSchema)]
+/// The input of [`ListDirectory`].
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ListInput {
+pub struct ListDirectoryInput {
     /// The directory, relative to the workspace.
     #[serde(default = "top")]
-    path: String,
+    pub path: String,
 }
 
 fn top() -> String {
     ".".to_owned()
 }
 
+/// The facts about a listed directory.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct ListFacts {
+pub struct ListFacts {
     /// The directory, relative to the workspace.
-    path: String,
-    /// How many entries it has.
-    total: usize,
-    /// Not all are shown.
-    truncated: bool,
+    pub path: String,
+    /// Number of entries in the directory.
+    pub total: usize,
+    /// Not all entries are in the reply.
+    pub truncated: bool,
 }
 
-impl Tool for ListDir {
-    type Input = ListInput;
+impl RedactFacts for ListFacts {
+    fn redact(&mut self, redactor: &Redactor) {
+        redactor.redact_text(&mut self.path);
+    }
+}
+
+impl Tool for ListDirectory {
+    type Input = ListDirectoryInput;
     type Facts = ListFacts;
 
     const ABOUT: About = About {
@@ -187,7 +207,7 @@ impl Tool for ListDir {
     async fn call(
         &self,
         context: &ToolContext,
-        input: ListInput,
+        input: ListDirectoryInput,
     ) -> Result<Reply<ListFacts>, Failure> {
         let (files, interface) = (WorkspaceFiles::of(context), context.options.interface);
         blocking(move || {
@@ -203,7 +223,7 @@ impl Tool for ListDir {
                 let size = found.as_ref().map_or(0, |metadata| metadata.size);
                 line(&mut text, &format!("{}\t{size}\t{name}", kind.as_str()));
                 if interface.wants_data() {
-                    values.push(data::entry(&name, shown(&inside), kind, found.as_ref()));
+                    values.push(file_type::entry(&name, shown(&inside), kind, found.as_ref()));
                 }
             }
             let (total, truncated) = (entries.len(), entries.len() > MAX_ENTRIES);
@@ -226,7 +246,7 @@ impl Tool for ListDir {
     }
 }
 
-/// Directories first, then by name in either case.
+/// Sort key: directories first, then names without regard to case.
 fn in_order(entry: &Entry) -> (bool, String, OsString) {
     let name = entry.name.to_string_lossy().to_lowercase();
     (entry.kind != FileKind::Directory, name, entry.name.clone())
@@ -241,7 +261,6 @@ fn entry_type(kind: FileKind) -> EntryType {
     }
 }
 
-/// Finds text.
 pub(super) struct GrepFiles;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -253,15 +272,15 @@ pub(super) struct GrepInput {
     path: Option<String>,
     /// Only files that match this glob, such as `*.py`.
     include: Option<String>,
-    /// How many matching lines to return: 50 if not given, at most 200.
+    /// Maximum number of matching lines; 50 by default, at most 200.
     max_results: Option<u64>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct GrepFacts {
-    /// How many matching lines are returned.
+    /// Number of matching lines in the reply.
     matches: usize,
-    /// There are more.
+    /// There are more matches.
     truncated: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `workspace_exec` and `workspace_git`
+//! The tools `workspace_exec` and `workspace_git`.
 
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::failure::Failure;
 use crate::git::{GitFacts, GitRequest, run};
+use crate::redaction::{RedactFacts, Redactor};
 use crate::response::Reply;
 use crate::shell::{CommandFacts, Launch, directory, scrubbed};
 use crate::text::line;
@@ -21,29 +22,39 @@ use crate::tool_context::ToolContext;
 const DEFAULT_TIMEOUT: u64 = 120;
 const MAX_TIMEOUT: u64 = 300;
 
-pub(super) struct Exec;
+/// The tool `workspace_exec`.
+#[derive(Debug)]
+pub struct ExecCommand;
 
-#[derive(Debug, Deserialize, JsonSchema)]
+/// The input of [`ExecCommand`].
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ExecInput {
+pub struct ExecInput {
     /// The command line.
-    command: String,
-    /// Where it starts, relative to the workspace.
-    cwd: Option<String>,
-    /// Seconds until it is ended: 120 if not given, at most 300.
-    timeout: Option<u64>,
+    pub command: String,
+    /// The working directory, relative to the workspace.
+    pub cwd: Option<String>,
+    /// Timeout in seconds; 120 by default, at most 300.
+    pub timeout: Option<u64>,
 }
 
+/// The facts about a command.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct ExecFacts {
-    /// It ended by itself with status 0.
-    success: bool,
-    /// How it ended.
+pub struct ExecFacts {
+    /// It exited with status 0.
+    pub success: bool,
+    /// Exit status, cost and sandbox.
     #[serde(flatten)]
-    result: CommandFacts,
+    pub result: CommandFacts,
 }
 
-impl Tool for Exec {
+impl RedactFacts for ExecFacts {
+    fn redact(&mut self, redactor: &Redactor) {
+        self.result.redact(redactor);
+    }
+}
+
+impl Tool for ExecCommand {
     type Input = ExecInput;
     type Facts = ExecFacts;
 
@@ -54,8 +65,8 @@ impl Tool for Exec {
         effect: Effect::RUNS,
         workspaces: WorkspaceChoice::One,
         rules: CallRules { token_scope: TokenScope::Exec, ..CallRules::WRITE },
-        description: "Runs a command line in the workspace, behind a kernel sandbox. Only commands of \
-            the allow-list pass; a refusal names the command, the rule and what would pass.",
+        description: "Runs a command line in the workspace, in a kernel sandbox. Only commands of the \
+            allow-list are accepted; a refusal names the command, the rule and what is allowed.",
     };
 
     async fn call(
@@ -91,21 +102,24 @@ impl Tool for Exec {
     }
 }
 
-pub(super) struct Git;
+/// The tool `workspace_git`.
+#[derive(Debug)]
+pub struct RunGit;
 
-#[derive(Debug, Deserialize, JsonSchema)]
+/// The input of [`RunGit`].
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct GitInput {
+pub struct RunGitInput {
     /// The git subcommand.
-    operation: Operation,
+    pub operation: Operation,
     /// The working directory, relative to the workspace.
-    cwd: Option<String>,
+    pub cwd: Option<String>,
     /// Arguments: one string, split like a shell command line without expansion, or a list of strings.
-    args: Option<ArgumentList>,
+    pub args: Option<ArgumentList>,
 }
 
-impl Tool for Git {
-    type Input = GitInput;
+impl Tool for RunGit {
+    type Input = RunGitInput;
     type Facts = GitFacts;
 
     const ABOUT: About = About {
@@ -122,7 +136,7 @@ impl Tool for Git {
     async fn call(
         &self,
         context: &ToolContext,
-        input: GitInput,
+        input: RunGitInput,
     ) -> Result<Reply<GitFacts>, Failure> {
         let arguments = input.args.map_or(Ok(Vec::new()), ArgumentList::into_words)?;
         let mut request = GitRequest::new(input.operation, arguments);

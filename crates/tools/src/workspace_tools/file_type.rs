@@ -1,5 +1,4 @@
-//! What REST and tasks get of the six tools: bulk and facts as one value, in the shapes that clients of
-//! the service know.
+//! The language and media type of a file by its name, for clients that show files.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use carrel_fsroot::Metadata;
 use carrel_wire::{DirectoryEntry, EntryType, FileContent};
 
-/// Suffix, language, and type of the files that viewers know.
-const KINDS: &[(&str, &str, &str)] = &[
+/// Extension, language, media type.
+const EXTENSIONS: &[(&str, &str, &str)] = &[
     ("py", "python", "text/x-python"),
     ("js", "javascript", "text/javascript"),
     ("jsx", "javascript", "text/javascript"),
@@ -47,7 +46,7 @@ const KINDS: &[(&str, &str, &str)] = &[
     ("lua", "lua", "text/x-lua"),
 ];
 
-/// Files that are known by their whole name.
+/// Whole name, language, media type.
 const NAMES: &[(&str, &str, &str)] = &[
     ("dockerfile", "dockerfile", "text/plain"),
     ("makefile", "makefile", "text/x-makefile"),
@@ -72,7 +71,7 @@ fn kind(path: &Path, name: &str) -> (&'static str, &'static str) {
     let suffix = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
     let name = name.to_lowercase();
     let by_name = NAMES.iter().find(|(known, ..)| *known == name);
-    let found = by_name.or_else(|| KINDS.iter().find(|(known, ..)| *known == suffix));
+    let found = by_name.or_else(|| EXTENSIONS.iter().find(|(known, ..)| *known == suffix));
     found.map_or(("plaintext", "text/plain"), |(_, language, mime)| (language, mime))
 }
 
@@ -104,7 +103,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     #[test]
-    fn languages_are_found_by_suffix_or_name_in_any_case() {
+    fn languages_are_found_by_extension_or_name_in_any_case() {
         let table = [
             ("src/main.py", "python"),
             ("A.TSX", "typescript"),

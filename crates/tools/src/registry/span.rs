@@ -1,12 +1,11 @@
-//! The span of a call. It has the name of the tool, and neither arguments nor answers.
+//! The trace span of a call. It names the tool and never holds arguments or replies.
 
+use carrel_domain::Code;
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::response::ToolResponse;
 use crate::tool_context::CallOptions;
 
-/// Begins the span of a call.
 pub(super) fn begin(tool: &'static str, options: &CallOptions) -> Span {
     carrel_traces::span!(
         options.under,
@@ -20,10 +19,8 @@ pub(super) fn begin(tool: &'static str, options: &CallOptions) -> Span {
     )
 }
 
-/// Says how the call ended.
-pub(super) fn end(span: &Span, answer: &ToolResponse) {
-    if answer.is_error {
-        span.record("otel.status_code", "ERROR");
-        span.record("error.type", answer.structured["error"]["code"].as_str());
-    }
+/// Marks the span of a failed call. A call about all workspaces that failed in each has no single code.
+pub(super) fn record_error(span: &Span, code: Option<Code>) {
+    span.record("otel.status_code", "ERROR");
+    span.record("error.type", code.map(Code::name));
 }

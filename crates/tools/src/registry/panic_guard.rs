@@ -1,0 +1,39 @@
+//! Panics of tools become failures of their calls.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::task::Poll;
+
+use carrel_domain::Code;
+use tracing::error;
+
+use crate::failure::Failure;
+
+/// Polls a tool's work and turns a panic into a failure, so that the server and other calls go on.
+pub(super) async fn catch_panic<R>(
+    tool: &str,
+    work: impl Future<Output = Result<R, Failure>>,
+) -> Result<R, Failure> {
+    let mut work = pin!(work);
+    let caught = std::future::poll_fn(|context| {
+        // State that tools share is behind locks that survive a panic.
+        let polled = std::panic::catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
+        match polled {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
+            Err(panic) => Poll::Ready(Err(panic)),
+        }
+    });
+    caught.await.unwrap_or_else(|panic| {
+        let reason = message_of_panic(&*panic);
+        error!(tool, reason, "a tool panicked");
+        let message = format!("{tool} failed because of a defect in Carrel: {reason}");
+        Err(Failure::new(Code::Internal, message))
+    })
+}
+
+fn message_of_panic(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown reason")
+}

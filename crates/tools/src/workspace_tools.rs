@@ -1,0 +1,31 @@
+//! The six tools of the workspace service, and the tool behind the task step `create_directory`.
+//!
+//! Their names and schemas are those that clients of the service know. They differ from the tools for
+//! coding agents in three ways: files that usually hold credentials are not visible to them, a write needs
+//! no read before it, and command lines are checked against the preset `allowlist`.
+//!
+//! The types are public because task steps call these tools with
+//! [`Registry::call_typed`](crate::Registry::call_typed).
+
+mod commands;
+mod create_directory;
+mod file_type;
+mod files;
+
+pub use commands::{ExecCommand, ExecFacts, ExecInput, RunGit, RunGitInput};
+pub use create_directory::{CreateDirectory, CreateDirectoryInput, DirectoryFacts};
+pub use files::{
+    FileFacts, ListDirectory, ListDirectoryInput, ListFacts, ReadFile, ReadFileInput, WriteFile,
+    WriteFileInput,
+};
+
+use crate::registry::Catalogue;
+
+pub(crate) fn register(catalogue: &mut Catalogue) {
+    catalogue.add(ReadFile);
+    catalogue.add(WriteFile);
+    catalogue.add(ListDirectory);
+    catalogue.add(files::GrepFiles);
+    catalogue.add(ExecCommand);
+    catalogue.add(RunGit);
+}
