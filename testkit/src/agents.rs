@@ -36,7 +36,6 @@ pub fn real_acp() -> Result<PathBuf, String> {
     })
 }
 
-/// Returns the directories where agents may be installed.
 #[expect(clippy::disallowed_methods, reason = "a test looks for what it is to be run with")]
 fn caches() -> Vec<PathBuf> {
     let named = std::env::var_os("CARREL_CLIENTS_CACHE").map(PathBuf::from);

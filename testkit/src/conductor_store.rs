@@ -1,4 +1,7 @@
 //! The tests of the journal and of the embedded tracker, for any store.
+//!
+//! Built like [`store`](crate::store): each function is one promise of `Journal` or `IssueStore`, takes an empty
+//! store, and is listed in [`conductor_tests!`](crate::conductor_tests).
 
 use std::pin::Pin;
 

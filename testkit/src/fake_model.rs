@@ -1,4 +1,8 @@
 //! A scripted model on loopback: the part of the Responses API that Codex uses.
+//!
+//! Real agents run against it in tests without a network or a key. Each request of a turn gets the next reply of
+//! the script, as server-sent events with fixed token counts; a script that is used up replies with a message.
+//! The requests are kept, so that a test can look at the prompts and tool results that the agent sent.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -147,7 +151,6 @@ fn events(number: usize, item: &Value) -> String {
     shown.concat()
 }
 
-/// Reads a request and returns its path and body.
 async fn read(stream: &mut BufReader<TcpStream>) -> Option<(String, Value)> {
     let mut line = String::new();
     stream.read_line(&mut line).await.ok()?;

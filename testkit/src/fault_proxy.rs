@@ -1,4 +1,8 @@
 //! A TCP proxy that breaks connections at chosen messages, to test lost requests and lost replies.
+//!
+//! A client cannot tell a request that never arrived from one that was executed and whose reply was lost. Tests
+//! put the proxy between a store and its server and break connections at `COMMIT`, in both ways by turns: every
+//! operation must then take effect exactly once.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};

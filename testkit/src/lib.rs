@@ -116,7 +116,7 @@ macro_rules! store_test_list {
 /// Every store test with its name.
 pub const TESTS: &[(&str, Test)] = store_tests! { store_test_list };
 
-/// Runs every store test on a store of its own, all at once, and panics with the names of those that fail.
+/// Runs every store test on a store of its own, all at once, and panics with the names of failed tests.
 pub async fn run_store_suite(make: impl AsyncFn() -> Arc<dyn Store>) {
     let mut running = Vec::new();
     for (name, test) in TESTS {

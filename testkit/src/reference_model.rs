@@ -24,10 +24,8 @@ pub const STEPS: usize = 400;
 /// The variable with the number of histories of a long run.
 const SEEDS: &str = "CARREL_HISTORIES";
 
-/// Histories of a short run.
 const DEFAULT_HISTORIES: u64 = 5;
 
-/// The delay of a task after an expired lease.
 const DELAY: Duration = Duration::from_secs(7);
 
 /// Returns the seeds of a run.

@@ -1,4 +1,8 @@
 //! The tests of `carrel_store::Store`, for any store. Each function is one promise of the trait.
+//!
+//! A test gets an empty store and may use nothing but the trait, so that the same code runs against SQLite and
+//! PostgreSQL. Times are fixed with [`at`], which makes leases and delays exact without sleeping. A new promise
+//! needs an entry in [`store_tests!`](crate::store_tests), or it is not run.
 
 mod placement;
 mod repetition;

@@ -1,7 +1,7 @@
 //! Many clients at once on stores that share a database, and the invariants that must hold afterwards.
 //!
 //! Every client records what the store acknowledged. [`check`] then looks for each acknowledged task, event and
-//! end: none may be lost or doubled, whatever happened to servers and connections meanwhile.
+//! end: none may be lost or doubled, even if servers were killed and connections broke meanwhile.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};

@@ -47,7 +47,7 @@ pub struct HostedWorkspacesOptions {
     /// The directory of the volume, created if it is missing.
     pub root: PathBuf,
     /// The id of the volume if no other process uses the store; `None` to read it from the directory.
-    /// Also tells that rows change only through this process.
+    /// Its presence also means that rows change only through this process.
     pub volume: Option<VolumeId>,
     /// The quota of workspaces that have none of their own.
     pub quota: Quota,

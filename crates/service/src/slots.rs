@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_holder_of_an_idle_slot_is_told_of_a_waiting_request() {
+    async fn the_holder_of_an_idle_slot_learns_of_a_waiting_request() {
         let slots = Slots::new(1);
         let held = slots.for_task().await;
         let holder = async {

@@ -95,7 +95,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// Offers hints for tasks that have been due for [`OVERDUE`], if the bus works with hints.
+    /// Offers hints for tasks that have been due for a second, if the bus works with hints.
     pub async fn offer_overlooked(&self) -> Result<(), StoreError> {
         if !self.tasks.bus.needs_sweep() {
             return Ok(());

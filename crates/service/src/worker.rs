@@ -8,7 +8,7 @@
 //! workers of that volume.
 //!
 //! A worker claims nothing while the disk is below its free-space reserve. When it stops it claims no
-//! more, waits for its running tasks for the drain time, and then releases those that still run: they go
+//! more, waits for its running tasks for the drain time, and then releases the remaining ones: they go
 //! back to the queue without losing an attempt. A worker that is killed loses its leases instead, and
 //! the sweep of any process releases its tasks when those expire.
 

@@ -6,6 +6,14 @@
 //! task; from that transaction on each write of the old attempt returns `Lost` and changes nothing, even
 //! if the old worker still runs and its clock is wrong. An expired lease that no sweep has noticed yet
 //! still holds.
+//!
+//! A worker that is cut off from the store for longer than its lease meets the fence when it comes back:
+//!
+//! ```text
+//! worker A   claim → attempt 1          (cut off)              append(attempt 1) → Lost
+//! sweep                        lease expired: release → queued
+//! worker B                                claim → attempt 2    append(attempt 2) → Written
+//! ```
 
 use std::time::Duration;
 

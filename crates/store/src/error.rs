@@ -11,12 +11,13 @@ pub enum StoreError {
     /// repeating it is safe.
     #[error("the database is not available")]
     Unavailable(#[source] Source),
-    /// A newer version has migrated the database.
+    /// A newer version has migrated the database. This version must not write to it, since it does not know
+    /// the new rules.
     #[error("the database has schema {found}, and this version of carrel knows {known}")]
     TooNew {
-        /// The schema of the database.
+        /// The number of the last migration of the database.
         found: u32,
-        /// The newest schema of this version.
+        /// The number of the last migration that this version knows.
         known: u32,
     },
     /// The database lacks migrations of this version.
@@ -26,16 +27,17 @@ pub enum StoreError {
     TooOld {
         /// The schema of the database; 0 if it has none.
         found: u32,
-        /// The schema that this version needs.
+        /// The number of the last migration of this version.
         known: u32,
     },
-    /// A migration of the database has another checksum than the one of the same number here.
+    /// A migration of the database has another checksum than the one of the same number here: the database was
+    /// made by a build from other sources.
     #[error(
         "migration {number} of the database is not the one that this version of carrel knows; \
          use the version that made it, or another database"
     )]
     Changed {
-        /// The number of the migration.
+        /// The number of the migration whose checksum differs.
         number: u32,
     },
     /// `DATABASE_URL` is invalid.
@@ -64,7 +66,8 @@ pub enum StoreError {
         /// A description of the value.
         what: String,
     },
-    /// The disk of the database is full.
+    /// The disk of the database is full. Nothing was written; the operation can be repeated when there is
+    /// space.
     #[error("the disk of the database is full")]
     Full(#[source] Source),
     /// The database rejected an operation for a reason without a variant of its own.

@@ -2,7 +2,7 @@
 //!
 //! The events of a task have the numbers 1, 2, 3, … without gaps, in the order in which they were
 //! committed. Every change of status is committed in the same transaction as its event. The last event of
-//! a task is the one that tells its terminal status; no event follows it.
+//! a task reports its terminal status; no event follows it.
 
 use carrel_domain::{TaskId, TaskStatus, Timestamp};
 use serde::Serialize;
@@ -49,13 +49,14 @@ pub struct NewEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
-    /// The task has a new status.
+    /// The task has a new status: `data.status`, with `attempt`, `worker_id`, `reason` or `execution_time_ms`
+    /// where they apply.
     StatusChanged,
-    /// A step begins.
+    /// A step begins: `data.step`, `total_steps` and `description`.
     ProgressUpdate,
-    /// A command printed a line.
+    /// A command printed a line: `data.step`, `stream` and `line`, masked and cut to its limit.
     LogLine,
-    /// A step or the task failed.
+    /// A step or the task failed: `data.error`, with `step` or `code` where there is one.
     Error,
 }
 

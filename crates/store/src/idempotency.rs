@@ -3,6 +3,12 @@
 //! A client that repeats a request because it missed the reply sends the same key with the same body, and
 //! gets the first reply again. The digest of the body tells a repetition from a mistake: the same key with
 //! another body is refused. Keys of different callers and routes never meet, because each has its scope.
+//!
+//! A submission stores its key in the same transaction as its task, so that the key and the task exist
+//! together or not at all. Other requests act first and store their reply afterwards; between the two a
+//! lease of the key (`Store::acquire_key`) keeps a concurrent repetition from acting as well. If the
+//! process dies in between, the lease expires and a repetition acts again: such requests happen at least
+//! once, and their reply is stored once.
 
 /// An idempotency key and the request that it was sent with.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,9 @@
 //! The embedded tracker: issues, their blockers and comments.
+//!
+//! It exists so that the conductor can be used without an account at a tracker, and so that tests need none.
+//! States are free texts; which of them are open or terminal is a setting of the workflow. An issue may be
+//! blocked by others, whose states are read with it, so that no second query is needed to decide whether it
+//! can be dispatched.
 
 use async_trait::async_trait;
 use carrel_domain::Timestamp;
@@ -15,7 +20,7 @@ pub trait IssueStore: std::fmt::Debug + Send + Sync + 'static {
     /// Adds an issue, unless one of its blockers does not exist.
     async fn add_issue(&self, issue: NewIssue, now: Timestamp) -> Result<IssueOutcome, StoreError>;
 
-    /// Returns issues ordered by number.
+    /// Returns the selected issues with the current states of their blockers, ordered by number.
     async fn issues(&self, filter: IssueFilter) -> Result<Vec<StoredIssue>, StoreError>;
 
     /// Changes an issue, unless it or an added blocker does not exist.
@@ -87,7 +92,7 @@ pub struct StoredIssue {
 pub struct IssueChange {
     /// The new state.
     pub state: Option<String>,
-    /// Labels to add; those that it has stay where they are.
+    /// Labels to add, after the existing ones. A label that the issue has is not added again.
     pub add_labels: Vec<String>,
     /// Labels to remove.
     pub remove_labels: Vec<String>,
@@ -98,7 +103,6 @@ pub struct IssueChange {
 }
 
 impl IssueChange {
-    /// Returns the labels of an issue after the change.
     pub(crate) fn labels(&self, before: &[String]) -> Vec<String> {
         let mut labels = before.to_vec();
         labels.retain(|label| !self.remove_labels.contains(label));

@@ -6,7 +6,15 @@
 //! reads the entries, finds the runs whose end was never recorded, cleans up after them, and continues.
 //!
 //! The journal of a tracker is one *scope*. Entries and ledgers are opaque JSON that belongs to the
-//! conductor.
+//! conductor. For example, starting an agent appends, in one call, the new state of the issue and the run,
+//! and only then is the process spawned:
+//!
+//! ```text
+//! append [Save { issue, entry }, RunStarted { run: 7, .. }]   durable
+//! spawn the agent                                             a crash here leaves run 7 open
+//! append [RunSession { run: 7, .. }]
+//! append [RunEnded { run: 7, .. }, Save { issue, entry }]
+//! ```
 
 use async_trait::async_trait;
 use carrel_domain::Timestamp;
@@ -69,7 +77,7 @@ pub enum JournalRecord {
         /// The id of the issue.
         issue: String,
     },
-    /// Replaces the ledger.
+    /// Replaces the ledger of the scope as a whole.
     Ledger(Value),
     /// Adds a run. Fails if its number belongs to another run, or to one that has ended.
     RunStarted(NewRun),

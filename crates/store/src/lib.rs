@@ -6,8 +6,8 @@
 //! [`Postgres`] serves any number of processes. Both pass the same suites (`testkit`).
 //!
 //! Two rules hold everywhere. A status changes by compare and set, in one transaction with the event that
-//! reports it. An operation returns only after its transaction is on the disk, so that nothing that a
-//! caller was told is lost in a power cut.
+//! reports it. An operation returns only after its transaction is on the disk, so that an
+//! acknowledged write survives a power cut.
 #![forbid(unsafe_code)]
 
 mod claim;

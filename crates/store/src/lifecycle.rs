@@ -1,5 +1,15 @@
-//! The rules of a task's life that both databases share: events of a transition, the decision about a
-//! released task, and the recognition of repeated writes.
+//! The rules of a task's life that both databases share.
+//!
+//! ```text
+//!            claim              finish
+//!   queued ─────────► running ─────────► completed | failed | timed_out | cancelled
+//!     ▲                  │ release
+//!     └──────────────────┴─────────────► dead (last attempt lost) | cancelled (requested)
+//! ```
+//!
+//! A queued task can also become cancelled, or failed if its hint could not be sent. Triggers of both
+//! schemas refuse any change of a terminal status. Here are the events of each transition, the decision about a
+//! released task, and the recognition of repeated writes, so that both stores reply in the same words.
 
 use std::time::Duration;
 
@@ -20,7 +30,6 @@ pub(crate) fn status_changed(
     NewEvent { kind: EventKind::StatusChanged, data: Value::Object(data), at }
 }
 
-/// The reason of a release after an expired lease.
 pub(crate) const LEASE_EXPIRED: &str = "its worker stopped sending heartbeats";
 
 /// The fields of a running task that decide about its release.
@@ -31,7 +40,6 @@ pub(crate) struct AttemptState {
     pub(crate) max_attempts: u32,
 }
 
-/// The new state of a released or ended task.
 pub(crate) struct Transition {
     pub(crate) status: TaskStatus,
     pub(crate) error: Option<String>,
@@ -89,7 +97,6 @@ pub(crate) fn is_repeated_finish(task: &Task, claim: Claim, finish: &Finish) -> 
         && task.last_event == finish.after + finish.events.len() as u64 + 1
 }
 
-/// Returns the task that a submission creates.
 pub(crate) fn queued_task(new: &NewTask) -> Task {
     Task {
         id: new.id,

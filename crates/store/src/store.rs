@@ -34,7 +34,7 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Adds a workspace. Returns the existing one if the id is taken, and changes nothing then.
     async fn add_workspace(&self, workspace: Workspace) -> Result<Option<Workspace>, StoreError>;
 
-    /// Returns a workspace.
+    /// Returns a workspace, or `None` if it does not exist or was deleted.
     async fn workspace(&self, id: WorkspaceId) -> Result<Option<Workspace>, StoreError>;
 
     /// Returns up to `limit` workspaces after `after`, ordered by id, which is the order of creation.
@@ -56,7 +56,7 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         among: &[VolumeId],
     ) -> Result<Option<VolumeId>, StoreError>;
 
-    /// Adds or renews the registration of a worker.
+    /// Adds or renews the registration of a worker. Registration has no influence on leases.
     async fn register_worker(&self, worker: WorkerRecord) -> Result<(), StoreError>;
 
     /// Removes the registration of a worker, if there is one.
@@ -65,7 +65,8 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Returns the workers whose registration is not older than `seen_since`, ordered by name.
     async fn workers(&self, seen_since: Timestamp) -> Result<Vec<WorkerRecord>, StoreError>;
 
-    /// Queues a task.
+    /// Queues a task, unless its workspace does not exist, its queue is full, or its idempotency key belongs
+    /// to another request. Repeatable by the id of the task.
     async fn submit(&self, task: NewTask) -> Result<Submission, StoreError>;
 
     /// Claims the next due task for a worker, if there is one.
@@ -150,7 +151,7 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<StoredReply, StoreError>;
 
-    /// Returns the stored reply for a key.
+    /// Returns the stored reply for a key; `None` if there is none yet, or the key belongs to a submission.
     async fn reply(&self, scope: &str, key: &str) -> Result<Option<StoredReply>, StoreError>;
 
     /// Acquires or renews the lease of an idempotency key, so that only `holder` executes its request.
@@ -175,7 +176,7 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<(), StoreError>;
 
-    /// Returns a sealed credential.
+    /// Returns a sealed credential, or `None` if there is none of this name.
     async fn credential(
         &self,
         workspace: WorkspaceId,
@@ -196,7 +197,7 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Returns the number of deleted rows.
     async fn delete_before(&self, replies: Timestamp, tasks: Timestamp) -> Result<u64, StoreError>;
 
-    /// Returns the totals over all workspaces.
+    /// Returns the totals over all workspaces, from the counters of their rows.
     async fn counts(&self) -> Result<Counts, StoreError>;
 
     /// Succeeds if the database is available: SQLite commits a transaction, PostgreSQL answers a query.

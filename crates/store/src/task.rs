@@ -37,14 +37,15 @@ pub struct Task {
     pub started_at: Option<Timestamp>,
     /// The time of the terminal status; present exactly if the status is terminal.
     pub completed_at: Option<Timestamp>,
-    /// The number of the latest attempt, 0 before the first. Counts claims, including those that were
+    /// The number of the latest attempt, 0 before the first. Counts every claim, also one that was
     /// released without a loss.
     pub attempt: u32,
     /// The number of lost attempts that makes the task dead, at least 1.
     pub max_attempts: u32,
     /// The worker of the latest attempt.
     pub worker: Option<WorkerId>,
-    /// A cancellation was requested while the task ran. It ends as `cancelled`, whatever its worker writes.
+    /// A cancellation was requested while the task ran. It ends as `cancelled` even if its worker
+    /// reports another status.
     pub cancel_requested: bool,
     /// The result that the worker wrote. `None` in lists, and for a task that never finished.
     pub result: Option<Value>,
@@ -91,11 +92,11 @@ pub enum Submission {
     Created(Task, Vec<Event>),
     /// The idempotency key was used for the same request, which made this task.
     Repeated(Task),
-    /// The idempotency key was used for another request.
+    /// The idempotency key was used for a request with another digest. Nothing was queued.
     Mismatch,
-    /// The workspace does not exist.
+    /// The workspace does not exist, or was deleted. Nothing was queued.
     NoWorkspace,
-    /// The queue of the workspace is full.
+    /// The queue of the workspace is full. Running tasks do not count.
     Full {
         /// The limit, `max_waiting` of the submission.
         limit: u64,
@@ -122,7 +123,7 @@ pub enum Cancellation {
     Cancelled(Vec<Event>),
     /// The task runs; its worker learns of it with the next heartbeat.
     Requested,
-    /// The task was terminal.
+    /// The task was terminal before, with this status, which stays.
     Finished(TaskStatus),
     /// The task does not exist.
     Unknown,

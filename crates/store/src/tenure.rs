@@ -4,7 +4,7 @@
 //! conductor therefore acquires the tenure of its scope. Each tenure has a number greater than all before
 //! it, which is the fencing token of the journal: every write checks, in its own transaction, that its
 //! tenure is the latest of the scope, and fails with [`StoreError::Superseded`] otherwise. A conductor that
-//! was cut off and comes back can thus write nothing, and [`Tenure::lost`] tells it to end.
+//! was cut off and comes back can thus write nothing, and [`Tenure::lost`] makes it end.
 //!
 //! Exclusion itself differs between the stores. SQLite relies on the lock of the data directory, which a
 //! process holds until it ends. PostgreSQL holds an advisory lock on a connection of its own and watches
@@ -31,7 +31,7 @@ pub struct Tenure {
 /// The result of acquiring a tenure.
 #[derive(Debug)]
 pub enum TenureOutcome {
-    /// The scope was free.
+    /// The scope was free, and is held until the tenure is dropped or superseded.
     Acquired(Tenure),
     /// Another conductor holds the scope.
     Held {

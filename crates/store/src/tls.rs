@@ -1,4 +1,6 @@
 //! TLS client configurations for the operator's servers: PostgreSQL and Redis.
+//!
+//! Both use rustls with ring and the same verification, and no client certificates.
 
 mod verifier;
 

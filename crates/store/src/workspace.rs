@@ -10,7 +10,7 @@ use serde::Serialize;
 pub struct Workspace {
     /// The id, which is also the identifier of its directory.
     pub id: WorkspaceId,
-    /// A display name; not unique.
+    /// A display name. Not unique, and never used to find a workspace.
     pub name: String,
     /// The layout of its directory.
     pub layout: Layout,
@@ -18,7 +18,7 @@ pub struct Workspace {
     pub network: Option<Network>,
     /// The quota in bytes.
     pub quota_bytes: u64,
-    /// The time of creation. Tells two workspaces with the same id apart, when one was deleted.
+    /// The time of creation. Distinguishes a workspace from a deleted one with the same id.
     pub created_at: Timestamp,
     /// The volume of its directory. `None` until the first task is claimed or the workspace is opened;
     /// never changes after that.

@@ -1,4 +1,5 @@
-//! A certificate authority for tests, made with openssl.
+//! A certificate authority for tests, made with openssl. Certificates are valid for two days and are made for
+//! each test, so that no key is in the repository and none expires there.
 
 use std::path::{Path, PathBuf};
 
@@ -48,7 +49,6 @@ impl TestAuthority {
     }
 }
 
-/// Makes a key and a certificate.
 fn request(directory: &Path, name: &str, hash: &str, extensions: &[&str], more: &[&str]) {
     let mut openssl = command(&program("openssl", "/usr/lib/ssl"), None);
     openssl.args([

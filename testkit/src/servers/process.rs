@@ -38,7 +38,6 @@ pub(super) fn command(program: &Path, user: Option<(u32, u32)>) -> Command {
     command
 }
 
-/// Returns a free port.
 pub(super) fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listener.local_addr().unwrap().port()
@@ -94,7 +93,6 @@ pub(super) fn remove(directory: &Path) {
     }
 }
 
-/// Kills a process and waits for its end.
 pub(super) fn kill(child: &mut Child) {
     // It may have ended by itself.
     let _ = child.kill();

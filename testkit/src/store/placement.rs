@@ -122,9 +122,9 @@ pub async fn failing_a_queued_task_frees_its_idempotency_key(store: &dyn Store) 
         ..new_task(workspace, Priority::Normal, at(0))
     };
     let first = created(store.submit(new()).await.unwrap()).id;
-    let told = store.fail_queued(first, "no queue", at(1)).await.unwrap().expect("it waits");
-    assert_eq!(told, all_events(store, first).await[1..]);
-    assert!(told.last().unwrap().is_last());
+    let events = store.fail_queued(first, "no queue", at(1)).await.unwrap().expect("it waits");
+    assert_eq!(events, all_events(store, first).await[1..]);
+    assert!(events.last().unwrap().is_last());
     let failed = task(store, first).await;
     assert_eq!((failed.status, failed.completed_at), (TaskStatus::Failed, Some(at(1))));
     assert_eq!(failed.error.as_deref(), Some("no queue"));

@@ -1,4 +1,4 @@
-//! What the tests of this crate start commands with.
+//! The spawner process of this crate's tests, which have no `carrel` binary to start as one.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_prints_nothing_of_what_it_holds() {
+    fn the_debug_form_of_a_credential_shows_nothing() {
         let content: CredentialContent =
             serde_json::from_value(json!({ "env_vars": { "API_KEY": "hunter2" } })).unwrap();
         let shown = format!("{content:?}");

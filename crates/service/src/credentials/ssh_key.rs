@@ -118,9 +118,9 @@ mod tests {
             (pem("", "aHVu\0dGVy"), "ssh-keygen"),
             (pem("", &"aHVudGVy\n".repeat(MAX_BYTES / 8)), "at most"),
         ] {
-            let told = check(&key).unwrap_err().to_string();
-            assert!(told.contains(rule) && told.contains(FIELD), "{told}");
-            assert!(!told.contains("aHVu"), "{told}");
+            let error = check(&key).unwrap_err().to_string();
+            assert!(error.contains(rule) && error.contains(FIELD), "{error}");
+            assert!(!error.contains("aHVu"), "{error}");
         }
     }
 }

@@ -45,7 +45,7 @@ pub enum CredentialError {
         /// The name.
         name: String,
     },
-    /// The stored bytes are not those that were sealed.
+    /// The stored bytes differ from the sealed ones, or belong to another name or workspace.
     #[error("credential {name:?} of workspace {workspace} was changed; store it again")]
     Changed {
         /// The workspace.

@@ -8,7 +8,7 @@ use crate::credentials::check_credential_name;
 use crate::repository::check_branch;
 use crate::request::InvalidRequest;
 
-/// Checks every text, also those that the action does not use.
+/// Checks every text, also of fields that the action does not use, since all are stored.
 fn check_texts(request: &StepRequest) -> Result<(), InvalidRequest> {
     for (field, value, longest) in [
         ("command", &request.command, MAX_STEP_COMMAND_BYTES),

@@ -105,7 +105,7 @@ async fn entries_that_are_no_hints_are_put_aside() {
 }
 
 #[tokio::test]
-async fn lists_are_filled_up_to_what_waits_and_no_further() {
+async fn lists_are_replenished_up_to_the_number_of_queued_tasks() {
     let server = RedisServer::start();
     let process = Process::start(&server).await;
     let waiting: Vec<_> = (0..5).map(|_| hint(Priority::Normal, None)).collect();

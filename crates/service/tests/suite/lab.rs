@@ -33,7 +33,7 @@ pub(crate) struct Lab {
     pub(crate) workspace: WorkspaceId,
 }
 
-/// A worker that runs until it is told to stop.
+/// A worker that runs until it is stopped.
 pub(crate) struct Working {
     pub(crate) stop: CancellationToken,
     pub(crate) done: JoinHandle<()>,
@@ -155,7 +155,7 @@ impl Lab {
         ended
     }
 
-    /// Waits until a task has told something.
+    /// Waits until a task has an event.
     pub(crate) async fn until(&self, id: TaskId, is_it: impl Fn(&Event) -> bool) {
         let mut following = Box::pin(self.tasks.follow(id, 0));
         let waiting = async {
@@ -181,8 +181,8 @@ pub(crate) fn steps(task: &Task) -> Vec<(String, String)> {
 }
 
 pub(crate) fn statuses(events: &[Arc<Event>]) -> Vec<&str> {
-    let told = events.iter().filter(|event| event.kind == EventKind::StatusChanged);
-    told.map(|event| event.data["status"].as_str().unwrap()).collect()
+    let changes = events.iter().filter(|event| event.kind == EventKind::StatusChanged);
+    changes.map(|event| event.data["status"].as_str().unwrap()).collect()
 }
 
 pub(crate) fn is_line(text: &str) -> impl Fn(&Event) -> bool {

@@ -101,7 +101,7 @@ async fn a_task_submitted_in_one_process_runs_in_another_and_is_followed_in_the_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn news_is_heard_within_milliseconds_of_the_commit() {
+async fn events_arrive_within_milliseconds_of_the_commit() {
     let scene = Scene::usual().await;
     let working = scene.work();
     let id = scene.shell("sleep 0.5; for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.05; done").await;
@@ -159,7 +159,7 @@ async fn a_task_that_runs_elsewhere_is_cancelled_within_a_second() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_submitted_while_redis_is_away_runs_all_the_same() {
+async fn a_task_submitted_while_redis_is_away_still_runs() {
     let mut scene = Scene::usual().await;
     let (working, sweeping) = (scene.work(), scene.sweep());
     scene.redis.kill();

@@ -149,7 +149,7 @@ async fn a_full_workspace_fails_its_tasks_with_a_last_word() {
 }
 
 #[tokio::test]
-async fn what_earlier_tasks_left_counts_against_the_writer_of_now() {
+async fn files_of_earlier_tasks_count_against_the_quota() {
     let lab = Lab::with_quota(ByteSize::mib(4)).await;
     let writer = "import sys, time\nfor i in range(30):\n open(f'{sys.argv[1]}{i}', 'wb').write(bytes(100000)); time.sleep(0.01)\n";
     let (first, _) = lab

@@ -29,7 +29,7 @@ async fn a_removal_that_is_refused_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_enters_while_it_is_removed_brings_nothing_back() {
+async fn opening_a_workspace_during_its_removal_brings_nothing_back() {
     let lab = Lab::new().await;
     let id = lab.workspace;
     for _ in 0..30 {
@@ -68,7 +68,7 @@ async fn files_that_arrive_at_once_share_what_the_quota_leaves() {
 }
 
 #[tokio::test]
-async fn what_a_refused_write_found_is_what_usage_shows() {
+async fn usage_shows_the_count_of_a_refused_write() {
     let lab = Lab::with_quota(ByteSize::mib(4)).await;
     let space = lab.workspaces.open_workspace(lab.workspace).await.unwrap();
     lab.workspaces.check_quota(&space).await.unwrap();

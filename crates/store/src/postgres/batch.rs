@@ -50,9 +50,8 @@ pub(super) struct BatchOutcome {
     pub(super) submitted: Vec<(String, TaskId)>,
     /// The terminal status; `None` if the claim was lost.
     pub(super) finished: Vec<Option<String>>,
-    /// Whether the events were written.
     pub(super) appended: Vec<bool>,
-    /// Whether a cancellation was requested; `None` if the claim was lost.
+    /// True if a cancellation was requested; `None` if the claim was lost.
     pub(super) heartbeats: Vec<Option<bool>>,
     pub(super) claimed: Vec<Option<Claimed>>,
     /// The due time of the earliest released task. Set if there were claims.
@@ -62,25 +61,20 @@ pub(super) struct BatchOutcome {
 }
 
 pub(super) struct BatchOptions<'a> {
-    /// The transaction takes the lock of the queue.
     pub(super) locks_queue: bool,
-    /// The sender of notifications.
     pub(super) sender: &'a str,
 }
 
-/// The meaning of a statement's rows.
 enum Part {
     Submit,
     Finish,
     Append,
     Heartbeat,
-    /// Claims, by their indexes.
     Claim(Vec<usize>),
     Notify,
     TasksLeft,
 }
 
-/// Executes operations and claims in one transaction.
 pub(super) async fn execute(
     session: &mut Session,
     options: &BatchOptions<'_>,

@@ -1,4 +1,7 @@
 //! The parameters of a batch's statements: one array for each column, one element for each operation.
+//!
+//! Each function builds the parameters `$1`, `$2`, … of the file in `sql/` that is named after its operation,
+//! in order. `unnest` turns the arrays back into rows, and the position of a row leads to its operation.
 
 use carrel_domain::{TaskStatus, Timestamp, VolumeId};
 use tokio_postgres::types::ToSql;
@@ -17,7 +20,6 @@ fn column<T: ToSql + Sync + Send + 'static>(
     Box::new(values.collect::<Vec<T>>())
 }
 
-/// The parameters of `submit.sql`.
 pub(super) fn submissions(new: &[&NewTask]) -> Values {
     let each = || new.iter();
     let key = |new: &&&NewTask| new.idempotency_key.clone();
@@ -38,7 +40,6 @@ pub(super) fn submissions(new: &[&NewTask]) -> Values {
     ]
 }
 
-/// The parameters of `finish.sql`.
 pub(super) fn ends(ends: &[(Claim, &Finish)]) -> Values {
     let each = || ends.iter();
     let mut values: Values = vec![
@@ -56,7 +57,6 @@ pub(super) fn ends(ends: &[(Claim, &Finish)]) -> Values {
     values
 }
 
-/// The parameters of `append.sql`.
 pub(super) fn appends(appends: &[(Claim, u64, &[NewEvent])]) -> Values {
     let each = || appends.iter();
     let mut values: Values = vec![
@@ -88,7 +88,6 @@ fn events<'a>(of: impl Iterator<Item = &'a [NewEvent]>) -> Values {
     ]
 }
 
-/// The parameters of `heartbeat.sql`.
 pub(super) fn heartbeats(heartbeats: &[(Claim, Timestamp)]) -> Values {
     let each = || heartbeats.iter();
     vec![

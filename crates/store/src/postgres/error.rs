@@ -11,7 +11,6 @@ use crate::error::StoreError;
 pub(super) enum PgError {
     /// The server is unavailable or gave up the transaction. Worth a retry.
     Transient(Box<dyn std::error::Error + Send + Sync>),
-    /// A retry would fail in the same way.
     Permanent(StoreError),
 }
 

@@ -1,4 +1,5 @@
-//! The conductor's journal in PostgreSQL.
+//! The conductor's journal in PostgreSQL. Each write is a transaction that begins with the check of the tenure,
+//! whose share lock keeps a successor from taking over before the commit. The lock of the queue is not taken.
 
 use async_trait::async_trait;
 use carrel_domain::Timestamp;

@@ -46,7 +46,6 @@ const MAX_QUEUED: usize = 4096;
 /// Operations of one transaction. Bounds the time that the first waits for the last.
 const MAX_BATCH: usize = 256;
 
-/// Waiting claims of one transaction.
 const MAX_CLAIMS: usize = 128;
 
 /// The time of one transaction, after which the connection is given up.
@@ -55,7 +54,6 @@ const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(4);
 /// The interval at which waiting claims look for tasks whose notification was lost.
 const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// The first and the longest wait before a reconnection.
 const RECONNECT_DELAY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
 /// Settings of a lane's session. The planner has to use the indexes: a plan that is made while the table is
@@ -67,7 +65,6 @@ const LANE_SETTINGS: &str = "SET enable_seqscan = off; SET enable_hashjoin = off
 pub(super) enum Kind {
     /// Submissions, claims and ends, under the lock of the queue.
     Queue,
-    /// Heartbeats and events of claimed tasks.
     ClaimWrites,
 }
 
@@ -100,7 +97,6 @@ struct PendingOperation {
     _permit: OwnedSemaphorePermit,
 }
 
-/// A claim that waits for a task.
 struct WaitingClaim {
     request: ClaimRequest,
     reply: ReplySender<Claimed>,
@@ -151,7 +147,6 @@ impl Lane {
         replied.await.map_err(|_| ended())?
     }
 
-    /// Claims a task, and waits until there is one.
     pub(super) async fn wait_for_task(&self, request: ClaimRequest) -> Result<Claimed, StoreError> {
         let (reply, replied) = oneshot::channel();
         self.requests.send(Request::Wait(WaitingClaim { request, reply })).map_err(|_| ended())?;

@@ -19,7 +19,6 @@ use crate::{Cancellation, Claim, Event, NewEvent, Release, Released, WorkerId};
 /// Tasks that one transaction releases, so that others do not wait long for the lock of the queue.
 const MAX_RELEASED: i64 = 100;
 
-/// A task whose row is locked.
 struct LockedTask {
     id: TaskId,
     sequence: i64,
@@ -28,7 +27,6 @@ struct LockedTask {
     state: AttemptState,
 }
 
-/// Selects the columns of [`locked_task`] and locks the rows.
 macro_rules! select_locked {
     ($condition:literal) => {
         concat!(
@@ -59,7 +57,6 @@ fn locked_task(row: &Row) -> Result<LockedTask, PgError> {
 }
 
 impl LockedTask {
-    /// Writes a transition and its events.
     async fn write(
         &self,
         session: &mut Session,

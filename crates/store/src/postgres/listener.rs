@@ -16,7 +16,6 @@ use super::lane::Lane;
 use super::session::Server;
 use super::tls::connect;
 
-/// The wait before a reconnection.
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 
 /// The listening task, ended when it is dropped.

@@ -73,7 +73,6 @@ pub struct Postgres {
     sessions: SessionPool,
     queue_lane: Lane,
     claim_lane: Lane,
-    /// Started by the first claim that waits.
     listener: Arc<OnceLock<Listener>>,
 }
 

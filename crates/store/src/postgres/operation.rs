@@ -20,7 +20,6 @@ pub(super) enum Operation {
     Heartbeat(Claim, Timestamp, ReplySender<Heartbeat>),
 }
 
-/// A claim to execute.
 #[derive(Clone, Debug)]
 pub(super) struct PendingClaim {
     pub(super) request: ClaimRequest,

@@ -12,13 +12,11 @@ use tokio::time::{Instant, sleep};
 use super::OUTAGE_LIMIT;
 use super::error::PgError;
 
-/// The time of one attempt.
 pub(super) const TRY: Duration = Duration::from_secs(5);
 
 /// The time of one attempt that deletes or moves many rows.
 pub(super) const LONG_TRY: Duration = Duration::from_secs(12);
 
-/// The wait between two attempts.
 pub(super) const RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Returns whether to retry an operation that began at `started`, after the delay.
@@ -30,7 +28,6 @@ pub(super) async fn should_retry(error: &PgError, started: Instant) -> bool {
     retry
 }
 
-/// The error of an attempt that takes too long.
 pub(super) fn timed_out<T>(_: T) -> PgError {
     PgError::transient("the database did not reply in time")
 }

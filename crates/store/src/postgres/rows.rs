@@ -1,4 +1,5 @@
-//! Reads rows into values, and converts values into parameters.
+//! Reads rows into values, and converts values into parameters. A value that this version does not know is an
+//! error rather than a default; a text loses its NUL characters, which PostgreSQL cannot store.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -152,7 +153,6 @@ pub(super) fn text(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
 }
 
-/// Applies [`text`] to an optional text.
 pub(super) fn optional(value: Option<&str>) -> Option<Cow<'_, str>> {
     value.map(text)
 }
@@ -162,7 +162,6 @@ pub(super) fn small(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-/// Conversion of ids into parameters.
 pub(super) trait AsUuid {
     fn uuid(self) -> Uuid;
 }

@@ -1,7 +1,7 @@
 //! Sessions: connections to the server with their settings and prepared statements, and a pool of them.
 //!
 //! A session is opened when it is needed and checks that the schema is the one of this version. It is
-//! closed as soon as an operation on it failed, which also rolls back whatever it had begun. Every session
+//! closed as soon as an operation on it failed, which also rolls back its open transaction. Every session
 //! sets timeouts for statements, locks and idle transactions, so that a process that hangs in a
 //! transaction cannot keep the lock of the queue from the others for longer than five seconds.
 
@@ -20,7 +20,6 @@ use super::error::PgError;
 use super::tls::{TlsMode, connect};
 use super::{OUTAGE_LIMIT, QUEUE_LOCK, migrate};
 
-/// The time for opening a session.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Sessions of the pool; the lanes, the listener and a tenure have their own.
@@ -65,7 +64,6 @@ impl Server {
     }
 }
 
-/// A connection with its prepared statements.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) client: Client,

@@ -27,7 +27,6 @@ pub(super) async fn events(
     found.iter().map(|row| rows::event(task, row)).collect()
 }
 
-/// Returns a page of tasks, newest first.
 pub(super) async fn list(session: &mut Session, filter: &TaskFilter) -> Result<Page, PgError> {
     macro_rules! matching {
         () => {

@@ -38,7 +38,6 @@ const KEEPALIVE: &str = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interv
 const LOCK: &str = "SELECT pg_try_advisory_lock(
     hashtextextended(current_schema() || ' conductor ' || $1, 4850713926108734468))";
 
-/// Acquires a scope, unless another conductor holds it.
 pub(super) async fn acquire(
     server: &Server,
     scope: &str,

@@ -1,4 +1,8 @@
 //! Encryption of connections, by the modes of libpq's `sslmode`.
+//!
+//! A failed handshake is a permanent error with a remedy, since retrying would not help, while a connection that
+//! breaks during the handshake is transient like any other. `prefer` falls back to a plain connection only
+//! after a TLS error.
 
 mod binding;
 mod stream;
@@ -27,11 +31,9 @@ pub(super) enum TlsMode {
     Verified(Verification, Arc<ClientConfig>),
 }
 
-/// A client, and the connection that does its I/O.
 pub(super) type Connected = (Client, Connection<Socket, Stream>);
 
 impl TlsMode {
-    /// Loads the certificate authorities.
     pub(super) fn verified(
         verification: Verification,
         authorities: &Authorities,

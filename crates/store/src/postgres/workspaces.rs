@@ -102,7 +102,6 @@ pub(super) async fn assign_volume(
     assigned.map_or(Ok(None), |row| rows::volume(&row, 0))
 }
 
-/// Adds or renews the registration of a worker.
 pub(super) async fn register_worker(
     session: &mut Session,
     worker: &WorkerRecord,
@@ -153,7 +152,6 @@ pub(super) async fn save_reply(
     Ok(found.ok_or_else(is_submission)?)
 }
 
-/// Returns the stored reply for a key.
 pub(super) async fn reply(
     session: &mut Session,
     scope: &str,

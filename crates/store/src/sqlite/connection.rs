@@ -27,7 +27,6 @@ pub(super) fn open_writer(path: &Path) -> Result<(Connection, Vec<Migration>), S
     Ok((connection, applied))
 }
 
-/// Opens a read-only connection.
 pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
 }

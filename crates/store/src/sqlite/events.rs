@@ -1,4 +1,5 @@
-//! The events of tasks.
+//! The events of tasks. A task's row stores the number of its last event, so that an append needs no query for
+//! the maximum, and a claim's view of the events can be compared with one number.
 
 use carrel_domain::TaskId;
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -11,9 +12,7 @@ use crate::{Event, NewEvent};
 /// The end of a task's events, to append to.
 pub(super) struct EventLog {
     pub(super) task: TaskId,
-    /// The row id of the task.
     pub(super) sequence: i64,
-    /// The number of the last event.
     pub(super) last: u64,
 }
 

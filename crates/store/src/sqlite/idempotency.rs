@@ -20,7 +20,6 @@ pub(super) fn task_of(
         .optional()
 }
 
-/// Stores the task that a submission created.
 pub(super) fn save_task(
     connection: &Connection,
     key: &IdempotencyKey,
@@ -55,7 +54,6 @@ pub(super) fn save(
     Ok(StoredReply { digest: key.digest, status, body: body.to_owned() })
 }
 
-/// Returns the stored reply for a key.
 pub(super) fn find(
     connection: &Connection,
     scope: &str,
@@ -86,7 +84,6 @@ pub(super) fn delete_workspace(connection: &Connection, id: &str) -> rusqlite::R
         .execute([id])
 }
 
-/// Deletes keys from before a time.
 pub(super) fn delete_before(connection: &Connection, before: Timestamp) -> rusqlite::Result<usize> {
     connection.prepare_cached("DELETE FROM replies WHERE at < ?")?.execute([before.as_millis()])
 }

@@ -1,4 +1,5 @@
-//! The embedded tracker in SQLite.
+//! The embedded tracker in SQLite. `carrel issue` may write the file beside a running server, which is why
+//! numbers come from the database (`AUTOINCREMENT`) and never from memory.
 
 use async_trait::async_trait;
 use carrel_domain::Timestamp;

@@ -1,4 +1,5 @@
-//! The conductor's journal in SQLite.
+//! The conductor's journal in SQLite. One append is one operation of the writer, so that its records are
+//! committed or rolled back together, in one transaction with the check of the tenure.
 
 use async_trait::async_trait;
 use carrel_domain::Timestamp;

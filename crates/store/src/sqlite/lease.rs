@@ -58,7 +58,6 @@ fn held(connection: &Connection, claim: Claim) -> rusqlite::Result<Option<Runnin
         .optional()
 }
 
-/// Extends the lease of a claim, never shortens it.
 pub(super) fn heartbeat(
     connection: &Connection,
     claim: Claim,
@@ -77,7 +76,6 @@ pub(super) fn heartbeat(
         .map_or(Heartbeat::Lost, |cancel_requested| Heartbeat::Held { cancel_requested }))
 }
 
-/// Appends events, unless the same ones were appended before.
 pub(super) fn append(
     connection: &Connection,
     claim: Claim,
@@ -106,7 +104,7 @@ pub(super) fn finish(
     if running.log.last != finish.after {
         return Ok(Finished::Lost);
     }
-    // The requester of the cancellation was told that the task ends.
+    // A requested cancellation was acknowledged and wins over the worker's status.
     let status = if running.state.cancel_requested { TaskStatus::Cancelled } else { finish.status };
     let took = to_millis(finish.took);
     let mut events = finish.events;
@@ -170,7 +168,6 @@ impl TerminalState<'_> {
     }
 }
 
-/// Ends a queued task as failed.
 pub(super) fn fail_queued(
     connection: &Connection,
     log: EventLog,
@@ -182,7 +179,6 @@ pub(super) fn fail_queued(
     end.write(connection, log, failed(status, error, now))
 }
 
-/// Ends a queued task as cancelled.
 pub(super) fn cancel_queued(
     connection: &Connection,
     log: EventLog,
@@ -193,7 +189,6 @@ pub(super) fn cancel_queued(
     end.write(connection, log, vec![status_changed(status, [], now)])
 }
 
-/// Releases the task of a claim.
 pub(super) fn release(
     connection: &Connection,
     claim: Claim,
@@ -225,7 +220,6 @@ fn release_task(
     Ok((status, log.append(connection, events)?))
 }
 
-/// Releases every task whose lease has expired.
 pub(super) fn release_expired(
     connection: &Connection,
     now: Timestamp,

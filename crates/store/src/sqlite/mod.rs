@@ -50,7 +50,8 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens or creates the file and applies missing migrations.
+    /// Opens or creates the file, applies missing migrations, and starts the writer thread. After a crash SQLite
+    /// recovers the write-ahead log here: committed transactions are there, others are not.
     pub fn open(options: &SqliteOptions) -> Result<Self, StoreError> {
         let path: &Path = &options.path;
         let (connection, _) = connection::open_writer(path)?;

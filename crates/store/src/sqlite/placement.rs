@@ -1,4 +1,5 @@
-//! Registered workers, and the volumes of workspaces.
+//! Registered workers, and the assignment of workspaces to volumes. With SQLite one process is server and
+//! worker, so that there is one volume; the operations exist for the trait and its suite.
 
 use carrel_domain::{Timestamp, VolumeId, WorkspaceId};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -7,7 +8,6 @@ use super::rows;
 use crate::error::StoreError;
 use crate::{WorkerId, WorkerRecord};
 
-/// Adds or renews the registration of a worker.
 pub(super) fn register(connection: &Connection, worker: &WorkerRecord) -> Result<(), StoreError> {
     connection
         .prepare_cached(

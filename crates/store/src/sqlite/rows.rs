@@ -1,4 +1,5 @@
-//! Reads rows into values.
+//! Reads rows into values. A value that this version does not know, such as a status of a newer one, is an error
+//! rather than a default.
 
 use std::time::Duration;
 
@@ -105,7 +106,6 @@ pub(super) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     u64::try_from(found).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, found))
 }
 
-/// Reads a JSON column into a type.
 pub(super) fn value<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     let text = row.get_ref(column)?.as_str()?;
     serde_json::from_str(text).map_err(|error| unreadable(column, Type::Text, error))

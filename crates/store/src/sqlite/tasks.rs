@@ -161,7 +161,6 @@ pub(super) fn find(connection: &Connection, id: TaskId) -> Result<Option<Task>, 
     Ok(found)
 }
 
-/// Returns a page of tasks, newest first.
 pub(super) fn list(connection: &Connection, filter: &TaskFilter) -> Result<Page, StoreError> {
     // Configurations and results may be large and are left out of lists.
     const COLUMNS: &str = "id, workspace_id, task_type, priority, status, 'null', timeout_ms,

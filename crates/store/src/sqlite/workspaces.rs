@@ -119,7 +119,6 @@ pub(super) fn credential_names(
     Ok(names.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Deletes a credential. Returns whether there was one.
 pub(super) fn delete_credential(
     connection: &Connection,
     workspace: WorkspaceId,
@@ -131,7 +130,6 @@ pub(super) fn delete_credential(
     Ok(deleted > 0)
 }
 
-/// Deletes tasks that became terminal before a time.
 pub(super) fn delete_tasks(connection: &Connection, before: Timestamp) -> rusqlite::Result<usize> {
     connection
         .prepare_cached(

@@ -1,7 +1,7 @@
 //! The writer thread and its group commit.
 //!
 //! SQLite allows one writer at a time, and a durable commit waits for the disk. All writes therefore go
-//! to one thread, which takes whatever operations are queued, up to 256, runs them in one transaction and
+//! to one thread, which takes the queued operations, up to 256, runs them in one transaction and
 //! replies to all of them after one commit. Under load many callers share one sync: 8 submitters complete
 //! 7,612 tasks a second, where appending to a file with one fdatasync for each of a task's two writes
 //! reaches 3,155 (docs/benchmarks.md). A single caller pays for one sync and no delay, since the thread
@@ -53,7 +53,6 @@ enum Request {
     Claim(PendingClaim),
 }
 
-/// A claim that waits for a task.
 struct PendingClaim {
     request: ClaimRequest,
     reply: oneshot::Sender<Result<Claimed, StoreError>>,
@@ -64,7 +63,6 @@ trait Operation: Send {
     /// Runs the operation once. An error rolls back this operation and no other.
     fn perform(&mut self, connection: &Connection) -> Result<(), ()>;
 
-    /// Replies to the caller.
     fn reply(self: Box<Self>, committed: Result<(), &CommitFailure>);
 }
 
@@ -134,7 +132,6 @@ impl Writer {
         replied.await.map_err(|_| ended())?
     }
 
-    /// Claims a task, and waits until there is one.
     pub(super) async fn claim(&self, request: ClaimRequest) -> Result<Claimed, StoreError> {
         let (reply, replied) = oneshot::channel();
         self.requests.send(Request::Claim(PendingClaim { request, reply })).map_err(|_| ended())?;
@@ -145,9 +142,7 @@ impl Writer {
 struct Thread {
     connection: Connection,
     queue: Receiver<Request>,
-    /// Claims that wait, the oldest first.
     claims: VecDeque<PendingClaim>,
-    /// The last turn that was given to a workspace.
     turn: i64,
 }
 
@@ -235,7 +230,6 @@ impl Thread {
         }
     }
 
-    /// Runs one operation in a savepoint.
     fn perform(&self, operation: &mut dyn Operation) -> Result<(), StoreError> {
         self.execute("SAVEPOINT one")?;
         if operation.perform(&self.connection).is_err() {

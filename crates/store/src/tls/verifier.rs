@@ -18,9 +18,9 @@ use rustls::{DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 /// The checks of a server's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verification {
-    /// It is signed by a trusted authority.
+    /// It is signed by a trusted authority, for any name (`verify-ca`).
     Authority,
-    /// It is signed by a trusted authority, for the name that was connected to.
+    /// It is signed by a trusted authority, for the name that was connected to (`verify-full`).
     AuthorityAndName,
 }
 
@@ -29,7 +29,7 @@ pub enum Verification {
 pub enum Authorities {
     /// The authorities of the system, or of `SSL_CERT_FILE`.
     System,
-    /// The certificates in a PEM file.
+    /// The certificates in a PEM file; certificates that cannot be parsed are skipped.
     File(PathBuf),
 }
 

@@ -1,4 +1,4 @@
-//! Connections that nobody else can read: each `sslmode` with each kind of server.
+//! TLS connections: each `sslmode` with each kind of server.
 
 use std::path::Path;
 
@@ -60,20 +60,23 @@ impl World {
     }
 
     async fn expect(&self, parameters: &str, expected: Made) {
-        let told = match (self.connect(parameters).await, &expected) {
+        let message = match (self.connect(parameters).await, &expected) {
             (Ok(true), _) => Encrypted,
             (Ok(false), _) => Plain,
             (Err(error), Refused(why)) => {
-                let told = format!("{error} {error:?}");
-                assert_eq!(error.code(), Code::StoreUnavailable, "{parameters}: {told}");
-                assert!(told.contains(why), "{parameters}: {told}");
-                assert!(told.contains("sslmode=") && told.contains("; "), "{parameters}: {told}");
-                assert!(!told.contains("hunter2"), "{parameters}: {told}");
+                let message = format!("{error} {error:?}");
+                assert_eq!(error.code(), Code::StoreUnavailable, "{parameters}: {message}");
+                assert!(message.contains(why), "{parameters}: {message}");
+                assert!(
+                    message.contains("sslmode=") && message.contains("; "),
+                    "{parameters}: {message}"
+                );
+                assert!(!message.contains("hunter2"), "{parameters}: {message}");
                 Refused(why)
             }
             (Err(error), _) => panic!("{parameters}: {error:?}"),
         };
-        assert_eq!(told, expected, "{parameters}");
+        assert_eq!(message, expected, "{parameters}");
     }
 }
 
@@ -144,8 +147,8 @@ async fn a_file_of_authorities_that_is_none_is_refused_before_anything_is_sent()
     for (path, rule) in [("/dev/null", "contains no certificate"), ("/no/such", "cannot be read")] {
         let asked = root("verify-full", Path::new(path));
         let url = format!("postgresql://u:hunter2@localhost/d?{asked}");
-        let told = Postgres::open(&PostgresOptions { url: Secret::new(url) }).unwrap_err();
-        let told = format!("{told} {told:?}");
-        assert!(told.contains(rule) && !told.contains("hunter2"), "{told}");
+        let message = Postgres::open(&PostgresOptions { url: Secret::new(url) }).unwrap_err();
+        let message = format!("{message} {message:?}");
+        assert!(message.contains(rule) && !message.contains("hunter2"), "{message}");
     }
 }

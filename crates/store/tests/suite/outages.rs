@@ -22,11 +22,11 @@ fn rounds() -> u32 {
     std::env::var("CARREL_KILL_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
-/// Waits until no claim is left that nobody knows of.
+/// Waits until the tasks of unacknowledged claims are released.
 async fn settled(store: &dyn Store) {
     let until = Instant::now() + SECONDS;
     while store.counts().await.unwrap().running > 0 {
-        assert!(Instant::now() < until, "a task runs that nobody has");
+        assert!(Instant::now() < until, "a task runs without a worker");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -40,23 +40,23 @@ async fn nothing_acknowledged_is_lost_or_doubled_when_the_server_is_killed() {
     let mut rng = fastrand::Rng::with_seed(5);
     for round in 0..rounds() {
         let taking = stores.clone();
-        let told = tokio::spawn(async move { stress(&taking, 8, 100, round.into()).await });
+        let acknowledged = tokio::spawn(async move { stress(&taking, 8, 100, round.into()).await });
         for _ in 0..2 {
             tokio::time::sleep(Duration::from_millis(rng.u64(100..900))).await;
             server.kill();
             server.restart().await;
         }
-        let told: Acknowledged = told.await.unwrap();
+        let acknowledged: Acknowledged = acknowledged.await.unwrap();
         settled(&*stores[0]).await;
-        assert!(!told.finished.is_empty());
-        live_tasks_are_counted(&*stores[1], &told).await;
+        assert!(!acknowledged.finished.is_empty());
+        live_tasks_are_counted(&*stores[1], &acknowledged).await;
     }
 }
 
-/// Holds everything that was told against the store, and ends what still waits for the next round.
-async fn live_tasks_are_counted(store: &dyn Store, told: &Acknowledged) {
-    check(store, told).await;
-    for id in &told.submitted {
+/// Checks every acknowledged operation, and cancels the remaining tasks before the next round.
+async fn live_tasks_are_counted(store: &dyn Store, acknowledged: &Acknowledged) {
+    check(store, acknowledged).await;
+    for id in &acknowledged.submitted {
         store.cancel(*id, SystemClock.now()).await.unwrap();
     }
 }
@@ -70,14 +70,14 @@ async fn a_lost_answer_loses_and_doubles_nothing() {
     let proxy = FaultProxy::start(server.port(), b"COMMIT", 15).await;
     let lossy = url.replace(&format!(":{}/", server.port()), &format!(":{}/", proxy.port()));
     let stores: Vec<_> = (0..2).map(|_| Arc::new(open(&lossy)) as Arc<dyn Store>).collect();
-    let told = stress(&stores, 8, 120, 9).await;
+    let acknowledged = stress(&stores, 8, 120, 9).await;
     assert!(proxy.lost() >= 10, "{} answers were lost", proxy.lost());
     settled(&direct).await;
-    check(&direct, &told).await;
+    check(&direct, &acknowledged).await;
 }
 
 #[tokio::test]
-async fn while_the_server_is_away_everybody_is_told_within_seconds_and_then_it_works_again() {
+async fn during_an_outage_calls_fail_within_seconds_and_then_succeed_again() {
     let mut server = servers::PostgresServer::start_durable().await;
     let url = server.database(None).await;
     let store = open(&url);
@@ -108,7 +108,7 @@ async fn while_the_server_is_away_everybody_is_told_within_seconds_and_then_it_w
 }
 
 #[tokio::test]
-async fn a_server_that_says_nothing_keeps_nobody_waiting() {
+async fn a_silent_server_makes_calls_fail_in_time() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = silent.local_addr().unwrap().port();
     let store = open(&format!("postgresql://carrel:secret@127.0.0.1:{port}/postgres"));

@@ -64,9 +64,9 @@ async fn several_processes_worth_of_callers_at_once_lose_and_double_nothing() {
     let server = servers::PostgresServer::start().await;
     let url = template(&server).await;
     let stores: Vec<_> = (0..3).map(|_| Arc::new(open(&url)) as Arc<dyn Store>).collect();
-    let told = stress::stress(&stores, 8, 200, 1).await;
-    assert!(told.finished.len() > 100, "{}", told.finished.len());
-    stress::check(&*stores[1], &told).await;
+    let acknowledged = stress::stress(&stores, 8, 200, 1).await;
+    assert!(acknowledged.finished.len() > 100, "{}", acknowledged.finished.len());
+    stress::check(&*stores[1], &acknowledged).await;
 }
 
 #[tokio::test]
@@ -116,9 +116,9 @@ async fn the_schema_itself_keeps_what_is_terminal_and_any_text_is_kept() {
     };
     store.submit(new.clone()).await.unwrap();
     let claim = store.claim(claim_request(odd)).await.unwrap().claim;
-    let told = NewEvent { kind: EventKind::LogLine, data: json!({ "line": odd }), at: at(1) };
-    let written = store.append(claim, 2, vec![told.clone()]).await.unwrap();
-    assert!(matches!(&written, Appended::Written(events) if events[0].data == told.data));
+    let event = NewEvent { kind: EventKind::LogLine, data: json!({ "line": odd }), at: at(1) };
+    let written = store.append(claim, 2, vec![event.clone()]).await.unwrap();
+    assert!(matches!(&written, Appended::Written(events) if events[0].data == event.data));
     finish(&store, claim, TaskStatus::Completed, 1).await;
     let task = store.task(new.id).await.unwrap().unwrap();
     assert_eq!(task.configuration, new.configuration);

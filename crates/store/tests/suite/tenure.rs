@@ -1,4 +1,4 @@
-//! Who may write for the conductor, and what happens to whoever may not any more.
+//! Tenures of conductors, and writes of a superseded one.
 
 use std::time::{Duration, Instant};
 
@@ -71,7 +71,7 @@ async fn in_one_file_the_last_to_take_a_scope_writes() {
 }
 
 #[tokio::test]
-async fn a_scope_is_held_until_its_holder_lets_go() {
+async fn a_scope_is_held_until_its_tenure_is_dropped() {
     let server = servers::PostgresServer::start().await;
     let url = template(&server).await;
     let (one, other) = (open(&url), open(&url));
@@ -87,7 +87,7 @@ async fn a_scope_is_held_until_its_holder_lets_go() {
 }
 
 #[tokio::test]
-async fn whoever_lost_a_scope_to_another_writes_nothing_and_is_told() {
+async fn a_superseded_conductor_writes_nothing_and_learns_of_its_successor() {
     let server = servers::PostgresServer::start().await;
     let url = template(&server).await;
     let (one, other) = (open(&url), open(&url));
@@ -101,7 +101,7 @@ async fn whoever_lost_a_scope_to_another_writes_nothing_and_is_told() {
 }
 
 #[tokio::test]
-async fn a_broken_connection_is_taken_up_again_and_a_restart_of_the_server_survived() {
+async fn a_tenure_survives_a_broken_connection_and_a_restart_of_the_server() {
     let mut server = servers::PostgresServer::start_durable().await;
     let url = template(&server).await;
     let (one, other) = (open(&url), open(&url));
@@ -134,7 +134,7 @@ async fn is_locked(url: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_lost_answer_doubles_no_issue_no_comment_and_no_run() {
+async fn a_lost_reply_doubles_no_issue_no_comment_and_no_run() {
     let server = servers::PostgresServer::start().await;
     let url = template(&server).await;
     let proxy = FaultProxy::start(server.port(), b"COMMIT", 3).await;

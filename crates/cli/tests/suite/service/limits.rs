@@ -58,7 +58,7 @@ fn lines_that_a_task_tells_are_counted_over_all_its_steps() {
     let lines: Vec<_> = events.iter().filter(|event| event.kind == "log_line").collect();
     assert_eq!(lines.len(), 5000);
     let last = lines.last().unwrap().data["line"].as_str().unwrap();
-    assert!(last.starts_with("[more is printed"), "{last}");
+    assert!(last.starts_with("[more lines follow"), "{last}");
     // The result has the end of each.
     let task = client.task(&task);
     for step in task["result"]["steps"].as_array().unwrap() {

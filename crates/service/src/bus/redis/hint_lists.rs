@@ -86,9 +86,9 @@ impl HintReader {
     ) -> Self {
         let (requests, requested) = mpsc::channel(1);
         let (hints, popped) = mpsc::channel(1);
-        let popper =
+        let task =
             Popper { connection: Arc::clone(&connection), volume, requests: requested, hints };
-        tokio::spawn(popper.run(stop));
+        tokio::spawn(task.run(stop));
         Self { connection, requests, popped, requested: false }
     }
 

@@ -3,7 +3,7 @@
 //! One connection serves all subscribers of the process. It is subscribed to the cancellation channel
 //! and to the event channels of those tasks that have a local subscriber, and follows the changes of
 //! that set. Redis does not store channel messages: what was sent before a subscription, or while the
-//! connection was broken, is lost, and the hub is told to reload those tasks from the store.
+//! connection was broken, is lost, and the hub makes the subscribers of such tasks reload.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -11,7 +11,7 @@ WITH asked AS (
     UPDATE task_executions t SET last_event = h.after + h.more
     FROM held h WHERE t.sequence = h.sequence AND h.last_event = h.after
     RETURNING h.place, h.after, t.sequence
-), told AS (
+), inserted AS (
     INSERT INTO task_events (task, number, kind, data, at)
     SELECT m.sequence, m.after + n.number, n.kind, n.data, n.at
     FROM unnest($5::int8[], $6::int8[], $7::text[], $8::text[], $9::int8[])

@@ -31,7 +31,7 @@ WITH served AS (
         last_event = t.last_event + 1
     FROM chosen c WHERE t.sequence = c.sequence
     RETURNING c.place, t.*
-), told AS (
+), inserted AS (
     INSERT INTO task_events (task, number, kind, data, at)
     SELECT sequence, last_event, 'status_changed',
            json_build_object('status', status, 'attempt', attempt, 'worker_id', worker_id)::text, $3

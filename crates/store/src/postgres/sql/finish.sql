@@ -10,14 +10,14 @@ WITH asked AS (
     ORDER BY t.sequence FOR NO KEY UPDATE OF t
 ), ended AS (
     UPDATE task_executions t SET
-        -- The requester of the cancellation was told that the task ends.
+        -- A requested cancellation was acknowledged and wins over the worker's status.
         status = CASE WHEN t.cancel_requested THEN 'cancelled' ELSE h.status END,
         result = h.result, error_message = h.error, execution_time_ms = h.took,
         completed_at = h.now, lease_until = NULL, claim_token = NULL,
         last_event = h.after + h.more + 1
     FROM held h WHERE t.sequence = h.sequence AND h.last_event = h.after
     RETURNING h.place, h.after, h.took, h.now, t.sequence, t.status, t.last_event
-), told AS (
+), inserted AS (
     INSERT INTO task_events (task, number, kind, data, at)
     SELECT e.sequence, e.after + n.number, n.kind, n.data, n.at
     FROM unnest($10::int8[], $11::int8[], $12::text[], $13::text[], $14::int8[])

@@ -35,7 +35,7 @@ WITH asked AS (
            correlation_id, now, now, max_attempts, 1
     FROM judged WHERE verdict = 'created' ORDER BY place
     RETURNING sequence, submitted_at
-), told AS (
+), inserted AS (
     INSERT INTO task_events (task, number, kind, data, at)
     SELECT sequence, 1, 'status_changed', '{"status":"queued"}', submitted_at FROM made
 )
