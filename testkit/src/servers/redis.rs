@@ -80,7 +80,7 @@ impl RedisServer {
                 return;
             }
             kill(&mut child);
-            std::thread::sleep(Duration::from_millis(100));
+            std::thread::sleep(Duration::from_millis(20));
         }
         panic!("Redis does not start on port {}", self.port);
     }

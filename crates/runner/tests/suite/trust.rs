@@ -116,7 +116,7 @@ fn wait_until_stamps_are_firm(world: &mut Repository) {
     let begun = std::time::Instant::now();
     while !world.trust.is_unchanged(&world.root) {
         assert!(begun.elapsed().as_secs() < 20, "a quick look never suffices");
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::thread::sleep(std::time::Duration::from_millis(20));
         world.check();
     }
 }

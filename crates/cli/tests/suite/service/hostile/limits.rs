@@ -107,7 +107,7 @@ fn files_are_counted() {
             "timeout_seconds": 3600,
         }));
         while client.task(&task)["completed_at"].is_null() {
-            std::thread::sleep(Duration::from_millis(200));
+            std::thread::sleep(Duration::from_millis(20));
         }
         assert_eq!(client.task(&task)["status"], "failed", "H-50");
         client.exec("true").is(507, "E_QUOTA_EXCEEDED");
