@@ -6,6 +6,8 @@
     reason = "tests drive the program from outside, and fail by panicking"
 )]
 
+/// `docs/architecture.md` against the manifests.
+mod architecture;
 /// Everything about a tree of files, compared before and after.
 mod audit;
 /// A collector of traces.
