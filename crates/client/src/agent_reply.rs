@@ -1,16 +1,19 @@
-//! Answers in the words that agents know.
+//! Results of API calls in the shape that agents expect.
+//!
+//! Agents that were written against the service read a JSON object in every case: the reply of the route, or
+//! `success: false` with an `error` text. The texts for unreachable workers are part of that contract.
 
 use carrel_domain::message_of;
 use serde_json::{Value, json};
 
 use crate::error::ClientError;
 
-/// Returns what an agent is told of an action: the answer itself, or `success` and `error`.
+/// Returns the reply of a call, or `success: false` with the error's message and status.
 ///
-/// An answer that has no `success` of its own gets none here: a command that failed is no failed call.
+/// A reply without a field `success` gets none: a command that exits with an error is a successful call.
 pub fn agent_reply(action: &str, outcome: Result<Value, ClientError>) -> Value {
     match outcome {
-        Ok(answer) => answer,
+        Ok(response) => response,
         Err(ClientError::Api(refusal)) => {
             json!({ "success": false, "error": refusal.message, "status_code": refusal.status })
         }
@@ -33,7 +36,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn agents_are_told_in_the_words_they_know() {
+    fn results_have_the_shape_that_agents_expect() {
         let refused = ClientError::Api(Box::new(ApiError {
             status: 404,
             code: "E_NOT_FOUND".to_owned(),
@@ -41,11 +44,12 @@ mod tests {
             detail: json!({}),
             retry_after: None,
         }));
-        let late = SendError::Timeout { within: Duration::from_mins(1) };
-        let unreachable = ClientError::Unreachable { server: "http://w".to_owned(), source: late };
-        let strange =
+        let timeout = SendError::Timeout { within: Duration::from_mins(1) };
+        let unreachable =
+            ClientError::Unreachable { server: "http://w".to_owned(), source: timeout };
+        let foreign =
             ClientError::Protocol { server: "http://w".to_owned(), what: "no JSON".to_owned() };
-        for (outcome, told) in [
+        for (outcome, expected) in [
             (Ok(json!({"exit_code": 1})), json!({"exit_code": 1})),
             (
                 Err(refused),
@@ -53,14 +57,14 @@ mod tests {
             ),
             (
                 Err(unreachable),
-                json!({"success": false, "error": "Workspace worker unreachable (read_file): no answer within 60 s"}),
+                json!({"success": false, "error": "Workspace worker unreachable (read_file): no response within 60 s"}),
             ),
             (
-                Err(strange),
-                json!({"success": false, "error": "Workspace worker failed (read_file): http://w does not answer as Carrel does: no JSON"}),
+                Err(foreign),
+                json!({"success": false, "error": "Workspace worker failed (read_file): http://w does not response as Carrel does: no JSON"}),
             ),
         ] {
-            assert_eq!(agent_reply("read_file", outcome), told);
+            assert_eq!(agent_reply("read_file", outcome), expected);
         }
     }
 }

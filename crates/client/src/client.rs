@@ -1,4 +1,13 @@
-//! The client itself: how a request is put together and its answer taken apart.
+//! Requests to the API and the parsing of responses.
+//!
+//! [`WorkspaceClient`] holds the server, the connection pool and the headers of every request. The routes are
+//! methods in the modules beside this one, each a line that names method, path and types; everything that can
+//! go wrong is handled here once:
+//!
+//! - A success status is parsed into the reply type. JSON of another shape is [`ClientError::Protocol`].
+//! - A redirect is an error, since the token must not reach another server.
+//! - Any other status is read as the error envelope of the API ([`ClientError::Api`]); without one, it is
+//!   some other server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,21 +33,21 @@ const WORKSPACE_HEADER: HeaderName = HeaderName::from_static("x-workspace-id");
 const INTERNAL_TOKEN_HEADER: HeaderName = HeaderName::from_static("x-internal-token");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// How much of a strange answer an error repeats.
+/// Characters of an unexpected body that an error message repeats.
 const SHOWN_CHARS: usize = 200;
 
-/// What a client shows to be let in.
+/// The credentials of a client.
 #[derive(Clone, Debug)]
 pub enum Credentials {
-    /// Nothing.
+    /// No credentials, for routes that are public.
     None,
-    /// A token of the service.
+    /// A token of the service, sent as `Authorization: Bearer`.
     Bearer(Secret),
-    /// The token that opens a worker's own API.
+    /// The token that servers and workers of one installation share, sent as `X-Internal-Token`.
     Internal(Secret),
 }
 
-/// A client of the service's API. Cheap to clone.
+/// A client of the REST API. Clones share the connection pool.
 #[derive(Clone, Debug)]
 pub struct WorkspaceClient {
     connections: HttpClient,
@@ -47,13 +56,15 @@ pub struct WorkspaceClient {
 }
 
 impl WorkspaceClient {
-    /// Makes a client with connections of its own. A token that cannot stand in a header, which none of
-    /// the service's are, is not sent.
+    /// Creates a client with a connection pool of its own.
+    ///
+    /// A token that is not a valid header value is not sent, and the server answers 401. Tokens of the
+    /// service are valid.
     pub fn new(server: ServerUrl, credentials: &Credentials) -> Self {
         Self::over(HttpClient::new(), server, credentials)
     }
 
-    /// Makes a client over connections that others use, too.
+    /// Creates a client that shares a connection pool.
     pub fn over(connections: HttpClient, server: ServerUrl, credentials: &Credentials) -> Self {
         let mut headers = HeaderMap::new();
         let excerpt = match credentials {
@@ -71,7 +82,7 @@ impl WorkspaceClient {
         Self { connections, server: Arc::new(server), headers }
     }
 
-    /// Returns a client whose requests are about this workspace, where the path does not name one.
+    /// Returns a client that sends `X-Workspace-ID`, for routes whose path names no workspace.
     #[must_use]
     pub fn in_workspace(mut self, workspace: WorkspaceId) -> Self {
         if let Ok(value) = HeaderValue::from_str(&workspace.to_string()) {
@@ -80,8 +91,10 @@ impl WorkspaceClient {
         self
     }
 
-    /// Returns a client whose next change can be sent again without being made twice. It is for one
-    /// change; a key that cannot stand in a header is not sent.
+    /// Returns a client that sends an idempotency key, so that its next mutation can be retried safely.
+    ///
+    /// The key is for one mutation: with another body the server answers 409. A key that is not a valid
+    /// header value is not sent.
     #[must_use]
     pub fn with_idempotency_key(mut self, key: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(key) {
@@ -90,7 +103,7 @@ impl WorkspaceClient {
         self
     }
 
-    /// Returns where the server is.
+    /// Returns the URL of the server.
     pub fn server(&self) -> &ServerUrl {
         &self.server
     }
@@ -113,17 +126,16 @@ impl WorkspaceClient {
         self.json(request).await
     }
 
-    /// Sends a request and reads its answer.
     pub(crate) async fn json<T: DeserializeOwned>(
         &self,
         request: ApiRequest<'_>,
     ) -> Result<T, ClientError> {
-        let answer = self.send(request).await?;
-        let bytes = self.bytes(answer, MAX_RESPONSE).await?;
+        let response = self.send(request).await?;
+        let bytes = self.bytes(response, MAX_RESPONSE).await?;
         serde_json::from_slice(&bytes).map_err(|error| self.protocol(format!("{error}")))
     }
 
-    /// Sends a request, and returns its answer if it is none of the refusals.
+    /// Sends a request, and returns the response if its status is a success.
     pub(crate) async fn send(
         &self,
         request: ApiRequest<'_>,
@@ -131,30 +143,29 @@ impl WorkspaceClient {
         let within = request.within;
         let request = self.request(request)?;
         let unreachable = |source| self.unreachable(source);
-        let answer = self.connections.send(request, within).await.map_err(unreachable)?;
-        if answer.status().is_success() {
-            return Ok(answer);
+        let response = self.connections.send(request, within).await.map_err(unreachable)?;
+        if response.status().is_success() {
+            return Ok(response);
         }
-        let status = answer.status();
+        let status = response.status();
         if status.is_redirection() {
-            let to = answer.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+            let to = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
             let to = excerpt(to.unwrap_or("nowhere").as_bytes());
             return Err(self.protocol(format!("{status} to {to}; redirects are not followed")));
         }
-        let after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let after = after.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
-        let body = self.bytes(answer, MAX_ERROR_RESPONSE).await?;
+        let body = self.bytes(response, MAX_ERROR_RESPONSE).await?;
         Err(refusal(status.as_u16(), after, &body)
             .unwrap_or_else(|| self.protocol(format!("{status} with {}", excerpt(&body)))))
     }
 
-    /// Reads an answer to its end.
     pub(crate) async fn bytes(
         &self,
-        answer: Response<Incoming>,
+        response: Response<Incoming>,
         limit: ByteSize,
     ) -> Result<Bytes, ClientError> {
-        let mut body = answer.into_body();
+        let mut body = response.into_body();
         read_all(&mut body, limit, BODY_IDLE_TIMEOUT)
             .await
             .map_err(|source| self.unreachable(source))
@@ -185,7 +196,7 @@ impl WorkspaceClient {
     }
 }
 
-/// A request that is to be sent.
+/// A request before headers and URL are put together.
 pub(crate) struct ApiRequest<'a> {
     pub(crate) method: Method,
     pub(crate) path: &'a str,
@@ -194,7 +205,7 @@ pub(crate) struct ApiRequest<'a> {
     pub(crate) accept: &'static str,
     pub(crate) kind: Option<&'static str>,
     pub(crate) body: Body,
-    /// How long the answer may take to begin.
+    /// The deadline for the head of the response.
     pub(crate) within: Duration,
 }
 
@@ -212,19 +223,18 @@ impl<'a> ApiRequest<'a> {
         }
     }
 
-    /// Adds a query. Its fields are texts, numbers or absent.
+    /// Adds a query. Every field is a text, a number or absent.
     pub(crate) fn query(self, query: &impl Serialize) -> Self {
         Self { query: query_pairs(query), ..self }
     }
 
-    /// Adds a body of JSON.
     pub(crate) fn with(self, body: &impl Serialize) -> Self {
         let bytes = serde_json::to_vec(body).expect("a request is plain data");
         Self { kind: Some("application/json"), body: full_body(bytes), ..self }
     }
 }
 
-/// Returns the fields of a query as pairs, without those that are absent.
+/// Returns the fields of a query as pairs, without absent ones.
 fn query_pairs(query: &impl Serialize) -> Vec<(String, String)> {
     let value = serde_json::to_value(query).expect("a query is plain data");
     let fields = value.as_object().into_iter().flatten();
@@ -236,14 +246,14 @@ fn query_pairs(query: &impl Serialize) -> Vec<(String, String)> {
     pairs.collect()
 }
 
-/// Returns a header that logs do not show.
+/// Returns a header value that `Debug` prints as `Sensitive`.
 fn secret_value(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(text).ok()?;
     value.set_sensitive(true);
     Some(value)
 }
 
-/// Returns the beginning of something strange, on one line.
+/// Returns the beginning of an unexpected body, quoted, so that control characters do not reach a terminal.
 pub(crate) fn excerpt(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let start: String = text.chars().take(SHOWN_CHARS).collect();

@@ -1,4 +1,4 @@
-//! Commands and git.
+//! `/exec` and `/git` of a workspace.
 
 use std::time::Duration;
 
@@ -13,11 +13,12 @@ use crate::error::ClientError;
 use crate::limits::RESPONSE_TIMEOUT;
 use crate::workspaces::at;
 
-/// The longest that work over HTTP takes, which is five minutes, and the time around it.
+/// The response deadline of requests that run something: the longest command takes five minutes, and queueing
+/// for a permit and ending it take part of another.
 pub(crate) const LONGEST_COMMAND: Duration = Duration::from_mins(6);
 
 impl WorkspaceClient {
-    /// Runs a command line to its end.
+    /// Runs a command line and waits for its end. A command that fails is a reply; see `success`.
     pub async fn exec(
         &self,
         workspace: WorkspaceId,
@@ -29,7 +30,7 @@ impl WorkspaceClient {
         self.work(&at(workspace, "/exec"), command, within).await
     }
 
-    /// Runs git.
+    /// Runs a git operation and waits for its end.
     pub async fn git(
         &self,
         workspace: WorkspaceId,

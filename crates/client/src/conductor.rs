@@ -1,4 +1,7 @@
-//! A conductor: what it does, and orders for it.
+//! The API of a conductor (`carrel run --port`).
+//!
+//! Replies are JSON values: their types belong to the conductor, and the command line prints them as they
+//! are.
 
 use carrel_wire::IssueQuery;
 use hyper::Method;
@@ -9,7 +12,8 @@ use crate::client::{ApiRequest, WorkspaceClient};
 use crate::error::ClientError;
 use crate::limits::MAX_RESPONSE;
 
-/// The address of an issue that the query names, whatever it is called.
+/// The path of an issue that the query names. A path with the identifier in it would be ambiguous for an
+/// issue that is called like a route.
 const ISSUE: &str = "/api/v1/issue";
 
 fn named(issue: &str) -> IssueQuery {
@@ -17,12 +21,12 @@ fn named(issue: &str) -> IssueQuery {
 }
 
 impl WorkspaceClient {
-    /// Returns what a conductor does.
+    /// Returns the snapshot of a conductor: running, waiting and blocked issues, and totals.
     pub async fn conductor(&self) -> Result<Value, ClientError> {
         self.get("/api/v1/state", &()).await
     }
 
-    /// Returns where an issue stands.
+    /// Returns the state of an issue.
     pub async fn conductor_issue(&self, issue: &str) -> Result<Value, ClientError> {
         self.get(ISSUE, &named(issue)).await
     }
@@ -32,20 +36,20 @@ impl WorkspaceClient {
         self.get(&format!("{ISSUE}/runs"), &named(issue)).await
     }
 
-    /// Returns what was written down about a run, a JSON object a line.
+    /// Returns the transcript of a run so far, one JSON object per line.
     pub async fn transcript(&self, issue: &str, run: u64) -> Result<Bytes, ClientError> {
         let path = format!("{ISSUE}/runs/{run}");
         let request = ApiRequest::new(Method::GET, &path).query(&named(issue));
-        let answer = self.send(request).await?;
-        self.bytes(answer, MAX_RESPONSE).await
+        let response = self.send(request).await?;
+        self.bytes(response, MAX_RESPONSE).await
     }
 
-    /// Gives an order for everything: `pause`, `drain`, `resume` or `refresh`.
+    /// Sends a command to the conductor: `pause`, `drain`, `resume` or `refresh`.
     pub async fn send_order(&self, order: &str) -> Result<Value, ClientError> {
         self.json(ApiRequest::new(Method::POST, &format!("/api/v1/{order}"))).await
     }
 
-    /// Gives an order for an issue: `cancel`, `retry`, `unblock`, or `answer` with a body.
+    /// Sends a command about an issue: `cancel`, `retry`, `unblock`, or `answer` with a body.
     pub async fn send_issue_order(
         &self,
         issue: &str,

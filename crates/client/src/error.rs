@@ -1,4 +1,4 @@
-//! Why a request did not do what was request.
+//! Errors of API calls.
 
 use std::time::Duration;
 
@@ -8,48 +8,49 @@ use serde_json::{Map, Value};
 
 use crate::http_client::SendError;
 
-/// What a server said that refused something.
+/// An error reply of the API.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiError {
-    /// The status of the answer.
+    /// The HTTP status.
     pub status: u16,
-    /// The stable name of the reason.
+    /// The stable name of the error, such as `E_NOT_FOUND`. A newer server may send names that [`Code`]
+    /// lacks.
     pub code: String,
-    /// One sentence for a person.
+    /// The message for people.
     pub message: String,
-    /// Facts for a program.
+    /// The facts for programs; an object.
     pub detail: Value,
-    /// When to ask again.
+    /// The value of `Retry-After`.
     pub retry_after: Option<Duration>,
 }
 
-/// Why a request did not do what was request.
+/// Errors of API calls.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The server said no, in the one envelope.
+    /// The server refused the request with the error envelope of the API.
     #[error("{}", .0.message)]
     Api(Box<ApiError>),
-    /// There is no connection, or it did not last, or nothing came in time.
+    /// The connection could not be made, broke, or timed out.
     #[error("{server} does not answer")]
     Unreachable {
-        /// The server.
+        /// The URL of the server.
         server: String,
-        /// What happened.
+        /// The failure of the connection.
         #[source]
         source: SendError,
     },
-    /// Something answers, and not in the way the service does.
+    /// The response is not one of the API: some other server listens there, or a proxy in between answered.
     #[error("{server} does not answer as Carrel does: {what}")]
     Protocol {
-        /// The server.
+        /// The URL of the server.
         server: String,
-        /// What came instead.
+        /// The beginning of the response, or the parse error.
         what: String,
     },
 }
 
 impl ClientError {
-    /// Tells whether asking again later may help.
+    /// Returns `true` if the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Api(refusal) => matches!(refusal.status, 429 | 500..),
@@ -65,7 +66,7 @@ impl ClientError {
         }
     }
 
-    /// Returns how long the server wants to be left alone.
+    /// Returns the wait that the server asked for with `Retry-After`.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Api(refusal) => refusal.retry_after,
@@ -100,7 +101,6 @@ impl Coded for ClientError {
     }
 }
 
-/// The envelope as it is read.
 #[derive(Deserialize)]
 struct Envelope {
     error: Inside,
@@ -114,7 +114,7 @@ struct Inside {
     detail: Map<String, Value>,
 }
 
-/// Returns the refusal that an answer is, if it is one of the service.
+/// Parses a body as the error envelope.
 pub(crate) fn refusal(
     status: u16,
     retry_after: Option<Duration>,

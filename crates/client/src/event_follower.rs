@@ -1,4 +1,13 @@
-//! The events of a task, across broken connections.
+//! Event streams that resume after a broken connection.
+//!
+//! The cursor is the number of the last event that was handed to the caller. Every connection asks for the
+//! events after it (`Last-Event-ID`), so that a caller sees each event once and in order however often the
+//! connection breaks. A gap in the numbers is an error of the server, a repetition is dropped.
+//!
+//! Reconnecting waits 100 ms at first and at most 5 s, and honours `Retry-After`. Heartbeat comments count as
+//! contact: a task may be silent for hours, a server may not for longer than the idle timeout. The follower
+//! gives up when there was no contact for [`FollowOptions::retry_for`], when the server refuses for a reason
+//! that queue does not cure, and at the event with a terminal status.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,7 +20,7 @@ use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Method, StatusCode};
 use tokio::time::Instant;
 
-use crate::body::next_piece;
+use crate::body::next_chunk;
 use crate::client::{ApiRequest, WorkspaceClient, excerpt};
 use crate::error::ClientError;
 use crate::limits::{MAX_EVENT_SIZE, STREAM_IDLE_TIMEOUT};
@@ -19,15 +28,16 @@ use crate::sse::{SseDecoder, SseEvent};
 
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
-/// How long the first and the longest pause between two tries are.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// The delay before the first reconnection; it doubles up to [`MAX_DELAY`].
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+const MAX_DELAY: Duration = Duration::from_secs(5);
 
-/// How events are followed.
+/// Options for following a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FollowOptions {
-    /// The number of the last event that was seen.
+    /// The cursor: events after this number are returned; 0 for all.
     pub after: u64,
-    /// How long to try to reach a server that does not answer.
+    /// The time without contact after which the follower gives up.
     pub retry_for: Duration,
 }
 
@@ -38,10 +48,9 @@ impl Default for FollowOptions {
 }
 
 impl WorkspaceClient {
-    /// Follows the events of a task, each once and in order, until its last one.
+    /// Returns the events of a task, each once and in order, until the one with its final status.
     ///
-    /// A connection that breaks is made again behind the last event that was seen. An error is the
-    /// last item.
+    /// An error is the last item.
     pub fn follow_task(
         &self,
         task: TaskId,
@@ -50,13 +59,13 @@ impl WorkspaceClient {
         let follower = EventFollower {
             client: self.clone(),
             task,
-            seen: options.after,
+            cursor: options.after,
             retry_for: options.retry_for,
             reader: None,
-            waiting: VecDeque::new(),
-            pause: PAUSES.0,
-            heard: Instant::now(),
-            over: false,
+            queue: VecDeque::new(),
+            delay: FIRST_DELAY,
+            last_contact: Instant::now(),
+            finished: false,
         };
         stream::unfold(follower, |mut follower| async move {
             let item = follower.next().await?;
@@ -68,16 +77,16 @@ impl WorkspaceClient {
 struct EventFollower {
     client: WorkspaceClient,
     task: TaskId,
-    /// The number of the last event that was passed on.
-    seen: u64,
+    /// The cursor.
+    cursor: u64,
     retry_for: Duration,
     reader: Option<Reader>,
-    /// Events that came and were not passed on yet.
-    waiting: VecDeque<TaskEvent>,
-    pause: Duration,
-    /// When there was last progress.
-    heard: Instant,
-    over: bool,
+    /// Events that were received and not returned yet.
+    queue: VecDeque<TaskEvent>,
+    delay: Duration,
+    /// The time of the last contact with the server.
+    last_contact: Instant,
+    finished: bool,
 }
 
 struct Reader {
@@ -85,37 +94,37 @@ struct Reader {
     frames: SseDecoder,
 }
 
-/// Why no event comes at the moment.
-enum Stop {
-    /// There are no more.
-    End,
-    /// The connection is gone.
-    Reconnect,
+/// The reason that no event is available.
+enum ReadError {
+    /// The server answered 204: the cursor is at the last event.
+    Finished,
+    /// The connection ended before the task did.
+    Disconnected,
     Failed(ClientError),
 }
 
 impl EventFollower {
     async fn next(&mut self) -> Option<Result<TaskEvent, ClientError>> {
-        // How long the reader took for the last event is not the server's silence.
-        self.heard = Instant::now();
-        while !self.over {
-            if let Some(event) = self.waiting.pop_front() {
-                self.seen = event.id;
-                self.pause = PAUSES.0;
-                self.over = event.ending().is_some();
+        // The time that the caller took for the last event does not count as silence of the server.
+        self.last_contact = Instant::now();
+        while !self.finished {
+            if let Some(event) = self.queue.pop_front() {
+                self.cursor = event.id;
+                self.delay = FIRST_DELAY;
+                self.finished = event.ending().is_some();
                 return Some(Ok(event));
             }
             match self.read().await {
                 Ok(()) => {}
-                Err(Stop::End) => return None,
-                Err(Stop::Reconnect) => {
+                Err(ReadError::Finished) => return None,
+                Err(ReadError::Disconnected) => {
                     self.reader = None;
                     self.wait(None).await;
                 }
-                Err(Stop::Failed(error)) => {
+                Err(ReadError::Failed(error)) => {
                     self.reader = None;
-                    if !error.is_transient() || self.heard.elapsed() >= self.retry_for {
-                        self.over = true;
+                    if !error.is_transient() || self.last_contact.elapsed() >= self.retry_for {
+                        self.finished = true;
                         return Some(Err(error));
                     }
                     self.wait(error.retry_after()).await;
@@ -125,68 +134,70 @@ impl EventFollower {
         None
     }
 
-    async fn wait(&mut self, request: Option<Duration>) {
-        let pause = request.unwrap_or(self.pause).min(PAUSES.1);
-        self.pause = (self.pause * 2).min(PAUSES.1);
-        tokio::time::sleep(pause).await;
+    async fn wait(&mut self, requested: Option<Duration>) {
+        let delay = requested.unwrap_or(self.delay).min(MAX_DELAY);
+        self.delay = (self.delay * 2).min(MAX_DELAY);
+        tokio::time::sleep(delay).await;
     }
 
-    /// Reads until something waits.
-    async fn read(&mut self) -> Result<(), Stop> {
+    /// Reads one chunk, connecting first if needed, and queues its events.
+    async fn read(&mut self) -> Result<(), ReadError> {
         if self.reader.is_none() {
             self.reader = Some(self.connect().await?);
         }
-        let Some(reader) = &mut self.reader else { return Err(Stop::Reconnect) };
-        let piece = match next_piece(&mut reader.body, STREAM_IDLE_TIMEOUT).await {
-            Ok(Some(piece)) => piece,
-            Ok(None) | Err(_) if self.heard.elapsed() < self.retry_for => {
-                return Err(Stop::Reconnect);
+        let Some(reader) = &mut self.reader else { return Err(ReadError::Disconnected) };
+        let chunk = match next_chunk(&mut reader.body, STREAM_IDLE_TIMEOUT).await {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) | Err(_) if self.last_contact.elapsed() < self.retry_for => {
+                return Err(ReadError::Disconnected);
             }
-            Ok(None) => return Err(self.strange("a stream that ends before the task does")),
-            Err(source) => return Err(Stop::Failed(self.client.unreachable(source))),
+            Ok(None) => return Err(self.protocol_error("a stream that ends before the task does")),
+            Err(source) => return Err(ReadError::Failed(self.client.unreachable(source))),
         };
-        let frames = reader.frames.take(&piece);
-        // A server that says that it is there is there.
-        self.heard = Instant::now();
+        let frames = reader.frames.take(&chunk);
+        // Heartbeat comments complete no event, and still prove that the server is there.
+        self.last_contact = Instant::now();
         let frames =
-            frames.map_err(|_| self.strange(&format!("an event above {MAX_EVENT_SIZE}")))?;
+            frames.map_err(|_| self.protocol_error(&format!("an event above {MAX_EVENT_SIZE}")))?;
         for frame in frames {
-            let event = event(frame).map_err(|what| self.strange(&what))?;
-            let newest = self.waiting.back().map_or(self.seen, |event| event.id);
+            let event = decode(frame).map_err(|what| self.protocol_error(&what))?;
+            let newest = self.queue.back().map_or(self.cursor, |event| event.id);
             if event.id > newest + 1 {
-                return Err(self.strange(&format!("event {} behind event {newest}", event.id)));
+                return Err(
+                    self.protocol_error(&format!("event {} behind event {newest}", event.id))
+                );
             }
             if event.id == newest + 1 {
-                self.waiting.push_back(event);
+                self.queue.push_back(event);
             }
         }
         Ok(())
     }
 
-    async fn connect(&self) -> Result<Reader, Stop> {
+    async fn connect(&self) -> Result<Reader, ReadError> {
         let path = format!("/api/tasks/{}/events", self.task);
         let request = ApiRequest {
-            header: Some((LAST_EVENT, HeaderValue::from(self.seen))),
+            header: Some((LAST_EVENT, HeaderValue::from(self.cursor))),
             accept: "text/event-stream",
             ..ApiRequest::new(Method::GET, &path)
         };
-        let answer = self.client.send(request).await.map_err(Stop::Failed)?;
-        if answer.status() == StatusCode::NO_CONTENT {
-            return Err(Stop::End);
+        let response = self.client.send(request).await.map_err(ReadError::Failed)?;
+        if response.status() == StatusCode::NO_CONTENT {
+            return Err(ReadError::Finished);
         }
-        let kind = answer.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+        let kind = response.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
         if !kind.starts_with(b"text/event-stream") {
-            return Err(self.strange(&format!("{} instead of events", excerpt(kind))));
+            return Err(self.protocol_error(&format!("{} instead of events", excerpt(kind))));
         }
-        Ok(Reader { body: answer.into_body(), frames: SseDecoder::new(MAX_EVENT_SIZE) })
+        Ok(Reader { body: response.into_body(), frames: SseDecoder::new(MAX_EVENT_SIZE) })
     }
 
-    fn strange(&self, what: &str) -> Stop {
-        Stop::Failed(self.client.protocol(what))
+    fn protocol_error(&self, what: &str) -> ReadError {
+        ReadError::Failed(self.client.protocol(what))
     }
 }
 
-fn event(frame: SseEvent) -> Result<TaskEvent, String> {
+fn decode(frame: SseEvent) -> Result<TaskEvent, String> {
     let id = frame.id.as_deref().and_then(|id| id.parse().ok());
     let id = id.ok_or_else(|| format!("an event with the number {:?}", frame.id))?;
     let data = serde_json::from_str(&frame.data);

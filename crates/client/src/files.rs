@@ -1,4 +1,4 @@
-//! The files of a workspace.
+//! `/files` of a workspace. Paths are relative to the workspace.
 
 use bytes::Bytes;
 use carrel_domain::{ByteSize, WorkspaceId};
@@ -21,7 +21,7 @@ fn file(path: &str) -> FileQuery {
 }
 
 impl WorkspaceClient {
-    /// Lists a directory; `.` is the top.
+    /// Lists a directory; `.` is the workspace itself.
     pub async fn list_files(
         &self,
         workspace: WorkspaceId,
@@ -30,7 +30,7 @@ impl WorkspaceClient {
         self.get(&at(workspace, "/files"), &DirectoryQuery { path: Some(path.to_owned()) }).await
     }
 
-    /// Returns the text of a file.
+    /// Returns a text file of at most 2 MiB.
     pub async fn read_file(
         &self,
         workspace: WorkspaceId,
@@ -39,7 +39,7 @@ impl WorkspaceClient {
         self.get(&at(workspace, "/files/content"), &file(path)).await
     }
 
-    /// Returns the bytes of a file that is not longer than this.
+    /// Returns the bytes of a file. Fails if they are more than `limit`.
     pub async fn read_raw(
         &self,
         workspace: WorkspaceId,
@@ -49,11 +49,11 @@ impl WorkspaceClient {
         let route = at(workspace, "/files/raw");
         let request =
             ApiRequest { accept: "*/*", ..ApiRequest::new(Method::GET, &route).query(&file(path)) };
-        let answer = self.send(request).await?;
-        self.bytes(answer, limit).await
+        let response = self.send(request).await?;
+        self.bytes(response, limit).await
     }
 
-    /// Makes a file, or replaces all of its text.
+    /// Creates a text file, or replaces its content.
     pub async fn write_file(
         &self,
         workspace: WorkspaceId,
@@ -64,7 +64,8 @@ impl WorkspaceClient {
         self.post(&at(workspace, "/files/write"), &body).await
     }
 
-    /// Makes a file, or replaces all of its bytes, from a body of any length.
+    /// Creates a file, or replaces its content, from a stream of any length. The file changes when all of it
+    /// has arrived.
     pub async fn write_raw(
         &self,
         workspace: WorkspaceId,

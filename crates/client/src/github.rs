@@ -1,4 +1,4 @@
-//! Repositories on GitHub.
+//! `/github` of a workspace.
 
 use carrel_domain::WorkspaceId;
 use carrel_wire::{CloneRequest, RepositoryList, RepositoryQuery, TaskAccepted};
@@ -8,7 +8,7 @@ use crate::error::ClientError;
 use crate::workspaces::at;
 
 impl WorkspaceClient {
-    /// Lists a part of the repositories that a workspace can reach.
+    /// Returns a page of the repositories that a workspace can reach.
     pub async fn repositories(
         &self,
         workspace: WorkspaceId,
@@ -17,8 +17,7 @@ impl WorkspaceClient {
         self.get(&at(workspace, "/github/repos"), request).await
     }
 
-    /// Queues a task that brings a repository into the workspace, with a stored credential if one is
-    /// named.
+    /// Queues a task that clones a repository into `repos/`, or updates the clone that is there.
     pub async fn clone_repository(
         &self,
         workspace: WorkspaceId,

@@ -1,4 +1,13 @@
-//! HttpClient to servers.
+//! The HTTP client below the typed one: a connection pool for each server.
+//!
+//! HTTP/1.1 over TCP or TLS (rustls with the certificates of the system), built on hyper directly; the
+//! tracker, the GitHub sources, token providers and the worker proxy use it as well. Two rules hold for all
+//! of them. Redirects are not followed, so that a token that is meant for one server never reaches another.
+//! And an error says whether the server can have seen the request ([`SendError::is_unsent`]), which decides
+//! whether a mutation may be retried.
+//!
+//! An idle connection is closed after 10 seconds, before the 15 seconds after which our own servers close
+//! theirs: a request must not meet a connection that is being closed.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -17,39 +26,39 @@ use rustls::{ClientConfig, RootCertStore};
 use crate::body::{Body, BoxError};
 use crate::limits::{CONNECT_TIMEOUT, MAX_IDLE_CONNECTIONS, POOL_IDLE_TIMEOUT};
 
-/// Why a request has no answer.
+/// The reason that a request has no complete response.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// There is no connection; the server has seen nothing of the request.
+    /// No connection could be made; the server has not seen the request.
     #[error("no connection")]
     Connect(#[source] BoxError),
-    /// The answer, or the next piece of it, did not come in time.
-    #[error("no answer within {} s", within.as_secs_f64())]
+    /// The response head, or the next chunk of the body, did not arrive in time.
+    #[error("no response within {} s", within.as_secs_f64())]
     Timeout {
-        /// How long was waited.
+        /// The timeout.
         within: Duration,
     },
-    /// The connection ended in the middle. What the server did is not known.
+    /// The connection broke. The server may have acted on the request.
     #[error("the connection broke")]
     Interrupted(#[source] BoxError),
-    /// The answer is longer than what is read.
-    #[error("the answer is longer than {limit}")]
+    /// The body is larger than the caller accepts.
+    #[error("the response is longer than {limit}")]
     TooLarge {
-        /// What would have been read.
+        /// The limit.
         limit: ByteSize,
     },
-    /// This machine trusts nobody.
+    /// The system has no root certificates.
     #[error(
         "no certificates of authorities on this machine; install ca-certificates, or set SSL_CERT_FILE"
     )]
     NoRootCertificates,
-    /// The address is neither `http` nor `https`.
+    /// The URL is neither `http` nor `https`.
     #[error("an address begins with http:// or https://")]
     UnsupportedScheme,
 }
 
 impl SendError {
-    /// Tells whether the server has certainly not seen the request.
+    /// Returns `true` if the server cannot have seen the request, so that sending it elsewhere is safe.
     pub fn is_unsent(&self) -> bool {
         match self {
             Self::Connect(_) | Self::NoRootCertificates | Self::UnsupportedScheme => true,
@@ -58,9 +67,9 @@ impl SendError {
     }
 }
 
-/// HttpClient to any number of servers. Cheap to clone.
+/// A pool of connections to any number of servers. Clones share it.
 ///
-/// No redirect is followed: an answer with one is an answer like any other.
+/// Redirects are not followed: a response with one is returned like any other.
 #[derive(Clone)]
 pub struct HttpClient {
     inner: Arc<Inner>,
@@ -68,7 +77,8 @@ pub struct HttpClient {
 
 struct Inner {
     plain: Client<HttpConnector, Body>,
-    /// Made when it is first needed: reading the certificates of the system takes time.
+    /// Created at the first `https` request: reading the certificates of the system takes milliseconds that
+    /// most processes never need.
     secure: OnceLock<Option<Client<HttpsConnector<HttpConnector>, Body>>>,
 }
 
@@ -85,20 +95,20 @@ impl fmt::Debug for HttpClient {
 }
 
 impl HttpClient {
-    /// Makes a pool without connections.
+    /// Creates an empty pool.
     pub fn new() -> Self {
         let inner = Inner { plain: pool(connector()), secure: OnceLock::new() };
         Self { inner: Arc::new(inner) }
     }
 
-    /// Sends a request, and returns the head of the answer if it comes in time. Its body follows.
+    /// Sends a request, and returns the response when its head has arrived; the body is read from it.
     pub async fn send(
         &self,
         request: Request<Body>,
         within: Duration,
     ) -> Result<Response<Incoming>, SendError> {
         let scheme = request.uri().scheme();
-        let answer = if scheme == Some(&Scheme::HTTPS) {
+        let response = if scheme == Some(&Scheme::HTTPS) {
             let secure = self.inner.secure.get_or_init(|| Some(pool(secured()?)));
             secure.as_ref().ok_or(SendError::NoRootCertificates)?.request(request)
         } else if scheme == Some(&Scheme::HTTP) {
@@ -106,7 +116,7 @@ impl HttpClient {
         } else {
             return Err(SendError::UnsupportedScheme);
         };
-        match tokio::time::timeout(within, answer).await {
+        match tokio::time::timeout(within, response).await {
             Err(_) => Err(SendError::Timeout { within }),
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) if error.is_connect() => Err(SendError::Connect(Box::new(error))),
@@ -123,7 +133,7 @@ fn connector() -> HttpConnector {
     connector
 }
 
-/// Returns nothing if the system has no certificates.
+/// Returns `None` if the system has no root certificates.
 fn secured() -> Option<HttpsConnector<HttpConnector>> {
     let mut authorities = RootCertStore::empty();
     authorities.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

@@ -1,10 +1,8 @@
-//! The service from the outside.
+//! Client of the REST API, and the HTTP client that other crates share.
 //!
-//! [`HttpClient`] carries requests to servers and keeps connections open between them. It follows no
-//! redirect, so that what is sent to one server never reaches another. A [`WorkspaceClient`] speaks the
-//! service's API over it with types; [`follow`](WorkspaceClient::follow_task) reads the events of a task
-//! across broken connections, each once and in order. [`agent_reply`] says what came out in the words
-//! that agents know.
+//! [`HttpClient`] pools connections. [`WorkspaceClient`] has a method for each route, with the types of
+//! `carrel-wire`; [`follow_task`](WorkspaceClient::follow_task) returns the events of a task across broken
+//! connections. [`agent_reply`] turns results into the JSON that agents expect.
 #![forbid(unsafe_code)]
 
 mod agent_reply;

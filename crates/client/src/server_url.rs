@@ -1,4 +1,4 @@
-//! Where a server is.
+//! The URL of a server.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,18 +8,19 @@ use hyper::Uri;
 use hyper::http::uri::Scheme;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What stands in a path or a query as it is.
+/// Characters that need no percent-encoding: RFC 3986 calls them unreserved.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Why a text is no address of a server.
+/// The reason that a text is not the URL of a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not the address of a server: it {rule}; one looks like http://127.0.0.1:8080")]
+#[error("not the URL of a server: it {rule}; an example is http://127.0.0.1:8080")]
 pub struct InvalidServerUrl {
     rule: &'static str,
 }
 
-/// The address of a server: a scheme, a machine, a port if it is not the usual one, and what comes
-/// before all of its paths.
+/// The URL of a server: scheme, authority, and the prefix of its paths.
+///
+/// It has no user, query or fragment: a token in a URL would end up in logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerUrl {
     secure: bool,
@@ -30,19 +31,19 @@ pub struct ServerUrl {
 }
 
 impl ServerUrl {
-    /// Tells whether what is sent there leaves this machine unprotected.
+    /// Returns `true` if requests cross a network unencrypted, so that no token may be sent.
     pub fn is_cleartext_remote(&self) -> bool {
         !self.secure && !self.is_loopback()
     }
 
-    /// Tells whether this names the machine itself.
+    /// Returns `true` for `localhost` and loopback addresses.
     pub fn is_loopback(&self) -> bool {
         let bare = self.host.trim_start_matches('[').trim_end_matches(']');
         bare == "localhost"
             || bare.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
     }
 
-    /// Returns the address of a path with a query there.
+    /// Returns the URL of a path and a query.
     pub(crate) fn at(&self, path: &str, query: &[(String, String)]) -> String {
         let mut uri = format!("{self}{path}");
         for (index, (name, value)) in query.iter().enumerate() {
@@ -55,7 +56,7 @@ impl ServerUrl {
     }
 }
 
-/// Writes a text so that it is one piece of a path, or one value of a query.
+/// Percent-encodes a text for one segment of a path, or one value of a query.
 pub fn percent_encode(text: &str) -> String {
     utf8_percent_encode(text, PLAIN).to_string()
 }
@@ -68,18 +69,18 @@ impl FromStr for ServerUrl {
         if text.contains('#') {
             return Err(invalid("has a `#`"));
         }
-        let uri: Uri = text.parse().map_err(|_| invalid("is no address at all"))?;
+        let uri: Uri = text.parse().map_err(|_| invalid("is not a URL"))?;
         let secure = match uri.scheme() {
             Some(scheme) if *scheme == Scheme::HTTPS => true,
             Some(scheme) if *scheme == Scheme::HTTP => false,
             _ => return Err(invalid("begins with neither http:// nor https://")),
         };
-        let authority = uri.authority().ok_or_else(|| invalid("names no machine"))?;
+        let authority = uri.authority().ok_or_else(|| invalid("names no host"))?;
         if authority.as_str().contains('@') {
-            return Err(invalid("names a user; a token is not part of an address"));
+            return Err(invalid("names a user; a token is not part of a URL"));
         }
         if authority.host().is_empty() {
-            return Err(invalid("names no machine"));
+            return Err(invalid("names no host"));
         }
         if uri.query().is_some() {
             return Err(invalid("has a query"));
@@ -106,7 +107,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     #[test]
-    fn addresses_are_read_by_the_table() {
+    fn urls_are_parsed_by_the_table() {
         for (text, excerpt) in [
             ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
             ("http://127.0.0.1:8080/", "http://127.0.0.1:8080"),
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn only_this_machine_is_loopback() {
+    fn only_this_host_is_loopback() {
         let loopback = |text: &str| text.parse::<ServerUrl>().unwrap().is_loopback();
         for text in [
             "http://127.9.9.9",
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn values_cannot_leave_their_place() {
+    fn values_cannot_escape_their_position() {
         let server: ServerUrl = "http://x".parse().unwrap();
         let query = [("path", "a b&c=d/ä#?%"), ("n", "1")];
         let query = query.map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -1,8 +1,10 @@
-//! ServerUrl-sent events, as they come over the wire.
+//! Decoder of server-sent events.
+//!
+//! Chunks of a body end anywhere, also inside a character or between CR and LF. The decoder keeps the
+//! unfinished line and event between chunks. `retry` and comments are ignored.
 
 use carrel_domain::ByteSize;
 
-/// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SseEvent {
     pub(crate) id: Option<String>,
@@ -10,20 +12,18 @@ pub(crate) struct SseEvent {
     pub(crate) data: String,
 }
 
-/// An event that is longer than allowed.
+/// An event above the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooLong;
+pub(crate) struct EventTooLarge;
 
-/// Puts events together from pieces that end anywhere.
 #[derive(Debug)]
 pub(crate) struct SseDecoder {
     limit: usize,
-    /// The line that is being read.
     line: Vec<u8>,
-    /// The last byte was a CR; an LF behind it belongs to it.
+    /// The last byte was CR; an LF after it is part of the same line end.
     after_return: bool,
     frame: SseEvent,
-    /// Bytes of the frame so far.
+    /// Bytes of the unfinished event. Comments do not count, so that heartbeats cannot fill it.
     length: usize,
 }
 
@@ -38,10 +38,10 @@ impl SseDecoder {
         }
     }
 
-    /// Takes a piece, and returns the events that it completes.
-    pub(crate) fn take(&mut self, piece: &[u8]) -> Result<Vec<SseEvent>, TooLong> {
+    /// Decodes a chunk, and returns the events that it completes.
+    pub(crate) fn take(&mut self, chunk: &[u8]) -> Result<Vec<SseEvent>, EventTooLarge> {
         let mut complete = Vec::new();
-        for byte in piece {
+        for byte in chunk {
             let after_return = std::mem::replace(&mut self.after_return, *byte == b'\r');
             match byte {
                 b'\n' if after_return => {}
@@ -50,7 +50,7 @@ impl SseDecoder {
                     self.line.push(*byte);
                     self.length += 1;
                     if self.length > self.limit {
-                        return Err(TooLong);
+                        return Err(EventTooLarge);
                     }
                 }
             }
@@ -77,7 +77,7 @@ impl SseDecoder {
                 }
                 self.frame.data.push_str(value);
             }
-            // A comment, or something that is not used here.
+            // A comment, or a field that is not used here.
             _ => self.length -= line.len().min(self.length),
         }
         None
@@ -103,29 +103,30 @@ mod tests {
 
     proptest! {
         #[test]
-        fn events_are_the_same_wherever_the_pieces_end(cuts in prop::collection::vec(0..STREAM.len(), 0..9)) {
+        fn events_do_not_depend_on_the_chunks(cuts in prop::collection::vec(0..STREAM.len(), 0..9)) {
             let mut cuts = cuts;
             cuts.sort_unstable();
             cuts.push(STREAM.len());
             let mut frames = SseDecoder::new(ByteSize::mib(1));
-            let (mut begin, mut found) = (0, Vec::new());
+            let mut begin = 0;
+            let mut decoded = Vec::new();
             for end in cuts {
-                found.extend(frames.take(&STREAM.as_bytes()[begin..end]).unwrap());
+                decoded.extend(frames.take(&STREAM.as_bytes()[begin..end]).unwrap());
                 begin = end;
             }
-            prop_assert_eq!(found, expected());
+            prop_assert_eq!(decoded, expected());
         }
     }
 
     #[test]
-    fn what_never_ends_is_given_up() {
+    fn an_endless_event_is_an_error() {
         let mut frames = SseDecoder::new(ByteSize::bytes(100));
         for _ in 0..50 {
             assert_eq!(frames.take(b": still here\n\n"), Ok(vec![]));
         }
-        assert_eq!(frames.take(&[b'x'; 101]), Err(TooLong));
+        assert_eq!(frames.take(&[b'x'; 101]), Err(EventTooLarge));
         let mut frames = SseDecoder::new(ByteSize::bytes(100));
         let taken: Result<Vec<_>, _> = (0..50).map(|_| frames.take(b"data: abc\n")).collect();
-        assert_eq!(taken, Err(TooLong));
+        assert_eq!(taken, Err(EventTooLarge));
     }
 }

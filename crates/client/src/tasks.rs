@@ -1,4 +1,4 @@
-//! Tasks.
+//! `/api/tasks`
 
 use carrel_domain::TaskId;
 use carrel_wire::{CancelReply, Task, TaskAccepted, TaskList, TaskQuery, TaskRequest};
@@ -28,12 +28,12 @@ impl WorkspaceClient {
         self.get("/api/tasks", request).await
     }
 
-    /// Returns a task with its steps and, when it is over, what came out.
+    /// Returns a task with its steps and, after its end, their results.
     pub async fn task(&self, id: TaskId) -> Result<Task, ClientError> {
         self.get(&format!("/api/tasks/{id}"), &()).await
     }
 
-    /// Ends a task that waits, or tells the worker of one that runs.
+    /// Cancels a task: a waiting one at once, a running one through its worker.
     pub async fn cancel_task(&self, id: TaskId) -> Result<CancelReply, ClientError> {
         self.json(ApiRequest::new(Method::POST, &format!("/api/tasks/{id}/cancel"))).await
     }

@@ -1,4 +1,4 @@
-//! Workspaces and tools.
+//! `/api/workspaces` and `/api/tools`.
 
 use carrel_domain::WorkspaceId;
 use carrel_wire::{
@@ -11,18 +11,17 @@ use crate::client::{ApiRequest, WorkspaceClient};
 use crate::error::ClientError;
 use crate::server_url::percent_encode;
 
-/// Returns the path of something in a workspace.
 pub(crate) fn at(workspace: WorkspaceId, rest: &str) -> String {
     format!("/api/workspaces/{workspace}{rest}")
 }
 
 impl WorkspaceClient {
-    /// Makes a workspace.
+    /// Creates a workspace.
     pub async fn create_workspace(&self, request: &NewWorkspace) -> Result<Workspace, ClientError> {
         self.post("/api/workspaces", request).await
     }
 
-    /// Lists the workspaces that the token covers, behind one of them.
+    /// Returns the first page of the workspaces that the token covers, after the given one.
     pub async fn workspaces(
         &self,
         after: Option<WorkspaceId>,
@@ -30,27 +29,27 @@ impl WorkspaceClient {
         self.get("/api/workspaces", &WorkspaceQuery { after, limit: None }).await
     }
 
-    /// Returns a workspace.
+    /// Returns a workspace. One that the token names and that does not exist is created.
     pub async fn workspace(&self, id: WorkspaceId) -> Result<Workspace, ClientError> {
         self.get(&at(id, ""), &()).await
     }
 
-    /// Returns how much a workspace holds.
+    /// Returns the disk usage of a workspace.
     pub async fn usage(&self, id: WorkspaceId) -> Result<WorkspaceUsage, ClientError> {
         self.get(&at(id, "/usage"), &()).await
     }
 
-    /// Removes a workspace with all of its files and tasks.
+    /// Removes a workspace with its files and tasks.
     pub async fn remove_workspace(&self, id: WorkspaceId) -> Result<(), ClientError> {
         self.send(ApiRequest::new(Method::DELETE, &at(id, ""))).await.map(drop)
     }
 
-    /// Lists every tool that can be called, as the server describes it.
+    /// Returns the tools that can be called, with their schemas.
     pub async fn tools(&self) -> Result<ToolList, ClientError> {
         self.get("/api/tools", &()).await
     }
 
-    /// Calls a tool.
+    /// Calls a tool in a workspace.
     pub async fn call_tool(
         &self,
         workspace: WorkspaceId,

@@ -1,4 +1,10 @@
-//! Tokens of a GitHub GitHubApp's installations.
+//! Installation tokens of a GitHub App.
+//!
+//! The app authenticates with a JWT that it signs itself, asks for its installation at an owner, and creates
+//! an access token there. A token is created for one key: reading the contents of one repository, or the
+//! metadata that a list needs. GitHub limits it to that, so that a token that leaks from a clone opens
+//! nothing else. Tokens last an hour and are cached by owner and repository until ten minutes before their
+//! end.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -17,23 +23,23 @@ use crate::provider_client::{ProviderClient, ProviderRequest};
 use crate::repository::Listing;
 use crate::{Token, TokenRequest, TokenSource};
 
-/// How long a token must still hold to be used again. A clone takes its time.
-const MARGIN: Duration = Duration::from_mins(10);
+/// The remaining lifetime below which a cached token is not used: a clone may take minutes.
+const MIN_REMAINING: Duration = Duration::from_mins(10);
 
-/// Tokens that are remembered.
-const MAX_TOKENS: usize = 1000;
+/// Cached tokens; more are created and not cached.
+const MAX_CACHED_TOKENS: usize = 1000;
 
-/// A GitHub GitHubApp.
+/// A token source that is an app of the operator.
 #[derive(Debug)]
 pub(crate) struct GitHubApp {
     pub(crate) api: ProviderClient,
     pub(crate) signer: AppSigner,
     pub(crate) grants: Grants,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) known: Mutex<HashMap<CacheKey, CachedToken>>,
+    pub(crate) cached: Mutex<HashMap<CacheKey, CachedToken>>,
 }
 
-/// Whose repositories, and which of them.
+/// Owner in lower case, and the one repository; none for the list.
 type CacheKey = (String, Option<String>);
 
 #[derive(Clone, Debug)]
@@ -56,13 +62,15 @@ impl TokenSource for GitHubApp {
 
     async fn token(&self, request: &TokenRequest) -> Result<Option<Token>, GitHubError> {
         let Some(owner) = self.owner(request)? else { return Ok(None) };
-        let token = self.of_installation(owner, request.repository.clone()).await?;
+        let token = self.installation_token(owner, request.repository.clone()).await?;
         Ok(token.map(|value| Token { value, listing: Listing::Installation }))
     }
 }
 
 impl GitHubApp {
-    /// Returns whose repositories are meant, if the workspace may see them.
+    /// Returns the owner of a request, if the workspace is granted access.
+    ///
+    /// Without an owner in the request, the grant decides if it names exactly one.
     fn owner(&self, request: &TokenRequest) -> Result<Option<String>, GitHubError> {
         if let Some(owner) = &request.owner {
             let allowed = is_owner(owner) && self.grants.allow(request.workspace, owner);
@@ -76,33 +84,33 @@ impl GitHubApp {
         }
     }
 
-    async fn of_installation(
+    async fn installation_token(
         &self,
         owner: String,
         repository: Option<String>,
     ) -> Result<Option<Secret>, GitHubError> {
-        let purpose = (owner, repository);
-        let soon = self.clock.now().after(MARGIN);
-        let known = self.known().get(&purpose).filter(|known| known.expires_at > soon).cloned();
-        if let Some(known) = known {
-            return Ok(Some(known.token));
+        let key = (owner, repository);
+        let soon = self.clock.now().after(MIN_REMAINING);
+        let cached = self.cached().get(&key).filter(|cached| cached.expires_at > soon).cloned();
+        if let Some(cached) = cached {
+            return Ok(Some(cached.token));
         }
-        let Some(installation) = self.installation(&purpose.0).await? else { return Ok(None) };
-        let made = self.make(installation, purpose.1.as_deref()).await?;
-        let token = Secret::new(made.token);
-        let mut all = self.known();
-        all.retain(|_, known| known.expires_at > soon);
-        if all.len() < MAX_TOKENS {
-            all.insert(purpose, CachedToken { token: token.clone(), expires_at: made.expires_at });
+        let Some(installation) = self.installation(&key.0).await? else { return Ok(None) };
+        let created = self.create_token(installation, key.1.as_deref()).await?;
+        let token = Secret::new(created.token);
+        let mut all = self.cached();
+        all.retain(|_, cached| cached.expires_at > soon);
+        if all.len() < MAX_CACHED_TOKENS {
+            all.insert(key, CachedToken { token: token.clone(), expires_at: created.expires_at });
         }
         Ok(Some(token))
     }
 
-    /// Finds the installation for an organization or a user.
+    /// Returns the id of the installation at an organization or a user.
     async fn installation(&self, owner: &str) -> Result<Option<u64>, GitHubError> {
         for kind in ["orgs", "users"] {
             let path = format!("/{kind}/{owner}/installation");
-            match self.as_app(Method::GET, &path, None).await {
+            match self.send_as_app(Method::GET, &path, None).await {
                 Ok(found) => {
                     let id = found["id"].as_u64();
                     return id.map(Some).ok_or_else(|| self.api.unexpected("an installation"));
@@ -114,8 +122,8 @@ impl GitHubApp {
         Ok(None)
     }
 
-    /// Makes a token that can do what it is for, and no more.
-    async fn make(
+    /// Creates a token with the least permissions for its key.
+    async fn create_token(
         &self,
         installation: u64,
         repository: Option<&str>,
@@ -125,11 +133,11 @@ impl GitHubApp {
             None => json!({ "permissions": { "metadata": "read" } }),
         };
         let path = format!("/app/installations/{installation}/access_tokens");
-        let made = self.as_app(Method::POST, &path, Some(body)).await?;
-        serde_json::from_value(made).map_err(|_| self.api.unexpected("a token"))
+        let created = self.send_as_app(Method::POST, &path, Some(body)).await?;
+        serde_json::from_value(created).map_err(|_| self.api.unexpected("a token"))
     }
 
-    async fn as_app(
+    async fn send_as_app(
         &self,
         method: Method,
         path: &str,
@@ -137,11 +145,11 @@ impl GitHubApp {
     ) -> Result<Value, GitHubError> {
         let signed = self.signer.sign(self.clock.now());
         let signed = signed.ok_or_else(|| self.api.unexpected("a signature"))?;
-        let asked = ProviderRequest { method, path, secret: (AUTHORIZATION, &signed), body };
-        self.api.ask(asked).await
+        let call = ProviderRequest { method, path, secret: (AUTHORIZATION, &signed), body };
+        self.api.send(call).await
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<CacheKey, CachedToken>> {
-        sync::lock(&self.known)
+    fn cached(&self) -> MutexGuard<'_, HashMap<CacheKey, CachedToken>> {
+        sync::lock(&self.cached)
     }
 }

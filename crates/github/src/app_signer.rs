@@ -1,4 +1,4 @@
-//! What an app signs to say that it is the app.
+//! The JWT that authenticates a GitHub App (RS256).
 
 use std::fmt;
 
@@ -9,13 +9,12 @@ use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use serde_json::json;
 
-/// How long what is signed holds, in seconds; GitHub takes at most ten minutes.
+/// Lifetime of the JWT in seconds. GitHub accepts at most ten minutes.
 const LIFETIME: i64 = 9 * 60;
 
-/// How far our clock may be ahead of GitHub's, in seconds.
+/// Seconds that our clock may be ahead of GitHub's: `iat` is set that far in the past.
 const SKEW: i64 = 60;
 
-/// The private key of an app.
 pub(crate) struct AppSigner {
     app: String,
     key: RsaKeyPair,
@@ -28,9 +27,9 @@ impl fmt::Debug for AppSigner {
 }
 
 impl AppSigner {
-    /// Reads a key in either form of PEM. Returns nothing for something else.
+    /// Parses a PEM key, PKCS#8 or PKCS#1. Returns `None` for anything else, and for fewer than 2048 bits.
     pub(crate) fn new(app: String, pem: &Secret) -> Option<Self> {
-        // A variable of one line has its line breaks written out.
+        // An environment variable holds line breaks as `\n`.
         let pem = pem.expose().replace("\\n", "\n");
         let inside = pem.lines().map(str::trim).skip_while(|line| !line.starts_with("-----BEGIN"));
         let base: String =
@@ -40,7 +39,7 @@ impl AppSigner {
         Some(Self { app, key })
     }
 
-    /// Returns a token that says that it is the app.
+    /// Returns a JWT that is valid from a minute before `now`.
     pub(crate) fn sign(&self, now: Timestamp) -> Option<Secret> {
         let now = now.as_millis().div_euclid(1000);
         let claims = json!({ "iat": now - SKEW, "exp": now + LIFETIME, "iss": self.app });

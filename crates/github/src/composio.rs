@@ -1,6 +1,8 @@
-//! HttpClient that Composio keeps for workspaces.
+//! Connections that Composio holds for workspaces.
 //!
-//! A workspace is an entity there, under its id. Who has connected it has said what it may see.
+//! A workspace is a user there, under its id. Its owner connects an account at Composio, which decides what
+//! the workspace can see; [`Grants`](crate::Grants) do not apply. Composio either reveals the access token of
+//! the account, or lists repositories on its behalf.
 
 use carrel_domain::Secret;
 use carrel_wire::Repository;
@@ -15,13 +17,11 @@ use crate::{Token, TokenRequest, TokenSource};
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// The action that lists repositories.
 const LIST: &str = "GITHUB_LIST_REPOSITORIES_FOR_THE_AUTHENTICATED_USER";
 
-/// What a list may be wrapped in.
+/// Fields that Composio has wrapped the list in so far, outermost first.
 const WRAPPERS: [&str; 4] = ["data", "response_data", "items", "repositories"];
 
-/// Composio with the operator's key.
 #[derive(Debug)]
 pub(crate) struct Composio {
     pub(crate) api: ProviderClient,
@@ -38,9 +38,9 @@ impl TokenSource for Composio {
         let accounts = self.accounts(request).await?;
         let tokens = accounts.iter().filter_map(|account| {
             let value = account.pointer("/state/val/access_token")?.as_str()?;
-            // An account of which only a part is shown has no token to give.
-            let is_whole = !value.is_empty() && !value.contains('*') && !value.contains("...");
-            is_whole.then_some(value)
+            // Composio masks the tokens of accounts whose settings hide them.
+            let is_complete = !value.is_empty() && !value.contains('*') && !value.contains("...");
+            is_complete.then_some(value)
         });
         let token = |value: &str| Token { value: Secret::new(value), listing: Listing::User };
         Ok(tokens.map(token).next())
@@ -60,37 +60,36 @@ impl TokenSource for Composio {
         });
         let path = format!("/api/v3/tools/execute/{LIST}");
         let secret = (API_KEY, &self.key);
-        let asked = ProviderRequest { method: Method::POST, path: &path, secret, body: Some(body) };
-        let done = self.api.ask(asked).await?;
+        let call = ProviderRequest { method: Method::POST, path: &path, secret, body: Some(body) };
+        let done = self.api.send(call).await?;
         if done["successful"] != true {
             let message = done["error"].as_str().unwrap_or("the action failed");
-            let message = message.chars().filter(|one| !one.is_control()).take(200).collect();
+            let message = message.chars().filter(|c| !c.is_control()).take(200).collect();
             return Err(GitHubError::Refused { provider: "Composio", status: 200, message });
         }
-        self.api.read(unwrapped(done)).map(Some)
+        self.api.parse_repositories(unwrap_list(done)).map(Some)
     }
 }
 
 impl Composio {
-    /// Returns the connections of a workspace that can be used.
     async fn accounts(&self, request: &TokenRequest) -> Result<Vec<Value>, GitHubError> {
         let workspace = request.workspace;
         let path = format!(
             "/api/v3/connected_accounts?user_ids={workspace}&toolkit_slugs=github&statuses=ACTIVE"
         );
-        let mut told = self.api.ask(ProviderRequest::get(&path, API_KEY, &self.key)).await?;
-        let Value::Array(items) = told["items"].take() else {
+        let mut reply = self.api.send(ProviderRequest::get(&path, API_KEY, &self.key)).await?;
+        let Value::Array(items) = reply["items"].take() else {
             return Err(self.api.unexpected("a list of connections"));
         };
-        // The filter is the provider's; that it held is for us to see.
+        // The server was call to filter by user. That it did is checked: another workspace's account must
+        // not be used.
         let own = workspace.to_string();
         let is_own = |account: &Value| account["user_id"].as_str() == Some(&own);
         Ok(items.into_iter().filter(is_own).collect())
     }
 }
 
-/// Takes a list out of what it is wrapped in.
-fn unwrapped(mut value: Value) -> Value {
+fn unwrap_list(mut value: Value) -> Value {
     while let Value::Object(fields) = &mut value {
         match WRAPPERS.iter().find_map(|name| fields.remove(*name)) {
             Some(inside) => value = inside,

@@ -1,4 +1,4 @@
-//! Why nothing is known of repositories.
+//! Errors of GitHub and of the token sources.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use carrel_client::SendError;
 use carrel_domain::{Code, Coded, WorkspaceId};
 use serde_json::{Value, json};
 
-/// Why nothing is known of repositories. No variant repeats a token.
+/// The reason that repositories cannot be listed. No variant contains a token.
 #[derive(Debug, thiserror::Error)]
 pub enum GitHubError {
-    /// The operator has set up no source of tokens.
+    /// The operator has configured no token source.
     #[error(
-        "this server knows no token for GitHub; send one in X-GitHub-Token, or name a stored credential"
+        "no token for GitHub is configured; send one in X-GitHub-Token, or name a stored credential"
     )]
     NotConfigured,
-    /// No source has a token for the workspace.
+    /// No token source has a token for the workspace.
     #[error(
         "workspace {workspace} is not connected to GitHub; send a token in X-GitHub-Token, name a stored \
          credential, or have the operator connect it"
@@ -23,42 +23,42 @@ pub enum GitHubError {
         /// The workspace.
         workspace: WorkspaceId,
     },
-    /// Several owners could be meant.
+    /// The workspace is granted several owners, and the request names none.
     #[error("the workspace may see repositories of {}; say whose with `owner`", owners.join(", "))]
     OwnerNotChosen {
-        /// Those who could be meant.
+        /// The owners to choose from.
         owners: Vec<String>,
     },
-    /// Too much was asked for.
+    /// The rate limit of the token is exhausted.
     #[error("GitHub API error: the rate limit is used up")]
     RateLimited {
-        /// When to ask again.
+        /// The time until the limit resets.
         retry_after: Duration,
     },
-    /// The provider said no.
+    /// The provider answered with an error status.
     #[error("GitHub API error: {provider} answered {status}: {message}")]
     Refused {
-        /// Who said so.
+        /// GitHub or Composio.
         provider: &'static str,
-        /// With which status.
+        /// The HTTP status.
         status: u16,
-        /// In which words.
+        /// The message of the provider, shortened, without the token.
         message: String,
     },
-    /// The provider said something that is not understood.
-    #[error("GitHub API error: {provider} answered with something that is not understood: {what}")]
+    /// The reply of the provider has another shape than its documentation says.
+    #[error("GitHub API error: {provider} sent an unexpected reply: expected {what}")]
     UnexpectedReply {
-        /// Who said so.
+        /// GitHub or Composio.
         provider: &'static str,
-        /// What is missing.
+        /// The value that was expected.
         what: &'static str,
     },
-    /// The provider does not answer.
+    /// The provider did not answer.
     #[error("GitHub API error: {provider} does not answer")]
     Unreachable {
-        /// Who.
+        /// GitHub or Composio.
         provider: &'static str,
-        /// What happened.
+        /// The failure of the connection.
         #[source]
         source: SendError,
     },

@@ -1,20 +1,23 @@
-//! Which workspaces may use the operator's sources, and for whose repositories.
+//! Access of workspaces to the operator's token sources (`CARREL_GITHUB_ALLOW`).
+//!
+//! The operator's app or token can usually see more than any workspace should. A grant is `WORKSPACE=OWNER`;
+//! `*` on either side stands for all. Without a grant a workspace gets nothing.
 
 use std::str::FromStr;
 
 use carrel_domain::WorkspaceId;
 
-/// Stands for every workspace, or for every owner.
+/// The wildcard for workspaces and owners.
 const ALL: &str = "*";
 
-/// An entry that is none.
+/// An entry that is not `WORKSPACE=OWNER`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{entry:?} is no entry; one is WORKSPACE=OWNER, and `*` stands for all of them")]
+#[error("{entry:?} is not WORKSPACE=OWNER, with `*` for all")]
 pub struct InvalidGrant {
     entry: String,
 }
 
-/// Which workspaces may use the operator's sources, and for whose repositories. Empty for none.
+/// The owners whose repositories each workspace may see with the operator's tokens. Empty grants nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grants {
     entries: Vec<Entry>,
@@ -22,9 +25,9 @@ pub struct Grants {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
-    /// Every workspace if none.
+    /// All workspaces if `None`.
     workspace: Option<WorkspaceId>,
-    /// Every owner if none; in small letters.
+    /// All owners if `None`; in lower case.
     owner: Option<String>,
 }
 
@@ -34,18 +37,18 @@ impl Grants {
         self.entries.iter().filter(covers)
     }
 
-    /// Tells whether a workspace may see whatever the operator can.
-    pub fn everything(&self, workspace: WorkspaceId) -> bool {
+    /// Returns `true` if a workspace may see all that the operator's token can.
+    pub fn allow_all(&self, workspace: WorkspaceId) -> bool {
         self.of(workspace).any(|entry| entry.owner.is_none())
     }
 
-    /// Tells whether a workspace may see what an owner has.
+    /// Returns `true` if a workspace may see the repositories of an owner. Owners are compared without case.
     pub fn allow(&self, workspace: WorkspaceId, owner: &str) -> bool {
         let owner = owner.to_ascii_lowercase();
         self.of(workspace).any(|entry| entry.owner.as_ref().is_none_or(|named| *named == owner))
     }
 
-    /// Returns the owners that are named for a workspace.
+    /// Returns the owners that grants name for a workspace, sorted, in lower case.
     pub fn owners(&self, workspace: WorkspaceId) -> Vec<String> {
         let mut owners: Vec<_> =
             self.of(workspace).filter_map(|entry| entry.owner.clone()).collect();
@@ -78,7 +81,7 @@ impl FromStr for Grants {
     }
 }
 
-/// Tells whether this can be the name of a user or an organization, which stands in paths as it is.
+/// Returns `true` for the name of a GitHub user or organization. Such a name needs no encoding in a path.
 pub(crate) fn is_owner(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     (1..=100).contains(&name.len()) && name.bytes().all(plain)
@@ -93,16 +96,16 @@ mod tests {
     const B: &str = "0198c0de-7a11-7000-8000-00000000000b";
 
     #[test]
-    fn nobody_may_anything_that_is_not_said() {
+    fn without_a_grant_nothing_is_allowed() {
         let (a, b) = (A.parse().unwrap(), B.parse().unwrap());
         let grants: Grants = format!("{A}=Acme, {A}=beta,*=shared").parse().unwrap();
         assert_eq!(grants.owners(a), ["acme", "beta", "shared"]);
         assert_eq!(grants.owners(b), ["shared"]);
         assert!(grants.allow(a, "ACME") && !grants.allow(b, "acme") && grants.allow(b, "shared"));
-        assert!(!grants.everything(a) && !grants.allow(a, "acm") && !grants.allow(a, "acme2"));
+        assert!(!grants.allow_all(a) && !grants.allow(a, "acm") && !grants.allow(a, "acme2"));
         let all: Grants = format!("{A}=*").parse().unwrap();
         assert!(
-            all.everything(a) && all.allow(a, "any") && !all.everything(b) && !all.allow(b, "any")
+            all.allow_all(a) && all.allow(a, "any") && !all.allow_all(b) && !all.allow(b, "any")
         );
         assert!(!Grants::default().allow(a, "acme"));
         for text in ["acme", "x=acme", "*=", "=acme", "*=a/b", "*=a?b", "*=.."] {

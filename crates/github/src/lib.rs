@@ -1,9 +1,11 @@
-//! Repositories on GitHub: who may see them, and with which token.
+//! GitHub repositories of workspaces: listing them, and tokens to clone them.
 //!
-//! A [`TokenSource`] knows a token for a workspace: that of a GitHub GitHubApp's installation, of a
-//! connection at Composio, or the operator's own. [`GitHub`] asks them in this order. What an operator's
-//! sources may be used for stands in [`Grants`]: without an entry there, no workspace gets anything
-//! from them. Tokens travel in headers alone, and print as `***`.
+//! A [`TokenSource`] finds a token for a workspace. There are three: the installation of a GitHub App, a
+//! connection at Composio, and the operator's own token. [`GitHub`] asks them in this order. Sources of the
+//! operator serve only workspaces with an entry in [`Grants`].
+//!
+//! Tokens travel in headers, never in URLs, and print as `***`. Messages of providers are masked before they
+//! become errors.
 #![forbid(unsafe_code)]
 
 mod app;
@@ -28,34 +30,34 @@ use self::provider_client::ProviderClient;
 pub use self::repository::{Listing, PageRequest};
 pub use self::settings::{GitHubSettings, GitHubSettingsError};
 
-/// What a token is request for.
+/// The purpose of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenRequest {
-    /// For whom.
+    /// The workspace that uses it.
     pub workspace: WorkspaceId,
-    /// Whose repositories; whatever there is if none.
+    /// The owner of the repositories; the only one that the workspace is granted if `None`.
     pub owner: Option<String>,
-    /// The one repository that is to be fetched; a list of them if none.
+    /// The repository to clone; all that can be listed if `None`.
     pub repository: Option<String>,
 }
 
-/// A token, and what it can list.
+/// A token and the list that it can request.
 #[derive(Clone, Debug)]
 pub struct Token {
     pub(crate) value: Secret,
     pub(crate) listing: Listing,
 }
 
-/// Knows tokens for workspaces.
+/// A source of GitHub tokens.
 #[async_trait::async_trait]
 pub trait TokenSource: std::fmt::Debug + Send + Sync {
-    /// Returns what it is called in logs.
+    /// Returns the name of the source in logs.
     fn name(&self) -> &'static str;
 
-    /// Returns a token, or nothing if the source has none for this workspace.
+    /// Returns a token, or `None` if the source has none for this workspace.
     async fn token(&self, request: &TokenRequest) -> Result<Option<Token>, GitHubError>;
 
-    /// Lists repositories without a token that others see, if the source can.
+    /// Lists repositories without revealing a token. `None` if the source cannot.
     async fn list(
         &self,
         _: &TokenRequest,
@@ -65,7 +67,7 @@ pub trait TokenSource: std::fmt::Debug + Send + Sync {
     }
 }
 
-/// GitHub, as far as workspaces have to do with it. Cheap to clone.
+/// The configured token sources and the API of GitHub. Clones share both.
 #[derive(Clone, Debug)]
 pub struct GitHub {
     api: ProviderClient,
@@ -74,19 +76,19 @@ pub struct GitHub {
 }
 
 impl GitHub {
-    /// Takes the sources that the operator has set up.
+    /// Creates the sources of the settings.
     pub fn new(settings: GitHubSettings) -> Self {
         let host = settings.host.as_str().into();
         let (api, sources) = settings.into_sources();
         Self { api, host, sources: sources.into() }
     }
 
-    /// Returns the machine that the tokens are for.
+    /// Returns the host that tokens are valid for, such as `github.com`.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Lists repositories with a token that the caller has.
+    /// Lists repositories with the caller's token.
     pub async fn list_with(
         &self,
         token: &Secret,
@@ -95,7 +97,7 @@ impl GitHub {
         self.api.repositories(token, Listing::User, page).await
     }
 
-    /// Lists the repositories that a workspace may see.
+    /// Lists repositories with the first source that has a token for the workspace.
     pub async fn list(
         &self,
         request: &TokenRequest,
@@ -115,8 +117,10 @@ impl GitHub {
         Err(GitHubError::NotConnected { workspace: request.workspace })
     }
 
-    /// Returns a token to fetch a repository with, if a source has one. One that fails is no reason not
-    /// to try: the repository may be public.
+    /// Returns a token for cloning, from the first source that has one.
+    ///
+    /// A source that fails is logged and skipped: the repository may be public, and the clone then succeeds
+    /// without a token.
     pub async fn token(&self, request: &TokenRequest) -> Option<Secret> {
         for source in &*self.sources {
             match source.token(request).await {
@@ -124,7 +128,8 @@ impl GitHub {
                 Ok(None) => {}
                 Err(error) => {
                     let error = carrel_domain::message_of(&error);
-                    let (source, workspace) = (source.name(), request.workspace);
+                    let source = source.name();
+                    let workspace = request.workspace;
                     warn!(source, %workspace, %error, "no token for a repository");
                 }
             }

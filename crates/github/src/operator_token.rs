@@ -1,4 +1,6 @@
-//! The operator's own token.
+//! The operator's own token (`GITHUB_TOKEN`).
+//!
+//! It sees whatever the operator sees, so that it serves only workspaces with a grant for all owners.
 
 use carrel_domain::Secret;
 
@@ -7,7 +9,6 @@ use crate::grants::Grants;
 use crate::repository::Listing;
 use crate::{Token, TokenRequest, TokenSource};
 
-/// The operator's own token, for workspaces that may see whatever the operator can.
 #[derive(Debug)]
 pub(crate) struct OperatorToken {
     pub(crate) token: Secret,
@@ -21,7 +22,7 @@ impl TokenSource for OperatorToken {
     }
 
     async fn token(&self, request: &TokenRequest) -> Result<Option<Token>, GitHubError> {
-        let allowed = self.grants.everything(request.workspace);
+        let allowed = self.grants.allow_all(request.workspace);
         let token = || Token { value: self.token.clone(), listing: Listing::User };
         Ok(allowed.then(token))
     }

@@ -1,4 +1,8 @@
-//! Requests to GitHub, and to whoever speaks for it.
+//! JSON requests to GitHub and Composio.
+//!
+//! The module knows the limits that both set: a response of at most 8 MiB within 15 seconds, and the several
+//! ways in which GitHub reports an exhausted rate limit (429, or 403 with `Retry-After` or
+//! `X-RateLimit-Remaining: 0`).
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,19 +17,19 @@ use serde_json::Value;
 use crate::error::GitHubError;
 use crate::repository::{GitHubRepository, Listing, PageRequest};
 
-/// How long a provider may take.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// Time until the response head, and between chunks of the body.
+const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long an answer may be; a hundred repositories have some hundred kilobytes.
-const MAX_ANSWER: ByteSize = ByteSize::mib(8);
+/// The largest response; a hundred repositories have some hundred kilobytes.
+const MAX_RESPONSE: ByteSize = ByteSize::mib(8);
 
-/// What is told of a provider's message.
+/// Characters of a provider's message that an error repeats.
 const MESSAGE_CHARS: usize = 200;
 
-/// When to ask again, if the provider does not say, and how long that may be at most.
-const RETRY: (Duration, Duration) = (Duration::from_mins(1), Duration::from_hours(1));
+/// The wait after a rate limit without a time, and the longest that is reported.
+const DEFAULT_RETRY: Duration = Duration::from_mins(1);
+const MAX_RETRY: Duration = Duration::from_hours(1);
 
-/// A server that is asked for JSON.
 #[derive(Clone, Debug)]
 pub(crate) struct ProviderClient {
     connections: HttpClient,
@@ -33,12 +37,11 @@ pub(crate) struct ProviderClient {
     provider: &'static str,
 }
 
-/// What is asked.
 pub(crate) struct ProviderRequest<'a> {
     pub(crate) method: Method,
-    /// Path and query; everything in it is percent-encoded.
+    /// Path and query, percent-encoded.
     pub(crate) path: &'a str,
-    /// The header with the secret.
+    /// The header that carries the secret.
     pub(crate) secret: (HeaderName, &'a Secret),
     pub(crate) body: Option<Value>,
 }
@@ -54,47 +57,48 @@ impl ProviderClient {
         Self { connections, server: Arc::new(server), provider }
     }
 
-    /// Asks, and returns the answer if the provider gave what was asked for.
-    pub(crate) async fn ask(&self, asked: ProviderRequest<'_>) -> Result<Value, GitHubError> {
-        let secret = asked.secret.1.clone();
-        let request = self.request(asked)?;
-        let answer = self.connections.send(request, PATIENCE).await;
-        let answer = answer.map_err(|source| self.unreachable(source))?;
-        let (status, headers) = (answer.status(), answer.headers().clone());
-        let body = read_all(&mut answer.into_body(), MAX_ANSWER, PATIENCE).await;
+    /// Sends a request, and returns the JSON of a success.
+    pub(crate) async fn send(&self, call: ProviderRequest<'_>) -> Result<Value, GitHubError> {
+        let secret = call.secret.1.clone();
+        let request = self.build(call)?;
+        let response = self.connections.send(request, TIMEOUT).await;
+        let response = response.map_err(|source| self.unreachable(source))?;
+        let status = response.status();
+        let headers = response.headers().clone();
+        let body = read_all(&mut response.into_body(), MAX_RESPONSE, TIMEOUT).await;
         let body = body.map_err(|source| self.unreachable(source))?;
         if status.is_success() {
             return serde_json::from_slice(&body).map_err(|_| self.unexpected("JSON"));
         }
-        Err(limit(status.as_u16(), &headers).unwrap_or_else(|| GitHubError::Refused {
+        Err(rate_limit(status.as_u16(), &headers).unwrap_or_else(|| GitHubError::Refused {
             provider: self.provider,
             status: status.as_u16(),
             message: secret.mask(&message(&body)),
         }))
     }
 
-    fn request(
+    fn build(
         &self,
-        asked: ProviderRequest<'_>,
+        call: ProviderRequest<'_>,
     ) -> Result<Request<carrel_client::Body>, GitHubError> {
-        let uri = format!("{}{}", self.server, asked.path);
-        let (name, secret) = asked.secret;
-        let shown = if name == AUTHORIZATION {
+        let uri = format!("{}{}", self.server, call.path);
+        let (name, secret) = call.secret;
+        let value = if name == AUTHORIZATION {
             format!("Bearer {}", secret.expose())
         } else {
             secret.expose().to_owned()
         };
-        let mut shown =
-            HeaderValue::from_str(&shown).map_err(|_| self.unexpected("a token of one line"))?;
-        shown.set_sensitive(true);
+        let mut value =
+            HeaderValue::from_str(&value).map_err(|_| self.unexpected("a token of one line"))?;
+        value.set_sensitive(true);
         let mut request = Request::builder()
-            .method(asked.method)
+            .method(call.method)
             .uri(uri)
             .header(USER_AGENT, concat!("carrel/", env!("CARGO_PKG_VERSION")))
             .header(ACCEPT, "application/vnd.github+json, application/json")
             .header("x-github-api-version", "2022-11-28")
-            .header(name, shown);
-        let body = match asked.body {
+            .header(name, value);
+        let body = match call.body {
             Some(body) => {
                 request = request.header(CONTENT_TYPE, "application/json");
                 full_body(body.to_string())
@@ -104,7 +108,7 @@ impl ProviderClient {
         request.body(body).map_err(|_| self.unexpected("an address"))
     }
 
-    /// Lists repositories that a token can see.
+    /// Lists a page of the repositories that a token can see.
     pub(crate) async fn repositories(
         &self,
         token: &Secret,
@@ -118,19 +122,18 @@ impl ProviderClient {
                 format!("/installation/repositories?per_page={size}&page={number}")
             }
         };
-        let mut told = self.ask(ProviderRequest::get(&path, AUTHORIZATION, token)).await?;
+        let mut reply = self.send(ProviderRequest::get(&path, AUTHORIZATION, token)).await?;
         let listed = match listing {
-            Listing::User => told,
-            Listing::Installation => told["repositories"].take(),
+            Listing::User => reply,
+            Listing::Installation => reply["repositories"].take(),
         };
-        self.read(listed)
+        self.parse_repositories(listed)
     }
 
-    /// Reads a list of repositories.
-    pub(crate) fn read(&self, listed: Value) -> Result<Vec<Repository>, GitHubError> {
-        let told: Vec<GitHubRepository> = serde_json::from_value(listed)
+    pub(crate) fn parse_repositories(&self, listed: Value) -> Result<Vec<Repository>, GitHubError> {
+        let reply: Vec<GitHubRepository> = serde_json::from_value(listed)
             .map_err(|_| self.unexpected("a list of repositories"))?;
-        Ok(told.into_iter().map(Repository::from).collect())
+        Ok(reply.into_iter().map(Repository::from).collect())
     }
 
     pub(crate) fn unexpected(&self, what: &'static str) -> GitHubError {
@@ -142,8 +145,8 @@ impl ProviderClient {
     }
 }
 
-/// Tells whether a refusal is for asking too often, and when to ask again.
-fn limit(status: u16, headers: &HeaderMap) -> Option<GitHubError> {
+/// Returns the error of a response that reports an exhausted rate limit, with the time until it resets.
+fn rate_limit(status: u16, headers: &HeaderMap) -> Option<GitHubError> {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<u64>().ok();
     let used_up = number("x-ratelimit-remaining") == Some(0);
     let limited = status == 429 || (status == 403 && (used_up || number("retry-after").is_some()));
@@ -152,14 +155,14 @@ fn limit(status: u16, headers: &HeaderMap) -> Option<GitHubError> {
         Some(Duration::from_secs(number("x-ratelimit-reset")?.saturating_sub(now)))
     };
     let wait = number("retry-after").map(Duration::from_secs).or_else(until_reset);
-    let wait = wait.unwrap_or(RETRY.0).clamp(Duration::from_secs(1), RETRY.1);
+    let wait = wait.unwrap_or(DEFAULT_RETRY).clamp(Duration::from_secs(1), MAX_RETRY);
     limited.then_some(GitHubError::RateLimited { retry_after: wait })
 }
 
-/// Returns what a provider says about a refusal, on one short line.
+/// Returns the provider's message on one line.
 fn message(body: &[u8]) -> String {
-    let told: Value = serde_json::from_slice(body).unwrap_or_default();
-    let mut found = ["/message", "/error/message", "/error"].iter();
-    let text = found.find_map(|place| told.pointer(place)?.as_str()).unwrap_or("no reason");
-    text.chars().filter(|one| !one.is_control()).take(MESSAGE_CHARS).collect()
+    let reply: Value = serde_json::from_slice(body).unwrap_or_default();
+    let mut pointers = ["/message", "/error/message", "/error"].iter();
+    let text = pointers.find_map(|pointer| reply.pointer(pointer)?.as_str()).unwrap_or("no reason");
+    text.chars().filter(|c| !c.is_control()).take(MESSAGE_CHARS).collect()
 }

@@ -1,27 +1,27 @@
-//! Repositories as they are listed.
+//! Repositories in the replies of GitHub, and pages of them.
 
 use carrel_wire::Repository;
 use serde::Deserialize;
 
-/// Which part of a list.
+/// A page of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRequest {
-    /// The part, counted from 1.
+    /// The number of the page, counted from 1.
     pub number: u32,
-    /// How many are in it.
+    /// Entries of a full page, at most 100.
     pub size: u32,
 }
 
-/// What a token can list.
+/// The list that a token can request; GitHub has a route for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
-    /// What a user can see.
+    /// All repositories of the user that the token belongs to.
     User,
-    /// What an app was given.
+    /// The repositories of an app installation.
     Installation,
 }
 
-/// A repository as GitHub tells it.
+/// A repository in the JSON of GitHub, of which Composio passes on a part.
 #[derive(Debug, Deserialize)]
 pub(crate) struct GitHubRepository {
     name: String,
@@ -44,16 +44,16 @@ pub(crate) struct GitHubRepository {
 }
 
 impl From<GitHubRepository> for Repository {
-    fn from(told: GitHubRepository) -> Self {
+    fn from(repository: GitHubRepository) -> Self {
         Self {
-            full_name: told.full_name.unwrap_or_else(|| told.name.clone()),
-            name: told.name,
-            url: told.clone_url.or(told.html_url).unwrap_or_default(),
-            description: told.description,
-            default_branch: told.default_branch,
-            private: told.private,
-            language: told.language,
-            updated_at: told.updated_at,
+            full_name: repository.full_name.unwrap_or_else(|| repository.name.clone()),
+            name: repository.name,
+            url: repository.clone_url.or(repository.html_url).unwrap_or_default(),
+            description: repository.description,
+            default_branch: repository.default_branch,
+            private: repository.private,
+            language: repository.language,
+            updated_at: repository.updated_at,
         }
     }
 }

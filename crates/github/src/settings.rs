@@ -1,4 +1,4 @@
-//! What the operator has set up.
+//! Token sources that the operator has configured, read from the environment.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,50 +19,50 @@ use crate::grants::Grants;
 use crate::operator_token::OperatorToken;
 use crate::provider_client::ProviderClient;
 
-/// What [`CARREL_GITHUB_API_URL`] usually is.
+/// The default of [`CARREL_GITHUB_API_URL`].
 const GITHUB: &str = "https://api.github.com";
 
-/// What [`CARREL_GITHUB_HOST`] usually is.
+/// The default of [`CARREL_GITHUB_HOST`].
 const HOST: &str = "github.com";
 
-/// What [`CARREL_COMPOSIO_URL`] usually is.
+/// The default of [`CARREL_COMPOSIO_URL`].
 const COMPOSIO: &str = "https://backend.composio.dev";
 
-/// Why the settings cannot be used. No variant repeats a secret.
+/// An invalid setting. No variant contains a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum GitHubSettingsError {
-    /// An address is none that tokens may be sent to.
-    #[error("{name} cannot be used; it is an https address, or http on this machine")]
+    /// A URL is invalid, or tokens would travel unencrypted.
+    #[error("{name} cannot be used; it must be an https URL, or http on the loopback interface")]
     Address {
-        /// The variable.
+        /// The environment variable.
         name: &'static str,
     },
-    /// An entry is not understood.
+    /// An entry of `CARREL_GITHUB_ALLOW` is invalid.
     #[error("CARREL_GITHUB_ALLOW cannot be used")]
     Grants(#[from] crate::InvalidGrant),
-    /// An app needs both.
+    /// Only one of id and key of an app is set.
     #[error(
         "{missing} is missing; an app needs GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY or GITHUB_APP_PRIVATE_KEY_FILE"
     )]
     IncompleteApp {
-        /// The variable.
+        /// The environment variable.
         missing: &'static str,
     },
-    /// The key of the app cannot be read.
-    #[error("the key of the GitHub GitHubApp cannot be read from {path}")]
+    /// The key file of the app cannot be read.
+    #[error("the key of the GitHub App cannot be read from {path}")]
     KeyFile {
-        /// Where it should be.
+        /// The path of the file.
         path: String,
-        /// What stands in the way.
+        /// The error of the file system.
         #[source]
         source: std::io::Error,
     },
-    /// The key of the app is none.
-    #[error("the key of the GitHub GitHubApp is no RSA key in PEM, of 2048 bits or more")]
+    /// The key of the app is not an RSA key in PEM.
+    #[error("the key of the GitHub App is not an RSA key in PEM of at least 2048 bits")]
     Key,
 }
 
-/// What the operator has set up.
+/// Token sources that the operator has configured, read from the environment.
 #[derive(Debug)]
 pub struct GitHubSettings {
     pub(crate) host: String,
@@ -74,7 +74,7 @@ pub struct GitHubSettings {
 }
 
 impl GitHubSettings {
-    /// Reads the environment.
+    /// Reads the environment. Blank variables count as unset.
     pub fn read(environment: &Environment) -> Result<Self, GitHubSettingsError> {
         let text =
             |name| environment.get_str(name).map(str::trim).filter(|value| !value.is_empty());
@@ -101,15 +101,19 @@ impl GitHubSettings {
         let github = ProviderClient::new(connections.clone(), self.github, "GitHub");
         let mut sources: Vec<Box<dyn TokenSource>> = Vec::new();
         if let Some(signer) = self.app {
-            let (api, grants) = (github.clone(), self.grants.clone());
-            let (clock, known) = (Arc::new(SystemClock), Mutex::default());
-            sources.push(Box::new(GitHubApp { api, signer, grants, clock, known }));
+            sources.push(Box::new(GitHubApp {
+                api: github.clone(),
+                signer,
+                grants: self.grants.clone(),
+                clock: Arc::new(SystemClock),
+                cached: Mutex::default(),
+            }));
         }
         if let Some((server, key)) = self.composio {
             let api = ProviderClient::new(connections, server, "Composio");
             sources.push(Box::new(Composio { api, key }));
         }
-        // A token that no workspace may use is no source.
+        // Without a grant, the token would never be used.
         if let Some(token) = self.operator.filter(|_| self.grants != Grants::default()) {
             sources.push(Box::new(OperatorToken { token, grants: self.grants }));
         }
