@@ -1,7 +1,16 @@
-//! What is seen of every request: its number, what is counted, and what an auditor is told.
+//! Request ids, request counts and audit events.
 //!
-//! Bodies, addresses and tokens are nobody's business here: an event has the route, not what the caller
-//! wrote into it.
+//! The middleware [`audit`] wraps every route. It gives a request an id (the client's `X-Request-ID`, or a
+//! new one), counts it by method, route and status for `/metrics`, and adds an audit event for each mutation
+//! and each refusal (401, 403, 429). Handlers report what only they learn, the caller and the workspace,
+//! through a task-local value.
+//!
+//! The event is written when the guard [`ObservedRequest`] is dropped, so that a request whose client
+//! disconnects is counted as well, with status 499. Events contain the route pattern, never the path, the
+//! query, the body or a token.
+//!
+//! Refusals are rate limited for each caller: an attacker can cause them without end, and must not push the
+//! events of others out of the log.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -19,48 +28,47 @@ use tracing::field::display;
 use crate::auth::{Caller, random};
 use crate::state::Api;
 
-/// The header with the name of a request.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Characters of a name that a caller gives a request.
+/// Characters of a client's request id; a longer one is replaced.
 const MAX_REQUEST_ID: usize = 64;
 
-/// Stands for a route that is none.
+/// The label of requests that no route matches. Their paths would make the labels unbounded.
 const NO_ROUTE: &str = "none";
 
-/// Stands for a caller that is not believed, and for one without a name.
+/// The labels of a caller without valid credentials, and of one whose token has no subject.
 const NOBODY: &str = "nobody";
 const UNNAMED: &str = "unnamed";
 
-/// How the routes begin that name their workspace.
-const OF_WORKSPACE: &str = "/api/workspaces/{workspace_id}";
+/// The prefix of routes whose path names the workspace.
+const WORKSPACE_ROUTES: &str = "/api/workspaces/{workspace_id}";
 
-/// What is answered to a caller who is gone.
-const GONE: u16 = 499;
+/// The status of a request whose client disconnected before the response; nginx uses the same.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 tokio::task_local! {
-    static ASKED: Arc<RequestFacts>;
+    static REQUEST_FACTS: Arc<RequestFacts>;
 }
 
-/// What is found out about a request while it is served.
+/// The facts about a request that handlers report.
 #[derive(Debug, Default)]
 struct RequestFacts {
     subject: OnceLock<Option<String>>,
     workspace: OnceLock<WorkspaceId>,
 }
 
-/// Says who asks.
+/// Reports the caller of the current request.
 pub(crate) fn record_caller(caller: &Caller) {
-    // Outside of a request there is nobody to be told.
-    let _ = ASKED.try_with(|asked| asked.subject.set(caller.subject.clone()));
+    // Outside of a request there is nothing to record.
+    let _ = REQUEST_FACTS.try_with(|facts| facts.subject.set(caller.subject.clone()));
 }
 
-/// Says which workspace a request is about.
+/// Reports the workspace of the current request.
 pub(crate) fn record_workspace(workspace: WorkspaceId) {
-    let _ = ASKED.try_with(|asked| asked.workspace.set(workspace));
+    let _ = REQUEST_FACTS.try_with(|facts| facts.workspace.set(workspace));
 }
 
-/// How often each route was answered how.
+/// Requests by method, route and status.
 #[derive(Debug, Default)]
 pub(crate) struct RequestCounts(Mutex<BTreeMap<(&'static str, String, u16), u64>>);
 
@@ -70,13 +78,12 @@ impl RequestCounts {
         *counts.entry((method, route.to_owned(), status)).or_default() += 1;
     }
 
-    /// Returns what was counted.
     pub(crate) fn counts(&self) -> BTreeMap<(&'static str, String, u16), u64> {
         sync::lock(&self.0).clone()
     }
 }
 
-/// Watches a request.
+/// Middleware that observes a request from its start to its end.
 pub(crate) async fn audit(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>();
     let mut watched = ObservedRequest {
@@ -84,19 +91,19 @@ pub(crate) async fn audit(State(api): State<Api>, mut request: Request, next: Ne
         method: method_name(request.method()),
         route: route.map_or(NO_ROUTE, MatchedPath::as_str).to_owned(),
         id: request_id(request.headers()),
-        asked: Arc::default(),
-        begun: Instant::now(),
-        status: GONE,
+        facts: Arc::default(),
+        started: Instant::now(),
+        status: CLIENT_CLOSED_REQUEST,
     };
     request.extensions_mut().insert(RequestId(watched.id.as_str().into()));
-    let asked = Arc::clone(&watched.asked);
-    if watched.route.starts_with(OF_WORKSPACE)
+    let facts = Arc::clone(&watched.facts);
+    if watched.route.starts_with(WORKSPACE_ROUTES)
         && let Some(Ok(id)) = request.uri().path().split('/').nth(3).map(str::parse)
     {
-        let _ = asked.workspace.set(id);
+        let _ = facts.workspace.set(id);
     }
-    let mut response = ASKED.scope(asked, next.run(request)).await;
-    watched.tell_span();
+    let mut response = REQUEST_FACTS.scope(facts, next.run(request)).await;
+    watched.record_span();
     watched.status = response.status().as_u16();
     if let Ok(id) = HeaderValue::from_str(&watched.id) {
         response.headers_mut().insert(REQUEST_ID, id);
@@ -104,27 +111,26 @@ pub(crate) async fn audit(State(api): State<Api>, mut request: Request, next: Ne
     response
 }
 
-/// A request that is being served. It is told about when it is over, however that came.
+/// A guard that counts and audits a request when it is dropped, also when the client disconnects.
 struct ObservedRequest {
     api: Api,
     method: &'static str,
     route: String,
     id: String,
-    asked: Arc<RequestFacts>,
-    begun: Instant,
+    facts: Arc<RequestFacts>,
+    started: Instant,
     status: u16,
 }
 
 impl ObservedRequest {
-    fn tell_span(&self) {
+    fn record_span(&self) {
         let span = Span::current();
         span.record("carrel.request.id", &self.id);
-        span.record("carrel.workspace.id", self.asked.workspace.get().map(display));
+        span.record("carrel.workspace.id", self.facts.workspace.get().map(display));
     }
 
-    /// Tells whether an auditor wants to know: something changed, or was refused. Of the tools that
-    /// agents call, each has an event of its own.
-    fn matters(&self) -> bool {
+    /// Returns `true` for mutations and refusals. Tool calls over `/mcp` have audit events of their own.
+    fn is_audited(&self) -> bool {
         let changes = !matches!(self.method, "GET" | "HEAD" | "OPTIONS") && self.route != "/mcp";
         changes || is_refusal(self.status)
     }
@@ -133,37 +139,38 @@ impl ObservedRequest {
 impl Drop for ObservedRequest {
     fn drop(&mut self) {
         self.api.inner.requests.count(self.method, &self.route, self.status);
-        if !self.matters() {
+        if !self.is_audited() {
             return;
         }
         let event = AuditEvent::ApiCall {
             method: self.method.to_owned(),
             route: std::mem::take(&mut self.route),
-            workspace: self.asked.workspace.get().map(WorkspaceId::to_string),
+            workspace: self.facts.workspace.get().map(WorkspaceId::to_string),
             status: self.status,
             request_id: std::mem::take(&mut self.id),
-            duration_ms: self.begun.elapsed().as_secs_f64() * 1e3,
+            duration_ms: self.started.elapsed().as_secs_f64() * 1e3,
         };
-        let caller = self.asked.subject.get().map(|name| name.as_deref().unwrap_or(UNNAMED));
-        write_down(&self.api, caller, Interface::Rest, self.status, event);
+        let caller = self.facts.subject.get().map(|name| name.as_deref().unwrap_or(UNNAMED));
+        add_event(&self.api, caller, Interface::Rest, self.status, event);
     }
 }
 
-/// The name of a request, for whoever serves it.
+/// The request id, for handlers behind the middleware.
 #[derive(Clone, Debug)]
 struct RequestId(Arc<str>);
 
-/// A tool that an agent asked for with a request that is itself answered.
+/// A tool call over `/mcp`. The HTTP response is 200 even if the call is refused, so that a refusal is
+/// audited here.
 pub(crate) struct McpToolCall<'a> {
     pub(crate) head: &'a Extensions,
     pub(crate) caller: &'a Caller,
     pub(crate) workspace: Option<WorkspaceId>,
-    pub(crate) begun: Instant,
+    pub(crate) started: Instant,
 }
 
 impl McpToolCall<'_> {
-    /// Tells an auditor of a refusal.
-    pub(crate) fn ended(&self, api: &Api, status: u16) {
+    /// Adds an audit event if the call was refused.
+    pub(crate) fn audit_refusal(&self, api: &Api, status: u16) {
         if !is_refusal(status) {
             return;
         }
@@ -173,10 +180,10 @@ impl McpToolCall<'_> {
             workspace: self.workspace.map(|id| id.to_string()),
             status,
             request_id: self.head.get::<RequestId>().map_or("", |id| &id.0).to_owned(),
-            duration_ms: self.begun.elapsed().as_secs_f64() * 1e3,
+            duration_ms: self.started.elapsed().as_secs_f64() * 1e3,
         };
         let caller = self.caller.subject.as_deref().unwrap_or(UNNAMED);
-        write_down(api, Some(caller), Interface::Http, status, event);
+        add_event(api, Some(caller), Interface::Http, status, event);
     }
 }
 
@@ -184,22 +191,23 @@ fn is_refusal(status: u16) -> bool {
     matches!(status, 401 | 403 | 429)
 }
 
-/// Writes something down, unless too much of the same was: there is no end to what can be refused.
-fn write_down(
+/// Adds an audit event, unless the caller has exhausted its rate of refusals.
+fn add_event(
     api: &Api,
     caller: Option<&str>,
     interface: Interface,
     status: u16,
     event: AuditEvent,
 ) {
-    let (name, inner) = (caller.unwrap_or(NOBODY), &api.inner);
-    let is_cheap = is_refusal(status) || (caller.is_none() && status >= 400);
-    if !is_cheap || inner.refusals.check(name.to_owned(), api.now()).is_ok() {
+    let name = caller.unwrap_or(NOBODY);
+    let inner = &api.inner;
+    let is_rate_limited = is_refusal(status) || (caller.is_none() && status >= 400);
+    if !is_rate_limited || inner.refusals.check(name.to_owned(), api.now()).is_ok() {
         inner.events.add(name, interface, event);
     }
 }
 
-/// Returns a word for a method, of which there are few.
+/// Returns the method as a label. Unknown methods share one, since clients can invent them.
 pub(crate) fn method_name(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
@@ -213,7 +221,7 @@ pub(crate) fn method_name(method: &Method) -> &'static str {
     }
 }
 
-/// Returns the name that the caller gives the request, or a new one.
+/// Returns the client's request id if it is short and plain, or a random one.
 fn request_id(headers: &HeaderMap) -> String {
     let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);

@@ -1,12 +1,18 @@
-//! Authenticated asks, and what they may do.
+//! Authentication and authorization.
 //!
-//! [`PresentedToken`] finds the token in a request, a [`Verifier`] such as [`Authority`] says which
-//! [`Caller`] it stands for, and the caller says what is allowed where. [`Tickets`] open event
-//! streams to browsers, [`ConsoleLink`] begins a session of the browser page, [`InternalToken`] guards
-//! a worker's own API, and [`RateLimits`] keeps one workspace from taking the time of all.
+//! 1. [`PresentedToken`] extracts the token from `Authorization` or from the session cookie.
+//! 2. A [`Verifier`] maps the token to a [`Caller`]: [`Authority`] for tokens that this server signs (HS256),
+//!   [`jwks::Provider`] for those of an identity provider (RS256, ES256).
+//! 3. The [`Caller`] decides what is allowed: its scopes are kinds of work, its [`Coverage`] is a set of
+//!   workspaces.
 //!
-//! Everything fails closed: a request without credentials is nobody's, and what cannot be read with
-//! certainty is not believed. Errors never repeat what was presented.
+//! Beside tokens there are [`Tickets`] for the event stream of one task, the [`ConsoleLink`] that starts a
+//! browser session, and the [`InternalToken`] between servers and workers. [`RateLimits`] bounds the requests
+//! of each workspace.
+//!
+//! Everything fails closed. A value that two parsers could read differently is rejected, keys that are too
+//! old are not used, and errors never repeat what was presented. The reason of a rejection is for the log;
+//! the client learns only that the token is invalid.
 
 mod authority;
 mod caller;

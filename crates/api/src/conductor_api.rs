@@ -1,4 +1,11 @@
-//! The API of a conductor: what it does, and orders for it.
+//! The HTTP API of a conductor (`carrel run --port`): shared state, authentication and webhooks.
+//!
+//! A conductor works in many workspaces, so that only a token for all of them is accepted. Operator commands
+//! go through the conductor's handle, which answers when the command is in its journal.
+//!
+//! `POST /api/v1/refresh` also accepts calls of the tracker, authenticated by the signature that the tracker
+//! puts on its webhooks. Asana differs: it chooses the secret itself and announces it in a handshake. The
+//! first one is kept, before it is acknowledged, and a second one is refused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,28 +33,28 @@ use crate::limits::{HEADER_READ_TIMEOUT, MAX_CONNECTIONS, SHUTDOWN_GRACE, WRITE_
 use crate::response::ErrorResponse;
 use crate::routes::conductor_router;
 
-/// How long an order may wait for the conductor.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// Time until the conductor has recorded a command.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Event streams that may be open.
+/// Event streams and transcripts that are read at the same time.
 const MAX_STREAMS: usize = 256;
 
-/// What the API of a conductor is made from.
+/// Options of the API of a conductor.
 #[derive(Debug)]
 pub struct ConductorOptions {
-    /// The conductor.
+    /// The handle of the conductor.
     pub handle: Handle,
-    /// What signs and believes tokens.
+    /// The authority that verifies tokens.
     pub authority: Authority,
-    /// What the tracker signs its calls with, if it calls.
+    /// The secret that the tracker signs webhooks with (`CARREL_WEBHOOK_SECRET`).
     pub webhook: Option<Secret>,
-    /// Where the time comes from.
+    /// The clock that token lifetimes are measured with.
     pub clock: Arc<dyn Clock>,
-    /// Ends what is open.
+    /// Closes streams and connections when it is cancelled.
     pub stop: CancellationToken,
 }
 
-/// What all requests share. Cheap to clone.
+/// The shared state of all requests. Clones refer to the same state.
 #[derive(Clone, Debug)]
 pub struct ConductorApi {
     inner: Arc<Inner>,
@@ -60,7 +67,7 @@ struct Inner {
 }
 
 impl ConductorApi {
-    /// Puts everything together.
+    /// Creates the shared state.
     pub fn new(options: ConductorOptions) -> Self {
         let streams = Arc::new(Semaphore::new(MAX_STREAMS));
         Self { inner: Arc::new(Inner { options, streams }) }
@@ -74,12 +81,11 @@ impl ConductorApi {
         &self.inner.options.stop
     }
 
-    /// Returns the way to the conductor.
     pub(crate) fn handle(&self) -> &Handle {
         &self.inner.options.handle
     }
 
-    /// Returns how things stand, as long as somebody works.
+    /// Returns the conductor's state. Fails when the conductor has ended: the state would be stale.
     pub(crate) fn state(&self) -> Result<Arc<State>, ErrorResponse> {
         if self.handle().is_over() {
             Err(unavailable("it has ended"))
@@ -88,10 +94,10 @@ impl ConductorApi {
         }
     }
 
-    /// Gives an order.
-    pub(crate) async fn tell(&self, order: OperatorCommand) -> Result<(), ErrorResponse> {
-        let told = tokio::time::timeout(PATIENCE, self.handle().send(order)).await;
-        match told {
+    /// Sends a command, and returns when it is in the journal.
+    pub(crate) async fn send(&self, command: OperatorCommand) -> Result<(), ErrorResponse> {
+        let recorded = tokio::time::timeout(COMMAND_TIMEOUT, self.handle().send(command)).await;
+        match recorded {
             Ok(Ok(())) => Ok(()),
             Ok(Err(CommandError::ConductorStopped)) => Err(unavailable("it has ended")),
             Ok(Err(CommandError::Rejected(refused))) => Err(refusal(&refused)),
@@ -99,7 +105,7 @@ impl ConductorApi {
         }
     }
 
-    /// Takes a place for an event stream.
+    /// Acquires a permit for an event stream.
     pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, ErrorResponse> {
         Arc::clone(&self.inner.streams).try_acquire_owned().map_err(|_| {
             let detail = json!({ "limit": MAX_STREAMS });
@@ -107,7 +113,7 @@ impl ConductorApi {
         })
     }
 
-    /// Believes that a call comes from the tracker, or not. Returns what it wants to hear.
+    /// Verifies the signature of a tracker's call.
     pub(crate) async fn verify_webhook(
         &self,
         headers: &HeaderMap,
@@ -118,7 +124,7 @@ impl ConductorApi {
             return Err(unavailable("it has no tracker"));
         };
         let kind = conductor.tracker.kind;
-        // Asana alone chooses its secret itself.
+        // Asana chooses the secret itself.
         let chosen = match kind {
             TrackerKind::Asana => self.handle().webhook_secret().await,
             _ => None,
@@ -134,7 +140,8 @@ impl ConductorApi {
         }
     }
 
-    /// Keeps the secret that the tracker has chosen, before that is acknowledged.
+    /// Stores the secret that the tracker chose. It must be on disk before the acknowledgement: the tracker
+    /// never repeats it.
     async fn keep_webhook_secret(&self, secret: Secret) -> Result<WebhookCall, ErrorResponse> {
         match self.handle().store_webhook_secret(secret.clone()).await {
             Ok(SecretReceipt::Accepted) => {
@@ -156,17 +163,17 @@ impl ConductorApi {
     }
 }
 
-/// What a call of the tracker is about.
+/// The content of a verified webhook call.
 pub(crate) enum WebhookCall {
-    /// Something has changed.
+    /// An issue may have changed: poll now.
     Wake,
-    /// It says who it is, and wants to hear the same.
+    /// The tracker announces its secret, which the response must repeat.
     Handshake(Secret),
 }
 
-/// Says that no conductor answers.
+/// Returns the error for a conductor that cannot be reached.
 pub(crate) fn unavailable(why: &str) -> ErrorResponse {
-    let message = format!("the conductor cannot be asked: {why}");
+    let message = format!("the conductor is not available: {why}");
     ErrorResponse::new(Code::ConductorUnavailable, message, json!({}))
 }
 
@@ -178,7 +185,7 @@ fn refusal(refused: &CommandRejection) -> ErrorResponse {
     ErrorResponse::new(code, refused.to_string(), json!({}))
 }
 
-/// Whoever asks the conductor: somebody with a token for everything.
+/// Verifies the token of a request to the conductor. Providers' tokens are not accepted here.
 impl FromRequestParts<ConductorApi> for Authenticated {
     type Rejection = ErrorResponse;
 
@@ -193,7 +200,7 @@ impl FromRequestParts<ConductorApi> for Authenticated {
     }
 }
 
-/// Tells whether a caller may do this with the conductor, which works in every workspace of its own.
+/// Checks that a caller covers all workspaces and has the scope.
 pub(crate) fn check(caller: &Caller, scope: TokenScope) -> Result<(), ErrorResponse> {
     if caller.coverage != Coverage::All {
         let message = "the token is for single workspaces; make one with `carrel token new --all`";
@@ -202,7 +209,7 @@ pub(crate) fn check(caller: &Caller, scope: TokenScope) -> Result<(), ErrorRespo
     Ok(caller.check_scope(scope)?)
 }
 
-/// Serves the API of a conductor from a listener until it is told to stop.
+/// Serves the API until `stop` is cancelled, then lets open requests end for a moment.
 pub async fn serve_conductor(listener: TcpListener, api: ConductorApi) {
     let options = ConnectionLimits {
         header_read_timeout: HEADER_READ_TIMEOUT,

@@ -1,4 +1,9 @@
-//! The events of a task as a stream that a browser understands.
+//! Server-sent event streams.
+//!
+//! A stream starts with a comment, so that a proxy that waits for the first byte forwards the head at once.
+//! It then has a frame for each event and a comment after every [`STREAM_HEARTBEAT`] of silence. It ends with
+//! the events, when the server stops, or when the credentials of the caller expire. A client that lost the
+//! connection continues after the last number it saw.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -15,53 +20,53 @@ use tokio_util::sync::CancellationToken;
 
 use crate::limits::STREAM_HEARTBEAT;
 
-/// What ends a stream before the task does.
+/// Conditions that end a stream before its events do.
 pub(crate) struct StreamLimits {
-    /// The server stops.
+    /// Cancelled when the server stops.
     pub(crate) stop: CancellationToken,
-    /// The caller's credentials end.
+    /// Time limits the credentials of the caller expire.
     pub(crate) expires: Duration,
-    /// Held as long as the stream is open.
+    /// The permit that the stream occupies while it is open.
     #[expect(dead_code, reason = "it is held, not read")]
-    pub(crate) place: Box<dyn Send>,
+    pub(crate) permit: Box<dyn Send>,
 }
 
-/// Answers with the events of a task.
+/// Returns a response that streams the events of a task.
 pub(crate) fn event_stream(
     events: impl Stream<Item = FollowItem> + Send + 'static,
-    until: StreamLimits,
+    limits: StreamLimits,
 ) -> Response {
     let frames = events.map(|followed| match followed {
         FollowItem::Event(event) => Some(frame(&event)),
         FollowItem::Idle => None,
     });
-    frame_stream(frames, until)
+    frame_stream(frames, limits)
 }
 
-/// Answers with frames. Where there is none, nothing has happened.
+/// Returns a response that streams frames. `None` in the source means that nothing happened; it is not sent.
 pub(crate) fn frame_stream(
     frames: impl Stream<Item = Option<Bytes>> + Send + 'static,
-    until: StreamLimits,
+    limits: StreamLimits,
 ) -> Response {
-    let body = Body::from_stream(pieces(frames, until));
+    let body = Body::from_stream(pieces(frames, limits));
     sse::response(body)
 }
 
 struct Reader<S> {
     events: std::pin::Pin<Box<S>>,
-    until: StreamLimits,
+    limits: StreamLimits,
     ends: Instant,
-    spoke: Instant,
-    begun: bool,
+    last_sent: Instant,
+    started: bool,
 }
 
 fn pieces(
     events: impl Stream<Item = Option<Bytes>> + Send + 'static,
-    until: StreamLimits,
+    limits: StreamLimits,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
     let now = Instant::now();
-    let ends = now.checked_add(until.expires).unwrap_or(now + Duration::from_hours(24));
-    let reader = Reader { events: Box::pin(events), until, ends, spoke: now, begun: false };
+    let ends = now.checked_add(limits.expires).unwrap_or(now + Duration::from_hours(24));
+    let reader = Reader { events: Box::pin(events), limits, ends, last_sent: now, started: false };
     stream::unfold(reader, |mut reader| async move {
         let piece = reader.next().await?;
         Some((Ok(piece), reader))
@@ -70,15 +75,15 @@ fn pieces(
 
 impl<S: Stream<Item = Option<Bytes>>> Reader<S> {
     async fn next(&mut self) -> Option<Bytes> {
-        if !self.begun {
-            self.begun = true;
-            // A proxy that waits for the first byte has it at once.
+        if !self.started {
+            self.started = true;
+            // A proxy may hold back the response head limits the first byte of the body.
             return Some(Bytes::from_static(b": connected\n\n"));
         }
         loop {
-            let quiet = self.spoke + STREAM_HEARTBEAT;
+            let quiet = self.last_sent + STREAM_HEARTBEAT;
             let piece = tokio::select! {
-                () = self.until.stop.cancelled() => return None,
+                () = self.limits.stop.cancelled() => return None,
                 () = tokio::time::sleep_until(self.ends) => return None,
                 () = tokio::time::sleep_until(quiet) => Bytes::from_static(b": still here\n\n"),
                 frame = self.events.next() => match frame? {
@@ -86,7 +91,7 @@ impl<S: Stream<Item = Option<Bytes>>> Reader<S> {
                     None => continue,
                 },
             };
-            self.spoke = Instant::now();
+            self.last_sent = Instant::now();
             return Some(piece);
         }
     }
@@ -115,30 +120,31 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_quiet_stream_says_every_15_seconds_that_it_is_there() {
         let stop = CancellationToken::new();
-        let place = Box::new(StreamPermit::alone());
-        let until = StreamLimits { stop: stop.clone(), expires: Duration::from_mins(1), place };
+        let permit = Box::new(StreamPermit::uncounted());
+        let limits = StreamLimits { stop: stop.clone(), expires: Duration::from_mins(1), permit };
         let quiet = stream::pending::<Option<Bytes>>();
-        let begun = Instant::now();
-        let pieces = pieces(quiet, until).map(|piece| (begun.elapsed().as_secs(), piece.unwrap()));
-        let told: Vec<(u64, Bytes)> = pieces.collect().await;
-        let told: Vec<_> =
-            told.iter().map(|(at, piece)| (*at, std::str::from_utf8(piece).unwrap())).collect();
+        let started = Instant::now();
+        let pieces =
+            pieces(quiet, limits).map(|piece| (started.elapsed().as_secs(), piece.unwrap()));
+        let received: Vec<(u64, Bytes)> = pieces.collect().await;
+        let received: Vec<_> =
+            received.iter().map(|(at, piece)| (*at, std::str::from_utf8(piece).unwrap())).collect();
         let here = ": still here\n\n";
-        assert_eq!(told[..4], [(0, ": connected\n\n"), (15, here), (30, here), (45, here)]);
-        assert_eq!(begun.elapsed(), Duration::from_mins(1), "it ends with the credentials");
+        assert_eq!(received[..4], [(0, ": connected\n\n"), (15, here), (30, here), (45, here)]);
+        assert_eq!(started.elapsed(), Duration::from_mins(1), "it ends with the credentials");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn news_that_only_says_nothing_happened_is_not_passed_on() {
-        let place = Box::new(StreamPermit::alone());
+    async fn quiet_items_are_not_sent() {
+        let permit = Box::new(StreamPermit::uncounted());
         let stop = CancellationToken::new();
-        let until = StreamLimits { stop, expires: Duration::from_secs(40), place };
+        let limits = StreamLimits { stop, expires: Duration::from_secs(40), permit };
         let every = tokio::time::interval(Duration::from_secs(5));
         let quiet = stream::unfold(every, |mut every| async move {
             every.tick().await;
             Some((None, every))
         });
-        let told: Vec<_> = pieces(quiet, until).collect().await;
-        assert_eq!(told.len(), 3, "{told:?}");
+        let received: Vec<_> = pieces(quiet, limits).collect().await;
+        assert_eq!(received.len(), 3, "{received:?}");
     }
 }

@@ -1,4 +1,11 @@
-//! Taking requests apart. Whatever is wrong becomes the one error envelope.
+//! Extractors: authentication, JSON bodies, queries and path parameters.
+//!
+//! Axum's own extractors reject with plain text. These reject with the error envelope of the API, so that
+//! every error has one shape.
+//!
+//! Bodies are bounded three times: by size, by the time until they have arrived, and by the memory of all
+//! bodies together. The last is a semaphore that counts MiB; its permit is released with the last reference
+//! to the bytes.
 
 use std::sync::Arc;
 
@@ -24,7 +31,7 @@ use crate::response::ErrorResponse;
 use crate::state::{Api, AuthMode};
 use crate::worker_proxy::forward::{CALLER_HEADER, decode_caller};
 
-/// Authenticated asks.
+/// The caller of a request whose credentials were verified.
 pub(crate) struct Authenticated(pub(crate) Caller);
 
 impl FromRequestParts<Api> for Authenticated {
@@ -44,12 +51,12 @@ impl FromRequestParts<Api> for Authenticated {
     }
 }
 
-/// Returns the token that a request carries.
+/// Returns the token in `Authorization` or in the session cookie.
 pub(crate) fn presented(headers: &HeaderMap) -> Result<PresentedToken<'_>, ErrorResponse> {
     Ok(PresentedToken::find(headers.get_all(AUTHORIZATION), headers.get_all(COOKIE))?)
 }
 
-/// Refuses a change that a page of somebody else may have asked a browser for.
+/// Rejects a mutation with the session cookie that a page of another origin may have triggered.
 pub(crate) fn check_presented(
     presented: PresentedToken<'_>,
     parts: &Parts,
@@ -62,9 +69,9 @@ pub(crate) fn check_presented(
     Ok(())
 }
 
-/// Returns who asks behind another server; the server itself if it does not say.
+/// Returns the caller that another server has verified and forwarded; the server itself if it names none.
 fn internal_caller(headers: &HeaderMap) -> Result<Caller, ErrorResponse> {
-    let Some(told) = headers.get(CALLER_HEADER) else {
+    let Some(forwarded) = headers.get(CALLER_HEADER) else {
         return Ok(Caller {
             subject: Some("internal".to_owned()),
             coverage: Coverage::All,
@@ -72,11 +79,11 @@ fn internal_caller(headers: &HeaderMap) -> Result<Caller, ErrorResponse> {
             expires_at: Timestamp::from_millis(i64::MAX),
         });
     };
-    decode_caller(told)
-        .ok_or_else(|| ErrorResponse::field(CALLER_HEADER, "is what a server of Carrel sends"))
+    decode_caller(forwarded).ok_or_else(|| {
+        ErrorResponse::field(CALLER_HEADER, "is a caller that a server of Carrel has encoded")
+    })
 }
 
-/// Returns the workspace that a header names.
 fn workspace_header(headers: &HeaderMap) -> Result<Option<WorkspaceId>, ErrorResponse> {
     let Some(value) = headers.get(WORKSPACE_HEADER) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default();
@@ -86,7 +93,7 @@ fn workspace_header(headers: &HeaderMap) -> Result<Option<WorkspaceId>, ErrorRes
     Ok(Some(id))
 }
 
-/// Returns the workspace that a request names, in its own words or with a header.
+/// Returns the workspace of the body, the query or the header. Two that differ are an error.
 pub(crate) fn named_workspace(
     named: Option<WorkspaceId>,
     headers: &HeaderMap,
@@ -100,7 +107,7 @@ pub(crate) fn named_workspace(
     }
 }
 
-/// A body of JSON.
+/// A JSON body, parsed and as bytes. Idempotency compares the bytes.
 pub(crate) struct Json<T>(pub(crate) T, pub(crate) Bytes);
 
 impl<T: DeserializeOwned> FromRequest<Api> for Json<T> {
@@ -112,16 +119,16 @@ impl<T: DeserializeOwned> FromRequest<Api> for Json<T> {
     }
 }
 
-/// Reads an object of JSON.
+/// Parses a JSON object.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ErrorResponse> {
-    // A list would fill the fields one after the other.
+    // Serde would fill the fields from a list, one after the other.
     if bytes.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
-        return Err(ErrorResponse::field("body", "is an object of JSON"));
+        return Err(ErrorResponse::field("body", "is a JSON object"));
     }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
-        // Text that is no JSON has no place to name.
+        // A syntax error has no field to name.
         let field = if matches!(path.as_str(), "." | "?") { "body" } else { &path };
         ErrorResponse::field(
             field,
@@ -134,15 +141,15 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ErrorRespons
     Ok(value)
 }
 
-/// Says what was expected, and not what came: that may be a secret in the wrong place, and what a caller
-/// is told ends up in its logs.
+/// Returns the error without the value that was found: it may be a secret in the wrong field, and clients log
+/// the message.
 fn without_value(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let expected = text.starts_with("invalid ").then(|| text.rsplit_once(", expected ")).flatten();
     expected.map(|(_, expected)| format!("expected {expected}")).unwrap_or(text)
 }
 
-/// Reads a body within its limits. One that does not say how long it is takes the room of the longest.
+/// Reads a body within its limits. Without a `Content-Length` it counts as one of the largest size.
 pub(crate) async fn read_body(body: Body, api: &Api) -> Result<Bytes, ErrorResponse> {
     let limit = MAX_JSON_BODY.as_u64();
     let too_large = || {
@@ -153,11 +160,11 @@ pub(crate) async fn read_body(body: Body, api: &Api) -> Result<Bytes, ErrorRespo
     if declared.is_some_and(|length| length > limit) {
         return Err(too_large());
     }
-    let room = room_for_body(api, declared.unwrap_or(limit)).await?;
+    let permit = body_permit(api, declared.unwrap_or(limit)).await?;
     let reading = axum::body::to_bytes(body, usize::try_from(limit).unwrap_or(usize::MAX));
     match tokio::time::timeout(BODY_READ_TIMEOUT, reading).await {
-        // The room is given back with the last of the bytes.
-        Ok(Ok(bytes)) => Ok(Bytes::from_owner(Buffered { bytes, _room: room })),
+        // The permit is released with the last reference to the bytes.
+        Ok(Ok(bytes)) => Ok(Bytes::from_owner(Buffered { bytes, _permit: permit })),
         Ok(Err(_)) => Err(too_large()),
         Err(_) => {
             Err(ErrorResponse::new(Code::Timeout, "the body did not arrive in time", json!({})))
@@ -165,8 +172,8 @@ pub(crate) async fn read_body(body: Body, api: &Api) -> Result<Bytes, ErrorRespo
     }
 }
 
-/// Waits a moment until bodies leave room for one more.
-async fn room_for_body(
+/// Acquires the memory for a body, waiting for a moment.
+async fn body_permit(
     api: &Api,
     length: u64,
 ) -> Result<Option<OwnedSemaphorePermit>, ErrorResponse> {
@@ -175,17 +182,17 @@ async fn room_for_body(
     }
     let mebibytes = u32::try_from(length.div_ceil(1 << 20)).unwrap_or(u32::MAX);
     let waiting = Arc::clone(&api.inner.bodies).acquire_many_owned(mebibytes);
-    let room = tokio::time::timeout(PERMIT_WAIT, waiting).await;
-    room.ok().and_then(Result::ok).map(Some).ok_or_else(|| {
+    let permit = tokio::time::timeout(PERMIT_WAIT, waiting).await;
+    permit.ok().and_then(Result::ok).map(Some).ok_or_else(|| {
         let detail = json!({ "limit_mebibytes": MAX_BUFFERED_MEBIBYTES });
         ErrorResponse::new(Code::Overloaded, "too many large bodies arrive at once", detail)
     })
 }
 
-/// A body, and the room that it takes.
+/// A body and its share of the memory for bodies.
 struct Buffered {
     bytes: Bytes,
-    _room: Option<OwnedSemaphorePermit>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl AsRef<[u8]> for Buffered {
@@ -194,7 +201,7 @@ impl AsRef<[u8]> for Buffered {
     }
 }
 
-/// The part of an address behind `?`.
+/// A query string, parsed.
 pub(crate) struct QueryParams<T>(pub(crate) T);
 
 impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
@@ -208,13 +215,13 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
     }
 }
 
-/// A word in the path of a request.
+/// Returns a parameter of the path by its name.
 pub(crate) fn path_segment(parts: Vec<(String, String)>, name: &str) -> String {
     let found = parts.into_iter().find(|(key, _)| key == name);
     found.map(|(_, word)| word).unwrap_or_default()
 }
 
-/// An id in the path of a request.
+/// The first parameter of the path, parsed as an id.
 pub(crate) struct PathId<T>(pub(crate) T);
 
 impl<T> FromRequestParts<Api> for PathId<T>

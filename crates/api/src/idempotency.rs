@@ -1,4 +1,20 @@
-//! RequestCounts that may be sent again: the same key and body get the first answer.
+//! Idempotency keys: a repeated mutation gets the first reply.
+//!
+//! A client that loses the response of a `POST` cannot know whether the server acted. With an
+//! `Idempotency-Key` it sends the same request again; the key, the route and the workspace (or the caller,
+//! for routes without one) identify the mutation, and the digest of the body tells a repetition from a
+//! different request, which is answered with `E_IDEMPOTENCY_MISMATCH`. Replies are kept for 24 hours.
+//!
+//! While the first request runs, a second one with its key waits:
+//!
+//! - In the same process it waits for an in-memory lock ([`InFlightGuard`]).
+//! - In another process it polls the store until the reply is there. The first one holds a lease on the key
+//!   ([`KeyLease`]) and extends it while it works, so that the crash of its process frees the key after ten
+//!   seconds.
+//!
+//! A crash between the mutation and the stored reply runs the mutation again on a retry. Mutations that must
+//! not run twice (task submission) store the key in the same transaction instead. Replies with 429 or 5xx are
+//! not stored: a retry may succeed.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -17,39 +33,37 @@ use crate::auth::{Caller, random};
 use crate::response::{ErrorResponse, RouteResult, bytes_response, json_response};
 use crate::state::Api;
 
-/// The header with the caller's key.
 pub(crate) const KEY_HEADER: &str = "idempotency-key";
 
-/// Characters of a key.
 pub(crate) const MAX_KEY_CHARS: usize = 255;
 
-/// How long another process may have a key without a sign of life.
+/// The lease of a key. A process that crashed blocks it for this long.
 const LEASE: Duration = Duration::from_secs(10);
 
-/// How often to look whether another process has answered.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// Interval at which the store is asked for the reply of another process.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Keys whose first request is being answered.
+/// Locks of the keys that this process is answering.
 pub(crate) type InFlight = Mutex<HashMap<(String, String), Arc<tokio::sync::Mutex<()>>>>;
 
-/// What a request that may be repeated answers with.
+/// Status and body of a mutation, or its error.
 pub(crate) type WorkResult = Result<(StatusCode, Value), ErrorResponse>;
 
-/// A request that changes something.
+/// A mutation and what identifies it.
 pub(crate) struct IdempotentRequest<'a> {
     pub(crate) api: &'a Api,
     pub(crate) scope: KeyScope<'a>,
-    /// What it does.
+    /// The name of the route. The same key on two routes means two mutations.
     pub(crate) route: &'static str,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: &'a [u8],
 }
 
-/// Where a request changes something. Keys of one scope mean nothing in another.
+/// The owner of a key. The same key means nothing to another owner.
 #[derive(Clone, Copy)]
 pub(crate) enum KeyScope<'a> {
     Workspace(WorkspaceId),
-    /// It concerns no workspace yet: the keys are the caller's own.
+    /// The caller, for routes that concern no workspace.
     Caller(&'a Caller),
 }
 
@@ -62,7 +76,7 @@ impl KeyScope<'_> {
     }
 }
 
-/// Returns the key of a request.
+/// Returns the idempotency key of a request.
 pub(crate) fn key(headers: &HeaderMap) -> Result<Option<String>, ErrorResponse> {
     let Some(value) = headers.get(KEY_HEADER) else { return Ok(None) };
     let key = value.to_str().unwrap_or_default().trim();
@@ -74,7 +88,9 @@ pub(crate) fn key(headers: &HeaderMap) -> Result<Option<String>, ErrorResponse> 
 }
 
 impl<'a> IdempotentRequest<'a> {
-    /// Does it once for each key. The caller is one who may do it: the first answer is theirs to see.
+    /// Runs `work`, or returns the stored reply of the first request with this key.
+    ///
+    /// Callers check authorization before: a repetition is answered without running `work`.
     pub(crate) fn run_once(
         self,
         work: impl Future<Output = WorkResult> + Send + 'a,
@@ -83,102 +99,101 @@ impl<'a> IdempotentRequest<'a> {
     }
 
     async fn run_with_key(self, work: impl Future<Output = WorkResult>) -> RouteResult {
-        let Some(key) = key(self.headers)? else { return respond(work.await) };
-        let repeat = IdempotencyKey {
+        let Some(name) = key(self.headers)? else { return respond(work.await) };
+        let key = IdempotencyKey {
             scope: format!("{} {}", self.scope.scope(), self.route),
-            key,
+            key: name,
             digest: Sha256::digest(self.body).into(),
         };
-        let turn = InFlightGuard::new(self.api, (repeat.scope.clone(), repeat.key.clone()));
+        let turn = InFlightGuard::new(self.api, (key.scope.clone(), key.key.clone()));
         let _own = turn.lock.lock().await;
-        self.run_or_replay(repeat, work).await
+        self.run_or_replay(key, work).await
     }
 
     async fn run_or_replay(
         &self,
-        repeat: IdempotencyKey,
+        key: IdempotencyKey,
         work: impl Future<Output = WorkResult>,
     ) -> RouteResult {
         let store = self.api.inner.tasks.store();
         let hold = loop {
-            if let Some(first) = store.reply(&repeat.scope, &repeat.key).await? {
-                return replay(&repeat, &first);
+            if let Some(first) = store.reply(&key.scope, &key.key).await? {
+                return replay(&key, &first);
             }
-            match KeyLease::take(store, &repeat).await? {
+            match KeyLease::take(store, &key).await? {
                 Some(hold) => break hold,
-                None => tokio::time::sleep(LOOK_AGAIN).await,
+                None => tokio::time::sleep(POLL_INTERVAL).await,
             }
         };
-        // Whoever had it before may have been answered since.
-        if let Some(first) = store.reply(&repeat.scope, &repeat.key).await? {
-            return replay(&repeat, &first);
+        // The process that held the lease before may have stored its reply meanwhile.
+        if let Some(first) = store.reply(&key.scope, &key.key).await? {
+            return replay(&key, &first);
         }
         let done = hold.during(work).await;
         let (status, body) = match &done {
             Ok((status, body)) => (*status, body.clone()),
             Err(failed) => (failed.status(), failed.body().clone()),
         };
-        // What may go better the next time is not held against it.
+        // An overload or a failure of the server may pass; a retry runs again.
         if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
             return respond(done);
         }
         let text = body.to_string();
         let now = self.api.now();
-        let kept = store.save_reply(repeat.clone(), status.as_u16(), text, now).await?;
-        replay(&repeat, &kept)
+        let stored = store.save_reply(key.clone(), status.as_u16(), text, now).await?;
+        replay(&key, &stored)
     }
 }
 
-/// A key that no other process answers meanwhile. It is given back when this is dropped.
+/// A lease on a key in the store. Dropping it releases the key.
 struct KeyLease {
     store: Arc<dyn Store>,
-    repeat: IdempotencyKey,
+    key: IdempotencyKey,
     holder: String,
 }
 
 impl KeyLease {
-    /// Takes a key, unless another process has it.
+    /// Takes the lease, or returns `None` if another process holds it.
     async fn take(
         store: &Arc<dyn Store>,
-        repeat: &IdempotencyKey,
+        key: &IdempotencyKey,
     ) -> Result<Option<Self>, StoreError> {
         let holder = hex::encode(&random::<16>());
-        let taken = store.acquire_key(repeat, &holder, LEASE).await?;
-        let (store, repeat) = (Arc::clone(store), repeat.clone());
-        Ok(taken.then(|| Self { store, repeat, holder }))
+        let taken = store.acquire_key(key, &holder, LEASE).await?;
+        let (store, key) = (Arc::clone(store), key.clone());
+        Ok(taken.then(|| Self { store, key, holder }))
     }
 
-    /// Does something, and keeps the key meanwhile.
+    /// Runs `work`, extending the lease meanwhile.
     async fn during(&self, work: impl Future<Output = WorkResult>) -> WorkResult {
-        let keeping = async {
+        let extending = async {
             loop {
                 tokio::time::sleep(LEASE / 4).await;
-                if let Err(error) = self.store.acquire_key(&self.repeat, &self.holder, LEASE).await
-                {
+                if let Err(error) = self.store.acquire_key(&self.key, &self.holder, LEASE).await {
                     warn!(%error, "could not keep an idempotency key, trying again");
                 }
             }
         };
         tokio::select! {
             done = work => done,
-            () = keeping => unreachable!("it goes on for ever"),
+            () = extending => unreachable!("the loop has no end"),
         }
     }
 }
 
 impl Drop for KeyLease {
     fn drop(&mut self) {
-        let (store, repeat) = (Arc::clone(&self.store), self.repeat.clone());
+        let (store, key) = (Arc::clone(&self.store), self.key.clone());
         let holder = std::mem::take(&mut self.holder);
         tokio::spawn(async move {
-            // It runs out by itself if this does not work.
-            let _ = store.release_key(&repeat, &holder).await;
+            // If this fails, the lease expires by itself.
+            let _ = store.release_key(&key, &holder).await;
         });
     }
 }
 
-/// A scope in the row of those who asked with the same key. It is forgotten when the last one leaves,
-/// whether answered or gone.
+/// A reference to the in-memory lock of a key. The last reference removes the lock, also when its request was
+/// dropped.
 struct InFlightGuard<'a> {
     api: &'a Api,
     name: (String, String),
@@ -196,7 +211,7 @@ impl<'a> InFlightGuard<'a> {
 impl Drop for InFlightGuard<'_> {
     fn drop(&mut self) {
         let mut waiting = sync::lock(&self.api.inner.in_flight);
-        // One is in the row itself, and one is here.
+        // The map holds one reference, and this guard the other.
         if waiting.get(&self.name).is_some_and(|turn| Arc::strong_count(turn) <= 2) {
             waiting.remove(&self.name);
         }
@@ -207,10 +222,10 @@ fn respond(done: WorkResult) -> RouteResult {
     done.map(|(status, body)| json_response(status, &body))
 }
 
-fn replay(repeat: &IdempotencyKey, first: &StoredReply) -> RouteResult {
-    if first.digest != repeat.digest {
-        let message = format!("idempotency key {:?} was used for another request", repeat.key);
-        let detail = json!({ "idempotency_key": repeat.key });
+fn replay(key: &IdempotencyKey, first: &StoredReply) -> RouteResult {
+    if first.digest != key.digest {
+        let message = format!("idempotency key {:?} was used for another request", key.key);
+        let detail = json!({ "idempotency_key": key.key });
         return Err(ErrorResponse::new(Code::IdempotencyMismatch, message, detail));
     }
     let status = StatusCode::from_u16(first.status).unwrap_or(StatusCode::OK);

@@ -1,8 +1,13 @@
-//! The service over HTTP.
+//! The REST API.
 //!
-//! [`auth`] says who asks and what they may do. The routes take a request apart, ask the service, and
-//! put the answer together; none of them implements anything. What needs the directory of a workspace that
-//! lies elsewhere is passed on to a worker there, which serves the same routes to other servers.
+//! [`auth`] verifies tokens and decides what callers may do. The routes extract the request, call the service
+//! or a tool, and build the reply; none implements an operation. [`openapi`] generates the document from the
+//! same table of routes that builds the router. `idempotency` replays the replies of repeated mutations,
+//! `audit` counts and logs requests.
+//!
+//! There are three servers. [`serve`] is the public API. [`serve_worker`] offers the routes that need a
+//! directory to other servers of the installation; the public API forwards requests there when a workspace is
+//! on another volume (`worker_proxy`). [`serve_conductor`] is the API of a conductor.
 #![forbid(unsafe_code)]
 
 mod audit;

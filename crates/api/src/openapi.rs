@@ -1,7 +1,8 @@
-//! The API as a document for programs, `OpenAPI` 3.1, and as a page for people.
+//! The OpenAPI 3.1 document (`/openapi.json`) and the reference page (`docs/api.md`).
 //!
-//! Everything is made from the table of routes that the router is made from, and from the types that
-//! requests are read into and answers are written from.
+//! Both are generated from the table of routes that also builds the router, and from the types that requests
+//! are parsed into and replies are serialised from. A route cannot exist without its description, and a
+//! description cannot outlive its route.
 
 mod codes;
 mod document;

@@ -1,4 +1,4 @@
-//! The span of a request. Like what an auditor is told, it has the route and not what the caller wrote into it.
+//! The trace span of a request. Like an audit event, it has the route pattern and not the path.
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::HeaderMap;
@@ -10,10 +10,12 @@ use tracing::{Instrument as _, Span};
 
 use crate::audit::method_name;
 
-/// The header that names the span which a request is a part of.
+/// The header of W3C Trace Context that names the parent span.
 pub(crate) const TRACE_PARENT: &str = "traceparent";
 
-/// Puts a span around a request. Whoever serves it elsewhere finds the span with_errors its extensions.
+/// Middleware that runs a request in a span.
+///
+/// The span context is also an extension of the request, for handlers that continue in another task (`/mcp`).
 pub(crate) async fn span_request(mut request: Request, next: Next) -> Response {
     let span = begin(&request);
     if let Some(here) = span.in_scope(carrel_traces::current_context) {
@@ -32,7 +34,7 @@ pub(crate) async fn span_request(mut request: Request, next: Next) -> Response {
 fn begin(request: &Request) -> Span {
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let method = method_name(request.method());
-    // What OpenTelemetry calls a method that is none of the known, and such a span.
+    // OpenTelemetry prescribes `_OTHER` for unknown methods, and the span name `HTTP`.
     let (method, verb) = if method == "OTHER" { ("_OTHER", "HTTP") } else { (method, method) };
     carrel_traces::span!(
         parent(request.headers()),
@@ -51,7 +53,7 @@ fn begin(request: &Request) -> Span {
     )
 }
 
-/// Returns the span that a caller names. One that makes no sense is none.
+/// Returns the parent span of a request. A missing, repeated or malformed header means none.
 fn parent(headers: &HeaderMap) -> Option<TraceParent> {
     let mut named = headers.get_all(TRACE_PARENT).iter();
     let (first, None) = (named.next()?, named.next()) else { return None };

@@ -1,4 +1,8 @@
-//! What is answered: a value, or the one error envelope.
+//! Responses: JSON values, bytes and the error envelope.
+//!
+//! Errors of every layer implement `Coded`; here the code becomes a status, and the error an envelope with
+//! code, message and detail. An internal error is logged with its causes, and the client gets a message that
+//! reveals nothing.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -14,10 +18,10 @@ use tracing::error;
 
 use crate::auth::{AuthError, RetryAfter};
 
-/// How long a client waits that was turned away for lack of room, if nothing is known, in seconds.
+/// `Retry-After` of an overload whose end is not known, in seconds.
 const RETRY_SECONDS: u64 = 1;
 
-/// An error on its way to a client.
+/// An error response.
 #[derive(Debug)]
 pub(crate) struct ErrorResponse {
     code: Code,
@@ -25,14 +29,14 @@ pub(crate) struct ErrorResponse {
     retry_after: Option<u64>,
 }
 
-/// Tells whether a failure is the server's, and nobody else has told of it yet. A full workspace, or
-/// something that the operator has not set up, is none.
+/// Returns `true` for failures of the server that have to be logged here. The store logs its own, and a full
+/// quota or a missing setting is not a failure.
 fn is_our_failure(code: Code) -> bool {
     let reported = [Code::StoreUnavailable, Code::QuotaExceeded, Code::NotConfigured];
     code.status() >= 500 && !reported.contains(&code)
 }
 
-/// What a route answers.
+/// The result of a handler.
 pub(crate) type RouteResult = Result<Response, ErrorResponse>;
 
 impl ErrorResponse {
@@ -50,18 +54,18 @@ impl ErrorResponse {
             error!(error = %carrel_domain::message_of(error), "a request failed");
         }
         if code == Code::Internal {
-            // What went wrong inside is for the log.
+            // The causes are for the log.
             return Self::new(code, "the server could not do this", json!({}));
         }
         Self::new(code, carrel_domain::message_of(error), error.detail())
     }
 
-    /// Says that a field is not what it should be.
+    /// Returns the error for an invalid field. `rule` completes a sentence that begins with the field.
     pub(crate) fn field(field: &str, rule: &str) -> Self {
         Self::of(&ServiceError::Invalid(InvalidRequest::new(field, rule)))
     }
 
-    /// Returns the failure of a tool.
+    /// Returns the error of a tool call, with the envelope that the tool made.
     pub(crate) fn of_tool(answer: &ToolResponse) -> Self {
         let name = answer.structured["error"]["code"].as_str().unwrap_or_default();
         let code = Code::ALL.iter().copied().find(|code| code.name() == name);
@@ -70,13 +74,13 @@ impl ErrorResponse {
         Self { code, envelope: answer.structured.clone(), retry_after }
     }
 
-    /// Says when to ask again.
+    /// Sets `Retry-After`.
     pub(crate) fn after(mut self, seconds: u64) -> Self {
         self.retry_after = Some(seconds);
         self
     }
 
-    /// Returns the failure that another server answered with.
+    /// Returns the error that another server answered with.
     pub(crate) fn passed_on(envelope: Value) -> Self {
         let name = envelope["error"]["code"].as_str().unwrap_or_default();
         match Code::named(name) {
@@ -85,7 +89,6 @@ impl ErrorResponse {
         }
     }
 
-    /// Returns the body.
     pub(crate) fn body(&self) -> &Value {
         &self.envelope
     }
@@ -148,7 +151,7 @@ impl From<RetryAfter> for ErrorResponse {
     }
 }
 
-/// Answers with a value.
+/// Returns a JSON response.
 pub(crate) fn json_response(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(bytes) => bytes_response(status, "application/json", bytes),
@@ -159,12 +162,12 @@ pub(crate) fn json_response(status: StatusCode, value: &impl Serialize) -> Respo
     }
 }
 
-/// Answers with a value and the usual status.
+/// Returns a JSON response with status 200.
 pub(crate) fn ok(value: &impl Serialize) -> Response {
     json_response(StatusCode::OK, value)
 }
 
-/// Answers with bytes.
+/// Returns a response that must not be cached or sniffed.
 pub(crate) fn bytes_response(
     status: StatusCode,
     kind: &'static str,

@@ -1,4 +1,8 @@
-//! Every route there is.
+//! The table of routes and the router that is built from it.
+//!
+//! Each module under `routes/` lists its routes with path, handler, scope, parameters, replies and errors.
+//! The table is the single source for the router, the worker's router, the OpenAPI document and
+//! `docs/api.md`.
 
 mod commands;
 mod conductor;
@@ -32,7 +36,7 @@ use crate::response::ErrorResponse;
 use crate::state::Api;
 use crate::worker_proxy::forward::{MCP, forward, internal_path};
 
-/// Returns every route.
+/// Returns the table of all routes, grouped by tag.
 pub(crate) fn table() -> Vec<Route> {
     let groups = [
         ("tasks", tasks::routes()),
@@ -45,22 +49,22 @@ pub(crate) fn table() -> Vec<Route> {
         ("server", health::routes()),
         ("server", metrics::routes()),
         ("server", console::routes()),
-        ("conductor", conductor::away()),
+        ("conductor", conductor::unavailable_routes()),
     ];
     let named = |(tag, routes): (_, Vec<Route>)| routes.into_iter().map(move |one| one.tag(tag));
     groups.into_iter().flat_map(named).collect()
 }
 
-/// Returns the router.
+/// Builds the public router. Routes that need a directory go through the worker proxy.
 pub(crate) fn router(api: Api, mcp: EmbeddedEndpoint) -> Router {
-    let passing = from_fn_with_state(api.clone(), forward);
+    let forwarding = from_fn_with_state(api.clone(), forward);
     let routes = table().into_iter().map(Route::into_handler).map(|(path, handler)| {
-        let far = internal_path(path).is_some();
-        (path, if far { handler.layer(passing.clone()) } else { handler })
+        let is_forwarded = internal_path(path).is_some();
+        (path, if is_forwarded { handler.layer(forwarding.clone()) } else { handler })
     });
     routes
         .fold(Router::new(), |router, (path, handler)| router.route(path, handler))
-        .route(MCP, mcp_route(mcp).layer(passing))
+        .route(MCP, mcp_route(mcp).layer(forwarding))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(api.clone(), audit))

@@ -1,4 +1,4 @@
-//! Serving until told to stop.
+//! The public server.
 
 use carrel_http::{ConnectionLimits, HttpServer};
 use tokio::net::TcpListener;
@@ -9,8 +9,7 @@ use crate::limits::{HEADER_READ_TIMEOUT, MAX_CONNECTIONS, SHUTDOWN_GRACE, WRITE_
 use crate::routes::{mcp, router};
 use crate::state::Api;
 
-/// Serves the API from a listener until it is told to stop. What is open then may end by itself for a
-/// moment.
+/// Serves the API until its `stop` is cancelled, then lets open requests end for [`SHUTDOWN_GRACE`].
 pub async fn serve(listener: TcpListener, api: Api) {
     let options = ConnectionLimits {
         header_read_timeout: HEADER_READ_TIMEOUT,

@@ -1,4 +1,9 @@
-//! What all requests share.
+//! The shared state of the API: services, permits and limits.
+//!
+//! Concurrency is bounded by permits, and a request that gets none within [`PERMIT_WAIT`] is answered with
+//! 429 instead of queueing without bound. There are separate permits for work (commands and writes; shared
+//! with tasks on a worker), reads, uploads, whose duration the client controls, and event streams, counted
+//! for each workspace.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -29,63 +34,63 @@ use crate::limits::{
 use crate::response::ErrorResponse;
 use crate::worker_proxy::{Location, WorkerProxy};
 
-/// What the API is made from.
+/// Options of the public API.
 #[derive(Debug)]
 pub struct ApiOptions {
-    /// The tasks.
+    /// The task service.
     pub tasks: Tasks,
-    /// The workspaces of this machine.
+    /// The workspaces of this process's volume.
     pub spaces: HostedWorkspaces,
-    /// What signs and believes tokens.
+    /// The authority that signs and verifies tokens.
     pub authority: Authority,
-    /// Whoever else signs tokens.
+    /// The identity provider, if one is configured.
     pub provider: Option<Provider>,
-    /// What the link that is printed at the start is worth.
+    /// The one-time link to the console page.
     pub console: Option<ConsoleLink>,
-    /// Between whom cookies travel.
+    /// The kind of connection that session cookies travel over.
     pub transport: Transport,
-    /// Where the time comes from.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// How much a workspace may ask for.
+    /// The rate limit of each workspace.
     pub rates: RateLimitOptions,
-    /// Machines that repositories may come from.
+    /// Hosts that repositories may be cloned from.
     pub hosts: Arc<[String]>,
-    /// Where it is written down what was changed and refused.
+    /// The audit log.
     pub events: AuditLog,
-    /// Credentials of workspaces; none are kept if there is none.
+    /// The credential vault; without one, no credentials can be stored.
     pub credentials: Option<Vault>,
-    /// Repositories on GitHub.
+    /// The token sources for GitHub.
     pub github: GitHub,
-    /// Authenticated comes in.
+    /// The kind of credentials that requests carry.
     pub auth_mode: AuthMode,
-    /// The workers of other volumes; none if every workspace is here.
+    /// The proxy to workers of other volumes; `None` if all workspaces are local.
     pub worker_proxy: Option<Arc<WorkerProxy>>,
-    /// Places that work shares with tasks; places of its own if none.
+    /// Slots that requests share with tasks; `None` for permits of their own.
     pub slots: Option<Slots>,
-    /// Ends what is open.
+    /// Closes streams and connections when it is cancelled.
     pub stop: CancellationToken,
 }
 
-/// What a worker's API is made from.
+/// Options of a worker's API.
 #[derive(Debug)]
 pub struct WorkerApiOptions {
-    /// The tasks.
+    /// The task service.
     pub tasks: Tasks,
-    /// The workspaces of this machine.
+    /// The workspaces of this process's volume.
     pub spaces: HostedWorkspaces,
-    /// What other servers show.
+    /// The token that other servers send.
     pub token: InternalToken,
-    /// Places that requests share with tasks.
+    /// Slots that requests share with tasks.
     pub slots: Slots,
-    /// Machines that repositories may come from.
+    /// Hosts that repositories may be cloned from.
     pub hosts: Arc<[String]>,
-    /// Where events of requests go.
+    /// The audit log.
     pub events: AuditLog,
-    /// Repositories on GitHub.
+    /// The token sources for GitHub.
     pub github: GitHub,
-    /// Where the time comes from.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Ends what is open.
+    /// Closes streams and connections when it is cancelled.
     pub stop: CancellationToken,
 }
 
@@ -112,16 +117,16 @@ impl From<WorkerApiOptions> for ApiOptions {
     }
 }
 
-/// Authenticated comes in.
+/// The kind of credentials that requests carry.
 #[derive(Clone, Debug)]
 pub enum AuthMode {
-    /// Whoever has a token of the service.
+    /// Tokens of the service or of the identity provider.
     Public,
-    /// Other servers of the same installation. They tell who asks.
+    /// The internal token of the installation. The server that forwards a request has verified its caller.
     Internal(InternalToken),
 }
 
-/// What all requests share. Cheap to clone.
+/// The shared state of all requests. Clones refer to the same state.
 #[derive(Clone, Debug)]
 pub struct Api {
     pub(crate) inner: Arc<Inner>,
@@ -151,16 +156,16 @@ pub(crate) struct Inner {
     pub(crate) in_flight: InFlight,
     pub(crate) events: AuditLog,
     pub(crate) requests: RequestCounts,
-    /// Refusals that are written down, by caller.
+    /// Rates of audited refusals, by caller.
     pub(crate) refusals: RateLimits<String>,
-    /// Mebibytes that bodies may take together.
+    /// MiB that request bodies may occupy together.
     pub(crate) bodies: Arc<Semaphore>,
-    /// The document of the API, once somebody has asked for it.
+    /// The OpenAPI document, generated at the first request for it.
     pub(crate) document: OnceLock<Bytes>,
 }
 
 impl Api {
-    /// Puts everything together.
+    /// Creates the shared state.
     pub fn new(options: ApiOptions) -> Self {
         let inner = Inner {
             tickets: options.authority.tickets(),
@@ -200,7 +205,7 @@ impl Api {
         self.inner.clock.now()
     }
 
-    /// Believes a token, or not.
+    /// Verifies a token with the provider or the authority, as its header demands.
     pub(crate) async fn verify(&self, token: &str) -> Result<Caller, ErrorResponse> {
         let now = self.now();
         Ok(match &self.inner.provider {
@@ -209,29 +214,31 @@ impl Api {
         })
     }
 
-    /// Finds the workspace of a request for a caller who may do this there. One that a token names and
-    /// that nobody has made is made.
+    /// Returns the workspace of a request after checking scope, coverage and rate limit.
+    ///
+    /// A workspace that the token names and that does not exist is created: whoever issued the token has
+    /// decided that it shall exist.
     pub(crate) async fn workspace(
         &self,
         caller: &Caller,
         scope: TokenScope,
-        asked: Option<WorkspaceId>,
+        requested: Option<WorkspaceId>,
     ) -> Result<Workspace, ErrorResponse> {
-        let id = caller.workspace(asked)?;
+        let id = caller.workspace(requested)?;
         audit::record_workspace(id);
         caller.check(scope, id)?;
         self.check_rate_limit(id)?;
         self.find_or_provision(caller, Some(id)).await
     }
 
-    /// Finds the workspace of a request, whatever the caller may do there. One that a token names and that
-    /// nobody has made is made.
+    /// Returns the workspace of a request without checking scopes. One that the token names and that does not
+    /// exist is created.
     pub(crate) async fn find_or_provision(
         &self,
         caller: &Caller,
-        asked: Option<WorkspaceId>,
+        requested: Option<WorkspaceId>,
     ) -> Result<Workspace, ErrorResponse> {
-        let id = caller.workspace(asked)?;
+        let id = caller.workspace(requested)?;
         match (self.inner.spaces.find(id).await, &caller.coverage) {
             (Err(ServiceError::NoWorkspace { .. }), Coverage::Only(_)) => {
                 Ok(self.inner.spaces.provision(WorkspaceSpec::with_defaults(id)).await?.0)
@@ -240,21 +247,21 @@ impl Api {
         }
     }
 
-    /// Counts a request of a workspace, and refuses one too many.
+    /// Counts a request against the rate limit of its workspace.
     pub(crate) fn check_rate_limit(&self, workspace: WorkspaceId) -> Result<(), ErrorResponse> {
         match self.inner.auth_mode {
             AuthMode::Public => Ok(self.inner.rates.check(workspace, self.now())?),
-            // What comes from other servers was counted there.
+            // The server that forwarded the request has counted it.
             AuthMode::Internal(_) => Ok(()),
         }
     }
 
-    /// Returns how many event streams are open.
+    /// Returns the number of open event streams.
     pub(crate) fn streams(&self) -> usize {
         sync::lock(&self.inner.streams).values().sum()
     }
 
-    /// Opens the workspace of a request.
+    /// Checks a request and opens its workspace, which must be on the local volume.
     pub(crate) async fn open_workspace(
         &self,
         caller: &Caller,
@@ -266,12 +273,12 @@ impl Api {
         Ok(self.inner.spaces.open_workspace(workspace.id).await?)
     }
 
-    /// Returns where credentials are kept.
+    /// Returns the credential vault.
     pub(crate) fn vault(&self) -> Result<&Vault, ErrorResponse> {
         Ok(self.inner.credentials.as_ref().ok_or(ServiceError::NoCredentialKey)?)
     }
 
-    /// Refuses a workspace whose directory lies elsewhere: nothing may make another one here.
+    /// Refuses a workspace on another volume: opening it would create a second directory here.
     async fn check_local(&self, workspace: &Workspace) -> Result<(), ErrorResponse> {
         if let Some(worker_proxy) = &self.inner.worker_proxy {
             return match worker_proxy.locate(workspace).await? {
@@ -301,31 +308,31 @@ impl Api {
         Err(ErrorResponse::new(Code::WorkerUnreachable, message, detail))
     }
 
-    /// Takes a place for work, or says that there is none.
+    /// Acquires a permit for a command or a write.
     pub(crate) async fn work_permit(&self) -> Result<OwnedSemaphorePermit, ErrorResponse> {
-        let full = "too much runs at once";
+        let full = "too many requests run at once";
         match &self.inner.slots {
             None => acquire_permit(&self.inner.work, MAX_CONCURRENT_WORK, full).await,
             Some(slots) => {
                 let detail = json!({ "limit": slots.total() });
-                let found = slots.for_request(PERMIT_WAIT).await;
-                found.ok_or_else(|| ErrorResponse::new(Code::Overloaded, full, detail))
+                let permit = slots.for_request(PERMIT_WAIT).await;
+                permit.ok_or_else(|| ErrorResponse::new(Code::Overloaded, full, detail))
             }
         }
     }
 
-    /// Takes a place for looking something up, or says that there is none.
+    /// Acquires a permit for a read.
     pub(crate) async fn read_permit(&self) -> Result<OwnedSemaphorePermit, ErrorResponse> {
-        acquire_permit(&self.inner.work, MAX_CONCURRENT_WORK, "too much is looked up at once").await
+        acquire_permit(&self.inner.work, MAX_CONCURRENT_WORK, "too many reads run at once").await
     }
 
-    /// Takes a place for a file that arrives in parts. Its sender decides how long that takes, so that
-    /// it takes no place of work.
+    /// Acquires a permit for an upload. The client decides how long an upload takes, so that it must not
+    /// occupy a permit for work.
     pub(crate) async fn upload_permit(&self) -> Result<OwnedSemaphorePermit, ErrorResponse> {
         acquire_permit(&self.inner.uploads, MAX_UPLOADS, "too many files arrive at once").await
     }
 
-    /// Takes a place for an event stream of a workspace.
+    /// Acquires a permit for an event stream of a workspace, without waiting.
     pub(crate) fn stream(&self, workspace: WorkspaceId) -> Result<StreamPermit, ErrorResponse> {
         let mut streams = sync::lock(&self.inner.streams);
         let open = streams.entry(workspace).or_default();
@@ -341,25 +348,24 @@ impl Api {
         Ok(StreamPermit { streams: Arc::clone(&self.inner.streams), workspace })
     }
 
-    /// Returns how long a caller's credentials still hold.
+    /// Returns the time until a caller's credentials expire.
     pub(crate) fn credential_lifetime(&self, caller: &Caller) -> Duration {
         self.now().age(caller.expires_at)
     }
 }
 
-/// Waits a moment for a place.
 async fn acquire_permit(
-    places: &Arc<Semaphore>,
+    semaphore: &Arc<Semaphore>,
     limit: usize,
     full: &str,
 ) -> Result<OwnedSemaphorePermit, ErrorResponse> {
-    let waiting = Arc::clone(places).acquire_owned();
-    let found = tokio::time::timeout(PERMIT_WAIT, waiting).await;
-    let found = found.ok().and_then(Result::ok);
-    found.ok_or_else(|| ErrorResponse::new(Code::Overloaded, full, json!({ "limit": limit })))
+    let waiting = Arc::clone(semaphore).acquire_owned();
+    let permit = tokio::time::timeout(PERMIT_WAIT, waiting).await;
+    let permit = permit.ok().and_then(Result::ok);
+    permit.ok_or_else(|| ErrorResponse::new(Code::Overloaded, full, json!({ "limit": limit })))
 }
 
-/// A place for an event stream.
+/// A permit for an event stream.
 #[derive(Debug)]
 pub(crate) struct StreamPermit {
     streams: Arc<Mutex<HashMap<WorkspaceId, usize>>>,
@@ -368,8 +374,8 @@ pub(crate) struct StreamPermit {
 
 #[cfg(test)]
 impl StreamPermit {
-    /// One that nobody counts.
-    pub(crate) fn alone() -> Self {
+    /// Returns a permit outside of any count.
+    pub(crate) fn uncounted() -> Self {
         Self { streams: Arc::default(), workspace: WorkspaceId::generate() }
     }
 }

@@ -1,4 +1,8 @@
 //! The API of a worker, for other servers of the same installation.
+//!
+//! It serves the routes that need a directory under `/workspaces/{id}` (without `/api`), `/mcp`, and
+//! `/health`. Requests carry the internal token and, in a header, the caller that the forwarding server has
+//! verified; the worker checks scopes and volume itself.
 
 use std::path::PathBuf;
 
@@ -23,16 +27,16 @@ use crate::routes::{mcp, mcp_route, table, unknown, wrong_method};
 use crate::state::Api;
 use crate::worker_proxy::forward::{MCP, internal_path};
 
-/// What a worker says about itself to anybody.
+/// The facts about a worker that `/health` shows without authentication.
 #[derive(Clone, Debug)]
 pub struct WorkerHealth {
-    /// Its name.
+    /// The name of the worker.
     pub worker: WorkerId,
-    /// The directory with its workspaces.
+    /// The directory of its volume.
     pub volume: PathBuf,
-    /// Its places for work.
+    /// Its slots for tasks and requests.
     pub slots: Slots,
-    /// What holds on its machine, as `carrel doctor` says it.
+    /// The report of the sandbox, as `carrel doctor` prints it.
     pub sandbox: Value,
 }
 
@@ -48,7 +52,7 @@ struct Shown<'a> {
     sandbox: &'a Value,
 }
 
-/// Serves a worker's API from a listener until it is told to stop.
+/// Serves a worker's API until its `stop` is cancelled, then lets open requests end for a moment.
 pub async fn serve_worker(listener: TcpListener, api: Api, health: WorkerHealth) {
     let options = ConnectionLimits {
         header_read_timeout: HEADER_READ_TIMEOUT,
@@ -71,7 +75,7 @@ pub async fn serve_worker(listener: TcpListener, api: Api, health: WorkerHealth)
     }
 }
 
-/// Returns the routes that need a directory, and `/health`.
+/// Builds the router: the routes that need a directory, `/mcp` and `/health`.
 fn router(api: Api, health: WorkerHealth, mcp: EmbeddedEndpoint) -> Router {
     let health = Arc::new(health);
     let shown = {

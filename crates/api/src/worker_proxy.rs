@@ -1,4 +1,10 @@
-//! Workers that hold workspaces of other volumes.
+//! Workers of other volumes: which worker serves a workspace, and how to reach it.
+//!
+//! A workspace is placed on one volume, and several workers may serve it. A server without that volume
+//! forwards the request to one of them. The list of live workers comes from the store and is cached for a
+//! second; a worker that could not be reached is tried last for five seconds. Placement happens local_volume as well:
+//! the first request for a workspace without a volume assigns it to the volume with the fewest workspaces, in
+//! one statement of the store, so that two servers agree.
 
 pub(crate) mod forward;
 
@@ -15,63 +21,62 @@ use serde_json::json;
 
 use crate::response::ErrorResponse;
 
-/// How long what is known of workers is believed.
-const KNOWN_FOR: Duration = Duration::from_secs(1);
+/// Age up to which the list of workers is used. It saves a query for each request.
+const WORKERS_CACHED_FOR: Duration = Duration::from_secs(1);
 
-/// How long a worker that did not answer is asked last.
-const DOUBTED_FOR: Duration = Duration::from_secs(5);
+/// Time for which a worker that could not be reached is tried last.
+const UNREACHABLE_FOR: Duration = Duration::from_secs(5);
 
-/// How other workers are reached.
+/// Options of the proxy.
 #[derive(Clone, Debug)]
 pub struct WorkerProxyOptions {
-    /// The volume of this process, if it works on one.
-    pub here: Option<VolumeId>,
-    /// The token that opens their doors.
+    /// The volume of this process, if it has one.
+    pub local_volume: Option<VolumeId>,
+    /// The internal token that workers expect.
     pub token: Option<Secret>,
-    /// Where to ask if no worker has said where it is.
+    /// The server to use while no worker has published its address.
     pub fallback: Option<ServerUrl>,
-    /// Where they are known.
+    /// The store with the list of workers.
     pub store: Arc<dyn Store>,
-    /// Where the time comes from.
+    /// The clock that the list's timestamps are compared with.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Workers that hold workspaces of other volumes.
+/// The directory of workers, and the connections to them.
 #[derive(Debug)]
 pub struct WorkerProxy {
     options: WorkerProxyOptions,
     connections: HttpClient,
-    known: tokio::sync::Mutex<Option<(Instant, Arc<[WorkerRecord]>)>>,
-    doubted: Mutex<HashMap<String, Instant>>,
-    turn: AtomicUsize,
+    workers: tokio::sync::Mutex<Option<(Instant, Arc<[WorkerRecord]>)>>,
+    unreachable_since: Mutex<HashMap<String, Instant>>,
+    next: AtomicUsize,
 }
 
-/// Where the directory of a workspace is.
+/// The location of a workspace's directory.
 #[derive(Clone, Debug)]
 pub(crate) enum Location {
-    /// In this process's volume.
+    /// On the volume of this process.
     Local,
-    /// In another one.
+    /// On the volume of other workers.
     Remote(RemoteVolume),
 }
 
-/// A volume of other workers.
 #[derive(Clone, Debug)]
 pub(crate) struct RemoteVolume {
     volume: VolumeId,
-    /// Where to ask, the best first.
+    /// The workers to try, in this order.
     pub(crate) servers: Vec<ServerUrl>,
 }
 
 impl WorkerProxy {
-    /// Knows nobody yet.
+    /// Creates a proxy. The list of workers is read at the first request.
     pub fn new(options: WorkerProxyOptions) -> Self {
         Self {
             options,
             connections: HttpClient::new(),
-            known: tokio::sync::Mutex::default(),
-            doubted: Mutex::default(),
-            turn: AtomicUsize::new(0),
+            workers: tokio::sync::Mutex::default(),
+            unreachable_since: Mutex::default(),
+            next: AtomicUsize::new(0),
         }
     }
 
@@ -83,24 +88,23 @@ impl WorkerProxy {
         self.options.token.as_ref()
     }
 
-    /// Finds the directory of a workspace. One that lies nowhere is placed on the volume that holds the
-    /// fewest.
+    /// Returns the location of a workspace. One without a volume is placed first.
     pub(crate) async fn locate(&self, workspace: &Workspace) -> Result<Location, ErrorResponse> {
         let volume = match workspace.volume {
             Some(volume) => volume,
             None => self.place(workspace).await?,
         };
-        if self.options.here == Some(volume) {
+        if self.options.local_volume == Some(volume) {
             return Ok(Location::Local);
         }
         let mut servers = self.servers(volume).await?;
         if servers.is_empty() {
-            // One may have come since they were last looked at.
-            servers = self.servers_now(volume).await?;
+            // A worker may have started since the list was read.
+            servers = self.refreshed_servers(volume).await?;
         }
         if servers.is_empty() {
             let message = format!(
-                "no worker answers for volume {volume}, which workspace {} lies on",
+                "no worker answers for volume {volume}, where workspace {} is",
                 workspace.id
             );
             return Err(unreachable(message, Some(volume)));
@@ -111,11 +115,11 @@ impl WorkerProxy {
     async fn place(&self, workspace: &Workspace) -> Result<VolumeId, ErrorResponse> {
         let mut volumes = self.volumes().await?;
         if volumes.is_empty() {
-            *self.known.lock().await = None;
+            *self.workers.lock().await = None;
             volumes = self.volumes().await?;
         }
         if volumes.is_empty() {
-            let message = format!("no worker is there to hold workspace {}", workspace.id);
+            let message = format!("no worker is available for workspace {}", workspace.id);
             return Err(unreachable(message, None));
         }
         let placed = self.options.store.assign_volume(workspace.id, &volumes).await?;
@@ -124,30 +128,30 @@ impl WorkerProxy {
 
     async fn volumes(&self) -> Result<Vec<VolumeId>, ErrorResponse> {
         let workers = self.alive().await?;
-        let volumes = workers.iter().map(|worker| worker.volume).chain(self.options.here);
+        let volumes = workers.iter().map(|worker| worker.volume).chain(self.options.local_volume);
         Ok(volumes.collect::<BTreeSet<_>>().into_iter().collect())
     }
 
-    /// Returns the servers of a volume that have come since these could not be reached.
-    pub(crate) async fn newer(&self, far: &RemoteVolume) -> Vec<ServerUrl> {
-        let now = self.servers_now(far.volume).await.unwrap_or_default();
-        now.into_iter().filter(|server| !far.servers.contains(server)).collect()
+    /// Returns workers of a volume that have started since its known ones could not be reached.
+    pub(crate) async fn started_since(&self, remote: &RemoteVolume) -> Vec<ServerUrl> {
+        let refreshed = self.refreshed_servers(remote.volume).await.unwrap_or_default();
+        refreshed.into_iter().filter(|server| !remote.servers.contains(server)).collect()
     }
 
-    async fn servers_now(&self, volume: VolumeId) -> Result<Vec<ServerUrl>, ErrorResponse> {
-        *self.known.lock().await = None;
+    async fn refreshed_servers(&self, volume: VolumeId) -> Result<Vec<ServerUrl>, ErrorResponse> {
+        *self.workers.lock().await = None;
         self.servers(volume).await
     }
 
-    /// Returns the servers of a volume in the order in which to ask them.
+    /// Returns the workers of a volume in round-robin order, unreachable ones last.
     async fn servers(&self, volume: VolumeId) -> Result<Vec<ServerUrl>, ErrorResponse> {
         let workers = self.alive().await?;
         let there = workers.iter().filter(|worker| worker.volume == volume);
         let mut addresses: Vec<_> = there.filter_map(|worker| worker.address.as_deref()).collect();
         if !addresses.is_empty() {
-            let turn = self.turn.fetch_add(1, Ordering::Relaxed) % addresses.len();
-            addresses.rotate_left(turn);
-            addresses.sort_by_key(|address| self.is_doubted(address));
+            let next = self.next.fetch_add(1, Ordering::Relaxed) % addresses.len();
+            addresses.rotate_left(next);
+            addresses.sort_by_key(|address| self.is_unreachable(address));
         }
         let servers: Vec<_> = addresses.into_iter().filter_map(|text| text.parse().ok()).collect();
         if servers.is_empty() {
@@ -157,9 +161,9 @@ impl WorkerProxy {
     }
 
     async fn alive(&self) -> Result<Arc<[WorkerRecord]>, ErrorResponse> {
-        let mut known = self.known.lock().await;
-        if let Some((at, workers)) = &*known
-            && at.elapsed() < KNOWN_FOR
+        let mut cached = self.workers.lock().await;
+        if let Some((at, workers)) = &*cached
+            && at.elapsed() < WORKERS_CACHED_FOR
         {
             return Ok(Arc::clone(workers));
         }
@@ -167,20 +171,20 @@ impl WorkerProxy {
         let since = now.saturating_sub(i64::try_from(WORKER_TTL.as_millis()).unwrap_or(i64::MAX));
         let workers = self.options.store.workers(Timestamp::from_millis(since)).await?;
         let workers: Arc<[_]> = workers.into();
-        *known = Some((Instant::now(), Arc::clone(&workers)));
+        *cached = Some((Instant::now(), Arc::clone(&workers)));
         Ok(workers)
     }
 
-    /// Asks this one last for a while.
-    pub(crate) fn doubt(&self, server: &ServerUrl) {
-        let mut doubted = sync::lock(&self.doubted);
-        doubted.retain(|_, since| since.elapsed() < DOUBTED_FOR);
-        doubted.insert(server.to_string(), Instant::now());
+    /// Marks a worker as unreachable for a while.
+    pub(crate) fn mark_unreachable(&self, server: &ServerUrl) {
+        let mut unreachable_since = sync::lock(&self.unreachable_since);
+        unreachable_since.retain(|_, since| since.elapsed() < UNREACHABLE_FOR);
+        unreachable_since.insert(server.to_string(), Instant::now());
     }
 
-    fn is_doubted(&self, address: &str) -> bool {
-        let doubted = sync::lock(&self.doubted);
-        doubted.get(address).is_some_and(|since| since.elapsed() < DOUBTED_FOR)
+    fn is_unreachable(&self, address: &str) -> bool {
+        let unreachable_since = sync::lock(&self.unreachable_since);
+        unreachable_since.get(address).is_some_and(|since| since.elapsed() < UNREACHABLE_FOR)
     }
 }
 

@@ -61,7 +61,7 @@ mod tests {
             ),
             (
                 Err(foreign),
-                json!({"success": false, "error": "Workspace worker failed (read_file): http://w does not response as Carrel does: no JSON"}),
+                json!({"success": false, "error": "Workspace worker failed (read_file): http://w does not answer as Carrel does: no JSON"}),
             ),
         ] {
             assert_eq!(agent_reply("read_file", outcome), expected);

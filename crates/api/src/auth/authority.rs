@@ -1,4 +1,8 @@
-//! Whoever signs tokens, and believes those it signed.
+//! Tokens that this server signs and verifies.
+//!
+//! A token is a JWT with HS256. The secret comes from `CARREL_TOKEN_SECRET` or from a file of the data
+//! directory ([`ServerSecret`]); `carrel token new` signs with the same secret, so that no route issues
+//! tokens. There is no revocation list: tokens expire, and a new secret invalidates all of them.
 
 use std::fmt;
 use std::path::Path;
@@ -15,58 +19,58 @@ use super::key_file::{self, KeyError, ServerSecret};
 use super::signing_key::{MIN_SECRET_BYTES, SigningKey};
 use super::ticket::Tickets;
 
-/// Something that tells who presents a token.
+/// Verifies tokens.
 ///
-/// An implementation with keys of others answers from those it has; fetching them is not its job.
+/// Verification does no I/O: an implementation with foreign keys uses those that it has fetched before.
 pub trait Verifier: fmt::Debug + Send + Sync {
-    /// Returns the caller that a token stands for at this time.
+    /// Returns the caller of a token that is valid at `now`.
     fn verify(&self, token: &str, now: Timestamp) -> Result<Caller, AuthError>;
 }
 
-/// What a token is to say.
+/// The content of a token to issue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// What the log calls the bearer.
+    /// The name of the bearer in logs.
     pub subject: Option<String>,
-    /// Where they may do something.
+    /// The workspaces that the bearer may use.
     pub coverage: Coverage,
-    /// What they may do there.
+    /// The kinds of work that the bearer may do there.
     pub scopes: TokenScopes,
-    /// For how long.
+    /// The lifetime.
     pub ttl: Duration,
-    /// For whom it is, if not for the expecting audience.
+    /// The audience, if not the expected one of the authority.
     pub audience: Option<String>,
-    /// From whom it is, if not from the expecting issuer.
+    /// The issuer, if not the expected one of the authority.
     pub issuer: Option<String>,
 }
 
 impl Grant {
-    /// Returns a grant with the scopes of a new token.
+    /// Returns a grant with the default scopes.
     pub fn new(coverage: Coverage, ttl: Duration) -> Self {
         let scopes = TokenScopes::STANDARD;
         Self { subject: None, coverage, scopes, ttl, audience: None, issuer: None }
     }
 }
 
-/// Why a token cannot be made: it would never be believed.
+/// The reason that a grant is refused: the token would never be accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GrantError {
-    /// It covers nothing.
+    /// The coverage is empty.
     #[error("a token needs at least one workspace")]
     NoWorkspace,
-    /// It allows nothing.
+    /// The scopes are empty.
     #[error("a token needs at least one scope")]
     NoScope,
-    /// It would be over at once.
+    /// The lifetime is below a second.
     #[error("a token needs a lifetime of at least one second")]
     NoTime,
-    /// Its bearer's name does not fit into a line of a log.
+    /// The subject does not fit into one line of a log.
     #[error(
         "the subject of a token is one line of at most {} bytes",
         super::claims::MAX_SUBJECT_BYTES
     )]
     Subject,
-    /// It covers too much to be sent.
+    /// The token would exceed [`MAX_TOKEN_BYTES`].
     #[error("the token would be longer than {MAX_TOKEN_BYTES} bytes; name fewer workspaces")]
     TooLong,
 }
@@ -77,7 +81,7 @@ impl Coded for GrantError {
     }
 }
 
-/// A secret, and what is asked of tokens beside its signature.
+/// A signing secret and the claims that its tokens must have.
 #[derive(Clone, Debug)]
 pub struct Authority {
     key: SigningKey,
@@ -85,23 +89,23 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// Takes the secret of the environment if there is one, or else that of the data directory.
+    /// Loads the secret of the environment, or else that of the data directory, which is created if missing.
     pub fn load(environment: &Environment, data_dir: &Path) -> Result<Self, KeyError> {
         ServerSecret::TOKENS.load(environment, data_dir).map(|secret| Self::signing_with(&secret))
     }
 
-    /// Takes the secret of a data directory, which gets one if it has none.
+    /// Loads the secret of a data directory, which is created if missing.
     pub fn open_or_create(data_dir: &Path) -> Result<Self, KeyError> {
         ServerSecret::TOKENS.open_or_create(data_dir).map(|secret| Self::signing_with(&secret))
     }
 
-    /// Takes a secret of at least 32 bytes.
+    /// Uses a secret of at least [`MIN_SECRET_BYTES`].
     pub fn from_secret(secret: &Secret) -> Result<Self, KeyError> {
         let secret = key_file::usable(secret.expose().as_bytes(), "the secret for tokens")?;
         Ok(Self::signing_with(&secret))
     }
 
-    /// Takes a secret that nobody knows, for a server that believes no tokens.
+    /// Uses a random secret, for a server that accepts no tokens.
     pub(crate) fn with_random_secret() -> Self {
         let mut secret = [0; MIN_SECRET_BYTES];
         getrandom::fill(&mut secret).expect("the system has random bytes");
@@ -115,18 +119,18 @@ impl Authority {
         }
     }
 
-    /// Asks for an audience and an issuer, and writes them into new tokens.
+    /// Sets the audience and issuer that tokens must have and new tokens get.
     #[must_use]
     pub fn expecting(self, expected: ExpectedClaims) -> Self {
         Self { expected, ..self }
     }
 
-    /// Returns the tickets that follow from this secret.
+    /// Returns the tickets whose key derives from this secret.
     pub fn tickets(&self) -> Tickets {
         Tickets::new(&self.key)
     }
 
-    /// Makes a token.
+    /// Issues a token.
     pub fn issue(&self, grant: &Grant, now: Timestamp) -> Result<Secret, GrantError> {
         check(grant)?;
         let seconds = |at: Timestamp| NumericDate(at.as_millis().div_euclid(1000));

@@ -1,4 +1,4 @@
-//! Authenticated asks, and where they may do what.
+//! The caller of a request, and its authorization.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::error::AuthError;
 
-/// The workspaces that a caller has to do with.
+/// The workspaces that a caller may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Coverage {
-    /// Every workspace there is and will be.
+    /// All workspaces, also future ones.
     All,
-    /// These and no others.
+    /// These workspaces.
     Only(BTreeSet<WorkspaceId>),
 }
 
@@ -22,7 +22,7 @@ impl Coverage {
         Self::Only(BTreeSet::from([workspace]))
     }
 
-    /// Tells whether a workspace is covered.
+    /// Returns `true` if the caller may use a workspace.
     pub fn covers(&self, workspace: WorkspaceId) -> bool {
         match self {
             Self::All => true,
@@ -38,36 +38,35 @@ impl Coverage {
     }
 }
 
-/// Bytes of a hash that tell callers apart.
+/// Bytes of the identity's hash: enough that callers do not collide.
 const IDENTITY_BYTES: usize = 16;
 
-/// Somebody whose credentials were believed.
+/// A caller whose credentials were verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// What the token calls its bearer, for the log. It decides nothing.
+    /// The subject of the token, for logs. It grants nothing.
     pub subject: Option<String>,
-    /// Where they may do something.
+    /// The workspaces that the caller may use.
     pub coverage: Coverage,
-    /// What they may do there.
+    /// The kinds of work that the caller may do there.
     pub scopes: TokenScopes,
-    /// When their credentials end. A stream that is open then has to end, too.
+    /// The end of the credentials. Open streams end with them.
     pub expires_at: Timestamp,
 }
 
 impl Caller {
-    /// Tells whether this kind of work is allowed in this workspace.
+    /// Checks that the caller may do this kind of work in a workspace.
     pub fn check(&self, scope: TokenScope, workspace: WorkspaceId) -> Result<(), AuthError> {
         self.check_workspace(workspace)?;
         self.check_scope(scope)
     }
 
-    /// Tells whether this kind of work is allowed at all, for what concerns no workspace.
+    /// Checks that the caller has a scope, for routes that concern no workspace.
     pub fn check_scope(&self, scope: TokenScope) -> Result<(), AuthError> {
         if self.scopes.allow(scope) { Ok(()) } else { Err(AuthError::MissingScope { scope }) }
     }
 
-    /// Returns what tells callers apart: their name and the workspaces they cover. It is the same for a
-    /// new token of the same bearer.
+    /// Returns an identity of subject and coverage. It is the same for a renewed token.
     pub(crate) fn identity(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(serde_json::json!(self.subject).to_string());
@@ -78,8 +77,10 @@ impl Caller {
         hex::encode(&hash.finalize()[..IDENTITY_BYTES])
     }
 
-    /// Returns the workspace that a request is about: the one it asks for, or else the only one that
-    /// is covered. Never another one than was asked for.
+    /// Returns the workspace of a request: the one that it names if the caller covers it, or the only covered
+    /// one.
+    ///
+    /// A request that names none is never given one of several by chance.
     pub fn workspace(&self, asked: Option<WorkspaceId>) -> Result<WorkspaceId, AuthError> {
         match asked {
             Some(workspace) => self.check_workspace(workspace).map(|()| workspace),

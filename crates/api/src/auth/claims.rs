@@ -1,4 +1,7 @@
-//! What a genuine token says, and whether that makes a caller.
+//! Claims of a token whose signature is valid, and the caller that they describe.
+//!
+//! Registered claims follow RFC 7519. Two are our own: `workspace_id` for one workspace, and `workspaces` for
+//! a list or `"*"`. A token without either covers nothing and is rejected.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,28 +12,29 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::caller::{Caller, Coverage};
 use super::error::RejectReason;
 
-/// How far the clock of whoever signed may be ahead of ours.
+/// Time that the issuer's clock may be ahead of ours, for `nbf` and `iat`. `exp` has no tolerance.
 pub const CLOCK_SKEW: Duration = Duration::from_mins(1);
 
-/// The longest name of a caller that is written into logs.
+/// The longest subject that is accepted, since it is written into logs.
 pub const MAX_SUBJECT_BYTES: usize = 256;
 
-/// What `workspaces` says for all of them.
+/// The value of `workspaces` for all of them.
 const EVERY_WORKSPACE: &str = "*";
 
-/// The last second that is a time: the end of the year 9999.
+/// The largest time: the end of the year 9999.
 const LAST_SECOND: f64 = 253_402_300_799.0;
 
-/// From whom and for whom tokens have to be. What is absent is not asked for.
+/// The audience and issuer that tokens must have. An absent one is not checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedClaims {
-    /// Authenticated `aud` has to name. Without it, a token that names anybody is refused.
+    /// The audience that `aud` must contain. Without it, a token with any `aud` is rejected: it was issued
+    /// for another service.
     pub audience: Option<String>,
-    /// What `iss` has to be.
+    /// The issuer that `iss` must be.
     pub issuer: Option<String>,
 }
 
-/// The claims that are read. A claim that is there twice is an error; others are passed over.
+/// The claims that are read. A repeated claim is an error; unknown ones are ignored.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Claims {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +56,6 @@ pub(super) struct Claims {
     pub(super) workspaces: Option<StringOrList>,
 }
 
-/// One word or several.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(untagged)]
 pub(super) enum StringOrList {
@@ -69,7 +72,7 @@ impl StringOrList {
     }
 }
 
-/// A time in seconds since the epoch, which may have a fraction.
+/// Seconds since the epoch, possibly with a fraction (RFC 7519, 2).
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(transparent)]
 pub(super) struct NumericDate(pub(super) i64);
@@ -92,14 +95,14 @@ impl<'de> Deserialize<'de> for NumericDate {
 }
 
 impl Claims {
-    /// Returns the caller that these claims describe at this time.
+    /// Returns the caller that the claims describe.
     pub(super) fn caller(
         self,
         expected: &ExpectedClaims,
         now: Timestamp,
     ) -> Result<Caller, RejectReason> {
         self.check_time(now)?;
-        self.check_pins(expected)?;
+        self.check_expected(expected)?;
         Ok(Caller {
             coverage: self.coverage().ok_or(RejectReason::Claims)?,
             scopes: self.scopes()?,
@@ -117,7 +120,7 @@ impl Claims {
         if early { Err(RejectReason::Claims) } else { Ok(()) }
     }
 
-    fn check_pins(&self, expected: &ExpectedClaims) -> Result<(), RejectReason> {
+    fn check_expected(&self, expected: &ExpectedClaims) -> Result<(), RejectReason> {
         if expected.issuer.is_some() && expected.issuer != self.iss {
             return Err(RejectReason::Issuer);
         }
@@ -139,7 +142,7 @@ impl Claims {
         scopes.map_err(|_| RejectReason::Claims)
     }
 
-    /// Returns nothing for a token without a workspace, or with one that is no id.
+    /// Returns `None` for a token without a workspace, or with an invalid id.
     fn coverage(&self) -> Option<Coverage> {
         let named = self.workspace_id.as_deref().map(str::parse::<WorkspaceId>).transpose().ok()?;
         let listed = match &self.workspaces {
@@ -154,12 +157,10 @@ impl Claims {
         (!covered.is_empty()).then_some(Coverage::Only(covered))
     }
 
-    /// Returns the claims as they are signed.
     pub(super) fn payload(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("claims are plain data")
     }
 
-    /// Says which workspaces are covered.
     pub(super) fn cover(&mut self, coverage: &Coverage) {
         match coverage {
             Coverage::All => self.workspaces = Some(StringOrList::One(EVERY_WORKSPACE.to_owned())),
@@ -174,7 +175,7 @@ impl Claims {
     }
 }
 
-/// Takes a name that fits into one line of a log.
+/// Accepts a subject that fits into one line of a log.
 pub(super) fn subject(name: String) -> Result<String, RejectReason> {
     let fits = name.len() <= MAX_SUBJECT_BYTES && !name.chars().any(char::is_control);
     if fits { Ok(name) } else { Err(RejectReason::Claims) }

@@ -1,4 +1,7 @@
-//! The link to the browser page that a server prints when it starts.
+//! The one-time link to the console page, which the server prints when it starts.
+//!
+//! The link carries a random token that is valid once, for ten minutes. Redeeming it sets a session cookie
+//! and removes the token from the address bar by a redirect. Only a hash of the token is kept.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -11,13 +14,13 @@ use super::fingerprint::Fingerprint;
 use super::random::random;
 use super::session_cookie::SESSION_LIFETIME;
 
-/// How long the link is good.
+/// Lifetime of the link.
 pub const LINK_LIFETIME: Duration = Duration::from_mins(10);
 
-/// What the log calls whoever followed the link.
+/// The subject of console sessions.
 const SUBJECT: &str = "console";
 
-/// A token that opens everything, once.
+/// A one-time token for a session with all scopes in all workspaces.
 #[derive(Debug)]
 pub struct ConsoleLink {
     waiting: Mutex<Option<Waiting>>,
@@ -30,7 +33,7 @@ struct Waiting {
 }
 
 impl ConsoleLink {
-    /// Makes a token of 128 random bits, to be printed and not kept.
+    /// Creates a link. The returned token has 128 random bits and is not kept.
     pub fn new(now: Timestamp) -> (Self, Secret) {
         let token = hex::encode(&random::<16>());
         let waiting = Waiting {
@@ -40,9 +43,9 @@ impl ConsoleLink {
         (Self { waiting: Mutex::new(Some(waiting)) }, Secret::new(token))
     }
 
-    /// Returns a caller who may do everything everywhere, for the right token, in time, once.
+    /// Returns a caller with all rights for the right token, once.
     ///
-    /// A wrong token leaves the link as it is: whoever guesses cannot take it from the operator.
+    /// A wrong token does not consume the link: guessing must not lock the operator out.
     pub fn redeem(&self, token: &str, now: Timestamp) -> Option<Caller> {
         let mut slot = sync::lock(&self.waiting);
         slot.take_if(|waiting| now >= waiting.expires_at);
@@ -57,7 +60,7 @@ impl ConsoleLink {
 }
 
 impl Grant {
-    /// Returns the grant for the session cookie of whoever followed the link.
+    /// Returns the grant for a session cookie.
     pub fn session(caller: &Caller) -> Self {
         Self {
             subject: caller.subject.clone(),

@@ -1,33 +1,33 @@
-//! Why a request is turned away.
+//! Errors of authentication and authorization.
 
 use carrel_domain::{Code, Coded, TokenScope, WorkspaceId};
 use serde_json::{Value, json};
 
-/// The header in which a request names its workspace.
+/// The header that names the workspace of a request, if the token covers several.
 pub const WORKSPACE_HEADER: &str = "x-workspace-id";
 
-/// Why credentials were not believed. It is for the log; a client is told nothing of it, so that
-/// nobody learns by trying how far a forgery got.
+/// The reason that credentials were rejected, for the log. Clients do not see it: it would tell an attacker
+/// how far a forgery got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RejectReason {
-    /// There were none.
+    /// The request has no credentials.
     Missing,
-    /// They are not in a form that is read here.
+    /// The token is not well-formed.
     Malformed,
-    /// They were good once.
+    /// The token has expired.
     Expired,
-    /// They are not signed, or not by a key and algorithm of this server.
+    /// The token is not signed, or by another key or algorithm.
     Signature,
-    /// They are meant for somebody else.
+    /// The token was issued for another audience.
     Audience,
-    /// They come from somebody else.
+    /// The token was issued by another issuer.
     Issuer,
-    /// They are genuine and say something that cannot be.
+    /// The signature is valid, and the claims make no sense.
     Claims,
 }
 
 impl RejectReason {
-    /// Returns the word for it in the log.
+    /// Returns the name of the reason in logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -41,34 +41,35 @@ impl RejectReason {
     }
 }
 
-/// Why a request is turned away. No variant repeats what was presented.
+/// An authentication or authorization error. No variant contains what was presented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuthError {
-    /// Nobody knows who asks.
+    /// The request has no valid credentials.
     #[error("the request carries no valid token")]
     Unauthenticated {
-        /// Why, for the log.
+        /// The reason, for the log.
         reason: RejectReason,
     },
-    /// Nobody can be told from anybody, as the keys of the provider are not there.
+    /// The keys of the identity provider could not be fetched.
     #[error("the keys that the token would be verified with could not be fetched")]
     NoKeys,
-    /// The caller has nothing to do with the workspace.
+    /// The token does not cover the workspace.
     #[error("the token does not cover workspace {workspace}")]
     ForeignWorkspace {
-        /// The workspace that was asked for.
+        /// The requested workspace.
         workspace: WorkspaceId,
     },
-    /// The caller may not do this kind of work.
+    /// The token lacks a scope.
     #[error("the token lacks the scope {scope}")]
     MissingScope {
-        /// What would be needed.
+        /// The scope that is needed.
         scope: TokenScope,
     },
-    /// The caller covers several workspaces and names none.
+    /// The token covers several workspaces, and the request names none.
     #[error("the token covers several workspaces; name one in the header X-Workspace-ID")]
     WorkspaceNotChosen,
-    /// A page of another origin may have sent the request with the cookie of this one.
+    /// A mutation with the session cookie may come from a page of another origin (cross-site request
+    /// forgery).
     #[error(
         "a change with the session cookie needs the header X-Carrel-Console: 1 or an Origin of this server"
     )]
@@ -76,12 +77,12 @@ pub enum AuthError {
 }
 
 impl AuthError {
-    /// Returns the error for credentials that are not believed.
+    /// Returns the error for rejected credentials.
     pub const fn unauthenticated(reason: RejectReason) -> Self {
         Self::Unauthenticated { reason }
     }
 
-    /// Returns why the credentials were not believed, for the log.
+    /// Returns the reason of a rejection, for the log.
     pub const fn reason(&self) -> Option<RejectReason> {
         match self {
             Self::Unauthenticated { reason } => Some(*reason),

@@ -1,11 +1,11 @@
-//! Texts that are compared and never shown.
+//! Secrets that are compared and never shown.
 
 use std::fmt;
 use std::hint::black_box;
 
 use sha2::{Digest as _, Sha256};
 
-/// A secret text, kept as its digest.
+/// The SHA-256 digest of a secret.
 #[derive(Clone)]
 pub(super) struct Fingerprint([u8; 32]);
 
@@ -14,7 +14,7 @@ impl Fingerprint {
         Self(Sha256::digest(text).into())
     }
 
-    /// Tells whether a text is the one. The time it takes says nothing about what the two share.
+    /// Compares in constant time: the duration reveals nothing about a common prefix.
     pub(super) fn matches(&self, text: &[u8]) -> bool {
         let given = Self::of(text);
         let difference =

@@ -1,26 +1,26 @@
-//! The token that servers and workers of one installation share.
+//! The token that servers and workers of one installation share (`WORKER_INTERNAL_TOKEN`).
 
 use carrel_domain::Secret;
 
 use super::error::{AuthError, RejectReason};
 use super::fingerprint::Fingerprint;
 
-/// The header that carries it.
+/// The header with the internal token.
 pub const INTERNAL_TOKEN_HEADER: &str = "x-internal-token";
 
-/// The token of a worker's own API. An empty one matches nothing, so that a variable that was set
-/// to nothing opens no door.
+/// The token of a worker's API. An empty one matches nothing, so that a variable that is set to an empty
+/// value does not disable authentication.
 #[derive(Clone, Debug)]
 pub struct InternalToken(Option<Fingerprint>);
 
 impl InternalToken {
-    /// Takes the token that callers have to send.
+    /// Expects this token.
     pub fn new(token: &Secret) -> Self {
         let text = token.expose().as_bytes();
         Self((!text.is_empty()).then(|| Fingerprint::of(text)))
     }
 
-    /// Lets a request through whose one [`INTERNAL_TOKEN_HEADER`] holds the token.
+    /// Accepts a request with exactly one [`INTERNAL_TOKEN_HEADER`] that holds the token.
     pub fn check<'a, H>(&self, values: impl IntoIterator<Item = &'a H>) -> Result<(), AuthError>
     where
         H: AsRef<[u8]> + ?Sized + 'a,

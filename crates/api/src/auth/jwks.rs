@@ -1,9 +1,13 @@
-//! Tokens of a provider, verified with the keys that it publishes.
+//! Tokens of an identity provider, verified with the keys that it publishes (JWKS).
 //!
-//! A [`Provider`] answers from the keys it has. [`Provider::run`] fetches them at the start and from
-//! time to time; a token with a key that nobody knows makes it look again, at most every few seconds.
-//! Keys outlive a provider that does not answer by [`MAX_STALE`], and no longer. Without keys nobody is
-//! let in.
+//! Verification uses the keys in memory. [`Provider::run`] fetches them at the start and every [`REFRESH`]; a
+//! token with an unknown key id triggers a fetch as well, at most every [`UNKNOWN_KEY_PAUSE`], so that key
+//! rotation works without delay and an attacker cannot make the server hammer its provider. When the provider
+//! is unreachable, keys stay valid for [`MAX_STALE`]; after that every token is rejected with 503, not
+//! accepted.
+//!
+//! The algorithm follows from the key (RS256 or ES256), never from the token's header, and headers that bring
+//! or name a key are refused.
 
 mod claims;
 mod fetch;
@@ -27,20 +31,21 @@ use super::caller::Caller;
 use super::error::{AuthError, RejectReason};
 use super::jwt::is_signed_with_a_secret;
 
-/// How often the keys are fetched.
+/// Interval at which keys are fetched.
 pub const REFRESH: Duration = Duration::from_mins(5);
 
-/// How long keys are used after the provider last showed them. Whoever cannot reach it for an hour has
-/// no fresh tokens either, and a key that was withdrawn must not live on behind a broken line.
+/// Time for which keys are used after the last successful fetch. Whoever cannot reach the provider for an
+/// hour gets no fresh tokens either, and a revoked key must not stay valid behind a broken connection.
 pub const MAX_STALE: Duration = Duration::from_hours(1);
 
-/// How often at most an unknown key makes the set be fetched again.
+/// The shortest interval between two fetches for unknown keys.
 pub const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(10);
 
-/// The first and the longest pause after a failure.
-const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
+/// The first and the longest delay after a failed fetch.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+const MAX_RETRY: Duration = Duration::from_mins(1);
 
-/// Whoever signs tokens elsewhere. Cheap to clone.
+/// An identity provider. Clones share its keys.
 #[derive(Clone, Debug)]
 pub struct Provider {
     inner: Arc<Inner>,
@@ -51,8 +56,9 @@ struct Inner {
     options: ProviderOptions,
     connections: HttpClient,
     keys: RwLock<Option<Fetched>>,
-    /// When the keys were last asked for. Held while they are.
-    asked: Mutex<Option<Instant>>,
+    /// The time of the last fetch. Locked during a fetch, so that requests wait for one instead of starting
+    /// several.
+    last_fetch: Mutex<Option<Instant>>,
 }
 
 #[derive(Clone, Debug)]
@@ -62,38 +68,38 @@ struct Fetched {
 }
 
 impl Provider {
-    /// Makes a provider without keys.
+    /// Creates a provider without keys.
     pub fn new(options: ProviderOptions) -> Self {
         let inner = Inner {
             options,
             connections: HttpClient::new(),
             keys: RwLock::default(),
-            asked: Mutex::default(),
+            last_fetch: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
     }
 
-    /// Tells whether a token is to be verified by this provider, and not with the server's own key.
+    /// Returns `true` if a token is for this provider rather than for the server's own secret.
     pub fn is_for(&self, token: &str) -> bool {
         self.inner.options.is_exclusive() || !is_signed_with_a_secret(token)
     }
 
-    /// Tells whether there are keys to verify with.
+    /// Returns `true` if there are keys that are not too old.
     pub fn is_ready(&self) -> bool {
         self.keys().is_some()
     }
 
-    /// Returns the caller that a token stands for.
+    /// Verifies a token. An unknown key id triggers one fetch.
     pub async fn verify(&self, token: &str, now: Timestamp) -> Result<Caller, AuthError> {
         if let Some(known) = self.verify_with_known(token, now)? {
             return Ok(known);
         }
-        self.look_again().await;
+        self.refetch().await;
         let known = self.verify_with_known(token, now)?;
         known.ok_or(AuthError::unauthenticated(RejectReason::Signature))
     }
 
-    /// Returns nothing if the key is not known.
+    /// Returns `None` if the key id is unknown.
     fn verify_with_known(&self, token: &str, now: Timestamp) -> Result<Option<Caller>, AuthError> {
         let keys = self.keys().ok_or(AuthError::NoKeys)?;
         let payload = match keys.open(token) {
@@ -110,35 +116,35 @@ impl Provider {
         Some(Arc::clone(&fresh.keys))
     }
 
-    /// Fetches the keys unless somebody just did.
-    async fn look_again(&self) {
-        let mut asked = self.inner.asked.lock().await;
-        if asked.is_some_and(|at| at.elapsed() < UNKNOWN_KEY_PAUSE) {
+    /// Fetches the keys, unless they were fetched a moment ago.
+    async fn refetch(&self) {
+        let mut last_fetch = self.inner.last_fetch.lock().await;
+        if last_fetch.is_some_and(|at| at.elapsed() < UNKNOWN_KEY_PAUSE) {
             return;
         }
-        *asked = Some(Instant::now());
-        // What is wrong is in the log, and the next turn of `run` says it again.
+        *last_fetch = Some(Instant::now());
+        // The failure is logged; `run` retries.
         let _ = self.fetch().await;
     }
 
-    /// Keeps the keys fresh until the server stops.
+    /// Fetches the keys periodically until `stop` is cancelled.
     pub async fn run(self, stop: CancellationToken) {
-        let mut retry = RETRY.0;
+        let mut retry = FIRST_RETRY;
         loop {
             let fetched = {
-                let mut asked = self.inner.asked.lock().await;
-                *asked = Some(Instant::now());
+                let mut last_fetch = self.inner.last_fetch.lock().await;
+                *last_fetch = Some(Instant::now());
                 tokio::select! {
                     () = stop.cancelled() => return,
                     fetched = self.fetch() => fetched,
                 }
             };
             let pause = if fetched {
-                retry = RETRY.0;
+                retry = FIRST_RETRY;
                 REFRESH
             } else {
                 let pause = retry;
-                retry = (retry * 2).min(RETRY.1);
+                retry = (retry * 2).min(MAX_RETRY);
                 pause
             };
             tokio::select! {
@@ -148,7 +154,7 @@ impl Provider {
         }
     }
 
-    /// Fetches the keys once, and tells whether it worked.
+    /// Fetches the keys once. Returns `true` on success.
     async fn fetch(&self) -> bool {
         let Inner { options, connections, keys, .. } = &*self.inner;
         match fetch::keys(connections, &options.url).await {

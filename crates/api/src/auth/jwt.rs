@@ -1,4 +1,8 @@
-//! The compact form of a signed token: three parts in base64url between two dots.
+//! JWS compact serialization with HS256: `header.payload.signature`, each in base64url.
+//!
+//! Verification is strict. The header may name the algorithm and the type, nothing else, so that no field can
+//! select a key or an algorithm. The payload is not parsed before the signature is checked, and base64 has a
+//! single accepted spelling.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,21 +12,19 @@ use serde::de::DeserializeOwned;
 use super::error::RejectReason;
 use super::signing_key::SigningKey;
 
-/// The longest token that is looked at, so that nobody makes the server decode at length.
+/// The longest token that is parsed, which bounds the work for garbage.
 pub const MAX_TOKEN_BYTES: usize = 8 << 10;
 
-/// The one algorithm of [`SigningKey`].
 const ALGORITHM: &str = "HS256";
 
-/// The header that is written.
 const HEADER: &str = r#"{"alg":"HS256","typ":"JWT"}"#;
 
-/// A token cut into its parts. Nothing in it has been believed yet.
+/// A token split at its dots. Nothing in it is verified.
 #[derive(Debug)]
 pub(super) struct CompactToken<'a> {
     pub(super) header: &'a str,
     pub(super) payload: &'a str,
-    /// Header and payload as they were signed.
+    /// Header and payload with the dot between them, the input of the signature.
     pub(super) signed: &'a str,
     pub(super) signature: &'a str,
 }
@@ -38,8 +40,8 @@ impl<'a> CompactToken<'a> {
     }
 }
 
-/// A header that names nothing but the algorithm. Whatever would choose a key (`kid`, `jku`, `jwk`,
-/// `x5u`) or ask for more (`crit`, `zip`) is refused by its name.
+/// The only header that is accepted. Fields that select a key (`kid`, `jku`, `jwk`, `x5u`) or extensions
+/// (`crit`, `zip`) make parsing fail.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
@@ -56,7 +58,7 @@ impl Header {
     }
 }
 
-/// Returns what a token says, if `key` signed it. The payload is not looked at before.
+/// Returns the payload of a token that `key` signed.
 pub(super) fn open<T: DeserializeOwned>(key: &SigningKey, token: &str) -> Result<T, RejectReason> {
     let parts = CompactToken::of(token).ok_or(RejectReason::Malformed)?;
     let header = decode(parts.header).ok_or(RejectReason::Malformed)?;
@@ -69,7 +71,7 @@ pub(super) fn open<T: DeserializeOwned>(key: &SigningKey, token: &str) -> Result
     object(&payload).ok_or(RejectReason::Claims)
 }
 
-/// Tells whether a token says that it is signed as [`seal`] does. That is only a reason to try.
+/// Returns `true` if the header claims HS256. The claim only selects the verifier.
 pub(super) fn is_signed_with_a_secret(token: &str) -> bool {
     #[derive(Deserialize)]
     struct Said {
@@ -79,7 +81,7 @@ pub(super) fn is_signed_with_a_secret(token: &str) -> bool {
     said.is_some_and(|said| said.alg == ALGORITHM)
 }
 
-/// Signs a payload.
+/// Returns a signed token.
 pub(super) fn seal(key: &SigningKey, payload: &[u8]) -> String {
     let mut token = encode(HEADER.as_bytes());
     token.push('.');
@@ -90,17 +92,16 @@ pub(super) fn seal(key: &SigningKey, payload: &[u8]) -> String {
     token
 }
 
-/// Writes bytes so that they fit into a URL.
 pub(super) fn encode(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Reads what [`encode`] writes, and no second spelling of it.
+/// Decodes base64url without padding. Non-zero trailing bits are an error, so that a token has one spelling.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }
 
-/// Reads an object. A list would be taken for one, field by field.
+/// Parses a JSON object. Serde would fill a struct from a list as well.
 pub(super) fn object<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     bytes.starts_with(b"{").then(|| serde_json::from_slice(bytes).ok())?
 }

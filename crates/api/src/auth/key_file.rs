@@ -1,7 +1,12 @@
-//! Where a secret of the server comes from: a file of the data directory, or a variable.
+//! Secrets of the server, from a file of the data directory or from an environment variable.
 //!
-//! Both hold the secret as text, so that what stands in the file can be moved to the variable, or
-//! given to another program that makes tokens, and means the same there.
+//! Both hold the secret as text, so that an operator can move it from the file to a variable, or give it to
+//! another program that issues tokens.
+//!
+//! A missing file is created with mode 0600. Several processes may start at once: the file is written whole
+//! under its name, or not at all, and the losers read the winner's secret. An existing file is never
+//! replaced, since everything that it has signed or sealed would become useless. A file that other users can
+//! read or that belongs to another user is an error.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -14,10 +19,10 @@ use carrel_fsroot::{Collision, Durability, Metadata, Problem, Root, WriteOptions
 use super::random::random;
 use super::signing_key::MIN_SECRET_BYTES;
 
-/// The file that holds the secret, in the data directory.
+/// The name of the file with the token secret.
 pub const KEY_FILE: &str = "token.key";
 
-/// A secret of the server: the variable and the file that can hold it.
+/// A kind of secret: the variable and the file that can hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerSecret {
     variable: &'static str,
@@ -25,14 +30,14 @@ pub struct ServerSecret {
 }
 
 impl ServerSecret {
-    /// What signs tokens.
+    /// The secret that signs tokens.
     pub const TOKENS: Self = Self { variable: CARREL_TOKEN_SECRET, file: KEY_FILE };
 
-    /// What credentials are sealed with.
+    /// The secret that seals credentials.
     pub const CREDENTIALS: Self = Self { variable: CARREL_CREDENTIAL_KEY, file: "credentials.key" };
 
-    /// Takes the secret of the environment if there is one, or else that of the data directory, which
-    /// gets one if it has none.
+    /// Returns the secret of the environment, or else that of the data directory, which is created if
+    /// missing.
     pub fn load(self, environment: &Environment, data_dir: &Path) -> Result<Secret, KeyError> {
         match self.from_environment(environment)? {
             Some(secret) => Ok(secret),
@@ -41,28 +46,27 @@ impl ServerSecret {
     }
 }
 
-/// Bounds what is read of a file that is no key.
+/// Bytes that are read of a key file.
 const MAX_KEY_FILE_BYTES: u64 = 4096;
 
-/// The permissions of a new key: its owner's alone.
 const KEY_FILE_MODE: u32 = 0o600;
 
-/// The permissions that a key must not give.
+/// Permission bits that a key file must not have.
 const OTHERS: u32 = 0o077;
 
-/// Why there is no secret to sign with.
+/// The reason that there is no secret.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The file cannot be read or made.
+    /// The file cannot be read or created.
     #[error("could not use the key in {}", directory.display())]
     File {
         /// The data directory.
         directory: PathBuf,
-        /// What stands in the way.
+        /// The error of the file system.
         #[source]
         source: carrel_fsroot::Error,
     },
-    /// WorkerProxy than its owner may use the file.
+    /// Other users can read or write the file.
     #[error(
         "other users may use {} (mode {mode:03o}); run chmod 600 on it, or remove it if somebody may have read it",
         path.display()
@@ -70,20 +74,20 @@ pub enum KeyError {
     OpenToOthers {
         /// The file.
         path: PathBuf,
-        /// Its permissions.
+        /// Its mode.
         mode: u32,
     },
-    /// The file belongs to somebody else, who can change it at any time.
+    /// The file belongs to another user, who can change it at any time.
     #[error("{} belongs to user {owner}, and this is user {user}", path.display())]
     ForeignOwner {
         /// The file.
         path: PathBuf,
-        /// Whose it is.
+        /// The owner of the file.
         owner: u32,
-        /// Authenticated we are.
+        /// The user of this process.
         user: u32,
     },
-    /// The secret is no text, or too short to be one.
+    /// The secret is not text, or too short.
     #[error("{place} must hold a text of at least {MIN_SECRET_BYTES} bytes")]
     Unusable {
         /// The file or variable.
@@ -101,7 +105,7 @@ impl Coded for KeyError {
     }
 }
 
-/// Takes a secret that is long enough, without the space around it.
+/// Accepts a secret that is long enough, without surrounding white space.
 pub(super) fn usable(bytes: &[u8], place: impl Into<String>) -> Result<Secret, KeyError> {
     str::from_utf8(bytes)
         .ok()
@@ -112,7 +116,7 @@ pub(super) fn usable(bytes: &[u8], place: impl Into<String>) -> Result<Secret, K
 }
 
 impl ServerSecret {
-    /// Returns the secret of the environment, or none if the variable is not set or empty.
+    /// Returns the secret of the environment; `None` if the variable is unset or empty.
     pub fn from_environment(self, environment: &Environment) -> Result<Option<Secret>, KeyError> {
         match environment.get(self.variable).filter(|value| !value.is_empty()) {
             Some(value) => usable(value.as_encoded_bytes(), self.variable).map(Some),
@@ -120,10 +124,7 @@ impl ServerSecret {
         }
     }
 
-    /// Reads the secret of a data directory, and makes one if there is none.
-    ///
-    /// Of several processes that do so at once, one makes the file whole and the others take its secret.
-    /// A file that is there is never replaced: whatever it signed or sealed would end.
+    /// Returns the secret of a data directory, creating it if missing.
     pub(super) fn open_or_create(self, directory: &Path) -> Result<Secret, KeyError> {
         let failed = |source| KeyError::File { directory: directory.to_owned(), source };
         let root = Root::open(directory).map_err(failed)?;
@@ -134,7 +135,8 @@ impl ServerSecret {
         }
         match root.write(Path::new(self.file), new_secret().as_bytes(), NEW_KEY) {
             Err(error) if error.problem() == Problem::Exists => {
-                // Whoever made it may not have carried its name to the disk yet.
+                // The process that created the file may not have synced the directory yet. A crash now must
+                // not lose a secret that we are about to sign with.
                 root.sync_directory(Path::new(".")).map_err(failed)?;
             }
             written => written.map_err(failed)?,
@@ -153,7 +155,7 @@ fn new_secret() -> String {
     format!("{}\n", hex::encode(&random::<32>()))
 }
 
-/// Reads the key file, having looked at the permissions of what is read.
+/// Reads the key file. The permissions are checked on the open descriptor.
 fn read(root: &Root, name: &str) -> Result<Secret, KeyError> {
     let failed = |source| KeyError::File { directory: root.path().to_owned(), source };
     let path = root.path().join(name);

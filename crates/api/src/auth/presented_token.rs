@@ -1,24 +1,24 @@
-//! The token that a request carries, and how.
+//! The token of a request, from `Authorization` or from the session cookie.
 
 use super::error::{AuthError, RejectReason};
 use super::jwt::MAX_TOKEN_BYTES;
 use super::session_cookie::SESSION_COOKIE;
 
-/// A token as a request carries it. Nothing in it has been believed yet.
+/// An unverified token and its origin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum PresentedToken<'a> {
-    /// In the header `Authorization`, which only a program of the caller can send.
+    /// From `Authorization`, which a browser never adds by itself.
     Bearer(&'a str),
-    /// In the session cookie, which a browser sends for any page that asks it to: a change needs
+    /// From the session cookie, which a browser adds to requests of any page. A mutation needs
     /// [`check_cookie_request`](super::check_cookie_request) as well.
     Cookie(&'a str),
 }
 
 impl<'a> PresentedToken<'a> {
-    /// Finds the token in the values of the headers `Authorization` and `Cookie`.
+    /// Finds the token in the values of `Authorization` and `Cookie`.
     ///
-    /// Where there is an `Authorization`, it decides, and a cookie is not a second try. Anything
-    /// that two readers could take in two ways is refused.
+    /// If there is an `Authorization`, the cookie is ignored, even if the former is invalid. Repeated headers
+    /// and cookies are rejected, since two readers could pick different ones.
     pub fn find<H: AsRef<[u8]> + ?Sized + 'a>(
         authorization: impl IntoIterator<Item = &'a H>,
         cookies: impl IntoIterator<Item = &'a H>,
@@ -34,7 +34,7 @@ impl<'a> PresentedToken<'a> {
         found.map_err(AuthError::unauthenticated)
     }
 
-    /// Returns the token itself.
+    /// Returns the unverified token.
     pub fn token(self) -> &'a str {
         match self {
             Self::Bearer(token) | Self::Cookie(token) => token,
@@ -56,7 +56,7 @@ fn bearer(value: &[u8]) -> Option<&str> {
     if scheme.eq_ignore_ascii_case(b"Bearer ") { text(token) } else { None }
 }
 
-/// Finds the session with_errors all cookies. A second one of its name was set by somebody else.
+/// Finds the session cookie. Two of them are rejected: a page on a sibling port can add one.
 fn session<'a>(values: impl Iterator<Item = &'a [u8]>) -> Result<&'a str, RejectReason> {
     let pairs = values.flat_map(|value| value.split(|byte| *byte == b';'));
     let mut sessions = pairs.filter_map(|pair| {
@@ -70,7 +70,7 @@ fn session<'a>(values: impl Iterator<Item = &'a [u8]>) -> Result<&'a str, Reject
     }
 }
 
-/// Takes what RFC 6750 lets a token be made of: no space, comma, quote or control character.
+/// Accepts the characters of a bearer token (RFC 6750, 2.1).
 fn text(token: &[u8]) -> Option<&str> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
     let fits = !token.is_empty() && token.len() <= MAX_TOKEN_BYTES;

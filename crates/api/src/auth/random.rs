@@ -1,6 +1,6 @@
-//! Bytes that nobody can guess.
+//! Random bytes for tokens and ids.
 
-/// Returns bytes from the system's generator.
+/// Returns bytes of the kernel's random generator.
 pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the kernel has random bytes");

@@ -1,4 +1,11 @@
-//! How many requests one workspace may send.
+//! Rate limits as token buckets, one for each key.
+//!
+//! A bucket holds up to [`RateLimitOptions::burst`] requests and refills at [`RateLimitOptions::per_second`].
+//! Levels are integers in thousandths of a request, so that a rate of one per second is one unit per
+//! millisecond and nothing rounds. Memory is bounded by [`RateLimitOptions::max_buckets`]: full buckets are
+//! forgotten first, since a new bucket is full as well, then the least recently used quarter.
+//!
+//! The limits are those of one process; a restart forgets them.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,27 +16,26 @@ use std::time::Duration;
 use carrel_domain::{Code, Coded, Timestamp, WorkspaceId, sync};
 use serde_json::{Value, json};
 
-/// How many requests a second a workspace may send for long.
+/// Requests per second of a workspace, sustained.
 pub const REQUESTS_PER_SECOND: NonZeroU32 = NonZeroU32::new(5_000).expect("more than none");
 
-/// How many a workspace may send at once after a pause.
+/// Requests that a workspace may send at once after a pause.
 pub const BURST: NonZeroU32 = NonZeroU32::new(10_000).expect("more than none");
 
-/// How many workspaces are counted at a time; it bounds memory.
+/// Buckets in memory.
 pub const MAX_BUCKETS: usize = 10_000;
 
-/// One request, in the unit of a bucket. A rate of one a second is then one unit a millisecond, and
-/// everything is counted in whole numbers.
+/// One request in units of a bucket.
 const REQUEST: u64 = 1000;
 
-/// What is allowed.
+/// The parameters of a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimitOptions {
-    /// How many requests a second for long.
+    /// Requests per second, sustained.
     pub per_second: NonZeroU32,
-    /// How many at once.
+    /// Requests at once after a pause.
     pub burst: NonZeroU32,
-    /// How many keys are counted at a time.
+    /// Buckets in memory.
     pub max_buckets: usize,
 }
 
@@ -39,13 +45,13 @@ impl Default for RateLimitOptions {
     }
 }
 
-/// A request came too soon.
+/// The rate limit is exhausted; the time until the next request is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many requests; try again in {} s", self.seconds())]
 pub struct RetryAfter(pub Duration);
 
 impl RetryAfter {
-    /// Returns the value of the header `Retry-After`, which counts whole seconds.
+    /// Returns the value of `Retry-After`: whole seconds, rounded up, at least 1.
     pub fn seconds(&self) -> u64 {
         let started = u64::from(self.0.subsec_nanos() > 0);
         (self.0.as_secs() + started).max(1)
@@ -62,7 +68,7 @@ impl Coded for RetryAfter {
     }
 }
 
-/// One bucket for every key: it fills steadily, and each request takes from it.
+/// A token bucket for each key.
 #[derive(Debug)]
 pub struct RateLimits<K = WorkspaceId> {
     options: RateLimitOptions,
@@ -76,12 +82,12 @@ struct Bucket {
 }
 
 impl<K: Eq + Hash> RateLimits<K> {
-    /// Begins with full buckets.
+    /// Creates limits whose buckets are full.
     pub fn new(options: RateLimitOptions) -> Self {
         Self { options, buckets: Mutex::default() }
     }
 
-    /// Counts a request, or says when there is room for it.
+    /// Takes a request from the bucket of `key`, or returns the time until there is one.
     pub fn check(&self, key: K, now: Timestamp) -> Result<(), RetryAfter> {
         let mut buckets = sync::lock(&self.buckets);
         if buckets.len() >= self.options.max_buckets && !buckets.contains_key(&key) {
@@ -89,7 +95,7 @@ impl<K: Eq + Hash> RateLimits<K> {
         }
         let bucket = buckets.entry(key).or_insert(Bucket { level: self.capacity(), seen: now });
         bucket.level = self.level(*bucket, now);
-        // A clock that was set back must not stop the filling until it has caught up.
+        // After the clock was set back, refilling continues from the new time.
         bucket.seen = now;
         if bucket.level < REQUEST {
             let missing = REQUEST - bucket.level;
@@ -99,9 +105,8 @@ impl<K: Eq + Hash> RateLimits<K> {
         Ok(())
     }
 
-    /// Forgets full buckets, which are as good as new ones; if that is not enough, a quarter of the
-    /// rest, those that were not used for longest. Each call makes room for many keys, so that it
-    /// costs little per key.
+    /// Removes full buckets, and if that is not enough, the least recently used quarter. Removing many at
+    /// once amortises the scan.
     fn make_room(&self, buckets: &mut HashMap<K, Bucket>, now: Timestamp) {
         buckets.retain(|_, bucket| self.level(*bucket, now) < self.capacity());
         if buckets.len() < self.options.max_buckets {
@@ -111,7 +116,7 @@ impl<K: Eq + Hash> RateLimits<K> {
         seen.sort_unstable();
         let mut going = seen.len() / 4 + 1;
         let Some(last) = seen.get(going - 1) else { return };
-        // Many may have been seen in the same moment as the last one that goes.
+        // Many buckets may share the timestamp of the last one to go.
         buckets.retain(|_, bucket| {
             let goes = going > 0 && bucket.seen <= *last;
             going -= usize::from(goes);
@@ -152,7 +157,7 @@ mod tests {
         Timestamp::from_millis(1_700_000_000_000 + millis)
     }
 
-    /// Sends as many requests as pass.
+    /// Counts the requests that are accepted.
     fn drain(limits: &RateLimits<u32>, key: u32, now: Timestamp) -> usize {
         (0..10_000).take_while(|_| limits.check(key, now).is_ok()).count()
     }

@@ -1,4 +1,8 @@
-//! The session cookie of the browser page, and which requests it may make.
+//! The session cookie of the console page, and protection against cross-site request forgery.
+//!
+//! The cookie is `HttpOnly` and `SameSite=Strict`. That is not enough for a server on loopback: to a browser
+//! every port of the host is the same site. A mutation must therefore come with a header that a foreign page
+//! cannot send, or with an `Origin` that is the server's own.
 
 use std::time::Duration;
 
@@ -6,25 +10,25 @@ use carrel_domain::Secret;
 
 use super::error::AuthError;
 
-/// The name of the cookie.
+/// The name of the session cookie.
 pub const SESSION_COOKIE: &str = "carrel_session";
 
-/// How long a session lasts.
+/// Lifetime of a session.
 pub const SESSION_LIFETIME: Duration = Duration::from_hours(12);
 
-/// The header that the page adds to its requests. Another origin's page cannot, without being
-/// asked first whether it may, and the answer is no.
+/// The header that the page adds to its requests. A page of another origin needs a CORS preflight for it,
+/// which the server does not grant.
 pub const CONSOLE_HEADER: &str = "x-carrel-console";
 
-/// What the header says.
+/// The value of [`CONSOLE_HEADER`].
 const CONSOLE_VALUE: &str = "1";
 
-/// Between whom a cookie travels.
+/// The connection between browser and server, which decides the attribute `Secure`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// Inside this machine, in the clear.
+    /// Loopback, unencrypted.
     Loopback,
-    /// Over a network, where a browser is to send it encrypted only.
+    /// A network; the browser sends the cookie over TLS only.
     Network,
 }
 
@@ -37,12 +41,12 @@ impl Transport {
     }
 }
 
-/// Returns the value of `Set-Cookie` that begins a session with this token.
+/// Returns the `Set-Cookie` value that starts a session.
 pub fn begin_session(token: &Secret, transport: Transport) -> Secret {
     Secret::new(cookie(token.expose(), SESSION_LIFETIME, transport))
 }
 
-/// Returns the value of `Set-Cookie` that ends a session.
+/// Returns the `Set-Cookie` value that ends a session.
 pub fn end_session(transport: Transport) -> String {
     cookie("", Duration::ZERO, transport)
 }
@@ -54,11 +58,9 @@ fn cookie(value: &str, lifetime: Duration, transport: Transport) -> String {
     )
 }
 
-/// Tells whether a request may use the session cookie.
+/// Checks that a request may use the session cookie.
 ///
-/// Reading may. A change has to come from the page itself: it says so with [`CONSOLE_HEADER`], or its
-/// `Origin` is the `Host` that was asked. `SameSite` alone does not do: to a browser every port of
-/// this machine is the same site.
+/// Reads may. A mutation needs [`CONSOLE_HEADER`], or an `Origin` that equals the `Host`.
 pub fn check_cookie_request(
     method: &str,
     origin: Option<&str>,

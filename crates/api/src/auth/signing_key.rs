@@ -1,37 +1,35 @@
-//! The secret that signs, and keys for other purposes that follow from it.
+//! The HMAC key of tokens, and keys that derive from it.
 
 use std::fmt;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-/// The shortest secret that is taken: as long as what it signs with (RFC 7518, 3.2).
+/// The shortest secret: as long as the hash output (RFC 7518, 3.2).
 pub const MIN_SECRET_BYTES: usize = 32;
 
-/// The length of a signature.
 pub(super) const SIGNATURE_BYTES: usize = 32;
 
-/// A secret, ready to sign. Printing it shows nothing.
+/// An HMAC-SHA-256 key. `Debug` prints no part of it.
 #[derive(Clone)]
 pub(super) struct SigningKey(Hmac<Sha256>);
 
 impl SigningKey {
-    /// Takes any bytes; how long they have to be is judged where they come from.
+    /// Creates a key from bytes of any length; the source checks the length.
     pub(super) fn new(secret: &[u8]) -> Self {
         Self(Hmac::new_from_slice(secret).expect("HMAC takes keys of any length"))
     }
 
-    /// Signs a message.
     pub(super) fn sign(&self, message: &[u8]) -> [u8; SIGNATURE_BYTES] {
         self.0.clone().chain_update(message).finalize().into_bytes().into()
     }
 
-    /// Tells whether this is the whole signature of a message, in a time that depends on neither.
+    /// Verifies a signature in constant time. A truncated one is invalid.
     pub(super) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         self.0.clone().chain_update(message).verify_slice(signature).is_ok()
     }
 
-    /// Returns the key for another purpose. What one signs, the other does not believe.
+    /// Derives the key for another purpose. Signatures of one are invalid for the other.
     pub(super) fn derive(&self, purpose: &str) -> Self {
         Self::new(&self.sign(purpose.as_bytes()))
     }

@@ -1,7 +1,8 @@
 //! Tickets for event streams.
 //!
-//! A browser's `EventSource` sends no headers, so its credentials stand in the address, where logs and
-//! histories keep them. A ticket is good for one task's stream and for a minute, and for nothing else.
+//! A browser's `EventSource` cannot send headers, so that its credentials are in the URL, where logs and
+//! histories keep them. A ticket opens the event stream of one task, for a minute, and nothing else. It is a
+//! workspace id, an expiry time and an HMAC over both and the task id; the server keeps no state for it.
 
 use std::time::Duration;
 
@@ -11,16 +12,16 @@ use super::error::{AuthError, RejectReason};
 use super::jwt::{decode, encode};
 use super::signing_key::{SIGNATURE_BYTES, SigningKey};
 
-/// How long a ticket is good.
+/// Lifetime of a ticket. An open stream may outlast it.
 pub const TICKET_LIFETIME: Duration = Duration::from_mins(1);
 
-/// What the key of tickets is derived for.
+/// The label that the key of tickets is derived with.
 const PURPOSE: &str = "carrel: tickets for the event stream of a task, version 1";
 
 const ID_BYTES: usize = 16;
 const TIME_BYTES: usize = 8;
 
-/// Makes tickets and believes its own.
+/// Issues and verifies tickets.
 #[derive(Clone, Debug)]
 pub struct Tickets {
     key: SigningKey,
@@ -31,14 +32,14 @@ impl Tickets {
         Self { key: key.derive(PURPOSE) }
     }
 
-    /// Makes a ticket. Whether the caller may read the stream is for whoever calls this to check.
+    /// Issues a ticket. The caller of this function has checked that the stream may be read.
     pub fn issue(&self, task: TaskId, workspace: WorkspaceId, now: Timestamp) -> Secret {
         let body = Body { workspace, expires_at: now.after(TICKET_LIFETIME) };
         let signature = self.key.sign(&body.signed(task));
         Secret::new(encode(&[&body.to_bytes()[..], &signature].concat()))
     }
 
-    /// Returns the workspace whose task may be watched with this ticket.
+    /// Returns the workspace of the task that a valid ticket opens.
     pub fn verify(
         &self,
         ticket: &str,
@@ -62,7 +63,7 @@ impl Tickets {
     }
 }
 
-/// What stands in a ticket. The task does not: the address names it, and the signature covers it.
+/// The content of a ticket. The task is not in it: the URL names it, and the signature covers it.
 struct Body {
     workspace: WorkspaceId,
     expires_at: Timestamp,
@@ -76,7 +77,7 @@ impl Body {
         bytes
     }
 
-    /// Returns what is signed: parts of fixed lengths, so that none can pass for another.
+    /// Returns the signed bytes: fields of fixed length, so that none can be mistaken for another.
     fn signed(&self, task: TaskId) -> Vec<u8> {
         [&task.to_bytes()[..], &self.to_bytes()].concat()
     }
@@ -133,7 +134,7 @@ mod tests {
             reason(stranger.verify(ticket.expose(), task, now)),
             Some(RejectReason::Signature)
         );
-        // The key itself signs tokens, not tickets.
+        // The undivided key signs tokens, not tickets.
         let undivided = Tickets { key: SigningKey::new(b"0123456789abcdef0123456789abcdef") };
         assert_eq!(
             reason(undivided.verify(ticket.expose(), task, now)),

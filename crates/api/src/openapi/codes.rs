@@ -1,12 +1,12 @@
-//! IssueQuery errors go together.
+//! Error codes that several routes share, grouped by the layer that raises them.
 
 use carrel_domain::Code;
 
-/// What the store can say.
+/// Errors of the store.
 pub(crate) const STORE: &[Code] =
     &[Code::StoreUnavailable, Code::DiskFull, Code::RecordUnreadable, Code::Internal];
 
-/// What opening a workspace can say.
+/// Errors of opening a workspace.
 pub(crate) const WORKSPACES: &[Code] = &[
     Code::WorkspaceNotFound,
     Code::WorkspaceBusy,
@@ -22,7 +22,7 @@ pub(crate) const WORKSPACES: &[Code] = &[
     Code::Io,
 ];
 
-/// What files can say.
+/// Errors of file operations.
 pub(crate) const FILES: &[Code] = &[
     Code::SandboxViolation,
     Code::SensitivePath,
@@ -47,10 +47,10 @@ pub(crate) const FILES: &[Code] = &[
     Code::Cancelled,
 ];
 
-/// What a search can say beyond that.
+/// Errors of searches, beside those of files.
 pub(crate) const SEARCH: &[Code] = &[Code::InvalidPattern];
 
-/// What a command can say.
+/// Errors of starting a command.
 pub(crate) const COMMANDS: &[Code] = &[
     Code::CommandRefused,
     Code::NetworkRefused,
@@ -60,7 +60,7 @@ pub(crate) const COMMANDS: &[Code] = &[
     Code::TooManyJobs,
 ];
 
-/// What only some tools can say.
+/// Errors of single tools.
 pub(crate) const TOOLS: &[Code] = &[
     Code::UnknownTool,
     Code::ReadOnly,

@@ -1,4 +1,7 @@
-//! The document itself.
+//! Generation of the OpenAPI document.
+//!
+//! The schemas of the wire types are completed with what only a server knows: the hosts that repositories may
+//! come from, and the operations of the git tool.
 
 use carrel_tools::Toolset;
 use carrel_wire::pattern::{CREDENTIAL_NAME, HOSTS_PLACEHOLDER};
@@ -14,22 +17,22 @@ use crate::limits::{
 };
 use crate::routes::{table, tool_names};
 
-/// Groups of routes.
+/// Tags and their descriptions.
 const TAGS: [(&str, &str); 7] = [
-    ("tasks", "Queued work: submit it, look at it, follow it, end it."),
-    ("workspaces", "Where work is done."),
+    ("tasks", "Queued work: submit, list, follow and cancel it."),
+    ("workspaces", "Directories for pieces of work, their credentials and usage."),
     ("files", "The files of a workspace."),
-    ("commands", "Commands in a workspace, behind a kernel sandbox."),
-    ("tools", "Any tool of Carrel."),
+    ("commands", "Commands in a workspace, in a kernel sandbox."),
+    ("tools", "All tools, each callable by its name."),
     ("server", "The server itself."),
     (
         "conductor",
-        "What `carrel run --port` answers: how its issues stand, and orders for them. Tokens are those of its \
-         data directory, for all workspaces.",
+        "The API of `carrel run --port`: the state of its issues, and commands for them. Tokens are \
+                 those of its data directory, for all workspaces.",
     ),
 ];
 
-/// Returns the document for a server that takes repositories from these machines.
+/// Returns the document of a server that clones from these hosts.
 pub fn document(hosts: &[String]) -> Value {
     let (mut schemas, mut paths) = (Schemas::new(), Map::new());
     let routes = table();
@@ -71,8 +74,7 @@ pub fn document(hosts: &[String]) -> Value {
     document
 }
 
-/// Returns the schema of the git tool's operations. The type of the request cannot list them: it knows no
-/// tools.
+/// Returns the schema of the git tool's operations. The wire type cannot list them: it knows no tools.
 fn git_operations() -> Value {
     let mut tools = carrel_tools::definitions(Toolset::Workspace);
     let git = tools.find(|tool| tool.about.name == "workspace_git").expect("git is a tool");
@@ -81,12 +83,12 @@ fn git_operations() -> Value {
 
 fn introduction() -> String {
     format!(
-        "Workspaces for agents as a service. Every error has the shape of `Error`. A body is JSON of \
-         at most {MAX_JSON_BODY} that arrives within {} seconds; a field that is not known is \
-         refused. Each workspace may send {REQUESTS_PER_SECOND} requests a second, {BURST} at once \
-         after a pause, and have {MAX_STREAMS_PER_WORKSPACE} event streams open; {MAX_CONCURRENT_WORK} \
-         commands, searches and writes run at once, and {MAX_UPLOADS} raw files arrive. What is too much is answered with 429 and \
-         `Retry-After`.",
+        "Workspaces for agents as a service. Every error has the schema `Error`. A body is JSON of at \
+                 most {MAX_JSON_BODY} that arrives within {} seconds; unknown fields are refused. Each \
+                 workspace may send {REQUESTS_PER_SECOND} requests per second, {BURST} at once after a pause, \
+                 and have {MAX_STREAMS_PER_WORKSPACE} open event streams; {MAX_CONCURRENT_WORK} commands, \
+                 searches and writes run at the same time, and {MAX_UPLOADS} uploads are received. Requests \
+                 above a limit are answered with 429 and `Retry-After`.",
         BODY_READ_TIMEOUT.as_secs()
     )
 }
@@ -109,7 +111,7 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
         operation["parameters"] = json!(parameters);
     }
     if let Some(body) = route.body {
-        // No body is an empty file, and no JSON.
+        // An upload without a body is an empty file; a JSON route needs one.
         let (required, content) = match body {
             Body::Json(shape) => {
                 (true, json!({ "application/json": json_body(route, shape, schemas) }))
@@ -147,7 +149,7 @@ fn path_parameter(name: &'static str) -> Value {
             ("The credential.", json!({ "type": "string", "pattern": CREDENTIAL_NAME }))
         }
         "issue" => (
-            "What people call the issue, or what the tracker knows it by.",
+            "The identifier of the issue, or the id that the tracker gave it.",
             json!({ "type": "string", "minLength": 1 }),
         ),
         "run" => ("The number of the run.", json!({ "type": "integer", "minimum": 0 })),
@@ -160,7 +162,7 @@ fn header_parameter(header: Header) -> Value {
     let (name, description, schema) = match header {
         Header::IdempotencyKey => (
             "Idempotency-Key",
-            "The same key and body get the first answer again, for 24 hours.",
+            "The same key and body get the first reply again, for 24 hours.",
             json!({
                 "type": "string",
                 "minLength": 1,
@@ -175,12 +177,12 @@ fn header_parameter(header: Header) -> Value {
         ),
         Header::GitHubToken => (
             "X-GitHub-Token",
-            "A token for GitHub. It is used for this request and kept nowhere.",
+            "A token for GitHub. It is used for this request and not stored.",
             json!({ "type": "string", "pattern": "^[!-~]+$" }),
         ),
         Header::LastEvent => (
             "Last-Event-ID",
-            "The number of the last event that was seen: those behind it follow.",
+            "The number of the last event that was received: the stream continues after it.",
             json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
         ),
     };

@@ -1,4 +1,4 @@
-//! `docs/api.md`, made from the document.
+//! `docs/api.md`, generated from the OpenAPI document.
 
 use std::fmt::Write as _;
 
@@ -6,12 +6,12 @@ use serde_json::Value;
 
 const HEAD: &str = "# REST
 
-What `carrel serve` answers. This page is made from the routes themselves; `make docs` writes it anew. A running server
-has the same as OpenAPI 3.1 at `/openapi.json` and as a page at `/docs`; [openapi.json](openapi.json) is a copy. The codes
-of errors are explained in [errors](errors/).
+The API of `carrel serve`. This page is generated from the routes (`make docs`). A running server has the same as
+OpenAPI 3.1 at `/openapi.json` and as a page at `/docs`; [openapi.json](openapi.json) is a copy. Error codes are
+explained in [errors](errors/).
 ";
 
-/// Returns a page for people about a document.
+/// Renders a document as Markdown.
 pub fn markdown(document: &Value) -> String {
     let mut text = format!("{HEAD}\n{}\n", text_of(&document["info"]["description"]));
     for tag in items(&document["tags"]) {
@@ -55,13 +55,13 @@ fn describe(text: &mut String, document: &Value, (path, method): (&str, &str), o
     );
     let mut fields = String::new();
     for one in items(&operation["parameters"]).filter(|one| one["in"] != "path") {
-        let place = format!("{}, ", text_of(&one["in"]));
+        let location = format!("{}, ", text_of(&one["in"]));
         let required = one["required"] == true;
         row(
             &mut fields,
             text_of(&one["name"]),
             required,
-            &place,
+            &location,
             &one["schema"],
             &one["description"],
         );
@@ -76,9 +76,9 @@ fn describe(text: &mut String, document: &Value, (path, method): (&str, &str), o
         let value = serde_json::to_string_pretty(&example["value"]).unwrap_or_default();
         let _ = write!(text, "\n{}:\n\n```json\n{value}\n```\n", text_of(&example["summary"]));
     }
-    let _ = write!(text, "\n| answer | |\n|---|---|\n");
+    let _ = write!(text, "\n| response | |\n|---|---|\n");
     for (status, response) in operation["responses"].as_object().into_iter().flatten() {
-        let _ = writeln!(text, "| {status} | {} |", answer(document, response));
+        let _ = writeln!(text, "| {status} | {} |", response_cell(document, response));
     }
 }
 
@@ -91,14 +91,21 @@ fn rows(schema: &Value) -> String {
     rows
 }
 
-fn row(rows: &mut String, name: &str, required: bool, place: &str, schema: &Value, about: &Value) {
+fn row(
+    rows: &mut String,
+    name: &str,
+    required: bool,
+    location: &str,
+    schema: &Value,
+    about: &Value,
+) {
     let marker = if required { "*" } else { "" };
     let about = text_of(about).replace('\n', " ").replace('|', "\\|");
-    let _ = writeln!(rows, "| `{name}`{marker} | {place}{} | {about} |", kind(schema));
+    let _ = writeln!(rows, "| `{name}`{marker} | {location}{} | {about} |", kind(schema));
 }
 
-/// Names the codes of an error, or the fields of what was asked for.
-fn answer(document: &Value, response: &Value) -> String {
+/// Returns the error codes of a response, or the fields of a success.
+fn response_cell(document: &Value, response: &Value) -> String {
     let schema = &response["content"]["application/json"]["schema"];
     let codes = &schema["properties"]["error"]["properties"]["code"]["enum"];
     if codes.is_array() {
@@ -116,7 +123,7 @@ fn answer(document: &Value, response: &Value) -> String {
     }
 }
 
-/// Names a type and its limits.
+/// Returns the type of a value and its bounds.
 fn kind(schema: &Value) -> String {
     let mut words = vec![named(schema)];
     for (key, word) in [
@@ -126,7 +133,7 @@ fn kind(schema: &Value) -> String {
         ("maxLength", "at most"),
         ("minItems", "at least"),
         ("maxItems", "at most"),
-        ("default", "usually"),
+        ("default", "default"),
     ] {
         if let Some(limit) = schema.get(key).filter(|limit| **limit != u64::MAX && !limit.is_null())
         {

@@ -1,15 +1,15 @@
-//! The answers of a route, errors with_errors them.
+//! Responses of a route in the OpenAPI document, errors included.
 
 use carrel_domain::Code;
 use serde_json::{Map, Value, json};
 
-use super::route::{Answer, Content, Route};
+use super::route::{Content, ResponseSpec, Route};
 use super::schemas::Schemas;
 
-/// Returns every answer of a route by its status.
+/// Returns the responses of a route by status. Errors with the same status share one.
 pub(super) fn responses(route: &Route, schemas: &mut Schemas) -> Map<String, Value> {
-    let granted = route.answers.iter().map(|answer| (answer.status, granted(answer, schemas)));
-    let mut all: Vec<_> = granted.collect();
+    let success = route.responses.iter().map(|spec| (spec.status, success(spec, schemas)));
+    let mut all: Vec<_> = success.collect();
     for (_, response) in &mut all {
         for (name, field) in &route.links {
             let from = format!("$response.body#/{field}");
@@ -18,28 +18,30 @@ pub(super) fn responses(route: &Route, schemas: &mut Schemas) -> Map<String, Val
         }
     }
     let codes = route.all_codes();
-    let refused = codes.chunk_by(|one, next| one.status() == next.status());
-    all.extend(refused.map(|codes| (codes[0].status(), refused_with(codes))));
+    let errors = codes.chunk_by(|one, next| one.status() == next.status());
+    all.extend(errors.map(|codes| (codes[0].status(), error_response(codes))));
     all.sort_by_key(|(status, _)| *status);
     all.into_iter().map(|(status, response)| (status.to_string(), response)).collect()
 }
 
-fn granted(answer: &Answer, schemas: &mut Schemas) -> Value {
-    let content = match answer.content {
-        Content::Nothing => return json!({ "description": answer.description }),
-        Content::Json(shape) => json!({ "application/json": { "schema": schemas.answer(shape) } }),
+fn success(spec: &ResponseSpec, schemas: &mut Schemas) -> Value {
+    let content = match spec.content {
+        Content::Nothing => return json!({ "description": spec.description }),
+        Content::Json(shape) => {
+            json!({ "application/json": { "schema": schemas.response(shape) } })
+        }
         Content::Events(shape) => {
-            json!({ "text/event-stream": { "schema": schemas.answer(shape) } })
+            json!({ "text/event-stream": { "schema": schemas.response(shape) } })
         }
         Content::Bytes(kind) if kind.starts_with("text/") => {
             json!({ kind: { "schema": { "type": "string" } } })
         }
         Content::Bytes(kind) => json!({ kind: {} }),
     };
-    json!({ "description": answer.description, "content": content })
+    json!({ "description": spec.description, "content": content })
 }
 
-fn refused_with(codes: &[Code]) -> Value {
+fn error_response(codes: &[Code]) -> Value {
     let names: Vec<_> = codes.iter().map(|code| code.name()).collect();
     let description = names.join(", ");
     let schema = json!({
@@ -67,7 +69,7 @@ fn refused_with(codes: &[Code]) -> Value {
     response
 }
 
-/// Returns the schema of the one error envelope. It explains the codes of these routes.
+/// Returns the schema of the error envelope, with the meaning of each code.
 pub(super) fn envelope(routes: &[Route]) -> Value {
     let mut codes: Vec<_> = routes.iter().flat_map(Route::all_codes).collect();
     codes.sort_by_key(|code| code.name());

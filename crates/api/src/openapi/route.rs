@@ -1,4 +1,17 @@
-//! A route: what it is called, takes and answers, and what handles it.
+//! A route and its description.
+//!
+//! [`Route`] is a builder: the handler and everything that the document says about it are written in one
+//! expression. Errors that follow from the parts (a JSON body can be too large, a scope can be missing) are
+//! added by [`Route::all_codes`]; a route lists only its own.
+//!
+//! ```ignore
+//! Route::get("/api/tasks", list)
+//!     .name("list_tasks", "List tasks")
+//!     .scope(TokenScope::Read)
+//!     .query::<TaskQuery>()
+//!     .json::<TaskList>(200, "A page of the tasks.")
+//!     .errors(STORE)
+//! ```
 
 use axum::handler::Handler;
 use axum::http::Method;
@@ -9,65 +22,62 @@ use serde_json::Value;
 
 use crate::state::Api;
 
-/// Makes the schema of a type.
 pub(super) type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 
-/// Headers that routes read, beside the one with the token.
+/// Headers that routes read, beside credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Header {
-    /// What makes a repeated request known as one.
+    /// `Idempotency-Key`.
     IdempotencyKey,
-    /// The workspace, if the token covers several.
+    /// `X-Workspace-ID`, if the token covers several.
     Workspace,
-    /// The last event that a reader has seen.
+    /// `Last-Event-ID`, the cursor of an event stream.
     LastEvent,
-    /// A token for GitHub.
+    /// `X-GitHub-Token`.
     GitHubToken,
 }
 
-/// Authenticated may ask.
+/// The credentials that a route needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Anybody.
+    /// No credentials.
     Public,
-    /// Whoever has a token.
+    /// Any valid token.
     Token,
-    /// Whoever has a token with this scope.
+    /// A token with this scope.
     Scope(TokenScope),
 }
 
-/// What a body consists of.
 #[derive(Clone, Copy)]
 pub(super) enum Body {
     Json(SchemaFn),
     Stream(&'static str),
 }
 
-/// What an answer consists of.
 #[derive(Clone, Copy)]
 pub(super) enum Content {
     Nothing,
     Json(SchemaFn),
-    /// Events, each of this shape.
+    /// Server-sent events with this schema.
     Events(SchemaFn),
     Bytes(&'static str),
 }
 
-/// An answer to a request that was granted.
-pub(super) struct Answer {
+/// A successful response.
+pub(super) struct ResponseSpec {
     pub(super) status: u16,
     pub(super) description: &'static str,
     pub(super) content: Content,
 }
 
-/// A body for people to start from.
+/// An example of a request body.
 pub(crate) struct Example {
     pub(crate) name: &'static str,
     pub(crate) summary: &'static str,
     pub(crate) value: Value,
 }
 
-/// A route.
+/// A route of a server with state `S`.
 pub(crate) struct Route<S = Api> {
     pub(super) method: Method,
     pub(super) path: &'static str,
@@ -81,8 +91,9 @@ pub(crate) struct Route<S = Api> {
     pub(super) headers: Vec<Header>,
     pub(super) body: Option<Body>,
     pub(super) examples: Vec<Example>,
-    pub(super) answers: Vec<Answer>,
-    /// Routes that an answer leads to, by their names, and the field of the answer with the task.
+    pub(super) responses: Vec<ResponseSpec>,
+    /// OpenAPI links: the operation that a response leads to, and the field of the response with its
+    /// `task_id`.
     pub(super) links: Vec<(&'static str, &'static str)>,
     pub(super) codes: Vec<Code>,
 }
@@ -118,108 +129,108 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
             headers: Vec::new(),
             body: None,
             examples: Vec::new(),
-            answers: Vec::new(),
+            responses: Vec::new(),
             links: Vec::new(),
             codes: Vec::new(),
         }
     }
 
-    /// Gives it a name for programs and one for people.
+    /// Sets the operation id and the summary.
     pub(crate) fn name(self, name: &'static str, summary: &'static str) -> Self {
         Self { name, summary, ..self }
     }
 
-    /// Says more about it.
+    /// Sets the description.
     pub(crate) fn description(self, description: &'static str) -> Self {
         Self { description, ..self }
     }
 
-    /// Puts it with_errors its like.
+    /// Sets the tag.
     pub(crate) fn tag(self, tag: &'static str) -> Self {
         Self { tag, ..self }
     }
 
-    /// Lets anybody ask.
+    /// Requires no credentials.
     pub(crate) fn public(self) -> Self {
         Self { access: Access::Public, ..self }
     }
 
-    /// Names the scope that it needs.
+    /// Requires a scope.
     pub(crate) fn scope(self, scope: TokenScope) -> Self {
         Self { access: Access::Scope(scope), ..self }
     }
 
-    /// Names what is read from behind the `?`.
+    /// Sets the type of the query.
     pub(crate) fn query<T: JsonSchema>(self) -> Self {
         Self { query: Some(T::json_schema), ..self }
     }
 
-    /// Names a header that is read.
+    /// Adds a header that the handler reads.
     pub(crate) fn header(mut self, header: Header) -> Self {
         self.headers.push(header);
         self
     }
 
-    /// Names the body.
+    /// Sets the type of the JSON body.
     pub(crate) fn body<T: JsonSchema>(self) -> Self {
         Self { body: Some(Body::Json(SchemaGenerator::subschema_for::<T>)), ..self }
     }
 
-    /// Names the kind of a body that is taken as it comes.
+    /// Accepts a raw body of a media type.
     pub(crate) fn stream(self, kind: &'static str) -> Self {
         Self { body: Some(Body::Stream(kind)), ..self }
     }
 
-    /// Shows a body.
+    /// Adds an example body.
     pub(crate) fn example(mut self, example: Example) -> Self {
         self.examples.push(example);
         self
     }
 
-    /// Names an answer in JSON.
+    /// Adds a JSON response.
     pub(crate) fn json<T: JsonSchema>(self, status: u16, description: &'static str) -> Self {
-        self.answer(status, description, Content::Json(SchemaGenerator::subschema_for::<T>))
+        self.response(status, description, Content::Json(SchemaGenerator::subschema_for::<T>))
     }
 
-    /// Names an answer that is a stream of events.
+    /// Adds a response that is an event stream.
     pub(crate) fn events<T: JsonSchema>(self, description: &'static str) -> Self {
-        self.answer(200, description, Content::Events(SchemaGenerator::subschema_for::<T>))
+        self.response(200, description, Content::Events(SchemaGenerator::subschema_for::<T>))
     }
 
-    /// Names an answer of another kind.
+    /// Adds a raw response of a media type.
     pub(crate) fn bytes(self, kind: &'static str, description: &'static str) -> Self {
-        self.answer(200, description, Content::Bytes(kind))
+        self.response(200, description, Content::Bytes(kind))
     }
 
-    /// Names an answer without a body.
+    /// Adds a response without a body.
     pub(crate) fn no_content(self, status: u16, description: &'static str) -> Self {
-        self.answer(status, description, Content::Nothing)
+        self.response(status, description, Content::Nothing)
     }
 
-    fn answer(mut self, status: u16, description: &'static str, content: Content) -> Self {
-        self.answers.push(Answer { status, description, content });
+    fn response(mut self, status: u16, description: &'static str, content: Content) -> Self {
+        self.responses.push(ResponseSpec { status, description, content });
         self
     }
 
-    /// Names a route that the answer leads to: it takes what a field of the answer holds as the task.
+    /// Adds a link to the operation that takes a field of the response as its `task_id`.
     pub(crate) fn link(mut self, name: &'static str, field: &'static str) -> Self {
         self.links.push((name, field));
         self
     }
 
-    /// Names errors beyond those that follow from what it takes.
+    /// Adds errors of the route itself.
     pub(crate) fn errors(mut self, codes: &[Code]) -> Self {
         self.codes.extend(codes);
         self
     }
 
-    /// Returns the names in the path.
+    /// Returns the names of the path parameters.
     pub(super) fn path_names(&self) -> impl Iterator<Item = &'static str> {
         let names = self.path.split('/').filter_map(|part| part.strip_prefix('{'));
         names.filter_map(|part| part.strip_suffix('}'))
     }
 
-    /// Returns every error that it can answer with, in the order of their numbers.
+    /// Returns all errors of the route, sorted by status and name.
     pub(super) fn all_codes(&self) -> Vec<Code> {
         let mut codes = self.codes.clone();
         match self.access {
@@ -246,12 +257,12 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
         codes
     }
 
-    /// Returns where it is and what handles it, for a router.
+    /// Returns path and handler, for the router.
     pub(crate) fn into_handler(self) -> (&'static str, MethodRouter<S>) {
         (self.path, self.handler)
     }
 
-    /// Returns the same route with another handler, for a server that cannot do what it asks.
+    /// Returns the route with another handler, for a server that can only refuse it.
     pub(crate) fn handled_by<T: 'static, O: Clone + Send + Sync + 'static>(
         self,
         handler: impl Handler<T, O>,
@@ -271,7 +282,7 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
             headers: self.headers,
             body: self.body,
             examples: self.examples,
-            answers: self.answers,
+            responses: self.responses,
             links: self.links,
             codes: self.codes,
         }

@@ -1,4 +1,4 @@
-//! The schemas of what is read and what is written.
+//! JSON Schemas of requests and responses.
 
 use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator};
@@ -6,7 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::route::SchemaFn;
 
-/// Collects the schemas of a document. What a type looks like may depend on the direction.
+/// Collects the schemas of a document.
+///
+/// A type may be read and written in different forms, so that there are two generators. A named schema must
+/// be the same in both, or the document could not refer to it.
 pub(super) struct Schemas {
     read: SchemaGenerator,
     written: SchemaGenerator,
@@ -26,17 +29,15 @@ impl Schemas {
         }
     }
 
-    /// Returns the schema of a body.
     pub(super) fn body(&mut self, shape: SchemaFn) -> Value {
         shape(&mut self.read).to_value()
     }
 
-    /// Returns the schema of an answer.
-    pub(super) fn answer(&mut self, shape: SchemaFn) -> Value {
+    pub(super) fn response(&mut self, shape: SchemaFn) -> Value {
         shape(&mut self.written).to_value()
     }
 
-    /// Returns the parameters that a type stands for.
+    /// Returns the fields of a type as query parameters.
     pub(super) fn parameters(&mut self, shape: SchemaFn) -> Vec<Value> {
         let schema = shape(&mut self.read);
         let required: Vec<_> = list(&schema, "required");
@@ -57,7 +58,7 @@ impl Schemas {
         parameters.collect()
     }
 
-    /// Returns every schema that has a name.
+    /// Returns the named schemas.
     pub(super) fn components(mut self) -> Map<String, Value> {
         let mut all = self.written.take_definitions(true);
         for (name, schema) in self.read.take_definitions(true) {
@@ -73,7 +74,7 @@ fn list(schema: &Schema, name: &str) -> Vec<Value> {
     schema.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
-/// Leaves out that a parameter may be null: it is left out then.
+/// Removes `null` from the type of a parameter: an absent parameter is left out.
 fn without_null(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else { return };
     if let Some(Value::Array(types)) = fields.get_mut("type") {
@@ -93,8 +94,8 @@ fn without_null(schema: &mut Value) {
     }
 }
 
-/// Leaves out the formats of numbers, few of which this dialect knows, and that nothing is the usual;
-/// puts something in the place of a word in every pattern.
+/// Removes number formats, most of which OpenAPI does not define, and `null` defaults; replaces `word` in
+/// patterns.
 pub(super) fn tidy(schema: &mut Value, word: &str, instead: &str) {
     match schema {
         Value::Object(fields) => {

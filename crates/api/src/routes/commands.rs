@@ -1,4 +1,4 @@
-//! `/exec` and `/git` of a workspace.
+//! `/exec` and `/git` of a workspace, and the call of a tool that other routes share.
 
 use std::sync::Arc;
 
@@ -23,20 +23,20 @@ use crate::routes::tasks::check_network;
 use crate::routes::tools::find;
 use crate::state::Api;
 
-/// Every route of this module.
+/// Returns the routes of this module.
 pub(super) fn routes() -> Vec<Route> {
     let routes = vec![
         Route::post("/api/workspaces/{workspace_id}/exec", exec)
             .name("run_command", "Run a command")
             .description(
-                "Runs a command line and returns what it printed. Only commands of the allow-list pass. \
-                 A command that fails is an answer, not an error. A network other than `none` also \
-                 needs the scope `net`.",
+                "Runs a command line and returns its output. Only commands of the allow-list are accepted. A \
+                 command that fails is a reply, not an error. A network other than `none` also needs the \
+                 scope `net`.",
             )
             .scope(TokenScope::Exec)
             .header(Header::IdempotencyKey)
             .body::<ExecRequest>()
-            .json::<CommandReply>(200, "The command is over."),
+            .json::<CommandReply>(200, "The command has ended."),
         Route::post("/api/workspaces/{workspace_id}/git", git)
             .name("run_git", "Run git")
             .description(
@@ -46,14 +46,14 @@ pub(super) fn routes() -> Vec<Route> {
             .scope(TokenScope::Exec)
             .header(Header::IdempotencyKey)
             .body::<GitRequest>()
-            .json::<GitReply>(200, "Git is done."),
+            .json::<GitReply>(200, "The operation has ended."),
     ];
     let with_errors =
         |route: Route| route.errors(STORE).errors(WORKSPACES).errors(FILES).errors(COMMANDS);
     routes.into_iter().map(with_errors).collect()
 }
 
-/// A tool that a route calls.
+/// A tool call of a route.
 pub(super) struct ToolCall<'a> {
     pub(super) caller: &'a Caller,
     pub(super) workspace: WorkspaceId,
@@ -63,24 +63,26 @@ pub(super) struct ToolCall<'a> {
 }
 
 impl ToolCall<'_> {
-    /// Calls the tool, and returns what programs are told. A client that goes away ends it.
+    /// Calls the tool, and returns the reply for programs. If the client disconnects, the tool is cancelled.
     pub(super) async fn call(self, api: &Api) -> Result<Value, ErrorResponse> {
         let cancel = CancellationToken::new();
         let _gone = cancel.clone().drop_guard();
         let session =
             Session::new(self.caller.subject.clone().unwrap_or_else(|| "rest".to_owned()));
         let options = CallOptions { cancel, ..CallOptions::new(Interface::Rest) };
-        let answer = self.answer(api, session, options).await?;
-        if answer.is_error {
-            return Err(ErrorResponse::of_tool(&answer));
+        let response = self.run(api, session, options).await?;
+        if response.is_error {
+            return Err(ErrorResponse::of_tool(&response));
         }
-        let text = answer.text();
-        Ok(answer.data.unwrap_or_else(|| json!({ "content": text, "facts": answer.structured })))
+        let text = response.text();
+        Ok(response
+            .data
+            .unwrap_or_else(|| json!({ "content": text, "facts": response.structured })))
     }
 
     /// Calls the tool under the rules of its definition: token scope, quota and permit. This is the one
     /// way from a route to a tool, so that no route can call one with less than its scope.
-    pub(super) async fn answer(
+    pub(super) async fn run(
         self,
         api: &Api,
         session: Arc<Session>,
@@ -100,21 +102,21 @@ impl ToolCall<'_> {
         let (tool, arguments) = (self.tool.about.name, self.arguments);
         // A dropped request does not drop the call: cancellation ends it, and the permit is free when it
         // has ended.
-        let calling = tokio::spawn(async move {
-            let answer = space.call(&session, tool, arguments, options).await;
+        let running = tokio::spawn(async move {
+            let response = space.call(&session, tool, arguments, options).await;
             if rules.quota != QuotaRule::Ignored {
                 space.expect_changes();
             }
             drop(permit);
-            answer
+            response
         });
-        calling.await.map_err(|_| {
+        running.await.map_err(|_| {
             ErrorResponse::new(Code::Internal, "the server could not do this", json!({}))
         })
     }
 }
 
-/// Makes arguments of what is not null.
+/// Returns the fields that are not `null` as arguments of a tool.
 pub(super) fn arguments(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(mut fields) => {
@@ -130,25 +132,25 @@ pub(super) async fn exec(
     Authenticated(caller): Authenticated,
     PathId(workspace): PathId<WorkspaceId>,
     headers: HeaderMap,
-    Json(asked, body): Json<ExecRequest>,
+    Json(request_body, body): Json<ExecRequest>,
 ) -> RouteResult {
     caller.check(TokenScope::Exec, workspace)?;
-    let length = asked.command.chars().count();
-    if asked.command.trim().is_empty() || length > MAX_COMMAND_CHARS {
+    let length = request_body.command.chars().count();
+    if request_body.command.trim().is_empty() || length > MAX_COMMAND_CHARS {
         return Err(ErrorResponse::field(
             "command",
             &format!("is 1 to {MAX_COMMAND_CHARS} characters"),
         ));
     }
-    let timeout = asked.timeout.unwrap_or(DEFAULT_EXEC_SECONDS);
+    let timeout = request_body.timeout.unwrap_or(DEFAULT_EXEC_SECONDS);
     if !(1..=MAX_EXEC_SECONDS).contains(&timeout) {
         return Err(ErrorResponse::field(
             "timeout",
             &format!("is a number of seconds from 1 to {MAX_EXEC_SECONDS}"),
         ));
     }
-    check_relative("cwd", asked.cwd.as_deref())?;
-    check_network(&caller, asked.network)?;
+    check_relative("cwd", request_body.cwd.as_deref())?;
+    check_network(&caller, request_body.network)?;
     let request = IdempotentRequest {
         api: &api,
         scope: KeyScope::Workspace(workspace),
@@ -157,21 +159,22 @@ pub(super) async fn exec(
         body: &body,
     };
     let work = async {
-        let arguments =
-            arguments(json!({ "command": asked.command, "cwd": asked.cwd, "timeout": timeout }));
-        let asking = ToolCall {
+        let arguments = arguments(
+            json!({ "command": request_body.command, "cwd": request_body.cwd, "timeout": timeout }),
+        );
+        let call = ToolCall {
             caller: &caller,
             workspace,
             tool: find("workspace_exec", "it is not offered here")?,
             arguments,
-            network: asked.network,
+            network: request_body.network,
         };
-        WorkResult::Ok((StatusCode::OK, asking.call(&api).await?))
+        WorkResult::Ok((StatusCode::OK, call.call(&api).await?))
     };
     request.run_once(work).await
 }
 
-/// Refuses an absolute path: over this door all are relative to the workspace.
+/// Rejects an absolute path: REST paths are relative to the workspace.
 pub(super) fn check_relative(field: &str, path: Option<&str>) -> Result<(), ErrorResponse> {
     match path {
         Some(path) if path.starts_with('/') => {
@@ -193,14 +196,16 @@ pub(super) async fn git(
     Authenticated(caller): Authenticated,
     PathId(workspace): PathId<WorkspaceId>,
     headers: HeaderMap,
-    Json(asked, body): Json<GitRequest>,
+    Json(request_body, body): Json<GitRequest>,
 ) -> RouteResult {
     caller.check(TokenScope::Exec, workspace)?;
-    check_relative("cwd", asked.cwd.as_deref())?;
-    if asked.branch.is_some() && asked.args.is_some() {
+    check_relative("cwd", request_body.cwd.as_deref())?;
+    if request_body.branch.is_some() && request_body.args.is_some() {
         return Err(ErrorResponse::field("branch", "is a word of `args` when there are any"));
     }
-    let args = asked.args.or_else(|| asked.branch.map(|branch| GitArguments::Words(vec![branch])));
+    let args = request_body
+        .args
+        .or_else(|| request_body.branch.map(|branch| GitArguments::Words(vec![branch])));
     let request = IdempotentRequest {
         api: &api,
         scope: KeyScope::Workspace(workspace),
@@ -209,16 +214,17 @@ pub(super) async fn git(
         body: &body,
     };
     let work = async {
-        let arguments =
-            arguments(json!({ "operation": asked.operation, "args": args, "cwd": asked.cwd }));
-        let asking = ToolCall {
+        let arguments = arguments(
+            json!({ "operation": request_body.operation, "args": args, "cwd": request_body.cwd }),
+        );
+        let call = ToolCall {
             caller: &caller,
             workspace,
             tool: find("workspace_git", "it is not offered here")?,
             arguments,
             network: None,
         };
-        WorkResult::Ok((StatusCode::OK, asking.call(&api).await?))
+        WorkResult::Ok((StatusCode::OK, call.call(&api).await?))
     };
     request.run_once(work).await
 }

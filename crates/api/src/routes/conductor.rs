@@ -1,4 +1,7 @@
-//! `/api/v1`
+//! `/api/v1`: the API of a conductor.
+//!
+//! A path names an issue by its identifier. An issue that is called like a route (`state`, `events` …) is
+//! reached as `/api/v1/issue` with the identifier in the query.
 
 mod events;
 mod routes;
@@ -32,16 +35,15 @@ use crate::openapi::Route;
 use crate::request_span::span_request;
 use crate::response::{ErrorResponse, RouteResult, json_response, ok};
 
-/// Bytes of a body that are read. A tracker's call may be long; an answer is not.
+/// The largest body; a tracker's webhook calls are the longest.
 const MAX_BODY: usize = 1 << 20;
 
-/// Runs of an issue that are shown.
+/// Runs of an issue that are listed.
 const MAX_RUNS: u32 = 20;
 
-/// The name in the path of an issue that the query names.
+/// The path segment that refers to the issue in the query.
 const BY_QUERY: &str = "issue";
 
-/// Returns the router of a conductor.
 pub(crate) fn router(api: ConductorApi) -> Router {
     let routes = routes::routes().into_iter().map(Route::into_handler);
     routes
@@ -52,25 +54,25 @@ pub(crate) fn router(api: ConductorApi) -> Router {
         .with_state(api)
 }
 
-/// Returns the same routes for a server without a conductor, which says so.
-pub(super) fn away() -> Vec<Route> {
-    routes::routes().into_iter().map(|route| route.handled_by(nobody)).collect()
+/// Returns the same routes for a server without a conductor, where each answers with an error.
+pub(super) fn unavailable_routes() -> Vec<Route> {
+    routes::routes().into_iter().map(|route| route.handled_by(no_conductor)).collect()
 }
 
-async fn nobody(who: Result<Authenticated, ErrorResponse>) -> ErrorResponse {
+async fn no_conductor(who: Result<Authenticated, ErrorResponse>) -> ErrorResponse {
     match who {
         Ok(_) => unavailable("this server has none; start one with `carrel run --port`"),
         Err(failed) => failed,
     }
 }
 
-/// What a request calls an issue.
-struct Asked {
+/// A reference to an issue, from path and query.
+struct IssueReference {
     name: String,
     which: IssueQuery,
 }
 
-impl Asked {
+impl IssueReference {
     async fn of(parts: &mut Parts, api: &ConductorApi) -> Result<Self, ErrorResponse> {
         let Authenticated(_) = Authenticated::from_request_parts(parts, api).await?;
         let Path(mut pieces) = Path::<HashMap<String, String>>::from_request_parts(parts, api)
@@ -80,8 +82,8 @@ impl Asked {
         Ok(Self { name: pieces.remove("issue").unwrap_or_default(), which })
     }
 
-    /// Returns what the tracker, or else what people call it.
-    fn words(&self) -> (Option<&str>, &str) {
+    /// Returns the tracker's id, if the request has it, and the text to show.
+    fn target(&self) -> (Option<&str>, &str) {
         match &self.which {
             IssueQuery { id: Some(id), .. } if self.name == BY_QUERY => (Some(id), id),
             IssueQuery { identifier: Some(identifier), .. } if self.name == BY_QUERY => {
@@ -92,20 +94,20 @@ impl Asked {
     }
 
     fn find(&self, state: &carrel_conductor::State) -> Option<IssueId> {
-        match self.words() {
+        match self.target() {
             (Some(id), _) => state.find_id(id),
             (None, name) => state.find(name),
         }
     }
 
     fn unknown(&self, why: &str) -> ErrorResponse {
-        let name: String = self.words().1.chars().take(200).collect();
-        let message = format!("nobody works on {name}, and {why}");
+        let name: String = self.target().1.chars().take(200).collect();
+        let message = format!("{name} is not claimed, and {why}");
         ErrorResponse::new(Code::IssueNotFound, message, json!({ "issue": name }))
     }
 }
 
-/// The issue of a request.
+/// An issue that the conductor has claimed.
 struct IssueParam(IssueId);
 
 impl FromRequestParts<ConductorApi> for IssueParam {
@@ -115,9 +117,9 @@ impl FromRequestParts<ConductorApi> for IssueParam {
         parts: &mut Parts,
         api: &ConductorApi,
     ) -> Result<Self, ErrorResponse> {
-        let asked = Asked::of(parts, api).await?;
-        let found = asked.find(&*api.state()?);
-        found.map(Self).ok_or_else(|| asked.unknown("it waits for nothing here"))
+        let reference = IssueReference::of(parts, api).await?;
+        let claimed = reference.find(&*api.state()?);
+        claimed.map(Self).ok_or_else(|| reference.unknown("does not wait for anything"))
     }
 }
 
@@ -141,12 +143,12 @@ async fn show(
     let view =
         IssueView::of(&*api.state()?, &id, api.now(), runs.into_iter().map(runs::log).collect());
     let view = view.ok_or_else(|| {
-        ErrorResponse::new(Code::IssueNotFound, format!("{id} is gone by now"), json!({}))
+        ErrorResponse::new(Code::IssueNotFound, format!("{id} is not claimed any more"), json!({}))
     })?;
     Ok(ok(&view))
 }
 
-/// Somebody with a token, or the tracker itself, wants the tracker looked at.
+/// Polls the tracker now, for a caller with a token or for a signed webhook call.
 async fn refresh(
     State(api): State<ConductorApi>,
     who: Result<Authenticated, ErrorResponse>,
@@ -159,19 +161,19 @@ async fn refresh(
         Err(failed) if headers.contains_key(header::AUTHORIZATION) => return Err(failed),
         Err(_) => match api.verify_webhook(&headers, &body).await? {
             WebhookCall::Wake => {}
-            WebhookCall::Handshake(secret) => return introduced(&secret),
+            WebhookCall::Handshake(secret) => return acknowledge_handshake(&secret),
         },
     }
     let requested_at = api.now();
     let coalesced = api.state()?.is_polling(requested_at);
-    api.tell(OperatorCommand::Refresh).await?;
+    api.send(OperatorCommand::Refresh).await?;
     let operations = ["poll", "reconcile"].map(str::to_owned);
     let reply = RefreshReply { queued: true, coalesced, requested_at, operations };
     Ok(json_response(StatusCode::ACCEPTED, &reply))
 }
 
-/// Says to a tracker what it wants to hear.
-fn introduced(secret: &Secret) -> RouteResult {
+/// Acknowledges a webhook handshake by repeating its secret.
+fn acknowledge_handshake(secret: &Secret) -> RouteResult {
     let value = HeaderValue::from_str(secret.expose());
     let mut value = value.map_err(|_| ErrorResponse::field(ASANA_SECRET, "is text"))?;
     value.set_sensitive(true);
@@ -191,12 +193,12 @@ async fn read(body: Body) -> Result<Bytes, ErrorResponse> {
     }
 }
 
-/// Whether work is begun from now on.
+/// The dispatch mode after a command.
 #[derive(Serialize, JsonSchema)]
 struct ModeReply {
-    /// Whether work is begun.
+    /// The dispatch mode.
     mode: Mode,
-    /// Agents that have not ended.
+    /// Agents that are running.
     agents: usize,
 }
 
@@ -206,7 +208,7 @@ async fn change(
     order: OperatorCommand,
 ) -> RouteResult {
     check(caller, TokenScope::Exec)?;
-    api.tell(order).await?;
+    api.send(order).await?;
     let state = api.state()?;
     Ok(ok(&ModeReply { mode: state.ledger.mode, agents: state.agents() }))
 }
@@ -230,16 +232,17 @@ async fn order(
     order: fn(IssueId) -> OperatorCommand,
 ) -> RouteResult {
     check(caller, TokenScope::Exec)?;
-    api.tell(order(id.clone())).await?;
-    shown(api, id)
+    api.send(order(id.clone())).await?;
+    issue_reply(api, id)
 }
 
-/// Answers with where an issue stands after an order.
-fn shown(api: &ConductorApi, id: &IssueId) -> RouteResult {
+/// Returns the state of an issue after a command.
+fn issue_reply(api: &ConductorApi, id: &IssueId) -> RouteResult {
     let view = IssueView::of(&*api.state()?, id, api.now(), Vec::new());
-    let gone =
-        || ErrorResponse::new(Code::IssueNotFound, format!("{id} is gone by now"), json!({}));
-    Ok(ok(&view.ok_or_else(gone)?))
+    let released = || {
+        ErrorResponse::new(Code::IssueNotFound, format!("{id} is not claimed any more"), json!({}))
+    };
+    Ok(ok(&view.ok_or_else(released)?))
 }
 
 async fn cancel(
@@ -278,6 +281,6 @@ async fn answer(
         let rule = format!("has 1 to {MAX_ANSWER_CHARS} characters");
         return Err(ErrorResponse::field("answer", &rule));
     }
-    api.tell(OperatorCommand::Answer(id.clone(), answer)).await?;
-    shown(&api, &id)
+    api.send(OperatorCommand::Answer(id.clone(), answer)).await?;
+    issue_reply(&api, &id)
 }

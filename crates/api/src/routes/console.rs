@@ -1,4 +1,7 @@
-//! The one page.
+//! The console page, the reference page and the OpenAPI document.
+//!
+//! The pages are embedded in the binary and load nothing from elsewhere; a test and the content security
+//! policy see to it. The console calls the same API as every client, with the session cookie.
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -17,40 +20,39 @@ use crate::state::Api;
 
 const PAGE: &str = include_str!("console.html");
 
-/// The page that shows the document of the API.
 const REFERENCE: &str = include_str!("api_reference.html");
 
-/// What the page may load: itself.
+/// The content security policy: inline script and style, requests to this server, nothing else.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Every route of this module.
+/// Returns the routes of this module.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/", page)
             .name("show_page", "The page")
             .description(
-                "Shows a page for people. The link that is printed at the start begins a session.",
+                "Serves the console page. The link that the server prints at its start begins a session.",
             )
             .public()
             .query::<PageParams>()
             .bytes("text/html", "The page.")
-            .no_content(303, "The session has begun.")
+            .no_content(303, "The session has started.")
             .errors(&[Code::Unauthenticated]),
         Route::get("/docs", reference)
-            .name("show_reference", "The API for people")
-            .description("Shows the document of the API as a page that loads nothing else.")
+            .name("show_reference", "API reference")
+            .description("Serves the API reference as a page without external resources.")
             .public()
             .bytes("text/html", "The page."),
         Route::get("/openapi.json", openapi)
-            .name("show_document", "The API for programs")
-            .description("Returns the document of the API: OpenAPI 3.1.")
+            .name("show_document", "OpenAPI document")
+            .description("Returns the OpenAPI 3.1 document.")
             .public()
             .json::<Map<String, Value>>(200, "The document."),
         Route::delete("/api/session", end)
             .name("end_session", "End the session")
-            .description("Ends the session of a browser. A token stays as good as it was.")
-            .no_content(204, "It is over.")
+            .description("Ends the session of a browser. Tokens are not affected.")
+            .no_content(204, "The session has ended.")
             .errors(&[Code::Forbidden]),
     ]
 }
@@ -61,12 +63,13 @@ pub(super) struct PageParams {
     token: Option<String>,
 }
 
-/// Shows the page. The link that was printed at the start begins a session and is worth nothing then.
+/// Serves the page. A valid one-time token starts a session and redirects, so that the token leaves the
+/// address bar.
 pub(super) async fn page(
     State(api): State<Api>,
     QueryParams(params): QueryParams<PageParams>,
 ) -> RouteResult {
-    let Some(token) = params.token else { return Ok(shown(PAGE)) };
+    let Some(token) = params.token else { return Ok(html(PAGE)) };
     let redeemed = api.inner.console.as_ref().and_then(|link| link.redeem(&token, api.now()));
     let caller = redeemed.ok_or_else(|| AuthError::unauthenticated(RejectReason::Expired))?;
     let session = api.inner.authority.issue(&Grant::session(&caller), api.now());
@@ -87,19 +90,17 @@ fn sensitive(cookie: &Secret) -> Result<HeaderValue, ErrorResponse> {
     Ok(value)
 }
 
-/// Shows the document of the API to people.
 pub(super) async fn reference() -> RouteResult {
-    Ok(shown(REFERENCE))
+    Ok(html(REFERENCE))
 }
 
-/// Returns the document of the API.
 pub(super) async fn openapi(State(api): State<Api>) -> RouteResult {
     let make = || Bytes::from(document(&api.inner.hosts).to_string());
     let text = api.inner.document.get_or_init(make).clone();
     Ok(bytes_response(StatusCode::OK, "application/json", text))
 }
 
-fn shown(page: &'static str) -> Response {
+fn html(page: &'static str) -> Response {
     let mut response = bytes_response(StatusCode::OK, "text/html; charset=utf-8", page);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
@@ -107,7 +108,6 @@ fn shown(page: &'static str) -> Response {
     response
 }
 
-/// Ends the session of the browser.
 pub(super) async fn end(State(api): State<Api>, Authenticated(_): Authenticated) -> RouteResult {
     let mut response = StatusCode::NO_CONTENT.into_response();
     let cookie = HeaderValue::from_str(&end_session(api.inner.transport));

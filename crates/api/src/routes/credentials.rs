@@ -1,4 +1,4 @@
-//! `/credentials` of a workspace. They go in, and never out.
+//! `/credentials` of a workspace. They are written and never read back.
 
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -15,26 +15,26 @@ use crate::openapi::{Example, Header, Route, STORE, WORKSPACES};
 use crate::response::{ErrorResponse, RouteResult, ok};
 use crate::state::Api;
 
-/// Every route of this module.
+/// Returns the routes of this module.
 pub(super) fn routes() -> Vec<Route> {
     let routes = vec![
         Route::get("/api/workspaces/{workspace_id}/credentials", list)
             .name("list_credentials", "List credentials")
-            .description("Lists the names of the credentials that steps can name. No route returns what they hold.")
+            .description("Lists the names of the credentials that steps can use. No route returns their content.")
             .scope(TokenScope::Read)
             .json::<CredentialNames>(200, "The names."),
         Route::put("/api/workspaces/{workspace_id}/credentials/{credential}", put)
-            .name("put_credential", "Keep a credential")
+            .name("put_credential", "Store a credential")
             .description(
-                "Keeps a credential, in place of one of the same name. It is sealed before it is stored; a \
-                 step that names it in `credentials` gets it for as long as the step takes.",
+                "Stores a credential, replacing one of the same name. It is encrypted before it is stored. A \
+                 step that names it in `credentials` has it while the step runs.",
             )
             .scope(TokenScope::Write)
             .header(Header::IdempotencyKey)
             .body::<CredentialContent>()
             .example(Example {
                 name: "git_token",
-                summary: "A token for git, and who commits",
+                summary: "A token for git, and the author of commits",
                 value: json!({
                     "git_token": { "host": "github.com", "token": "ghp_…" },
                     "git_name": "Ada",
@@ -43,15 +43,15 @@ pub(super) fn routes() -> Vec<Route> {
             })
             .example(Example {
                 name: "env_vars",
-                summary: "Variables",
+                summary: "Environment variables",
                 value: json!({ "env_vars": { "API_KEY": "…" } }),
             })
-            .json::<StoredCredential>(200, "It is kept."),
+            .json::<StoredCredential>(200, "The credential is stored."),
         Route::delete("/api/workspaces/{workspace_id}/credentials/{credential}", forget)
-            .name("delete_credential", "Forget a credential")
-            .description("Forgets a credential. A step that runs keeps what it got.")
+            .name("delete_credential", "Delete a credential")
+            .description("Deletes a credential. A running step keeps what it has.")
             .scope(TokenScope::Write)
-            .no_content(204, "It is gone."),
+            .no_content(204, "The credential is deleted."),
     ];
     let with_errors =
         |route: Route| route.errors(STORE).errors(WORKSPACES).errors(&[Code::SecretUnknown]);
@@ -78,7 +78,7 @@ pub(super) async fn put(
     let workspace = api.workspace(&caller, TokenScope::Write, Some(workspace)).await?.id;
     let (name, vault) = (named(parts)?, api.vault()?);
     content.check().map_err(ServiceError::from)?;
-    // What is remembered of the request tells nobody what it held.
+    // The stored digest must not allow guessing the content, so that it is keyed.
     let identity = vault.fingerprint(&[name.as_bytes(), b"\0", &body].concat());
     let request = IdempotentRequest {
         api: &api,

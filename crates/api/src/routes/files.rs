@@ -1,4 +1,4 @@
-//! `/files` of a workspace.
+//! `/files` of a workspace: thin routes over the file tools.
 
 mod upload;
 
@@ -22,7 +22,7 @@ use crate::routes::commands::{ToolCall, arguments, check_relative};
 use crate::routes::tools::find;
 use crate::state::Api;
 
-/// Every route of this module.
+/// Returns the routes of this module.
 pub(super) fn routes() -> Vec<Route> {
     let routes = vec![
         Route::get("/api/workspaces/{workspace_id}/files", list)
@@ -32,23 +32,23 @@ pub(super) fn routes() -> Vec<Route> {
             .query::<DirectoryQuery>()
             .json::<DirectoryListing>(200, "The entries."),
         Route::get("/api/workspaces/{workspace_id}/files/content", content)
-            .name("read_file", "Read a file of text")
-            .description("Returns the text of a file of at most 2 MiB.")
+            .name("read_file", "Read a text file")
+            .description("Returns a text file of at most 2 MiB.")
             .scope(TokenScope::Read)
             .query::<FileQuery>()
             .json::<ReadFileReply>(200, "The file."),
         Route::get("/api/workspaces/{workspace_id}/files/raw", raw)
-            .name("read_raw_file", "Read a file as it is")
+            .name("read_raw_file", "Read a file as bytes")
             .description("Returns the bytes of a file of at most 2 MiB.")
             .scope(TokenScope::Read)
             .query::<FileQuery>()
             .bytes("application/octet-stream", "The bytes."),
         Route::put("/api/workspaces/{workspace_id}/files/raw", upload::put)
-            .name("write_raw_file", "Write a file as it comes")
+            .name("write_raw_file", "Upload a file")
             .description(
-                "Makes a file, or replaces one, with the bytes of the body, as many as the workspace has \
-                 room for. It is there when all of it has arrived, and not before. With a key, the body \
-                 of a repeated request is read to its end and compared.",
+                "Creates or replaces a file with the bytes of the body, as many as the quota allows. The file \
+                 changes when all of the body has arrived. With an idempotency key, the body of a repeated \
+                 request is read and compared.",
             )
             .scope(TokenScope::Write)
             .header(Header::IdempotencyKey)
@@ -60,11 +60,11 @@ pub(super) fn routes() -> Vec<Route> {
             .description("Searches files with a regular expression, hidden and ignored ones included.")
             .scope(TokenScope::Read)
             .query::<SearchQuery>()
-            .json::<SearchMatches>(200, "The lines that match.")
+            .json::<SearchMatches>(200, "The matching lines.")
             .errors(SEARCH),
         Route::post("/api/workspaces/{workspace_id}/files/write", write)
             .name("write_file", "Write a file")
-            .description("Makes a file, or replaces all of its text. Directories are made as needed.")
+            .description("Creates a text file, or replaces its content. Missing directories are created.")
             .scope(TokenScope::Write)
             .header(Header::IdempotencyKey)
             .body::<WriteFileRequest>()
@@ -81,15 +81,15 @@ fn required_path(query: FileQuery) -> Result<String, ErrorResponse> {
     Ok(path)
 }
 
-/// Looks something up with a tool.
-async fn look(
+/// Calls a read-only tool.
+async fn call_reader(
     api: &Api,
     caller: &crate::auth::Caller,
     workspace: WorkspaceId,
     tool: &str,
-    asked: Value,
+    requested: Value,
 ) -> Result<Value, ErrorResponse> {
-    let arguments = arguments(asked);
+    let arguments = arguments(requested);
     let tool = find(tool, "it is not offered here")?;
     ToolCall { caller, workspace, tool, arguments, network: None }.call(api).await
 }
@@ -101,8 +101,8 @@ pub(super) async fn list(
     QueryParams(params): QueryParams<DirectoryQuery>,
 ) -> RouteResult {
     check_relative("path", params.path.as_deref())?;
-    let asked = json!({ "path": params.path.filter(|path| !path.is_empty()) });
-    Ok(ok(&look(&api, &caller, workspace, "workspace_list_dir", asked).await?))
+    let arguments = json!({ "path": params.path.filter(|path| !path.is_empty()) });
+    Ok(ok(&call_reader(&api, &caller, workspace, "workspace_list_dir", arguments).await?))
 }
 
 pub(super) async fn content(
@@ -111,8 +111,8 @@ pub(super) async fn content(
     PathId(workspace): PathId<WorkspaceId>,
     QueryParams(params): QueryParams<FileQuery>,
 ) -> RouteResult {
-    let asked = json!({ "path": required_path(params)? });
-    let mut file = look(&api, &caller, workspace, "workspace_read_file", asked).await?;
+    let arguments = json!({ "path": required_path(params)? });
+    let mut file = call_reader(&api, &caller, workspace, "workspace_read_file", arguments).await?;
     file["success"] = json!(true);
     Ok(ok(&file))
 }
@@ -129,13 +129,13 @@ pub(super) async fn grep(
     if params.max_results == Some(0) {
         return Err(ErrorResponse::field("max_results", "is a number from 1 to 200"));
     }
-    let asked = json!({
+    let arguments = json!({
         "pattern": pattern,
         "path": params.path.filter(|path| !path.is_empty()),
         "include": params.include,
         "max_results": params.max_results,
     });
-    Ok(ok(&look(&api, &caller, workspace, "workspace_grep", asked).await?))
+    Ok(ok(&call_reader(&api, &caller, workspace, "workspace_grep", arguments).await?))
 }
 
 pub(super) async fn write(
@@ -143,10 +143,10 @@ pub(super) async fn write(
     Authenticated(caller): Authenticated,
     PathId(workspace): PathId<WorkspaceId>,
     headers: HeaderMap,
-    Json(asked, body): Json<WriteFileRequest>,
+    Json(request_body, body): Json<WriteFileRequest>,
 ) -> RouteResult {
     caller.check(TokenScope::Write, workspace)?;
-    check_relative("path", Some(&asked.path))?;
+    check_relative("path", Some(&request_body.path))?;
     let request = IdempotentRequest {
         api: &api,
         scope: KeyScope::Workspace(workspace),
@@ -155,19 +155,20 @@ pub(super) async fn write(
         body: &body,
     };
     let work = async {
-        let asking = ToolCall {
+        let call = ToolCall {
             caller: &caller,
             workspace,
             tool: find("workspace_write_file", "it is not offered here")?,
-            arguments: arguments(json!({ "path": asked.path, "content": asked.content })),
+            arguments: arguments(
+                json!({ "path": request_body.path, "content": request_body.content }),
+            ),
             network: None,
         };
-        WorkResult::Ok((StatusCode::OK, asking.call(&api).await?))
+        WorkResult::Ok((StatusCode::OK, call.call(&api).await?))
     };
     request.run_once(work).await
 }
 
-/// Returns a file as it is.
 pub(super) async fn raw(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -176,7 +177,7 @@ pub(super) async fn raw(
 ) -> RouteResult {
     let path = PathBuf::from(required_path(params)?);
     let space = api.open_workspace(&caller, TokenScope::Read, workspace).await?;
-    let _place = api.read_permit().await?;
+    let _permit = api.read_permit().await?;
     let read = move || space.named_workspace().files().browse().read(&path, MAX_READ_BYTES);
     let bytes = blocking(read).await?;
     Ok(bytes_response(StatusCode::OK, "application/octet-stream", bytes))

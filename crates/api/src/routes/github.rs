@@ -1,4 +1,7 @@
-//! `/github` of a workspace.
+//! `/github` of a workspace: listing repositories, and cloning as a task.
+//!
+//! The token for a list comes from the request, from a stored credential, or from the operator's sources, in
+//! this order.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -18,19 +21,19 @@ use crate::response::{ErrorResponse, RouteResult, ok};
 use crate::routes::tasks::accepted;
 use crate::state::Api;
 
-/// Every route of this module.
+/// Returns the routes of this module.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/workspaces/{workspace_id}/github/repos", repositories)
             .name("list_repositories", "List repositories on GitHub")
             .description(
-                "Lists the repositories that the workspace can reach, with the token in the request, with a \
-                 stored credential, or with what the operator has set up.",
+                "Lists the repositories that the workspace can reach: with the token in the request, with a \
+                 stored credential, or with a token source of the operator.",
             )
             .scope(TokenScope::Read)
             .header(Header::GitHubToken)
             .query::<RepositoryQuery>()
-            .json::<RepositoryList>(200, "A part of the list.")
+            .json::<RepositoryList>(200, "A page of the repositories.")
             .errors(STORE)
             .errors(&[
                 Code::WorkspaceNotFound,
@@ -43,7 +46,7 @@ pub(super) fn routes() -> Vec<Route> {
             ]),
         Route::post("/api/workspaces/{workspace_id}/github/clone", clone)
             .name("clone_repository", "Clone a repository")
-            .description("Queues a task that brings a repository into `repos/`, or up to date if it is there.")
+            .description("Queues a task that clones a repository into `repos/`, or updates the clone that is there.")
             .scope(TokenScope::Exec)
             .header(Header::IdempotencyKey)
             .body::<CloneRequest>()
@@ -56,23 +59,22 @@ pub(super) fn routes() -> Vec<Route> {
 /// Seconds that a clone may take.
 const CLONE_SECONDS: u64 = 300;
 
-/// Queues a task that brings a repository.
 pub(super) async fn clone(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
     PathId(workspace): PathId<WorkspaceId>,
     headers: HeaderMap,
-    Json(asked, _): Json<CloneRequest>,
+    Json(request_body, _): Json<CloneRequest>,
 ) -> RouteResult {
     let workspace = api.workspace(&caller, TokenScope::Exec, Some(workspace)).await?.id;
-    let branch = asked.branch.filter(|branch| !branch.trim().is_empty());
-    let description = format!("Clone {}", asked.repo_url);
+    let branch = request_body.branch.filter(|branch| !branch.trim().is_empty());
+    let description = format!("Clone {}", request_body.repo_url);
     let step = StepRequest {
         action: "git_clone".to_owned(),
-        repo: Some(asked.repo_url),
+        repo: Some(request_body.repo_url),
         branch,
         timeout: Some(CLONE_SECONDS),
-        credentials: asked.credential.into_iter().collect(),
+        credentials: request_body.credential.into_iter().collect(),
         description: Some(description),
         ..StepRequest::default()
     };
@@ -84,10 +86,8 @@ pub(super) async fn clone(
     Ok(ok(&accepted(&receipt.task, 1)))
 }
 
-/// The header with a token for GitHub.
 const TOKEN: &str = "x-github-token";
 
-/// Lists repositories.
 pub(super) async fn repositories(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -109,8 +109,8 @@ pub(super) async fn repositories(
     let workspace = api.workspace(&caller, TokenScope::Read, Some(workspace)).await?.id;
     let part = PageRequest { number: page, size: per_page };
     let github = &api.inner.github;
-    let brought = token(&api, workspace, &headers, params.credential).await?;
-    let listed = if let Some(token) = brought {
+    let own_token = token(&api, workspace, &headers, params.credential).await?;
+    let listed = if let Some(token) = own_token {
         github.list_with(&token, part).await
     } else {
         let request = TokenRequest { workspace, owner: params.owner, repository: None };
@@ -120,7 +120,7 @@ pub(super) async fn repositories(
     Ok(ok(&RepositoryList { repos, page, per_page }))
 }
 
-/// Finds the token that a request brings along, or the credential that it names.
+/// Returns the token of the request, or of the credential that it names.
 async fn token(
     api: &Api,
     workspace: WorkspaceId,

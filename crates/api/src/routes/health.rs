@@ -1,4 +1,4 @@
-//! Whether the server is well.
+//! `/healthz` and `/readyz`. Both are public and reveal no details.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -11,32 +11,30 @@ use crate::openapi::Route;
 use crate::response::{RouteResult, json_response, ok};
 use crate::state::Api;
 
-/// Every route of this module.
+/// Returns the routes of this module.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/healthz", alive)
-            .name("check_health", "Is the server there?")
-            .description("Answers as long as the process does.")
+            .name("check_health", "Liveness")
+            .description("Answers while the process runs.")
             .public()
-            .json::<HealthReply>(200, "It is."),
+            .json::<HealthReply>(200, "The server is available."),
         Route::get("/readyz", ready)
-            .name("check_readiness", "Is the server ready?")
+            .name("check_readiness", "Readiness")
             .description(
-                "Answers whether the store answers, whether the disk has room, whether workers are told of \
-                 tasks at once, and whether the keys of the token provider are there, if one is set.",
+                "Reports whether the store answers, whether the disk has free space, whether the bus notifies \
+                 workers, and whether the keys of the identity provider are loaded, if one is configured.",
             )
             .public()
-            .json::<Readiness>(200, "It is.")
-            .json::<Readiness>(503, "Something that is needed is not there."),
+            .json::<Readiness>(200, "The server is available.")
+            .json::<Readiness>(503, "A dependency is not available."),
     ]
 }
 
-/// The process answers.
 pub(super) async fn alive() -> RouteResult {
     Ok(ok(&HealthReply { status: "ok".into() }))
 }
 
-/// What it needs answers, too.
 pub(super) async fn ready(State(api): State<Api>) -> RouteResult {
     let (queue, mut reason) = match api.inner.tasks.bus().health() {
         BusHealth::Available => ("ok", None),
@@ -46,7 +44,7 @@ pub(super) async fn ready(State(api): State<Api>) -> RouteResult {
     let store = match api.inner.tasks.store().ping().await {
         Ok(()) => "ok",
         Err(error) => {
-            // Anybody may ask; what the database says in detail is for the log.
+            // The reply is public; the causes of the error are in the log.
             reason = Some(error.to_string());
             error.code().name()
         }

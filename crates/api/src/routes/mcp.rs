@@ -1,4 +1,7 @@
-//! `/mcp`: the tools of both sets for agents, as far as their tokens reach.
+//! `/mcp`: the tools over MCP, restricted by the token.
+//!
+//! A session lists the tools that the scopes of its token allow. Each call names its workspace unless the
+//! token covers a single one. Scope, coverage, rate limit, permits and quota are checked as for REST.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,20 +28,17 @@ use crate::routes::commands::ToolCall;
 use crate::routes::tools::{check_asked_network, definitions, find};
 use crate::state::Api;
 
-/// The tool that says which workspaces there are.
 const WORKSPACES: &str = "workspaces";
 
-/// Where every tool takes the workspace.
+/// The argument with the workspace.
 const WORKSPACE: &str = "workspace";
 
-/// Returns the endpoint.
 pub(crate) fn mounted(api: &Api) -> EmbeddedEndpoint {
     let server = ToolServer::new(Arc::new(Tools { api: api.clone() }), FactsMode::Auto);
     let stop = api.inner.stop.clone();
     EmbeddedEndpoint::new(HttpOptions::embedded(), move |scope| server.for_http(&scope), stop)
 }
 
-/// Returns the route of the endpoint.
 pub(crate) fn route(mcp: EmbeddedEndpoint) -> MethodRouter<Api> {
     let serve = async move |State(api): State<Api>,
                             Authenticated(caller): Authenticated,
@@ -53,14 +53,14 @@ pub(crate) fn route(mcp: EmbeddedEndpoint) -> MethodRouter<Api> {
     any(serve)
 }
 
-/// Reads the body of a message, which takes its share of the room that bodies have together.
+/// Reads the body of a message within the memory of all request bodies.
 async fn within_bodies(api: &Api, request: Request) -> Result<Request, ErrorResponse> {
     let (parts, body) = request.into_parts();
     let body = read_body(body, api).await?;
     Ok(Request::from_parts(parts, body.into()))
 }
 
-/// Refuses pages of other servers.
+/// Rejects browser requests of other origins (DNS rebinding).
 fn check_origin(headers: &HeaderMap) -> Result<(), ErrorResponse> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
@@ -75,7 +75,7 @@ fn check_origin(headers: &HeaderMap) -> Result<(), ErrorResponse> {
     ))
 }
 
-/// The tools, for whoever asks.
+/// The tools as the caller's token allows them.
 #[derive(Debug)]
 struct Tools {
     api: Api,
@@ -101,19 +101,19 @@ impl ToolProvider for Tools {
             return refused(&ErrorResponse::new(Code::Unauthenticated, "nobody asks", json!({})));
         };
         let workspace = arguments.get(WORKSPACE).and_then(|chosen| id(chosen).ok());
-        // The protocol is spoken in a task of its own, where the span of the request is not known.
+        // MCP sessions run in a task of their own, outside the span of the request.
         let options = CallOptions { under: head.get::<TraceParent>().copied(), ..options };
-        let asked = McpToolCall { head, caller, workspace, begun: Instant::now() };
-        let answer = self.called(caller, session, name, arguments, options).await;
-        answer.unwrap_or_else(|failed| {
-            asked.ended(&self.api, failed.status().as_u16());
+        let call = McpToolCall { head, caller, workspace, started: Instant::now() };
+        let response = self.run(caller, session, name, arguments, options).await;
+        response.unwrap_or_else(|failed| {
+            call.audit_refusal(&self.api, failed.status().as_u16());
             refused(&failed)
         })
     }
 
     fn end_session(&self, session: &Arc<Session>) {
         let (spaces, owner) = (self.api.inner.spaces.clone(), session.owner());
-        // Without a runtime the server itself ends, and everything with it.
+        // Without a runtime the process is ending, and its jobs with it.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { spaces.stop_owner(&owner).await });
         }
@@ -129,7 +129,7 @@ impl ToolProvider for Tools {
 }
 
 impl Tools {
-    async fn called(
+    async fn run(
         &self,
         caller: &Caller,
         session: &Arc<Session>,
@@ -145,11 +145,11 @@ impl Tools {
         }
         let workspace = caller.workspace(chosen.as_ref().map(id).transpose()?)?;
         check_asked_network(caller, &arguments)?;
-        let asking = ToolCall { caller, workspace, tool, arguments, network: None };
-        asking.answer(&self.api, Arc::clone(session), options).await
+        let call = ToolCall { caller, workspace, tool, arguments, network: None };
+        call.run(&self.api, Arc::clone(session), options).await
     }
 
-    /// Says which workspaces the caller may use.
+    /// Lists the workspaces that the caller covers.
     async fn workspaces(&self, caller: &Caller) -> Result<ToolResponse, ErrorResponse> {
         let ids: Vec<WorkspaceId> = match &caller.coverage {
             Coverage::Only(ids) => ids.iter().copied().take(MAX_PAGE as usize).collect(),
@@ -178,7 +178,6 @@ impl Tools {
     }
 }
 
-/// Reads the id of a workspace.
 fn id(value: &Value) -> Result<WorkspaceId, ErrorResponse> {
     let text = value.as_str().unwrap_or_default();
     text.parse().map_err(|_| {

@@ -1,4 +1,4 @@
-//! Figures in the format of Prometheus.
+//! `/metrics` in the text format of Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -19,15 +19,15 @@ use crate::state::Api;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/metrics", metrics)
-            .name("show_metrics", "Figures")
-            .description("Returns figures in the format of Prometheus.")
+            .name("show_metrics", "Metrics")
+            .description("Returns metrics in the text format of Prometheus.")
             .scope(TokenScope::Read)
-            .bytes("text/plain", "The figures.")
+            .bytes("text/plain", "The metrics.")
             .errors(STORE),
     ]
 }
 
-/// Figures for Prometheus. Those of workspaces are shown to whoever may look into them.
+/// Returns the metrics. Those of workspaces are limited to what the caller covers.
 async fn metrics(State(api): State<Api>, Authenticated(caller): Authenticated) -> RouteResult {
     caller.check_scope(TokenScope::Read)?;
     let counts = api.inner.tasks.store().counts().await?;
@@ -47,7 +47,6 @@ async fn metrics(State(api): State<Api>, Authenticated(caller): Authenticated) -
     Ok(bytes_response(StatusCode::OK, "text/plain; version=0.0.4", text.into_string()))
 }
 
-/// A page of figures.
 #[derive(Debug, Default)]
 struct MetricsText(String);
 
@@ -60,13 +59,11 @@ impl MetricsText {
         let _ = writeln!(self.0, "{name}{labels} {value}");
     }
 
-    /// Adds a figure that goes up and down.
     fn gauge(&mut self, name: &str, help: &str, value: u64) {
         self.head(name, help, "gauge");
         self.line(name, "", value);
     }
 
-    /// Adds what the disk of the workspaces has.
     fn disk(&mut self, Capacity { free, total }: Capacity) {
         for (name, what, free, total) in [
             ("carrel_root_bytes", "Bytes", free.bytes, total.bytes),
@@ -81,7 +78,7 @@ impl MetricsText {
         }
     }
 
-    /// Adds what workspaces use, as last counted.
+    /// Adds the usage of open workspaces, as last measured.
     fn workspaces(&mut self, used: impl Iterator<Item = (WorkspaceId, Amount)>) {
         let mut used: Vec<_> = used.collect();
         used.sort_by_key(|(id, _)| *id);
@@ -97,7 +94,6 @@ impl MetricsText {
         }
     }
 
-    /// Adds how often each route was answered how.
     fn requests(&mut self, counts: &BTreeMap<(&'static str, String, u16), u64>) {
         let name = "carrel_requests_total";
         self.head(name, "Requests by route and status.", "counter");
@@ -107,7 +103,6 @@ impl MetricsText {
         }
     }
 
-    /// Adds what became of spans.
     fn spans(&mut self, ExportCounts { exported: sent, dropped: lost }: ExportCounts) {
         let name = "carrel_spans_total";
         self.head(name, "Spans of traces that a collector has, and that were lost.", "counter");

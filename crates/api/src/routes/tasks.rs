@@ -1,4 +1,4 @@
-//! `/api/tasks`
+//! `/api/tasks`: submit, list, show, cancel and follow tasks.
 
 mod routes;
 mod task_reply;
@@ -27,8 +27,7 @@ pub(super) use self::routes::routes;
 pub(super) use self::task_reply::accepted;
 use self::task_reply::{detail, summary};
 
-/// The header with the last event that a reader has seen.
-const LAST_EVENT: &str = "last-event-id";
+const LAST_EVENT_ID: &str = "last-event-id";
 
 pub(super) async fn submit(
     State(api): State<Api>,
@@ -36,8 +35,8 @@ pub(super) async fn submit(
     headers: HeaderMap,
     Json(mut request, _): Json<TaskRequest>,
 ) -> RouteResult {
-    let asked = named_workspace(request.workspace_id, &headers)?;
-    let workspace = api.workspace(&caller, TokenScope::Exec, asked).await?;
+    let requested = named_workspace(request.workspace_id, &headers)?;
+    let workspace = api.workspace(&caller, TokenScope::Exec, requested).await?;
     if let Some(key) = idempotency::key(&headers)? {
         request.idempotency_key.get_or_insert(key);
     }
@@ -49,7 +48,7 @@ pub(super) async fn submit(
     Ok(ok(&accepted(&receipt.task, steps)))
 }
 
-/// Only a caller with the scope for it gets commands a network.
+/// Requires the scope `net` for commands with a network.
 pub(super) fn check_network(
     caller: &Caller,
     networks: impl IntoIterator<Item = Network>,
@@ -72,8 +71,8 @@ pub(super) async fn list(
     if i64::try_from(offset).is_err() {
         return Err(ErrorResponse::field("offset", "is a number below 2^63"));
     }
-    let asked = named_workspace(params.workspace_id, &headers)?;
-    let workspace = api.workspace(&caller, TokenScope::Read, asked).await?;
+    let requested = named_workspace(params.workspace_id, &headers)?;
+    let workspace = api.workspace(&caller, TokenScope::Read, requested).await?;
     let filter = TaskFilter {
         workspace: workspace.id,
         status: params.status,
@@ -86,7 +85,8 @@ pub(super) async fn list(
     Ok(ok(&TaskList { tasks, total: page.total, limit, offset }))
 }
 
-/// Finds a task for a caller. That of another workspace is not found, like one that never was.
+/// Returns a task that the caller covers. One of another workspace is "not found": its existence is not
+/// revealed.
 async fn find(
     api: &Api,
     caller: &Caller,
@@ -127,9 +127,9 @@ pub(super) async fn cancel(
         let mut events = std::pin::pin!(events);
         while events.next().await.is_some() {}
     };
-    let over = tokio::time::timeout(CANCEL_WAIT, ended).await.is_ok();
+    let ended_in_time = tokio::time::timeout(CANCEL_WAIT, ended).await.is_ok();
     let task = api.inner.tasks.find_any(id).await?;
-    let status = if over { StatusCode::OK } else { StatusCode::ACCEPTED };
+    let status = if ended_in_time { StatusCode::OK } else { StatusCode::ACCEPTED };
     let cancel_requested = Some(task.cancel_requested);
     let body = CancelReply { id, status: task.status, cancel_requested };
     Ok(crate::response::json_response(status, &body))
@@ -153,7 +153,7 @@ pub(super) async fn events(
         }
         (None, Err(failed)) => return Err(failed),
     };
-    let seen = headers.get(LAST_EVENT).map(|value| value.to_str().ok()?.trim().parse().ok());
+    let seen = headers.get(LAST_EVENT_ID).map(|value| value.to_str().ok()?.trim().parse().ok());
     let after = match seen {
         None => params.last_event_id.unwrap_or(0),
         Some(Some(number)) => number,
@@ -164,10 +164,10 @@ pub(super) async fn events(
     if task.status.is_terminal() && after >= task.last_event {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let place = Box::new(api.stream(task.workspace)?);
-    let until = StreamLimits { stop: api.inner.stop.clone(), expires, place };
+    let permit = Box::new(api.stream(task.workspace)?);
+    let limits = StreamLimits { stop: api.inner.stop.clone(), expires, permit };
     let events = api.inner.tasks.follow(id, after);
-    Ok(event_stream(events, until))
+    Ok(event_stream(events, limits))
 }
 
 pub(super) async fn ticket(
@@ -184,7 +184,8 @@ pub(super) async fn ticket(
     }))
 }
 
-/// Authenticated asks, if anybody who is believed does.
+/// The caller, or the error of its credentials. A ticket can replace credentials, so that the handler
+/// decides.
 pub(super) struct OptionalCaller(Result<Authenticated, ErrorResponse>);
 
 impl FromRequestParts<Api> for OptionalCaller {

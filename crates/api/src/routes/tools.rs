@@ -1,4 +1,4 @@
-//! `/api/tools`, and calls of any tool.
+//! `/api/tools`, and calls of any tool over REST.
 
 use std::sync::OnceLock;
 
@@ -17,12 +17,12 @@ use crate::response::{ErrorResponse, RouteResult, ok};
 use crate::routes::commands::ToolCall;
 use crate::state::Api;
 
-/// Every route of this module.
+/// Returns the routes of this module.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/tools", list)
             .name("list_tools", "List tools")
-            .description("Lists every tool that can be called, with the schemas of what it takes and returns.")
+            .description("Lists the tools that can be called, with the schemas of their arguments and facts.")
             .scope(TokenScope::Read)
             .json::<ToolList>(200, "The tools."),
         Route::post("/api/workspaces/{workspace_id}/tools/{name}", call)
@@ -34,7 +34,7 @@ pub(super) fn routes() -> Vec<Route> {
             .scope(TokenScope::Read)
             .header(Header::IdempotencyKey)
             .body::<ToolArguments>()
-            .json::<ToolReply>(200, "What the tool returned.")
+            .json::<ToolReply>(200, "The result of the tool.")
             .errors(STORE)
             .errors(WORKSPACES)
             .errors(FILES)
@@ -54,7 +54,6 @@ pub(super) async fn list(
     Ok(ok(tools))
 }
 
-/// Finds a tool by its name.
 pub(super) fn find(name: &str, hint: &str) -> Result<&'static Definition, ErrorResponse> {
     definitions().find(|tool| tool.about.name == name).ok_or_else(|| {
         let name: String = name.chars().take(100).collect();
@@ -92,7 +91,7 @@ fn class_word(class: Class) -> &'static str {
     }
 }
 
-/// Refuses a network that the caller may not ask for.
+/// Requires the scope `net` for arguments that ask for a network.
 pub(super) fn check_asked_network(
     caller: &Caller,
     arguments: &Map<String, Value>,

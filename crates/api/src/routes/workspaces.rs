@@ -1,4 +1,4 @@
-//! `/api/workspaces`
+//! `/api/workspaces`: create, list, show, measure and remove workspaces.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -20,9 +20,9 @@ use crate::response::{ErrorResponse, RouteResult, ok};
 use crate::routes::tasks::check_network;
 use crate::state::Api;
 use crate::worker_proxy::Location;
-use crate::worker_proxy::forward::ask;
+use crate::worker_proxy::forward::get_from_worker;
 
-/// Every route of this module.
+/// Returns the routes of this module.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/workspaces", list)
@@ -30,13 +30,13 @@ pub(super) fn routes() -> Vec<Route> {
             .description("Lists the workspaces that the token covers.")
             .scope(TokenScope::Read)
             .query::<WorkspaceQuery>()
-            .json::<WorkspaceList>(200, "A part of the list.")
+            .json::<WorkspaceList>(200, "A page of the workspaces.")
             .errors(STORE)
             .errors(WORKSPACES),
         Route::post("/api/workspaces", create)
             .name("create_workspace", "Create a workspace")
             .description(
-                "Makes a workspace. A token that names its workspaces also needs the scope `admin`, and \
+                "Creates a workspace. A token that names its workspaces also needs the scope `admin`, and \
                  does not cover the new one.",
             )
             .scope(TokenScope::Write)
@@ -47,24 +47,24 @@ pub(super) fn routes() -> Vec<Route> {
             .errors(WORKSPACES),
         Route::get("/api/workspaces/{workspace_id}", show)
             .name("show_workspace", "Show a workspace")
-            .description("Returns a workspace. One that the token names and nobody has made is made.")
+            .description("Returns a workspace. One that the token names and that does not exist is created.")
             .scope(TokenScope::Read)
             .json::<Workspace>(200, "The workspace.")
             .errors(STORE)
             .errors(WORKSPACES),
         Route::delete("/api/workspaces/{workspace_id}", remove)
             .name("remove_workspace", "Remove a workspace")
-            .description("Removes a workspace with all of its files and tasks. None of them may wait or run.")
+            .description("Removes a workspace with its files and tasks. None of its tasks may be waiting or running.")
             .scope(TokenScope::Admin)
-            .no_content(204, "It is gone.")
+            .no_content(204, "The workspace is removed.")
             .errors(STORE)
             .errors(WORKSPACES)
             .errors(&[Code::WorkspaceDirty]),
         Route::get("/api/workspaces/{workspace_id}/usage", usage)
-            .name("show_usage", "Show what a workspace uses")
-            .description("Returns how much a workspace holds.")
+            .name("show_usage", "Show the usage of a workspace")
+            .description("Returns the disk usage and the quota of a workspace.")
             .scope(TokenScope::Read)
-            .json::<WorkspaceUsage>(200, "What it uses.")
+            .json::<WorkspaceUsage>(200, "The usage.")
             .errors(STORE)
             .errors(WORKSPACES),
     ]
@@ -106,11 +106,11 @@ pub(super) async fn create(
             quota,
             network: new.network,
         };
-        let (made, _) = api.inner.spaces.provision(space).await?;
+        let (created, _) = api.inner.spaces.provision(space).await?;
         if api.inner.worker_proxy.is_none() {
-            api.inner.spaces.open_workspace(made.id).await?;
+            api.inner.spaces.open_workspace(created.id).await?;
         }
-        Ok((StatusCode::CREATED, json!(shown(&api, &caller, &made).await?)))
+        Ok((StatusCode::CREATED, json!(describe(&api, &caller, &created).await?)))
     };
     request.run_once(work).await
 }
@@ -129,8 +129,8 @@ pub(super) async fn list(
         Coverage::All => api.inner.tasks.store().workspaces(params.after, limit).await?,
         Coverage::Only(ids) => {
             let mut found = Vec::new();
-            let later = ids.iter().filter(|id| params.after.is_none_or(|after| **id > after));
-            for id in later.take(limit as usize) {
+            let following = ids.iter().filter(|id| params.after.is_none_or(|after| **id > after));
+            for id in following.take(limit as usize) {
                 found.extend(api.inner.tasks.store().workspace(*id).await?);
             }
             found
@@ -138,7 +138,7 @@ pub(super) async fn list(
     };
     let mut workspaces = Vec::with_capacity(found.len());
     for workspace in &found {
-        workspaces.push(shown(&api, &caller, workspace).await?);
+        workspaces.push(describe(&api, &caller, workspace).await?);
     }
     let next_after =
         (found.len() == limit as usize).then(|| found.last().map(|last| last.id)).flatten();
@@ -151,7 +151,7 @@ pub(super) async fn show(
     PathId(id): PathId<WorkspaceId>,
 ) -> RouteResult {
     let workspace = api.workspace(&caller, TokenScope::Read, Some(id)).await?;
-    Ok(ok(&shown(&api, &caller, &workspace).await?))
+    Ok(ok(&describe(&api, &caller, &workspace).await?))
 }
 
 pub(super) async fn usage(
@@ -160,15 +160,15 @@ pub(super) async fn usage(
     PathId(id): PathId<WorkspaceId>,
 ) -> RouteResult {
     let workspace = api.workspace(&caller, TokenScope::Read, Some(id)).await?;
-    let used = api.inner.spaces.usage(id).await?;
-    let amount = used.as_ref().map(|measured| measured.amount).unwrap_or_default();
+    let usage = api.inner.spaces.usage(id).await?;
+    let amount = usage.as_ref().map(|measured| measured.amount).unwrap_or_default();
     Ok(ok(&WorkspaceUsage {
         id,
         usage_bytes: amount.bytes,
         files: amount.files,
         quota_bytes: workspace.quota_bytes,
         quota_files: api.inner.spaces.quota_files(),
-        as_of: used.map(|measured| measured.as_of),
+        as_of: usage.map(|measured| measured.as_of),
     }))
 }
 
@@ -182,37 +182,37 @@ pub(super) async fn remove(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Returns what is said of a workspace. Whoever has its directory says how much it holds.
-async fn shown(
+/// Returns a workspace with its usage, which the server of its volume measures.
+async fn describe(
     api: &Api,
     caller: &Caller,
     workspace: &WorkspaceRow,
 ) -> Result<Workspace, ErrorResponse> {
     let location = match (&api.inner.worker_proxy, workspace.volume) {
         (Some(worker_proxy), Some(_)) => worker_proxy.locate(workspace).await,
-        (Some(_) | None, _) => return shown_here(api, workspace).await,
+        (Some(_) | None, _) => return describe_local(api, workspace).await,
     };
-    let used = match location {
-        Ok(Location::Local) => return shown_here(api, workspace).await,
-        Ok(Location::Remote(far)) => {
-            ask(api, caller, &far, &format!("{}/usage", workspace.id)).await
+    let usage = match location {
+        Ok(Location::Local) => return describe_local(api, workspace).await,
+        Ok(Location::Remote(remote)) => {
+            get_from_worker(api, caller, &remote, &format!("{}/usage", workspace.id)).await
         }
         Err(failed) => Err(failed),
     };
-    let (state, usage) = match &used {
-        Ok(used) => (WorkspaceState::Ready, used["usage_bytes"].as_u64().unwrap_or(0)),
+    let (state, usage) = match &usage {
+        Ok(usage) => (WorkspaceState::Ready, usage["usage_bytes"].as_u64().unwrap_or(0)),
         Err(_) => (WorkspaceState::Unreachable, 0),
     };
-    Ok(described(workspace, state, usage))
+    Ok(reply(workspace, state, usage))
 }
 
-async fn shown_here(api: &Api, workspace: &WorkspaceRow) -> Result<Workspace, ErrorResponse> {
-    let used = api.inner.spaces.usage(workspace.id).await?;
-    let state = if used.is_some() { WorkspaceState::Ready } else { WorkspaceState::New };
-    Ok(described(workspace, state, used.map_or(0, |measured| measured.amount.bytes)))
+async fn describe_local(api: &Api, workspace: &WorkspaceRow) -> Result<Workspace, ErrorResponse> {
+    let usage = api.inner.spaces.usage(workspace.id).await?;
+    let state = if usage.is_some() { WorkspaceState::Ready } else { WorkspaceState::New };
+    Ok(reply(workspace, state, usage.map_or(0, |measured| measured.amount.bytes)))
 }
 
-fn described(workspace: &WorkspaceRow, state: WorkspaceState, usage_bytes: u64) -> Workspace {
+fn reply(workspace: &WorkspaceRow, state: WorkspaceState, usage_bytes: u64) -> Workspace {
     Workspace {
         id: workspace.id,
         name: workspace.name.clone(),

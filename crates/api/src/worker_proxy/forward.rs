@@ -1,7 +1,17 @@
-//! RequestCounts that need a directory which lies elsewhere, passed on to a worker there.
+//! Forwarding of requests to the worker that has the directory.
 //!
-//! The worker serves the same routes. It believes this server, which has the internal token, about who
-//! asks, and checks the rest itself. A client that goes away ends the request there, too.
+//! The middleware [`forward`] verifies the caller, locates the workspace, and either lets the local handler
+//! run or sends the request to a worker. The worker serves the same routes under another prefix. It trusts
+//! this server, which has the internal token, about the identity of the caller ([`CALLER_HEADER`]), and
+//! checks scopes itself.
+//!
+//! A worker that refuses the connection has not seen the request, so that the next one is tried; after any
+//! other failure the request may have been executed, and the client gets the error. JSON bodies are buffered
+//! and can be sent again. Uploads are streamed, and are tried once. A client that disconnects drops the
+//! forwarded request, and the worker ends its command.
+//!
+//! Requests to `/mcp` name the workspace in each message. They are forwarded only for a token that covers
+//! exactly one, always to the same worker, since its sessions are in memory.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -30,27 +40,27 @@ use crate::response::ErrorResponse;
 use crate::state::Api;
 use crate::worker_proxy::{Location, RemoteVolume, WorkerProxy};
 
-/// Where the routes of one workspace begin, here and at a worker.
+/// The prefix of a workspace's routes, here and at a worker.
 const PUBLIC: &str = "/api/workspaces/";
 const INTERNAL: &str = "/workspaces/";
 
-/// The endpoint of MCP, at a worker as well.
 pub(crate) const MCP: &str = "/mcp";
 
-/// The header that tells a worker who asks.
+/// The header with the verified caller, base64url-encoded JSON.
 pub(crate) const CALLER_HEADER: &str = "x-carrel-caller";
 
-/// How long a worker may take to begin its answer. A command takes at most half of that.
-const PATIENCE: Duration = Duration::from_mins(10);
+/// Time until a worker's response begins. Commands take at most half of it.
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// What the headers of MCP begin with, and proxy that it reads.
-const OF_MCP: (&str, [&str; 4]) = ("mcp-", ["accept", "host", "last-event-id", "origin"]);
+/// The prefix of MCP's headers, and other headers that it reads.
+const MCP_HEADER_PREFIX: &str = "mcp-";
+const MCP_HEADERS: [&str; 4] = ["accept", "host", "last-event-id", "origin"];
 
-/// Headers of an answer that concern the connection it came over.
-const OF_A_CONNECTION: [&str; 5] =
+/// Hop-by-hop headers (RFC 9110, 7.6.1), which are not forwarded.
+const HOP_BY_HOP_HEADERS: [&str; 5] =
     ["connection", "keep-alive", "transfer-encoding", "trailer", "upgrade"];
 
-/// Tells whether a route, given as the part behind the workspace's id, works with its directory.
+/// Returns `true` for routes that need the directory. `rest` is the path after the workspace's id.
 pub(crate) fn needs_directory(rest: &str) -> bool {
     rest == "/exec"
         || rest == "/git"
@@ -60,13 +70,13 @@ pub(crate) fn needs_directory(rest: &str) -> bool {
         || rest.starts_with("/files/")
 }
 
-/// Returns the path at a worker for a route that it serves.
+/// Returns the path of a route at a worker, if a worker serves it.
 pub(crate) fn internal_path(path: &str) -> Option<String> {
     let rest = path.strip_prefix(PUBLIC)?.strip_prefix("{workspace_id}")?;
     (rest.is_empty() || needs_directory(rest)).then(|| format!("{INTERNAL}{{workspace_id}}{rest}"))
 }
 
-/// Passes a request on if the directory that it needs lies elsewhere.
+/// Middleware that forwards a request if the directory it needs is on another volume.
 pub(crate) async fn forward(State(api): State<Api>, request: Request, next: Next) -> Response {
     let Some(proxy) = &api.inner.worker_proxy else { return next.run(request).await };
     let named = workspace_of(request.method(), request.uri());
@@ -74,23 +84,23 @@ pub(crate) async fn forward(State(api): State<Api>, request: Request, next: Next
         return next.run(request).await;
     }
     let (mut parts, body) = request.into_parts();
-    // Whoever is not believed is refused by the route.
+    // Without a valid token the local handler answers, with the usual error.
     let Ok(Authenticated(caller)) = Authenticated::from_request_parts(&mut parts, &api).await
     else {
         return next.run(Request::from_parts(parts, body)).await;
     };
-    // What is said over MCP is about any workspace; only a token for one says which.
+    // MCP messages may concern any workspace; only a token for a single one says which.
     let Some(workspace) = named.or_else(|| caller.workspace(None).ok()) else {
         return next.run(Request::from_parts(parts, body)).await;
     };
     match locate(&api, proxy, &caller, &parts, workspace).await {
         Ok(Location::Local) => next.run(Request::from_parts(parts, body)).await,
-        Ok(Location::Remote(mut far)) => {
+        Ok(Location::Remote(mut remote)) => {
             if named.is_none() {
-                far.servers.sort_by_key(ToString::to_string);
+                remote.servers.sort_by_key(ToString::to_string);
             }
-            let passed = pass_on(&api, &caller, &far, parts, body).await;
-            passed.unwrap_or_else(ErrorResponse::into_response)
+            let sent = send_to_worker(&api, &caller, &remote, parts, body).await;
+            sent.unwrap_or_else(ErrorResponse::into_response)
         }
         Err(failed) => failed.into_response(),
     }
@@ -112,9 +122,9 @@ async fn locate(
     id: WorkspaceId,
 ) -> Result<Location, ErrorResponse> {
     let workspace = api.find_or_provision(caller, Some(id)).await?;
-    let looks = parts.method == Method::DELETE || parts.uri.path().ends_with("/usage");
-    if workspace.volume.is_none() && looks {
-        // There is nothing to see or to remove yet.
+    let needs_no_directory = parts.method == Method::DELETE || parts.uri.path().ends_with("/usage");
+    if workspace.volume.is_none() && needs_no_directory {
+        // A workspace without a volume has nothing to measure or to remove.
         return Ok(Location::Local);
     }
     let location = proxy.locate(&workspace).await?;
@@ -125,55 +135,58 @@ async fn locate(
     Ok(location)
 }
 
-/// Authenticated asks, as one server tells another.
+/// The caller of a forwarded request, as JSON.
 #[derive(Deserialize, Serialize)]
-struct Told {
+struct ForwardedCaller {
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
     scopes: String,
-    /// Only these workspaces; all if none.
+    /// The covered workspaces; all if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     only: Option<Vec<WorkspaceId>>,
     expires_at: carrel_domain::Timestamp,
 }
 
-/// Returns what a worker is told of a caller.
-fn told(caller: &Caller) -> Option<HeaderValue> {
+/// Encodes a caller for [`CALLER_HEADER`].
+fn encode_caller(caller: &Caller) -> Option<HeaderValue> {
     let only = match &caller.coverage {
         Coverage::All => None,
         Coverage::Only(covered) => Some(covered.iter().copied().collect()),
     };
-    let told = Told {
+    let forwarded = ForwardedCaller {
         subject: caller.subject.clone(),
         scopes: caller.scopes.iter().map(TokenScope::as_str).collect::<Vec<_>>().join(","),
         only,
         expires_at: caller.expires_at,
     };
-    let text = URL_SAFE_NO_PAD.encode(serde_json::to_vec(&told).ok()?);
+    let text = URL_SAFE_NO_PAD.encode(serde_json::to_vec(&forwarded).ok()?);
     HeaderValue::from_str(&text).ok()
 }
 
-/// Reads what another server tells of a caller.
+/// Decodes the caller of a forwarded request.
 pub(crate) fn decode_caller(value: &HeaderValue) -> Option<Caller> {
     let bytes = URL_SAFE_NO_PAD.decode(value.as_bytes()).ok()?;
-    let told: Told = serde_json::from_slice(&bytes).ok()?;
-    let scopes =
-        if told.scopes.is_empty() { TokenScopes::NONE } else { told.scopes.parse().ok()? };
+    let forwarded: ForwardedCaller = serde_json::from_slice(&bytes).ok()?;
+    let scopes = if forwarded.scopes.is_empty() {
+        TokenScopes::NONE
+    } else {
+        forwarded.scopes.parse().ok()?
+    };
     Some(Caller {
-        subject: told.subject,
-        coverage: told
+        subject: forwarded.subject,
+        coverage: forwarded
             .only
             .map_or(Coverage::All, |only| Coverage::Only(only.into_iter().collect())),
         scopes,
-        expires_at: told.expires_at,
+        expires_at: forwarded.expires_at,
     })
 }
 
-/// Asks the first of these workers that can be reached.
-async fn pass_on(
+/// Sends a request to the first worker that can be reached.
+async fn send_to_worker(
     api: &Api,
     caller: &Caller,
-    far: &RemoteVolume,
+    remote: &RemoteVolume,
     parts: Parts,
     body: Body,
 ) -> Result<Response, ErrorResponse> {
@@ -186,55 +199,57 @@ async fn pass_on(
     let streams = parts.method == Method::PUT;
     let (mut stream, whole) =
         if streams { (Some(body), Bytes::new()) } else { (None, read_body(body, api).await?) };
-    let (mut refused, mut asked_again) = (None, false);
-    let mut waiting: VecDeque<_> = far.servers.iter().cloned().collect();
+    let mut failure = None;
+    let mut refreshed = false;
+    let mut candidates: VecDeque<_> = remote.servers.iter().cloned().collect();
     loop {
-        let Some(server) = waiting.pop_front() else {
-            if asked_again || streams {
+        let Some(server) = candidates.pop_front() else {
+            if refreshed || streams {
                 break;
             }
-            asked_again = true;
-            waiting.extend(proxy.newer(far).await);
+            refreshed = true;
+            candidates.extend(proxy.started_since(remote).await);
             continue;
         };
         let body = match stream.take() {
             Some(body) => body.map_err(Into::into).boxed_unsync(),
-            // What was sent once is gone.
+            // A streamed body cannot be sent again.
             None if streams => break,
             None => carrel_client::full_body(whole.clone()),
         };
         match send(proxy, &server, &parts.method, &path, &headers, body).await {
             Ok(response) => return Ok(response),
             Err(error) if error.is_unsent() => {
-                proxy.doubt(&server);
-                refused = Some(unreachable(&server, &error));
+                proxy.mark_unreachable(&server);
+                failure = Some(unreachable(&server, &error));
             }
             Err(error) => return Err(unreachable(&server, &error)),
         }
     }
-    let nobody =
-        || ErrorResponse::new(Code::WorkerUnreachable, "no worker could be asked", json!({}));
-    Err(refused.unwrap_or_else(nobody))
+    let unavailable =
+        || ErrorResponse::new(Code::WorkerUnreachable, "no worker could be reached", json!({}));
+    Err(failure.unwrap_or_else(unavailable))
 }
 
 fn proxy_of(api: &Api) -> Result<&WorkerProxy, ErrorResponse> {
-    let nobody =
+    let unavailable =
         || ErrorResponse::new(Code::WorkerUnreachable, "this server knows no workers", json!({}));
-    api.inner.worker_proxy.as_deref().ok_or_else(nobody)
+    api.inner.worker_proxy.as_deref().ok_or_else(unavailable)
 }
 
 fn unreachable(server: &ServerUrl, error: &SendError) -> ErrorResponse {
-    let message = format!("the worker at {server} does not answer: {}", message_of(error));
+    let message = format!("the worker at {server} does not response: {}", message_of(error));
     ErrorResponse::new(Code::WorkerUnreachable, message, json!({ "worker": server.to_string() }))
 }
 
-/// Returns the headers for a worker: what it needs of the client's, and who asks.
+/// Returns the headers for a worker: selected ones of the client, the internal token, the caller and the
+/// trace context.
 fn headers(
     proxy: &WorkerProxy,
     caller: &Caller,
     given: &HeaderMap,
 ) -> Result<HeaderMap, ErrorResponse> {
-    let of_mcp = |name: &str| name.starts_with(OF_MCP.0) || OF_MCP.1.contains(&name);
+    let of_mcp = |name: &str| name.starts_with(MCP_HEADER_PREFIX) || MCP_HEADERS.contains(&name);
     let own = [CONTENT_TYPE.as_str(), CONTENT_LENGTH.as_str(), KEY_HEADER];
     let passes = |name: &HeaderName| own.contains(&name.as_str()) || of_mcp(name.as_str());
     let mut headers: HeaderMap = given
@@ -243,14 +258,14 @@ fn headers(
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     let token = proxy.token().and_then(|token| HeaderValue::from_str(token.expose()).ok());
-    let (Some(mut token), Some(told)) = (token, told(caller)) else {
+    let (Some(mut token), Some(forwarded)) = (token, encode_caller(caller)) else {
         let message = "the workspace lies on another volume, and WORKER_INTERNAL_TOKEN is not set here, so \
-                       that no worker can be asked";
+                       that no worker can be reached";
         return Err(ErrorResponse::new(Code::WorkerUnreachable, message, json!({})));
     };
     token.set_sensitive(true);
     headers.insert(HeaderName::from_static(INTERNAL_TOKEN_HEADER), token);
-    headers.insert(HeaderName::from_static(CALLER_HEADER), told);
+    headers.insert(HeaderName::from_static(CALLER_HEADER), forwarded);
     let here = carrel_traces::current_context()
         .and_then(|here| HeaderValue::from_str(&here.to_string()).ok());
     headers.extend(here.map(|here| (HeaderName::from_static(TRACE_PARENT), here)));
@@ -270,19 +285,19 @@ async fn send(
     *request.method_mut() = method.clone();
     *request.uri_mut() = uri;
     *request.headers_mut() = headers.clone();
-    let answer = proxy.connections().send(request, PATIENCE).await?;
-    let (mut parts, body) = answer.into_parts();
-    for name in OF_A_CONNECTION {
+    let response = proxy.connections().send(request, RESPONSE_TIMEOUT).await?;
+    let (mut parts, body) = response.into_parts();
+    for name in HOP_BY_HOP_HEADERS {
         parts.headers.remove(name);
     }
     Ok(Response::from_parts(parts, Body::new(body)))
 }
 
-/// Asks a worker for something about a workspace that lies there.
-pub(crate) async fn ask(
+/// Sends a `GET` about a workspace to its worker, and returns the JSON of the reply.
+pub(crate) async fn get_from_worker(
     api: &Api,
     caller: &Caller,
-    far: &RemoteVolume,
+    remote: &RemoteVolume,
     path: &str,
 ) -> Result<serde_json::Value, ErrorResponse> {
     let mut request = Request::new(Body::empty());
@@ -290,9 +305,9 @@ pub(crate) async fn ask(
         ErrorResponse::new(Code::Internal, "the server could not do this", json!({}))
     })?;
     let (parts, body) = request.into_parts();
-    let answer = pass_on(api, caller, far, parts, body).await?;
-    let status = answer.status();
-    let bytes = read_body(answer.into_body(), api).await?;
+    let response = send_to_worker(api, caller, remote, parts, body).await?;
+    let status = response.status();
+    let bytes = read_body(response.into_body(), api).await?;
     let value = serde_json::from_slice(&bytes).unwrap_or_default();
     if status.is_success() { Ok(value) } else { Err(ErrorResponse::passed_on(value)) }
 }
@@ -304,7 +319,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     #[test]
-    fn a_worker_hears_who_asks() {
+    fn a_forwarded_caller_arrives_unchanged() {
         for (coverage, scopes) in [
             (Coverage::All, TokenScopes::ALL),
             (
@@ -316,7 +331,7 @@ mod tests {
             let subject = Some("Zoë \"x\"\r\n".to_owned());
             let caller =
                 Caller { subject, coverage, scopes, expires_at: Timestamp::from_millis(7) };
-            assert_eq!(decode_caller(&told(&caller).unwrap()), Some(caller));
+            assert_eq!(decode_caller(&encode_caller(&caller).unwrap()), Some(caller));
         }
         for text in ["", "e30", "x", "eyJzY29wZXMiOiJvZGQifQ"] {
             assert_eq!(decode_caller(&HeaderValue::from_str(text).unwrap()), None, "{text}");
@@ -324,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_needs_the_directory_is_passed_on() {
+    fn only_requests_that_need_the_directory_are_forwarded() {
         let id = "0198c0de-7a11-7000-8000-000000000001";
         let table = [
             (Method::GET, "/files?path=a", true),
@@ -348,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_serves_what_is_passed_on() {
+    fn a_worker_serves_what_is_forwarded() {
         let path = |path| internal_path(path);
         let files = "/api/workspaces/{workspace_id}/files/content";
         assert_eq!(path(files).as_deref(), Some("/workspaces/{workspace_id}/files/content"));

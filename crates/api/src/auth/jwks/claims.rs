@@ -1,4 +1,8 @@
-//! What a genuine token of a provider says, in the words of this server.
+//! Claims of a provider's token, mapped to our names.
+//!
+//! Providers cannot always choose claim names, so that the operator names the claims for workspaces and
+//! scopes; registered claims are the same everywhere. A provider also issues scopes for other applications:
+//! unknown ones are ignored here, while our own tokens must not contain them.
 
 use carrel_domain::{Timestamp, TokenScope};
 use serde_json::{Map, Value};
@@ -8,10 +12,9 @@ use crate::auth::caller::Caller;
 use crate::auth::claims::Claims;
 use crate::auth::error::RejectReason;
 
-/// Claims that are the same everywhere.
+/// Registered claims (RFC 7519, 4.1).
 const REGISTERED: [&str; 6] = ["sub", "exp", "nbf", "iat", "aud", "iss"];
 
-/// Returns the caller that a payload describes.
 pub(super) fn caller(
     payload: Map<String, Value>,
     options: &ProviderOptions,
@@ -36,7 +39,7 @@ pub(super) fn caller(
     claims.caller(&options.expected(), now)
 }
 
-/// Keeps the scopes that mean something here. A provider's tokens have those of others, too.
+/// Removes scopes of other applications.
 fn known_scopes(found: &Value) -> Value {
     let words: Vec<&str> = match found {
         Value::String(words) => words.split(' ').collect(),

@@ -1,4 +1,4 @@
-//! Fetching the keys.
+//! Fetching of a JWKS document.
 
 use std::time::Duration;
 
@@ -7,38 +7,36 @@ use carrel_domain::ByteSize;
 
 use super::set::KeySet;
 
-/// How long the provider may take for all of it.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time until the whole document has arrived.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a set of keys may be.
+/// The largest document.
 const MAX_SET: ByteSize = ByteSize::kib(256);
 
-/// Why there are no keys.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FetchError {
-    #[error("no answer")]
+    #[error("no response")]
     Send(#[from] SendError),
-    #[error("no complete answer within {} s", PATIENCE.as_secs())]
-    Late,
+    #[error("no complete response within {} s", TIMEOUT.as_secs())]
+    Timeout,
     #[error("it answers {0}; redirects are not followed")]
     Status(u16),
-    #[error("it answers with no set of keys that can be used: RSA of 2048 bits or more, or P-256")]
+    #[error("it publishes no usable key: RSA of 2048 bits or more, or P-256")]
     NoKeys,
-    #[error("the address cannot be asked")]
+    #[error("the URL cannot be requested")]
     Address,
 }
 
-/// Asks for the keys once.
 pub(super) async fn keys(connections: &HttpClient, url: &str) -> Result<KeySet, FetchError> {
     let fetching = async {
         let request = axum::http::Request::get(url).header("accept", "application/json");
         let request = request.body(empty_body()).map_err(|_| FetchError::Address)?;
-        let answer = connections.send(request, PATIENCE).await?;
-        if answer.status() != 200 {
-            return Err(FetchError::Status(answer.status().as_u16()));
+        let response = connections.send(request, TIMEOUT).await?;
+        if response.status() != 200 {
+            return Err(FetchError::Status(response.status().as_u16()));
         }
-        let text = read_all(&mut answer.into_body(), MAX_SET, PATIENCE).await?;
+        let text = read_all(&mut response.into_body(), MAX_SET, TIMEOUT).await?;
         KeySet::parse(&text).ok_or(FetchError::NoKeys)
     };
-    tokio::time::timeout(PATIENCE, fetching).await.unwrap_or(Err(FetchError::Late))
+    tokio::time::timeout(TIMEOUT, fetching).await.unwrap_or(Err(FetchError::Timeout))
 }

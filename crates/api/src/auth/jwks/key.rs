@@ -1,4 +1,4 @@
-//! One published key.
+//! A published key (JWK): RSA for RS256, P-256 for ES256.
 
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
@@ -7,13 +7,13 @@ use serde::Deserialize;
 
 use crate::auth::jwt::decode;
 
-/// A coordinate on the curve P-256.
+/// Bytes of a coordinate on P-256.
 const P256_BYTES: usize = 32;
 
-/// The shortest modulus that is believed, 2048 bits.
+/// The shortest RSA modulus: 2048 bits.
 const MIN_RSA_BYTES: usize = 256;
 
-/// A key as it is published. What is not used here is passed over.
+/// A JWK; unused members are ignored.
 #[derive(Debug, Deserialize)]
 pub(super) struct RawKey {
     kty: String,
@@ -28,7 +28,7 @@ pub(super) struct RawKey {
     y: Option<String>,
 }
 
-/// A key that verifies with the one algorithm of its kind.
+/// A key that verifies signatures of one algorithm.
 #[derive(Debug)]
 pub(super) struct Key {
     pub(super) id: Option<String>,
@@ -41,12 +41,12 @@ enum Public {
         modulus: Vec<u8>,
         exponent: Vec<u8>,
     },
-    /// A point, uncompressed.
+    /// An uncompressed point.
     P256(Vec<u8>),
 }
 
 impl Key {
-    /// Returns nothing for a key of another kind, or for another purpose.
+    /// Returns `None` for a key of another type, or for another use.
     pub(super) fn of(raw: RawKey) -> Option<Self> {
         let part = |text: &Option<String>| text.as_deref().and_then(decode);
         let public = match (raw.kty.as_str(), raw.crv.as_deref()) {
@@ -60,12 +60,12 @@ impl Key {
         for_signatures.then_some(Self { id: raw.kid, public })
     }
 
-    /// Returns the name of the one algorithm that it verifies with.
+    /// Returns the name of its algorithm.
     pub(super) fn algorithm(&self) -> &'static str {
         self.public.algorithm()
     }
 
-    /// Tells whether this key's owner signed a message.
+    /// Verifies a signature.
     pub(super) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         let verified = match &self.public {
             Public::Rsa { modulus, exponent } => {
@@ -82,7 +82,7 @@ impl Key {
 
 impl Public {
     fn rsa(modulus: Vec<u8>, exponent: Vec<u8>) -> Option<Self> {
-        // Some write a sign in front, which ring takes for a mistake.
+        // Some providers write a leading zero byte, which ring rejects.
         let plain = |bytes: Vec<u8>| match bytes.iter().position(|byte| *byte != 0) {
             Some(start) => bytes[start..].to_vec(),
             None => Vec::new(),

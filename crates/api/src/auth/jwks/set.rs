@@ -1,4 +1,4 @@
-//! The keys of a provider, and the tokens that they verify.
+//! The key set of a provider, and verification with it.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -7,19 +7,18 @@ use super::key::{Key, RawKey};
 use crate::auth::error::RejectReason;
 use crate::auth::jwt::{CompactToken, decode, object};
 
-/// Keys that are kept of a set. Providers have a handful.
+/// Keys of a set that are used. Providers publish a handful.
 const MAX_KEYS: usize = 64;
 
-/// What stands in the header of a token of a provider. The rest is passed over, as providers have
-/// fields of their own there.
+/// The header of a provider's token. Providers add members of their own, so that unknown ones are ignored.
 #[derive(Debug, Deserialize)]
 struct Header {
     alg: String,
     typ: Option<String>,
     kid: Option<String>,
-    /// What has to be understood, and is not.
+    /// Critical extensions, none of which are supported.
     crit: Option<Value>,
-    /// Keys and places of keys. Nobody chooses here what a token is verified with.
+    /// Members that bring or locate a key. A token must not choose the key that verifies it.
     jku: Option<Value>,
     jwk: Option<Value>,
     x5u: Option<Value>,
@@ -35,11 +34,11 @@ impl Header {
     }
 }
 
-/// A token that names a key that is not in the set.
+/// The key id of a token is not in the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UnknownKey;
 
-/// The keys that a provider publishes and that can be used here.
+/// The usable keys of a provider.
 #[derive(Debug)]
 pub(super) struct KeySet {
     keys: Vec<Key>,
@@ -51,7 +50,7 @@ struct Published {
 }
 
 impl KeySet {
-    /// Reads a set. Keys of other kinds are passed over; one without any that can be used is none.
+    /// Parses a set. Returns `None` if it has no usable key.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         let published: Published = serde_json::from_slice(text).ok()?;
         let read = |key| Key::of(serde_json::from_value::<RawKey>(key).ok()?);
@@ -63,14 +62,14 @@ impl KeySet {
         self.keys.len()
     }
 
-    /// Returns what a token says, if one of the keys signed it. The payload is not looked at before.
+    /// Returns the payload of a token that one of the keys signed.
     pub(super) fn open(
         &self,
         token: &str,
     ) -> Result<Result<Map<String, Value>, RejectReason>, UnknownKey> {
         let Some((parts, header)) = read(token) else { return Ok(Err(RejectReason::Malformed)) };
         let Some(key) = self.find(&header)? else { return Ok(Err(RejectReason::Signature)) };
-        // The key says which algorithm it is for; the token only repeats it.
+        // The key determines the algorithm; the token must name the same.
         if header.alg != key.algorithm() {
             return Ok(Err(RejectReason::Signature));
         }
@@ -84,7 +83,7 @@ impl KeySet {
         Ok(payload.ok_or(RejectReason::Claims))
     }
 
-    /// Finds the key of a token: the one that it names, or the only one there is.
+    /// Returns the key that a token names, or the only one.
     fn find(&self, header: &Header) -> Result<Option<&Key>, UnknownKey> {
         match (&header.kid, &self.keys[..]) {
             (Some(_), keys) => {

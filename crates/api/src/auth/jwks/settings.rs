@@ -1,4 +1,4 @@
-//! What the environment says about a provider.
+//! Settings of an identity provider, from the environment.
 
 use carrel_client::ServerUrl;
 use carrel_config::Environment;
@@ -10,40 +10,40 @@ use serde_json::Value;
 
 use crate::auth::claims::ExpectedClaims;
 
-/// Why the settings of a provider cannot be used.
+/// An invalid setting of the identity provider.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderSettingsError {
-    /// The address is not one that keys may come from.
+    /// The URL is invalid, or keys would travel unencrypted.
     #[error(
-        "CARREL_JWKS_URL={url} cannot be used; it is an https address, or http on this machine"
+        "CARREL_JWKS_URL={url} cannot be used; it must be an https URL, or http on the loopback interface"
     )]
-    Address {
-        /// What was given.
+    Url {
+        /// The value.
         url: String,
     },
-    /// Tokens for others would be believed.
+    /// Issuer or audience is missing: tokens for other applications of the provider would be accepted.
     #[error(
-        "CARREL_JWKS_URL is set without {name}; a token of the same provider for another application would be believed"
+        "CARREL_JWKS_URL is set without {name}; a token of the same provider for another application would be accepted"
     )]
     Missing {
-        /// The variable.
+        /// The environment variable.
         name: &'static str,
     },
-    /// Nobody can say what is meant.
-    #[error("CARREL_LOCAL_TOKENS={value} cannot be used; it is on or off")]
+    /// `CARREL_LOCAL_TOKENS` is neither `on` nor `off`.
+    #[error("CARREL_LOCAL_TOKENS={value} cannot be used; it must be on or off")]
     LocalTokens {
-        /// What was given.
+        /// The value.
         value: String,
     },
-    /// A setting has nothing to act on.
+    /// A setting has no effect without a provider.
     #[error("{name} is set without CARREL_JWKS_URL, and would do nothing")]
     Alone {
-        /// The variable.
+        /// The environment variable.
         name: &'static str,
     },
 }
 
-/// A claim: a name, or a JSON pointer to a place further inside.
+/// The name of a claim, or a JSON pointer to a nested one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ClaimName(String);
 
@@ -53,7 +53,7 @@ impl ClaimName {
     }
 }
 
-/// What the claims are called that this server reads.
+/// The names of the claims for workspaces and scopes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimNames {
     pub(super) workspace: ClaimName,
@@ -61,25 +61,25 @@ pub struct ClaimNames {
     pub(super) scope: ClaimName,
 }
 
-/// A provider of tokens.
+/// The configuration of an identity provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderOptions {
-    /// Where its keys are.
+    /// The URL of the JWKS document.
     pub(super) url: String,
     issuer: String,
     audience: String,
     pub(super) claims: ClaimNames,
-    /// Tokens that this server signed are not believed.
+    /// `CARREL_LOCAL_TOKENS=off`: tokens of this server are rejected.
     exclusive: bool,
 }
 
 impl ProviderOptions {
-    /// Tells whether tokens that this server signed are not believed.
+    /// Returns `true` if tokens of this server are rejected.
     pub fn is_exclusive(&self) -> bool {
         self.exclusive
     }
 
-    /// Reads the settings; nothing if there is no provider.
+    /// Reads the settings. Returns `None` without a provider.
     pub fn read(environment: &Environment) -> Result<Option<Self>, ProviderSettingsError> {
         let text =
             |name| environment.get_str(name).map(str::trim).filter(|value| !value.is_empty());
@@ -104,7 +104,7 @@ impl ProviderOptions {
             let found = alone.into_iter().find(|name| text(name).is_some()).or(closed);
             return found.map_or(Ok(None), |name| Err(ProviderSettingsError::Alone { name }));
         };
-        check_address(url)?;
+        check_url(url)?;
         let required = |name: &'static str| {
             text(name).map(str::to_owned).ok_or(ProviderSettingsError::Missing { name })
         };
@@ -127,12 +127,12 @@ impl ProviderOptions {
     }
 }
 
-fn check_address(url: &str) -> Result<(), ProviderSettingsError> {
-    let place = url.split_once('?').map_or(url, |(place, _)| place);
-    let server = place.parse::<ServerUrl>().ok().filter(|server| !server.is_cleartext_remote());
-    // An address with a password in it is not repeated.
+fn check_url(url: &str) -> Result<(), ProviderSettingsError> {
+    let base = url.split_once('?').map_or(url, |(base, _)| base);
+    let server = base.parse::<ServerUrl>().ok().filter(|server| !server.is_cleartext_remote());
+    // A URL with credentials is not repeated.
     let shown = if url.contains('@') { "***" } else { url };
-    server.map(drop).ok_or_else(|| ProviderSettingsError::Address { url: shown.to_owned() })
+    server.map(drop).ok_or_else(|| ProviderSettingsError::Url { url: shown.to_owned() })
 }
 
 #[cfg(test)]
@@ -171,9 +171,9 @@ mod tests {
     }
 
     #[test]
-    fn keys_come_over_https_or_from_this_machine() {
+    fn keys_come_over_https_or_loopback() {
         for url in ["https://id.example/jwks", "http://127.0.0.1:9/k", "http://localhost:9/k"] {
-            assert_eq!(check_address(url), Ok(()), "{url}");
+            assert_eq!(check_url(url), Ok(()), "{url}");
         }
         for url in [
             "http://id.example/jwks",
@@ -182,7 +182,7 @@ mod tests {
             "id.example",
             "https://user:hunter2@id.example/jwks",
         ] {
-            let error = check_address(url).unwrap_err().to_string();
+            let error = check_url(url).unwrap_err().to_string();
             assert!(!error.contains("hunter2"), "{error}");
         }
     }

@@ -1,4 +1,7 @@
-//! What a conductor tells people, as a stream.
+//! The conductor's events as a stream.
+//!
+//! The conductor keeps its last events in memory, numbered from its start. A reader that was away too long
+//! for them gets an event `missed` with the number of lost ones; a cursor from before a restart starts over.
 
 use carrel_domain::TokenScope;
 use std::collections::VecDeque;
@@ -18,7 +21,6 @@ use crate::event_stream::{StreamLimits, frame_stream};
 use crate::extract::{Authenticated, QueryParams};
 use crate::response::{ErrorResponse, RouteResult};
 
-/// The header with the last event that a reader has seen.
 const LAST_EVENT: &str = "last-event-id";
 
 pub(super) async fn events(
@@ -37,23 +39,22 @@ pub(super) async fn events(
         }
     };
     api.state()?;
-    let place = Box::new(api.stream()?);
+    let permit = Box::new(api.stream()?);
     let expires = api.now().age(caller.expires_at);
-    let until = StreamLimits { stop: api.stop().clone(), expires, place };
-    Ok(frame_stream(follow(api.handle().clone(), after), until))
+    let limits = StreamLimits { stop: api.stop().clone(), expires, permit };
+    Ok(frame_stream(follow(api.handle().clone(), after), limits))
 }
 
 struct Follower {
     handle: Handle,
     seen: u64,
     ready: VecDeque<Bytes>,
-    begun: bool,
+    started: bool,
 }
 
-/// Follows what is told, from a number on. Whoever is so late that something is not kept any more is told
-/// how much they missed.
+/// Follows the events after a number. The first item after a gap tells how many were lost.
 fn follow(handle: Handle, after: u64) -> impl Stream<Item = Option<Bytes>> + Send {
-    let follower = Follower { handle, seen: after, ready: VecDeque::new(), begun: false };
+    let follower = Follower { handle, seen: after, ready: VecDeque::new(), started: false };
     stream::unfold(follower, |mut follower| async move {
         let frame = follower.next().await?;
         Some((Some(frame), follower))
@@ -66,16 +67,16 @@ impl Follower {
             if let Some(frame) = self.ready.pop_front() {
                 return Some(frame);
             }
-            if std::mem::replace(&mut self.begun, true) && !self.handle.changed().await {
+            if std::mem::replace(&mut self.started, true) && !self.handle.changed().await {
                 return None;
             }
-            self.look();
+            self.collect();
         }
     }
 
-    fn look(&mut self) {
+    fn collect(&mut self) {
         let state = self.handle.state();
-        // A number of an earlier conductor says nothing about this one.
+        // A cursor of an earlier conductor is larger than any number here.
         let seen = if self.seen > state.notice_count { 0 } else { self.seen };
         let first = state.notices_after(seen).next().map_or(seen + 1, |told| told.number);
         if first > seen + 1 && seen > 0 {

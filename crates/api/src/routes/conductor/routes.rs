@@ -1,4 +1,4 @@
-//! The routes of a conductor.
+//! The table of the conductor's routes.
 
 use carrel_conductor::snapshot::{IssueView, NoticeRow, Snapshot};
 use carrel_domain::{Code, TokenScope};
@@ -15,7 +15,6 @@ use crate::openapi::{Header, Route, STORE};
 const AWAY: &[Code] = &[Code::ConductorUnavailable];
 const ORDERS: &[Code] = &[Code::ConductorUnavailable, Code::IssueNotFound, Code::IssueConflict];
 
-/// Every route of this module.
 pub(super) fn routes() -> Vec<Route<ConductorApi>> {
     let mut all = looking();
     all.extend(ordering());
@@ -26,19 +25,19 @@ pub(super) fn routes() -> Vec<Route<ConductorApi>> {
 fn looking() -> Vec<Route<ConductorApi>> {
     vec![
         Route::get("/api/v1/state", state)
-            .name("show_conductor", "Show what the conductor does")
+            .name("show_conductor", "Show the conductor")
             .description(
-                "Returns the issues that are worked on, will be taken up again, wait for somebody or for \
-                 a place, and what was used up, agents that are still at work included.",
+                "Returns the running, retrying, blocked and waiting issues, and the totals of tokens and \
+                 time, running agents included.",
             )
             .scope(TokenScope::Read)
-            .json::<Snapshot>(200, "How things stand.")
+            .json::<Snapshot>(200, "The snapshot.")
             .errors(AWAY),
         Route::get("/api/v1/events", events)
-            .name("follow_conductor", "Follow what the conductor does")
+            .name("follow_conductor", "Follow the conductor")
             .description(
-                "Returns a stream of events: those that are kept, and then each as it happens. Numbers \
-                 begin anew with the conductor.",
+                "Streams events: first those that are kept, then each as it happens. Numbers start over with \
+                 the conductor.",
             )
             .scope(TokenScope::Read)
             .header(Header::LastEvent)
@@ -49,8 +48,8 @@ fn looking() -> Vec<Route<ConductorApi>> {
         Route::get("/api/v1/{issue}", show)
             .name("show_issue", "Show an issue")
             .description(
-                "Returns where an issue stands, its last events and its runs with their transcripts. An \
-                 issue with the name of another route is found as `/api/v1/issue?identifier=…` or `?id=…`.",
+                "Returns the state of an issue, its last events and its runs with their transcripts. An issue \
+                 that is called like a route is found as `/api/v1/issue?identifier=…` or `?id=…`.",
             )
             .scope(TokenScope::Read)
             .query::<IssueQuery>()
@@ -60,7 +59,7 @@ fn looking() -> Vec<Route<ConductorApi>> {
             .errors(STORE),
         Route::get("/api/v1/{issue}/runs", runs::list)
             .name("list_runs", "List the runs of an issue")
-            .description("Returns the last twenty, also of an issue that nobody works on any more.")
+            .description("Returns the last twenty runs, also of an issue that is no longer claimed.")
             .scope(TokenScope::Read)
             .query::<IssueQuery>()
             .json::<RunList>(200, "The runs.")
@@ -70,8 +69,8 @@ fn looking() -> Vec<Route<ConductorApi>> {
         Route::get("/api/v1/{issue}/runs/{run}", runs::transcript)
             .name("show_transcript", "Read the transcript of a run")
             .description(
-                "Returns what was written down about a run so far, a JSON object a line: prompts, what \
-                 the agent was heard to do, answers, failures. Known secrets are masked.",
+                "Returns the transcript of a run so far, one JSON object per line: prompts, events of the \
+                 agent, answers, failures. Known secrets are masked.",
             )
             .scope(TokenScope::Read)
             .query::<IssueQuery>()
@@ -84,34 +83,34 @@ fn looking() -> Vec<Route<ConductorApi>> {
 
 fn ordering() -> Vec<Route<ConductorApi>> {
     let order = |route: Route<ConductorApi>| {
-        route.scope(TokenScope::Exec).json::<ModeReply>(200, "It is so.").errors(AWAY)
+        route.scope(TokenScope::Exec).json::<ModeReply>(200, "The mode has changed.").errors(AWAY)
     };
     vec![
         Route::post("/api/v1/refresh", refresh)
-            .name("refresh_conductor", "Look at the tracker now")
+            .name("refresh_conductor", "Poll the tracker now")
             .description(
-                "Looks at the tracker at once. Instead of a token, the signature of the tracker is \
-                 believed if `CARREL_WEBHOOK_SECRET` is set. Any body is taken. Asana chooses a secret \
-                 itself when a webhook is made: the first one is kept and said back.",
+                "Polls the tracker now. In place of a token, the signature of the tracker is accepted if \
+                 `CARREL_WEBHOOK_SECRET` is set. The body is ignored. Asana chooses its secret when a webhook \
+                 is created: the first one is kept and acknowledged.",
             )
             .scope(TokenScope::Exec)
             .stream("application/octet-stream")
-            .json::<RefreshReply>(202, "It follows.")
-            .no_content(204, "The webhook of Asana is known from now on.")
+            .json::<RefreshReply>(202, "A poll follows.")
+            .no_content(204, "The handshake of an Asana webhook is acknowledged.")
             .errors(AWAY)
             .errors(&[Code::TooLarge]),
         order(
             Route::post("/api/v1/pause", pause)
-                .name("pause_conductor", "Begin nothing")
-                .description("Begins nothing from now on, also after a restart. What runs goes on."),
+                .name("pause_conductor", "Pause dispatching")
+                .description("Starts no runs, also after a restart. Running agents continue."),
         ),
         order(
             Route::post("/api/v1/drain", drain)
-                .name("drain_conductor", "Let agents end")
-                .description("Begins nothing from now on, and lets agents end after their turns."),
+                .name("drain_conductor", "Drain the conductor")
+                .description("Starts no runs, and ends agents after their turns."),
         ),
-        order(Route::post("/api/v1/resume", resume).name("resume_conductor", "Go on with work").description(
-            "Begins what can be begun, whatever the limits of the provider were said to be.",
+        order(Route::post("/api/v1/resume", resume).name("resume_conductor", "Resume dispatching").description(
+            "Dispatches again, and forgets announced rate limits of the model provider.",
         )),
     ]
 }
@@ -119,29 +118,31 @@ fn ordering() -> Vec<Route<ConductorApi>> {
 fn ordering_issues() -> Vec<Route<ConductorApi>> {
     let order = |route: Route<ConductorApi>| {
         let route = route.scope(TokenScope::Exec).query::<IssueQuery>();
-        route.json::<IssueView>(200, "Where the issue stands after that.").errors(ORDERS)
+        route.json::<IssueView>(200, "The state of the issue.").errors(ORDERS)
     };
     vec![
         order(
             Route::post("/api/v1/{issue}/cancel", cancel)
-                .name("cancel_issue", "End the work on an issue")
-                .description("Ends its agent, and keeps the issue until somebody says otherwise."),
+                .name("cancel_issue", "Cancel the run of an issue")
+                .description(
+                    "Ends the agent, and keeps the issue claimed until an operator retries it.",
+                ),
         ),
         order(
             Route::post("/api/v1/{issue}/retry", retry)
-                .name("retry_issue", "Take an issue up again at once")
-                .description("For one that waits for its time or for somebody."),
+                .name("retry_issue", "Retry an issue now")
+                .description("For an issue that waits for its back-off or for an operator."),
         ),
         order(
             Route::post("/api/v1/{issue}/unblock", unblock)
-                .name("unblock_issue", "Lift what holds an issue up")
-                .description("A used-up budget is given once more."),
+                .name("unblock_issue", "Unblock an issue")
+                .description("Removes the block. An exhausted budget is granted once more."),
         ),
         order(
             Route::post("/api/v1/{issue}/answer", answer)
-                .name("answer_issue", "Answer the question of an agent")
+                .name("answer_issue", "Answer a question of an agent")
                 .description(
-                    "The agent goes on with the answer, in the same conversation where it can.",
+                    "The agent continues with the answer, in the same session where it can.",
                 )
                 .body::<AnswerRequest>(),
         ),

@@ -1,4 +1,4 @@
-//! Runs of an issue, and what was written down about them.
+//! Runs of an issue and their transcripts.
 
 use std::fs::File;
 use std::io;
@@ -20,18 +20,18 @@ use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::warn;
 
-use super::{Asked, MAX_RUNS};
+use super::{IssueReference, MAX_RUNS};
 use crate::conductor_api::{ConductorApi, check};
 use crate::extract::Authenticated;
 use crate::response::{ErrorResponse, RouteResult, ok};
 
-/// What a transcript is.
+/// The media type of a transcript: JSON lines.
 pub(super) const TRANSCRIPT: &str = "application/x-ndjson";
 
-/// How much of a transcript is in memory for one reader.
+/// Bytes of a transcript in memory for one reader.
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// The runs of an issue that is, or was, worked on.
+/// The last runs of an issue, also of one that is no longer claimed.
 pub(super) struct RunHistory(Vec<RunRecord>);
 
 impl FromRequestParts<ConductorApi> for RunHistory {
@@ -41,9 +41,9 @@ impl FromRequestParts<ConductorApi> for RunHistory {
         parts: &mut Parts,
         api: &ConductorApi,
     ) -> Result<Self, ErrorResponse> {
-        let asked = Asked::of(parts, api).await?;
-        let known = asked.find(&*api.state()?);
-        let filter = match (&known, asked.words()) {
+        let reference = IssueReference::of(parts, api).await?;
+        let claimed = reference.find(&*api.state()?);
+        let filter = match (&claimed, reference.target()) {
             (Some(id), _) => of_issue(id.0.clone()),
             (None, (Some(id), _)) => of_issue(id.to_owned()),
             (None, (None, name)) => {
@@ -52,8 +52,8 @@ impl FromRequestParts<ConductorApi> for RunHistory {
         };
         let filter = RunFilter { limit: Some(MAX_RUNS), ..filter };
         let runs = api.handle().runs(filter).await?;
-        if runs.is_empty() && known.is_none() {
-            return Err(asked.unknown("nobody has"));
+        if runs.is_empty() && claimed.is_none() {
+            return Err(reference.unknown("no run is recorded"));
         }
         Ok(Self(runs))
     }
@@ -63,7 +63,7 @@ fn of_issue(id: String) -> RunFilter {
     RunFilter { issue: Some(id), ..RunFilter::default() }
 }
 
-/// The runs of an issue.
+/// The last runs of an issue.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "IssueRuns")]
 pub(super) struct RunList {
@@ -80,7 +80,7 @@ pub(super) async fn list(
     Ok(ok(&RunList { runs: runs.into_iter().map(log).collect() }))
 }
 
-/// Shows what is remembered of a run.
+/// Returns a run with the URL of its transcript.
 pub(super) fn log(run: RunRecord) -> SessionLog {
     let at = || format!("/api/v1/issue/runs/{}?id={}", run.run, percent_encode(&run.issue));
     SessionLog {
@@ -108,9 +108,9 @@ pub(super) async fn transcript(
     let Some(run) = runs.into_iter().find(|run| run.run == number) else {
         return Err(missing(number, "the issue has no such run with_errors its last ones"));
     };
-    let place = api.stream()?;
+    let permit = api.stream()?;
     match api.handle().transcript(&run).await {
-        Ok(Some((file, length))) => Ok(told(file, length, place)),
+        Ok(Some((file, length))) => Ok(transcript_response(file, length, permit)),
         Ok(None) => Err(missing(number, "its transcript is not kept any more")),
         Err(error) => {
             warn!(%error, run = number, "a transcript cannot be read");
@@ -127,9 +127,9 @@ fn missing(run: u64, why: &str) -> ErrorResponse {
     )
 }
 
-/// Answers with as much of a file as there is now, piece by piece.
-fn told(file: File, length: u64, place: OwnedSemaphorePermit) -> Response {
-    let body = Body::from_stream(pieces(file, length, place));
+/// Streams as much of a transcript as exists now.
+fn transcript_response(file: File, length: u64, permit: OwnedSemaphorePermit) -> Response {
+    let body = Body::from_stream(pieces(file, length, permit));
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(TRANSCRIPT)),
         (header::CONTENT_LENGTH, HeaderValue::from(length)),
@@ -140,12 +140,12 @@ fn told(file: File, length: u64, place: OwnedSemaphorePermit) -> Response {
 fn pieces(
     file: File,
     length: u64,
-    place: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send {
-    stream::try_unfold((file, 0, place), move |(file, offset, place)| async move {
-        let wanted = (length - offset).min(PIECE_BYTES);
+    stream::try_unfold((file, 0, permit), move |(file, offset, permit)| async move {
+        let wanted_bytes = (length - offset).min(PIECE_BYTES);
         let read = move || {
-            let mut bytes = vec![0; usize::try_from(wanted).unwrap_or_default()];
+            let mut bytes = vec![0; usize::try_from(wanted_bytes).unwrap_or_default()];
             let count = file.read_at(&mut bytes, offset)?;
             bytes.truncate(count);
             Ok::<_, io::Error>((file, bytes))
@@ -155,6 +155,6 @@ fn pieces(
             return Ok(None);
         }
         let offset = offset + bytes.len() as u64;
-        Ok(Some((Bytes::from(bytes), (file, offset, place))))
+        Ok(Some((Bytes::from(bytes), (file, offset, permit))))
     })
 }

@@ -1,4 +1,9 @@
-//! Files that arrive in parts, as large as the workspace has room for.
+//! Uploads: raw bodies that are streamed to disk.
+//!
+//! The body goes through a bounded channel to a blocking thread that writes a temporary file, so that a
+//! client is slowed down to the speed of the disk and memory stays small. The file gets its name when all of
+//! it has arrived. A client must keep up an average rate ([`MIN_UPLOAD_RATE`]) after the first minute, or the
+//! upload ends with a timeout; it does not occupy a permit for work meanwhile.
 
 use std::time::Duration;
 
@@ -20,7 +25,7 @@ use crate::limits::{BODY_READ_TIMEOUT, MIN_UPLOAD_RATE};
 use crate::response::{ErrorResponse, RouteResult};
 use crate::state::Api;
 
-/// Parts that wait for the disk. More make the sender wait.
+/// Chunks that wait for the disk.
 const WAITING_PARTS: usize = 4;
 
 pub(super) async fn put(
@@ -34,7 +39,7 @@ pub(super) async fn put(
     let path = required_path(params)?;
     let (parts, body) = request.into_parts();
     let space = api.open_workspace(&caller, TokenScope::Write, workspace).await?;
-    let _place = api.upload_permit().await?;
+    let _permit = api.upload_permit().await?;
     api.inner.spaces.check_quota(&space).await?;
     let upload = space.upload(&path, declared(&parts.headers)).await?;
     let upload = receive(upload, body).await?;
@@ -60,14 +65,14 @@ fn declared(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// Takes all of a body. Whoever sends it goes on no faster than the disk.
+/// Receives the whole body.
 async fn receive(upload: Upload, body: Body) -> Result<Upload, ErrorResponse> {
     let (sender, parts) = mpsc::channel(WAITING_PARTS);
     let writing = tokio::task::spawn_blocking(move || write(upload, parts));
-    // Without all of its parts a file is dropped, on the thread that writes it.
+    // Without the end marker the thread drops the temporary file.
     let sent = send(body.into_data_stream(), sender).await;
     let written = writing.await.map_err(|_| stopped())?;
-    // What the disk says comes first: it is why the parts were not taken.
+    // The error of the disk comes first: it is the reason that chunks were not taken.
     match (written, sent) {
         (Err(failure), _) => Err(failure.into()),
         (Ok(_), Err(failed)) => Err(failed),
@@ -76,14 +81,13 @@ async fn receive(upload: Upload, body: Body) -> Result<Upload, ErrorResponse> {
     }
 }
 
-/// What the thread that writes is told.
 enum Part {
     Bytes(Bytes),
-    /// All of it was sent.
+    /// The end of the body, as opposed to a client that disconnected.
     End,
 }
 
-/// Writes until the end. Returns nothing if the sender was gone before it.
+/// Writes chunks until the end marker. Returns `None` if the channel closed before it.
 fn write(mut upload: Upload, mut parts: mpsc::Receiver<Part>) -> Result<Option<Upload>, Failure> {
     while let Some(part) = parts.blocking_recv() {
         match part {
@@ -95,12 +99,13 @@ fn write(mut upload: Upload, mut parts: mpsc::Receiver<Part>) -> Result<Option<U
 }
 
 async fn send(mut body: BodyDataStream, parts: mpsc::Sender<Part>) -> Result<(), ErrorResponse> {
-    let (begun, mut arrived) = (Instant::now(), 0_u64);
+    let started = Instant::now();
+    let mut arrived = 0_u64;
     loop {
-        let patience = BODY_READ_TIMEOUT + Duration::from_secs(arrived / MIN_UPLOAD_RATE);
-        let next = tokio::time::timeout_at(begun + patience, body.next());
+        let allowed = BODY_READ_TIMEOUT + Duration::from_secs(arrived / MIN_UPLOAD_RATE);
+        let next = tokio::time::timeout_at(started + allowed, body.next());
         let part = match next.await {
-            Err(_) => return Err(late()),
+            Err(_) => return Err(timeout()),
             Ok(None) => Part::End,
             Ok(Some(Err(_))) => return Err(broken_off()),
             Ok(Some(Ok(bytes))) => {
@@ -109,14 +114,14 @@ async fn send(mut body: BodyDataStream, parts: mpsc::Sender<Part>) -> Result<(),
             }
         };
         let is_end = matches!(part, Part::End);
-        // The writer says why it takes no more.
+        // The writer reports why it stopped.
         if parts.send(part).await.is_err() || is_end {
             return Ok(());
         }
     }
 }
 
-fn late() -> ErrorResponse {
+fn timeout() -> ErrorResponse {
     ErrorResponse::new(Code::Timeout, "the body did not arrive in time", json!({}))
 }
 

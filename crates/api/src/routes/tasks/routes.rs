@@ -1,4 +1,4 @@
-//! The routes of tasks.
+//! The table of task routes.
 
 use carrel_domain::{Code, TokenScope};
 use carrel_wire::{
@@ -10,15 +10,14 @@ use serde_json::json;
 use super::{cancel, events, list, show, submit, ticket};
 use crate::openapi::{Example, Header, Route, STORE};
 
-/// Every route of this module.
 pub(in crate::routes) fn routes() -> Vec<Route> {
     vec![
         Route::post("/api/tasks/submit", submit)
             .name("submit_task", "Submit a task")
             .description(
-                "Queues a task. When this answers, the task will run whatever happens to the server. \
-                 The workspace is that of the token, of `workspace_id` or of `X-Workspace-ID`. A \
-                 network other than `none` also needs the scope `net`.",
+                "Queues a task. After the reply, the task runs even if the server stops. The workspace is \
+                 that of the token, of `workspace_id` or of `X-Workspace-ID`. A network other than `none` \
+                 also needs the scope `net`.",
             )
             .scope(TokenScope::Exec)
             .header(Header::Workspace)
@@ -31,7 +30,7 @@ pub(in crate::routes) fn routes() -> Vec<Route> {
             })
             .example(Example {
                 name: "repository",
-                summary: "Bring a repository and test it",
+                summary: "Clone a repository and run its tests",
                 value: json!({
                     "steps": [
                         { "action": "git_clone", "repo": "https://github.com/org/repo.git", "branch": "main" },
@@ -54,12 +53,12 @@ pub(in crate::routes) fn routes() -> Vec<Route> {
             .scope(TokenScope::Read)
             .query::<TaskQuery>()
             .header(Header::Workspace)
-            .json::<TaskList>(200, "A part of the list.")
+            .json::<TaskList>(200, "A page of the tasks.")
             .errors(STORE)
             .errors(&[Code::WorkspaceNotFound, Code::Overloaded]),
         Route::get("/api/tasks/{task_id}", show)
             .name("show_task", "Show a task")
-            .description("Returns a task with its steps and, when it is over, what came out.")
+            .description("Returns a task with its steps and, after its end, their results.")
             .scope(TokenScope::Read)
             .json::<Task>(200, "The task.")
             .link("cancel_task", "id")
@@ -68,30 +67,31 @@ pub(in crate::routes) fn routes() -> Vec<Route> {
             .errors(&[Code::TaskNotFound]),
         Route::post("/api/tasks/{task_id}/cancel", cancel)
             .name("cancel_task", "Cancel a task")
-            .description("Ends a task that waits, or tells the worker of one that runs.")
+            .description("Cancels a task: a waiting one at once, a running one through its worker.")
             .scope(TokenScope::Exec)
-            .json::<CancelReply>(200, "The task is over.")
-            .json::<CancelReply>(202, "The worker has been told and is not done yet.")
+            .json::<CancelReply>(200, "The task has ended.")
+            .json::<CancelReply>(202, "The worker was notified, and has not ended the task yet.")
             .errors(STORE)
             .errors(&[Code::TaskNotFound, Code::TaskFinished]),
         Route::get("/api/tasks/{task_id}/events", events)
             .name("follow_task", "Follow a task")
             .description(
-                "Streams the events of a task as server-sent events: `id` is the number of the event, \
-                 `event` is `status_changed`, `progress_update`, `log_line` or `error`, `data` is JSON. \
-                 The stream begins with the first event, or behind the one that was seen last, and ends \
-                 behind the last. A ticket stands for a token.",
+                "Streams the events of a task as server-sent events: `id` is the number of the event, `event` \
+                 is `status_changed`, `progress_update`, `log_line` or `error`, `data` is JSON. The stream \
+                 starts with the first event, or after the one that the client names, and ends after the \
+                 last. A ticket can replace the token.",
             )
             .scope(TokenScope::Read)
             .query::<TaskEventsQuery>()
             .header(Header::LastEvent)
             .events::<TaskEvent>("The events.")
-            .no_content(204, "The task is over and its last event was seen.")
+            .no_content(204, "The task has ended, and the client has its last event.")
             .errors(STORE)
             .errors(&[Code::TaskNotFound, Code::Overloaded]),
         Route::post("/api/tasks/{task_id}/events/ticket", ticket)
             .name("open_task_events", "Get a ticket for events")
-            .description("Returns a ticket that opens the events of a task to a browser, for a short time.")
+            .description("Returns a ticket that opens the event stream of a task for a minute, for browsers, which \
+                 cannot send a token there.")
             .scope(TokenScope::Read)
             .json::<TicketReply>(200, "The ticket.")
             .errors(STORE)

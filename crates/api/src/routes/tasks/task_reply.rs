@@ -1,4 +1,4 @@
-//! Rows of tasks as replies.
+//! Conversion of task rows into replies.
 
 use std::time::Duration;
 
