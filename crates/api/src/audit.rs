@@ -40,7 +40,6 @@ const NO_ROUTE: &str = "none";
 const NOBODY: &str = "nobody";
 const UNNAMED: &str = "unnamed";
 
-/// The prefix of routes whose path names the workspace.
 const WORKSPACE_ROUTES: &str = "/api/workspaces/{workspace_id}";
 
 /// The status of a request whose client disconnected before the response; nginx uses the same.
@@ -50,25 +49,21 @@ tokio::task_local! {
     static REQUEST_FACTS: Arc<RequestFacts>;
 }
 
-/// The facts about a request that handlers report.
 #[derive(Debug, Default)]
 struct RequestFacts {
     subject: OnceLock<Option<String>>,
     workspace: OnceLock<WorkspaceId>,
 }
 
-/// Reports the caller of the current request.
 pub(crate) fn record_caller(caller: &Caller) {
     // Outside of a request there is nothing to record.
     let _ = REQUEST_FACTS.try_with(|facts| facts.subject.set(caller.subject.clone()));
 }
 
-/// Reports the workspace of the current request.
 pub(crate) fn record_workspace(workspace: WorkspaceId) {
     let _ = REQUEST_FACTS.try_with(|facts| facts.workspace.set(workspace));
 }
 
-/// Requests by method, route and status.
 #[derive(Debug, Default)]
 pub(crate) struct RequestCounts(Mutex<BTreeMap<(&'static str, String, u16), u64>>);
 
@@ -155,7 +150,6 @@ impl Drop for ObservedRequest {
     }
 }
 
-/// The request id, for handlers behind the middleware.
 #[derive(Clone, Debug)]
 struct RequestId(Arc<str>);
 
@@ -169,7 +163,6 @@ pub(crate) struct McpToolCall<'a> {
 }
 
 impl McpToolCall<'_> {
-    /// Adds an audit event if the call was refused.
     pub(crate) fn audit_refusal(&self, api: &Api, status: u16) {
         if !is_refusal(status) {
             return;

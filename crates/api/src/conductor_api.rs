@@ -33,7 +33,6 @@ use crate::limits::{HEADER_READ_TIMEOUT, MAX_CONNECTIONS, SHUTDOWN_GRACE, WRITE_
 use crate::response::ErrorResponse;
 use crate::routes::conductor_router;
 
-/// Time until the conductor has recorded a command.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Event streams and transcripts that are read at the same time.
@@ -105,7 +104,6 @@ impl ConductorApi {
         }
     }
 
-    /// Acquires a permit for an event stream.
     pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, ErrorResponse> {
         Arc::clone(&self.inner.streams).try_acquire_owned().map_err(|_| {
             let detail = json!({ "limit": MAX_STREAMS });
@@ -113,7 +111,6 @@ impl ConductorApi {
         })
     }
 
-    /// Verifies the signature of a tracker's call.
     pub(crate) async fn verify_webhook(
         &self,
         headers: &HeaderMap,
@@ -163,7 +160,6 @@ impl ConductorApi {
     }
 }
 
-/// The content of a verified webhook call.
 pub(crate) enum WebhookCall {
     /// An issue may have changed: poll now.
     Wake,

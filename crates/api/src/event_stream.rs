@@ -20,11 +20,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::limits::STREAM_HEARTBEAT;
 
-/// Conditions that end a stream before its events do.
 pub(crate) struct StreamLimits {
-    /// Cancelled when the server stops.
     pub(crate) stop: CancellationToken,
-    /// Time limits the credentials of the caller expire.
     pub(crate) expires: Duration,
     /// The permit that the stream occupies while it is open.
     #[expect(dead_code, reason = "it is held, not read")]
@@ -77,7 +74,7 @@ impl<S: Stream<Item = Option<Bytes>>> Reader<S> {
     async fn next(&mut self) -> Option<Bytes> {
         if !self.started {
             self.started = true;
-            // A proxy may hold back the response head limits the first byte of the body.
+            // A proxy may hold back the response head until the first byte of the body.
             return Some(Bytes::from_static(b": connected\n\n"));
         }
         loop {

@@ -31,7 +31,6 @@ use crate::response::ErrorResponse;
 use crate::state::{Api, AuthMode};
 use crate::worker_proxy::forward::{CALLER_HEADER, decode_caller};
 
-/// The caller of a request whose credentials were verified.
 pub(crate) struct Authenticated(pub(crate) Caller);
 
 impl FromRequestParts<Api> for Authenticated {
@@ -119,7 +118,6 @@ impl<T: DeserializeOwned> FromRequest<Api> for Json<T> {
     }
 }
 
-/// Parses a JSON object.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ErrorResponse> {
     // Serde would fill the fields from a list, one after the other.
     if bytes.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
@@ -201,7 +199,6 @@ impl AsRef<[u8]> for Buffered {
     }
 }
 
-/// A query string, parsed.
 pub(crate) struct QueryParams<T>(pub(crate) T);
 
 impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
@@ -215,7 +212,6 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
     }
 }
 
-/// Returns a parameter of the path by its name.
 pub(crate) fn path_segment(parts: Vec<(String, String)>, name: &str) -> String {
     let found = parts.into_iter().find(|(key, _)| key == name);
     found.map(|(_, word)| word).unwrap_or_default()

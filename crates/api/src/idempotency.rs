@@ -43,13 +43,10 @@ const LEASE: Duration = Duration::from_secs(10);
 /// Interval at which the store is asked for the reply of another process.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Locks of the keys that this process is answering.
 pub(crate) type InFlight = Mutex<HashMap<(String, String), Arc<tokio::sync::Mutex<()>>>>;
 
-/// Status and body of a mutation, or its error.
 pub(crate) type WorkResult = Result<(StatusCode, Value), ErrorResponse>;
 
-/// A mutation and what identifies it.
 pub(crate) struct IdempotentRequest<'a> {
     pub(crate) api: &'a Api,
     pub(crate) scope: KeyScope<'a>,
@@ -76,7 +73,6 @@ impl KeyScope<'_> {
     }
 }
 
-/// Returns the idempotency key of a request.
 pub(crate) fn key(headers: &HeaderMap) -> Result<Option<String>, ErrorResponse> {
     let Some(value) = headers.get(KEY_HEADER) else { return Ok(None) };
     let key = value.to_str().unwrap_or_default().trim();
@@ -164,7 +160,6 @@ impl KeyLease {
         Ok(taken.then(|| Self { store, key, holder }))
     }
 
-    /// Runs `work`, extending the lease meanwhile.
     async fn during(&self, work: impl Future<Output = WorkResult>) -> WorkResult {
         let extending = async {
             loop {

@@ -21,7 +21,6 @@ use crate::auth::{AuthError, RetryAfter};
 /// `Retry-After` of an overload whose end is not known, in seconds.
 const RETRY_SECONDS: u64 = 1;
 
-/// An error response.
 #[derive(Debug)]
 pub(crate) struct ErrorResponse {
     code: Code,
@@ -36,7 +35,6 @@ fn is_our_failure(code: Code) -> bool {
     code.status() >= 500 && !reported.contains(&code)
 }
 
-/// The result of a handler.
 pub(crate) type RouteResult = Result<Response, ErrorResponse>;
 
 impl ErrorResponse {
@@ -74,13 +72,11 @@ impl ErrorResponse {
         Self { code, envelope: answer.structured.clone(), retry_after }
     }
 
-    /// Sets `Retry-After`.
     pub(crate) fn after(mut self, seconds: u64) -> Self {
         self.retry_after = Some(seconds);
         self
     }
 
-    /// Returns the error that another server answered with.
     pub(crate) fn passed_on(envelope: Value) -> Self {
         let name = envelope["error"]["code"].as_str().unwrap_or_default();
         match Code::named(name) {
@@ -151,7 +147,6 @@ impl From<RetryAfter> for ErrorResponse {
     }
 }
 
-/// Returns a JSON response.
 pub(crate) fn json_response(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(bytes) => bytes_response(status, "application/json", bytes),
@@ -162,7 +157,6 @@ pub(crate) fn json_response(status: StatusCode, value: &impl Serialize) -> Respo
     }
 }
 
-/// Returns a JSON response with status 200.
 pub(crate) fn ok(value: &impl Serialize) -> Response {
     json_response(StatusCode::OK, value)
 }

@@ -36,7 +36,6 @@ use crate::response::ErrorResponse;
 use crate::state::Api;
 use crate::worker_proxy::forward::{MCP, forward, internal_path};
 
-/// Returns the table of all routes, grouped by tag.
 pub(crate) fn table() -> Vec<Route> {
     let groups = [
         ("tasks", tasks::routes()),

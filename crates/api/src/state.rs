@@ -156,9 +156,7 @@ pub(crate) struct Inner {
     pub(crate) in_flight: InFlight,
     pub(crate) events: AuditLog,
     pub(crate) requests: RequestCounts,
-    /// Rates of audited refusals, by caller.
     pub(crate) refusals: RateLimits<String>,
-    /// MiB that request bodies may occupy together.
     pub(crate) bodies: Arc<Semaphore>,
     /// The OpenAPI document, generated at the first request for it.
     pub(crate) document: OnceLock<Bytes>,
@@ -216,7 +214,7 @@ impl Api {
 
     /// Returns the workspace of a request after checking scope, coverage and rate limit.
     ///
-    /// A workspace that the token names and that does not exist is created: whoever issued the token has
+    /// A workspace that the token names and that does not exist is created: the issuer of the token has
     /// decided that it shall exist.
     pub(crate) async fn workspace(
         &self,
@@ -256,7 +254,6 @@ impl Api {
         }
     }
 
-    /// Returns the number of open event streams.
     pub(crate) fn streams(&self) -> usize {
         sync::lock(&self.inner.streams).values().sum()
     }
@@ -273,7 +270,6 @@ impl Api {
         Ok(self.inner.spaces.open_workspace(workspace.id).await?)
     }
 
-    /// Returns the credential vault.
     pub(crate) fn vault(&self) -> Result<&Vault, ErrorResponse> {
         Ok(self.inner.credentials.as_ref().ok_or(ServiceError::NoCredentialKey)?)
     }
@@ -308,7 +304,6 @@ impl Api {
         Err(ErrorResponse::new(Code::WorkerUnreachable, message, detail))
     }
 
-    /// Acquires a permit for a command or a write.
     pub(crate) async fn work_permit(&self) -> Result<OwnedSemaphorePermit, ErrorResponse> {
         let full = "too many requests run at once";
         match &self.inner.slots {
@@ -321,7 +316,6 @@ impl Api {
         }
     }
 
-    /// Acquires a permit for a read.
     pub(crate) async fn read_permit(&self) -> Result<OwnedSemaphorePermit, ErrorResponse> {
         acquire_permit(&self.inner.work, MAX_CONCURRENT_WORK, "too many reads run at once").await
     }
@@ -348,7 +342,6 @@ impl Api {
         Ok(StreamPermit { streams: Arc::clone(&self.inner.streams), workspace })
     }
 
-    /// Returns the time until a caller's credentials expire.
     pub(crate) fn credential_lifetime(&self, caller: &Caller) -> Duration {
         self.now().age(caller.expires_at)
     }
@@ -365,7 +358,6 @@ async fn acquire_permit(
     permit.ok_or_else(|| ErrorResponse::new(Code::Overloaded, full, json!({ "limit": limit })))
 }
 
-/// A permit for an event stream.
 #[derive(Debug)]
 pub(crate) struct StreamPermit {
     streams: Arc<Mutex<HashMap<WorkspaceId, usize>>>,
@@ -374,7 +366,6 @@ pub(crate) struct StreamPermit {
 
 #[cfg(test)]
 impl StreamPermit {
-    /// Returns a permit outside of any count.
     pub(crate) fn uncounted() -> Self {
         Self { streams: Arc::default(), workspace: WorkspaceId::generate() }
     }

@@ -52,7 +52,6 @@ pub struct WorkerProxy {
     next: AtomicUsize,
 }
 
-/// The location of a workspace's directory.
 #[derive(Clone, Debug)]
 pub(crate) enum Location {
     /// On the volume of this process.
@@ -64,7 +63,6 @@ pub(crate) enum Location {
 #[derive(Clone, Debug)]
 pub(crate) struct RemoteVolume {
     volume: VolumeId,
-    /// The workers to try, in this order.
     pub(crate) servers: Vec<ServerUrl>,
 }
 
@@ -175,7 +173,6 @@ impl WorkerProxy {
         Ok(workers)
     }
 
-    /// Marks a worker as unreachable for a while.
     pub(crate) fn mark_unreachable(&self, server: &ServerUrl) {
         let mut unreachable_since = sync::lock(&self.unreachable_since);
         unreachable_since.retain(|_, since| since.elapsed() < UNREACHABLE_FOR);

@@ -196,7 +196,6 @@ impl WorkspaceClient {
     }
 }
 
-/// A request before headers and URL are put together.
 pub(crate) struct ApiRequest<'a> {
     pub(crate) method: Method,
     pub(crate) path: &'a str,
@@ -205,7 +204,6 @@ pub(crate) struct ApiRequest<'a> {
     pub(crate) accept: &'static str,
     pub(crate) kind: Option<&'static str>,
     pub(crate) body: Body,
-    /// The deadline for the head of the response.
     pub(crate) within: Duration,
 }
 
@@ -246,7 +244,6 @@ fn query_pairs(query: &impl Serialize) -> Vec<(String, String)> {
     pairs.collect()
 }
 
-/// Returns a header value that `Debug` prints as `Sensitive`.
 fn secret_value(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(text).ok()?;
     value.set_sensitive(true);

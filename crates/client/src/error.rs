@@ -114,7 +114,6 @@ struct Inside {
     detail: Map<String, Value>,
 }
 
-/// Parses a body as the error envelope.
 pub(crate) fn refusal(
     status: u16,
     retry_after: Option<Duration>,

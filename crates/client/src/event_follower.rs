@@ -94,7 +94,6 @@ struct Reader {
     frames: SseDecoder,
 }
 
-/// The reason that no event is available.
 enum ReadError {
     /// The server answered 204: the cursor is at the last event.
     Finished,

@@ -1,4 +1,7 @@
 //! `/files` of a workspace. Paths are relative to the workspace.
+//!
+//! Text and bytes have separate routes: text is checked to be UTF-8 and comes with its language, bytes are
+//! passed as they are and can be streamed.
 
 use bytes::Bytes;
 use carrel_domain::{ByteSize, WorkspaceId};

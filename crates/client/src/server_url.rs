@@ -43,7 +43,6 @@ impl ServerUrl {
             || bare.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
     }
 
-    /// Returns the URL of a path and a query.
     pub(crate) fn at(&self, path: &str, query: &[(String, String)]) -> String {
         let mut uri = format!("{self}{path}");
         for (index, (name, value)) in query.iter().enumerate() {

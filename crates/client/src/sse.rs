@@ -12,7 +12,6 @@ pub(crate) struct SseEvent {
     pub(crate) data: String,
 }
 
-/// An event above the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EventTooLarge;
 

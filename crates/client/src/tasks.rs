@@ -1,4 +1,7 @@
 //! `/api/tasks`
+//!
+//! A submission whose response is lost can be repeated safely with an idempotency key, in the request or with
+//! [`WorkspaceClient::with_idempotency_key`]: the server then returns the first task.
 
 use carrel_domain::TaskId;
 use carrel_wire::{CancelReply, Task, TaskAccepted, TaskList, TaskQuery, TaskRequest};
@@ -14,7 +17,7 @@ impl WorkspaceClient {
         self.post("/api/tasks/submit", task).await
     }
 
-    /// Queues a task from a request that was written by hand. The server judges its fields, also those that
+    /// Queues a task from a request that was written by hand. The server judges its fields, also fields that
     /// this version does not know.
     pub async fn submit_task_json(
         &self,

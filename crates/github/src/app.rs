@@ -26,7 +26,6 @@ use crate::{Token, TokenRequest, TokenSource};
 /// The remaining lifetime below which a cached token is not used: a clone may take minutes.
 const MIN_REMAINING: Duration = Duration::from_mins(10);
 
-/// Cached tokens; more are created and not cached.
 const MAX_CACHED_TOKENS: usize = 1000;
 
 /// A token source that is an app of the operator.

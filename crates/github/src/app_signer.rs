@@ -1,4 +1,9 @@
 //! The JWT that authenticates a GitHub App (RS256).
+//!
+//! GitHub accepts a lifetime of at most ten minutes and rejects an `iat` in the future. The token is
+//! therefore valid for nine minutes and dated a minute back, so that clocks may differ by a minute in either
+//! direction. A new one is signed for each
+//! request.
 
 use std::fmt;
 

@@ -1,4 +1,7 @@
 //! Errors of GitHub and of the token sources.
+//!
+//! A missing configuration, a missing connection and a failure of the provider have different codes, since
+//! different people can resolve them: the operator, the owner of the workspace, and the provider.
 
 use std::time::Duration;
 

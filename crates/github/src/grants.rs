@@ -7,7 +7,6 @@ use std::str::FromStr;
 
 use carrel_domain::WorkspaceId;
 
-/// The wildcard for workspaces and owners.
 const ALL: &str = "*";
 
 /// An entry that is not `WORKSPACE=OWNER`.

@@ -1,6 +1,6 @@
 //! The operator's own token (`GITHUB_TOKEN`).
 //!
-//! It sees whatever the operator sees, so that it serves only workspaces with a grant for all owners.
+//! It sees all that the operator sees, so that it serves only workspaces with a grant for all owners.
 
 use carrel_domain::Secret;
 

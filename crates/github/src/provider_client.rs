@@ -23,7 +23,6 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 /// The largest response; a hundred repositories have some hundred kilobytes.
 const MAX_RESPONSE: ByteSize = ByteSize::mib(8);
 
-/// Characters of a provider's message that an error repeats.
 const MESSAGE_CHARS: usize = 200;
 
 /// The wait after a rate limit without a time, and the longest that is reported.
@@ -39,9 +38,7 @@ pub(crate) struct ProviderClient {
 
 pub(crate) struct ProviderRequest<'a> {
     pub(crate) method: Method,
-    /// Path and query, percent-encoded.
     pub(crate) path: &'a str,
-    /// The header that carries the secret.
     pub(crate) secret: (HeaderName, &'a Secret),
     pub(crate) body: Option<Value>,
 }
@@ -159,7 +156,6 @@ fn rate_limit(status: u16, headers: &HeaderMap) -> Option<GitHubError> {
     limited.then_some(GitHubError::RateLimited { retry_after: wait })
 }
 
-/// Returns the provider's message on one line.
 fn message(body: &[u8]) -> String {
     let reply: Value = serde_json::from_slice(body).unwrap_or_default();
     let mut pointers = ["/message", "/error/message", "/error"].iter();

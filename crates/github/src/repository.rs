@@ -1,4 +1,7 @@
 //! Repositories in the replies of GitHub, and pages of them.
+//!
+//! Composio passes on only a part of GitHub's fields, so that all but the name are optional when they are
+//! read. The URL is the one to clone, or the page of the repository if there is no other.
 
 use carrel_wire::Repository;
 use serde::Deserialize;

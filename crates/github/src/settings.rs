@@ -1,4 +1,8 @@
 //! Token sources that the operator has configured, read from the environment.
+//!
+//! An app needs its id and its key, and either alone is an error: a half-configured source would look like
+//! missing access. URLs must be `https`, or `http` on loopback for tests, since tokens are sent there. The
+//! operator's token is used only if grants exist.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,13 +23,10 @@ use crate::grants::Grants;
 use crate::operator_token::OperatorToken;
 use crate::provider_client::ProviderClient;
 
-/// The default of [`CARREL_GITHUB_API_URL`].
 const GITHUB: &str = "https://api.github.com";
 
-/// The default of [`CARREL_GITHUB_HOST`].
 const HOST: &str = "github.com";
 
-/// The default of [`CARREL_COMPOSIO_URL`].
 const COMPOSIO: &str = "https://backend.composio.dev";
 
 /// An invalid setting. No variant contains a secret.
@@ -63,6 +64,10 @@ pub enum GitHubSettingsError {
 }
 
 /// Token sources that the operator has configured, read from the environment.
+///
+/// An app needs its id and its key, and either alone is an error: a half-configured source would look like
+/// missing access. URLs must be `https`, or `http` on loopback for tests, since tokens are sent there. The
+/// operator's token is used only if grants exist.
 #[derive(Debug)]
 pub struct GitHubSettings {
     pub(crate) host: String,

@@ -61,7 +61,7 @@ pub struct DirectoryListing {
     pub path: String,
     /// The entries, at most 500.
     pub entries: Vec<DirectoryEntry>,
-    /// Entries of the directory, also those that are not listed.
+    /// Entries of the directory, also entries that are not listed.
     pub total: u64,
     /// `true` if entries are missing from the list.
     pub truncated: bool,

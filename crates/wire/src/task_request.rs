@@ -45,7 +45,7 @@ pub struct TaskRequest {
     #[schemars(length(min = 1, max = MAX_LABEL_CHARS), regex(pattern = NO_CONTROL))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
-    /// The most attempts, counting those that a worker lost.
+    /// The most attempts, counting attempts whose worker was lost.
     #[schemars(range(min = 1, max = MAX_ATTEMPTS))]
     #[serde(
         default,
@@ -151,7 +151,7 @@ pub struct StepRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = MAX_STEP_TEXT_BYTES), regex(pattern = NO_NUL))]
     pub cwd: Option<String>,
-    /// Seconds that the step may take, within those that are left to the task.
+    /// Seconds that the step may take, within the time that is left to the task.
     #[serde(deserialize_with = "json_integer::optional", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = u64::MAX))]
     pub timeout: Option<u64>,

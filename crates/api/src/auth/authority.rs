@@ -21,7 +21,7 @@ use super::ticket::Tickets;
 
 /// Verifies tokens.
 ///
-/// Verification does no I/O: an implementation with foreign keys uses those that it has fetched before.
+/// Verification does no I/O: an implementation with foreign keys uses the keys that it has fetched before.
 pub trait Verifier: fmt::Debug + Send + Sync {
     /// Returns the caller of a token that is valid at `now`.
     fn verify(&self, token: &str, now: Timestamp) -> Result<Caller, AuthError>;

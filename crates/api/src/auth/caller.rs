@@ -1,4 +1,8 @@
 //! The caller of a request, and its authorization.
+//!
+//! Two independent limits hold. The scopes say which kinds of work are allowed, and `admin` includes all of
+//! them. The coverage says in which workspaces, and no scope extends it: an `admin` of one workspace cannot
+//! see another. Both must allow an operation.
 
 use std::collections::BTreeSet;
 
@@ -137,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_workspace_of_a_request_is_never_another_than_asked_for() {
+    fn the_workspace_of_a_request_is_the_requested_one() {
         let one = caller(Coverage::one(workspace(1)), &[]);
         assert_eq!(one.workspace(None), Ok(workspace(1)));
         assert_eq!(one.workspace(Some(workspace(1))), Ok(workspace(1)));

@@ -18,10 +18,8 @@ pub const CLOCK_SKEW: Duration = Duration::from_mins(1);
 /// The longest subject that is accepted, since it is written into logs.
 pub const MAX_SUBJECT_BYTES: usize = 256;
 
-/// The value of `workspaces` for all of them.
 const EVERY_WORKSPACE: &str = "*";
 
-/// The largest time: the end of the year 9999.
 const LAST_SECOND: f64 = 253_402_300_799.0;
 
 /// The audience and issuer that tokens must have. An absent one is not checked.
@@ -95,7 +93,6 @@ impl<'de> Deserialize<'de> for NumericDate {
 }
 
 impl Claims {
-    /// Returns the caller that the claims describe.
     pub(super) fn caller(
         self,
         expected: &ExpectedClaims,

@@ -17,7 +17,6 @@ use super::session_cookie::SESSION_LIFETIME;
 /// Lifetime of the link.
 pub const LINK_LIFETIME: Duration = Duration::from_mins(10);
 
-/// The subject of console sessions.
 const SUBJECT: &str = "console";
 
 /// A one-time token for a session with all scopes in all workspaces.
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_who_follow_a_link_at_once_one_gets_in() {
+    fn of_concurrent_redemptions_one_succeeds() {
         let (link, token) = ConsoleLink::new(at(0));
         let barrier = std::sync::Barrier::new(8);
         let follow = || {

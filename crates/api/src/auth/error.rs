@@ -124,7 +124,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     #[test]
-    fn a_client_is_told_the_same_whatever_was_wrong_with_its_token() {
+    fn a_client_gets_the_same_error_for_every_reason() {
         use RejectReason::{Audience, Claims, Expired, Issuer, Malformed, Missing, Signature};
         let told = |reason| ErrorEnvelope::of(&AuthError::unauthenticated(reason));
         for reason in [Malformed, Expired, Signature, Audience, Issuer, Claims] {

@@ -34,8 +34,8 @@ use super::jwt::is_signed_with_a_secret;
 /// Interval at which keys are fetched.
 pub const REFRESH: Duration = Duration::from_mins(5);
 
-/// Time for which keys are used after the last successful fetch. Whoever cannot reach the provider for an
-/// hour gets no fresh tokens either, and a revoked key must not stay valid behind a broken connection.
+/// Time for which keys are used after the last successful fetch. A client that cannot reach the
+/// provider for an hour gets no fresh tokens either, and a revoked key must not stay valid behind a broken connection.
 pub const MAX_STALE: Duration = Duration::from_hours(1);
 
 /// The shortest interval between two fetches for unknown keys.
@@ -154,7 +154,6 @@ impl Provider {
         }
     }
 
-    /// Fetches the keys once. Returns `true` on success.
     async fn fetch(&self) -> bool {
         let Inner { options, connections, keys, .. } = &*self.inner;
         match fetch::keys(connections, &options.url).await {

@@ -58,7 +58,6 @@ impl Header {
     }
 }
 
-/// Returns the payload of a token that `key` signed.
 pub(super) fn open<T: DeserializeOwned>(key: &SigningKey, token: &str) -> Result<T, RejectReason> {
     let parts = CompactToken::of(token).ok_or(RejectReason::Malformed)?;
     let header = decode(parts.header).ok_or(RejectReason::Malformed)?;
@@ -81,7 +80,6 @@ pub(super) fn is_signed_with_a_secret(token: &str) -> bool {
     said.is_some_and(|said| said.alg == ALGORITHM)
 }
 
-/// Returns a signed token.
 pub(super) fn seal(key: &SigningKey, payload: &[u8]) -> String {
     let mut token = encode(HEADER.as_bytes());
     token.push('.');
@@ -137,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_payload_of_a_forgery_is_not_looked_at() {
+    fn the_payload_of_a_forgery_is_not_parsed() {
         let forged = format!("{}.!!!.{}", encode(HEADER.as_bytes()), encode(&[0; 32]));
         assert_eq!(open::<Value>(&key(), &forged), Err(RejectReason::Signature));
     }

@@ -46,12 +46,10 @@ impl ServerSecret {
     }
 }
 
-/// Bytes that are read of a key file.
 const MAX_KEY_FILE_BYTES: u64 = 4096;
 
 const KEY_FILE_MODE: u32 = 0o600;
 
-/// Permission bits that a key file must not have.
 const OTHERS: u32 = 0o077;
 
 /// The reason that there is no secret.
@@ -186,7 +184,7 @@ mod tests {
     use carrel_fsroot::FileKind;
 
     #[test]
-    fn a_key_of_somebody_else_is_refused() {
+    fn a_key_of_another_user_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         ServerSecret::TOKENS.open_or_create(directory.path()).unwrap();
         let root = Root::open(directory.path()).unwrap();

@@ -1,6 +1,5 @@
 //! Random bytes for tokens and ids.
 
-/// Returns bytes of the kernel's random generator.
 pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the kernel has random bytes");

@@ -25,7 +25,6 @@ pub const BURST: NonZeroU32 = NonZeroU32::new(10_000).expect("more than none");
 /// Buckets in memory.
 pub const MAX_BUCKETS: usize = 10_000;
 
-/// One request in units of a bucket.
 const REQUEST: u64 = 1000;
 
 /// The parameters of a rate limit.
@@ -157,7 +156,6 @@ mod tests {
         Timestamp::from_millis(1_700_000_000_000 + millis)
     }
 
-    /// Counts the requests that are accepted.
     fn drain(limits: &RateLimits<u32>, key: u32, now: Timestamp) -> usize {
         (0..10_000).take_while(|_| limits.check(key, now).is_ok()).count()
     }
@@ -178,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_as_long_as_told_is_enough() {
+    fn waiting_for_retry_after_is_enough() {
         for per_second in [1, 3, 7, 999, 1000, 5000] {
             let limits = limits(per_second, 1, 10);
             assert_eq!(limits.check(1, at(0)), Ok(()));

@@ -20,7 +20,6 @@ pub const SESSION_LIFETIME: Duration = Duration::from_hours(12);
 /// which the server does not grant.
 pub const CONSOLE_HEADER: &str = "x-carrel-console";
 
-/// The value of [`CONSOLE_HEADER`].
 const CONSOLE_VALUE: &str = "1";
 
 /// The connection between browser and server, which decides the attribute `Secure`.

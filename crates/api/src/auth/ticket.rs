@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn no_changed_ticket_is_believed() {
+    fn no_changed_ticket_is_accepted() {
         let task = TaskId::generate();
         let now = Timestamp::from_millis(0);
         let ticket = tickets().issue(task, WorkspaceId::generate(), now).expose().to_owned();

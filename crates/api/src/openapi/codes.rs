@@ -2,11 +2,9 @@
 
 use carrel_domain::Code;
 
-/// Errors of the store.
 pub(crate) const STORE: &[Code] =
     &[Code::StoreUnavailable, Code::DiskFull, Code::RecordUnreadable, Code::Internal];
 
-/// Errors of opening a workspace.
 pub(crate) const WORKSPACES: &[Code] = &[
     Code::WorkspaceNotFound,
     Code::WorkspaceBusy,
@@ -22,7 +20,6 @@ pub(crate) const WORKSPACES: &[Code] = &[
     Code::Io,
 ];
 
-/// Errors of file operations.
 pub(crate) const FILES: &[Code] = &[
     Code::SandboxViolation,
     Code::SensitivePath,
@@ -47,10 +44,8 @@ pub(crate) const FILES: &[Code] = &[
     Code::Cancelled,
 ];
 
-/// Errors of searches, beside those of files.
 pub(crate) const SEARCH: &[Code] = &[Code::InvalidPattern];
 
-/// Errors of starting a command.
 pub(crate) const COMMANDS: &[Code] = &[
     Code::CommandRefused,
     Code::NetworkRefused,
@@ -60,7 +55,6 @@ pub(crate) const COMMANDS: &[Code] = &[
     Code::TooManyJobs,
 ];
 
-/// Errors of single tools.
 pub(crate) const TOOLS: &[Code] = &[
     Code::UnknownTool,
     Code::ReadOnly,

@@ -17,7 +17,6 @@ use crate::limits::{
 };
 use crate::routes::{table, tool_names};
 
-/// Tags and their descriptions.
 const TAGS: [(&str, &str); 7] = [
     ("tasks", "Queued work: submit, list, follow and cancel it."),
     ("workspaces", "Directories for pieces of work, their credentials and usage."),

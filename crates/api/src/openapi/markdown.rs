@@ -123,7 +123,6 @@ fn response_cell(document: &Value, response: &Value) -> String {
     }
 }
 
-/// Returns the type of a value and its bounds.
 fn kind(schema: &Value) -> String {
     let mut words = vec![named(schema)];
     for (key, word) in [

@@ -24,7 +24,6 @@ use crate::state::Api;
 
 pub(super) type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 
-/// Headers that routes read, beside credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Header {
     /// `Idempotency-Key`.
@@ -37,7 +36,6 @@ pub(crate) enum Header {
     GitHubToken,
 }
 
-/// The credentials that a route needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     /// No credentials.
@@ -63,21 +61,18 @@ pub(super) enum Content {
     Bytes(&'static str),
 }
 
-/// A successful response.
 pub(super) struct ResponseSpec {
     pub(super) status: u16,
     pub(super) description: &'static str,
     pub(super) content: Content,
 }
 
-/// An example of a request body.
 pub(crate) struct Example {
     pub(crate) name: &'static str,
     pub(crate) summary: &'static str,
     pub(crate) value: Value,
 }
 
-/// A route of a server with state `S`.
 pub(crate) struct Route<S = Api> {
     pub(super) method: Method,
     pub(super) path: &'static str,
@@ -135,74 +130,60 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
         }
     }
 
-    /// Sets the operation id and the summary.
     pub(crate) fn name(self, name: &'static str, summary: &'static str) -> Self {
         Self { name, summary, ..self }
     }
 
-    /// Sets the description.
     pub(crate) fn description(self, description: &'static str) -> Self {
         Self { description, ..self }
     }
 
-    /// Sets the tag.
     pub(crate) fn tag(self, tag: &'static str) -> Self {
         Self { tag, ..self }
     }
 
-    /// Requires no credentials.
     pub(crate) fn public(self) -> Self {
         Self { access: Access::Public, ..self }
     }
 
-    /// Requires a scope.
     pub(crate) fn scope(self, scope: TokenScope) -> Self {
         Self { access: Access::Scope(scope), ..self }
     }
 
-    /// Sets the type of the query.
     pub(crate) fn query<T: JsonSchema>(self) -> Self {
         Self { query: Some(T::json_schema), ..self }
     }
 
-    /// Adds a header that the handler reads.
     pub(crate) fn header(mut self, header: Header) -> Self {
         self.headers.push(header);
         self
     }
 
-    /// Sets the type of the JSON body.
     pub(crate) fn body<T: JsonSchema>(self) -> Self {
         Self { body: Some(Body::Json(SchemaGenerator::subschema_for::<T>)), ..self }
     }
 
-    /// Accepts a raw body of a media type.
     pub(crate) fn stream(self, kind: &'static str) -> Self {
         Self { body: Some(Body::Stream(kind)), ..self }
     }
 
-    /// Adds an example body.
     pub(crate) fn example(mut self, example: Example) -> Self {
         self.examples.push(example);
         self
     }
 
-    /// Adds a JSON response.
     pub(crate) fn json<T: JsonSchema>(self, status: u16, description: &'static str) -> Self {
         self.response(status, description, Content::Json(SchemaGenerator::subschema_for::<T>))
     }
 
-    /// Adds a response that is an event stream.
     pub(crate) fn events<T: JsonSchema>(self, description: &'static str) -> Self {
         self.response(200, description, Content::Events(SchemaGenerator::subschema_for::<T>))
     }
 
-    /// Adds a raw response of a media type.
     pub(crate) fn bytes(self, kind: &'static str, description: &'static str) -> Self {
         self.response(200, description, Content::Bytes(kind))
     }
 
-    /// Adds a response without a body.
     pub(crate) fn no_content(self, status: u16, description: &'static str) -> Self {
         self.response(status, description, Content::Nothing)
     }
@@ -218,13 +199,11 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
         self
     }
 
-    /// Adds errors of the route itself.
     pub(crate) fn errors(mut self, codes: &[Code]) -> Self {
         self.codes.extend(codes);
         self
     }
 
-    /// Returns the names of the path parameters.
     pub(super) fn path_names(&self) -> impl Iterator<Item = &'static str> {
         let names = self.path.split('/').filter_map(|part| part.strip_prefix('{'));
         names.filter_map(|part| part.strip_suffix('}'))
@@ -257,7 +236,6 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
         codes
     }
 
-    /// Returns path and handler, for the router.
     pub(crate) fn into_handler(self) -> (&'static str, MethodRouter<S>) {
         (self.path, self.handler)
     }

@@ -37,7 +37,6 @@ impl Schemas {
         shape(&mut self.written).to_value()
     }
 
-    /// Returns the fields of a type as query parameters.
     pub(super) fn parameters(&mut self, shape: SchemaFn) -> Vec<Value> {
         let schema = shape(&mut self.read);
         let required: Vec<_> = list(&schema, "required");
@@ -58,7 +57,6 @@ impl Schemas {
         parameters.collect()
     }
 
-    /// Returns the named schemas.
     pub(super) fn components(mut self) -> Map<String, Value> {
         let mut all = self.written.take_definitions(true);
         for (name, schema) in self.read.take_definitions(true) {

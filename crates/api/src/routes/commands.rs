@@ -23,7 +23,6 @@ use crate::routes::tasks::check_network;
 use crate::routes::tools::find;
 use crate::state::Api;
 
-/// Returns the routes of this module.
 pub(super) fn routes() -> Vec<Route> {
     let routes = vec![
         Route::post("/api/workspaces/{workspace_id}/exec", exec)
@@ -53,7 +52,6 @@ pub(super) fn routes() -> Vec<Route> {
     routes.into_iter().map(with_errors).collect()
 }
 
-/// A tool call of a route.
 pub(super) struct ToolCall<'a> {
     pub(super) caller: &'a Caller,
     pub(super) workspace: WorkspaceId,

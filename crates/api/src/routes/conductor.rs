@@ -38,7 +38,6 @@ use crate::response::{ErrorResponse, RouteResult, json_response, ok};
 /// The largest body; a tracker's webhook calls are the longest.
 const MAX_BODY: usize = 1 << 20;
 
-/// Runs of an issue that are listed.
 const MAX_RUNS: u32 = 20;
 
 /// The path segment that refers to the issue in the query.
@@ -66,7 +65,6 @@ async fn no_conductor(who: Result<Authenticated, ErrorResponse>) -> ErrorRespons
     }
 }
 
-/// A reference to an issue, from path and query.
 struct IssueReference {
     name: String,
     which: IssueQuery,
@@ -107,7 +105,6 @@ impl IssueReference {
     }
 }
 
-/// An issue that the conductor has claimed.
 struct IssueParam(IssueId);
 
 impl FromRequestParts<ConductorApi> for IssueParam {
@@ -172,7 +169,6 @@ async fn refresh(
     Ok(json_response(StatusCode::ACCEPTED, &reply))
 }
 
-/// Acknowledges a webhook handshake by repeating its secret.
 fn acknowledge_handshake(secret: &Secret) -> RouteResult {
     let value = HeaderValue::from_str(secret.expose());
     let mut value = value.map_err(|_| ErrorResponse::field(ASANA_SECRET, "is text"))?;
@@ -193,7 +189,6 @@ async fn read(body: Body) -> Result<Bytes, ErrorResponse> {
     }
 }
 
-/// The dispatch mode after a command.
 #[derive(Serialize, JsonSchema)]
 struct ModeReply {
     /// The dispatch mode.
@@ -236,7 +231,6 @@ async fn order(
     issue_reply(api, id)
 }
 
-/// Returns the state of an issue after a command.
 fn issue_reply(api: &ConductorApi, id: &IssueId) -> RouteResult {
     let view = IssueView::of(&*api.state()?, id, api.now(), Vec::new());
     let released = || {

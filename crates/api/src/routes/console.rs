@@ -26,7 +26,6 @@ const REFERENCE: &str = include_str!("api_reference.html");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Returns the routes of this module.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/", page)

@@ -15,7 +15,6 @@ use crate::openapi::{Example, Header, Route, STORE, WORKSPACES};
 use crate::response::{ErrorResponse, RouteResult, ok};
 use crate::state::Api;
 
-/// Returns the routes of this module.
 pub(super) fn routes() -> Vec<Route> {
     let routes = vec![
         Route::get("/api/workspaces/{workspace_id}/credentials", list)

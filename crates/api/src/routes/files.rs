@@ -22,7 +22,6 @@ use crate::routes::commands::{ToolCall, arguments, check_relative};
 use crate::routes::tools::find;
 use crate::state::Api;
 
-/// Returns the routes of this module.
 pub(super) fn routes() -> Vec<Route> {
     let routes = vec![
         Route::get("/api/workspaces/{workspace_id}/files", list)
@@ -81,7 +80,6 @@ fn required_path(query: FileQuery) -> Result<String, ErrorResponse> {
     Ok(path)
 }
 
-/// Calls a read-only tool.
 async fn call_reader(
     api: &Api,
     caller: &crate::auth::Caller,

@@ -21,7 +21,6 @@ use crate::response::{ErrorResponse, RouteResult, ok};
 use crate::routes::tasks::accepted;
 use crate::state::Api;
 
-/// Returns the routes of this module.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/workspaces/{workspace_id}/github/repos", repositories)
@@ -56,7 +55,6 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Seconds that a clone may take.
 const CLONE_SECONDS: u64 = 300;
 
 pub(super) async fn clone(

@@ -1,4 +1,8 @@
 //! `/healthz` and `/readyz`. Both are public and reveal no details.
+//!
+//! Liveness says that the process answers; an orchestrator restarts it otherwise. Readiness says whether
+//! requests can succeed: the store is required, and so are the provider's keys if a provider is configured.
+//! Without the bus or with little disk space the server stays ready and reports `degraded` or `low`.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -11,7 +15,6 @@ use crate::openapi::Route;
 use crate::response::{RouteResult, json_response, ok};
 use crate::state::Api;
 
-/// Returns the routes of this module.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/healthz", alive)

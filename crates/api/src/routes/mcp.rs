@@ -30,7 +30,6 @@ use crate::state::Api;
 
 const WORKSPACES: &str = "workspaces";
 
-/// The argument with the workspace.
 const WORKSPACE: &str = "workspace";
 
 pub(crate) fn mounted(api: &Api) -> EmbeddedEndpoint {
@@ -75,7 +74,6 @@ fn check_origin(headers: &HeaderMap) -> Result<(), ErrorResponse> {
     ))
 }
 
-/// The tools as the caller's token allows them.
 #[derive(Debug)]
 struct Tools {
     api: Api,
@@ -149,7 +147,6 @@ impl Tools {
         call.run(&self.api, Arc::clone(session), options).await
     }
 
-    /// Lists the workspaces that the caller covers.
     async fn workspaces(&self, caller: &Caller) -> Result<ToolResponse, ErrorResponse> {
         let ids: Vec<WorkspaceId> = match &caller.coverage {
             Coverage::Only(ids) => ids.iter().copied().take(MAX_PAGE as usize).collect(),

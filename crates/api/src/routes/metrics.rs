@@ -15,7 +15,6 @@ use crate::openapi::{Route, STORE};
 use crate::response::{RouteResult, bytes_response};
 use crate::state::Api;
 
-/// Returns the routes of this module.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/metrics", metrics)
@@ -78,7 +77,6 @@ impl MetricsText {
         }
     }
 
-    /// Adds the usage of open workspaces, as last measured.
     fn workspaces(&mut self, used: impl Iterator<Item = (WorkspaceId, Amount)>) {
         let mut used: Vec<_> = used.collect();
         used.sort_by_key(|(id, _)| *id);

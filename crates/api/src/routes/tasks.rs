@@ -1,4 +1,12 @@
 //! `/api/tasks`: submit, list, show, cancel and follow tasks.
+//!
+//! A submission is answered when the task is in the store; from then on it runs without the server.
+//! Cancelling waits for a moment for the end of the task, since most commands end at once, and answers 202 if
+//! the worker is still busy with it. An event stream starts after the cursor that the client names
+//! (`Last-Event-ID`, or `last_event_id` for clients that cannot send headers); a cursor at the last event of
+//! an ended task is answered with 204, which tells an `EventSource` not to reconnect.
+//!
+//! A task of a workspace that the token does not cover is "not found": its existence is not revealed.
 
 mod routes;
 mod task_reply;
@@ -48,7 +56,6 @@ pub(super) async fn submit(
     Ok(ok(&accepted(&receipt.task, steps)))
 }
 
-/// Requires the scope `net` for commands with a network.
 pub(super) fn check_network(
     caller: &Caller,
     networks: impl IntoIterator<Item = Network>,

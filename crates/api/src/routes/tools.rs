@@ -17,7 +17,6 @@ use crate::response::{ErrorResponse, RouteResult, ok};
 use crate::routes::commands::ToolCall;
 use crate::state::Api;
 
-/// Returns the routes of this module.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/tools", list)

@@ -1,4 +1,10 @@
 //! `/api/workspaces`: create, list, show, measure and remove workspaces.
+//!
+//! A workspace is a row of the store; its directory is created by the first request that needs it, on the
+//! volume where the workspace is placed. That is why a workspace can be `new` (no directory), `ready`, or
+//! `unreachable` (its volume has no live worker). Usage is measured by the process that has the volume, so
+//! that a list asks the worker of each remote workspace; one that does not answer makes its workspace
+//! `unreachable` and not the list fail.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -22,7 +28,6 @@ use crate::state::Api;
 use crate::worker_proxy::Location;
 use crate::worker_proxy::forward::get_from_worker;
 
-/// Returns the routes of this module.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/workspaces", list)

@@ -106,7 +106,6 @@ pub(crate) async fn forward(State(api): State<Api>, request: Request, next: Next
     }
 }
 
-/// Returns the workspace whose directory a request needs.
 fn workspace_of(method: &Method, uri: &Uri) -> Option<WorkspaceId> {
     let rest = uri.path().strip_prefix(PUBLIC)?;
     let (id, rest) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -135,7 +134,6 @@ async fn locate(
     Ok(location)
 }
 
-/// The caller of a forwarded request, as JSON.
 #[derive(Deserialize, Serialize)]
 struct ForwardedCaller {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -147,7 +145,6 @@ struct ForwardedCaller {
     expires_at: carrel_domain::Timestamp,
 }
 
-/// Encodes a caller for [`CALLER_HEADER`].
 fn encode_caller(caller: &Caller) -> Option<HeaderValue> {
     let only = match &caller.coverage {
         Coverage::All => None,
@@ -163,7 +160,6 @@ fn encode_caller(caller: &Caller) -> Option<HeaderValue> {
     HeaderValue::from_str(&text).ok()
 }
 
-/// Decodes the caller of a forwarded request.
 pub(crate) fn decode_caller(value: &HeaderValue) -> Option<Caller> {
     let bytes = URL_SAFE_NO_PAD.decode(value.as_bytes()).ok()?;
     let forwarded: ForwardedCaller = serde_json::from_slice(&bytes).ok()?;

@@ -81,7 +81,7 @@ fn the_examples_of_a_submission_are_taken() {
 #[test]
 fn the_machines_of_repositories_are_those_of_the_server() {
     let document = document(&["git.example.org".to_owned()]);
-    let clone = &document["components"]["schemas"]["CloneBody"]["properties"]["repo_url"];
+    let clone = &document["components"]["schemas"]["CloneRequest"]["properties"]["repo_url"];
     let pattern = clone["pattern"].as_str().unwrap();
     assert!(pattern.starts_with(r"^https://(git\.example\.org)("), "{pattern}");
     assert!(!document.to_string().contains("{hosts}"));

@@ -21,7 +21,7 @@ fn read_only(coverage: Coverage) -> Caller {
 }
 
 #[test]
-fn a_plain_token_is_believed() {
+fn a_plain_token_is_accepted() {
     let caller = authority().verify(&token(&claims("")), now());
     assert_eq!(caller, Ok(read_only(Coverage::one(WORKSPACE.parse().unwrap()))));
 }
@@ -170,7 +170,7 @@ fn audience_and_issuer_are_pinned_when_they_are_configured() {
 }
 
 #[test]
-fn without_a_pin_a_token_for_somebody_else_is_still_refused() {
+fn without_a_pin_a_token_for_another_audience_is_still_refused() {
     assert_eq!(
         reason(&authority(), &token(&claims(r#""aud":"other-app""#))),
         Some(RejectReason::Audience)

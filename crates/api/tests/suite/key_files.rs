@@ -86,7 +86,7 @@ fn a_key_that_others_may_use_is_refused() {
 }
 
 #[test]
-fn a_link_or_another_thing_in_its_place_is_refused_and_left_alone() {
+fn a_link_or_another_thing_under_its_name_is_refused_and_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join(KEY_FILE);
     let real = directory.path().join("real.key");

@@ -17,7 +17,7 @@ fn workspace(text: &str) -> WorkspaceId {
 }
 
 #[test]
-fn what_is_granted_is_what_is_believed() {
+fn what_is_granted_is_what_is_accepted() {
     let both = Coverage::Only([workspace(WORKSPACE), workspace(OTHER)].into());
     for coverage in [Coverage::All, Coverage::one(workspace(OTHER)), both] {
         let scopes = TokenScopes::of(&[TokenScope::Net, TokenScope::Read]);
@@ -37,7 +37,7 @@ fn what_is_granted_is_what_is_believed() {
 }
 
 #[test]
-fn a_grant_may_name_another_audience_or_issuer_which_is_then_not_believed_here() {
+fn a_grant_may_name_another_audience_or_issuer_which_is_then_not_accepted_here() {
     let grant = Grant::new(Coverage::All, HOUR);
     let audience = Grant { audience: Some("other".to_owned()), ..grant.clone() };
     let issuer = Grant { issuer: Some("other".to_owned()), ..grant };
@@ -49,7 +49,7 @@ fn a_grant_may_name_another_audience_or_issuer_which_is_then_not_believed_here()
 }
 
 #[test]
-fn a_token_that_would_never_be_believed_is_not_made() {
+fn a_token_that_would_never_be_accepted_is_not_made() {
     let grant = Grant::new(Coverage::All, HOUR);
     let many: BTreeSet<_> = (0..200).map(|_| WorkspaceId::generate()).collect();
     for (grant, expected) in [

@@ -1,4 +1,4 @@
-//! What becomes of answers, refusals and things that are neither.
+//! Replies, error replies and responses of other servers.
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,12 @@ use carrel_wire::{TaskQuery, TaskRequest};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use crate::script::{Part, Script, answer, json};
+use crate::script::{Part, Script, json, response};
 
 const ACCEPTED: &str = r#"{"task_id":"550e8400-e29b-41d4-a716-446655440000","status":"queued","queue":"workspace:tasks:normal","steps":1,"events_url":"/e"}"#;
 
 #[tokio::test]
-async fn a_task_is_submitted_as_the_service_takes_it_and_nothing_of_the_answer_is_lost() {
+async fn a_task_is_submitted_as_the_service_takes_it_and_nothing_of_the_reply_is_lost() {
     let script = Script::start(vec![Part::Say(json("200 OK", ACCEPTED))]).await;
     let workspace = WorkspaceId::generate();
     let client = script.client().in_workspace(workspace).with_idempotency_key("key-1");
@@ -23,7 +23,7 @@ async fn a_task_is_submitted_as_the_service_takes_it_and_nothing_of_the_answer_i
         serde_json::to_value(&accepted).unwrap(),
         serde_json::from_str::<serde_json::Value>(ACCEPTED).unwrap()
     );
-    let head = &script.heard()[0];
+    let head = &script.heads()[0];
     assert!(head.starts_with("post /api/tasks/submit http/1.1\r\n"), "{head}");
     for line in [
         "authorization: bearer s3cret",
@@ -48,11 +48,11 @@ async fn requests_share_a_connection_and_survive_its_end() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(script.connections(), 2);
-    assert!(script.heard()[0].starts_with("get /api/tasks?limit=5 http/1.1"));
+    assert!(script.heads()[0].starts_with("get /api/tasks?limit=5 http/1.1"));
 }
 
 #[tokio::test]
-async fn a_refusal_keeps_code_message_detail_and_when_to_ask_again() {
+async fn an_error_reply_keeps_code_message_detail_and_retry_after() {
     let body = r#"{"error":{"code":"E_OVERLOADED","kind":"overloaded","message":"too much","detail":{"limit":16}}}"#;
     let text = json("429 Too Many Requests\r\nretry-after: 7", body);
     let script = Script::start(vec![Part::Say(text)]).await;
@@ -76,14 +76,14 @@ async fn a_refusal_keeps_code_message_detail_and_when_to_ask_again() {
 }
 
 #[tokio::test]
-async fn an_answer_of_something_else_is_named_so() {
+async fn a_response_of_another_server_is_a_protocol_error() {
     for (status, kind, body) in [
         ("502 Bad Gateway", "text/html", "<html>\u{1b}[31mno</html>"),
         ("200 OK", "text/html", "<html>"),
         ("200 OK", "application/json", r#"{"unexpected":true}"#),
         ("400 Bad Request", "application/json", r#"{"detail":"no"}"#),
     ] {
-        let script = Script::start(vec![Part::Say(answer(status, kind, body))]).await;
+        let script = Script::start(vec![Part::Say(response(status, kind, body))]).await;
         let error = script.client().task(TaskId::generate()).await.unwrap_err();
         assert!(matches!(&error, ClientError::Protocol { .. }), "{error:?}");
         assert_eq!(error.code(), Code::UpstreamFailed);
@@ -102,11 +102,11 @@ async fn a_redirect_is_not_followed_and_the_token_stays_here() {
     let script = Script::start(vec![Part::Say(text)]).await;
     let error = script.client().task(TaskId::generate()).await.unwrap_err();
     assert!(error.to_string().contains("redirects are not followed"), "{error}");
-    assert_eq!((other.heard().len(), other.connections()), (0, 0));
+    assert_eq!((other.heads().len(), other.connections()), (0, 0));
 }
 
 #[tokio::test]
-async fn an_endless_answer_is_given_up() {
+async fn an_endless_response_is_an_error() {
     let mut text = "HTTP/1.1 200 OK\r\ncontent-type: application/octet-stream\r\n\r\n".to_owned();
     text.push_str(&"x".repeat(3000));
     let script = Script::start(vec![Part::SayAndClose(text)]).await;
@@ -118,7 +118,7 @@ async fn an_endless_answer_is_given_up() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_at_once_and_nothing_was_sent() {
+async fn a_refused_connection_is_reported_at_once_as_unsent() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -135,7 +135,7 @@ async fn nobody_there_is_told_at_once_and_nothing_was_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_nothing_is_given_up() {
+async fn a_silent_server_times_out() {
     let script = Script::start(vec![Part::Hang]).await;
     let error = script.client().task(TaskId::generate()).await.unwrap_err();
     let ClientError::Unreachable { source, .. } = error else { panic!("{error:?}") };
@@ -143,7 +143,7 @@ async fn a_server_that_says_nothing_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_stops_in_the_middle_is_given_up() {
+async fn a_response_that_stalls_times_out() {
     let text = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{".to_owned();
     let script = Script::start(vec![Part::Say(text), Part::Hang]).await;
     let error = script.client().task(TaskId::generate()).await.unwrap_err();
@@ -171,5 +171,5 @@ async fn bytes_are_sent_as_they_are() {
     let written = script.client().write_raw(workspace, "a b", full_body("abc")).await.unwrap();
     assert_eq!(written.size_bytes, 3);
     let line = format!("put /api/workspaces/{workspace}/files/raw?path=a%20b http/1.1");
-    assert!(script.heard()[0].starts_with(&line), "{:?}", script.heard());
+    assert!(script.heads()[0].starts_with(&line), "{:?}", script.heads());
 }

@@ -1,4 +1,4 @@
-//! A server that says what it is told to.
+//! A scripted server.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,7 +21,7 @@ pub(crate) enum Part {
 /// A server with a part for each request, in the order in which they come.
 pub(crate) struct Script {
     pub(crate) address: String,
-    heard: Arc<Mutex<Vec<String>>>,
+    heads: Arc<Mutex<Vec<String>>>,
     connections: Arc<Mutex<usize>>,
 }
 
@@ -29,16 +29,16 @@ impl Script {
     pub(crate) async fn start(parts: Vec<Part>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let (heard, connections) = (Arc::default(), Arc::default());
+        let (heads, connections) = (Arc::default(), Arc::default());
         let script =
-            Self { address, heard: Arc::clone(&heard), connections: Arc::clone(&connections) };
+            Self { address, heads: Arc::clone(&heads), connections: Arc::clone(&connections) };
         tokio::spawn(async move {
             let mut parts = parts.into_iter();
             while parts.len() > 0 {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 *connections.lock().unwrap() += 1;
                 while let Some(head) = read_head(&mut stream).await {
-                    heard.lock().unwrap().push(head);
+                    heads.lock().unwrap().push(head);
                     match parts.next() {
                         Some(Part::Say(text)) => stream.write_all(text.as_bytes()).await.unwrap(),
                         Some(Part::SayAndClose(text)) => {
@@ -63,8 +63,8 @@ impl Script {
     }
 
     /// The heads of the requests that came, in small letters.
-    pub(crate) fn heard(&self) -> Vec<String> {
-        self.heard.lock().unwrap().clone()
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().clone()
     }
 
     pub(crate) fn connections(&self) -> usize {
@@ -84,8 +84,7 @@ async fn read_head(stream: &mut TcpStream) -> Option<String> {
     Some(head)
 }
 
-/// An answer with a body.
-pub(crate) fn answer(status: &str, kind: &str, body: &str) -> String {
+pub(crate) fn response(status: &str, kind: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
@@ -93,5 +92,5 @@ pub(crate) fn answer(status: &str, kind: &str, body: &str) -> String {
 }
 
 pub(crate) fn json(status: &str, body: &str) -> String {
-    answer(status, "application/json", body)
+    response(status, "application/json", body)
 }

@@ -39,7 +39,6 @@ pub(super) fn caller(
     claims.caller(&options.expected(), now)
 }
 
-/// Removes scopes of other applications.
 fn known_scopes(found: &Value) -> Value {
     let words: Vec<&str> = match found {
         Value::String(words) => words.split(' ').collect(),

@@ -7,10 +7,8 @@ use carrel_domain::ByteSize;
 
 use super::set::KeySet;
 
-/// Time until the whole document has arrived.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The largest document.
 const MAX_SET: ByteSize = ByteSize::kib(256);
 
 #[derive(Debug, thiserror::Error)]

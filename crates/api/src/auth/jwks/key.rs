@@ -1,4 +1,8 @@
 //! A published key (JWK): RSA for RS256, P-256 for ES256.
+//!
+//! A key verifies with the one algorithm of its type. It is ignored if it declares another use than
+//! signatures, another algorithm, or key operations without `verify`; RSA keys below 2048 bits are ignored as
+//! well.
 
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
@@ -7,13 +11,10 @@ use serde::Deserialize;
 
 use crate::auth::jwt::decode;
 
-/// Bytes of a coordinate on P-256.
 const P256_BYTES: usize = 32;
 
-/// The shortest RSA modulus: 2048 bits.
 const MIN_RSA_BYTES: usize = 256;
 
-/// A JWK; unused members are ignored.
 #[derive(Debug, Deserialize)]
 pub(super) struct RawKey {
     kty: String,
@@ -28,7 +29,6 @@ pub(super) struct RawKey {
     y: Option<String>,
 }
 
-/// A key that verifies signatures of one algorithm.
 #[derive(Debug)]
 pub(super) struct Key {
     pub(super) id: Option<String>,
@@ -60,12 +60,10 @@ impl Key {
         for_signatures.then_some(Self { id: raw.kid, public })
     }
 
-    /// Returns the name of its algorithm.
     pub(super) fn algorithm(&self) -> &'static str {
         self.public.algorithm()
     }
 
-    /// Verifies a signature.
     pub(super) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         let verified = match &self.public {
             Public::Rsa { modulus, exponent } => {

@@ -1,4 +1,9 @@
 //! The key set of a provider, and verification with it.
+//!
+//! The header of a token selects a key by its id, and nothing else: a header that carries a key (`jwk`,
+//! `x5c`), points to one (`jku`, `x5u`) or lists critical extensions is refused. A token without a key id is
+//! accepted only if the set has a single key. An unknown key id is not yet a rejection: the provider may have
+//! rotated its keys, and the caller of this module fetches them again.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -38,7 +43,6 @@ impl Header {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UnknownKey;
 
-/// The usable keys of a provider.
 #[derive(Debug)]
 pub(super) struct KeySet {
     keys: Vec<Key>,

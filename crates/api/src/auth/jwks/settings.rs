@@ -1,4 +1,9 @@
 //! Settings of an identity provider, from the environment.
+//!
+//! `CARREL_JWKS_URL` enables the provider. Issuer and audience are required with it: a provider signs tokens
+//! for many applications with the same keys, and only these claims tell them apart. A setting without the URL
+//! is an error rather than ignored, so that a typo in the variable's name does not silently leave the server
+//! with local tokens.
 
 use carrel_client::ServerUrl;
 use carrel_config::Environment;
@@ -64,7 +69,6 @@ pub struct ClaimNames {
 /// The configuration of an identity provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderOptions {
-    /// The URL of the JWKS document.
     pub(super) url: String,
     issuer: String,
     audience: String,

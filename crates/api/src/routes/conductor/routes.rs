@@ -1,4 +1,7 @@
 //! The table of the conductor's routes.
+//!
+//! The public API has the same routes with handlers that refuse, so that one document describes both servers
+//! and a client that asks the wrong one learns where the conductor is.
 
 use carrel_conductor::snapshot::{IssueView, NoticeRow, Snapshot};
 use carrel_domain::{Code, TokenScope};

@@ -25,10 +25,8 @@ use crate::conductor_api::{ConductorApi, check};
 use crate::extract::Authenticated;
 use crate::response::{ErrorResponse, RouteResult, ok};
 
-/// The media type of a transcript: JSON lines.
 pub(super) const TRANSCRIPT: &str = "application/x-ndjson";
 
-/// Bytes of a transcript in memory for one reader.
 const PIECE_BYTES: u64 = 64 << 10;
 
 /// The last runs of an issue, also of one that is no longer claimed.
@@ -63,7 +61,6 @@ fn of_issue(id: String) -> RunFilter {
     RunFilter { issue: Some(id), ..RunFilter::default() }
 }
 
-/// The last runs of an issue.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "IssueRuns")]
 pub(super) struct RunList {
@@ -80,7 +77,6 @@ pub(super) async fn list(
     Ok(ok(&RunList { runs: runs.into_iter().map(log).collect() }))
 }
 
-/// Returns a run with the URL of its transcript.
 pub(super) fn log(run: RunRecord) -> SessionLog {
     let at = || format!("/api/v1/issue/runs/{}?id={}", run.run, percent_encode(&run.issue));
     SessionLog {
@@ -127,7 +123,6 @@ fn missing(run: u64, why: &str) -> ErrorResponse {
     )
 }
 
-/// Streams as much of a transcript as exists now.
 fn transcript_response(file: File, length: u64, permit: OwnedSemaphorePermit) -> Response {
     let body = Body::from_stream(pieces(file, length, permit));
     let headers = [

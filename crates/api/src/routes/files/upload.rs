@@ -25,7 +25,6 @@ use crate::limits::{BODY_READ_TIMEOUT, MIN_UPLOAD_RATE};
 use crate::response::{ErrorResponse, RouteResult};
 use crate::state::Api;
 
-/// Chunks that wait for the disk.
 const WAITING_PARTS: usize = 4;
 
 pub(super) async fn put(
@@ -65,7 +64,6 @@ fn declared(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// Receives the whole body.
 async fn receive(upload: Upload, body: Body) -> Result<Upload, ErrorResponse> {
     let (sender, parts) = mpsc::channel(WAITING_PARTS);
     let writing = tokio::task::spawn_blocking(move || write(upload, parts));

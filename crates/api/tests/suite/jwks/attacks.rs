@@ -15,7 +15,7 @@ use super::{claims, claims_but, options, ready, reason};
 use crate::forge::{NOW, OTHER, WORKSPACE, encode, now, token_of};
 
 #[tokio::test]
-async fn tokens_with_either_algorithm_are_believed_for_what_they_say() {
+async fn tokens_with_either_algorithm_are_accepted_for_what_they_say() {
     let (rsa, p256) = (Signer::rsa("r"), Signer::p256("e"));
     let (_server, provider) = ready(&[&rsa, &p256]).await;
     let expected = Caller {
@@ -56,7 +56,7 @@ async fn claims_have_the_names_that_the_operator_gives_them() {
 }
 
 #[tokio::test]
-async fn claims_that_are_for_others_or_for_another_time_are_not_believed() {
+async fn claims_for_another_audience_or_time_are_not_accepted() {
     let signer = Signer::p256("e");
     let (_server, provider) = ready(&[&signer]).await;
     for (name, value, why) in [

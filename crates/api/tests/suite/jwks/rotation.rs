@@ -34,7 +34,7 @@ async fn a_new_key_is_found_by_its_first_token_and_strangers_do_not_make_us_ask_
 }
 
 #[tokio::test]
-async fn a_key_that_is_withdrawn_is_not_believed_after_the_next_look() {
+async fn a_key_that_is_withdrawn_is_not_accepted_after_the_next_look() {
     let (old, new) = (Signer::p256("old"), Signer::p256("new"));
     let (server, provider) = ready(&[&old, &new]).await;
     let token = old.sign(&claims());
@@ -66,7 +66,7 @@ async fn keys_outlive_their_provider_for_an_hour() {
 }
 
 #[tokio::test]
-async fn without_keys_nobody_is_let_in() {
+async fn without_keys_every_token_is_refused() {
     let signer = Signer::p256("e");
     let point = signer.public();
     let set = Signer::set(&[&signer]);
@@ -114,7 +114,7 @@ async fn without_keys_nobody_is_let_in() {
 }
 
 #[tokio::test]
-async fn a_provider_that_hangs_holds_nobody_up_for_long() {
+async fn a_provider_that_hangs_delays_requests_for_a_bounded_time() {
     let signer = Signer::p256("e");
     let (server, provider) = ready(&[&signer]).await;
     server.say(None);
