@@ -2,9 +2,9 @@
 //!
 //! 1. [`PresentedToken`] extracts the token from `Authorization` or from the session cookie.
 //! 2. A [`Verifier`] maps the token to a [`Caller`]: [`Authority`] for tokens that this server signs (HS256),
-//!   [`jwks::Provider`] for those of an identity provider (RS256, ES256).
+//!    [`jwks::Provider`] for those of an identity provider (RS256, ES256).
 //! 3. The [`Caller`] decides what is allowed: its scopes are kinds of work, its [`Coverage`] is a set of
-//!   workspaces.
+//!    workspaces.
 //!
 //! Beside tokens there are [`Tickets`] for the event stream of one task, the [`ConsoleLink`] that starts a
 //! browser session, and the [`InternalToken`] between servers and workers. [`RateLimits`] bounds the requests

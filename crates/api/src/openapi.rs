@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document (`/openapi.json`) and the reference page (`docs/api.md`).
+//! The `OpenAPI` 3.1 document (`/openapi.json`) and the reference page (`docs/api.md`).
 //!
 //! Both are generated from the table of routes that also builds the router, and from the types that requests
 //! are parsed into and replies are serialised from. A route cannot exist without its description, and a

@@ -1,7 +1,7 @@
 //! The table of routes and the router that is built from it.
 //!
 //! Each module under `routes/` lists its routes with path, handler, scope, parameters, replies and errors.
-//! The table is the single source for the router, the worker's router, the OpenAPI document and
+//! The table is the single source for the router, the worker's router, the `OpenAPI` document and
 //! `docs/api.md`.
 
 mod commands;

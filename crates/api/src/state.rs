@@ -158,7 +158,7 @@ pub(crate) struct Inner {
     pub(crate) requests: RequestCounts,
     pub(crate) refusals: RateLimits<String>,
     pub(crate) bodies: Arc<Semaphore>,
-    /// The OpenAPI document, generated at the first request for it.
+    /// The `OpenAPI` document, generated at the first request for it.
     pub(crate) document: OnceLock<Bytes>,
 }
 

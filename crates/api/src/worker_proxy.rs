@@ -2,9 +2,9 @@
 //!
 //! A workspace is placed on one volume, and several workers may serve it. A server without that volume
 //! forwards the request to one of them. The list of live workers comes from the store and is cached for a
-//! second; a worker that could not be reached is tried last for five seconds. Placement happens local_volume as well:
+//! second; a worker that could not be reached is tried last for five seconds. Placement happens here as well:
 //! the first request for a workspace without a volume assigns it to the volume with the fewest workspaces, in
-//! one statement of the store, so that two servers agree.
+//! one operation of the store, so that two servers agree.
 
 pub(crate) mod forward;
 

@@ -159,7 +159,7 @@ impl EventFollower {
         let frames =
             frames.map_err(|_| self.protocol_error(&format!("an event above {MAX_EVENT_SIZE}")))?;
         for frame in frames {
-            let event = decode(frame).map_err(|what| self.protocol_error(&what))?;
+            let event = decode(&frame).map_err(|what| self.protocol_error(&what))?;
             let newest = self.queue.back().map_or(self.cursor, |event| event.id);
             if event.id > newest + 1 {
                 return Err(
@@ -196,7 +196,7 @@ impl EventFollower {
     }
 }
 
-fn decode(frame: SseEvent) -> Result<TaskEvent, String> {
+fn decode(frame: &SseEvent) -> Result<TaskEvent, String> {
     let id = frame.id.as_deref().and_then(|id| id.parse().ok());
     let id = id.ok_or_else(|| format!("an event with the number {:?}", frame.id))?;
     let data = serde_json::from_str(&frame.data);

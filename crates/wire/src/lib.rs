@@ -2,7 +2,7 @@
 //!
 //! Every JSON body and query string of the API is described by one type here. The server (`carrel-api`)
 //! serialises replies from these types and parses requests into them, the client (`carrel-client`) does the
-//! opposite, and OpenAPI and `docs/api.md` are generated from their [`JsonSchema`](schemars::JsonSchema)
+//! opposite, and `OpenAPI` and `docs/api.md` are generated from their [`JsonSchema`](schemars::JsonSchema)
 //! implementations. A field is therefore added, renamed or documented in a single place, and a reply that the
 //! document does not describe cannot be written.
 //!

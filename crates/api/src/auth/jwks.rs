@@ -7,7 +7,7 @@
 //! accepted.
 //!
 //! The algorithm follows from the key (RS256 or ES256), never from the token's header, and headers that bring
-//! or name a key are refused.
+//! or locate a key are refused.
 
 mod claims;
 mod fetch;
@@ -34,8 +34,8 @@ use super::jwt::is_signed_with_a_secret;
 /// Interval at which keys are fetched.
 pub const REFRESH: Duration = Duration::from_mins(5);
 
-/// Time for which keys are used after the last successful fetch. A client that cannot reach the
-/// provider for an hour gets no fresh tokens either, and a revoked key must not stay valid behind a broken connection.
+/// Time for which keys are used after the last successful fetch. A client that cannot reach the provider for
+/// an hour gets no fresh tokens either, and a revoked key must not stay valid behind a broken connection.
 pub const MAX_STALE: Duration = Duration::from_hours(1);
 
 /// The shortest interval between two fetches for unknown keys.

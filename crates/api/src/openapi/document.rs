@@ -1,4 +1,4 @@
-//! Generation of the OpenAPI document.
+//! Generation of the `OpenAPI` document.
 //!
 //! The schemas of the wire types are completed with what only a server knows: the hosts that repositories may
 //! come from, and the operations of the git tool.

@@ -1,4 +1,4 @@
-//! `docs/api.md`, generated from the OpenAPI document.
+//! `docs/api.md`, generated from the `OpenAPI` document.
 
 use std::fmt::Write as _;
 

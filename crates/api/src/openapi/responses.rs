@@ -1,4 +1,4 @@
-//! Responses of a route in the OpenAPI document, errors included.
+//! Responses of a route in the `OpenAPI` document, errors included.
 
 use carrel_domain::Code;
 use serde_json::{Map, Value, json};

@@ -87,7 +87,7 @@ pub(crate) struct Route<S = Api> {
     pub(super) body: Option<Body>,
     pub(super) examples: Vec<Example>,
     pub(super) responses: Vec<ResponseSpec>,
-    /// OpenAPI links: the operation that a response leads to, and the field of the response with its
+    /// `OpenAPI` links: the operation that a response leads to, and the field of the response with its
     /// `task_id`.
     pub(super) links: Vec<(&'static str, &'static str)>,
     pub(super) codes: Vec<Code>,

@@ -92,7 +92,7 @@ fn without_null(schema: &mut Value) {
     }
 }
 
-/// Removes number formats, most of which OpenAPI does not define, and `null` defaults; replaces `word` in
+/// Removes number formats, most of which `OpenAPI` does not define, and `null` defaults; replaces `word` in
 /// patterns.
 pub(super) fn tidy(schema: &mut Value, word: &str, instead: &str) {
     match schema {

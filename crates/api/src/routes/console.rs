@@ -1,4 +1,4 @@
-//! The console page, the reference page and the OpenAPI document.
+//! The console page, the reference page and the `OpenAPI` document.
 //!
 //! The pages are embedded in the binary and load nothing from elsewhere; a test and the content security
 //! policy see to it. The console calls the same API as every client, with the session cookie.

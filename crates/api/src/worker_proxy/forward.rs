@@ -234,7 +234,7 @@ fn proxy_of(api: &Api) -> Result<&WorkerProxy, ErrorResponse> {
 }
 
 fn unreachable(server: &ServerUrl, error: &SendError) -> ErrorResponse {
-    let message = format!("the worker at {server} does not response: {}", message_of(error));
+    let message = format!("the worker at {server} does not answer: {}", message_of(error));
     ErrorResponse::new(Code::WorkerUnreachable, message, json!({ "worker": server.to_string() }))
 }
 

@@ -87,6 +87,8 @@ async fn claims_for_another_audience_or_time_are_not_accepted() {
 
 #[tokio::test]
 async fn no_token_chooses_how_it_is_verified() {
+    use RejectReason::{Malformed, Signature};
+
     let (rsa, p256, stranger) = (Signer::rsa("r"), Signer::p256("e"), Signer::p256("e"));
     let (server, provider) = ready(&[&rsa, &p256]).await;
     let said = claims();
@@ -107,86 +109,62 @@ async fn no_token_chooses_how_it_is_verified() {
         (
             "none",
             format!("{}.{}.", encode(header("none", "r").to_string()), encode(said.to_string())),
-            RejectReason::Signature,
+            Signature,
         ),
         (
             "none in capitals",
             format!("{}.{}.", encode(header("NONE", "e").to_string()), encode(said.to_string())),
-            RejectReason::Signature,
+            Signature,
         ),
-        ("no signature", format!("{signed}."), RejectReason::Signature),
-        ("the public key as a secret", hmac(&rsa.public(), "r"), RejectReason::Signature),
+        ("no signature", format!("{signed}."), Signature),
+        ("the public key as a secret", hmac(&rsa.public(), "r"), Signature),
         (
             "the published text as a secret",
             hmac(rsa.published().to_string().as_bytes(), "r"),
-            RejectReason::Signature,
+            Signature,
         ),
-        ("the point as a secret", hmac(&p256.public(), "e"), RejectReason::Signature),
-        (
-            "the other key's algorithm",
-            p256.sign_as(&header("RS256", "e"), &said),
-            RejectReason::Signature,
-        ),
-        (
-            "the other key's name",
-            p256.sign_as(&header("ES256", "r"), &said),
-            RejectReason::Signature,
-        ),
-        (
-            "a stronger algorithm",
-            rsa.sign_as(&header("RS512", "r"), &said),
-            RejectReason::Signature,
-        ),
-        (
-            "padding of another kind",
-            rsa.sign_as(&header("PS256", "r"), &said),
-            RejectReason::Signature,
-        ),
-        ("a stranger with a known name", stranger.sign(&said), RejectReason::Signature),
-        (
-            "no name among several",
-            p256.sign_as(&json!({ "alg": "ES256" }), &said),
-            RejectReason::Signature,
-        ),
-        ("a key in the token", stranger.sign_as(&with("jwk", jwk), &said), RejectReason::Malformed),
+        ("the point as a secret", hmac(&p256.public(), "e"), Signature),
+        ("the other key's algorithm", p256.sign_as(&header("RS256", "e"), &said), Signature),
+        ("the other key's name", p256.sign_as(&header("ES256", "r"), &said), Signature),
+        ("a stronger algorithm", rsa.sign_as(&header("RS512", "r"), &said), Signature),
+        ("padding of another kind", rsa.sign_as(&header("PS256", "r"), &said), Signature),
+        ("a stranger with a known name", stranger.sign(&said), Signature),
+        ("no name among several", p256.sign_as(&json!({ "alg": "ES256" }), &said), Signature),
+        ("a key in the token", stranger.sign_as(&with("jwk", jwk), &said), Malformed),
         (
             "a place of keys in the token",
             stranger.sign_as(&with("jku", json!("http://127.0.0.1:1/")), &said),
-            RejectReason::Malformed,
+            Malformed,
         ),
         (
             "a certificate in the token",
             stranger.sign_as(&with("x5c", json!(["x"])), &said),
-            RejectReason::Malformed,
+            Malformed,
         ),
         (
             "something that must be understood",
             p256.sign_as(&with("crit", json!(["exp"])), &said),
-            RejectReason::Malformed,
+            Malformed,
         ),
         (
             "another kind of token",
             p256.sign_as(&with("typ", json!("secevent+jwt")), &said),
-            RejectReason::Malformed,
+            Malformed,
         ),
-        ("a signature of another form", p256.sign_with_asn1(&said), RejectReason::Signature),
+        ("a signature of another form", p256.sign_with_asn1(&said), Signature),
         (
             "a changed payload",
             good.replace(
                 &encode(said.to_string()),
                 &encode(claims_but("scope", json!("admin")).to_string()),
             ),
-            RejectReason::Signature,
+            Signature,
         ),
-        ("no token", "nonsense".to_owned(), RejectReason::Malformed),
-        ("five parts", format!("{good}.a.b"), RejectReason::Malformed),
-        ("too long", format!("{good}{}", "A".repeat(9000)), RejectReason::Malformed),
-        (
-            "a name that nobody has",
-            p256.sign_as(&header("ES256", "../e"), &said),
-            RejectReason::Signature,
-        ),
-        ("an empty name", p256.sign_as(&header("ES256", ""), &said), RejectReason::Signature),
+        ("no token", "nonsense".to_owned(), Malformed),
+        ("five parts", format!("{good}.a.b"), Malformed),
+        ("too long", format!("{good}{}", "A".repeat(9000)), Malformed),
+        ("a name that nobody has", p256.sign_as(&header("ES256", "../e"), &said), Signature),
+        ("an empty name", p256.sign_as(&header("ES256", ""), &said), Signature),
     ] {
         assert_eq!(reason(&provider, &token).await, Err(Some(why)), "{name}");
     }
