@@ -169,7 +169,7 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
 
 fn worker_proxy(settings: &Settings, tasks: &Tasks, here: Option<VolumeId>) -> Arc<WorkerProxy> {
     Arc::new(WorkerProxy::new(WorkerProxyOptions {
-        here,
+        local_volume: here,
         token: settings.internal_token.clone(),
         fallback: settings.internal_url.clone(),
         store: Arc::clone(tasks.store()),
