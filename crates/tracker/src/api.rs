@@ -1,4 +1,8 @@
-//! Requests to a tracker.
+//! HTTP requests to a tracker's API.
+//!
+//! An [`Api`] is a base URL with one credential. It bounds the time and size of every response, enforces
+//! the rate limit that all requests with the credential share, never follows redirects (the credential
+//! would go with them), and redacts the credential in everything that a tracker sends back in an error.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,30 +20,30 @@ use serde_json::Value;
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::rate_limit::{self, RateLimit};
 
-/// How long a tracker may take to begin its answer.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
+/// The time until the response headers.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a tracker may pause inside its answer.
-const PAUSE_PATIENCE: Duration = Duration::from_secs(15);
+/// The longest pause between two parts of a body.
+const READ_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long an answer may take from beginning to end.
-const WHOLE_PATIENCE: Duration = Duration::from_secs(90);
+/// The time for the whole exchange.
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// How long an answer may be; a hundred issues have some hundred kilobytes, and long descriptions are rare.
-const MAX_ANSWER: ByteSize = ByteSize::mib(32);
+/// The size of a response body. A page of a hundred issues has some hundred kilobytes.
+const MAX_RESPONSE: ByteSize = ByteSize::mib(32);
 
-/// What is told of a tracker's own words.
-const MESSAGE_CHARS: usize = 300;
+/// The part of a tracker's error message that is kept.
+const MAX_MESSAGE_CHARS: usize = 300;
 
-/// A server that is asked for JSON, with what it knows us by.
+/// A JSON API with one credential.
 #[derive(Clone)]
 pub(crate) struct Api {
     connections: HttpClient,
     server: ServerUrl,
     provider: &'static str,
     secret: (HeaderName, HeaderValue),
-    /// What is never repeated, whoever says it.
-    hidden: Vec<Secret>,
+    /// Secrets that are redacted in errors and tool replies.
+    redacted: Vec<Secret>,
     headers: &'static [(&'static str, &'static str)],
     rate_limit: Arc<RateLimit>,
 }
@@ -50,28 +54,28 @@ impl fmt::Debug for Api {
     }
 }
 
-/// What is asked.
+/// A request to an API.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiRequest {
     pub(crate) method: Method,
-    /// Path and query; everything in it is percent-encoded.
+    /// Path and query, percent-encoded.
     pub(crate) path: String,
     pub(crate) body: Option<Value>,
-    /// The version of the answer that is there already.
-    pub(crate) known: Option<String>,
+    /// The `ETag` of the cached response, for a conditional request.
+    pub(crate) etag: Option<String>,
 }
 
 impl ApiRequest {
     pub(crate) fn get(path: impl Into<String>) -> Self {
-        Self { method: Method::GET, path: path.into(), body: None, known: None }
+        Self { method: Method::GET, path: path.into(), body: None, etag: None }
     }
 
     pub(crate) fn post(path: impl Into<String>, body: Value) -> Self {
-        Self { method: Method::POST, path: path.into(), body: Some(body), known: None }
+        Self { method: Method::POST, path: path.into(), body: Some(body), etag: None }
     }
 }
 
-/// What was answered, whatever it says.
+/// A response of any status.
 #[derive(Debug)]
 pub(crate) struct ApiResponse {
     pub(crate) status: u16,
@@ -80,30 +84,27 @@ pub(crate) struct ApiResponse {
 }
 
 impl ApiResponse {
-    /// Returns the version of what was answered.
-    pub(crate) fn version(&self) -> Option<String> {
+    pub(crate) fn etag(&self) -> Option<String> {
         Some(self.headers.get(ETAG)?.to_str().ok()?.to_owned())
     }
 
-    /// Returns a header, if it is there and says something.
+    /// Returns a header that is present, valid and not blank.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok().map(str::trim).filter(|text| !text.is_empty())
     }
 
-    /// Returns the body as JSON; nothing if it is none.
+    /// Parses the body; `None` if it is not JSON.
     pub(crate) fn json(&self) -> Option<Value> {
         serde_json::from_slice(&self.body).ok()
     }
 
-    /// Tells whether what is known already still holds.
-    pub(crate) fn is_unchanged(&self) -> bool {
+    pub(crate) fn is_not_modified(&self) -> bool {
         self.status == 304
     }
 }
 
 impl Api {
-    /// Makes an interface to a server that knows us by the value of a header. What is sent there must be
-    /// protected on its way, unless it stays on this machine.
+    /// Creates an API whose credential is the value of a header. The address must be `https`, or local.
     pub(crate) fn new(
         connections: &HttpClient,
         server: (&'static str, &str),
@@ -114,155 +115,154 @@ impl Api {
         let (setting, address) = server;
         let server: ServerUrl = address
             .parse()
-            .map_err(|error| TrackerError::setting(setting, &format!("is {error}")))?;
+            .map_err(|error| TrackerError::invalid_setting(setting, &format!("is {error}")))?;
         if server.is_cleartext_remote() {
-            return Err(TrackerError::setting(setting, "must begin with https://"));
+            return Err(TrackerError::invalid_setting(setting, "must begin with https://"));
         }
         let refused = || {
             TrackerError::new(
                 TrackerErrorKind::Secret,
-                format!("the secret of {provider} is no text of one line"),
+                format!("the secret of {provider} is not a single line of text"),
             )
         };
         let mut shown = HeaderValue::from_str(value.expose()).map_err(|_| refused())?;
         shown.set_sensitive(true);
         let connections = connections.clone();
-        let (hidden, rate_limit) = (vec![value.clone()], Arc::default());
+        let (redacted, rate_limit) = (vec![value.clone()], Arc::default());
         Ok(Self {
             connections,
             server,
             provider,
             secret: (header, shown),
-            hidden,
+            redacted,
             headers,
             rate_limit,
         })
     }
 
-    /// Never repeats this either.
+    /// Redacts another secret as well.
     #[must_use]
-    pub(crate) fn hiding(mut self, secret: &Secret) -> Self {
-        self.hidden.push(secret.clone());
+    pub(crate) fn redacting(mut self, secret: &Secret) -> Self {
+        self.redacted.push(secret.clone());
         self
     }
 
-    /// Asks another place in the same name.
-    pub(crate) fn elsewhere(&self, address: &str) -> Result<Self, TrackerError> {
-        let server = address.parse().map_err(|_| self.strange("an address"))?;
+    /// Returns an API at another address with the same credential and rate limit.
+    pub(crate) fn with_address(&self, address: &str) -> Result<Self, TrackerError> {
+        let server = address.parse().map_err(|_| self.malformed("an address"))?;
         Ok(Self { server, ..self.clone() })
     }
 
-    /// Returns where it is.
     pub(crate) fn address(&self) -> String {
         self.server.to_string()
     }
 
-    /// Returns whom is asked.
+    /// Returns the name of the provider for messages.
     pub(crate) fn provider(&self) -> &'static str {
         self.provider
     }
 
-    /// Asks, and returns the answer whatever it says. A tracker that wants to be left alone is not asked.
-    pub(crate) async fn send(&self, ask: ApiRequest) -> Result<ApiResponse, TrackerError> {
+    /// Sends a request and returns the response of any status. During a rate limit it fails without
+    /// sending.
+    pub(crate) async fn send(&self, request: ApiRequest) -> Result<ApiResponse, TrackerError> {
         if let Some(left) = self.rate_limit.remaining(Instant::now()) {
-            return Err(TrackerError::limited(self.provider, left));
+            return Err(TrackerError::rate_limited(self.provider, left));
         }
-        let exchange = tokio::time::timeout(WHOLE_PATIENCE, self.exchange(ask)).await;
-        exchange.unwrap_or(Err(SendError::Timeout { within: WHOLE_PATIENCE })).map_err(|error| {
+        let exchange = tokio::time::timeout(TOTAL_TIMEOUT, self.exchange(request)).await;
+        exchange.unwrap_or(Err(SendError::Timeout { within: TOTAL_TIMEOUT })).map_err(|error| {
             let why = chain(&error);
             let message = format!("{} does not answer: {why}", self.provider);
-            TrackerError::new(TrackerErrorKind::Request, self.mask(&message))
+            TrackerError::new(TrackerErrorKind::Request, self.redact(&message))
         })
     }
 
-    async fn exchange(&self, ask: ApiRequest) -> Result<ApiResponse, SendError> {
-        let request = self.request(ask).ok_or(SendError::UnsupportedScheme)?;
-        let answer = self.connections.send(request, ANSWER_PATIENCE).await?;
-        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        let body = read_all(&mut answer.into_body(), MAX_ANSWER, PAUSE_PATIENCE).await?;
+    async fn exchange(&self, request: ApiRequest) -> Result<ApiResponse, SendError> {
+        let request = self.http_request(request).ok_or(SendError::UnsupportedScheme)?;
+        let response = self.connections.send(request, RESPONSE_TIMEOUT).await?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let body = read_all(&mut response.into_body(), MAX_RESPONSE, READ_TIMEOUT).await?;
         Ok(ApiResponse { status, headers, body })
     }
 
-    /// Asks, and returns the answer if it is what was asked for, or says that nothing has changed.
-    pub(crate) async fn ask(&self, ask: ApiRequest) -> Result<ApiResponse, TrackerError> {
-        let (method, path) = (ask.method.clone(), ask.path.clone());
-        let known = ask.known.is_some();
-        let answer = self.send(ask).await?;
-        match answer.status {
-            200..=299 => Ok(answer),
-            304 if known => Ok(answer),
-            _ => Err(self.refusal(&answer, &format!("{method} {}", place(&path)))),
+    /// Sends a request and returns a successful response, or 304 for a conditional one.
+    pub(crate) async fn request(&self, request: ApiRequest) -> Result<ApiResponse, TrackerError> {
+        let (method, path) = (request.method.clone(), request.path.clone());
+        let known = request.etag.is_some();
+        let response = self.send(request).await?;
+        match response.status {
+            200..=299 => Ok(response),
+            304 if known => Ok(response),
+            _ => Err(self.refusal(&response, &format!("{method} {}", without_query(&path)))),
         }
     }
 
-    /// Asks, and returns the JSON that is the answer.
-    pub(crate) async fn json(&self, ask: ApiRequest) -> Result<Value, TrackerError> {
-        self.ask(ask).await?.json().ok_or_else(|| self.strange("JSON"))
+    /// Sends a request and returns the JSON of a successful response.
+    pub(crate) async fn json(&self, request: ApiRequest) -> Result<Value, TrackerError> {
+        self.request(request).await?.json().ok_or_else(|| self.malformed("JSON"))
     }
 
-    /// Says why an answer is not what was asked for.
-    pub(crate) fn refusal(&self, answer: &ApiResponse, asked: &str) -> TrackerError {
-        let told = self.mask(&message(&answer.body));
-        if rate_limit::is_limit(answer.status, &answer.headers, &told) {
-            return self.limited(&answer.headers);
+    /// Converts an unsuccessful response into an error with a hint. `what` names the request.
+    pub(crate) fn refusal(&self, response: &ApiResponse, what: &str) -> TrackerError {
+        let reason = self.redact(&message(&response.body));
+        if rate_limit::is_limit(response.status, &response.headers, &reason) {
+            return self.rate_limited(&response.headers);
         }
-        let (provider, status) = (self.provider, answer.status);
+        let (provider, status) = (self.provider, response.status);
         let kind =
             if status == 401 { TrackerErrorKind::Secret } else { TrackerErrorKind::Status(status) };
-        let way_out = match status {
-            300..=399 => "; redirects are not followed, so name the place it has moved to",
-            401 => "; check that the secret is whole and still valid",
+        let hint = match status {
+            300..=399 => "; redirects are not followed, so configure the new address",
+            401 => "; check that the secret is complete and valid",
             403 => "; check what the secret allows",
             404 => "; check the address and the project, and whether the secret may see them",
             _ => "",
         };
-        let message = format!("{provider} answered {status} to {asked}: {told}{way_out}");
+        let message = format!("{provider} answered {status} to {what}: {reason}{hint}");
         TrackerError::new(kind, message)
     }
 
-    /// Says that there were too many requests, and sends no more until it is time again.
-    pub(crate) fn limited(&self, headers: &HeaderMap) -> TrackerError {
+    /// Records the rate limit of a response, and returns its error.
+    pub(crate) fn rate_limited(&self, headers: &HeaderMap) -> TrackerError {
         let wait = rate_limit::wait(headers, SystemClock.now());
         self.rate_limit.extend(Instant::now(), wait);
-        TrackerError::limited(self.provider, wait)
+        TrackerError::rate_limited(self.provider, wait)
     }
 
-    /// Says that an answer makes no sense.
-    pub(crate) fn strange(&self, what: &str) -> TrackerError {
-        TrackerError::strange(self.provider, what)
+    /// Returns the error of a response without an expected part.
+    pub(crate) fn malformed(&self, what: &str) -> TrackerError {
+        TrackerError::malformed(self.provider, what)
     }
 
-    /// Takes what is secret out of a text.
-    pub(crate) fn mask(&self, text: &str) -> String {
-        self.hidden.iter().fold(text.to_owned(), |text, secret| secret.mask(&text))
+    /// Redacts the secrets in a text.
+    pub(crate) fn redact(&self, text: &str) -> String {
+        self.redacted.iter().fold(text.to_owned(), |text, secret| secret.mask(&text))
     }
 
-    fn request(&self, ask: ApiRequest) -> Option<Request<carrel_client::Body>> {
-        let mut request = Request::builder()
-            .method(ask.method)
-            .uri(format!("{}{}", self.server, ask.path))
+    fn http_request(&self, request: ApiRequest) -> Option<Request<carrel_client::Body>> {
+        let mut builder = Request::builder()
+            .method(request.method)
+            .uri(format!("{}{}", self.server, request.path))
             .header(USER_AGENT, concat!("carrel/", env!("CARGO_PKG_VERSION")))
             .header(ACCEPT, "application/json")
             .header(&self.secret.0, &self.secret.1);
         for (name, value) in self.headers {
-            request = request.header(*name, *value);
+            builder = builder.header(*name, *value);
         }
-        if let Some(known) = ask.known {
-            request = request.header(IF_NONE_MATCH, known);
+        if let Some(etag) = request.etag {
+            builder = builder.header(IF_NONE_MATCH, etag);
         }
-        let body = match ask.body {
+        let body = match request.body {
             Some(body) => {
-                request = request.header(CONTENT_TYPE, "application/json");
+                builder = builder.header(CONTENT_TYPE, "application/json");
                 full_body(body.to_string())
             }
             None => empty_body(),
         };
-        request.body(body).ok()
+        builder.body(body).ok()
     }
 }
 
-/// Returns a path without its query, which may be long.
-fn place(path: &str) -> &str {
+fn without_query(path: &str) -> &str {
     path.split('?').next().unwrap_or(path)
 }
 
@@ -276,20 +276,20 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Returns what a tracker says about a refusal, on one short line.
+/// Returns the error message in a response body, from the location that each tracker uses.
 fn message(body: &[u8]) -> String {
-    const PLACES: &[&str] =
+    const LOCATIONS: &[&str] =
         &["/message", "/errorMessages/0", "/errors/0/message", "/error/message", "/error"];
-    let told: Value = serde_json::from_slice(body).unwrap_or_default();
+    let json: Value = serde_json::from_slice(body).unwrap_or_default();
     let named = || {
-        let (field, text) = told.get("errors")?.as_object()?.iter().next()?;
+        let (field, text) = json.get("errors")?.as_object()?.iter().next()?;
         Some(format!("{field}: {}", text.as_str()?))
     };
-    let plain = PLACES.iter().find_map(|place| told.pointer(place)?.as_str().map(str::to_owned));
+    let plain = LOCATIONS.iter().find_map(|path| json.pointer(path)?.as_str().map(str::to_owned));
     line(&plain.or_else(named).unwrap_or_else(|| "no reason".to_owned()))
 }
 
-/// Returns a text as one short line.
+/// Returns the first 300 characters of a text, without control characters.
 pub(crate) fn line(text: &str) -> String {
-    text.chars().filter(|one| !one.is_control()).take(MESSAGE_CHARS).collect()
+    text.chars().filter(|one| !one.is_control()).take(MAX_MESSAGE_CHARS).collect()
 }

@@ -1,4 +1,6 @@
-//! Asana.
+//! Asana, over its REST API. The state of a task is the section that it is in.
+//!
+//! Tasks by id are requested in batches; each action of a batch has a status of its own, including 429.
 
 mod agent_tool;
 mod issue_fields;
@@ -13,19 +15,19 @@ use serde_json::{Value, json};
 use crate::api::{Api, ApiRequest, ApiResponse};
 use crate::error::TrackerError;
 use crate::issue::{Issue, IssueId, normal};
-use crate::issue_records::{IssueRecords, is_number, list, plausible, text};
+use crate::issue_records::{IssueRecords, is_number, list, text, valid_ids};
 use crate::pages::Cursor;
 use crate::settings::Settings;
 use crate::tool::{Tool, ToolRefusal, ToolReply};
 use crate::{Tracker, rest_tool};
 
-/// How many tasks are asked for on a page. Asana gives no more.
+/// Tasks per page; Asana's maximum.
 const PAGE: usize = 100;
 
-/// How many actions Asana takes at once.
+/// Actions per batch; Asana's maximum.
 const BATCH: usize = 10;
 
-/// What is asked of each task.
+/// The requested fields of a task.
 const FIELDS: &[&str] = &[
     "name",
     "notes",
@@ -41,7 +43,7 @@ const FIELDS: &[&str] = &[
     "modified_at",
 ];
 
-/// Tasks of a project in Asana. Their states are the sections that they stand in.
+/// A project in Asana.
 #[derive(Debug)]
 pub(crate) struct Asana {
     api: Api,
@@ -59,44 +61,47 @@ impl Asana {
         let shown = Secret::new(format!("Bearer {}", token.expose()));
         let address = ("endpoint", settings.text("endpoint")?);
         let api =
-            Api::new(connections, address, "Asana", (AUTHORIZATION, &shown), &[])?.hiding(token);
+            Api::new(connections, address, "Asana", (AUTHORIZATION, &shown), &[])?.redacting(token);
         let project = settings.text("project_gid")?.to_owned();
         if !is_number(&project) {
-            return Err(TrackerError::setting("project_gid", "is no gid, which is a number"));
+            return Err(TrackerError::invalid_setting(
+                "project_gid",
+                "is no gid, which is a number",
+            ));
         }
         let active = config.active_states.iter().map(|state| normal(state)).collect();
         Ok(Self { api, project, active })
     }
 
-    /// Asks for tasks by their gids, all at once.
+    /// Requests tasks by gid in one batch.
     async fn batch(&self, gids: &[&str]) -> Result<IssueRecords, TrackerError> {
         let action = |gid: &&str| json!({ "method": "get", "relative_path": format!("/tasks/{gid}"), "options": { "fields": FIELDS } });
         let actions: Vec<Value> = gids.iter().map(action).collect();
-        let told = self
+        let json = self
             .api
             .json(ApiRequest::post("/batch", json!({ "data": { "actions": actions } })))
             .await?;
-        let answers = list(&told, "/data");
-        if answers.len() != gids.len() {
-            return Err(self.api.strange("an answer to each action"));
+        let responses = list(&json, "/data");
+        if responses.len() != gids.len() {
+            return Err(self.api.malformed("an answer to each action"));
         }
         let mut records = IssueRecords::default();
-        for answer in answers {
-            match answer["status_code"].as_u64() {
-                Some(200) => self.take(&mut records, &answer["body"]["data"]),
-                // Gone, or not to be seen with this secret any more.
+        for response in responses {
+            match response["status_code"].as_u64() {
+                Some(200) => self.take(&mut records, &response["body"]["data"]),
+                // Deleted, or no longer visible to this token.
                 Some(403 | 404) => {}
-                Some(status) => return Err(self.refused(status, answer)),
-                None => return Err(self.api.strange("the status of an action")),
+                Some(status) => return Err(self.refused(status, response)),
+                None => return Err(self.api.malformed("the status of an action")),
             }
         }
         Ok(records)
     }
 
     async fn use_tool(&self, issue: &Issue, arguments: Value) -> Result<ToolReply, ToolRefusal> {
-        let judged = agent_tool::judge(arguments, &self.project, issue)?;
-        self.look_up(&judged).await?;
-        Ok(rest_tool::send(&self.api, &judged.call).await)
+        let checked = agent_tool::check(arguments, &self.project, issue)?;
+        self.verify_scope(&checked).await?;
+        Ok(rest_tool::send(&self.api, &checked.call).await)
     }
 
     fn take(&self, records: &mut IssueRecords, task: &Value) {
@@ -105,24 +110,24 @@ impl Asana {
         }
     }
 
-    fn refused(&self, status: u64, told: &Value) -> TrackerError {
+    fn refused(&self, status: u64, json: &Value) -> TrackerError {
         let pair = |(name, value): (&String, &Value)| {
             let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             Some((name, HeaderValue::from_str(&value).ok()?))
         };
         let headers: HeaderMap =
-            told["headers"].as_object().into_iter().flatten().filter_map(pair).collect();
-        let answer = ApiResponse {
+            json["headers"].as_object().into_iter().flatten().filter_map(pair).collect();
+        let response = ApiResponse {
             status: u16::try_from(status).unwrap_or(500),
             headers,
-            body: told["body"].to_string().into(),
+            body: json["body"].to_string().into(),
         };
-        self.api.refusal(&answer, "an action of a batch")
+        self.api.refusal(&response, "an action of a batch")
     }
 
-    /// Returns the query for tasks. Finished ones are never begun with, so where only that is wanted they
-    /// are not asked for.
+    /// Returns the query for tasks. Completed ones are not dispatchable, so a query for active states
+    /// leaves them out.
     fn query(&self, states: &[String]) -> String {
         let only_active = states.iter().all(|state| self.active.contains(state));
         let since = if only_active { "&completed_since=now" } else { "" };
@@ -144,29 +149,29 @@ impl Tracker for Asana {
         loop {
             let offset = cursor.at.as_ref().map(|at| format!("&offset={}", percent_encode(at)));
             let path = format!("{first}{}", offset.unwrap_or_default());
-            let told = self.api.json(ApiRequest::get(path)).await?;
-            if !told["data"].is_array() {
-                return Err(self.api.strange("a list of tasks"));
+            let json = self.api.json(ApiRequest::get(path)).await?;
+            if !json["data"].is_array() {
+                return Err(self.api.malformed("a list of tasks"));
             }
-            for task in list(&told, "/data") {
+            for task in list(&json, "/data") {
                 let state = issue_fields::state(task, &self.project);
                 if state.is_none_or(|state| states.contains(&normal(&state))) {
                     self.take(&mut records, task);
                 }
             }
-            let more = !told["next_page"].is_null();
-            if !cursor.advance(&records, more, text(&told, "/next_page/offset"), "offset")? {
-                return Ok(records.forgiving("Asana"));
+            let more = !json["next_page"].is_null();
+            if !cursor.advance(&records, more, text(&json, "/next_page/offset"), "offset")? {
+                return Ok(records.lenient("Asana"));
             }
         }
     }
 
     async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError> {
         let mut records = IssueRecords::default();
-        for batch in plausible(ids, is_number).chunks(BATCH) {
+        for batch in valid_ids(ids, is_number).chunks(BATCH) {
             records.append(self.batch(batch).await?);
         }
-        records.exacting("Asana", ids)
+        records.strict("Asana", ids)
     }
 
     fn tools(&self) -> Vec<Tool> {

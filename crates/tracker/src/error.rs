@@ -1,40 +1,40 @@
-//! Why a tracker did not answer.
+//! Errors of trackers.
 
 use std::time::Duration;
 
-/// Why a tracker did not answer.
+/// The failure of a request to a tracker.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TrackerError {
-    /// Whose fault it is.
+    /// The kind, which names the side that can repair it.
     pub kind: TrackerErrorKind,
-    /// What is wrong, without any secret.
+    /// The description, without secrets.
     pub message: String,
-    /// How long it wants to be left alone.
+    /// The wait that a rate limit asks for.
     pub retry_after: Option<Duration>,
 }
 
-/// Whose fault it is.
+/// The kind of a tracker error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrackerErrorKind {
-    /// The settings name something that is not there.
+    /// A setting is missing or invalid; nothing was sent.
     Config,
-    /// There is no secret, or the tracker does not take it.
+    /// The secret is missing, or the tracker rejects it.
     Secret,
-    /// No connection, or no answer in time.
+    /// No connection, or no response in time.
     Request,
-    /// An answer with a status that refuses.
+    /// A response with another unsuccessful status.
     Status(u16),
-    /// An answer that makes no sense.
+    /// A successful response without the expected contents.
     Response,
-    /// An answer that says there is more, and not where.
+    /// A list that does not end, or announces a page without its cursor.
     Pagination,
-    /// Too many requests.
+    /// A rate limit; see [`TrackerError::retry_after`].
     RateLimited,
 }
 
 impl TrackerErrorKind {
-    /// Returns the name that logs use.
+    /// Returns the stable name of the kind, for logs and tool replies.
     pub fn name(self) -> &'static str {
         match self {
             Self::Config => "invalid_tracker_config",
@@ -48,40 +48,39 @@ impl TrackerErrorKind {
     }
 }
 
-/// Returns a time in whole seconds, none of which is too short.
+/// Returns a time in seconds, rounded up.
 pub(crate) fn whole_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
 impl TrackerError {
-    /// Says what is wrong, with nothing known about how long it lasts.
+    /// Creates an error without a wait.
     pub fn new(kind: TrackerErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retry_after: None }
     }
 
-    /// Says that too much was asked for, and when to ask again.
-    pub(crate) fn limited(provider: &str, retry_after: Duration) -> Self {
+    /// Creates the error of a rate limit.
+    pub(crate) fn rate_limited(provider: &str, retry_after: Duration) -> Self {
         let seconds = whole_seconds(retry_after);
-        let message =
-            format!("{provider} has had too many requests and wants none for {seconds} s");
+        let message = format!("{provider} reported a rate limit for {seconds} s");
         Self { kind: TrackerErrorKind::RateLimited, message, retry_after: Some(retry_after) }
     }
 
-    /// Says that an answer makes no sense.
-    pub(crate) fn strange(provider: &str, what: &str) -> Self {
-        Self::new(TrackerErrorKind::Response, format!("{provider} answered without {what}"))
+    /// Creates the error of a response without `what`.
+    pub(crate) fn malformed(provider: &str, what: &str) -> Self {
+        Self::new(TrackerErrorKind::Response, format!("{provider} sent a response without {what}"))
     }
 
-    /// Says that the rest of a list cannot be found.
-    pub(crate) fn lost(provider: &str, what: &str) -> Self {
+    /// Creates the error of a list whose next page cannot be requested.
+    pub(crate) fn pagination(provider: &str, what: &str) -> Self {
         Self::new(
             TrackerErrorKind::Pagination,
-            format!("{provider} says that there is more, but {what}"),
+            format!("{provider} announced another page, but {what}"),
         )
     }
 
-    /// Says that a setting cannot be used.
-    pub(crate) fn setting(name: &str, rule: &str) -> Self {
+    /// Creates the error of an invalid provider setting.
+    pub(crate) fn invalid_setting(name: &str, rule: &str) -> Self {
         Self::new(TrackerErrorKind::Config, format!("tracker.provider.{name} {rule}"))
     }
 }

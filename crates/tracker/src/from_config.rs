@@ -1,4 +1,4 @@
-//! The tracker that a workflow file names.
+//! Creation of the tracker that a workflow file configures.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use carrel_config::{TrackerConfig, TrackerKind};
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::{Tracker, asana, github, gitlab, jira, linear};
 
-/// Returns the tracker that a workflow file names. Nothing is asked of it yet.
+/// Creates the tracker that a workflow file configures. No request is sent.
 ///
-/// The embedded tracker is the caller's, who has the store that it lives in.
+/// `local` is the embedded tracker, which the caller creates since it needs the store.
 pub fn from_config(
     config: &TrackerConfig,
     connections: &HttpClient,
@@ -25,7 +25,7 @@ pub fn from_config(
         TrackerKind::Local => local.ok_or_else(|| {
             TrackerError::new(
                 TrackerErrorKind::Config,
-                "the tracker `local` needs a store, and there is none here",
+                "the tracker `local` needs a store, which is not available here",
             )
         })?,
     })

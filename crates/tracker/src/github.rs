@@ -1,4 +1,8 @@
-//! Issues on GitHub.
+//! GitHub: lists over REST, issues by number over GraphQL.
+//!
+//! The REST list supports conditional requests, so a poll of an unchanged repository costs nothing of the
+//! rate limit. Issues by number are requested with aliases, up to 100 in one GraphQL query; numbers that do not
+//! exist are `NOT_FOUND` errors next to the data of the others.
 
 mod agent_tool;
 mod issue_fields;
@@ -12,28 +16,28 @@ use serde_json::{Value, json};
 use crate::api::{Api, ApiResponse};
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::issue::{Issue, IssueId, normal};
-use crate::issue_records::{IssueRecords, is_number, list, plausible};
+use crate::issue_records::{IssueRecords, is_number, list, valid_ids};
 use crate::pages::{IssuePage, PageCache, next_page};
 use crate::settings::Settings;
 use crate::tool::{Tool, ToolReply};
 use crate::{Tracker, graphql, rest_tool};
 
-/// How many issues are asked for at once. GitHub gives no more on a page.
+/// Issues per page and per query; GitHub's maximum.
 const BATCH: usize = 100;
 
 const HEADERS: &[(&str, &str)] = &[("x-github-api-version", "2022-11-28")];
 
-/// Issues of a repository on GitHub.
+/// A repository on GitHub.
 #[derive(Debug)]
 pub(crate) struct Github {
     api: Api,
-    /// Where questions in GraphQL go.
-    questions: Api,
+    /// The GraphQL endpoint, with the same credential.
+    graphql: Api,
     repository: Repository,
-    remembered: PageCache,
+    pages: PageCache,
 }
 
-/// A repository.
+/// A repository name, validated for use in paths.
 #[derive(Clone, Debug)]
 pub(crate) struct Repository {
     owner: String,
@@ -50,7 +54,7 @@ impl Repository {
             Some((owner, name)) if word(owner) && word(name) => {
                 Ok(Self { owner: owner.to_owned(), name: name.to_owned() })
             }
-            _ => Err(TrackerError::setting("repo", "is not of the form owner/name")),
+            _ => Err(TrackerError::invalid_setting("repo", "is not of the form owner/name")),
         }
     }
 
@@ -79,28 +83,28 @@ impl Github {
             (AUTHORIZATION, &shown),
             HEADERS,
         )?;
-        let api = api.hiding(token);
-        let questions = api.elsewhere(&question_address(&api.address()))?;
+        let api = api.redacting(token);
+        let graphql = api.with_address(&graphql_address(&api.address()))?;
         let repository = Repository::parse(settings.text("repo")?)?;
-        Ok(Self { api, questions, repository, remembered: PageCache::default() })
+        Ok(Self { api, graphql, repository, pages: PageCache::default() })
     }
 
-    /// Asks for issues by their numbers, all in one question.
+    /// Requests issues by number in one query.
     async fn batch(&self, numbers: &[&str]) -> Result<IssueRecords, TrackerError> {
-        let question = issue_fields::question(numbers);
+        let query = issue_fields::query(numbers);
         let Repository { owner, name } = &self.repository;
         let variables = json!({ "owner": owner, "name": name });
-        let reply = graphql::ask(&self.questions, "", &question, variables).await?;
+        let reply = graphql::query_partial(&self.graphql, "", &query, variables).await?;
         match reply.errors.iter().find(|error| unseen(error) != Some(Unseen::Issue)) {
             Some(error) if unseen(error) == Some(Unseen::Repository) => return Err(self.unseen()),
-            Some(error) => return Err(graphql::refused(&self.questions, error)),
+            Some(error) => return Err(graphql::query_error(&self.graphql, error)),
             None => {}
         }
         let found = reply.data["repository"].as_object();
-        let found = found.ok_or_else(|| self.questions.strange("a repository"))?;
+        let found = found.ok_or_else(|| self.graphql.malformed("a repository"))?;
         let mut records = IssueRecords::default();
         for node in found.values().filter(|node| !node.is_null()) {
-            records.add(issue_fields::from_question(node, &self.repository));
+            records.add(issue_fields::from_graphql(node, &self.repository));
         }
         Ok(records)
     }
@@ -113,14 +117,14 @@ impl Github {
         TrackerError::new(TrackerErrorKind::Status(404), message)
     }
 
-    fn page(&self, answer: &ApiResponse) -> Result<IssuePage, TrackerError> {
-        let told = answer.json().filter(Value::is_array);
-        let told = told.ok_or_else(|| self.api.strange("a list of issues"))?;
+    fn page(&self, response: &ApiResponse) -> Result<IssuePage, TrackerError> {
+        let json = response.json().filter(Value::is_array);
+        let json = json.ok_or_else(|| self.api.malformed("a list of issues"))?;
         let mut records = IssueRecords::default();
-        for entry in list(&told, "").iter().filter(|entry| !issue_fields::is_pull_request(entry)) {
+        for entry in list(&json, "").iter().filter(|entry| !issue_fields::is_pull_request(entry)) {
             records.add(issue_fields::from_list(entry, &self.repository));
         }
-        let next = answer.header("link").and_then(next_page);
+        let next = response.header("link").and_then(next_page);
         Ok(IssuePage { records, next: next.map(|page| self.list_path(&page)) })
     }
 
@@ -129,15 +133,15 @@ impl Github {
     }
 }
 
-/// GitHub answers questions next to its interface, and a server of one's own next to `/api/v3`.
-fn question_address(api: &str) -> String {
+/// Returns the GraphQL endpoint: `/graphql` on github.com, `/api/graphql` on an Enterprise server.
+fn graphql_address(api: &str) -> String {
     match api.strip_suffix("/api/v3") {
         Some(server) => format!("{server}/api/graphql"),
         None => format!("{api}/graphql"),
     }
 }
 
-/// What a complaint says is not there to be seen.
+/// The object of a `NOT_FOUND` error.
 #[derive(PartialEq, Eq)]
 enum Unseen {
     Repository,
@@ -165,17 +169,16 @@ impl Tracker for Github {
         };
         let first = format!("state={state}&sort=created&direction=asc&per_page={BATCH}");
         let first = self.list_path(&first);
-        let records =
-            self.remembered.read_all(&self.api, first, |answer| self.page(answer)).await?;
-        Ok(records.forgiving("GitHub"))
+        let records = self.pages.read_all(&self.api, first, |response| self.page(response)).await?;
+        Ok(records.lenient("GitHub"))
     }
 
     async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError> {
         let mut records = IssueRecords::default();
-        for batch in plausible(ids, is_issue_number).chunks(BATCH) {
+        for batch in valid_ids(ids, is_issue_number).chunks(BATCH) {
             records.append(self.batch(batch).await?);
         }
-        records.exacting("GitHub", ids)
+        records.strict("GitHub", ids)
     }
 
     fn tools(&self) -> Vec<Tool> {
@@ -186,14 +189,14 @@ impl Tracker for Github {
         if name != agent_tool::NAME {
             return ToolReply::unknown(name, &self.tools());
         }
-        match agent_tool::judge(arguments, &self.repository, issue) {
+        match agent_tool::check(arguments, &self.repository, issue) {
             Ok(call) => rest_tool::send(&self.api, &call).await,
             Err(refusal) => refusal.into(),
         }
     }
 }
 
-/// Numbers in GraphQL have 31 bits.
+/// Returns true for an issue number that fits GraphQL's `Int` of 31 bits.
 fn is_issue_number(id: &str) -> bool {
     is_number(id) && id.parse::<i32>().is_ok()
 }
@@ -204,16 +207,16 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     #[test]
-    fn questions_go_where_the_server_takes_them() {
-        assert_eq!(question_address("https://api.github.com"), "https://api.github.com/graphql");
+    fn the_graphql_endpoint_follows_from_the_api_address() {
+        assert_eq!(graphql_address("https://api.github.com"), "https://api.github.com/graphql");
         assert_eq!(
-            question_address("https://git.example/api/v3"),
+            graphql_address("https://git.example/api/v3"),
             "https://git.example/api/graphql"
         );
     }
 
     #[test]
-    fn repositories_are_read_by_the_table() {
+    fn repository_names_are_validated() {
         for text in ["", "a", "a/", "/b", "a/b/c", "a/..", "a b/c", "a/b?x", "a%2f/b"] {
             assert!(Repository::parse(text).is_err(), "{text}");
         }

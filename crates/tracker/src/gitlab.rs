@@ -1,4 +1,4 @@
-//! Issues on GitLab.
+//! GitLab, over its REST API. Lists are requested conditionally, like those of GitHub.
 
 mod agent_tool;
 
@@ -11,23 +11,23 @@ use crate::api::{Api, ApiRequest, ApiResponse};
 use crate::error::TrackerError;
 use crate::issue::{Issue, IssueId, normal};
 use crate::issue_records::{
-    IssueRecords, is_number, labels, link, list, plausible, text, time, word,
+    IssueRecords, is_number, labels, link, list, text, time, valid_ids, word,
 };
 use crate::pages::{IssuePage, PageCache, next_page};
 use crate::settings::Settings;
 use crate::tool::{Tool, ToolReply};
 use crate::{Tracker, rest_tool};
 
-/// How many issues are asked for at once. GitLab gives no more on a page.
+/// Issues per page; GitLab's maximum.
 const BATCH: usize = 100;
 
-/// Issues of a project on GitLab.
+/// A project on GitLab.
 #[derive(Debug)]
 pub(crate) struct Gitlab {
     api: Api,
-    /// Such as `group/project`.
+    /// The path, such as `group/project`.
     project: String,
-    remembered: PageCache,
+    pages: PageCache,
 }
 
 impl Gitlab {
@@ -42,31 +42,34 @@ impl Gitlab {
         let project = settings.text("project_path")?.trim_matches('/').to_owned();
         let fits = |name: &str| !name.is_empty() && name != "." && name != "..";
         if !project.split('/').all(fits) {
-            return Err(TrackerError::setting("project_path", "is not of the form group/project"));
+            return Err(TrackerError::invalid_setting(
+                "project_path",
+                "is not of the form group/project",
+            ));
         }
-        Ok(Self { api, project, remembered: PageCache::default() })
+        Ok(Self { api, project, pages: PageCache::default() })
     }
 
     fn list_path(&self, query: &str) -> String {
         format!("/projects/{}/issues?{query}", percent_encode(&self.project))
     }
 
-    fn records(&self, answer: &ApiResponse) -> Result<IssueRecords, TrackerError> {
-        let told = answer.json().filter(Value::is_array);
-        let told = told.ok_or_else(|| self.api.strange("a list of issues"))?;
+    fn records(&self, response: &ApiResponse) -> Result<IssueRecords, TrackerError> {
+        let json = response.json().filter(Value::is_array);
+        let json = json.ok_or_else(|| self.api.malformed("a list of issues"))?;
         let mut records = IssueRecords::default();
-        for entry in list(&told, "") {
+        for entry in list(&json, "") {
             records.add(read(entry, &self.project));
         }
         Ok(records)
     }
 
-    fn page(&self, answer: &ApiResponse, query: &str) -> Result<IssuePage, TrackerError> {
-        let number = answer.header("x-next-page").filter(|page| is_number(page));
+    fn page(&self, response: &ApiResponse, query: &str) -> Result<IssuePage, TrackerError> {
+        let number = response.header("x-next-page").filter(|page| is_number(page));
         let numbered = number.map(|page| format!("{query}&page={page}"));
-        let next = numbered.or_else(|| answer.header("link").and_then(next_page));
+        let next = numbered.or_else(|| response.header("link").and_then(next_page));
         Ok(IssuePage {
-            records: self.records(answer)?,
+            records: self.records(response)?,
             next: next.map(|next| self.list_path(&next)),
         })
     }
@@ -83,19 +86,19 @@ impl Tracker for Gitlab {
             (true, true) => "all",
         };
         let query = format!("state={state}&order_by=created_at&sort=asc&per_page={BATCH}");
-        let read = |answer: &ApiResponse| self.page(answer, &query);
-        let records = self.remembered.read_all(&self.api, self.list_path(&query), read).await?;
-        Ok(records.forgiving("GitLab"))
+        let read = |response: &ApiResponse| self.page(response, &query);
+        let records = self.pages.read_all(&self.api, self.list_path(&query), read).await?;
+        Ok(records.lenient("GitLab"))
     }
 
     async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError> {
         let mut records = IssueRecords::default();
-        for batch in plausible(ids, is_number).chunks(BATCH) {
+        for batch in valid_ids(ids, is_number).chunks(BATCH) {
             let asked = batch.join("&iids%5B%5D=");
             let path = self.list_path(&format!("per_page={BATCH}&iids%5B%5D={asked}"));
-            records.append(self.records(&self.api.ask(ApiRequest::get(path)).await?)?);
+            records.append(self.records(&self.api.request(ApiRequest::get(path)).await?)?);
         }
-        records.exacting("GitLab", ids)
+        records.strict("GitLab", ids)
     }
 
     fn tools(&self) -> Vec<Tool> {
@@ -106,7 +109,7 @@ impl Tracker for Gitlab {
         if name != agent_tool::NAME {
             return ToolReply::unknown(name, &self.tools());
         }
-        match agent_tool::judge(arguments, &self.project, issue) {
+        match agent_tool::check(arguments, &self.project, issue) {
             Ok(call) => rest_tool::send(&self.api, &call).await,
             Err(refusal) => refusal.into(),
         }
@@ -127,7 +130,7 @@ fn read(entry: &Value, project: &str) -> Option<Issue> {
         identifier: format!("GL-{iid}"),
         id: IssueId(iid),
         title: text(entry, "/title")?,
-        description: text(entry, "/description").map(|told| told.trim().to_owned()),
+        description: text(entry, "/description").map(|text| text.trim().to_owned()),
         priority: None,
         state: text(entry, "/state")?,
         branch_name: None,

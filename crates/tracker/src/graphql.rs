@@ -1,4 +1,8 @@
-//! Questions in GraphQL.
+//! GraphQL requests of Carrel, and a reader for those of agents.
+//!
+//! A GraphQL response has status 200 and an `errors` array even when the request failed; rate limits and
+//! rejected credentials are recognised by their error codes, before the status. [`query_partial`] returns
+//! data next to errors, [`query`] treats any error as a failure.
 
 pub(crate) mod document;
 mod lexer;
@@ -13,85 +17,85 @@ use crate::api::{Api, ApiRequest, ApiResponse, line};
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::issue_records::{list, text};
 
-/// What was answered to a question.
+/// The data and errors of a response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) data: Value,
     pub(crate) errors: Vec<Value>,
 }
 
-/// What is wrong, as far as it makes a difference.
+/// The errors that are handled specially.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Complaint {
-    Limit,
+enum ErrorCode {
+    RateLimited,
     Secret,
     Other,
 }
 
-/// Asks, and returns what is answered even if something is wrong with a part of it.
-pub(crate) async fn ask(
+/// Sends a query, and returns data and errors.
+pub(crate) async fn query_partial(
     api: &Api,
     path: &str,
     query: &str,
     variables: Value,
 ) -> Result<Reply, TrackerError> {
     let body = json!({ "query": query, "variables": variables });
-    let answer = api.send(ApiRequest::post(path, body)).await?;
-    let told = answer.json();
-    let errors = told.as_ref().map(|told| list(told, "/errors").to_vec()).unwrap_or_default();
-    if let Some(fault) = complaint(api, &answer.headers, &errors) {
-        return Err(fault);
+    let response = api.send(ApiRequest::post(path, body)).await?;
+    let json = response.json();
+    let errors = json.as_ref().map(|json| list(json, "/errors").to_vec()).unwrap_or_default();
+    if let Some(error) = special_error(api, &response.headers, &errors) {
+        return Err(error);
     }
-    if !is_success(&answer) {
-        return Err(api.refusal(&answer, "a question"));
+    if !is_success(&response) {
+        return Err(api.refusal(&response, "a query"));
     }
-    let mut told = told.ok_or_else(|| api.strange("JSON"))?;
-    let data = told.get_mut("data").map(Value::take).unwrap_or_default();
+    let mut json = json.ok_or_else(|| api.malformed("JSON"))?;
+    let data = json.get_mut("data").map(Value::take).unwrap_or_default();
     Ok(Reply { data, errors })
 }
 
-/// Asks, and returns what is answered if nothing is wrong with it.
-pub(crate) async fn ask_whole(
+/// Sends a query, and returns its data if there are no errors.
+pub(crate) async fn query(
     api: &Api,
     path: &str,
     query: &str,
     variables: Value,
 ) -> Result<Value, TrackerError> {
-    let reply = ask(api, path, query, variables).await?;
+    let reply = query_partial(api, path, query, variables).await?;
     match reply.errors.first() {
         None => Ok(reply.data),
-        Some(error) => Err(refused(api, error)),
+        Some(error) => Err(query_error(api, error)),
     }
 }
 
-/// Says that a question was refused.
-pub(crate) fn refused(api: &Api, error: &Value) -> TrackerError {
-    let told = text(error, "/message").unwrap_or_else(|| "no reason".to_owned());
-    let message = format!("{} refused a question: {}", api.provider(), line(&told));
-    TrackerError::new(TrackerErrorKind::Response, api.mask(&message))
+/// Converts an error of a response.
+pub(crate) fn query_error(api: &Api, error: &Value) -> TrackerError {
+    let json = text(error, "/message").unwrap_or_else(|| "no reason".to_owned());
+    let message = format!("{} rejected a query: {}", api.provider(), line(&json));
+    TrackerError::new(TrackerErrorKind::Response, api.redact(&message))
 }
 
-fn is_success(answer: &ApiResponse) -> bool {
-    (200..300).contains(&answer.status)
+fn is_success(response: &ApiResponse) -> bool {
+    (200..300).contains(&response.status)
 }
 
-fn complaint(api: &Api, headers: &HeaderMap, errors: &[Value]) -> Option<TrackerError> {
-    let complaints: Vec<Complaint> = errors.iter().map(kind).collect();
-    if complaints.contains(&Complaint::Limit) {
-        return Some(api.limited(headers));
+fn special_error(api: &Api, headers: &HeaderMap, errors: &[Value]) -> Option<TrackerError> {
+    let codes: Vec<ErrorCode> = errors.iter().map(error_code).collect();
+    if codes.contains(&ErrorCode::RateLimited) {
+        return Some(api.rate_limited(headers));
     }
-    let secret = complaints.contains(&Complaint::Secret);
+    let secret = codes.contains(&ErrorCode::Secret);
     secret.then(|| {
-        let message = format!("{} does not take the secret", api.provider());
+        let message = format!("{} rejects the secret", api.provider());
         TrackerError::new(TrackerErrorKind::Secret, message)
     })
 }
 
-fn kind(error: &Value) -> Complaint {
+fn error_code(error: &Value) -> ErrorCode {
     let code = text(error, "/extensions/code").or_else(|| text(error, "/type")).unwrap_or_default();
     match code.to_ascii_uppercase().as_str() {
-        "RATELIMITED" | "RATE_LIMITED" | "RATE_LIMIT" => Complaint::Limit,
-        "AUTHENTICATION_ERROR" | "UNAUTHENTICATED" => Complaint::Secret,
-        _ => Complaint::Other,
+        "RATELIMITED" | "RATE_LIMITED" | "RATE_LIMIT" => ErrorCode::RateLimited,
+        "AUTHENTICATION_ERROR" | "UNAUTHENTICATED" => ErrorCode::Secret,
+        _ => ErrorCode::Other,
     }
 }

@@ -1,4 +1,4 @@
-//! Issues, as every tracker is made to tell of them.
+//! Issues in the form that all trackers share.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use carrel_domain::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a tracker knows an issue by: stable, and of no meaning here.
+/// The tracker's id of an issue: stable, unique per tracker, and opaque to the conductor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct IssueId(pub String);
@@ -17,67 +17,67 @@ impl fmt::Display for IssueId {
     }
 }
 
-/// An issue, as it was when it was read.
+/// An issue as it was when it was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Issue {
-    /// What the tracker knows it by.
+    /// The tracker's id.
     pub id: IssueId,
-    /// What else a tracker needs to find it again. Holds no secret.
+    /// Further ids that the tracker's tools need, without secrets.
     pub native_ref: Option<Value>,
-    /// What people know it by, such as `ABC-123`.
+    /// The identifier that people use, such as `ABC-123`; the name of the workspace derives from it.
     pub identifier: String,
-    /// What it is about, in a line.
+    /// The title.
     pub title: String,
-    /// What it is about.
+    /// The description as plain text or Markdown.
     pub description: Option<String>,
-    /// How urgent it is; one is most urgent.
+    /// The priority from 1, the most urgent, to 4; other numbers count as none.
     pub priority: Option<i64>,
-    /// Where it stands, as the tracker spells it.
+    /// The state in the tracker's spelling; compare with [`Self::normal_state`].
     pub state: String,
-    /// The branch that the tracker proposes.
+    /// The branch name that the tracker proposes.
     pub branch_name: Option<String>,
-    /// Where people look at it.
+    /// The page of the issue.
     pub url: Option<String>,
-    /// Whose it is.
+    /// The tracker's id of the assignee.
     pub assignee_id: Option<String>,
-    /// Its labels: trimmed, lower case, each once.
+    /// Labels in the form of [`normal`], each once.
     pub labels: Vec<String>,
-    /// What has to be done first.
+    /// Issues that block this one.
     pub blocked_by: Vec<Blocker>,
-    /// Whether the tracker's own rules let somebody work on it.
+    /// False if the tracker's own rules forbid a dispatch: another assignee, or unresolved blockers.
     pub dispatchable: bool,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: Option<Timestamp>,
-    /// When it last changed.
+    /// The time of the last change.
     pub updated_at: Option<Timestamp>,
 }
 
-/// An issue that has to be done first, as far as it is known.
+/// A blocking issue, as far as the tracker shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocker {
-    /// What the tracker knows it by.
+    /// The tracker's id.
     pub id: Option<String>,
-    /// What people know it by.
+    /// The identifier that people use.
     pub identifier: Option<String>,
-    /// Where it stands.
+    /// The state in the tracker's spelling.
     pub state: Option<String>,
 }
 
 impl Issue {
-    /// Tells whether everything is there that nothing works without.
+    /// Returns true if id, identifier, title and state are not blank.
     pub fn is_well_formed(&self) -> bool {
         [&self.id.0, &self.identifier, &self.title, &self.state]
             .iter()
             .all(|text| !text.trim().is_empty())
     }
 
-    /// Returns where it stands, in the spelling that states are compared in.
+    /// Returns the state in the form of [`normal`].
     pub fn normal_state(&self) -> String {
         normal(&self.state)
     }
 }
 
-/// Returns the spelling that states and labels are compared in.
+/// Returns the form in which states and labels are compared: trimmed and lower case.
 pub fn normal(word: &str) -> String {
     word.trim().to_lowercase()
 }

@@ -1,7 +1,7 @@
-//! What trackers say of an issue, read with forgiveness.
+//! Reading of issues from a tracker's JSON.
 //!
-//! What an issue cannot be without is checked once, by [`IssueRecords`]. Everything else that makes no sense is
-//! as good as not there: it never hides an issue.
+//! The members that every issue needs are checked once, by [`IssueRecords`]. Any other member that is
+//! missing or malformed reads as absent, so that it never hides an issue.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -12,55 +12,55 @@ use serde_json::Value;
 use crate::error::TrackerError;
 use crate::issue::{Issue, IssueId, normal};
 
-/// Returns the text at a place, if there is one that says something.
-pub(crate) fn text(value: &Value, place: &str) -> Option<String> {
-    let text = value.pointer(place)?.as_str()?;
+/// Returns the string at a JSON pointer, unless it is blank.
+pub(crate) fn text(value: &Value, path: &str) -> Option<String> {
+    let text = value.pointer(path)?.as_str()?;
     (!text.trim().is_empty()).then(|| text.to_owned())
 }
 
-/// Returns the text or whole number at a place, as text.
-pub(crate) fn word(value: &Value, place: &str) -> Option<String> {
-    match value.pointer(place)? {
+/// Returns the string or integer at a JSON pointer, as a string.
+pub(crate) fn word(value: &Value, path: &str) -> Option<String> {
+    match value.pointer(path)? {
         Value::String(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),
         Value::Number(number) if number.is_i64() || number.is_u64() => Some(number.to_string()),
         _ => None,
     }
 }
 
-/// Returns the point in time at a place.
-pub(crate) fn time(value: &Value, place: &str) -> Option<Timestamp> {
-    let text = value.pointer(place)?.as_str()?;
+/// Returns the RFC 3339 time at a JSON pointer.
+pub(crate) fn time(value: &Value, path: &str) -> Option<Timestamp> {
+    let text = value.pointer(path)?.as_str()?;
     let written: jiff::Timestamp = text.trim().parse().ok()?;
     Some(Timestamp::from_millis(written.as_millisecond()))
 }
 
-/// Returns what is listed at a place; nothing if that is no list.
-pub(crate) fn list<'a>(value: &'a Value, place: &str) -> &'a [Value] {
-    value.pointer(place).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+/// Returns the array at a JSON pointer; empty if there is none.
+pub(crate) fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
+    value.pointer(path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Returns the address at a place, if people can follow it.
-pub(crate) fn link(value: &Value, place: &str) -> Option<String> {
-    text(value, place).filter(|url| url.starts_with("https://") || url.starts_with("http://"))
+/// Returns the `http` or `https` URL at a JSON pointer.
+pub(crate) fn link(value: &Value, path: &str) -> Option<String> {
+    text(value, path).filter(|url| url.starts_with("https://") || url.starts_with("http://"))
 }
 
-/// Returns labels as they are compared: trimmed, lower case, each once.
+/// Returns labels in the form of [`normal`], each once.
 pub(crate) fn labels<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut seen = HashSet::new();
     names.map(normal).filter(|name| !name.is_empty() && seen.insert(name.clone())).collect()
 }
 
-/// Issues that were read, and how many records were none.
+/// Issues of one or more pages, and the number of malformed records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IssueRecords {
     issues: Vec<Issue>,
     malformed: usize,
-    /// How long the issues are, as JSON.
+    /// The size of the issues as JSON.
     bytes: u64,
 }
 
 impl IssueRecords {
-    /// Takes what was read of a record.
+    /// Adds an issue, or counts a record that could not be read as one.
     pub(crate) fn add(&mut self, read: Option<Issue>) {
         match read.filter(Issue::is_well_formed) {
             Some(issue) => {
@@ -71,7 +71,6 @@ impl IssueRecords {
         }
     }
 
-    /// Takes what was read of other records.
     pub(crate) fn append(&mut self, other: Self) {
         self.issues.extend(other.issues);
         self.malformed += other.malformed;
@@ -86,27 +85,27 @@ impl IssueRecords {
         self.issues.len()
     }
 
-    /// Returns the issues, each once, and writes down how many records are left out.
-    pub(crate) fn forgiving(self, provider: &'static str) -> Vec<Issue> {
+    /// Returns the issues, each once, and logs the number of malformed records.
+    pub(crate) fn lenient(self, provider: &'static str) -> Vec<Issue> {
         if self.malformed > 0 {
             tracing::warn!(
                 provider,
                 records = self.malformed,
-                "left out records of issues that have no id, identifier, title or state"
+                "skipped records of issues without id, identifier, title or state"
             );
         }
         let mut seen = HashSet::new();
         self.issues.into_iter().filter(|issue| seen.insert(issue.id.clone())).collect()
     }
 
-    /// Returns the issues in the order of these ids, unless a record makes no sense.
-    pub(crate) fn exacting(
+    /// Returns the issues in the order of these ids, or an error if a record was malformed.
+    pub(crate) fn strict(
         self,
         provider: &str,
         ids: &[IssueId],
     ) -> Result<Vec<Issue>, TrackerError> {
         if self.malformed > 0 {
-            return Err(TrackerError::strange(
+            return Err(TrackerError::malformed(
                 provider,
                 "the id, identifier, title or state of an issue",
             ));
@@ -117,10 +116,9 @@ impl IssueRecords {
     }
 }
 
-/// Counts what is written.
-struct Counter(u64);
+struct ByteCounter(u64);
 
-impl io::Write for Counter {
+impl io::Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len() as u64;
         Ok(bytes.len())
@@ -132,18 +130,18 @@ impl io::Write for Counter {
 }
 
 fn length(issue: &Issue) -> u64 {
-    let mut counter = Counter(0);
+    let mut counter = ByteCounter(0);
     serde_json::to_writer(&mut counter, issue).expect("an issue can be written as JSON");
     counter.0
 }
 
-/// Returns ids, each once, if they are of the kind that the tracker knows. Others cannot be seen there.
-pub(crate) fn plausible(ids: &[IssueId], fits: impl Fn(&str) -> bool) -> Vec<&str> {
+/// Returns the ids that have the tracker's format, each once. Others cannot exist there.
+pub(crate) fn valid_ids(ids: &[IssueId], fits: impl Fn(&str) -> bool) -> Vec<&str> {
     let mut seen = HashSet::new();
     ids.iter().map(|id| id.0.as_str()).filter(|id| fits(id) && seen.insert(*id)).collect()
 }
 
-/// Tells whether a text is a number as trackers give them.
+/// Returns true for a positive decimal number of at most 18 digits.
 pub(crate) fn is_number(text: &str) -> bool {
     (1..=18).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -157,15 +155,15 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_makes_no_sense_is_not_there() {
-        let told = json!({ "a": 7, "b": " ", "c": "x", "d": ["y"], "e": "javascript:alert(1)" });
-        assert_eq!(text(&told, "/a"), None);
-        assert_eq!(text(&told, "/b"), None);
-        assert_eq!(word(&told, "/a").as_deref(), Some("7"));
-        assert_eq!(word(&told, "/d"), None);
-        assert_eq!(list(&told, "/c"), &[] as &[Value]);
-        assert_eq!(link(&told, "/e"), None);
-        assert_eq!(time(&told, "/c"), None);
+    fn malformed_members_read_as_absent() {
+        let json = json!({ "a": 7, "b": " ", "c": "x", "d": ["y"], "e": "javascript:alert(1)" });
+        assert_eq!(text(&json, "/a"), None);
+        assert_eq!(text(&json, "/b"), None);
+        assert_eq!(word(&json, "/a").as_deref(), Some("7"));
+        assert_eq!(word(&json, "/d"), None);
+        assert_eq!(list(&json, "/c"), &[] as &[Value]);
+        assert_eq!(link(&json, "/e"), None);
+        assert_eq!(time(&json, "/c"), None);
     }
 
     #[test]
@@ -175,9 +173,9 @@ mod tests {
             "2024-01-15T10:30:00.000+0000",
             "2024-01-15T11:30:00+01:00",
         ] {
-            let told = json!({ "at": written });
+            let json = json!({ "at": written });
             assert_eq!(
-                time(&told, "/at").unwrap().to_string(),
+                time(&json, "/at").unwrap().to_string(),
                 "2024-01-15T10:30:00.000Z",
                 "{written}"
             );

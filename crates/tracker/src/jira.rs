@@ -1,4 +1,4 @@
-//! Jira Cloud.
+//! Jira Cloud, over its REST API version 3. Lists are JQL searches; issues by id are bulk fetches.
 
 mod agent_tool;
 mod issue_fields;
@@ -16,19 +16,19 @@ use serde_json::{Value, json};
 use crate::api::{Api, ApiRequest, line};
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::issue::{Issue, IssueId};
-use crate::issue_records::{IssueRecords, is_number, list, plausible, text};
+use crate::issue_records::{IssueRecords, is_number, list, text, valid_ids};
 use crate::pages::Cursor;
 use crate::settings::Settings;
 use crate::tool::{Tool, ToolRefusal, ToolReply};
 use crate::{Tracker, rest_tool};
 
-/// How many issues are asked for on a page. Jira gives as many of them as it likes.
+/// Issues per page of a search; Jira may return fewer.
 const PAGE: usize = 250;
 
-/// How many issues Jira gives by their ids at once.
+/// Issues per bulk fetch; Jira's maximum.
 const BATCH: usize = 100;
 
-/// What is asked of each issue.
+/// The requested fields of an issue.
 const FIELDS: &[&str] = &[
     "summary",
     "description",
@@ -41,7 +41,7 @@ const FIELDS: &[&str] = &[
     "updated",
 ];
 
-/// Issues of a project on Jira Cloud.
+/// A project in Jira Cloud.
 #[derive(Debug)]
 pub(crate) struct Jira {
     api: Api,
@@ -60,41 +60,41 @@ impl Jira {
         let shown = Secret::new(format!("Basic {}", pair.expose()));
         let address = ("base_url", settings.text("base_url")?);
         let api = Api::new(connections, address, "Jira", (AUTHORIZATION, &shown), &[])?;
-        let api = api.hiding(&pair).hiding(token);
+        let api = api.redacting(&pair).redacting(token);
         let project = settings.text("project_key")?.to_ascii_uppercase();
         if !project.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-            return Err(TrackerError::setting(
+            return Err(TrackerError::invalid_setting(
                 "project_key",
-                "is no key of a project, such as ABC",
+                "is not a project key, such as ABC",
             ));
         }
         Ok(Self { api, project, terminal: settings.terminal() })
     }
 
     async fn use_tool(&self, issue: &Issue, arguments: Value) -> Result<ToolReply, ToolRefusal> {
-        let judged = agent_tool::judge(arguments, &self.project, issue)?;
-        self.look_up(&judged).await?;
-        Ok(rest_tool::send(&self.api, &judged.call).await)
+        let checked = agent_tool::check(arguments, &self.project, issue)?;
+        self.verify_scope(&checked).await?;
+        Ok(rest_tool::send(&self.api, &checked.call).await)
     }
 
-    fn read(&self, told: &Value) -> Option<Issue> {
-        issue_fields::read(told, &self.api.address(), &self.terminal)
+    fn read(&self, json: &Value) -> Option<Issue> {
+        issue_fields::read(json, &self.api.address(), &self.terminal)
     }
 
     async fn batch(&self, ids: &[&str]) -> Result<IssueRecords, TrackerError> {
         let body = json!({ "issueIdsOrKeys": ids, "fields": FIELDS });
-        let told = self.api.json(ApiRequest::post("/rest/api/3/issue/bulkfetch", body)).await?;
-        // Issues that cannot be seen are not listed here: these could be had another time.
-        if let Some(error) = list(&told, "/issueErrors").first() {
+        let json = self.api.json(ApiRequest::post("/rest/api/3/issue/bulkfetch", body)).await?;
+        // Invisible issues are not in this list; these are temporary failures.
+        if let Some(error) = list(&json, "/issueErrors").first() {
             let why = text(error, "/errorMessage").unwrap_or_else(|| "no reason".to_owned());
-            let message = format!("Jira did not give issue {}: {}", error["id"], line(&why));
-            return Err(TrackerError::new(TrackerErrorKind::Response, self.api.mask(&message)));
+            let message = format!("Jira did not return issue {}: {}", error["id"], line(&why));
+            return Err(TrackerError::new(TrackerErrorKind::Response, self.api.redact(&message)));
         }
-        if !told["issues"].is_array() {
-            return Err(self.api.strange("a list of issues"));
+        if !json["issues"].is_array() {
+            return Err(self.api.malformed("a list of issues"));
         }
         let mut records = IssueRecords::default();
-        for issue in list(&told, "/issues") {
+        for issue in list(&json, "/issues") {
             match text(issue, "/fields/project/key") {
                 Some(key) if key.eq_ignore_ascii_case(&self.project) => {
                     records.add(self.read(issue));
@@ -107,7 +107,7 @@ impl Jira {
     }
 }
 
-/// Writes a text into JQL.
+/// Quotes a string for JQL.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
@@ -136,27 +136,27 @@ impl Tracker for Jira {
             if let Some(token) = &cursor.at {
                 body["nextPageToken"] = json!(token);
             }
-            let told = self.api.json(ApiRequest::post("/rest/api/3/search/jql", body)).await?;
-            if !told["issues"].is_array() {
-                return Err(self.api.strange("a list of issues"));
+            let json = self.api.json(ApiRequest::post("/rest/api/3/search/jql", body)).await?;
+            if !json["issues"].is_array() {
+                return Err(self.api.malformed("a list of issues"));
             }
-            for issue in list(&told, "/issues") {
+            for issue in list(&json, "/issues") {
                 records.add(self.read(issue));
             }
-            let next = text(&told, "/nextPageToken");
-            let more = told["isLast"].as_bool().map_or(next.is_some(), |last| !last);
+            let next = text(&json, "/nextPageToken");
+            let more = json["isLast"].as_bool().map_or(next.is_some(), |last| !last);
             if !cursor.advance(&records, more, next, "nextPageToken")? {
-                return Ok(records.forgiving("Jira"));
+                return Ok(records.lenient("Jira"));
             }
         }
     }
 
     async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError> {
         let mut records = IssueRecords::default();
-        for batch in plausible(ids, is_number).chunks(BATCH) {
+        for batch in valid_ids(ids, is_number).chunks(BATCH) {
             records.append(self.batch(batch).await?);
         }
-        records.exacting("Jira", ids)
+        records.strict("Jira", ids)
     }
 
     fn tools(&self) -> Vec<Tool> {

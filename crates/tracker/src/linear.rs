@@ -1,4 +1,9 @@
-//! Linear.
+//! Linear, over its GraphQL API.
+//!
+//! Linear limits requests and *complexity*, which is counted for the page size that is requested rather
+//! than for the issues that exist. So the page of a poll is sized by the last result plus [`PAGE_MARGIN`].
+//! Labels and relations beyond the page's own limits are requested per issue. A rate limit arrives as status 400 with
+//! the error code `RATELIMITED`, or as 429 (`rate_limit.rs`).
 
 mod agent_tool;
 mod issue_fields;
@@ -18,42 +23,41 @@ use tokio::sync::OnceCell;
 use crate::api::Api;
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::issue::{Issue, IssueId, normal};
-use crate::issue_records::{IssueRecords, list, plausible, text};
+use crate::issue_records::{IssueRecords, list, text, valid_ids};
 use crate::pages::Cursor;
 use crate::settings::Settings;
 use crate::tool::{Tool, ToolReply};
 use crate::{Tracker, graphql};
 use issue_fields::DispatchRules;
 
-/// How many ids are asked for at once.
+/// Ids per request.
 const BATCH: usize = 50;
 
-/// How many issues a page may have: the most that keeps a question below the 10,000 points that Linear
-/// allows, with the labels and relations that each issue brings.
+/// Issues per page: the most that keeps a query below Linear's limit of 10,000 complexity points, with
+/// the labels and relations of each issue.
 const LARGEST_PAGE: usize = 100;
 
-/// Points are counted for what is asked for, not for what is there. So a page is asked for that has room
-/// for what there was the last time, and for this many more.
-const ROOM: usize = 20;
+/// Issues that a page has room for beyond the last result.
+const PAGE_MARGIN: usize = 20;
 
-/// Linear.
+/// A project in Linear.
 #[derive(Debug)]
 pub(crate) struct Linear {
     api: Api,
     project: String,
     assignee: Option<Assignee>,
     terminal: Vec<String>,
-    /// How many issues the last list had.
-    last: AtomicUsize,
-    /// What Linear knows the project by, once that was asked.
+    /// The length of the last list.
+    last_count: AtomicUsize,
+    /// Linear's id of the project, once requested.
     project_id: OnceCell<String>,
 }
 
-/// Whose issues are worked on.
+/// The configured assignee.
 #[derive(Debug)]
 enum Assignee {
     ReferencedIds(String),
-    /// Whoever the secret belongs to, once that is known.
+    /// The owner of the API key, once requested.
     Me(OnceCell<String>),
 }
 
@@ -71,16 +75,16 @@ impl Linear {
             _ => Assignee::ReferencedIds(name.to_owned()),
         });
         let project = settings.text("project_slug")?.to_owned();
-        let last = AtomicUsize::new(LARGEST_PAGE);
+        let last_count = AtomicUsize::new(LARGEST_PAGE);
         let terminal = settings.terminal();
-        Ok(Self { api, project, assignee, terminal, last, project_id: OnceCell::new() })
+        Ok(Self { api, project, assignee, terminal, last_count, project_id: OnceCell::new() })
     }
 
-    async fn ask(&self, question: &str, variables: Value) -> Result<Value, TrackerError> {
-        graphql::ask_whole(&self.api, "", question, variables).await
+    async fn query(&self, query: &str, variables: Value) -> Result<Value, TrackerError> {
+        graphql::query(&self.api, "", query, variables).await
     }
 
-    /// Returns what decides whether an issue is worked on.
+    /// Returns the rules for `dispatchable`.
     async fn rules(&self) -> Result<DispatchRules<'_>, TrackerError> {
         let assignee = match &self.assignee {
             None => None,
@@ -93,23 +97,24 @@ impl Linear {
     }
 
     async fn viewer(&self) -> Result<String, TrackerError> {
-        let told = self.ask(queries::VIEWER, json!({})).await?;
-        let message = "Linear does not say whose the secret is; name the assignee by id";
-        text(&told, "/viewer/id")
+        let json = self.query(queries::VIEWER, json!({})).await?;
+        let message =
+            "Linear does not return the owner of the secret; configure the assignee by id";
+        text(&json, "/viewer/id")
             .ok_or_else(|| TrackerError::new(TrackerErrorKind::Response, message))
     }
 
-    /// Reads every page of what a filter lets through.
+    /// Reads all pages of the issues that match a filter.
     async fn read(&self, filter: &Value, size: usize) -> Result<IssueRecords, TrackerError> {
         let rules = self.rules().await?;
         let mut records = IssueRecords::default();
         let mut cursor = Cursor::new("Linear");
         loop {
             let variables = json!({ "filter": filter, "first": size, "after": cursor.at });
-            let mut told = self.ask(queries::ISSUES, variables).await?;
-            let page = told.get_mut("issues").map(Value::take).unwrap_or_default();
+            let mut json = self.query(queries::ISSUES, variables).await?;
+            let page = json.get_mut("issues").map(Value::take).unwrap_or_default();
             if !page["nodes"].is_array() {
-                return Err(self.api.strange("a list of issues"));
+                return Err(self.api.malformed("a list of issues"));
             }
             for node in list(&page, "/nodes") {
                 records.add(self.issue(node, &rules).await?);
@@ -121,17 +126,17 @@ impl Linear {
         }
     }
 
-    /// Reads an issue, and asks for what of it did not fit on the page.
+    /// Reads an issue, and requests the labels and relations that did not fit on the page.
     async fn issue(
         &self,
         node: &Value,
         rules: &DispatchRules<'_>,
     ) -> Result<Option<Issue>, TrackerError> {
-        if !issue_fields::is_cut(node) {
+        if !issue_fields::is_truncated(node) {
             return Ok(issue_fields::read(node, rules));
         }
         let mut node = node.clone();
-        let rest = self.ask(queries::REST, json!({ "id": node["id"] })).await?;
+        let rest = self.query(queries::REMAINING, json!({ "id": node["id"] })).await?;
         for part in ["labels", "inverseRelations"] {
             node[part] = rest["issue"][part].clone();
         }
@@ -152,22 +157,22 @@ impl Tracker for Linear {
             "project": { "slugId": { "eq": self.project } },
             "state": { "or": states },
         });
-        let size = (self.last.load(Ordering::Relaxed) + ROOM).min(LARGEST_PAGE);
+        let size = (self.last_count.load(Ordering::Relaxed) + PAGE_MARGIN).min(LARGEST_PAGE);
         let records = self.read(&filter, size).await?;
-        self.last.store(records.len(), Ordering::Relaxed);
-        Ok(records.forgiving("Linear"))
+        self.last_count.store(records.len(), Ordering::Relaxed);
+        Ok(records.lenient("Linear"))
     }
 
     async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError> {
         let mut records = IssueRecords::default();
-        for batch in plausible(ids, issue_fields::is_id).chunks(BATCH) {
+        for batch in valid_ids(ids, issue_fields::is_id).chunks(BATCH) {
             let filter = json!({
                 "project": { "slugId": { "eq": self.project } },
                 "id": { "in": batch },
             });
             records.append(self.read(&filter, batch.len()).await?);
         }
-        records.exacting("Linear", ids)
+        records.strict("Linear", ids)
     }
 
     fn tools(&self) -> Vec<Tool> {

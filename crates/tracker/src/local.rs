@@ -1,4 +1,4 @@
-//! The tracker that is built in: issues in Carrel's own database, and no account anywhere.
+//! The embedded tracker: issues in Carrel's own database, without an account.
 
 mod agent_tools;
 mod error;
@@ -21,23 +21,23 @@ use crate::{
     Blocker, Issue, IssueId, Tool, ToolReply, Tracker, TrackerError, TrackerErrorKind, normal,
 };
 
-/// How the identifiers of issues begin.
+/// The prefix of issue identifiers.
 const PREFIX: &str = "CAR-";
 
-/// How many comments are told of.
+/// Comments that are returned with an issue.
 const MAX_COMMENTS: u32 = 100;
 
-/// The tracker that is built in.
+/// The embedded tracker.
 #[derive(Clone, Debug)]
 pub struct LocalTracker {
     issues: Arc<dyn IssueStore>,
     clock: Arc<dyn Clock>,
-    /// States in which an issue is finished, and blocks no other.
+    /// Terminal states, in which an issue blocks no other.
     terminal: Vec<String>,
 }
 
 impl LocalTracker {
-    /// Tells of the issues in a store. What has to be done first is done in one of these states.
+    /// Creates a tracker over a store. A blocker is resolved in one of the `terminal` states.
     pub fn new(issues: Arc<dyn IssueStore>, clock: Arc<dyn Clock>, terminal: &[String]) -> Self {
         let terminal = terminal.iter().map(|state| normal(state)).collect();
         Self { issues, clock, terminal }
@@ -46,7 +46,7 @@ impl LocalTracker {
     /// Adds an issue.
     pub async fn add(&self, new: NewIssue) -> Result<Issue, LocalError> {
         let new = validation::checked(new)?;
-        self.answered(self.issues.add_issue(new, self.clock.now()).await?)
+        self.issue_of_outcome(self.issues.add_issue(new, self.clock.now()).await?)
     }
 
     /// Returns the issues in some states; all if none is named.
@@ -68,7 +68,7 @@ impl LocalTracker {
     pub async fn change(&self, identifier: &str, change: IssueChange) -> Result<Issue, LocalError> {
         let number = number_of(identifier)?;
         let change = validation::checked_change(number, change)?;
-        self.answered(self.issues.change_issue(number, change, self.clock.now()).await?)
+        self.issue_of_outcome(self.issues.change_issue(number, change, self.clock.now()).await?)
     }
 
     /// Adds a comment to an issue.
@@ -91,8 +91,8 @@ impl LocalTracker {
         Ok(found.into_iter().map(|issue| (issue.number, self.issue(issue))).collect())
     }
 
-    fn answered(&self, answer: IssueOutcome) -> Result<Issue, LocalError> {
-        match answer {
+    fn issue_of_outcome(&self, response: IssueOutcome) -> Result<Issue, LocalError> {
+        match response {
             IssueOutcome::Done(issue) => Ok(self.issue(issue)),
             IssueOutcome::Unknown(number) => Err(LocalError::Unknown { number }),
         }
@@ -139,7 +139,7 @@ impl Tracker for LocalTracker {
         if states.is_empty() {
             return Ok(Vec::new());
         }
-        self.list(states).await.map_err(|error| fault(&error))
+        self.list(states).await.map_err(|error| store_error(&error))
     }
 
     async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError> {
@@ -148,7 +148,7 @@ impl Tracker for LocalTracker {
         }
         let numbers: Vec<u64> = ids.iter().filter_map(|id| number_of(&id.0).ok()).collect();
         let found = self.numbered(numbers.clone()).await;
-        let mut found = found.map_err(|error| fault(&error))?;
+        let mut found = found.map_err(|error| store_error(&error))?;
         Ok(numbers.iter().filter_map(|number| found.remove(number)).collect())
     }
 
@@ -161,16 +161,15 @@ impl Tracker for LocalTracker {
     }
 }
 
-fn fault(error: &(impl std::error::Error + ?Sized)) -> TrackerError {
+fn store_error(error: &(impl std::error::Error + ?Sized)) -> TrackerError {
     TrackerError::new(TrackerErrorKind::Request, carrel_domain::message_of(error))
 }
 
-/// Returns what people know an issue by.
 fn identifier_of(number: u64) -> String {
     format!("{PREFIX}{number}")
 }
 
-/// Returns the number of an issue.
+/// Parses an identifier such as `CAR-12`, in either case.
 pub(crate) fn number_of(identifier: &str) -> Result<u64, LocalError> {
     let digits = identifier
         .trim()
@@ -182,7 +181,7 @@ pub(crate) fn number_of(identifier: &str) -> Result<u64, LocalError> {
     number.ok_or_else(|| LocalError::NotAnIdentifier { text: identifier.to_owned() })
 }
 
-/// Returns the numbers of issues.
+/// Parses several identifiers.
 pub fn numbers_of(identifiers: &[String]) -> Result<Vec<u64>, LocalError> {
     identifiers.iter().map(|identifier| number_of(identifier)).collect()
 }

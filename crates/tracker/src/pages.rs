@@ -1,4 +1,9 @@
-//! Lists that come in pages, and pages that have not changed.
+//! Paginated lists and conditional requests.
+//!
+//! Trackers page in two ways: REST lists link to the next page in a header, other APIs return a cursor.
+//! [`PageCache::read_all`] follows links and keeps pages with their `ETag`; an unchanged page costs a 304, which
+//! GitHub does not count against the rate limit. [`Cursor`] bounds both: a list that repeats a
+//! cursor, exceeds [`MAX_PAGES`] or [`MAX_LIST_BYTES`] is an error, never a partial list.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -9,38 +14,37 @@ use crate::api::{Api, ApiRequest, ApiResponse};
 use crate::error::TrackerError;
 use crate::issue_records::IssueRecords;
 
-/// How many pages a list may have. A tracker that never stops saying "more" is not followed forever.
+/// Pages of one list.
 const MAX_PAGES: usize = 1_000;
 
-/// What the issues of a list may have, as JSON. Ten thousand with long descriptions have less; a tracker
-/// that sends more does not fill the memory.
-const MAX_LIST: ByteSize = ByteSize::mib(256);
+/// The size of the issues of one list as JSON, which bounds memory. Ten thousand issues with long
+/// descriptions stay below.
+const MAX_LIST_BYTES: ByteSize = ByteSize::mib(256);
 
-/// What pages may have that are kept for the next time, as they were sent.
-const MAX_REMEMBERED_BYTES: usize = 16 * 1024 * 1024;
+/// The size of cached pages, as they were sent.
+const MAX_CACHED_BYTES: usize = 16 * 1024 * 1024;
 
-/// A page as it was when it was last read.
+/// One page of a list.
 #[derive(Clone, Debug)]
 pub(crate) struct IssuePage {
     pub(crate) records: IssueRecords,
-    /// Where the rest is.
+    /// The path of the next page.
     pub(crate) next: Option<String>,
 }
 
-/// Pages by where they were read.
+/// Cached pages by path.
 #[derive(Debug, Default)]
 pub(crate) struct PageCache(Mutex<HashMap<String, CachedPage>>);
 
-/// A page that is kept, its version, and how long it was.
 #[derive(Clone, Debug)]
 struct CachedPage {
-    version: String,
+    etag: String,
     page: IssuePage,
     bytes: usize,
 }
 
 impl PageCache {
-    /// Reads a list from its first page to its last. A page that has not changed is not sent again.
+    /// Reads a list from its first page to its last, with conditional requests for cached pages.
     pub(crate) async fn read_all(
         &self,
         api: &Api,
@@ -65,30 +69,29 @@ impl PageCache {
         path: String,
         read: impl Fn(&ApiResponse) -> Result<IssuePage, TrackerError>,
     ) -> Result<IssuePage, TrackerError> {
-        let known = self.lock().get(&path).cloned();
-        let version = known.as_ref().map(|known| known.version.clone());
-        let answer =
-            api.ask(ApiRequest { known: version, ..ApiRequest::get(path.clone()) }).await?;
-        if let (true, Some(known)) = (answer.is_unchanged(), known) {
-            return Ok(known.page);
+        let cached = self.lock().get(&path).cloned();
+        let etag = cached.as_ref().map(|cached| cached.etag.clone());
+        let response = api.request(ApiRequest { etag, ..ApiRequest::get(path.clone()) }).await?;
+        if let (true, Some(cached)) = (response.is_not_modified(), cached) {
+            return Ok(cached.page);
         }
-        let page = read(&answer)?;
-        if let Some(version) = answer.version() {
-            self.keep(path, CachedPage { version, page: page.clone(), bytes: answer.body.len() });
+        let page = read(&response)?;
+        if let Some(etag) = response.etag() {
+            self.insert(path, CachedPage { etag, page: page.clone(), bytes: response.body.len() });
         }
         Ok(page)
     }
 
-    /// Keeps a page. Where there is no room, those that were kept before give way.
-    fn keep(&self, path: String, known: CachedPage) {
+    /// Caches a page. If it does not fit, all other pages are dropped.
+    fn insert(&self, path: String, cached: CachedPage) {
         let mut pages = self.lock();
         pages.remove(&path);
-        let kept: usize = pages.values().map(|known| known.bytes).sum();
-        if kept + known.bytes > MAX_REMEMBERED_BYTES {
+        let kept: usize = pages.values().map(|cached| cached.bytes).sum();
+        if kept + cached.bytes > MAX_CACHED_BYTES {
             pages.clear();
         }
-        if known.bytes <= MAX_REMEMBERED_BYTES {
-            pages.insert(path, known);
+        if cached.bytes <= MAX_CACHED_BYTES {
+            pages.insert(path, cached);
         }
     }
 
@@ -97,11 +100,11 @@ impl PageCache {
     }
 }
 
-/// A place in a list that is read from page to page.
+/// The position in a paginated list.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     provider: &'static str,
-    /// Where the page begins; nothing for the first.
+    /// The cursor or path of the current page; `None` for the first.
     pub(crate) at: Option<String>,
     pages: usize,
 }
@@ -111,7 +114,7 @@ impl Cursor {
         Self { provider, at: None, pages: 1 }
     }
 
-    /// Goes on to the next page if there is one. `field` is what would say where it is.
+    /// Moves to the next page. Returns false after the last; `field` names the cursor in errors.
     pub(crate) fn advance(
         &mut self,
         so_far: &IssueRecords,
@@ -122,19 +125,18 @@ impl Cursor {
         if !more {
             return Ok(false);
         }
-        let missing =
-            || TrackerError::lost(self.provider, &format!("not where: there is no {field}"));
+        let missing = || TrackerError::pagination(self.provider, &format!("without a {field}"));
         let next = next.ok_or_else(missing)?;
         if self.at.as_ref() == Some(&next) {
-            return Err(TrackerError::lost(
+            return Err(TrackerError::pagination(
                 self.provider,
-                &format!("it gives the same {field} again"),
+                &format!("it repeats the {field}"),
             ));
         }
-        if so_far.bytes() > MAX_LIST.as_u64() {
-            return Err(TrackerError::lost(
+        if so_far.bytes() > MAX_LIST_BYTES.as_u64() {
+            return Err(TrackerError::pagination(
                 self.provider,
-                &format!("it has said {MAX_LIST} already"),
+                &format!("the list exceeds {MAX_LIST_BYTES}"),
             ));
         }
         self.at = Some(next);
@@ -144,12 +146,12 @@ impl Cursor {
 }
 
 fn too_long(provider: &str) -> TrackerError {
-    TrackerError::lost(provider, &format!("it has said so {MAX_PAGES} times"))
+    TrackerError::pagination(provider, &format!("the list has more than {MAX_PAGES} pages"))
 }
 
-/// Returns the query of the next page, as a `Link` header gives it.
+/// Returns the query of the next page from a `Link` header.
 ///
-/// Only the query is taken: the rest of the address is ours to know.
+/// Only the query is used: a forged host or path must not receive the credential.
 pub(crate) fn next_page(link: &str) -> Option<String> {
     let entry = link.split(',').find(|entry| entry.contains("rel=\"next\""))?;
     let address = entry.trim().strip_prefix('<')?.split('>').next()?;
@@ -165,23 +167,23 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_kept_is_bounded() {
-        let remembered = PageCache::default();
-        let keep = |name: usize, bytes| {
+    fn the_page_cache_is_bounded() {
+        let cache = PageCache::default();
+        let insert = |name: usize, bytes| {
             let page = IssuePage { records: IssueRecords::default(), next: None };
-            remembered.keep(name.to_string(), CachedPage { version: "v".to_owned(), page, bytes });
+            cache.insert(name.to_string(), CachedPage { etag: "v".to_owned(), page, bytes });
         };
         for name in 0..100 {
-            keep(name, MAX_REMEMBERED_BYTES / 10);
-            let kept: usize = remembered.lock().values().map(|known| known.bytes).sum();
-            assert!((1..=MAX_REMEMBERED_BYTES).contains(&kept), "{kept}");
+            insert(name, MAX_CACHED_BYTES / 10);
+            let kept: usize = cache.lock().values().map(|cached| cached.bytes).sum();
+            assert!((1..=MAX_CACHED_BYTES).contains(&kept), "{kept}");
         }
-        keep(7, MAX_REMEMBERED_BYTES + 1);
-        assert!(!remembered.lock().contains_key("7"));
+        insert(7, MAX_CACHED_BYTES + 1);
+        assert!(!cache.lock().contains_key("7"));
     }
 
     #[test]
-    fn a_list_that_fills_the_memory_is_not_read_on() {
+    fn a_list_beyond_the_size_limit_is_an_error() {
         let mut cursor = Cursor::new("Linear");
         let description = "x".repeat(10 << 20);
         let issue = json!({
@@ -196,13 +198,13 @@ mod tests {
             records.append(more);
             page += 1;
             match cursor.advance(&records, true, Some(page.to_string()), "cursor") {
-                Ok(_) => assert!(page < 100, "it is read on"),
-                Err(fault) => break fault,
+                Ok(_) => assert!(page < 100, "the list is not bounded"),
+                Err(error) => break error,
             }
         };
         assert_eq!(
             (page, refused.message.as_str()),
-            (26, "Linear says that there is more, but it has said 256.0 MiB already")
+            (26, "Linear announced another page, but the list exceeds 256.0 MiB")
         );
     }
 

@@ -1,8 +1,9 @@
-//! Tools that send a request for an agent.
+//! Tools that send a REST request for an agent, confined to the configured project.
 //!
-//! What an agent wants to send is taken apart first. A path becomes its pieces, each decoded once and
-//! judged by itself, and is put together again from those pieces. So what was judged is what is sent,
-//! and no way of writing a path leads elsewhere.
+//! The agent's path is split into segments, each decoded once and checked by itself, and the path that is
+//! sent is encoded again from those segments. So the path that was checked is the path that is sent, and
+//! no spelling of it (`..`, `%2f`, double encoding) leads elsewhere. Query values that would act under another
+//! name or override the method are refused.
 
 mod path;
 
@@ -15,64 +16,64 @@ use crate::error::whole_seconds;
 use crate::rate_limit;
 use crate::tool::{Tool, ToolRefusal, ToolReply};
 
-/// What an agent is told of an answer at most.
+/// The size of a response body that an agent receives; a longer one is truncated.
 const MAX_OUTPUT_BYTES: usize = 256 * 1024;
 
-/// What an agent may send at most.
+/// The size of a request body.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// How many values a query may have.
+/// Values of a query.
 const MAX_VALUES: usize = 64;
 
-/// Values that would speak in another name, or say something else than the method does.
+/// Query values and members that act under another identity or override the method.
 const FORBIDDEN_VALUES: &[&str] =
     &["sudo", "private_token", "access_token", "job_token", "_method"];
 
-/// How requests of one tracker look.
+/// The form of a tracker's requests.
 #[derive(Debug)]
 pub(crate) struct RequestShape<'a> {
     pub(crate) methods: &'static [&'static str],
-    /// What the values of the query are called.
+    /// The argument with the query values.
     pub(crate) query: &'static str,
-    /// The one piece of a path that may have slashes in it.
+    /// The only segment that may contain a slash, such as GitLab's project path.
     pub(crate) slashed: Option<&'a str>,
 }
 
-/// What an agent wants to send.
+/// A request of an agent, parsed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ApiCall {
     pub(crate) method: Method,
-    /// The pieces of the path, decoded.
+    /// The decoded segments of the path.
     pub(crate) path: Vec<String>,
     pub(crate) query: Vec<(String, String)>,
     pub(crate) body: Option<Value>,
 }
 
 impl ApiCall {
-    /// Reads the arguments of a tool. Placeholders in the path are filled in.
+    /// Parses the arguments of a tool. `fill` returns the values of placeholders in the path.
     pub(crate) fn parse(
         arguments: Value,
         shape: &RequestShape<'_>,
         fill: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, ToolRefusal> {
-        let Value::Object(mut told) = arguments else {
-            return Err(ToolRefusal::arguments("the arguments are no object"));
+        let Value::Object(mut json) = arguments else {
+            return Err(ToolRefusal::arguments("the arguments are not an object"));
         };
-        let method = method(told.remove("method").as_ref(), shape.methods)?;
-        let path = match told.remove("path") {
-            Some(Value::String(path)) => path::pieces(&path, shape.slashed, fill)?,
+        let method = method(json.remove("method").as_ref(), shape.methods)?;
+        let path = match json.remove("path") {
+            Some(Value::String(path)) => path::segments(&path, shape.slashed, fill)?,
             _ => {
                 return Err(ToolRefusal::arguments(
-                    "`path` is missing; it is a text that begins with /",
+                    "`path` is missing; it is a string that begins with /",
                 ));
             }
         };
-        let query = values(told.remove(shape.query), shape.query)?;
-        let body = told.remove("body").filter(|body| !body.is_null());
-        if let Some(name) = told.keys().next() {
+        let query = values(json.remove(shape.query), shape.query)?;
+        let body = json.remove("body").filter(|body| !body.is_null());
+        if let Some(name) = json.keys().next() {
             let known = format!("method, path, {} and body", shape.query);
             return Err(ToolRefusal::arguments(format!(
-                "{name:?} is not known; there are {known}"
+                "unknown argument {name:?}; known are {known}"
             )));
         }
         if body.as_ref().is_some_and(is_too_long) {
@@ -91,13 +92,13 @@ impl ApiCall {
         self.method == Method::GET
     }
 
-    /// Returns the pieces of the path to match on.
-    pub(crate) fn pieces(&self) -> Vec<&str> {
+    /// Returns the segments of the path for pattern matching.
+    pub(crate) fn segments(&self) -> Vec<&str> {
         self.path.iter().map(String::as_str).collect()
     }
 
-    /// Returns every value that the query and the body give to a name, however deep it stands.
-    pub(crate) fn given(&self, names: &[&str]) -> Vec<Value> {
+    /// Returns every value of the named members in query and body, at any depth.
+    pub(crate) fn values_of(&self, names: &[&str]) -> Vec<Value> {
         let wanted = |(name, _): &&(String, String)| names.contains(&name.trim_end_matches("[]"));
         let mut found: Vec<Value> =
             self.query.iter().filter(wanted).map(|(_, value)| json!(value)).collect();
@@ -132,13 +133,13 @@ fn collect(value: &Value, names: &[&str], found: &mut Vec<Value>) {
     }
 }
 
-/// Tells whether this is more than an agent may send.
+/// Returns true if a body exceeds the limit.
 pub(crate) fn is_too_long(body: &Value) -> bool {
     body.to_string().len() > MAX_BODY_BYTES
 }
 
 pub(crate) fn too_long() -> ToolRefusal {
-    ToolRefusal::arguments(format!("what is sent has more than {MAX_BODY_BYTES} bytes"))
+    ToolRefusal::arguments(format!("the body has more than {MAX_BODY_BYTES} bytes"))
 }
 
 fn forbidden(fields: &Map<String, Value>) -> Option<&str> {
@@ -147,23 +148,23 @@ fn forbidden(fields: &Map<String, Value>) -> Option<&str> {
 
 fn not_for_agents(name: &str) -> ToolRefusal {
     ToolRefusal::scope(format!(
-        "`{name}` is not for agents: requests go out in the name of the tracker's secret"
+        "`{name}` is not allowed: requests use the tracker's own credential"
     ))
 }
 
-fn method(told: Option<&Value>, methods: &[&str]) -> Result<Method, ToolRefusal> {
-    let told = told.and_then(Value::as_str).map(|text| text.trim().to_ascii_uppercase());
-    let known = told.filter(|name| methods.contains(&name.as_str()));
+fn method(json: Option<&Value>, methods: &[&str]) -> Result<Method, ToolRefusal> {
+    let name = json.and_then(Value::as_str).map(|text| text.trim().to_ascii_uppercase());
+    let known = name.filter(|name| methods.contains(&name.as_str()));
     let parsed = known.and_then(|name| Method::from_bytes(name.as_bytes()).ok());
     parsed
         .ok_or_else(|| ToolRefusal::arguments(format!("`method` is one of {}", methods.join(", "))))
 }
 
-fn values(told: Option<Value>, field: &str) -> Result<Vec<(String, String)>, ToolRefusal> {
-    let fields = match told {
+fn values(json: Option<Value>, field: &str) -> Result<Vec<(String, String)>, ToolRefusal> {
+    let fields = match json {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Object(fields)) => fields,
-        Some(_) => return Err(ToolRefusal::arguments(format!("`{field}` is no object"))),
+        Some(_) => return Err(ToolRefusal::arguments(format!("`{field}` is not an object"))),
     };
     if let Some(name) = forbidden(&fields) {
         return Err(not_for_agents(name));
@@ -176,56 +177,56 @@ fn values(told: Option<Value>, field: &str) -> Result<Vec<(String, String)>, Too
                 Value::String(text) => text,
                 Value::Bool(_) | Value::Number(_) => value.to_string(),
                 _ => {
-                    let rule = "is neither a text, a number, true nor false";
+                    let rule = "is not a string, a number or a boolean";
                     return Err(ToolRefusal::arguments(format!("`{field}.{name}` {rule}")));
                 }
             };
             values.push((name.clone(), text));
         }
     }
-    let few = values.len() <= MAX_VALUES;
-    few.then_some(values)
+    let at_most = values.len() <= MAX_VALUES;
+    at_most
+        .then_some(values)
         .ok_or_else(|| ToolRefusal::arguments(format!("`{field}` has too many values")))
 }
 
-/// Sends what was judged, and says what came of it.
+/// Sends a checked request, and returns the reply for the agent.
 pub(crate) async fn send(api: &Api, call: &ApiCall) -> ToolReply {
     let path = call.target();
-    let ask =
-        ApiRequest { method: call.method.clone(), path, body: call.body.clone(), known: None };
+    let ask = ApiRequest { method: call.method.clone(), path, body: call.body.clone(), etag: None };
     match api.send(ask).await {
-        Ok(answer) => reply(api, &answer),
-        Err(fault) => ToolRefusal::from(fault).into(),
+        Ok(response) => reply(api, &response),
+        Err(error) => ToolRefusal::from(error).into(),
     }
 }
 
-/// Says what was answered.
-pub(crate) fn reply(api: &Api, answer: &ApiResponse) -> ToolReply {
-    let success = (200..300).contains(&answer.status);
-    let mut told = json!({ "status": answer.status, "body": body(answer) });
-    if rate_limit::is_limit(answer.status, &answer.headers, &told["body"].to_string()) {
-        let wait = api.limited(&answer.headers).retry_after;
-        told["retryAfterSeconds"] = json!(wait.map(whole_seconds));
+/// Converts a response into the reply for the agent. A rate limit is recorded for all requests.
+pub(crate) fn reply(api: &Api, response: &ApiResponse) -> ToolReply {
+    let success = (200..300).contains(&response.status);
+    let mut json = json!({ "status": response.status, "body": body(response) });
+    if rate_limit::is_limit(response.status, &response.headers, &json["body"].to_string()) {
+        let wait = api.rate_limited(&response.headers).retry_after;
+        json["retryAfterSeconds"] = json!(wait.map(whole_seconds));
     }
-    let output = serde_json::to_string_pretty(&told).expect("JSON can be written");
-    ToolReply { success, output: api.mask(&output) }
+    let output = serde_json::to_string_pretty(&json).expect("JSON can be written");
+    ToolReply { success, output: api.redact(&output) }
 }
 
-/// Returns what was answered as JSON, cut to what an agent is told.
-fn body(answer: &ApiResponse) -> Value {
-    if answer.body.is_empty() {
+/// Returns the body as JSON, truncated to [`MAX_OUTPUT_BYTES`].
+fn body(response: &ApiResponse) -> Value {
+    if response.body.is_empty() {
         return Value::Null;
     }
-    let text = || String::from_utf8_lossy(&answer.body).into_owned();
-    if answer.body.len() <= MAX_OUTPUT_BYTES {
-        return answer.json().unwrap_or_else(|| Value::String(text()));
+    let text = || String::from_utf8_lossy(&response.body).into_owned();
+    if response.body.len() <= MAX_OUTPUT_BYTES {
+        return response.json().unwrap_or_else(|| Value::String(text()));
     }
     let text = text();
     let end = text.floor_char_boundary(MAX_OUTPUT_BYTES);
-    json!({ "truncated": true, "bytes": answer.body.len(), "beginning": text[..end] })
+    json!({ "truncated": true, "bytes": response.body.len(), "beginning": text[..end] })
 }
 
-/// Describes a tool that sends a request.
+/// Returns the definition of a request tool.
 pub(crate) fn tool(name: &str, description: String, shape: &RequestShape<'_>) -> Tool {
     let mut properties = json!({
         "method": { "type": "string", "enum": shape.methods },
@@ -233,10 +234,10 @@ pub(crate) fn tool(name: &str, description: String, shape: &RequestShape<'_>) ->
     });
     properties[shape.query] = json!({
         "type": "object",
-        "description": "The values of the query.",
+        "description": "Query values.",
         "additionalProperties": true,
     });
-    properties["body"] = json!({ "description": "What is sent, as JSON." });
+    properties["body"] = json!({ "description": "The JSON body." });
     Tool {
         name: name.to_owned(),
         description,
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_read_by_the_table() {
+    fn invalid_arguments_are_refused() {
         for arguments in [
             json!(null),
             json!("GET /x"),
@@ -299,10 +300,10 @@ mod tests {
     }
 
     #[test]
-    fn values_are_found_however_deep_they_stand() {
+    fn values_are_found_at_any_depth() {
         let call = parse(json!({
             "method": "POST", "path": "/x", "params": { "to[]": 1 }, "body": [{ "a": { "to": { "to": 2 } } }],
         }));
-        assert_eq!(call.unwrap().given(&["to"]), [json!("1"), json!({ "to": 2 }), json!(2)]);
+        assert_eq!(call.unwrap().values_of(&["to"]), [json!("1"), json!({ "to": 2 }), json!(2)]);
     }
 }

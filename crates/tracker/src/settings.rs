@@ -1,4 +1,4 @@
-//! What a tracker is told in the workflow file.
+//! Provider settings of a tracker.
 
 use carrel_config::TrackerConfig;
 use carrel_domain::Secret;
@@ -7,30 +7,30 @@ use serde_json::Value;
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::issue::normal;
 
-/// What a tracker is told in the workflow file.
+/// The tracker section of a workflow file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings<'a>(pub(crate) &'a TrackerConfig);
 
 impl<'a> Settings<'a> {
-    /// Returns a setting, if it is written.
+    /// Returns an optional setting, trimmed.
     pub(crate) fn find(self, name: &str) -> Option<&'a str> {
         let text = self.0.provider.settings.get(name).and_then(Value::as_str)?.trim();
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns a setting that nothing works without.
+    /// Returns a required setting.
     pub(crate) fn text(self, name: &str) -> Result<&'a str, TrackerError> {
-        self.find(name).ok_or_else(|| TrackerError::setting(name, "is missing"))
+        self.find(name).ok_or_else(|| TrackerError::invalid_setting(name, "is missing"))
     }
 
-    /// Returns the secret that nothing works without.
+    /// Returns a required secret.
     pub(crate) fn secret(self, name: &str) -> Result<&'a Secret, TrackerError> {
         let secret = self.0.provider.secrets.get(name).filter(|secret| !secret.expose().is_empty());
         let message = format!("tracker.provider.{name} is missing; write it as $NAME");
         secret.ok_or_else(|| TrackerError::new(TrackerErrorKind::Secret, message))
     }
 
-    /// Returns the states in which an issue is finished, as they are compared.
+    /// Returns the terminal states in the form of [`normal`].
     pub(crate) fn terminal(self) -> Vec<String> {
         self.0.terminal_states.iter().map(|state| normal(state)).collect()
     }

@@ -1,40 +1,40 @@
-//! Tools of a tracker, for agents.
+//! Tools of a tracker for agents.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::{TrackerError, whole_seconds};
 
-/// A tool that an agent is told of.
+/// A tool definition in the format of MCP.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tool {
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// What it does.
+    /// The description for the model.
     pub description: String,
-    /// What it takes, as a JSON schema.
+    /// The JSON schema of the arguments.
     pub input_schema: Value,
 }
 
-/// What came of using a tool.
+/// The reply of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolReply {
-    /// Whether it did what it was asked.
+    /// True if the tracker accepted the request.
     pub success: bool,
-    /// What the agent is told.
+    /// The text for the agent, with secrets redacted.
     pub output: String,
 }
 
-/// Why a tool was not used.
+/// The reason for which a tool call is refused or failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ToolRefusal {
-    /// The arguments make no sense.
+    /// The arguments do not match the schema.
     Arguments(String),
-    /// The request leaves the project.
+    /// The request would reach beyond the configured project.
     Scope(String),
-    /// The tracker did not answer.
-    TrackerError(TrackerError),
+    /// The request to the tracker failed.
+    Tracker(TrackerError),
 }
 
 impl ToolRefusal {
@@ -48,8 +48,8 @@ impl ToolRefusal {
 }
 
 impl From<TrackerError> for ToolRefusal {
-    fn from(fault: TrackerError) -> Self {
-        Self::TrackerError(fault)
+    fn from(error: TrackerError) -> Self {
+        Self::Tracker(error)
     }
 }
 
@@ -58,9 +58,7 @@ impl From<ToolRefusal> for ToolReply {
         let (code, message, retry_after) = match refusal {
             ToolRefusal::Arguments(message) => ("invalid_arguments", message, None),
             ToolRefusal::Scope(message) => ("out_of_scope", message, None),
-            ToolRefusal::TrackerError(fault) => {
-                (fault.kind.name(), fault.message, fault.retry_after)
-            }
+            ToolRefusal::Tracker(error) => (error.kind.name(), error.message, error.retry_after),
         };
         let mut error = json!({ "code": code, "message": message });
         if let Some(wait) = retry_after {
@@ -71,14 +69,14 @@ impl From<ToolRefusal> for ToolReply {
 }
 
 impl ToolReply {
-    /// Says that there is no such tool, and which there are.
+    /// Creates the reply for an unknown tool, with the names of the known ones.
     pub fn unknown(name: &str, tools: &[Tool]) -> Self {
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         let message = format!("there is no tool {name:?}");
         Self::refusal(&json!({ "error": { "message": message, "supportedTools": names } }))
     }
 
-    /// Says why nothing was done.
+    /// Creates an unsuccessful reply.
     pub fn refusal(why: &Value) -> Self {
         Self { success: false, output: why.to_string() }
     }

@@ -1,7 +1,17 @@
-//! Whether a call from outside comes from the tracker.
+//! Verification of webhooks.
 //!
-//! A webhook only wakes the poll; nothing that it says is believed. Still it must come from the tracker,
-//! or anybody could make us ask it over and over.
+//! A webhook only triggers a poll, and its contents are never used. It is verified all the same, since
+//! otherwise any client could exhaust the tracker's rate limit. Each tracker signs in its own way:
+//!
+//! | tracker | header | signature |
+//! |---|---|---|
+//! | GitHub | `x-hub-signature-256` | `sha256=` and the HMAC-SHA256 of the body in hex |
+//! | Jira | `x-hub-signature` | the same |
+//! | Linear | `linear-signature` | the HMAC-SHA256 in hex; `webhookTimestamp` in the body must be recent |
+//! | Asana | `x-hook-signature` | the HMAC-SHA256 in hex, with a secret that Asana chose (`x-hook-secret`) |
+//! | GitLab | `x-gitlab-token` | the secret itself |
+//!
+//! A signature header must occur exactly once. Signatures and tokens are compared in constant time.
 
 use std::time::Duration;
 
@@ -11,36 +21,36 @@ use hyper::HeaderMap;
 use ring::hmac;
 use serde_json::Value;
 
-/// How old a call of Linear may be, and how far ahead its clock.
-const LINEAR_PATIENCE: Duration = Duration::from_mins(1);
+/// The age of a webhook of Linear, in either direction. An older one may be a replay.
+const LINEAR_MAX_AGE: Duration = Duration::from_mins(1);
 
-/// What a call from outside is.
+/// A verified webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Webhook {
-    /// Something has changed; it is worth asking.
+    /// A change in the tracker: poll now.
     Wake,
-    /// Asana introduces itself. It wants its secret back in [`ASANA_SECRET`], and signs with it from now on:
-    /// it has to be kept. Anybody can say this much, so it counts only while a webhook is being made.
+    /// Asana's handshake when a webhook is created. The secret has to be stored and returned in
+    /// [`ASANA_SECRET`]; later webhooks are signed with it. The handshake itself is not authenticated.
     Handshake(Secret),
 }
 
-/// Why a call from outside is not believed.
+/// The reason for which a webhook is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WebhookError {
-    /// This tracker calls nobody.
+    /// The tracker has no webhooks.
     #[error("this tracker has no webhooks")]
     Unsupported,
-    /// There is nothing to hold a signature against.
+    /// No secret is configured.
     #[error("no secret for webhooks is configured")]
     NotConfigured,
-    /// The header is not there, is there twice, or makes no sense.
+    /// The signature header is missing, repeated or malformed.
     #[error("the header {0} is missing or malformed")]
     Unsigned(&'static str),
-    /// Somebody else signed it, or something else.
-    #[error("the signature does not fit")]
+    /// The signature does not match the body and the secret.
+    #[error("the signature does not match")]
     Forged,
-    /// It was signed too long ago, or does not say when.
-    #[error("the call is too old, or does not say when it was made")]
+    /// The timestamp is missing or too far from now.
+    #[error("the webhook is too old or has no timestamp")]
     Stale,
 }
 
@@ -54,10 +64,10 @@ pub const GITLAB_TOKEN: &str = "x-gitlab-token";
 pub const JIRA_SIGNATURE: &str = "x-hub-signature";
 /// The header of Asana's signature.
 pub const ASANA_SIGNATURE: &str = "x-hook-signature";
-/// The header that Asana introduces itself with, and wants to see in the answer.
+/// The header of Asana's handshake, in request and response.
 pub const ASANA_SECRET: &str = "x-hook-secret";
 
-/// Tells what a call from outside is, if it comes from the tracker. The body is as it came, byte for byte.
+/// Verifies a webhook. `body` must be the exact bytes of the request.
 pub fn verify_webhook(
     kind: TrackerKind,
     secret: Option<&Secret>,
@@ -75,52 +85,52 @@ pub fn verify_webhook(
     };
     match kind {
         TrackerKind::Github => {
-            signed(&key()?, body, single(headers, GITHUB_SIGNATURE)?, GITHUB_SIGNATURE)
+            verify_prefixed(&key()?, body, single(headers, GITHUB_SIGNATURE)?, GITHUB_SIGNATURE)
         }
         TrackerKind::Jira => {
-            signed(&key()?, body, single(headers, JIRA_SIGNATURE)?, JIRA_SIGNATURE)
+            verify_prefixed(&key()?, body, single(headers, JIRA_SIGNATURE)?, JIRA_SIGNATURE)
         }
         TrackerKind::Asana => {
-            fits(&key()?, body, single(headers, ASANA_SIGNATURE)?, ASANA_SIGNATURE)
+            verify_hex(&key()?, body, single(headers, ASANA_SIGNATURE)?, ASANA_SIGNATURE)
         }
         TrackerKind::Linear => {
-            fits(&key()?, body, single(headers, LINEAR_SIGNATURE)?, LINEAR_SIGNATURE)?;
-            fresh(body, now)
+            verify_hex(&key()?, body, single(headers, LINEAR_SIGNATURE)?, LINEAR_SIGNATURE)?;
+            verify_timestamp(body, now)
         }
         TrackerKind::Gitlab => {
-            // Digests have the same length whatever was sent, and are compared in constant time.
-            let (key, told) = (key()?, single(headers, GITLAB_TOKEN)?);
+            // HMACs of both tokens are compared, in constant time and independent of their lengths.
+            let (key, header) = (key()?, single(headers, GITLAB_TOKEN)?);
             let own = secret.ok_or(WebhookError::NotConfigured)?.expose();
             let tag = hmac::sign(&key, own.as_bytes());
-            hmac::verify(&key, told.as_bytes(), tag.as_ref()).map_err(|_| WebhookError::Forged)
+            hmac::verify(&key, header.as_bytes(), tag.as_ref()).map_err(|_| WebhookError::Forged)
         }
         TrackerKind::Local => Err(WebhookError::Unsupported),
     }?;
     Ok(Webhook::Wake)
 }
 
-/// Returns what a header says, if it is there once.
+/// Returns a header that occurs exactly once.
 fn single<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<&'a str, WebhookError> {
     let mut values = headers.get_all(name).iter();
-    let told = match (values.next(), values.next()) {
+    let header = match (values.next(), values.next()) {
         (Some(value), None) => value.to_str().ok(),
         _ => None,
     };
-    told.filter(|text| !text.is_empty()).ok_or(WebhookError::Unsigned(name))
+    header.filter(|text| !text.is_empty()).ok_or(WebhookError::Unsigned(name))
 }
 
-/// Checks a signature that names its method.
-fn signed(
+/// Verifies a signature with the prefix `sha256=`.
+fn verify_prefixed(
     key: &hmac::Key,
     body: &[u8],
-    told: &str,
+    header: &str,
     name: &'static str,
 ) -> Result<(), WebhookError> {
-    let digits = told.strip_prefix("sha256=").ok_or(WebhookError::Unsigned(name))?;
-    fits(key, body, digits, name)
+    let digits = header.strip_prefix("sha256=").ok_or(WebhookError::Unsigned(name))?;
+    verify_hex(key, body, digits, name)
 }
 
-fn fits(
+fn verify_hex(
     key: &hmac::Key,
     body: &[u8],
     digits: &str,
@@ -130,11 +140,11 @@ fn fits(
     hmac::verify(key, body, &tag).map_err(|_| WebhookError::Forged)
 }
 
-fn fresh(body: &[u8], now: Timestamp) -> Result<(), WebhookError> {
-    let told: Value = serde_json::from_slice(body).unwrap_or_default();
-    let at = told["webhookTimestamp"].as_i64().ok_or(WebhookError::Stale)?;
+fn verify_timestamp(body: &[u8], now: Timestamp) -> Result<(), WebhookError> {
+    let json: Value = serde_json::from_slice(body).unwrap_or_default();
+    let at = json["webhookTimestamp"].as_i64().ok_or(WebhookError::Stale)?;
     let apart = Duration::from_millis(now.as_millis().abs_diff(at));
-    if apart <= LINEAR_PATIENCE { Ok(()) } else { Err(WebhookError::Stale) }
+    if apart <= LINEAR_MAX_AGE { Ok(()) } else { Err(WebhookError::Stale) }
 }
 
 #[cfg(test)]
@@ -159,27 +169,27 @@ mod tests {
 
     fn verify(
         kind: TrackerKind,
-        told: &[(&'static str, &str)],
+        header: &[(&'static str, &str)],
         body: &[u8],
     ) -> Result<Webhook, WebhookError> {
         let secret = Secret::new("hook-secret");
-        verify_webhook(kind, Some(&secret), &headers(told), body, Timestamp::from_millis(NOW))
+        verify_webhook(kind, Some(&secret), &headers(header), body, Timestamp::from_millis(NOW))
     }
 
     /// The example that GitHub documents.
     #[test]
-    fn the_documented_signature_of_github_fits() {
+    fn the_documented_signature_of_github_verifies() {
         let secret = Secret::new("It's a Secret to Everybody");
         let signature = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
-        let told = headers(&[(GITHUB_SIGNATURE, signature)]);
+        let header = headers(&[(GITHUB_SIGNATURE, signature)]);
         let now = Timestamp::from_millis(NOW);
         let verdict =
-            verify_webhook(TrackerKind::Github, Some(&secret), &told, b"Hello, World!", now);
+            verify_webhook(TrackerKind::Github, Some(&secret), &header, b"Hello, World!", now);
         assert_eq!(verdict, Ok(Webhook::Wake));
     }
 
     #[test]
-    fn what_the_tracker_signed_wakes() {
+    fn signed_webhooks_wake() {
         let body = format!("{{\"webhookTimestamp\":{}}}", NOW - 30_000);
         let plain = sign("hook-secret", body.as_bytes());
         let named = format!("sha256={plain}");
@@ -192,7 +202,7 @@ mod tests {
         ] {
             let kind_name = kind.as_str();
             let check =
-                |told: &[(&'static str, &str)], body: &str| verify(kind, told, body.as_bytes());
+                |header: &[(&'static str, &str)], body: &str| verify(kind, header, body.as_bytes());
             assert_eq!(check(&[(header, value)], &body), Ok(Webhook::Wake), "{kind_name}");
             assert_eq!(check(&[], &body), Err(WebhookError::Unsigned(header)), "{kind_name}");
             let twice = [(header, value), (header, value)];
@@ -205,8 +215,8 @@ mod tests {
             let verdict = verify_webhook(kind, Some(&secret), &both, body.as_bytes(), now);
             assert_eq!(verdict, Err(WebhookError::Unsigned(header)), "{kind_name}");
             for secret in [None, Some(&Secret::new(""))] {
-                let told = headers(&[(header, value)]);
-                let verdict = verify_webhook(kind, secret, &told, body.as_bytes(), now);
+                let header = headers(&[(header, value)]);
+                let verdict = verify_webhook(kind, secret, &header, body.as_bytes(), now);
                 assert_eq!(verdict, Err(WebhookError::NotConfigured), "{kind_name}");
             }
             if kind != TrackerKind::Gitlab {
@@ -269,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_linear_do_not_keep() {
+    fn webhooks_of_linear_expire() {
         for (body, verdict) in [
             (format!("{{\"webhookTimestamp\":{}}}", NOW + 59_000), Ok(Webhook::Wake)),
             (format!("{{\"webhookTimestamp\":{}}}", NOW - 61_000), Err(WebhookError::Stale)),
@@ -279,18 +289,18 @@ mod tests {
             ("no JSON".to_owned(), Err(WebhookError::Stale)),
         ] {
             let signature = sign("hook-secret", body.as_bytes());
-            let told = [(LINEAR_SIGNATURE, signature.as_str())];
-            assert_eq!(verify(TrackerKind::Linear, &told, body.as_bytes()), verdict, "{body}");
+            let header = [(LINEAR_SIGNATURE, signature.as_str())];
+            assert_eq!(verify(TrackerKind::Linear, &header, body.as_bytes()), verdict, "{body}");
         }
     }
 
     #[test]
-    fn asana_introduces_itself_without_a_signature() {
-        let told = [(ASANA_SECRET, "new-secret")];
+    fn the_handshake_of_asana_has_no_signature() {
+        let header = [(ASANA_SECRET, "new-secret")];
         let expected = Ok(Webhook::Handshake(Secret::new("new-secret")));
-        assert_eq!(verify(TrackerKind::Asana, &told, b""), expected);
+        assert_eq!(verify(TrackerKind::Asana, &header, b""), expected);
         // To another tracker, the header means nothing.
-        let verdict = verify(TrackerKind::Github, &told, b"");
+        let verdict = verify(TrackerKind::Github, &header, b"");
         assert_eq!(verdict, Err(WebhookError::Unsigned(GITHUB_SIGNATURE)));
         assert_eq!(format!("{expected:?}"), "Ok(Handshake(***))");
     }

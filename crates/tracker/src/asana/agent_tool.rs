@@ -1,4 +1,4 @@
-//! The tool for agents.
+//! The tool `asana_api`: REST requests about tasks of the configured project.
 
 use hyper::Method;
 use serde_json::Value;
@@ -15,14 +15,14 @@ pub(super) const NAME: &str = "asana_api";
 const SHAPE: RequestShape<'static> =
     RequestShape { methods: &["GET", "POST", "PUT", "DELETE"], query: "params", slashed: None };
 
-/// What of the project, of a section and of a task an agent may read.
-const OF_THE_PROJECT: &[&str] = &["custom_field_settings", "sections", "task_counts", "tasks"];
-const OF_A_SECTION: &[&str] = &["tasks"];
-const OF_A_TASK: &[&str] =
+/// Resources of the project, of a section and of a task that agents may read.
+const PROJECT_PARTS: &[&str] = &["custom_field_settings", "sections", "task_counts", "tasks"];
+const SECTION_PARTS: &[&str] = &["tasks"];
+const TASK_PARTS: &[&str] =
     &["attachments", "dependencies", "dependents", "projects", "stories", "subtasks", "tags"];
 
-/// What can be done to a task.
-const TO_A_TASK: &[&str] = &[
+/// Actions on a task.
+const TASK_ACTIONS: &[&str] = &[
     "addFollowers",
     "addProject",
     "addTag",
@@ -32,22 +32,22 @@ const TO_A_TASK: &[&str] = &[
     "subtasks",
 ];
 
-/// How far up the tasks are looked for that a task is a part of.
+/// Ancestors of a subtask that are searched for the project.
 const MAX_PARENTS: usize = 5;
 
 pub(super) fn tool(project: &str) -> Tool {
     let description = format!(
-        "Sends a request to the REST interface of Asana, for the project {project} alone. {{task_gid}} and \
-         {{project_gid}} are filled in for the issue at hand. There are /tasks, /tasks/GID (to read: {}; to do: \
+        "Sends a request to Asana's REST API, confined to the project {project}. {{task_gid}} and \
+         {{project_gid}} are set for the current issue. Available are /tasks, /tasks/GID (read: {}; actions: \
          {}), /sections/GID with tasks and addTask, and /projects/{project} with {}.",
-        OF_A_TASK.join(", "),
-        TO_A_TASK.join(", "),
-        OF_THE_PROJECT.join(", ")
+        TASK_PARTS.join(", "),
+        TASK_ACTIONS.join(", "),
+        PROJECT_PARTS.join(", ")
     );
     rest_tool::tool(NAME, description, &SHAPE)
 }
 
-/// What an agent wants to send, and what it names that has to be of the project.
+/// A request whose path is confined to the project, and further tasks and sections that it names.
 #[derive(Debug)]
 pub(super) struct CheckedRequest {
     pub(super) call: ApiCall,
@@ -55,8 +55,8 @@ pub(super) struct CheckedRequest {
     sections: Vec<String>,
 }
 
-/// Reads what an agent wants to send, if it stays within the project as far as that can be told.
-pub(super) fn judge(
+/// Parses a request and checks it as far as that is possible without Asana.
+pub(super) fn check(
     arguments: Value,
     project: &str,
     issue: &Issue,
@@ -68,20 +68,20 @@ pub(super) fn judge(
     })?;
     let (read, post) = (call.is_read(), call.method == Method::POST);
     let (mut tasks, mut sections) = (Vec::new(), Vec::new());
-    match call.pieces().as_slice() {
+    match call.segments().as_slice() {
         ["projects", gid, rest @ ..] if *gid == project => match rest {
             [] if read => {}
-            [part] if read && OF_THE_PROJECT.contains(part) => {}
+            [part] if read && PROJECT_PARTS.contains(part) => {}
             ["sections"] if post => {}
             _ => {
                 return Err(ToolRefusal::scope(format!(
                     "of the project, there are {} to read",
-                    OF_THE_PROJECT.join(", ")
+                    PROJECT_PARTS.join(", ")
                 )));
             }
         },
         ["tasks"] if post => {
-            let given = call.given(&["projects"]);
+            let given = call.values_of(&["projects"]);
             if given.is_empty() {
                 return Err(ToolRefusal::scope(format!(
                     "`body.data.projects` has to be [\"{project}\"]"
@@ -91,12 +91,12 @@ pub(super) fn judge(
         ["tasks", gid, rest @ ..] if is_number(gid) => {
             match rest {
                 [] if !post => {}
-                [part] if read && OF_A_TASK.contains(part) => {}
-                [part] if post && TO_A_TASK.contains(part) => {}
+                [part] if read && TASK_PARTS.contains(part) => {}
+                [part] if post && TASK_ACTIONS.contains(part) => {}
                 _ => {
                     return Err(ToolRefusal::scope(format!(
                         "to a task, there are {}",
-                        TO_A_TASK.join(", ")
+                        TASK_ACTIONS.join(", ")
                     )));
                 }
             }
@@ -105,7 +105,7 @@ pub(super) fn judge(
         ["sections", gid, rest @ ..] if is_number(gid) => {
             match rest {
                 [] if read => {}
-                [part] if read && OF_A_SECTION.contains(part) => {}
+                [part] if read && SECTION_PARTS.contains(part) => {}
                 ["addTask"] if post => {}
                 _ => {
                     return Err(ToolRefusal::scope(
@@ -121,28 +121,28 @@ pub(super) fn judge(
             )));
         }
     }
-    names_others(&call, project)?;
+    reject_other_projects(&call, project)?;
     tasks.extend(gids(&call, &["task", "insert_before", "insert_after"])?);
     sections.extend(gids(&call, &["section"])?);
     tasks.retain(|gid| *gid != issue.id.0);
     Ok(CheckedRequest { call, tasks, sections })
 }
 
-/// Refuses other projects, and tasks that something would become a part of.
-fn names_others(call: &ApiCall, project: &str) -> Result<(), ToolRefusal> {
-    let is_own = |told: &Value| match told {
+/// Refuses other projects, and members that could link to tasks of other projects.
+fn reject_other_projects(call: &ApiCall, project: &str) -> Result<(), ToolRefusal> {
+    let is_own = |json: &Value| match json {
         Value::Array(several) => {
             !several.is_empty()
                 && several.iter().all(|one| word(one, "").as_deref() == Some(project))
         }
         one => word(one, "").as_deref() == Some(project),
     };
-    if !call.given(&["project", "projects"]).iter().all(is_own) {
+    if !call.values_of(&["project", "projects"]).iter().all(is_own) {
         return Err(ToolRefusal::scope(format!(
-            "what is sent names a project other than {project}"
+            "the request names a project other than {project}"
         )));
     }
-    let parents = call.given(&["parent", "dependencies", "dependents"]);
+    let parents = call.values_of(&["parent", "dependencies", "dependents"]);
     let reads = call.is_read();
     if !reads && !parents.iter().all(Value::is_null) {
         return Err(ToolRefusal::scope(
@@ -153,27 +153,27 @@ fn names_others(call: &ApiCall, project: &str) -> Result<(), ToolRefusal> {
 }
 
 fn gids(call: &ApiCall, names: &[&str]) -> Result<Vec<String>, ToolRefusal> {
-    let gid = |told: &Value| {
-        let gid = word(told, "").filter(|gid| is_number(gid));
+    let gid = |json: &Value| {
+        let gid = word(json, "").filter(|gid| is_number(gid));
         gid.ok_or_else(|| {
             ToolRefusal::arguments(format!("{} is given by its gid", names.join(" or ")))
         })
     };
-    call.given(names).iter().filter(|told| !told.is_null()).map(gid).collect()
+    call.values_of(names).iter().filter(|json| !json.is_null()).map(gid).collect()
 }
 
 impl Asana {
-    /// Refuses tasks and sections that are not of the project.
-    pub(super) async fn look_up(&self, judged: &CheckedRequest) -> Result<(), ToolRefusal> {
-        for gid in &judged.tasks {
-            self.task_is_here(gid).await?;
+    /// Refuses tasks and sections that are not in the project.
+    pub(super) async fn verify_scope(&self, checked: &CheckedRequest) -> Result<(), ToolRefusal> {
+        for gid in &checked.tasks {
+            self.verify_task(gid).await?;
         }
-        for gid in &judged.sections {
-            let told = self
+        for gid in &checked.sections {
+            let json = self
                 .api
                 .json(ApiRequest::get(format!("/sections/{gid}?opt_fields=project.gid")))
                 .await?;
-            if text(&told, "/data/project/gid").as_deref() != Some(self.project.as_str()) {
+            if text(&json, "/data/project/gid").as_deref() != Some(self.project.as_str()) {
                 return Err(ToolRefusal::scope(format!(
                     "section {gid} is not of the configured project"
                 )));
@@ -182,18 +182,18 @@ impl Asana {
         Ok(())
     }
 
-    /// A task is of the project, or a part of one that is.
-    async fn task_is_here(&self, gid: &str) -> Result<(), ToolRefusal> {
+    /// Refuses a task that is neither in the project nor a subtask of one that is.
+    async fn verify_task(&self, gid: &str) -> Result<(), ToolRefusal> {
         let mut at = gid.to_owned();
         for _ in 0..MAX_PARENTS {
             let path = format!("/tasks/{at}?opt_fields=projects.gid,parent.gid");
-            let told = self.api.json(ApiRequest::get(path)).await?;
+            let json = self.api.json(ApiRequest::get(path)).await?;
             let own =
                 |project: &Value| text(project, "/gid").as_deref() == Some(self.project.as_str());
-            if list(&told, "/data/projects").iter().any(own) {
+            if list(&json, "/data/projects").iter().any(own) {
                 return Ok(());
             }
-            match word(&told, "/data/parent/gid").filter(|gid| is_number(gid)) {
+            match word(&json, "/data/parent/gid").filter(|gid| is_number(gid)) {
                 Some(parent) => at = parent,
                 None => break,
             }

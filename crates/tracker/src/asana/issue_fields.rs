@@ -1,28 +1,28 @@
-//! What Asana says of a task.
+//! Issues in Asana's format.
 
 use serde_json::{Value, json};
 
 use crate::issue::{Issue, IssueId};
 use crate::issue_records::{labels, link, list, text, time, word};
 
-/// Returns what a task has to do with a project.
+/// Returns the membership of a task in a project.
 fn membership<'a>(task: &'a Value, project: &str) -> Option<&'a Value> {
     let of_project =
-        |told: &&Value| told.pointer("/project/gid").and_then(Value::as_str) == Some(project);
+        |json: &&Value| json.pointer("/project/gid").and_then(Value::as_str) == Some(project);
     list(task, "/memberships").iter().find(of_project)
 }
 
-/// Tells whether a task says where it belongs, and that is elsewhere.
+/// Returns true if a task lists its memberships and the project is not among them.
 pub(super) fn is_elsewhere(task: &Value, project: &str) -> bool {
     task["memberships"].is_array() && membership(task, project).is_none()
 }
 
-/// Returns the section that a task stands in.
+/// Returns the name of the task's section.
 pub(super) fn state(task: &Value, project: &str) -> Option<String> {
     text(membership(task, project)?, "/section/name")
 }
 
-/// Reads a task; nothing if it is none.
+/// Reads a task; `None` if a required member is missing.
 pub(super) fn read(task: &Value, project: &str) -> Option<Issue> {
     let gid = word(task, "/gid")?;
     let section = membership(task, project)?;

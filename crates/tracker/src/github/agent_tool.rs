@@ -1,4 +1,4 @@
-//! The tool for agents.
+//! The tool `github_api`: REST requests below the configured repository.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ const SHAPE: RequestShape<'static> = RequestShape {
     slashed: None,
 };
 
-/// What below a repository an agent may read.
+/// Resources below a repository that agents may read.
 const READABLE: &[&str] = &[
     "actions",
     "assignees",
@@ -44,7 +44,7 @@ const READABLE: &[&str] = &[
     "topics",
 ];
 
-/// What below a repository an agent may change.
+/// Resources below a repository that agents may change.
 const WRITABLE: &[&str] = &[
     "check-runs",
     "comments",
@@ -59,17 +59,17 @@ const WRITABLE: &[&str] = &[
     "statuses",
 ];
 
-/// What of its actions an agent may read: the others hold secrets.
+/// Readable resources of Actions; others hold secrets.
 const ACTIONS: &[&str] = &["artifacts", "jobs", "runs", "workflows"];
 
-/// What of an issue or a pull request reaches other repositories.
-const BEYOND: &[&str] = &["codespaces", "dependencies", "sub_issue", "sub_issues"];
+/// Resources of an issue or pull request that reach other repositories.
+const OUT_OF_SCOPE: &[&str] = &["codespaces", "dependencies", "sub_issue", "sub_issues"];
 
 pub(super) fn tool(repository: &Repository) -> Tool {
     let description = format!(
-        "Sends a request to the REST interface of GitHub, for the repository {} alone. Paths begin with \
-         /repos/{{owner}}/{{repo}}; {{owner}}, {{repo}} and {{issue_number}} are filled in for the issue at hand. \
-         Readable: {}. Changeable: {}.",
+        "Sends a request to GitHub's REST API, confined to the repository {}. Paths begin with \
+         /repos/{{owner}}/{{repo}}; {{owner}}, {{repo}} and {{issue_number}} are set for the current issue. \
+         Readable: {}. Writable: {}.",
         repository.full_name(),
         READABLE.join(", "),
         WRITABLE.join(", ")
@@ -77,8 +77,8 @@ pub(super) fn tool(repository: &Repository) -> Tool {
     rest_tool::tool(NAME, description, &SHAPE)
 }
 
-/// Reads what an agent wants to send, if it stays within the repository.
-pub(super) fn judge(
+/// Parses a request and checks that it stays within the repository.
+pub(super) fn check(
     arguments: Value,
     repository: &Repository,
     issue: &Issue,
@@ -89,8 +89,8 @@ pub(super) fn judge(
         "{issue_number}" => Some(issue.id.0.clone()),
         _ => None,
     })?;
-    let is = |told: &str, own: &str| told.eq_ignore_ascii_case(own);
-    let rest = match call.pieces().as_slice() {
+    let is = |name: &str, own: &str| name.eq_ignore_ascii_case(own);
+    let rest = match call.segments().as_slice() {
         ["repos", owner, name, rest @ ..]
             if is(owner, &repository.owner) && is(name, &repository.name) =>
         {
@@ -105,7 +105,7 @@ pub(super) fn judge(
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
     let allowed = if call.is_read() { READABLE } else { WRITABLE };
     match rest.as_slice() {
-        ["issues" | "pulls", _, part, ..] if BEYOND.contains(part) => {
+        ["issues" | "pulls", _, part, ..] if OUT_OF_SCOPE.contains(part) => {
             Err(ToolRefusal::scope(format!("`{part}` reaches other repositories")))
         }
         ["actions", part, ..] if !ACTIONS.contains(part) => {

@@ -1,4 +1,4 @@
-//! What GitHub says of an issue, in a list and as an answer to a question.
+//! Issues in GitHub's REST and GraphQL formats.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::Repository;
 use crate::issue::{Issue, IssueId};
 use crate::issue_records::{labels, link, list, text, time, word};
 
-/// What a question asks of each issue.
+/// The requested fields of an issue.
 const FIELDS: &str = "\
 fragment Fields on Issue {
   id number title body state url createdAt updatedAt
@@ -14,30 +14,30 @@ fragment Fields on Issue {
   labels(first: 100) { nodes { name } }
 }";
 
-/// Returns the question for issues with these numbers. They are digits, and nothing else.
-pub(super) fn question(numbers: &[&str]) -> String {
-    let mut question = String::from("query CarrelIssues($owner: String!, $name: String!) {\n");
-    question.push_str("  repository(owner: $owner, name: $name) {\n");
+/// Returns the query for issues with these numbers, which must be digits: they become part of the query.
+pub(super) fn query(numbers: &[&str]) -> String {
+    let mut query = String::from("query CarrelIssues($owner: String!, $name: String!) {\n");
+    query.push_str("  repository(owner: $owner, name: $name) {\n");
     for number in numbers {
-        question.extend(["    i", number, ": issue(number: ", number, ") { ...Fields }\n"]);
+        query.extend(["    i", number, ": issue(number: ", number, ") { ...Fields }\n"]);
     }
-    question + "  }\n}\n" + FIELDS
+    query + "  }\n}\n" + FIELDS
 }
 
-/// Tells whether an entry of the list of issues is a pull request.
+/// Returns true for a pull request, which the REST list of issues includes.
 pub(super) fn is_pull_request(entry: &Value) -> bool {
-    entry.get("pull_request").is_some_and(|told| !told.is_null())
+    entry.get("pull_request").is_some_and(|json| !json.is_null())
 }
 
-/// Reads an entry of the list of issues.
+/// Reads an issue of the REST list.
 pub(super) fn from_list(entry: &Value, repository: &Repository) -> Option<Issue> {
-    // A label is an object, or no more than its name.
+    // A label is an object or a string.
     let name = |label: &'_ Value| label["name"].as_str().or(label.as_str()).map(str::to_owned);
     let names: Vec<String> = list(entry, "/labels").iter().filter_map(name).collect();
     read(
         entry,
         repository,
-        &Places {
+        &FieldPaths {
             node: "/node_id",
             url: "/html_url",
             assignee: "/assignee/login",
@@ -48,14 +48,14 @@ pub(super) fn from_list(entry: &Value, repository: &Repository) -> Option<Issue>
     )
 }
 
-/// Reads what was answered to a question.
-pub(super) fn from_question(node: &Value, repository: &Repository) -> Option<Issue> {
+/// Reads an issue of a GraphQL response.
+pub(super) fn from_graphql(node: &Value, repository: &Repository) -> Option<Issue> {
     let names = list(node, "/labels/nodes").iter().filter_map(|label| text(label, "/name"));
     let names: Vec<String> = names.collect();
     read(
         node,
         repository,
-        &Places {
+        &FieldPaths {
             node: "/id",
             url: "/url",
             assignee: "/assignees/nodes/0/login",
@@ -66,8 +66,8 @@ pub(super) fn from_question(node: &Value, repository: &Repository) -> Option<Iss
     )
 }
 
-/// Where each of the two says what.
-struct Places {
+/// The locations of members that differ between the formats.
+struct FieldPaths {
     node: &'static str,
     url: &'static str,
     assignee: &'static str,
@@ -75,27 +75,32 @@ struct Places {
     updated: &'static str,
 }
 
-fn read(told: &Value, repository: &Repository, places: &Places, names: &[String]) -> Option<Issue> {
-    let number = told["number"].as_u64().filter(|number| *number > 0)?;
+fn read(
+    json: &Value,
+    repository: &Repository,
+    paths: &FieldPaths,
+    names: &[String],
+) -> Option<Issue> {
+    let number = json["number"].as_u64().filter(|number| *number > 0)?;
     Some(Issue {
         id: IssueId(number.to_string()),
         native_ref: Some(json!({
-            "node_id": word(told, places.node),
+            "node_id": word(json, paths.node),
             "number": number,
             "repo": repository.full_name(),
         })),
         identifier: format!("GH-{number}"),
-        title: text(told, "/title")?,
-        description: text(told, "/body"),
+        title: text(json, "/title")?,
+        description: text(json, "/body"),
         priority: None,
-        state: text(told, "/state")?.to_lowercase(),
+        state: text(json, "/state")?.to_lowercase(),
         branch_name: None,
-        url: link(told, places.url),
-        assignee_id: text(told, places.assignee),
+        url: link(json, paths.url),
+        assignee_id: text(json, paths.assignee),
         labels: labels(names.iter().map(String::as_str)),
         blocked_by: Vec::new(),
         dispatchable: true,
-        created_at: time(told, places.created),
-        updated_at: time(told, places.updated),
+        created_at: time(json, paths.created),
+        updated_at: time(json, paths.updated),
     })
 }

@@ -1,4 +1,7 @@
-//! The tool for agents.
+//! The tool `gitlab_api`: REST requests below the configured project.
+//!
+//! Besides the path, members and query values that name another project are refused, and so are texts with
+//! quick actions (`/move`, `/relate` …), which GitLab would execute with the tracker's credential.
 
 use serde_json::Value;
 
@@ -9,7 +12,7 @@ use crate::tool::{Tool, ToolRefusal};
 
 pub(super) const NAME: &str = "gitlab_api";
 
-/// What below a project an agent may read.
+/// Resources below a project that agents may read.
 const READABLE: &[&str] = &[
     "boards",
     "events",
@@ -27,18 +30,18 @@ const READABLE: &[&str] = &[
     "wikis",
 ];
 
-/// What below a project an agent may change.
+/// Resources below a project that agents may change.
 const WRITABLE: &[&str] =
     &["issues", "labels", "merge_requests", "milestones", "repository", "statuses"];
 
-/// What of an entry reaches beyond the project, or shows its secrets.
-const BEYOND: &[&str] = &["clone", "links", "move", "promote", "variables"];
+/// Resources of an entry that reach beyond the project or show secrets.
+const OUT_OF_SCOPE: &[&str] = &["clone", "links", "move", "promote", "variables"];
 
-/// Values that name another project.
+/// Members that name another project.
 const OTHER_PROJECTS: &[&str] = &["target_project_id", "to_project_id", "move_to_project_id"];
 
-/// Commands in the text of an issue or a note that GitLab acts on, and that reach beyond the project.
-const COMMANDS: &[&str] = &[
+/// Quick actions that reach beyond the project.
+const QUICK_ACTIONS: &[&str] = &[
     "/add_child",
     "/blocked_by",
     "/blocks",
@@ -63,16 +66,16 @@ fn shape(project: &str) -> RequestShape<'_> {
 
 pub(super) fn tool(project: &str) -> Tool {
     let description = format!(
-        "Sends a request to the REST interface of GitLab, for the project {project} alone. Paths begin with \
-         /projects/:id; :id and :issue_iid are filled in for the issue at hand. Readable: {}. Changeable: {}.",
+        "Sends a request to GitLab's REST API, confined to the project {project}. Paths begin with \
+         /projects/:id; :id and :issue_iid are set for the current issue. Readable: {}. Writable: {}.",
         READABLE.join(", "),
         WRITABLE.join(", ")
     );
     rest_tool::tool(NAME, description, &shape(project))
 }
 
-/// Reads what an agent wants to send, if it stays within the project.
-pub(super) fn judge(
+/// Parses a request and checks that it stays within the project.
+pub(super) fn check(
     arguments: Value,
     project: &str,
     issue: &Issue,
@@ -82,10 +85,10 @@ pub(super) fn judge(
         ":issue_iid" => Some(issue.id.0.clone()),
         _ => None,
     })?;
-    let number = issue.native_ref.as_ref().and_then(|told| word(told, "/project_id"));
-    let own = |told: &str| told.eq_ignore_ascii_case(project) || number.as_deref() == Some(told);
-    let rest = match call.pieces().as_slice() {
-        ["projects", told, rest @ ..] if own(told) => {
+    let number = issue.native_ref.as_ref().and_then(|json| word(json, "/project_id"));
+    let own = |name: &str| name.eq_ignore_ascii_case(project) || number.as_deref() == Some(name);
+    let rest = match call.segments().as_slice() {
+        ["projects", name, rest @ ..] if own(name) => {
             rest.iter().map(|part| part.to_ascii_lowercase()).collect::<Vec<_>>()
         }
         _ => {
@@ -95,13 +98,15 @@ pub(super) fn judge(
         }
     };
     project.clone_into(&mut call.path[1]);
-    stays(&call, own)?;
+    check_targets(&call, own)?;
     let allowed = if call.is_read() { READABLE } else { WRITABLE };
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
     match rest.as_slice() {
         ["repository", ..] if allowed.contains(&"repository") => Ok(call),
-        // GitLab takes `move.json` for `move`.
-        [_, _, part, ..] if part.split('.').next().is_some_and(|part| BEYOND.contains(&part)) => {
+        // GitLab treats `move.json` like `move`.
+        [_, _, part, ..]
+            if part.split('.').next().is_some_and(|part| OUT_OF_SCOPE.contains(&part)) =>
+        {
             Err(ToolRefusal::scope(format!(
                 "`{part}` reaches beyond the project's issues and code"
             )))
@@ -117,11 +122,11 @@ pub(super) fn judge(
     }
 }
 
-/// Tells whether nothing that is sent names another project.
-fn stays(call: &ApiCall, own: impl Fn(&str) -> bool) -> Result<(), ToolRefusal> {
-    let other = |value: &Value| !word(value, "").is_some_and(|told| own(&told));
-    if call.given(OTHER_PROJECTS).iter().any(other) {
-        return Err(ToolRefusal::scope("what is sent names another project"));
+/// Refuses members that name another project, and texts with quick actions.
+fn check_targets(call: &ApiCall, own: impl Fn(&str) -> bool) -> Result<(), ToolRefusal> {
+    let other = |value: &Value| !word(value, "").is_some_and(|name| own(&name));
+    if call.values_of(OTHER_PROJECTS).iter().any(other) {
+        return Err(ToolRefusal::scope("the request names another project"));
     }
     let mut texts: Vec<&str> = call.query.iter().map(|(_, value)| value.as_str()).collect();
     if let Some(body) = &call.body {
@@ -129,12 +134,12 @@ fn stays(call: &ApiCall, own: impl Fn(&str) -> bool) -> Result<(), ToolRefusal> 
     }
     let commands = |line: &str| {
         let line = line.trim_start().to_lowercase();
-        COMMANDS.iter().copied().find(|command| line.starts_with(command))
+        QUICK_ACTIONS.iter().copied().find(|command| line.starts_with(command))
     };
     match texts.iter().flat_map(|text| text.lines()).find_map(commands) {
-        Some(command) => Err(ToolRefusal::scope(format!(
-            "GitLab would act on the line that begins with {command}"
-        ))),
+        Some(command) => {
+            Err(ToolRefusal::scope(format!("GitLab would execute the quick action {command}")))
+        }
         None => Ok(()),
     }
 }

@@ -1,17 +1,17 @@
-//! What a question in GraphQL is made of, and how it is written.
+//! The syntax tree of a GraphQL request, and its canonical text.
 
 use std::fmt::{self, Display, Write as _};
 
 use serde_json::{Map, Value};
 
-/// A question: one operation and its fragments.
+/// A request: one operation and its fragments.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct GraphqlDocument {
     pub(crate) operation: GraphqlOperation,
     pub(crate) fragments: Vec<Fragment>,
 }
 
-/// What is wanted.
+/// The type of an operation. Subscriptions are not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Query,
@@ -27,11 +27,11 @@ pub(crate) struct GraphqlOperation {
     pub(crate) selections: Vec<Selection>,
 }
 
-/// A variable that an operation takes.
+/// A variable of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Variable {
     pub(crate) name: String,
-    /// Such as `[ID!]!`.
+    /// The type, such as `[ID!]!`.
     pub(crate) kind: String,
     pub(crate) default: Option<Literal>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Directive {
     pub(crate) arguments: Arguments,
 }
 
-/// Names with their values, each once.
+/// Named values; each name is unique.
 pub(crate) type Arguments = Vec<(String, Literal)>;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -66,23 +66,23 @@ pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) arguments: Arguments,
     pub(crate) directives: Vec<Directive>,
-    /// Nothing if it is a single value.
+    /// Empty for a scalar.
     pub(crate) selections: Vec<Selection>,
 }
 
-/// A value as it is written.
+/// A value as it was written.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Literal {
     Variable(String),
     Text(String),
-    /// A number, true, false, null or a name: as it is written.
+    /// A number, `true`, `false`, `null` or an enum value, as it was written.
     Word(String),
     List(Vec<Literal>),
     Object(Arguments),
 }
 
 impl Literal {
-    /// Returns the value, with what the variables say.
+    /// Returns the value, with variables resolved. An undefined variable is null.
     pub(crate) fn resolve(&self, variables: &Map<String, Value>) -> Value {
         match self {
             Self::Variable(name) => variables.get(name).cloned().unwrap_or_default(),
@@ -112,18 +112,18 @@ impl Display for GraphqlDocument {
                 variable.default.as_ref().map_or(Ok(()), |default| write!(f, " = {default}"))
             })?;
         }
-        decorate(f, directives)?;
-        select(f, selections)?;
+        write_directives(f, directives)?;
+        write_selections(f, selections)?;
         for Fragment { name, on, directives, selections } in &self.fragments {
             write!(f, "\nfragment {name} on {on}")?;
-            decorate(f, directives)?;
-            select(f, selections)?;
+            write_directives(f, directives)?;
+            write_selections(f, selections)?;
         }
         Ok(())
     }
 }
 
-fn select(f: &mut fmt::Formatter<'_>, selections: &[Selection]) -> fmt::Result {
+fn write_selections(f: &mut fmt::Formatter<'_>, selections: &[Selection]) -> fmt::Result {
     if selections.is_empty() {
         return Ok(());
     }
@@ -131,15 +131,15 @@ fn select(f: &mut fmt::Formatter<'_>, selections: &[Selection]) -> fmt::Result {
         Selection::Field(field) => write!(f, "{field}"),
         Selection::Spread { name, directives } => {
             write!(f, "...{name}")?;
-            decorate(f, directives)
+            write_directives(f, directives)
         }
         Selection::Inline { on, directives, selections } => {
             f.write_str("...")?;
             if let Some(on) = on {
                 write!(f, " on {on}")?;
             }
-            decorate(f, directives)?;
-            select(f, selections)
+            write_directives(f, directives)?;
+            write_selections(f, selections)
         }
     })
 }
@@ -150,20 +150,20 @@ impl Display for Field {
             write!(f, "{alias}: ")?;
         }
         f.write_str(&self.name)?;
-        give(f, &self.arguments)?;
-        decorate(f, &self.directives)?;
-        select(f, &self.selections)
+        write_arguments(f, &self.arguments)?;
+        write_directives(f, &self.directives)?;
+        write_selections(f, &self.selections)
     }
 }
 
-fn decorate(f: &mut fmt::Formatter<'_>, directives: &[Directive]) -> fmt::Result {
+fn write_directives(f: &mut fmt::Formatter<'_>, directives: &[Directive]) -> fmt::Result {
     directives.iter().try_for_each(|directive| {
         write!(f, " @{}", directive.name)?;
-        give(f, &directive.arguments)
+        write_arguments(f, &directive.arguments)
     })
 }
 
-fn give(f: &mut fmt::Formatter<'_>, arguments: &Arguments) -> fmt::Result {
+fn write_arguments(f: &mut fmt::Formatter<'_>, arguments: &Arguments) -> fmt::Result {
     if arguments.is_empty() {
         return Ok(());
     }
@@ -174,7 +174,7 @@ impl Display for Literal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Variable(name) => write!(f, "${name}"),
-            // Every escape of JSON means the same in GraphQL.
+            // JSON string escapes are valid in GraphQL and mean the same.
             Self::Text(text) => write!(f, "{}", Value::String(text.clone())),
             Self::Word(word) => f.write_str(word),
             Self::List(values) => separated(f, "[", values, "]", |f, value| write!(f, "{value}")),

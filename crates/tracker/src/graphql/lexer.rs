@@ -1,6 +1,5 @@
-//! The words of a question in GraphQL.
+//! The tokens of a GraphQL request.
 
-/// A word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     /// One of `! $ ( ) : = @ [ ] { } | &`.
@@ -8,13 +7,14 @@ pub(super) enum Token {
     /// `...`
     Spread,
     Name(String),
-    /// As it is written.
+    /// A number as it was written.
     Number(String),
     Text(String),
 }
 
-/// Takes a question apart into words. Commas and comments mean nothing.
-pub(super) fn words(text: &str) -> Result<Vec<Token>, String> {
+/// Splits a request into tokens. Commas and comments are ignored. Block strings are refused, since their
+/// indentation rules would have to be implemented to know their value.
+pub(super) fn tokenize(text: &str) -> Result<Vec<Token>, String> {
     let mut words = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -27,7 +27,7 @@ pub(super) fn words(text: &str) -> Result<Vec<Token>, String> {
             }
             '.' => {
                 words.push(Token::Spread);
-                rest.strip_prefix("...").ok_or("a `.` stands alone")?
+                rest.strip_prefix("...").ok_or("a `.` that is not part of `...`")?
             }
             '"' => {
                 let (token, rest) = quoted(rest)?;
@@ -42,11 +42,11 @@ pub(super) fn words(text: &str) -> Result<Vec<Token>, String> {
             '-' | '0'..='9' => {
                 let (word, rest) = split(rest, |c| c.is_ascii_alphanumeric() || "+-._".contains(c));
                 let number: serde_json::Number =
-                    word.parse().map_err(|_| format!("{word:?} is no number"))?;
+                    word.parse().map_err(|_| format!("{word:?} is not a number"))?;
                 words.push(Token::Number(number.to_string()));
                 rest
             }
-            other => return Err(format!("{other:?} means nothing here")),
+            other => return Err(format!("unexpected character {other:?}")),
         };
     }
     Ok(words)
@@ -56,10 +56,10 @@ fn split(text: &str, inside: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !inside(c)).unwrap_or(text.len()))
 }
 
-/// Reads a text on one line. It is written as in JSON.
+/// Reads a string on one line. Its syntax is that of JSON.
 fn quoted(text: &str) -> Result<(Token, &str), String> {
     if text.starts_with("\"\"\"") {
-        return Err("texts in three quotes are not taken; use a variable, or \\n".to_owned());
+        return Err("block strings are not supported; use a variable, or \\n".to_owned());
     }
     let mut escaped = false;
     for (index, c) in text.char_indices().skip(1) {
@@ -68,10 +68,13 @@ fn quoted(text: &str) -> Result<(Token, &str), String> {
             '"' if !escaped => {
                 let (written, rest) = text.split_at(index + 1);
                 let read = serde_json::from_str(written);
-                return Ok((Token::Text(read.map_err(|_| format!("{written} is no text"))?), rest));
+                return Ok((
+                    Token::Text(read.map_err(|_| format!("{written} is not a valid string"))?),
+                    rest,
+                ));
             }
             _ => escaped = c == '\\' && !escaped,
         }
     }
-    Err("a text has no end".to_owned())
+    Err("a string is not terminated".to_owned())
 }

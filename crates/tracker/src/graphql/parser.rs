@@ -1,23 +1,27 @@
-//! Questions in GraphQL, read as far as they can be judged.
+//! A parser for the GraphQL requests of agents.
 //!
-//! What is sent on is written anew from what was read, so no two readers can understand it differently.
+//! An agent's request is checked against the configured project before it is sent with the tracker's
+//! credential. The text that is sent is not the agent's but the canonical text of the parsed document
+//! ([`GraphqlDocument`]), so a difference between this parser and the tracker's cannot smuggle anything
+//! past the check: what the check saw is what is sent. Everything outside the executable grammar (several
+//! operations, subscriptions, type definitions, block strings) is refused. Length and depth are bounded.
 
 use super::document::{
     Arguments, Directive, Field, Fragment, GraphqlDocument, GraphqlOperation, Kind, Literal,
     Selection, Variable,
 };
-use super::lexer::{Token, words};
+use super::lexer::{Token, tokenize};
 
-/// How long a question may be, and how deep.
+/// The length and the nesting depth of a request.
 const MAX_BYTES: usize = 64 * 1024;
 const MAX_DEPTH: usize = 32;
 
-/// Reads a question. Says what is wrong with it in a few words.
+/// Parses a request. The error describes the problem for the agent.
 pub(crate) fn parse(text: &str) -> Result<GraphqlDocument, String> {
     if text.len() > MAX_BYTES {
         return Err(format!("it is longer than {MAX_BYTES} bytes"));
     }
-    let mut parser = Parser { words: words(text)?, at: 0, depth: 0 };
+    let mut parser = Parser { tokens: tokenize(text)?, at: 0, depth: 0 };
     let (mut operations, mut fragments) = (Vec::new(), Vec::new());
     while let Some(word) = parser.peek() {
         if *word == Token::Name("fragment".to_owned()) {
@@ -34,7 +38,7 @@ pub(crate) fn parse(text: &str) -> Result<GraphqlDocument, String> {
 }
 
 struct Parser {
-    words: Vec<Token>,
+    tokens: Vec<Token>,
     at: usize,
     depth: usize,
 }
@@ -43,11 +47,11 @@ type Read<T> = Result<T, String>;
 
 impl Parser {
     fn peek(&self) -> Option<&Token> {
-        self.words.get(self.at)
+        self.tokens.get(self.at)
     }
 
     fn take(&mut self) -> Read<Token> {
-        let word = self.words.get(self.at).cloned().ok_or("it ends too early")?;
+        let word = self.tokens.get(self.at).cloned().ok_or("unexpected end")?;
         self.at += 1;
         Ok(word)
     }
@@ -56,7 +60,7 @@ impl Parser {
         self.peek() == Some(&Token::Mark(mark))
     }
 
-    /// Takes a mark if it is next.
+    /// Consumes a mark if it is the next token.
     fn accept(&mut self, mark: char) -> bool {
         let found = self.is(mark);
         self.at += usize::from(found);
@@ -64,20 +68,20 @@ impl Parser {
     }
 
     fn expect(&mut self, mark: char) -> Read<()> {
-        if self.accept(mark) { Ok(()) } else { Err(format!("a `{mark}` is missing")) }
+        if self.accept(mark) { Ok(()) } else { Err(format!("expected `{mark}`")) }
     }
 
     fn name(&mut self) -> Read<String> {
         match self.take()? {
             Token::Name(name) => Ok(name),
-            other => Err(format!("a name is missing before {other:?}")),
+            other => Err(format!("expected a name before {other:?}")),
         }
     }
 
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(format!("it is more than {MAX_DEPTH} deep"));
+            return Err(format!("it is nested more than {MAX_DEPTH} levels"));
         }
         let read = read(self);
         self.depth -= 1;
@@ -139,7 +143,7 @@ impl Parser {
         self.take()?;
         let name = self.name()?;
         if self.name()? != "on" {
-            return Err("`on` is missing after the name of a fragment".to_owned());
+            return Err("expected `on` after the name of a fragment".to_owned());
         }
         let on = self.name()?;
         let directives = self.directives()?;
@@ -185,7 +189,7 @@ impl Parser {
             }
             Token::Text(text) => Ok(Literal::Text(text)),
             Token::Name(word) | Token::Number(word) => Ok(Literal::Word(word)),
-            other => Err(format!("{other:?} is no value")),
+            other => Err(format!("{other:?} is not a value")),
         })
     }
 
@@ -244,7 +248,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_written_is_what_was_read() {
+    fn the_canonical_text_parses_to_the_same_document() {
         let text = r#"
             # A question.
             query Find($id: String! = "a\"b", $all: [ID!]) @live {
@@ -266,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_question_is_refused() {
+    fn invalid_requests_are_refused() {
         for text in [
             "",
             "subscription { x }",
@@ -294,12 +298,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_makes_the_reader_panic(text in "[ -~\\n]{0,60}") {
+        fn no_input_makes_the_parser_panic(text in "[ -~\\n]{0,60}") {
             let _ = parse(&text);
         }
 
         #[test]
-        fn reading_what_was_written_changes_nothing(
+        fn the_canonical_text_is_a_fixed_point(
             text in "(query|mutation)? ?\\{ ?(a|b: c|d\\(e: (1|\"x\\\\n\"|\\$f|\\[g\\]|\\{h: 2\\})\\)|\\.\\.\\.i|j ?\\{k\\}| ){1,8} ?\\}",
         ) {
             if let Ok(document) = parse(&text) {

@@ -1,12 +1,12 @@
-//! Searches, held to a project.
+//! Confinement of JQL searches to a project.
 
 use super::quoted;
 use crate::tool::ToolRefusal;
 
-/// Returns a search that finds what the given one does, but only in the project.
+/// Restricts a search to the project: `project = "KEY" AND (search) ORDER BY …`.
 ///
-/// The given one goes into parentheses. It is refused if it could get out of them: only then does it mean
-/// the same inside as it did before.
+/// A search whose parentheses or quotes are not balanced is refused, since it could escape from the
+/// parentheses around it.
 pub(super) fn scoped(jql: &str, project: &str) -> Result<String, ToolRefusal> {
     let (filter, order) = split(jql)?;
     let own = format!("project = {}", quoted(project));
@@ -15,7 +15,7 @@ pub(super) fn scoped(jql: &str, project: &str) -> Result<String, ToolRefusal> {
     Ok(format!("{held} {}", order.trim()).trim_end().to_owned())
 }
 
-/// Tells a search from the order that it asks for.
+/// Splits a search into its condition and its `ORDER BY` clause.
 fn split(jql: &str) -> Result<(&str, &str), ToolRefusal> {
     let refused = |rule: &str| ToolRefusal::arguments(format!("the search {jql:?} {rule}"));
     let (mut depth, mut quote, mut escaped, mut order) = (0_usize, None, false, None);
@@ -33,19 +33,19 @@ fn split(jql: &str) -> Result<(&str, &str), ToolRefusal> {
             '(' => depth += 1,
             ')' => {
                 let outer = depth.checked_sub(1);
-                depth = outer.ok_or_else(|| refused("closes what it did not open"))?;
+                depth = outer.ok_or_else(|| refused("has an unmatched `)`"))?;
             }
             _ if depth == 0 && order.is_none() && begins_order(jql, index) => order = Some(index),
             _ => {}
         }
     }
     if quote.is_some() || depth > 0 {
-        return Err(refused("does not close what it opened"));
+        return Err(refused("has an unclosed quote or parenthesis"));
     }
     Ok(jql.split_at(order.unwrap_or(jql.len())))
 }
 
-/// Tells whether `order by` begins here.
+/// Returns true if `ORDER BY` begins at `index`.
 fn begins_order(jql: &str, index: usize) -> bool {
     let boundary = |c: char| c.is_whitespace() || "()\"'".contains(c);
     let after_word = jql[..index].chars().next_back().is_some_and(|c| !boundary(c));

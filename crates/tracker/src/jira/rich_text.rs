@@ -1,8 +1,8 @@
-//! The Atlassian Document Format, as plain text.
+//! Conversion of the Atlassian Document Format to plain text.
 
 use serde_json::Value;
 
-/// What begins on a line of its own.
+/// Nodes that begin a new line.
 const BLOCKS: &[&str] = &[
     "paragraph",
     "heading",
@@ -18,7 +18,8 @@ const BLOCKS: &[&str] = &[
     "decisionItem",
 ];
 
-/// Returns the words of a document: one line for each paragraph, a dash before each entry of a list.
+/// Returns the text of a document: one line per block, with a dash before list items. A plain string is
+/// returned as it is.
 pub(super) fn plain(document: &Value) -> String {
     if let Some(text) = document.as_str() {
         return text.trim().to_owned();
@@ -48,14 +49,14 @@ fn write(node: &Value, out: &mut String) {
     }
 }
 
-/// Begins a line, unless one was begun just now.
+/// Begins a new line, unless the text is at the beginning of one.
 fn begin_line(out: &mut String) {
     if !(out.is_empty() || out.ends_with('\n') || out.ends_with("- ") || out.ends_with(" | ")) {
         out.push('\n');
     }
 }
 
-/// Returns what mentions, emoji, dates and cards say.
+/// Returns the text of mentions, emoji and cards.
 fn attribute(node: &Value) -> &str {
     let named = |name: &str| node["attrs"][name].as_str();
     ["text", "shortName", "url"].into_iter().find_map(named).unwrap_or_default()
@@ -101,8 +102,8 @@ mod tests {
 
     #[test]
     fn what_is_no_document_is_nothing() {
-        for told in [json!(null), json!(7), json!([]), json!({ "content": 3 })] {
-            assert_eq!(plain(&told), "");
+        for json in [json!(null), json!(7), json!([]), json!({ "content": 3 })] {
+            assert_eq!(plain(&json), "");
         }
         assert_eq!(plain(&json!(" plain ")), "plain");
     }

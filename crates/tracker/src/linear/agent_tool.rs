@@ -1,4 +1,4 @@
-//! The tool for agents.
+//! The tool `linear_graphql`.
 
 use serde_json::{Map, Value, json};
 
@@ -14,13 +14,13 @@ use crate::tool::{Tool, ToolRefusal, ToolReply};
 
 pub(super) const NAME: &str = "linear_graphql";
 
-/// How many issues and comments a question may name.
+/// Issues and comments that one request may name.
 const MAX_NAMED: usize = 50;
 
 pub(super) fn tool() -> Tool {
-    let description = "Asks Linear a question in GraphQL, or makes a change, for the configured project alone. \
-        Begin with issue(id:), project(id:) or viewer; issues are listed below project. Variables named \
-        $issueId and $projectId are filled in for the issue at hand. One operation; no texts in three quotes.";
+    let description = "Sends a GraphQL query or mutation to Linear, confined to the configured project. \
+        Root fields are issue(id:), project(id:) and viewer; issues are listed below project. The variables \
+        $issueId and $projectId are set for the current issue. One operation; no block strings.";
     Tool {
         name: NAME.to_owned(),
         description: description.to_owned(),
@@ -44,23 +44,23 @@ impl Linear {
     ) -> Result<ToolReply, ToolRefusal> {
         let (query, mut variables) = read(arguments)?;
         let document = graphql::parse(&query).map_err(|why| {
-            ToolRefusal::arguments(format!("`query` is no question in GraphQL: {why}"))
+            ToolRefusal::arguments(format!("`query` is not valid GraphQL: {why}"))
         })?;
         self.fill(&document, &mut variables, issue).await?;
-        let named = scope::judge(&document, &with_defaults(&document, &variables))?;
-        self.look_up(named, issue).await?;
+        let named = scope::check(&document, &with_defaults(&document, &variables))?;
+        self.verify_scope(named, issue).await?;
         let body = json!({ "query": document.to_string(), "variables": variables });
         if rest_tool::is_too_long(&body) {
             return Err(rest_tool::too_long());
         }
-        let answer = self.api.send(ApiRequest::post("", body)).await?;
-        let mut reply = rest_tool::reply(&self.api, &answer);
-        let told = answer.json().unwrap_or_default();
-        reply.success = reply.success && told.is_object() && list(&told, "/errors").is_empty();
+        let response = self.api.send(ApiRequest::post("", body)).await?;
+        let mut reply = rest_tool::reply(&self.api, &response);
+        let json = response.json().unwrap_or_default();
+        reply.success = reply.success && json.is_object() && list(&json, "/errors").is_empty();
         Ok(reply)
     }
 
-    /// Fills in the variables that stand for the issue at hand, where the question takes them.
+    /// Sets the variables `$issueId` and `$projectId` if the request declares them without a value.
     async fn fill(
         &self,
         document: &GraphqlDocument,
@@ -81,8 +81,8 @@ impl Linear {
         Ok(())
     }
 
-    /// Refuses what is not of the project.
-    async fn look_up(&self, named: ReferencedIds, issue: &Issue) -> Result<(), ToolRefusal> {
+    /// Refuses ids that are not in the project. The agent's own issue needs no request.
+    async fn verify_scope(&self, named: ReferencedIds, issue: &Issue) -> Result<(), ToolRefusal> {
         let ReferencedIds { issues, comments, projects } = named;
         if issues.len() + comments.len() > MAX_NAMED {
             return Err(ToolRefusal::arguments(format!(
@@ -99,18 +99,17 @@ impl Linear {
         let other = |id: &String| *id != issue.id.0 && *id != issue.identifier;
         let others: Vec<String> = issues.into_iter().filter(other).collect();
         if let Some(name) = others.iter().find(|id| !is_id(id)) {
-            let message = format!(
-                "{name:?} is not the issue at hand; name others by their id, not by their key"
-            );
+            let message =
+                format!("{name:?} is not the current issue; name others by id, not by key");
             return Err(ToolRefusal::scope(message));
         }
-        self.all_here("issues", "IssueFilter", "project", &others).await?;
+        self.verify_in_project("issues", "IssueFilter", "project", &others).await?;
         let comments: Vec<String> = comments.into_iter().collect();
-        self.all_here("comments", "CommentFilter", "issue", &comments).await
+        self.verify_in_project("comments", "CommentFilter", "issue", &comments).await
     }
 
-    /// Asks whether all of these are of the project.
-    async fn all_here(
+    /// Verifies with one query that all ids are in the project.
+    async fn verify_in_project(
         &self,
         what: &str,
         kind: &str,
@@ -123,15 +122,15 @@ impl Linear {
         let slug = json!({ "slugId": { "eq": self.project } });
         let path = if through == "project" { slug } else { json!({ "project": slug }) };
         let filter = json!({ "id": { "in": ids }, through: path });
-        let asked = queries::here(what, kind);
-        let told = self.ask(&asked, json!({ "filter": filter, "first": ids.len() })).await?;
-        let found: Vec<String> = list(&told, &format!("/{what}/nodes"))
+        let asked = queries::matching_ids(what, kind);
+        let json = self.query(&asked, json!({ "filter": filter, "first": ids.len() })).await?;
+        let found: Vec<String> = list(&json, &format!("/{what}/nodes"))
             .iter()
             .filter_map(|node| text(node, "/id"))
             .collect();
         match ids.iter().find(|id| !found.contains(id)) {
             Some(id) => Err(ToolRefusal::scope(format!(
-                "{id:?} of the {what} is not of the configured project"
+                "{id:?} of the {what} is not in the configured project"
             ))),
             None => Ok(()),
         }
@@ -139,42 +138,40 @@ impl Linear {
 
     async fn project_id(&self) -> Result<&str, ToolRefusal> {
         let id = self.project_id.get_or_try_init(|| async {
-            let told = self.ask(queries::PROJECT, json!({ "slug": self.project })).await?;
-            let found = text(&told, "/projects/nodes/0/id");
+            let json = self.query(queries::PROJECT, json!({ "slug": self.project })).await?;
+            let found = text(&json, "/projects/nodes/0/id");
             found.ok_or_else(|| ToolRefusal::scope("Linear does not show the configured project"))
         });
         Ok(id.await?.as_str())
     }
 }
 
-/// Reads the arguments: an object, or no more than the question.
+/// Reads the arguments: an object, or the query alone.
 fn read(arguments: Value) -> Result<(String, Map<String, Value>), ToolRefusal> {
-    let mut told = match arguments {
+    let mut json = match arguments {
         Value::String(query) => return Ok((query, Map::new())),
-        Value::Object(told) => told,
+        Value::Object(json) => json,
         _ => {
-            return Err(ToolRefusal::arguments(
-                "the arguments are neither a question nor an object",
-            ));
+            return Err(ToolRefusal::arguments("the arguments are neither a query nor an object"));
         }
     };
-    let Some(Value::String(query)) = told.remove("query") else {
-        return Err(ToolRefusal::arguments("`query` is missing; it is a question in GraphQL"));
+    let Some(Value::String(query)) = json.remove("query") else {
+        return Err(ToolRefusal::arguments("`query` is missing; it is a GraphQL request"));
     };
-    let variables = match told.remove("variables") {
+    let variables = match json.remove("variables") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(variables)) => variables,
-        Some(_) => return Err(ToolRefusal::arguments("`variables` is no object")),
+        Some(_) => return Err(ToolRefusal::arguments("`variables` is not an object")),
     };
-    match told.keys().next() {
+    match json.keys().next() {
         Some(name) => Err(ToolRefusal::arguments(format!(
-            "{name:?} is not known; there are query and variables"
+            "unknown argument {name:?}; known are query and variables"
         ))),
         None => Ok((query, variables)),
     }
 }
 
-/// Returns the variables as Linear will see them.
+/// Returns the variables with the defaults that Linear will apply.
 fn with_defaults(document: &GraphqlDocument, variables: &Map<String, Value>) -> Map<String, Value> {
     let mut seen = variables.clone();
     for variable in &document.operation.variables {

@@ -1,11 +1,11 @@
-//! What Linear says of an issue.
+//! Issues in Linear's format.
 
 use serde_json::Value;
 
 use crate::issue::{Blocker, Issue, IssueId, normal};
 use crate::issue_records::{labels, link, list, text, time};
 
-/// What decides whether an issue is worked on.
+/// The rules for `dispatchable`.
 #[derive(Debug)]
 pub(super) struct DispatchRules<'a> {
     pub(super) assignee: Option<&'a str>,
@@ -13,21 +13,22 @@ pub(super) struct DispatchRules<'a> {
 }
 
 impl DispatchRules<'_> {
-    /// An issue that is still to be begun waits for everything that has to be done first.
+    /// An issue in the state `todo` is dispatchable once its blockers are resolved; in later states it
+    /// stays so.
     fn allow(&self, issue: &Issue, unknown_blockers: bool) -> bool {
         let mine = self.assignee.is_none_or(|id| issue.assignee_id.as_deref() == Some(id));
         let waits =
-            unknown_blockers || issue.blocked_by.iter().any(|blocker| self.holds_up(blocker));
+            unknown_blockers || issue.blocked_by.iter().any(|blocker| self.is_unresolved(blocker));
         mine && !(issue.normal_state() == "todo" && waits)
     }
 
-    fn holds_up(&self, blocker: &Blocker) -> bool {
+    fn is_unresolved(&self, blocker: &Blocker) -> bool {
         let done = |state: &String| self.terminal.contains(&normal(state));
         !blocker.state.as_ref().is_some_and(done)
     }
 }
 
-/// Tells whether an id is one of Linear's.
+/// Returns true for a UUID.
 pub(super) fn is_id(id: &str) -> bool {
     let dash = |index: usize| matches!(index, 8 | 13 | 18 | 23);
     id.len() == 36
@@ -37,14 +38,14 @@ pub(super) fn is_id(id: &str) -> bool {
             .all(|(index, byte)| if dash(index) { byte == b'-' } else { byte.is_ascii_hexdigit() })
 }
 
-/// Tells whether an issue has more labels or relations than are here.
-pub(super) fn is_cut(node: &Value) -> bool {
+/// Returns true if the page does not hold all labels or relations of the issue.
+pub(super) fn is_truncated(node: &Value) -> bool {
     ["/labels/pageInfo/hasNextPage", "/inverseRelations/pageInfo/hasNextPage"]
         .iter()
-        .any(|place| node.pointer(place) == Some(&Value::Bool(true)))
+        .any(|path| node.pointer(path) == Some(&Value::Bool(true)))
 }
 
-/// Reads an issue; nothing if it is none.
+/// Reads an issue; `None` if a required member is missing.
 pub(super) fn read(node: &Value, rules: &DispatchRules<'_>) -> Option<Issue> {
     let names = list(node, "/labels/nodes").iter().filter_map(|label| label["name"].as_str());
     let mut issue = Issue {
@@ -64,11 +65,11 @@ pub(super) fn read(node: &Value, rules: &DispatchRules<'_>) -> Option<Issue> {
         created_at: time(node, "/createdAt"),
         updated_at: time(node, "/updatedAt"),
     };
-    issue.dispatchable = rules.allow(&issue, is_cut(node));
+    issue.dispatchable = rules.allow(&issue, is_truncated(node));
     Some(issue)
 }
 
-/// Linear sends whole numbers as `2` or as `2.0`.
+/// Reads an integer. Linear sends it as `2` or `2.0`.
 fn full_body(value: &Value) -> Option<i64> {
     #[expect(clippy::cast_possible_truncation, reason = "it has no fraction and is small")]
     let rounded =

@@ -1,6 +1,6 @@
-//! What Linear is asked.
+//! GraphQL queries for Linear.
 
-/// Issues of a page. Labels and relations beyond these numbers are asked for with [`REST`].
+/// A page of issues. Further labels and relations are requested with [`REMAINING`].
 pub(super) const ISSUES: &str = "\
 query CarrelIssues($filter: IssueFilter!, $first: Int!, $after: String) {
   issues(filter: $filter, first: $first, after: $after) {
@@ -19,7 +19,7 @@ query CarrelIssues($filter: IssueFilter!, $first: Int!, $after: String) {
 }";
 
 /// All labels and relations of an issue that has many.
-pub(super) const REST: &str = "\
+pub(super) const REMAINING: &str = "\
 query CarrelRest($id: String!) {
   issue(id: $id) {
     labels(first: 250) { nodes { name } pageInfo { hasNextPage } }
@@ -30,17 +30,17 @@ query CarrelRest($id: String!) {
   }
 }";
 
-/// Whose secret it is.
+/// The owner of the API key.
 pub(super) const VIEWER: &str = "query CarrelViewer { viewer { id } }";
 
-/// The id of the project.
+/// The id of the project with a slug.
 pub(super) const PROJECT: &str = "\
 query CarrelProject($slug: String!) {
   projects(filter: { slugId: { eq: $slug } }, first: 1) { nodes { id } }
 }";
 
-/// Which of some issues or comments are let through by a filter.
-pub(super) fn here(what: &str, kind: &str) -> String {
+/// Returns the query for the ids of issues or comments that match a filter.
+pub(super) fn matching_ids(what: &str, kind: &str) -> String {
     format!(
         "query CarrelHere($filter: {kind}!, $first: Int!) {{ {what}(filter: $filter, first: $first) {{ nodes {{ id }} }} }}"
     )

@@ -1,32 +1,32 @@
-//! What of Linear's schema leads nowhere but to the project.
+//! The part of Linear's schema that stays within one project.
 //!
-//! A field that has fields of its own is let through only where it stands here. One that has none is a
-//! single value and leads nowhere, unless it is a secret itself.
+//! An agent's query may follow a field with subfields only if it is listed here for the type it is on;
+//! every other object field could lead to other projects. Scalars are always allowed, except secrets.
 
-/// Single values that open doors.
+/// Scalars that are credentials.
 pub(super) const SECRETS: &[&str] = &["apiKey", "calendarHash", "inviteHash", "secret", "token"];
 
-/// Something that has fields.
+/// An object type with its allowed object fields.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SchemaType {
     pub(super) name: &'static str,
-    /// Fields that lead to one thing, and those that lead to a list of things.
+    /// Fields with one object, and fields with a connection.
     one: &'static [(&'static str, &'static SchemaType)],
     many: &'static [(&'static str, &'static SchemaType)],
 }
 
-/// What a field leads to.
+/// The position of a selection in the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SchemaPosition {
     At(&'static SchemaType),
-    /// A list, with `nodes`, `edges` and `pageInfo`.
+    /// A connection, with `nodes`, `edges` and `pageInfo`.
     List(&'static SchemaType),
-    /// An entry of a list, with its `node`.
+    /// An edge, with its `node`.
     Entry(&'static SchemaType),
 }
 
 impl SchemaPosition {
-    /// Returns where a field with fields of its own leads; nothing if it is not let through.
+    /// Returns the position below an object field; `None` if the field is not allowed.
     pub(super) fn follow(self, field: &str) -> Option<Self> {
         let find = |fields: &[(&str, &'static SchemaType)]| {
             fields.iter().find(|(name, _)| *name == field).map(|(_, led)| *led)
@@ -51,9 +51,8 @@ impl SchemaPosition {
     }
 }
 
-/// Whatever has no fields but single values.
-static PLAIN: SchemaType =
-    SchemaType { name: "what is shown as single values", one: &[], many: &[] };
+/// An object whose scalars alone are allowed.
+static PLAIN: SchemaType = SchemaType { name: "an object with scalars only", one: &[], many: &[] };
 
 static TEAM: SchemaType = SchemaType {
     name: "a team",
@@ -61,7 +60,7 @@ static TEAM: SchemaType = SchemaType {
     many: &[("states", &PLAIN), ("labels", &PLAIN), ("members", &PLAIN)],
 };
 
-/// An issue that need not be of the project: what it is called and where it stands.
+/// An issue that may be in another project: only its identity and state.
 static RELATED: SchemaType = SchemaType {
     name: "a related issue",
     one: &[("state", &PLAIN), ("assignee", &PLAIN), ("project", &PLAIN)],
@@ -118,16 +117,16 @@ pub(super) static PROJECT: SchemaType = SchemaType {
     ],
 };
 
-/// What can be asked for.
+/// The root fields of queries.
 pub(super) static QUERY: SchemaType = SchemaType {
     name: "a query",
     one: &[("issue", &ISSUE), ("project", &PROJECT), ("viewer", &PLAIN)],
     many: &[],
 };
 
-/// What comes of every change.
+/// The payload of mutations.
 pub(super) static PAYLOAD: SchemaType = SchemaType {
-    name: "what came of a change",
+    name: "the payload of a mutation",
     one: &[
         ("attachment", &PLAIN),
         ("comment", &COMMENT),

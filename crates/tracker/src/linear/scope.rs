@@ -1,4 +1,9 @@
-//! Whether a question stays within the project.
+//! The check that an agent's GraphQL request stays within the project.
+//!
+//! The check has two parts. This one walks the parsed document without requests: every object field must
+//! be in the allowed schema (`schema.rs`), every mutation in [`MUTATIONS`], and every id that the request
+//! names is collected. The second part (`agent_tool.rs`) asks Linear whether the collected ids belong to
+//! the project, before the request is sent.
 
 use std::collections::BTreeSet;
 
@@ -9,35 +14,35 @@ use super::schema::{PAYLOAD, QUERY, SECRETS, SchemaPosition};
 use crate::graphql::document::{Field, GraphqlDocument, Kind, Selection};
 use crate::tool::ToolRefusal;
 
-/// Fields that fragments may lead to; a question with more is refused before it is understood.
+/// Fields of a request, fragments expanded. Nested fragments could multiply them without this bound.
 const MAX_FIELDS: usize = 2_000;
 
-/// A change that an agent may make: what it is called, and which of its arguments say what it changes.
-struct Change {
+/// A mutation that agents may use, and the arguments that name its targets.
+struct Mutation {
     name: &'static str,
     targets: &'static [(&'static str, Target)],
-    /// The fields that `input` may have; any if there are none here.
+    /// The allowed members of `input`; empty for all.
     input: &'static [&'static str],
 }
 
-/// What an argument names.
+/// The kind of object that an argument names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
     Issue,
-    /// An issue, if it is given.
+    /// An optional issue.
     MaybeIssue,
     Comment,
     MaybeComment,
     Project,
-    /// The project, if it is given.
+    /// The project, optional.
     MaybeProject,
-    /// Nothing: it may not be given.
+    /// An argument that must not be given.
     Never,
 }
 
-/// Changes that an agent may make.
-const CHANGES: &[Change] = &[
-    Change {
+/// The mutations that agents may use.
+const MUTATIONS: &[Mutation] = &[
+    Mutation {
         name: "issueUpdate",
         targets: &[
             ("id", Target::Issue),
@@ -47,40 +52,40 @@ const CHANGES: &[Change] = &[
         ],
         input: &[],
     },
-    Change {
+    Mutation {
         name: "issueCreate",
         targets: &[("input.projectId", Target::Project), ("input.parentId", Target::MaybeIssue)],
         input: &[],
     },
-    Change { name: "issueAddLabel", targets: &[("id", Target::Issue)], input: &[] },
-    Change { name: "issueRemoveLabel", targets: &[("id", Target::Issue)], input: &[] },
-    Change {
+    Mutation { name: "issueAddLabel", targets: &[("id", Target::Issue)], input: &[] },
+    Mutation { name: "issueRemoveLabel", targets: &[("id", Target::Issue)], input: &[] },
+    Mutation {
         name: "issueRelationCreate",
         targets: &[("input.issueId", Target::Issue), ("input.relatedIssueId", Target::Issue)],
         input: &["id", "issueId", "relatedIssueId", "type"],
     },
-    Change {
+    Mutation {
         name: "commentCreate",
         targets: &[("input.issueId", Target::Issue), ("input.parentId", Target::MaybeComment)],
         input: &["id", "issueId", "parentId", "body", "quotedText", "doNotSubscribeToIssue"],
     },
-    Change {
+    Mutation {
         name: "commentUpdate",
         targets: &[("id", Target::Comment)],
         input: &["body", "quotedText"],
     },
-    Change { name: "commentDelete", targets: &[("id", Target::Comment)], input: &[] },
-    Change { name: "attachmentCreate", targets: &[("input.issueId", Target::Issue)], input: &[] },
-    Change { name: "attachmentLinkURL", targets: &[("issueId", Target::Issue)], input: &[] },
-    Change { name: "attachmentLinkGitHubPR", targets: &[("issueId", Target::Issue)], input: &[] },
-    Change {
+    Mutation { name: "commentDelete", targets: &[("id", Target::Comment)], input: &[] },
+    Mutation { name: "attachmentCreate", targets: &[("input.issueId", Target::Issue)], input: &[] },
+    Mutation { name: "attachmentLinkURL", targets: &[("issueId", Target::Issue)], input: &[] },
+    Mutation { name: "attachmentLinkGitHubPR", targets: &[("issueId", Target::Issue)], input: &[] },
+    Mutation {
         name: "attachmentLinkGitHubIssue",
         targets: &[("issueId", Target::Issue)],
         input: &[],
     },
 ];
 
-/// What a question names, and what therefore has to be of the project.
+/// The ids that a request names, which have to belong to the project.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ReferencedIds {
     pub(super) issues: BTreeSet<String>,
@@ -88,69 +93,72 @@ pub(super) struct ReferencedIds {
     pub(super) projects: BTreeSet<String>,
 }
 
-/// Judges a question as far as that is possible without asking, and returns what it names.
-pub(super) fn judge(
+/// Checks a request as far as that is possible without Linear, and returns the ids that it names.
+pub(super) fn check(
     document: &GraphqlDocument,
     variables: &Map<String, Value>,
 ) -> Result<ReferencedIds, ToolRefusal> {
-    let mut judge = Judge { document, variables, named: ReferencedIds::default(), fields: 0 };
-    for field in judge.fields_of(&document.operation.selections)? {
+    let mut checker = Checker { document, variables, named: ReferencedIds::default(), fields: 0 };
+    for field in checker.fields_of(&document.operation.selections)? {
         match document.operation.kind {
-            Kind::Query => judge.question(field)?,
-            Kind::Mutation => judge.change(field)?,
+            Kind::Query => checker.check_query(field)?,
+            Kind::Mutation => checker.check_mutation(field)?,
         }
     }
-    Ok(judge.named)
+    Ok(checker.named)
 }
 
-struct Judge<'a> {
+struct Checker<'a> {
     document: &'a GraphqlDocument,
     variables: &'a Map<String, Value>,
     named: ReferencedIds,
     fields: usize,
 }
 
-impl<'a> Judge<'a> {
-    fn question(&mut self, field: &'a Field) -> Result<(), ToolRefusal> {
+impl<'a> Checker<'a> {
+    fn check_query(&mut self, field: &'a Field) -> Result<(), ToolRefusal> {
         let target = match field.name.as_str() {
             "issue" => Some(Target::Issue),
             "project" => Some(Target::Project),
             "viewer" => None,
             "__typename" if field.selections.is_empty() => return Ok(()),
-            _ => return Err(leads_away(SchemaPosition::At(&QUERY), field)),
+            _ => return Err(leaves_project(SchemaPosition::At(&QUERY), field)),
         };
         if let Some(target) = target {
             let id = self.argument(field, "id");
-            self.name(target, "id", &id)?;
+            self.reference(target, "id", &id)?;
         }
-        self.follow(SchemaPosition::At(&QUERY), field)
+        self.check_field(SchemaPosition::At(&QUERY), field)
     }
 
-    fn change(&mut self, field: &'a Field) -> Result<(), ToolRefusal> {
-        let Some(change) = CHANGES.iter().find(|change| change.name == field.name) else {
-            let known: Vec<&str> = CHANGES.iter().map(|change| change.name).collect();
-            let message =
-                format!("`{}` is not for agents; there are {}", field.name, known.join(", "));
+    fn check_mutation(&mut self, field: &'a Field) -> Result<(), ToolRefusal> {
+        let Some(mutation) = MUTATIONS.iter().find(|mutation| mutation.name == field.name) else {
+            let known: Vec<&str> = MUTATIONS.iter().map(|mutation| mutation.name).collect();
+            let message = format!(
+                "`{}` is not allowed for agents; allowed are {}",
+                field.name,
+                known.join(", ")
+            );
             return Err(ToolRefusal::scope(message));
         };
-        for (place, target) in change.targets {
-            let value = self.argument(field, place);
-            self.name(*target, place, &value)?;
+        for (path, target) in mutation.targets {
+            let value = self.argument(field, path);
+            self.reference(*target, path, &value)?;
         }
         let input = self.argument(field, "input");
         let given = input.as_object().into_iter().flat_map(Map::keys);
-        let other =
-            given.filter(|name| !change.input.is_empty() && !change.input.contains(&name.as_str()));
+        let other = given
+            .filter(|name| !mutation.input.is_empty() && !mutation.input.contains(&name.as_str()));
         if let Some(name) = other.into_iter().next() {
-            let message = format!("`input.{name}` of `{}` is not for agents", field.name);
+            let message = format!("`input.{name}` of `{}` is not allowed for agents", field.name);
             return Err(ToolRefusal::scope(message));
         }
-        self.descend(SchemaPosition::At(&PAYLOAD), field)
+        self.check_subfields(SchemaPosition::At(&PAYLOAD), field)
     }
 
-    /// Returns what an argument says, such as `id` or `input.issueId`.
-    fn argument(&self, field: &Field, place: &str) -> Value {
-        let mut parts = place.split('.');
+    /// Returns the value of an argument or of its member, such as `id` or `input.issueId`.
+    fn argument(&self, field: &Field, path: &str) -> Value {
+        let mut parts = path.split('.');
         let first = parts.next().unwrap_or_default();
         let given = field.arguments.iter().find(|(name, _)| name == first);
         let mut value = given.map(|(_, value)| value.resolve(self.variables)).unwrap_or_default();
@@ -160,45 +168,49 @@ impl<'a> Judge<'a> {
         value
     }
 
-    /// Writes down what is named, to be looked up.
-    fn name(&mut self, target: Target, place: &str, value: &Value) -> Result<(), ToolRefusal> {
+    /// Records an id for the second part of the check.
+    fn reference(&mut self, target: Target, path: &str, value: &Value) -> Result<(), ToolRefusal> {
         let optional =
             matches!(target, Target::MaybeIssue | Target::MaybeComment | Target::MaybeProject);
         if value.is_null() && (optional || target == Target::Never) {
             return Ok(());
         }
-        let refused = |rule: &str| Err(ToolRefusal::scope(format!("`{place}` {rule}")));
-        let Some(id) = value.as_str() else { return refused("is missing, or is no text") };
+        let refused = |rule: &str| Err(ToolRefusal::scope(format!("`{path}` {rule}")));
+        let Some(id) = value.as_str() else { return refused("is missing or not a string") };
         let set = match target {
             Target::Issue | Target::MaybeIssue => &mut self.named.issues,
             Target::Comment | Target::MaybeComment if is_id(id) => &mut self.named.comments,
-            Target::Comment | Target::MaybeComment => return refused("is no id"),
+            Target::Comment | Target::MaybeComment => return refused("is not an id"),
             Target::Project | Target::MaybeProject => &mut self.named.projects,
-            Target::Never => return refused("is not for agents"),
+            Target::Never => return refused("is not allowed for agents"),
         };
         set.insert(id.to_owned());
         Ok(())
     }
 
-    fn follow(&mut self, from: SchemaPosition, field: &'a Field) -> Result<(), ToolRefusal> {
+    fn check_field(&mut self, from: SchemaPosition, field: &'a Field) -> Result<(), ToolRefusal> {
         if SECRETS.contains(&field.name.as_str()) {
-            return Err(ToolRefusal::scope(format!("`{}` is not for agents", field.name)));
+            return Err(ToolRefusal::scope(format!("`{}` is not allowed for agents", field.name)));
         }
         if field.selections.is_empty() {
             return Ok(());
         }
-        let place = from.follow(&field.name).ok_or_else(|| leads_away(from, field))?;
-        self.descend(place, field)
+        let path = from.follow(&field.name).ok_or_else(|| leaves_project(from, field))?;
+        self.check_subfields(path, field)
     }
 
-    fn descend(&mut self, place: SchemaPosition, field: &'a Field) -> Result<(), ToolRefusal> {
+    fn check_subfields(
+        &mut self,
+        path: SchemaPosition,
+        field: &'a Field,
+    ) -> Result<(), ToolRefusal> {
         for inner in self.fields_of(&field.selections)? {
-            self.follow(place, inner)?;
+            self.check_field(path, inner)?;
         }
         Ok(())
     }
 
-    /// Returns the fields that are selected, those of fragments included.
+    /// Returns the selected fields, with fragments expanded.
     fn fields_of(&mut self, selections: &'a [Selection]) -> Result<Vec<&'a Field>, ToolRefusal> {
         let mut fields = Vec::new();
         let mut open: Vec<(&'a [Selection], usize)> = vec![(selections, 0)];
@@ -232,7 +244,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-fn leads_away(from: SchemaPosition, field: &Field) -> ToolRefusal {
+fn leaves_project(from: SchemaPosition, field: &Field) -> ToolRefusal {
     let message = format!("`{}` of {} may lead out of the project", field.name, from.name());
     ToolRefusal::scope(message)
 }

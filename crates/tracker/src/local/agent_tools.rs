@@ -1,4 +1,4 @@
-//! What an agent may do with its own issue.
+//! Tools of the embedded tracker, confined to the agent's own issue.
 
 use carrel_store::IssueChange;
 use serde::Deserialize;
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use super::{LocalError, LocalTracker};
 use crate::{Issue, Tool, ToolReply};
 
-/// Whose comments those of agents are.
+/// The author of agents' comments.
 const AUTHOR: &str = "agent";
 
 const SHOW: &str = "issue_show";
 const COMMENT: &str = "issue_comment";
 const MOVE: &str = "issue_move";
 
-/// Returns the tools, none of which takes the name of an issue: it is always the agent's own.
+/// Returns the tools. None takes an identifier: the issue is always the agent's own.
 pub(super) fn all() -> Vec<Tool> {
     let tool = |name: &str, description: &str, properties: Value, required: &[&str]| Tool {
         name: name.to_owned(),
@@ -60,7 +60,6 @@ struct State {
 }
 
 impl LocalTracker {
-    /// Uses a tool for the agent of an issue.
     pub(super) async fn use_tool(&self, issue: &Issue, tool: &str, arguments: Value) -> ToolReply {
         let identifier = &issue.identifier;
         let done = match tool {
@@ -97,7 +96,7 @@ impl LocalTracker {
 fn parse<T: for<'de> Deserialize<'de>>(arguments: Value) -> Result<T, ToolReply> {
     let arguments = if arguments.is_null() { json!({}) } else { arguments };
     serde_json::from_value(arguments).map_err(|error| {
-        let message = format!("the arguments are not what the tool takes: {error}");
+        let message = format!("invalid arguments: {error}");
         ToolReply::refusal(&json!({ "error": { "message": message } }))
     })
 }

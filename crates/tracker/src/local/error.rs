@@ -1,10 +1,10 @@
-//! Why the tracker that is built in did not do as it was told.
+//! Errors of the embedded tracker.
 
 use carrel_domain::{Code, Coded};
 use carrel_store::StoreError;
 use serde_json::{Value, json};
 
-/// Why the tracker that is built in did not do as it was told.
+/// The failure of an operation on the embedded tracker.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
     /// No issue has this number.
@@ -13,21 +13,21 @@ pub enum LocalError {
         /// The number.
         number: u64,
     },
-    /// The text names no issue.
+    /// The text is not an identifier.
     #[error("{text:?} names no issue; write an identifier such as CAR-1")]
     NotAnIdentifier {
         /// The text.
         text: String,
     },
-    /// Something is not as it has to be.
+    /// A value is invalid.
     #[error("{what} {rule}")]
     Refused {
-        /// What is wrong.
+        /// The invalid value.
         what: &'static str,
-        /// What is wrong with it, and what would be right.
+        /// The violated rule, with a valid alternative.
         rule: String,
     },
-    /// The store did not do its work.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

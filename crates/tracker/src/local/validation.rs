@@ -1,23 +1,23 @@
-//! What an issue may look like.
+//! Validation and normalisation of local issues.
 
 use carrel_store::{IssueChange, NewIssue};
 
 use super::LocalError;
 use crate::normal;
 
-/// The longest description or comment.
+/// The size of a description or comment.
 pub const MAX_TEXT_BYTES: usize = 256 << 10;
 
-/// The longest title.
+/// The length of a title.
 const MAX_TITLE_CHARS: usize = 300;
 
-/// The longest name of a state or label.
+/// The length of a state or label.
 const MAX_NAME_CHARS: usize = 64;
 
-/// The most labels, and the most blockers, that are given at once.
+/// Labels or blockers in one change.
 const MAX_LISTED: usize = 100;
 
-/// Holds an issue against the rules, and brings it into its usual form.
+/// Validates and normalises a new issue.
 pub(super) fn checked(new: NewIssue) -> Result<NewIssue, LocalError> {
     if let Some(other) = new.priority.filter(|priority| !(0..=4).contains(priority)) {
         let rule = format!("is {other}; write 1 for the most urgent to 4, or 0 for none");
@@ -29,11 +29,11 @@ pub(super) fn checked(new: NewIssue) -> Result<NewIssue, LocalError> {
         state: line("the state", &new.state, MAX_NAME_CHARS)?,
         priority: new.priority,
         labels: labels(&new.labels)?,
-        blocked_by: few("the blockers", new.blocked_by)?,
+        blocked_by: at_most("the blockers", new.blocked_by)?,
     })
 }
 
-/// Holds a change against the rules, and brings it into its usual form.
+/// Validates and normalises a change.
 pub(super) fn checked_change(number: u64, change: IssueChange) -> Result<IssueChange, LocalError> {
     if change.add_blockers.contains(&number) {
         let rule = "name the issue itself; it cannot wait for its own end".to_owned();
@@ -44,12 +44,12 @@ pub(super) fn checked_change(number: u64, change: IssueChange) -> Result<IssueCh
         state,
         add_labels: labels(&change.add_labels)?,
         remove_labels: labels(&change.remove_labels)?,
-        add_blockers: few("the blockers", change.add_blockers)?,
-        remove_blockers: few("the blockers", change.remove_blockers)?,
+        add_blockers: at_most("the blockers", change.add_blockers)?,
+        remove_blockers: at_most("the blockers", change.remove_blockers)?,
     })
 }
 
-/// Reads a text of any number of lines.
+/// Validates a text of several lines.
 pub(super) fn text(what: &'static str, text: &str) -> Result<String, LocalError> {
     let refused = |rule: String| Err(LocalError::Refused { what, rule });
     if text.trim().is_empty() {
@@ -80,7 +80,7 @@ fn line(what: &'static str, text: &str, most: usize) -> Result<String, LocalErro
     Ok(text.to_owned())
 }
 
-/// Labels are trimmed, in lower case, each once.
+/// Normalises labels: trimmed, lower case, each once.
 fn labels(labels: &[String]) -> Result<Vec<String>, LocalError> {
     let mut unique = Vec::new();
     for label in labels {
@@ -89,10 +89,10 @@ fn labels(labels: &[String]) -> Result<Vec<String>, LocalError> {
             unique.push(label);
         }
     }
-    few("the labels", unique)
+    at_most("the labels", unique)
 }
 
-fn few<T>(what: &'static str, listed: Vec<T>) -> Result<Vec<T>, LocalError> {
+fn at_most<T>(what: &'static str, listed: Vec<T>) -> Result<Vec<T>, LocalError> {
     if listed.len() > MAX_LISTED {
         let rule = format!("are {}; give at most {MAX_LISTED} at once", listed.len());
         return Err(LocalError::Refused { what, rule });

@@ -1,14 +1,15 @@
-//! Paths, taken apart and put together again.
+//! Decoding and encoding of request paths.
 
 use carrel_client::percent_encode;
 
 use crate::tool::ToolRefusal;
 
-/// How many pieces a path may have.
-const MAX_PIECES: usize = 64;
+/// Segments of a path.
+const MAX_SEGMENTS: usize = 64;
 
-/// Takes a path apart. One text may have slashes in it; placeholders are filled in.
-pub(super) fn pieces(
+/// Splits a path into decoded segments. `slashed` is the only segment that may contain a slash, and `fill`
+/// returns the values of placeholders.
+pub(super) fn segments(
     path: &str,
     slashed: Option<&str>,
     fill: impl Fn(&str) -> Option<String>,
@@ -16,11 +17,11 @@ pub(super) fn pieces(
     let refused = |rule: &str| ToolRefusal::arguments(format!("the path {path:?} {rule}"));
     let rest = path.strip_prefix('/').ok_or_else(|| refused("does not begin with /"))?;
     if rest.contains(['?', '#']) {
-        return Err(refused("has a query; give its values apart"));
+        return Err(refused("has a query; use the query argument"));
     }
     let parts: Vec<&str> = rest.split('/').collect();
-    if parts.len() > MAX_PIECES {
-        return Err(refused("has too many pieces"));
+    if parts.len() > MAX_SEGMENTS {
+        return Err(refused("has too many segments"));
     }
     let one = |part: &str| match fill(part) {
         Some(filled) => Ok(filled),
@@ -29,19 +30,19 @@ pub(super) fn pieces(
     parts.into_iter().map(one).collect()
 }
 
-/// Decodes a piece of a path, if it can mean only one thing.
+/// Decodes a segment, and refuses it if a server could read it in two ways.
 fn decoded(part: &str, slashed: Option<&str>) -> Result<String, &'static str> {
-    let text = unescape(part).ok_or("has a `%` that is no escape, or bytes that are no text")?;
+    let text = unescape(part).ok_or("has an invalid escape or invalid UTF-8")?;
     if slashed.is_some_and(|allowed| allowed.eq_ignore_ascii_case(&text)) {
         return Ok(text);
     }
     match text.as_str() {
-        "" => Err("has an empty piece"),
-        "." | ".." => Err("climbs"),
+        "" => Err("has an empty segment"),
+        "." | ".." => Err("has a `.` or `..` segment"),
         _ if text.contains(['/', '\\']) => Err("has an escaped slash"),
-        _ if text.contains(['%', ';']) => Err("could be read in two ways"),
+        _ if text.contains(['%', ';']) => Err("has a `%` or `;` that is ambiguous"),
         _ if text.contains(['{', '}']) || text.starts_with(':') => {
-            Err("has a placeholder that means nothing here")
+            Err("has an unknown placeholder")
         }
         _ if text.chars().any(char::is_control) => Err("has a control character"),
         _ => Ok(text),
@@ -63,7 +64,7 @@ fn unescape(part: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Puts a path together.
+/// Encodes segments into a path.
 pub(super) fn join(pieces: &[String]) -> String {
     pieces.iter().flat_map(|part| ["/".to_owned(), percent_encode(part)]).collect()
 }
@@ -75,11 +76,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn at(path: &str) -> Result<Vec<String>, ToolRefusal> {
-        pieces(path, Some("acme/web"), |part| (part == ":id").then(|| "acme/web".to_owned()))
+        segments(path, Some("acme/web"), |part| (part == ":id").then(|| "acme/web".to_owned()))
     }
 
     #[test]
-    fn paths_that_mean_two_things_are_refused() {
+    fn ambiguous_paths_are_refused() {
         for path in [
             "",
             "repos",
@@ -116,9 +117,9 @@ mod tests {
     }
 
     proptest! {
-        /// What is sent has the pieces that were judged, whatever was written.
+        /// The segments that are sent are the segments that were checked, for any spelling.
         #[test]
-        fn what_was_judged_is_what_is_sent(path in "/[a-z%./2eEfF:;\\\\ ?#{}\u{e4}]{0,20}") {
+        fn the_checked_segments_are_the_sent_segments(path in "/[a-z%./2eEfF:;\\\\ ?#{}\u{e4}]{0,20}") {
             let Ok(parts) = at(&path) else { return Ok(()) };
             let target = join(&parts);
             let sent: Vec<String> =

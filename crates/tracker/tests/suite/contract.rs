@@ -91,7 +91,7 @@ async fn malformed<P: Provider>() {
     P::take_title(&mut stage.world().records[1]);
     let (found, said) = heard(stage.tracker.by_states(&active::<P>())).await;
     assert_eq!(numbers::<P>(&found.unwrap()), expected::<P>([1, 3]));
-    assert!(said.contains("records=1") && said.contains("left out records"), "{said}");
+    assert!(said.contains("records=1") && said.contains("skipped records"), "{said}");
     let fault = stage.tracker.by_ids(&ids::<P>([1, 2, 3])).await.unwrap_err();
     assert_eq!(fault.kind, TrackerErrorKind::Response, "{fault}");
     assert_eq!(stage.tracker.by_ids(&ids::<P>([1, 3])).await.unwrap().len(), 2);

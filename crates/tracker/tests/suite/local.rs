@@ -145,7 +145,7 @@ async fn an_agent_shows_comments_on_and_moves_its_own_issue_and_no_other() {
         ("issue_move", json!({ "state": "Done", "issue": "CAR-2" }), "unknown field `issue`"),
         ("issue_move", json!({}), "missing field `state`"),
         ("issue_move", json!({ "state": " " }), "the state is empty"),
-        ("issue_comment", json!("text"), "not what the tool takes"),
+        ("issue_comment", json!("text"), "invalid arguments"),
         ("issue_delete", json!({}), "there is no tool"),
     ] {
         let (worked, reply) = call(tool, arguments).await;
