@@ -52,12 +52,10 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time for the agent to exit after the end of its stdin, before it is killed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// An ACP agent.
 #[derive(Debug)]
 pub(crate) struct Acp {
     launcher: Launcher,
     approvals: Approvals,
-    /// The time for one reply.
     response_timeout: Duration,
     /// The longest time without a message during a turn.
     silence_timeout: Duration,
@@ -105,7 +103,6 @@ impl Agent for Acp {
     }
 }
 
-/// A running ACP agent with one session.
 struct AcpSession {
     rpc: Connection,
     workspace: AgentWorkspace,
@@ -119,14 +116,12 @@ struct AcpSession {
     /// The agent can resume the session in another process.
     is_resumable: bool,
     turns: u64,
-    /// The id of the prompt in progress.
     prompt: Option<u64>,
     last_message: LastMessage,
     used: Tokens,
     throttle: Throttle,
 }
 
-/// The agent's last message, assembled from chunks.
 #[derive(Default)]
 struct LastMessage {
     text: String,
@@ -305,7 +300,6 @@ impl AcpSession {
         }
     }
 
-    /// Replies to a request of the agent.
     async fn handle_request(
         &mut self,
         id: &Value,

@@ -68,12 +68,10 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The client name in tool calls. Tools then return text, since the model of Codex sees nothing else.
 const CLIENT: &str = "codex";
 
-/// The Codex app server as an agent.
 #[derive(Debug)]
 pub(crate) struct Codex {
     launcher: Launcher,
     settings: Settings,
-    /// The time for one reply.
     response_timeout: Duration,
     /// The longest time without a message during a turn.
     silence_timeout: Duration,
@@ -122,7 +120,6 @@ impl Agent for Codex {
     }
 }
 
-/// A running server with one thread.
 struct CodexSession {
     rpc: Connection,
     workspace: AgentWorkspace,

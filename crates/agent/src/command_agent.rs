@@ -28,11 +28,9 @@ const NOT_FOUND: i32 = 127;
 /// The time for leftover processes to end by themselves after a turn.
 const EXIT_TIMEOUT: Duration = Duration::ZERO;
 
-/// A plain command as an agent.
 #[derive(Debug)]
 pub(crate) struct CommandAgent {
     pub(crate) launcher: Launcher,
-    /// The longest time without output during a turn.
     pub(crate) silence_timeout: Duration,
 }
 
@@ -55,7 +53,6 @@ impl Agent for CommandAgent {
     }
 }
 
-/// A session of a plain command.
 struct CommandSession {
     launcher: Launcher,
     silence_timeout: Duration,
@@ -64,13 +61,11 @@ struct CommandSession {
     stop: CancellationToken,
     name: String,
     turns: u64,
-    /// Tokens of the ended turns.
     used: Tokens,
     process: Option<Process>,
     teardown: Teardown,
 }
 
-/// The output of the current turn.
 #[derive(Default)]
 struct Turn {
     answer: String,
@@ -112,7 +107,6 @@ impl Session for CommandSession {
 }
 
 impl CommandSession {
-    /// Reads events until the command exits.
     async fn read_events(&mut self) -> Result<String, AgentFailure> {
         let mut turn = Turn::default();
         loop {

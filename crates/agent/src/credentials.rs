@@ -18,17 +18,11 @@ use crate::program_lookup;
 /// The name of the agent's own directory.
 const OWN: &str = "carrel";
 
-/// The home directory of a known agent.
 struct KnownAgent {
-    /// The prefix of its programs and packages.
     program: &'static str,
-    /// The variable that names the directory.
     variable: &'static str,
-    /// The default directory, relative to home.
     directory: &'static str,
-    /// Files that the agent has to rewrite.
     renewed: &'static [&'static str],
-    /// Files that the agent may read.
     read: &'static [&'static str],
 }
 
@@ -49,7 +43,6 @@ const KNOWN: [KnownAgent; 2] = [
     },
 ];
 
-/// Grants and variables for an agent's credentials.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Credentials {
     pub(crate) readable: Vec<PathBuf>,

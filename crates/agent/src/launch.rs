@@ -48,7 +48,6 @@ pub(crate) struct Launcher {
     access: WorkspaceAccess,
 }
 
-/// A workspace in use by an agent.
 #[derive(Debug)]
 pub(crate) struct AgentWorkspace {
     runner: Arc<Runner>,
@@ -60,7 +59,6 @@ pub(crate) struct AgentWorkspace {
 }
 
 impl AgentWorkspace {
-    /// Opens a handle to the workspace.
     pub(crate) async fn open(request: &OpenRequest) -> Result<Self, AgentFailure> {
         let handle = WorkspaceHandle::open(&request.workspace).await;
         let handle =
@@ -134,7 +132,6 @@ impl AgentWorkspace {
 }
 
 impl Launcher {
-    /// Reads the agent section of a workflow file.
     pub(crate) fn new(config: &ConductorConfig, command: &str) -> Self {
         let agent = &config.agent;
         let withheld = withheld_variables().map(str::to_owned);
@@ -152,7 +149,6 @@ impl Launcher {
         }
     }
 
-    /// Makes the workspace read-only.
     pub(crate) fn reading_only(self) -> Self {
         Self { access: WorkspaceAccess::ReadOnly, ..self }
     }
@@ -199,7 +195,6 @@ impl Launcher {
         }
     }
 
-    /// Returns the variables that describe the agent's environment.
     fn described_environment(workspace: &AgentWorkspace) -> impl Iterator<Item = (String, String)> {
         let sandbox = SANDBOX_VARIABLES.iter().filter(|_| workspace.runner.is_sandboxed());
         let sandbox = sandbox.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));

@@ -3,23 +3,17 @@
 /// The longest line that is kept. A longer one is counted and dropped, so that it costs no memory.
 pub(crate) const MAX_LINE_BYTES: usize = 10 << 20;
 
-/// A line without its line ending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OutputLine {
     /// The text; invalid UTF-8 is replaced.
     Text(String),
     /// A line that was dropped because of its length.
-    TooLong {
-        /// Its length.
-        bytes: u64,
-    },
+    TooLong { bytes: u64 },
 }
 
-/// Assembles lines from chunks of any length.
 #[derive(Debug, Default)]
 pub(crate) struct LineSplitter {
     begun: Vec<u8>,
-    /// Bytes of the current line that were dropped.
     dropped: u64,
 }
 

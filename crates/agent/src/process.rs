@@ -46,16 +46,13 @@ const KEPT_STDERR: CaptureLimits =
 const KEPT_STDOUT: CaptureLimits =
     CaptureLimits { head: carrel_domain::ByteSize::kib(1), tail: carrel_domain::ByteSize::kib(1) };
 
-/// An event of a process.
 #[derive(Debug)]
 pub(crate) enum ProcessEvent {
     Stdout(OutputLine),
     Stderr(OutputLine),
-    /// The process and its descendants have ended.
     Exited(ExitReport),
 }
 
-/// The exit of a process.
 #[derive(Clone, Debug)]
 pub(crate) struct ExitReport {
     /// The exit status; `None` if it was killed or stopped.
@@ -64,12 +61,9 @@ pub(crate) struct ExitReport {
     pub(crate) description: String,
 }
 
-/// The stdin of a process.
 #[derive(Debug)]
 pub(crate) enum Input {
-    /// A text, then end of file.
     Text(String),
-    /// A pipe for messages while it runs.
     Pipe,
 }
 

@@ -20,10 +20,8 @@ const PREFIXES: [&str; 5] = ["exec", "env", "command", "nice", "time"];
 /// Programs that run a package or script given as their argument.
 const RUNNERS: [&str; 4] = ["npx", "bunx", "pnpx", "node"];
 
-/// The grants for a program.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProgramGrants {
-    /// Paths that the agent may read.
     pub(crate) readable: Vec<PathBuf>,
     /// Directories to prepend to `PATH`.
     pub(crate) path: Vec<PathBuf>,

@@ -42,7 +42,6 @@ pub(crate) const UNKNOWN_METHOD: i64 = -32601;
 /// The exit status of a shell that did not find the program.
 const NOT_FOUND: i32 = 127;
 
-/// The envelope of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     /// Standard JSON-RPC 2.0.
@@ -51,12 +50,10 @@ pub(crate) enum Dialect {
     Bare,
 }
 
-/// A JSON-RPC connection to a process.
 #[derive(Debug)]
 pub(crate) struct Connection {
     process: Process,
     dialect: Dialect,
-    /// The time for one reply.
     response_timeout: Duration,
     next_id: u64,
     backlog: VecDeque<Message>,
@@ -118,12 +115,10 @@ impl Connection {
         Ok(id)
     }
 
-    /// Sends a notification.
     pub(crate) async fn notify(&mut self, method: &str, params: Value) -> Result<(), AgentFailure> {
         self.send(json!({ "method": method, "params": params })).await
     }
 
-    /// Replies to a request of the peer.
     pub(crate) async fn reply(&mut self, id: &Value, result: Value) -> Result<(), AgentFailure> {
         self.send(json!({ "id": id, "result": result })).await
     }
@@ -179,7 +174,6 @@ impl Connection {
         Err(AgentFailure::new(FailureKind::ResponseError, message))
     }
 
-    /// Drops queued notifications.
     pub(crate) fn drop_notifications(&mut self) {
         self.backlog.retain(|message| !matches!(message, Message::Notification { .. }));
     }
@@ -227,7 +221,6 @@ impl Connection {
     }
 }
 
-/// Returns the failure of an unexpected exit.
 fn unexpected_exit(report: &ExitReport) -> AgentFailure {
     let kind = match report.status {
         Some(NOT_FOUND) => FailureKind::NotFound,

@@ -25,14 +25,12 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 /// take the machine from other agents.
 const MAX_CONCURRENT_CALLS: usize = 8;
 
-/// The tools of one session.
 #[derive(Debug)]
 pub(crate) struct SessionTools {
     tools: Arc<dyn Tools>,
     list: Vec<Value>,
     permits: Semaphore,
     running: TaskTracker,
-    /// Cancels all calls.
     stop: CancellationToken,
 }
 
@@ -41,7 +39,6 @@ pub(crate) struct SessionTools {
 pub(crate) struct ToolOutcome {
     pub(crate) tool: String,
     pub(crate) result: ToolResult,
-    /// The kind of the event.
     pub(crate) event: &'static str,
 }
 

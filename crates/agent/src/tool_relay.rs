@@ -55,7 +55,6 @@ const CHUNK_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct ToolSocket {
     directory: PathBuf,
-    /// The file name of the socket.
     name: String,
     tools: Arc<SessionTools>,
     _stop: DropGuard,
@@ -111,7 +110,6 @@ impl ToolSocket {
         Ok(())
     }
 
-    /// Returns the path of the socket.
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.join(&self.name)
     }
@@ -135,7 +133,6 @@ fn socket_name() -> io::Result<String> {
     Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
 }
 
-/// Accepts relays until the socket fails.
 async fn accept(
     listener: &UnixListener,
     tools: &Arc<SessionTools>,
@@ -177,7 +174,6 @@ pub fn relay(socket: &Path) -> io::Result<()> {
     copy(&stream, io::stdout().lock())
 }
 
-/// Copies each chunk as it arrives.
 fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {

@@ -12,7 +12,7 @@ pub trait Tools: fmt::Debug + Send + Sync {
     /// Returns the MCP definitions, each with `name`, `description` and `inputSchema`.
     fn list(&self) -> Vec<Value>;
 
-    /// Calls a tool. Failures are in the result.
+    /// Calls a tool. The result holds failures too, so that the agent can read and correct them.
     async fn call(&self, call: ToolCall) -> ToolResult;
 
     /// Ends background work of earlier calls, and returns when it has ended.

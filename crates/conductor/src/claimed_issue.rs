@@ -38,7 +38,7 @@ pub struct RunId(pub u64);
 /// removed, so that spending and the workspace path survive the time between two runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClaimedIssue {
-    /// The issue as the tracker last returned it.
+    /// The issue as the tracker last returned it, by a poll or by a read.
     pub issue: Issue,
     /// The number of the retry: 0 for the first run, 1 after a continuation or the first failure.
     pub attempt: u32,
@@ -53,7 +53,8 @@ pub struct ClaimedIssue {
     pub spent_at_unblock: Spend,
     /// The directory of the workspace, once the first run has created it.
     pub workspace: Option<PathBuf>,
-    /// The agent's conversation, for agents that can resume one.
+    /// The agent's conversation, for agents that can resume one. A failure clears it, so the next run starts
+    /// a new one.
     pub thread: Option<String>,
     /// An operator's answer to the agent's question, kept until a session that received it has started.
     pub answer: Option<String>,
@@ -63,14 +64,14 @@ pub struct ClaimedIssue {
     /// The latest agent events, oldest first, at most 20.
     #[serde(skip)]
     pub recent: VecDeque<AgentEvent>,
-    /// The stage of the work.
+    /// The stage of the work. Only [`crate::decide`] changes it, and each change is journaled.
     pub stage: Stage,
     /// The latest query that returned this issue. Results of earlier queries are stale and ignored.
     #[serde(skip)]
     pub(crate) read: QueryId,
 }
 
-/// One event of an agent, kept for the snapshot.
+/// One event of an agent, kept for the snapshot. The transcript has all events in full.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentEvent {
     /// The time at which the conductor received it.
@@ -81,11 +82,14 @@ pub struct AgentEvent {
     pub message: Option<String>,
 }
 
-/// The stage of a claimed issue.
+/// The stage of a claimed issue. The diagram of the module shows the transitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "stage", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the variant says it")]
 pub enum Stage {
-    /// A slot is taken, and the tracker is asked for the current state of the issue before a dispatch.
+    /// A slot is taken, and the tracker is asked for the current state of the issue before a dispatch: the
+    /// poll that listed it may be half a minute old. After a restart a first claim is released again, and a
+    /// retry stays a retry.
     Checking {
         /// The retry that is due; `None` for an issue that is claimed for the first time.
         retry: Option<Retry>,
@@ -93,22 +97,27 @@ pub enum Stage {
         #[serde(skip)]
         query: QueryId,
     },
-    /// An agent runs.
+    /// A run is in progress. It leaves this stage through [`Self::Stopping`], or directly when it ends by
+    /// itself; after a restart it becomes a retry that resumes the conversation.
     Running(Run),
-    /// The run was told to end and has not ended yet. The slot stays taken.
+    /// The run was told to end and has not ended yet. The slot stays taken and the workspace is not touched
+    /// until all its processes have ended.
     Stopping {
-        /// The run that is ending.
         run: Run,
         /// The transition that follows the end of the run.
         then: FollowUp,
     },
-    /// A further run starts when its time has come and a slot is free.
+    /// A further run starts when its time has come and a slot is free. The issue stays claimed meanwhile,
+    /// so that a change in the tracker can cancel the retry.
     Retrying(Retry),
-    /// An operator has to act first.
+    /// An operator has to act first: answer, unblock or retry. A change of the issue to a terminal or
+    /// inactive state ends the block as well.
     Blocked(Block),
-    /// Not worked on and not claimed; the workspace and the spending record are kept.
+    /// Not worked on and not claimed; the workspace and the spending record are kept. A later poll may
+    /// claim the issue again, and a terminal state removes it.
     Resting,
-    /// The issue is in a terminal state, and its workspace is being removed.
+    /// The issue is in a terminal state, and its workspace is being removed. The issue is erased when the
+    /// removal has succeeded.
     Cleaning {
         /// Failed removals so far; the exponent of the back-off.
         failures: u32,
@@ -117,28 +126,29 @@ pub enum Stage {
     },
 }
 
-/// A run: one agent session in a workspace.
+/// A run: one agent session in a workspace, from its dispatch to the end of its last process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// The number of the run.
+    /// The number of the run, which names its transcript and its row in the journal.
     pub id: RunId,
-    /// The time of the dispatch.
+    /// The time of the dispatch, from which the time budgets of run, issue and day count.
     pub started_at: Timestamp,
     /// The time of the last agent event; the stall timeout counts from here.
     pub last_event_at: Timestamp,
-    /// The agent's session, once it has reported one.
+    /// The agent's session, once it has reported one. Each turn has a session of its own.
     pub session: Option<String>,
-    /// The number of the current turn, from 1.
+    /// The number of the current turn, from 1 to [`crate::Rules::max_turns`].
     pub turn: u64,
-    /// The start of the current turn.
+    /// The start of the current turn, from which the time budget of a turn counts.
     pub turn_started_at: Timestamp,
-    /// Spending of this run so far.
+    /// Spending of this run so far, without its time, which is known from [`Self::started_at`].
     pub spent: Spend,
     /// The value of [`Self::spent`] at the start of the current turn.
     pub spent_before_turn: Spend,
     /// Set between the end of a turn and the decision about the next one.
     pub between_turns: Option<BetweenTurns>,
-    /// The last turn is over and the run was told to finish.
+    /// The last turn is over and the run was told to finish. It is no longer in a turn, so turn budgets do
+    /// not apply, but a run that does not finish can still stall.
     #[serde(default)]
     pub finishing: bool,
 }
@@ -146,7 +156,7 @@ pub struct Run {
 /// The wait between two turns: whether another follows depends on the state of the issue in the tracker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BetweenTurns {
-    /// Failed reads of the issue so far.
+    /// Failed reads of the issue so far. After five the run finishes instead of waiting longer.
     pub failures: u32,
     /// The time of the next read; `None` while one is in flight.
     pub due: Option<Timestamp>,
@@ -160,7 +170,7 @@ pub struct BetweenTurns {
 pub struct TurnFingerprint {
     /// A SHA-256 over the files of the workspace and the git references.
     pub tree: String,
-    /// A SHA-256 of the agent's last message.
+    /// A SHA-256 of the agent's last message, so that a different answer counts as progress.
     pub answer: String,
 }
 
@@ -168,81 +178,79 @@ pub struct TurnFingerprint {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FollowUp {
-    /// Release the claim; the workspace stays.
+    /// Release the claim; the workspace stays, for an issue that is no longer active.
     Release,
-    /// Release the claim and remove the workspace.
+    /// Release the claim and remove the workspace, for an issue that is finished.
     Clean,
-    /// Retry with back-off, as after a failure.
+    /// Retry with back-off in a new conversation, as after a failure.
     Fail(RetryReason, String),
-    /// Retry after the continuation delay, as after a success.
+    /// Retry after the continuation delay of one second, as after a success.
     Continue,
-    /// Retry when the daily budget starts anew.
+    /// Retry when the daily budget starts anew, at midnight UTC.
     Tomorrow,
-    /// Wait for an operator.
+    /// Wait for an operator, with the reason that is shown to them.
     Block(BlockReason),
 }
 
-/// A scheduled further run.
+/// A scheduled further run. It needs a slot and a read of the issue when it is due.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retry {
-    /// The earliest time of the run.
+    /// The earliest time of the run. It is a wall-clock time, so it holds across a restart.
     pub due: Timestamp,
     /// The cause of the retry.
     pub reason: RetryReason,
-    /// The error of the run before, if it failed.
+    /// The error of the run before, if it failed, truncated to 2000 bytes.
     pub error: Option<String>,
-    /// The retry is due, but all slots are taken.
+    /// The retry is due, but all slots are taken. Shown to operators; the attempt count does not change.
     pub no_slot: bool,
 }
 
-/// The cause of a retry.
+/// The cause of a retry, which decides its back-off and is shown to operators.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum RetryReason {
-    /// The run succeeded and the issue is still active.
+    /// The run succeeded and the issue is still active. The next run starts a new conversation.
     Continuation,
-    /// The run failed.
     Failure,
-    /// The agent sent no event within the stall timeout.
+    /// The agent sent no event within the stall timeout. Counts as a failure.
     Stall,
-    /// The agent's provider answered with a rate limit.
+    /// The agent's provider answered with a rate limit. Does not count as a failure of the issue.
     RateLimited,
-    /// The run exhausted the budget of a run.
+    /// The run exhausted the budget of a run during a turn. Counts as a failure.
     RunBudget,
-    /// The daily budget is exhausted.
     DayBudget,
-    /// The conductor was stopped or killed during the run.
+    /// The conductor was stopped or killed during the run. The retry is due at once.
     Interrupted,
-    /// An operator requested the retry.
     Operator,
 }
 
-/// The reason and time of a block.
+/// The reason and time of a block, which an operator lifts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
     /// The reason, which decides how an operator can lift the block.
     pub reason: BlockReason,
     /// The time at which the issue was blocked.
     pub since: Timestamp,
-    /// The agent session that ended with the block.
+    /// The agent session that ended with the block, if there was one.
     pub session: Option<String>,
 }
 
-/// The reason for a block.
+/// The reason for a block. The detail is text for the operator, truncated to 2000 bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", content = "detail", rename_all = "snake_case")]
 pub enum BlockReason {
-    /// The agent asked a question.
+    /// The agent asked a question, which an operator can answer.
     Input(String),
     /// The agent requested an approval that the policy does not give.
     Approval(String),
-    /// A budget of the issue is exhausted.
+    /// A budget of the turn or of the issue is exhausted. Unblocking grants the budget once more.
     Budget(String),
-    /// Two consecutive turns had the same fingerprint.
+    /// Two consecutive turns had the same fingerprint, also if a restart or another run lay between them.
     NoProgress,
-    /// An operator cancelled the run.
+    /// An operator cancelled the run, or an issue that waited.
     Cancelled,
 }
 
@@ -252,7 +260,7 @@ impl BlockReason {
         matches!(self, Self::Input(_) | Self::Approval(_))
     }
 
-    /// Returns the wire name of the reason.
+    /// Returns the wire name of the reason, as in the member `reason` of a snapshot.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Input(_) => "input",
@@ -315,7 +323,7 @@ impl ClaimedIssue {
         self.recent.push_back(event);
     }
 
-    /// Returns the id of the issue.
+    /// Returns the tracker's id of the issue, the key of [`crate::State::issues`].
     pub fn id(&self) -> &IssueId {
         &self.issue.id
     }
@@ -345,7 +353,7 @@ impl Run {
 }
 
 impl Stage {
-    /// Returns the run that has not ended yet.
+    /// Returns the run that has not ended yet: in the stages running and stopping.
     pub fn run(&self) -> Option<&Run> {
         match self {
             Self::Running(run) | Self::Stopping { run, .. } => Some(run),

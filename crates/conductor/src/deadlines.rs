@@ -51,7 +51,6 @@ impl State {
         begins && (self.single_pass.is_none() || self.is_due_in_single_pass(claimed))
     }
 
-    /// Returns true until the first poll is scheduled.
     pub(crate) fn is_starting_up(&self) -> bool {
         matches!(self.poll, PollState::NotStarted | PollState::StartupCleanup { .. })
     }

@@ -81,7 +81,6 @@ struct Transition {
     effects: Vec<Effect>,
     changed: BTreeSet<IssueId>,
     erased_ids: BTreeSet<IssueId>,
-    /// Issues to read, all with one query.
     reads: Vec<IssueId>,
     query: Option<QueryId>,
 }

@@ -54,14 +54,14 @@ pub use setup::scope_of;
 pub use start_error::StartError;
 pub use webhook_secret::SecretReceipt;
 
-/// Everything that a conductor needs.
+/// Everything that a conductor needs. The caller decides where time, journal and processes come from.
 #[derive(Debug)]
 pub struct Options {
-    /// The workflow file, validated.
+    /// The workflow file, validated. Its path is watched for changes.
     pub workflow: Workflow,
     /// Reads the environment anew when the workflow file has changed.
     pub environment: fn() -> Environment,
-    /// The write-ahead journal.
+    /// The write-ahead journal: SQLite in the data directory, or PostgreSQL.
     pub journal: Arc<dyn Journal>,
     /// The clock for due times and timestamps.
     pub clock: Arc<dyn Clock>,

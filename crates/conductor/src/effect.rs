@@ -14,11 +14,11 @@ use carrel_tracker::{Issue, IssueId};
 /// each `Dispatch` to exactly one [`crate::Event::RunEnded`], also after a panic.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Request the issues in active states from the tracker.
+    /// Request the issues in active states from the tracker. The result is [`crate::Event::Polled`].
     Poll(QueryId),
-    /// Request issues by id from the tracker.
+    /// Request issues by id from the tracker. The result is [`crate::Event::Read`].
     Read(QueryId, Vec<IssueId>),
-    /// Start a run.
+    /// Start a run: workspace, hooks, agent and the first turn.
     Dispatch(Box<Dispatch>),
     /// Start another turn of a run, in the same conversation.
     NextTurn {
@@ -27,19 +27,21 @@ pub enum Effect {
         /// The number of the turn.
         turn: u64,
     },
-    /// End a run that waits between two turns.
+    /// End a run that waits between two turns. Its end counts as a success.
     Finish(RunId),
-    /// Kill the agent of a run and every process that it started.
+    /// End the agent of a run and every process that it started: first by the protocol's interrupt, so that
+    /// the conversation is recorded, then by a signal.
     Stop(RunId),
-    /// Remove the workspace of an issue, at its recorded path if there is one.
+    /// Remove the workspace of an issue, at its recorded path if there is one. The result is
+    /// [`crate::Event::Cleaned`].
     Clean(Box<Issue>, Option<PathBuf>),
-    /// Write an issue to the journal as it is in the state.
+    /// Write an issue to the journal as it is in the state after all decisions of the batch.
     Save(IssueId),
     /// Delete an issue from the journal.
     Erase(IssueId),
     /// Write [`crate::State::ledger`] to the journal.
     SaveLedger,
-    /// Log a notice and publish it to subscribers.
+    /// Log a notice and publish it to subscribers. Nothing depends on it.
     Notify(Notice),
 }
 

@@ -21,19 +21,20 @@ pub enum Event {
     /// The result of [`crate::Effect::Read`], with the ids that were requested. An id without an issue
     /// is no longer visible.
     Read(QueryId, Vec<IssueId>, Result<Vec<Issue>, TrackerError>),
-    /// The workspace of a run exists and is locked.
+    /// The workspace of a run exists and is locked. From now on no process of an earlier run can be in it.
     WorkspaceReady(RunId, PathBuf),
     /// The agent of a run sent an event.
     AgentUpdated(RunId, AgentUpdate),
-    /// The agent and every process that it started have ended.
+    /// The agent and every process that it started have ended, or could not be killed. This is the only
+    /// event that frees the slot of a run.
     RunEnded(RunId, RunEnd),
     /// The result of [`crate::Effect::Clean`].
     Cleaned(IssueId, Result<(), String>),
-    /// The workflow file changed and is valid.
+    /// The workflow file changed and is valid. The new rules apply to this decision already.
     WorkflowChanged(Box<Rules>),
-    /// The workflow file changed and is invalid, with the reason.
+    /// The workflow file changed and is invalid, with the reason. The last valid rules stay in force.
     WorkflowInvalid(String),
-    /// An operator's command.
+    /// An operator's command, which [`crate::State::reject`] may refuse.
     Command(OperatorCommand),
 }
 
@@ -66,9 +67,10 @@ pub enum AgentUpdate {
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunEnd {
-    /// The conductor finished the run after its last turn.
+    /// The conductor finished the run after its last turn. Another run follows while the issue is active.
     Completed,
-    /// The run failed or was stopped during a turn.
+    /// The run failed or was stopped during a turn. If the conductor stopped it, the reason to stop decides
+    /// what follows, and not this error.
     Failed(String),
     /// The provider answered with a rate limit, with the wait if it named one.
     RateLimited(Option<Duration>),
@@ -79,15 +81,15 @@ pub enum RunEnd {
 /// A command of an operator, from the command line or the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperatorCommand {
-    /// Poll the tracker now.
+    /// Poll the tracker now, or once more after the poll in flight. A rate limit still postpones it.
     Refresh,
-    /// Dispatch nothing; runs continue.
+    /// Dispatch nothing; runs continue. The mode survives a restart.
     Pause,
     /// Dispatch nothing, and end runs after their current turn.
     Drain,
-    /// Dispatch again.
+    /// Dispatch again, also if the agents' provider has reported a rate limit.
     Resume,
-    /// Stop the run of an issue and block it until it is unblocked.
+    /// Stop the run of an issue and block it until it is unblocked. It applies to waiting issues too.
     Cancel(IssueId),
     /// Retry an issue without waiting for its back-off.
     RetryNow(IssueId),

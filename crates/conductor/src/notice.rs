@@ -54,7 +54,7 @@ pub enum RunOutcome {
 #[serde(tag = "what", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names of `issue`, `run`, `why` and `error` say it all")]
 pub enum Notice {
-    /// A run starts.
+    /// A run starts: its workspace is prepared next.
     Dispatched {
         #[serde(flatten)]
         issue: IssueRef,
@@ -62,7 +62,7 @@ pub enum Notice {
         /// The number of the retry; 0 for the first run.
         attempt: u32,
     },
-    /// The agent of a run has started its session.
+    /// The agent of a run has started its session, and the first turn is in progress.
     SessionStarted {
         #[serde(flatten)]
         issue: IssueRef,
@@ -77,13 +77,13 @@ pub enum Notice {
         /// The configured maximum.
         of: u64,
     },
-    /// An issue that had a slot is not dispatched.
+    /// An issue that had a slot is not dispatched after all, because it changed or could not be read.
     Skipped {
         #[serde(flatten)]
         issue: IssueRef,
         why: String,
     },
-    /// A run is told to end.
+    /// A run is told to end. [`Self::RunEnded`] follows when all its processes have ended.
     Stopped {
         #[serde(flatten)]
         issue: IssueRef,
@@ -115,7 +115,7 @@ pub enum Notice {
         #[serde(flatten)]
         reason: BlockReason,
     },
-    /// The claim of an issue is released.
+    /// The claim of an issue is released, because it is no longer active or visible.
     Released {
         #[serde(flatten)]
         issue: IssueRef,
@@ -131,13 +131,13 @@ pub enum Notice {
         issue: IssueRef,
         error: String,
     },
-    /// A query to the tracker failed.
+    /// A query to the tracker failed. Claimed issues stay as they are until the next one succeeds.
     TrackerFailed {
         /// The kind of query: `poll` or `read`.
         doing: &'static str,
         error: String,
     },
-    /// A rate limit stops dispatches.
+    /// A rate limit stops dispatches. Sent when the limit is reported or extended, not when it ends.
     #[serde(rename = "held")]
     RateLimited {
         /// The side that reported the limit: `tracker` or `agents`.

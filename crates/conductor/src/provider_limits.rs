@@ -3,6 +3,13 @@
 //! Codex reports up to two windows, `primary` and `secondary`, each with a used percentage and a reset
 //! time, in camel or snake case depending on its version, and credits that lift the limits. Anything that
 //! is not understood is no limit: a wrong guess would stop all dispatches.
+//!
+//! ```json
+//! { "primary": { "usedPercent": 100, "resetsAt": 1800000600 }, "secondary": { "usedPercent": 12 } }
+//! ```
+//!
+//! Here dispatches stop until the epoch time 1800000600: the primary window is exhausted, the secondary
+//! one is not.
 
 use std::time::Duration;
 

@@ -19,32 +19,34 @@ pub struct Rules {
     pub active: BTreeSet<String>,
     /// States in which an issue is finished and its workspace is removed.
     pub terminal: BTreeSet<String>,
-    /// Labels that an issue must have, all of them.
+    /// Labels that an issue must have, all of them (`tracker.required_labels`).
     pub required_labels: BTreeSet<String>,
-    /// Agent slots in all.
+    /// Agent slots in all (`agent.max_concurrent_agents`).
     pub max_agents: usize,
     /// Agent slots for issues in a state; states that are not listed share [`Self::max_agents`].
     pub max_agents_by_state: BTreeMap<String, usize>,
-    /// Turns of one run.
+    /// Turns of one run (`agent.max_turns`). A run that reaches it finishes and is continued by another.
     pub max_turns: u64,
-    /// The upper bound of the retry back-off.
+    /// The upper bound of the retry back-off (`agent.max_retry_backoff_ms`).
     pub max_backoff: Duration,
-    /// The time without an agent event after which a run has stalled.
+    /// The time without an agent event after which a run has stalled (`codex.stall_timeout_ms`); `None`
+    /// turns the check off.
     pub stall_timeout: Option<Duration>,
-    /// The time between two polls of the tracker.
+    /// The time between the result of a poll and the next poll (`polling.interval_ms`).
     pub poll_interval: Duration,
-    /// Limits of turns, runs, issues and days.
+    /// Limits on tokens, turns, minutes and attempts of a turn, a run, an issue and a day.
     pub budgets: Budgets,
 }
 
 /// The consequence of an issue's state, labels and assignment for its claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
-    /// Finished: its run stops and its workspace is removed.
+    /// Finished: its run is stopped, and its workspace is removed when the run has ended.
     Terminal,
-    /// To be worked on.
+    /// To be worked on: in an active state, with all required labels, and dispatchable by the tracker's
+    /// own rules.
     Active,
-    /// Neither: its run stops and its workspace is kept.
+    /// Neither: its run is stopped, and its workspace is kept for the case that it becomes active again.
     Inactive,
 }
 
@@ -93,7 +95,6 @@ impl Rules {
         issue.dispatchable && self.required_labels.is_subset(&labels)
     }
 
-    /// Returns the slots for issues in a state.
     pub(crate) fn max_agents_in(&self, state: &str) -> usize {
         self.max_agents_by_state.get(state).copied().unwrap_or(self.max_agents)
     }

@@ -25,25 +25,25 @@ use crate::spend::Spend;
 use crate::state::{Mode, NumberedNotice, PollState, State};
 use rows::by_identifier;
 
-/// The state of the conductor at one time.
+/// The state of the conductor at one time, as the API, the console and the terminal show it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ConductorState")]
 pub struct Snapshot {
-    /// The time of the snapshot.
+    /// The time of the snapshot, to which all running times and waits refer.
     pub generated_at: Timestamp,
-    /// The mode that an operator last set.
+    /// The mode that an operator last set: `working`, `paused` or `draining`.
     pub mode: Mode,
     /// The lengths of the lists below.
     pub counts: IssueCounts,
     /// Issues that hold an agent slot: being checked, running or stopping.
     pub running: Vec<RunningRow>,
-    /// Issues with a scheduled retry, the next one first.
+    /// Issues with a scheduled retry, ordered by due time, the next one first.
     pub retrying: Vec<RetryRow>,
     /// Issues that wait for an operator, the longest wait first.
     pub blocked: Vec<BlockedRow>,
     /// Eligible issues that wait for a slot, in dispatch order.
     pub waiting: Vec<WaitingRow>,
-    /// Finished issues whose workspaces are being removed.
+    /// Finished issues whose workspaces are being removed, or wait for another attempt to remove them.
     pub cleaning: Vec<CleaningRow>,
     /// Consumption of all issues, runs in progress included.
     pub codex_totals: Totals,
@@ -51,9 +51,9 @@ pub struct Snapshot {
     pub today: Totals,
     /// The latest rate limits that an agent reported, in its provider's format.
     pub rate_limits: Option<Value>,
-    /// The poll of the tracker.
+    /// The poll of the tracker: in flight, or when the next one is due.
     pub polling: Polling,
-    /// Agent slots in all.
+    /// Agent slots in all, from `agent.max_concurrent_agents`.
     pub max_concurrent_agents: usize,
     /// The end of the rate limit that stops dispatches, if one is in force.
     pub held_until: Option<Timestamp>,
@@ -65,7 +65,7 @@ pub struct Snapshot {
     pub recent_events: Vec<NoticeRow>,
 }
 
-/// Numbers of issues by stage.
+/// Numbers of issues by stage; a resting issue is in none of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each is the length of the list of the same name")]
 #[schemars(rename = "ConductorCounts")]
@@ -77,21 +77,20 @@ pub struct IssueCounts {
     pub cleaning: usize,
 }
 
-/// Consumption of agents.
+/// Consumption of agents: tokens as reported, time up to the snapshot, and counts of turns and runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ConductorTotals")]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Totals {
-    /// Input tokens.
     pub input_tokens: u64,
-    /// Output tokens.
     pub output_tokens: u64,
     /// All tokens as the agents count them, which need not be the sum of input and output.
     pub total_tokens: u64,
     /// Running time of agents in seconds, runs in progress included.
     pub seconds_running: f64,
-    /// Turns that started.
+    /// Turns that started, the current ones included.
     pub turns: u64,
-    /// Runs that started.
+    /// Runs that started, the current ones included.
     pub attempts: u64,
 }
 
@@ -106,7 +105,7 @@ pub struct Polling {
     pub poll_interval_ms: u64,
 }
 
-/// A notice with its message.
+/// A notice with its number, its time and its one-line message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "ConductorEvent")]
 pub struct NoticeRow {
@@ -125,7 +124,7 @@ pub struct NoticeRow {
 }
 
 impl Snapshot {
-    /// Creates the snapshot of a state.
+    /// Creates the snapshot of a state. `now` is the end of the running times and the base of waits.
     pub fn of(state: &State, now: Timestamp) -> Self {
         let mut retrying: Vec<_> = by_identifier(state).filter_map(RetryRow::of).collect();
         retrying.sort_by_key(|one| one.due_at);

@@ -16,16 +16,13 @@ const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
 /// An amount of consumption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Spend {
-    /// Input tokens.
     pub input_tokens: u64,
-    /// Output tokens.
     pub output_tokens: u64,
     /// All tokens as the agent counts them, which need not be the sum of the other two.
     pub total_tokens: u64,
-    /// Turns that began.
     pub turns: u64,
-    /// Runs that began.
     pub attempts: u64,
     /// Running time of agents.
     pub time: Duration,
@@ -47,7 +44,6 @@ impl Add for Spend {
 }
 
 impl Spend {
-    /// Returns the token counts alone.
     pub(crate) fn tokens(self) -> Self {
         Self { time: Duration::ZERO, ..self.tokens_and_time() }
     }
@@ -58,7 +54,6 @@ impl Spend {
         Self { turns: 0, attempts: 0, ..self }
     }
 
-    /// Returns the difference to an earlier amount.
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self {
             input_tokens: self.input_tokens.saturating_sub(earlier.input_tokens),
@@ -88,10 +83,10 @@ impl Spend {
 
 /// Consumption on one day in UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the struct says it")]
 pub struct DailySpend {
     /// The number of the day since 1970-01-01.
     pub number: i64,
-    /// Consumption on that day.
     pub spent: Spend,
 }
 

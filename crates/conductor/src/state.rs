@@ -27,25 +27,26 @@ const MAX_NOTICES: usize = 100;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueryId(pub u64);
 
-/// The state of the conductor's loop.
+/// The state of the conductor's loop. Cloned for each published copy, so it holds no handles.
 #[derive(Clone, Debug)]
 pub struct State {
-    /// The rules of the workflow file in force.
+    /// The rules of the last valid workflow file.
     pub rules: Rules,
     /// The error of an invalid workflow file. While it is set nothing is dispatched; runs continue with
     /// the last valid rules.
     pub workflow_error: Option<String>,
     /// Claimed issues in every stage, and released ones whose workspace still exists.
     pub issues: BTreeMap<IssueId, ClaimedIssue>,
-    /// Eligible issues that wait for a slot, with the time since which they were eligible.
+    /// Eligible issues that wait for a slot, with the time since which they were eligible. Replaced by
+    /// each successful poll.
     pub waiting: BTreeMap<IssueId, (Timestamp, Issue)>,
-    /// The poll of the tracker.
+    /// The poll of the tracker: when the next one is due, or which query is in flight.
     pub poll: PollState,
-    /// The durable values that belong to no single issue.
+    /// The durable values that belong to no single issue. Written to the journal when they change.
     pub ledger: Ledger,
     /// The latest rate limits that an agent reported, in the provider's format.
     pub rate_limits: Option<Value>,
-    /// Ended runs since the start, by outcome.
+    /// Ended runs since the start of this conductor, by outcome; for metrics.
     pub outcomes: BTreeMap<RunOutcome, u64>,
     /// The latest notices, oldest first, at most 100.
     pub notices: VecDeque<Arc<NumberedNotice>>,
@@ -61,27 +62,26 @@ pub struct State {
 
 /// A notice with the number that API subscribers use as their cursor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the struct says it")]
 pub struct NumberedNotice {
     /// The number, from 1 since the start of the conductor.
     pub number: u64,
-    /// The time of the decision.
     pub at: Timestamp,
-    /// The notice.
     #[serde(flatten)]
     pub notice: Notice,
 }
 
-/// Durable values that belong to no single issue.
+/// Durable values that belong to no single issue. One JSON document per tracker in the journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ledger {
-    /// The mode that an operator last set.
+    /// The mode that an operator last set. It survives a restart, so a paused conductor stays paused.
     pub mode: Mode,
-    /// Consumption of all issues, finished ones included.
+    /// Consumption of all issues, finished ones included, without the time of runs in progress.
     pub spent: Spend,
-    /// Consumption of the current day.
+    /// Consumption of the current day in UTC, against which the daily budget is checked.
     pub today: DailySpend,
-    /// Rate limits in force.
+    /// Rate limits in force, so that a restart does not ask too early.
     pub rate_limited: RateLimitedUntil,
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct SinglePass {
     pub(crate) polled_at: Option<Timestamp>,
 }
 
-/// The operator's setting for dispatches.
+/// The operator's setting for dispatches, changed by pause, drain and resume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "ConductorMode")]
@@ -112,28 +112,26 @@ pub enum Mode {
     Working,
     /// Nothing is dispatched; runs continue.
     Paused,
-    /// Nothing is dispatched; runs end after their current turn.
+    /// Nothing is dispatched; runs end after their current turn, and are continued in the same
+    /// conversation after a resume.
     Draining,
 }
 
-/// The poll of the tracker.
+/// The poll of the tracker. At most one is in flight.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the variants say it")]
 pub enum PollState {
-    /// No event has been decided yet.
+    /// No event has been decided yet. The first decision takes over the journal.
     NotStarted,
     /// Issues of the journal are read and workspaces of finished ones removed, before the first poll.
     StartupCleanup {
         /// The read of all journaled issues, while it is in flight.
         query: Option<QueryId>,
     },
-    /// The next poll is scheduled.
     Waiting {
-        /// The time of the poll.
         due: Timestamp,
     },
-    /// A poll is in flight.
     InFlight {
-        /// The query of the poll.
         query: QueryId,
         /// An operator requested a refresh meanwhile; the next poll follows immediately.
         repeat: bool,
@@ -148,7 +146,6 @@ impl RateLimitedUntil {
         self.tracker.max(self.agents).filter(|until| *until > now)
     }
 
-    /// Clears rate limits that have ended.
     pub(crate) fn expire(&mut self, now: Timestamp) {
         self.tracker = self.tracker.filter(|until| *until > now);
         self.agents = self.agents.filter(|until| *until > now);
@@ -218,7 +215,7 @@ impl State {
             (Stage::Retrying(retry), Some(polled_at)) if retry.due <= polled_at)
     }
 
-    /// Returns the number of slots that are taken.
+    /// Returns the number of slots that are taken: issues that are checked, running or stopping.
     pub fn agents(&self) -> usize {
         self.issues.values().filter(|issue| issue.stage.holds_slot()).count()
     }
@@ -283,7 +280,7 @@ impl State {
         QueryId(self.next_query)
     }
 
-    /// Returns the issue of a run that has not ended.
+    /// Returns the issue of a run that has not ended. Updates of an ended run find none and are dropped.
     pub(crate) fn issue_of(&self, run: RunId) -> Option<IssueId> {
         let is_run = |claimed: &ClaimedIssue| claimed.stage.run().is_some_and(|it| it.id == run);
         let found = self.issues.iter().find(|(_, claimed)| is_run(claimed));

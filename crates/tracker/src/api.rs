@@ -20,13 +20,13 @@ use serde_json::Value;
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::rate_limit::{self, RateLimit};
 
-/// The time until the response headers.
+/// The time until the response headers arrive. A tracker that is slower than this is treated as failed.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The longest pause between two parts of a body.
+/// The longest pause between two parts of a body, so that a stalled connection does not hold a poll.
 const READ_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The time for the whole exchange.
+/// The time for the whole exchange, connection included. It bounds a body that trickles in.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The size of a response body. A page of a hundred issues has some hundred kilobytes.
@@ -35,7 +35,6 @@ const MAX_RESPONSE: ByteSize = ByteSize::mib(32);
 /// The part of a tracker's error message that is kept.
 const MAX_MESSAGE_CHARS: usize = 300;
 
-/// A JSON API with one credential.
 #[derive(Clone)]
 pub(crate) struct Api {
     connections: HttpClient,
@@ -54,11 +53,9 @@ impl fmt::Debug for Api {
     }
 }
 
-/// A request to an API.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiRequest {
     pub(crate) method: Method,
-    /// Path and query, percent-encoded.
     pub(crate) path: String,
     pub(crate) body: Option<Value>,
     /// The `ETag` of the cached response, for a conditional request.
@@ -75,7 +72,6 @@ impl ApiRequest {
     }
 }
 
-/// A response of any status.
 #[derive(Debug)]
 pub(crate) struct ApiResponse {
     pub(crate) status: u16,
@@ -140,14 +136,13 @@ impl Api {
         })
     }
 
-    /// Redacts another secret as well.
     #[must_use]
     pub(crate) fn redacting(mut self, secret: &Secret) -> Self {
         self.redacted.push(secret.clone());
         self
     }
 
-    /// Returns an API at another address with the same credential and rate limit.
+    /// Returns an API at another address with the same credential and the same shared rate limit.
     pub(crate) fn with_address(&self, address: &str) -> Result<Self, TrackerError> {
         let server = address.parse().map_err(|_| self.malformed("an address"))?;
         Ok(Self { server, ..self.clone() })
@@ -157,7 +152,6 @@ impl Api {
         self.server.to_string()
     }
 
-    /// Returns the name of the provider for messages.
     pub(crate) fn provider(&self) -> &'static str {
         self.provider
     }
@@ -228,12 +222,11 @@ impl Api {
         TrackerError::rate_limited(self.provider, wait)
     }
 
-    /// Returns the error of a response without an expected part.
+    /// Returns the error of a response without an expected part, such as "a list of issues".
     pub(crate) fn malformed(&self, what: &str) -> TrackerError {
         TrackerError::malformed(self.provider, what)
     }
 
-    /// Redacts the secrets in a text.
     pub(crate) fn redact(&self, text: &str) -> String {
         self.redacted.iter().fold(text.to_owned(), |text, secret| secret.mask(&text))
     }

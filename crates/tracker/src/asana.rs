@@ -43,7 +43,6 @@ const FIELDS: &[&str] = &[
     "modified_at",
 ];
 
-/// A project in Asana.
 #[derive(Debug)]
 pub(crate) struct Asana {
     api: Api,
@@ -73,7 +72,6 @@ impl Asana {
         Ok(Self { api, project, active })
     }
 
-    /// Requests tasks by gid in one batch.
     async fn batch(&self, gids: &[&str]) -> Result<IssueRecords, TrackerError> {
         let action = |gid: &&str| json!({ "method": "get", "relative_path": format!("/tasks/{gid}"), "options": { "fields": FIELDS } });
         let actions: Vec<Value> = gids.iter().map(action).collect();

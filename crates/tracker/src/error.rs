@@ -2,34 +2,34 @@
 
 use std::time::Duration;
 
-/// The failure of a request to a tracker.
+/// The failure of a request to a tracker. The message names the provider and a remedy where there is one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TrackerError {
     /// The kind, which names the side that can repair it.
     pub kind: TrackerErrorKind,
-    /// The description, without secrets.
+    /// The description for operators and agents: provider, request, reason and a hint, without secrets.
     pub message: String,
-    /// The wait that a rate limit asks for.
+    /// The wait that a rate limit asks for, between one second and one hour.
     pub retry_after: Option<Duration>,
 }
 
-/// The kind of a tracker error.
+/// The kind of a tracker error, by the side that can repair it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrackerErrorKind {
-    /// A setting is missing or invalid; nothing was sent.
+    /// A setting is missing or invalid; nothing was sent. The operator has to change the workflow file.
     Config,
-    /// The secret is missing, or the tracker rejects it.
+    /// The secret is missing, or the tracker rejects it with 401 or an authentication error.
     Secret,
-    /// No connection, or no response in time.
+    /// No connection, or no response in time. The next poll tries again.
     Request,
-    /// A response with another unsuccessful status.
+    /// A response with another unsuccessful status, such as 404 for a project that the secret cannot see.
     Status(u16),
-    /// A successful response without the expected contents.
+    /// A successful response without the expected contents: not JSON, or another shape.
     Response,
     /// A list that does not end, or announces a page without its cursor.
     Pagination,
-    /// A rate limit; see [`TrackerError::retry_after`].
+    /// A rate limit of the tracker, or one that is still in force here; see [`TrackerError::retry_after`].
     RateLimited,
 }
 
@@ -59,7 +59,6 @@ impl TrackerError {
         Self { kind, message: message.into(), retry_after: None }
     }
 
-    /// Creates the error of a rate limit.
     pub(crate) fn rate_limited(provider: &str, retry_after: Duration) -> Self {
         let seconds = whole_seconds(retry_after);
         let message = format!("{provider} reported a rate limit for {seconds} s");
@@ -79,7 +78,6 @@ impl TrackerError {
         )
     }
 
-    /// Creates the error of an invalid provider setting.
     pub(crate) fn invalid_setting(name: &str, rule: &str) -> Self {
         Self::new(TrackerErrorKind::Config, format!("tracker.provider.{name} {rule}"))
     }

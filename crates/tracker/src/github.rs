@@ -27,17 +27,14 @@ const BATCH: usize = 100;
 
 const HEADERS: &[(&str, &str)] = &[("x-github-api-version", "2022-11-28")];
 
-/// A repository on GitHub.
 #[derive(Debug)]
 pub(crate) struct Github {
     api: Api,
-    /// The GraphQL endpoint, with the same credential.
     graphql: Api,
     repository: Repository,
     pages: PageCache,
 }
 
-/// A repository name, validated for use in paths.
 #[derive(Clone, Debug)]
 pub(crate) struct Repository {
     owner: String,
@@ -89,7 +86,6 @@ impl Github {
         Ok(Self { api, graphql, repository, pages: PageCache::default() })
     }
 
-    /// Requests issues by number in one query.
     async fn batch(&self, numbers: &[&str]) -> Result<IssueRecords, TrackerError> {
         let query = issue_fields::query(numbers);
         let Repository { owner, name } = &self.repository;

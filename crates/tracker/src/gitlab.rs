@@ -21,7 +21,6 @@ use crate::{Tracker, rest_tool};
 /// Issues per page; GitLab's maximum.
 const BATCH: usize = 100;
 
-/// A project on GitLab.
 #[derive(Debug)]
 pub(crate) struct Gitlab {
     api: Api,

@@ -17,14 +17,12 @@ use crate::api::{Api, ApiRequest, ApiResponse, line};
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::issue_records::{list, text};
 
-/// The data and errors of a response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) data: Value,
     pub(crate) errors: Vec<Value>,
 }
 
-/// The errors that are handled specially.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ErrorCode {
     RateLimited,
@@ -32,7 +30,6 @@ enum ErrorCode {
     Other,
 }
 
-/// Sends a query, and returns data and errors.
 pub(crate) async fn query_partial(
     api: &Api,
     path: &str,
@@ -68,7 +65,6 @@ pub(crate) async fn query(
     }
 }
 
-/// Converts an error of a response.
 pub(crate) fn query_error(api: &Api, error: &Value) -> TrackerError {
     let json = text(error, "/message").unwrap_or_else(|| "no reason".to_owned());
     let message = format!("{} rejected a query: {}", api.provider(), line(&json));

@@ -17,49 +17,47 @@ impl fmt::Display for IssueId {
     }
 }
 
-/// An issue as it was when it was read.
+/// An issue as it was when it was read. It is part of the journal, and of the prompt template as `issue`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Issue {
-    /// The tracker's id.
+    /// The tracker's id, by which the conductor claims and reads the issue.
     pub id: IssueId,
     /// Further ids that the tracker's tools need, without secrets.
     pub native_ref: Option<Value>,
     /// The identifier that people use, such as `ABC-123`; the name of the workspace derives from it.
     pub identifier: String,
-    /// The title.
+    /// The title, which is never blank.
     pub title: String,
-    /// The description as plain text or Markdown.
+    /// The description as plain text or Markdown; `None` if it is empty.
     pub description: Option<String>,
     /// The priority from 1, the most urgent, to 4; other numbers count as none.
     pub priority: Option<i64>,
     /// The state in the tracker's spelling; compare with [`Self::normal_state`].
     pub state: String,
-    /// The branch name that the tracker proposes.
+    /// The branch name that the tracker proposes; only Linear and the embedded tracker have one.
     pub branch_name: Option<String>,
-    /// The page of the issue.
+    /// The page of the issue, always `http` or `https`.
     pub url: Option<String>,
-    /// The tracker's id of the assignee.
+    /// The tracker's id of the assignee; `None` if it is unassigned.
     pub assignee_id: Option<String>,
     /// Labels in the form of [`normal`], each once.
     pub labels: Vec<String>,
-    /// Issues that block this one.
+    /// Issues that block this one, where the tracker has such relations (Linear, Jira, the embedded one).
     pub blocked_by: Vec<Blocker>,
     /// False if the tracker's own rules forbid a dispatch: another assignee, or unresolved blockers.
     pub dispatchable: bool,
-    /// The time of creation.
+    /// The time of creation, by which issues of the same priority are ordered.
     pub created_at: Option<Timestamp>,
-    /// The time of the last change.
+    /// The time of the last change, as the tracker counts changes.
     pub updated_at: Option<Timestamp>,
 }
 
 /// A blocking issue, as far as the tracker shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the members of an issue")]
 pub struct Blocker {
-    /// The tracker's id.
     pub id: Option<String>,
-    /// The identifier that people use.
     pub identifier: Option<String>,
-    /// The state in the tracker's spelling.
     pub state: Option<String>,
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
     value.pointer(path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Returns the `http` or `https` URL at a JSON pointer.
+/// Returns the `http` or `https` URL at a JSON pointer. Other schemes could run code in a browser.
 pub(crate) fn link(value: &Value, path: &str) -> Option<String> {
     text(value, path).filter(|url| url.starts_with("https://") || url.starts_with("http://"))
 }
@@ -55,12 +55,11 @@ pub(crate) fn labels<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
 pub(crate) struct IssueRecords {
     issues: Vec<Issue>,
     malformed: usize,
-    /// The size of the issues as JSON.
     bytes: u64,
 }
 
 impl IssueRecords {
-    /// Adds an issue, or counts a record that could not be read as one.
+    /// Adds an issue, or counts a record that could not be read as one or lacks a required member.
     pub(crate) fn add(&mut self, read: Option<Issue>) {
         match read.filter(Issue::is_well_formed) {
             Some(issue) => {
@@ -85,7 +84,8 @@ impl IssueRecords {
         self.issues.len()
     }
 
-    /// Returns the issues, each once, and logs the number of malformed records.
+    /// Returns the issues, each once, and logs the number of malformed records. For lists: one bad record
+    /// must not hide the others.
     pub(crate) fn lenient(self, provider: &'static str) -> Vec<Issue> {
         if self.malformed > 0 {
             tracing::warn!(
@@ -98,7 +98,8 @@ impl IssueRecords {
         self.issues.into_iter().filter(|issue| seen.insert(issue.id.clone())).collect()
     }
 
-    /// Returns the issues in the order of these ids, or an error if a record was malformed.
+    /// Returns the issues in the order of these ids, or an error if a record was malformed. For reads of
+    /// claimed issues: a missing one would be released.
     pub(crate) fn strict(
         self,
         provider: &str,

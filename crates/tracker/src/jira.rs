@@ -41,7 +41,6 @@ const FIELDS: &[&str] = &[
     "updated",
 ];
 
-/// A project in Jira Cloud.
 #[derive(Debug)]
 pub(crate) struct Jira {
     api: Api,
@@ -107,7 +106,6 @@ impl Jira {
     }
 }
 
-/// Quotes a string for JQL.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

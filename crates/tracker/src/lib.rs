@@ -56,12 +56,13 @@ pub trait Tracker: fmt::Debug + Send + Sync {
     /// A malformed record is an error here: a claimed issue must not disappear because of it.
     async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError>;
 
-    /// Returns the tools that an agent receives for its issue.
+    /// Returns the tools that an agent receives for its issue. They stay the same for a whole run.
     fn tools(&self) -> Vec<Tool> {
         Vec::new()
     }
 
-    /// Calls a tool for the agent of an issue. Failures are in the reply.
+    /// Calls a tool for the agent of an issue. Failures are in the reply. `issue` fills in placeholders and
+    /// is exempt from the check that an id belongs to the project.
     async fn call(&self, _: &Issue, tool: &str, _: Value) -> ToolReply {
         ToolReply::unknown(tool, &self.tools())
     }

@@ -30,7 +30,7 @@ use crate::tool::{Tool, ToolReply};
 use crate::{Tracker, graphql};
 use issue_fields::DispatchRules;
 
-/// Ids per request.
+/// Ids per request, which keeps the complexity of a read below the limit too.
 const BATCH: usize = 50;
 
 /// Issues per page: the most that keeps a query below Linear's limit of 10,000 complexity points, with
@@ -40,24 +40,19 @@ const LARGEST_PAGE: usize = 100;
 /// Issues that a page has room for beyond the last result.
 const PAGE_MARGIN: usize = 20;
 
-/// A project in Linear.
 #[derive(Debug)]
 pub(crate) struct Linear {
     api: Api,
     project: String,
     assignee: Option<Assignee>,
     terminal: Vec<String>,
-    /// The length of the last list.
     last_count: AtomicUsize,
-    /// Linear's id of the project, once requested.
     project_id: OnceCell<String>,
 }
 
-/// The configured assignee.
 #[derive(Debug)]
 enum Assignee {
     ReferencedIds(String),
-    /// The owner of the API key, once requested.
     Me(OnceCell<String>),
 }
 
@@ -104,7 +99,7 @@ impl Linear {
             .ok_or_else(|| TrackerError::new(TrackerErrorKind::Response, message))
     }
 
-    /// Reads all pages of the issues that match a filter.
+    /// Reads all pages of the issues that match a filter, `size` issues per page.
     async fn read(&self, filter: &Value, size: usize) -> Result<IssueRecords, TrackerError> {
         let rules = self.rules().await?;
         let mut records = IssueRecords::default();

@@ -1,4 +1,9 @@
 //! The embedded tracker: issues in Carrel's own database, without an account.
+//!
+//! It implements [`Tracker`] for the conductor and, beyond that, the operations of `carrel issue`: add, list,
+//! show, change, comment. Both sides use the same store, so an issue that a person adds is listed by the
+//! next poll. An issue is dispatchable once all its blockers are in a terminal state. The agent's tools
+//! show, comment and move its own issue only.
 
 mod agent_tools;
 mod error;
@@ -27,7 +32,7 @@ const PREFIX: &str = "CAR-";
 /// Comments that are returned with an issue.
 const MAX_COMMENTS: u32 = 100;
 
-/// The embedded tracker.
+/// The embedded tracker. Its issues are numbered `CAR-1`, `CAR-2` … per database.
 #[derive(Clone, Debug)]
 pub struct LocalTracker {
     issues: Arc<dyn IssueStore>,
@@ -43,20 +48,20 @@ impl LocalTracker {
         Self { issues, clock, terminal }
     }
 
-    /// Adds an issue.
+    /// Adds an issue and returns it with its number. Fails for invalid values or unknown blockers.
     pub async fn add(&self, new: NewIssue) -> Result<Issue, LocalError> {
         let new = validation::checked(new)?;
         self.issue_of_outcome(self.issues.add_issue(new, self.clock.now()).await?)
     }
 
-    /// Returns the issues in some states; all if none is named.
+    /// Returns the issues in some states, compared without regard to case; all if none is named.
     pub async fn list(&self, states: &[String]) -> Result<Vec<Issue>, LocalError> {
         let states = (!states.is_empty()).then(|| states.to_vec());
         let found = self.issues.issues(IssueFilter { states, ..IssueFilter::default() }).await?;
         Ok(found.into_iter().map(|issue| self.issue(issue)).collect())
     }
 
-    /// Returns an issue with its comments.
+    /// Returns an issue with its comments, at most 100.
     pub async fn find(&self, identifier: &str) -> Result<(Issue, Vec<Comment>), LocalError> {
         let number = number_of(identifier)?;
         let found = self.numbered(vec![number]).await?.remove(&number);
@@ -64,14 +69,14 @@ impl LocalTracker {
         Ok((issue, self.issues.comments(number, MAX_COMMENTS).await?))
     }
 
-    /// Changes an issue.
+    /// Changes the state, labels or blockers of an issue in one transaction, and returns the result.
     pub async fn change(&self, identifier: &str, change: IssueChange) -> Result<Issue, LocalError> {
         let number = number_of(identifier)?;
         let change = validation::checked_change(number, change)?;
         self.issue_of_outcome(self.issues.change_issue(number, change, self.clock.now()).await?)
     }
 
-    /// Adds a comment to an issue.
+    /// Adds a comment to an issue. The author is `agent` for agents, and a name for people.
     pub async fn comment(
         &self,
         identifier: &str,
@@ -169,7 +174,7 @@ fn identifier_of(number: u64) -> String {
     format!("{PREFIX}{number}")
 }
 
-/// Parses an identifier such as `CAR-12`, in either case.
+/// Parses an identifier such as `CAR-12`, in either case. A number alone or 0 is invalid.
 pub(crate) fn number_of(identifier: &str) -> Result<u64, LocalError> {
     let digits = identifier
         .trim()
@@ -181,7 +186,7 @@ pub(crate) fn number_of(identifier: &str) -> Result<u64, LocalError> {
     number.ok_or_else(|| LocalError::NotAnIdentifier { text: identifier.to_owned() })
 }
 
-/// Parses several identifiers.
+/// Parses several identifiers; the first invalid one is the error.
 pub fn numbers_of(identifiers: &[String]) -> Result<Vec<u64>, LocalError> {
     identifiers.iter().map(|identifier| number_of(identifier)).collect()
 }

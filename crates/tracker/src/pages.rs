@@ -14,25 +14,22 @@ use crate::api::{Api, ApiRequest, ApiResponse};
 use crate::error::TrackerError;
 use crate::issue_records::IssueRecords;
 
-/// Pages of one list.
+/// Pages of one list. A tracker that announces further pages forever is not followed forever.
 const MAX_PAGES: usize = 1_000;
 
 /// The size of the issues of one list as JSON, which bounds memory. Ten thousand issues with long
 /// descriptions stay below.
 const MAX_LIST_BYTES: ByteSize = ByteSize::mib(256);
 
-/// The size of cached pages, as they were sent.
+/// The size of cached pages, as they were sent; about a hundred pages of a hundred issues.
 const MAX_CACHED_BYTES: usize = 16 * 1024 * 1024;
 
-/// One page of a list.
 #[derive(Clone, Debug)]
 pub(crate) struct IssuePage {
     pub(crate) records: IssueRecords,
-    /// The path of the next page.
     pub(crate) next: Option<String>,
 }
 
-/// Cached pages by path.
 #[derive(Debug, Default)]
 pub(crate) struct PageCache(Mutex<HashMap<String, CachedPage>>);
 
@@ -100,7 +97,6 @@ impl PageCache {
     }
 }
 
-/// The position in a paginated list.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     provider: &'static str,

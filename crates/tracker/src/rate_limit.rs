@@ -26,7 +26,7 @@ use carrel_domain::{Timestamp, sync};
 use hyper::HeaderMap;
 use hyper::header::RETRY_AFTER;
 
-/// The wait after a limit that names none.
+/// The wait after a limit that names none, long enough for a window of one minute to pass.
 const DEFAULT_WAIT: Duration = Duration::from_mins(1);
 
 /// Bounds of every wait: a tracker can cause neither a busy loop nor a day of silence.
@@ -58,7 +58,7 @@ impl RateLimit {
         *until = (*until).max(now.checked_add(wait));
     }
 
-    /// Returns the time until the limit in force expires.
+    /// Returns the time until the limit in force expires; `None` if requests may be sent.
     pub(crate) fn remaining(&self, now: Instant) -> Option<Duration> {
         let left = self.lock().map(|until| until.saturating_duration_since(now));
         left.filter(|left| !left.is_zero())

@@ -19,31 +19,27 @@ use crate::tool::{Tool, ToolRefusal, ToolReply};
 /// The size of a response body that an agent receives; a longer one is truncated.
 const MAX_OUTPUT_BYTES: usize = 256 * 1024;
 
-/// The size of a request body.
+/// The size of a request body; larger attachments have no use in an issue.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// Values of a query.
+/// Values of a query, which bounds the length of the URL.
 const MAX_VALUES: usize = 64;
 
 /// Query values and members that act under another identity or override the method.
 const FORBIDDEN_VALUES: &[&str] =
     &["sudo", "private_token", "access_token", "job_token", "_method"];
 
-/// The form of a tracker's requests.
 #[derive(Debug)]
 pub(crate) struct RequestShape<'a> {
     pub(crate) methods: &'static [&'static str],
-    /// The argument with the query values.
     pub(crate) query: &'static str,
     /// The only segment that may contain a slash, such as GitLab's project path.
     pub(crate) slashed: Option<&'a str>,
 }
 
-/// A request of an agent, parsed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ApiCall {
     pub(crate) method: Method,
-    /// The decoded segments of the path.
     pub(crate) path: Vec<String>,
     pub(crate) query: Vec<(String, String)>,
     pub(crate) body: Option<Value>,
@@ -133,7 +129,6 @@ fn collect(value: &Value, names: &[&str], found: &mut Vec<Value>) {
     }
 }
 
-/// Returns true if a body exceeds the limit.
 pub(crate) fn is_too_long(body: &Value) -> bool {
     body.to_string().len() > MAX_BODY_BYTES
 }
@@ -226,7 +221,6 @@ fn body(response: &ApiResponse) -> Value {
     json!({ "truncated": true, "bytes": response.body.len(), "beginning": text[..end] })
 }
 
-/// Returns the definition of a request tool.
 pub(crate) fn tool(name: &str, description: String, shape: &RequestShape<'_>) -> Tool {
     let mut properties = json!({
         "method": { "type": "string", "enum": shape.methods },

@@ -1,4 +1,4 @@
-//! Provider settings of a tracker.
+//! Provider settings of a tracker: `tracker.provider` of the workflow file, whose names differ per tracker.
 
 use carrel_config::TrackerConfig;
 use carrel_domain::Secret;
@@ -7,23 +7,19 @@ use serde_json::Value;
 use crate::error::{TrackerError, TrackerErrorKind};
 use crate::issue::normal;
 
-/// The tracker section of a workflow file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings<'a>(pub(crate) &'a TrackerConfig);
 
 impl<'a> Settings<'a> {
-    /// Returns an optional setting, trimmed.
     pub(crate) fn find(self, name: &str) -> Option<&'a str> {
         let text = self.0.provider.settings.get(name).and_then(Value::as_str)?.trim();
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns a required setting.
     pub(crate) fn text(self, name: &str) -> Result<&'a str, TrackerError> {
         self.find(name).ok_or_else(|| TrackerError::invalid_setting(name, "is missing"))
     }
 
-    /// Returns a required secret.
     pub(crate) fn secret(self, name: &str) -> Result<&'a Secret, TrackerError> {
         let secret = self.0.provider.secrets.get(name).filter(|secret| !secret.expose().is_empty());
         let message = format!("tracker.provider.{name} is missing; write it as $NAME");

@@ -8,32 +8,28 @@ use crate::error::{TrackerError, whole_seconds};
 /// A tool definition in the format of MCP.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(missing_docs, reason = "the members of an MCP tool")]
 pub struct Tool {
-    /// The name.
     pub name: String,
-    /// The description for the model.
+    /// The description for the model, which names the project and the placeholders.
     pub description: String,
-    /// The JSON schema of the arguments.
     pub input_schema: Value,
 }
 
-/// The reply of a tool.
+/// The reply of a tool. Refusals and failures are replies too, so that the agent can read the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolReply {
-    /// True if the tracker accepted the request.
+    /// True if the tracker accepted the request; GraphQL errors count as a failure.
     pub success: bool,
-    /// The text for the agent, with secrets redacted.
+    /// The JSON text for the agent, with secrets redacted and bounded in size.
     pub output: String,
 }
 
 /// The reason for which a tool call is refused or failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ToolRefusal {
-    /// The arguments do not match the schema.
     Arguments(String),
-    /// The request would reach beyond the configured project.
     Scope(String),
-    /// The request to the tracker failed.
     Tracker(TrackerError),
 }
 

@@ -24,45 +24,45 @@ use serde_json::Value;
 /// The age of a webhook of Linear, in either direction. An older one may be a replay.
 const LINEAR_MAX_AGE: Duration = Duration::from_mins(1);
 
-/// A verified webhook.
+/// A verified webhook. It carries nothing of the request but the secret of a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Webhook {
-    /// A change in the tracker: poll now.
+    /// A change in the tracker: poll now. The contents of the webhook are not used.
     Wake,
     /// Asana's handshake when a webhook is created. The secret has to be stored and returned in
     /// [`ASANA_SECRET`]; later webhooks are signed with it. The handshake itself is not authenticated.
     Handshake(Secret),
 }
 
-/// The reason for which a webhook is rejected.
+/// The reason for which a webhook is rejected. No poll is triggered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WebhookError {
-    /// The tracker has no webhooks.
+    /// The tracker has no webhooks, which holds for the embedded one.
     #[error("this tracker has no webhooks")]
     Unsupported,
-    /// No secret is configured.
+    /// No secret is configured, so no signature can be verified.
     #[error("no secret for webhooks is configured")]
     NotConfigured,
-    /// The signature header is missing, repeated or malformed.
+    /// The signature header is missing, repeated or malformed; it carries the name of the header.
     #[error("the header {0} is missing or malformed")]
     Unsigned(&'static str),
     /// The signature does not match the body and the secret.
     #[error("the signature does not match")]
     Forged,
-    /// The timestamp is missing or too far from now.
+    /// The timestamp is missing or more than a minute from now; only Linear sends one.
     #[error("the webhook is too old or has no timestamp")]
     Stale,
 }
 
-/// The header of GitHub's signature.
+/// The header of GitHub's signature: `sha256=` and hexadecimal digits.
 pub const GITHUB_SIGNATURE: &str = "x-hub-signature-256";
-/// The header of Linear's signature.
+/// The header of Linear's signature: hexadecimal digits.
 pub const LINEAR_SIGNATURE: &str = "linear-signature";
-/// The header of GitLab's token.
+/// The header of GitLab's token, which is the configured secret itself.
 pub const GITLAB_TOKEN: &str = "x-gitlab-token";
-/// The header of Jira's signature.
+/// The header of Jira's signature, in the format of GitHub's.
 pub const JIRA_SIGNATURE: &str = "x-hub-signature";
-/// The header of Asana's signature.
+/// The header of Asana's signature: hexadecimal digits, made with the secret of the handshake.
 pub const ASANA_SIGNATURE: &str = "x-hook-signature";
 /// The header of Asana's handshake, in request and response.
 pub const ASANA_SECRET: &str = "x-hook-secret";
@@ -109,7 +109,6 @@ pub fn verify_webhook(
     Ok(Webhook::Wake)
 }
 
-/// Returns a header that occurs exactly once.
 fn single<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<&'a str, WebhookError> {
     let mut values = headers.get_all(name).iter();
     let header = match (values.next(), values.next()) {
@@ -176,7 +175,6 @@ mod tests {
         verify_webhook(kind, Some(&secret), &headers(header), body, Timestamp::from_millis(NOW))
     }
 
-    /// The example that GitHub documents.
     #[test]
     fn the_documented_signature_of_github_verifies() {
         let secret = Secret::new("It's a Secret to Everybody");

@@ -3,7 +3,6 @@
 use carrel_config::Approvals;
 use serde_json::{Value, json};
 
-/// The decision about a permission request.
 #[derive(Debug, PartialEq)]
 pub(super) enum Decision {
     /// Allow it with the broadest option that the agent offers.
@@ -28,7 +27,6 @@ pub(super) fn decide(params: &Value, approvals: Approvals) -> Decision {
     }
 }
 
-/// Returns the reply "cancelled".
 pub(super) fn cancelled() -> Value {
     json!({ "outcome": { "outcome": "cancelled" } })
 }

@@ -2,19 +2,14 @@
 
 use serde_json::Value;
 
-/// A parsed update.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Update {
     /// The `sessionUpdate` member.
     pub(super) kind: String,
     pub(super) summary: String,
-    /// A chunk of the agent's message.
     pub(super) text: Option<String>,
-    /// The message that the chunk belongs to.
     pub(super) message_id: Option<String>,
-    /// One of many chunks, to be throttled.
     pub(super) is_delta: bool,
-    /// The next chunk begins another message.
     pub(super) ends_message: bool,
 }
 

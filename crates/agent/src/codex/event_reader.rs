@@ -26,7 +26,6 @@ use crate::throttle::Throttle;
 /// The reader of one session's notifications, and the thread and turn that they are matched against.
 pub(super) struct EventReader {
     thread: String,
-    /// The turn that has started and not ended.
     turn: Option<String>,
     /// The last message of the agent in the current turn.
     answer: String,

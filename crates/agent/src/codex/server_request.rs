@@ -13,18 +13,28 @@ use crate::failure::{AgentFailure, FailureKind};
 /// The prefix of question ids that ask for the approval of an MCP tool call.
 const TOOL_APPROVAL: &str = "mcp_tool_call_approval_";
 
-/// The decision about a request.
 #[derive(Debug, PartialEq)]
 pub(super) enum RequestDecision {
     /// Allow it, for the whole session where the protocol can say so.
-    Approve { reply: Value, subject: String },
+    Approve {
+        reply: Value,
+        subject: String,
+    },
     /// Decline it; the turn continues.
-    Skip { reply: Value, subject: String },
+    Skip {
+        reply: Value,
+        subject: String,
+    },
     /// Decline it and end the turn: an operator has to decide.
-    Stop { reply: Value, failure: AgentFailure },
+    Stop {
+        reply: Value,
+        failure: AgentFailure,
+    },
     /// Call a tool; the reply follows its result.
-    CallTool { tool: String, arguments: Value },
-    /// Reply that the method is unknown.
+    CallTool {
+        tool: String,
+        arguments: Value,
+    },
     Unsupported,
 }
 
@@ -129,7 +139,6 @@ fn approve(question: &Value) -> Option<(String, Value)> {
     Some((id.to_owned(), json!({ "answers": [label] })))
 }
 
-/// Joins the questions into one text.
 fn question_text(questions: &[Value]) -> String {
     let texts = questions.iter().filter_map(|question| question.get("question")?.as_str());
     match texts.collect::<Vec<_>>().join(" ") {

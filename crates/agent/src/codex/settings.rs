@@ -21,7 +21,6 @@ pub(super) struct Settings {
     network: Network,
 }
 
-/// The settings of one session.
 #[derive(Debug)]
 pub(super) struct SessionSettings {
     settings: Settings,

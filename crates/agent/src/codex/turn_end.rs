@@ -51,7 +51,6 @@ pub(super) fn of(
     }
 }
 
-/// Returns the event kind of a turn's end.
 pub(super) fn event_name(ended: &Result<(), AgentFailure>) -> &'static str {
     match ended {
         Ok(()) => "turn_completed",

@@ -44,7 +44,6 @@ const MAX_DEPTH: usize = 8;
 pub(super) struct UsageTracker {
     threads: HashMap<String, ThreadUsage>,
     limits: Option<Value>,
-    /// The turn that started last.
     turn: Option<String>,
 }
 

@@ -8,7 +8,6 @@ use crate::event::Tokens;
 use crate::line_splitter::OutputLine;
 use crate::token_usage;
 
-/// A parsed line.
 #[derive(Debug, PartialEq)]
 pub(super) enum OutputEvent {
     Blank,
@@ -16,14 +15,11 @@ pub(super) enum OutputEvent {
     Message(String),
     /// Tokens of the turn so far, as a total.
     Usage(Tokens),
-    /// Rate limits in the provider's format.
     RateLimits(Value),
-    /// The provider reported a rate limit.
     RateLimited {
         retry_after: Option<Duration>,
         message: String,
     },
-    /// The command cannot continue without an answer.
     InputRequired(String),
     /// An event of another kind, which is passed on.
     Other {

@@ -4,10 +4,8 @@ use serde_json::{Map, Value};
 
 use crate::failure::{AgentFailure, FailureKind};
 
-/// A line of the peer, parsed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Message {
-    /// A request, which needs a reply.
     Request {
         /// The id for the reply, as it was sent.
         id: Value,
@@ -23,20 +21,16 @@ pub(crate) enum Message {
         id: u64,
         result: Result<Value, Refusal>,
     },
-    /// A JSON object that is none of these.
     Other(String),
     /// A line that begins like an object and does not parse.
     Malformed(String),
-    /// Any other line, such as a log message.
     Text(String),
 }
 
-/// An error reply.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Refusal {
     pub(crate) code: i64,
     pub(crate) message: String,
-    /// Additional data of the error.
     pub(crate) data: Value,
 }
 
@@ -45,7 +39,6 @@ const RATE_LIMIT_TEXTS: [&str; 6] =
     ["rate_limit", "ratelimit", "rate limit", "usage_limit", "usagelimit", "too many requests"];
 
 impl Message {
-    /// Parses a line.
     pub(crate) fn of(line: &str) -> Self {
         match serde_json::from_str::<Map<String, Value>>(line) {
             Ok(object) => Self::of_object(object).unwrap_or_else(|| Self::Other(line.to_owned())),

@@ -32,7 +32,7 @@ const MAX_PROGRESS: usize = 16;
 /// The interval at which a half-closed connection is checked for a disconnect.
 const DISCONNECT_CHECK: Duration = Duration::from_millis(200);
 
-/// A connected relay. Dropping it cancels its calls.
+/// A connected relay. Dropping it cancels the calls in progress, since their replies have no receiver.
 pub(super) struct RelayConnection {
     stream: UnixStream,
     tools: Arc<SessionTools>,
@@ -40,9 +40,7 @@ pub(super) struct RelayConnection {
     calls: JoinSet<(Value, ToolOutcome)>,
     /// The cancellation of each call, by the id of its request.
     running: HashMap<String, CancellationToken>,
-    /// The client's name from the handshake.
     client: Option<String>,
-    /// Progress of calls.
     progress: (mpsc::Sender<Value>, mpsc::Receiver<Value>),
 }
 

@@ -11,22 +11,25 @@ const REVISION: &str = "2025-06-18";
 /// The error code of a server that is at its limit.
 const BUSY: i64 = -32000;
 
-/// A parsed line of a relay.
 #[derive(Debug, PartialEq)]
 pub(super) enum RelayRequest {
-    /// A request with its immediate reply.
     Reply(Value),
     /// A tool call; the reply follows its result.
-    Call { id: Value, tool: String, arguments: Value, progress: Option<Value> },
+    Call {
+        id: Value,
+        tool: String,
+        arguments: Value,
+        progress: Option<Value>,
+    },
     /// The handshake with its reply, and the client's name.
-    Initialize { client: Option<String>, reply: Value },
-    /// The cancellation of the call with this id.
+    Initialize {
+        client: Option<String>,
+        reply: Value,
+    },
     Cancel(Value),
-    /// A message that needs no reply.
     Ignored,
 }
 
-/// Parses a line.
 pub(super) fn read(line: &str, tools: &[Value]) -> RelayRequest {
     match Message::of(line) {
         Message::Request { id, method, params } => match method.as_str() {
@@ -68,7 +71,6 @@ fn call(id: Value, params: &Value) -> RelayRequest {
     RelayRequest::Call { id, tool, arguments, progress }
 }
 
-/// Returns the reply to a tool call.
 pub(super) fn tool_reply(id: &Value, used: &ToolOutcome) -> Value {
     let tool_result = &used.result;
     let mut reply = json!({ "content": tool_result.content, "isError": tool_result.is_error });

@@ -4,17 +4,17 @@ use std::fmt::Write as _;
 
 use super::terminal_text::{char_width, strip_control};
 
-/// The contents of a terminal.
+/// The contents of a terminal, independent of escape sequences, so that tests can compare them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "lines from top to bottom")]
 pub struct Frame {
-    /// Lines from top to bottom.
     pub lines: Vec<StyledLine>,
 }
 
 /// A line of styled spans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "spans from left to right")]
 pub struct StyledLine {
-    /// Spans from left to right.
     pub spans: Vec<StyledSpan>,
 }
 
@@ -29,21 +29,16 @@ pub struct StyledSpan {
     pub link: Option<String>,
 }
 
-/// A text style.
+/// A text style, by meaning rather than by colour; terminals without colours show all of them alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say what the text expresses")]
 pub enum Style {
-    /// The terminal's default.
     #[default]
     Plain,
-    /// Dimmed, for secondary text.
     Dim,
-    /// Bold, for titles and identifiers.
     Bold,
-    /// Green.
     Good,
-    /// Yellow.
     Warning,
-    /// Red.
     Bad,
 }
 

@@ -14,7 +14,6 @@ pub(super) struct Section {
     title: StyledLine,
     rows: Vec<StyledLine>,
     shown: usize,
-    /// Shows the last rows instead of the first.
     from_end: bool,
 }
 

@@ -20,7 +20,6 @@ pub fn strip_control(text: &str) -> String {
     kept
 }
 
-/// Skips the sequence after an escape character.
 fn skip_sequence(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match rest.next() {
         // CSI: parameters up to a final byte.
@@ -78,7 +77,6 @@ pub(super) fn count(number: u64) -> String {
     }
 }
 
-/// Formats a duration in its two largest units.
 pub(super) fn duration(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {

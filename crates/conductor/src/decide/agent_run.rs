@@ -178,7 +178,6 @@ impl Transition {
     }
 }
 
-/// The transition after the end of a run.
 enum AfterRun {
     FollowUp(FollowUp),
     /// A retry when the provider's rate limit is lifted, after the wait that it named.

@@ -66,7 +66,8 @@ impl Transition {
         over
     }
 
-    /// Stops runs that have stalled or exceeded a budget.
+    /// Stops runs that have stalled or exceeded a budget. Called after every event, so that a limit takes
+    /// effect with the report that reaches it, or at the due time of the state.
     pub(super) fn enforce_limits(&mut self) {
         let today = self.state.spent_today(self.now).tokens_and_time();
         for id in self.ids(|claimed| matches!(claimed.stage, Stage::Running(_))) {

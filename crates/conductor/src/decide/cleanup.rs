@@ -56,7 +56,6 @@ impl Transition {
         self.end_startup_cleanup();
     }
 
-    /// Repeats failed removals whose back-off is over.
     pub(super) fn retry_cleanups(&mut self) {
         if self.state.is_starting_up() {
             return;

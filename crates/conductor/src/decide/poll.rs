@@ -22,7 +22,6 @@ use super::Transition;
 const MAX_RESTING_READS: usize = 50;
 
 impl Transition {
-    /// Starts a poll if one is due.
     pub(super) fn poll_if_due(&mut self) {
         if matches!(self.state.poll, PollState::Waiting { due } if due <= self.now) {
             let query = self.state.new_query();

@@ -28,7 +28,6 @@ impl Transition {
         self.postpone_poll();
     }
 
-    /// Stops dispatches until the provider's limit is lifted.
     pub(super) fn rate_limit_agents(&mut self, until: Timestamp) {
         let hold = &mut self.state.ledger.rate_limited.agents;
         if until > self.now && hold.is_none_or(|there| there < until) {

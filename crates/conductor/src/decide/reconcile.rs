@@ -148,7 +148,7 @@ impl Transition {
         }
     }
 
-    /// Puts an issue back into the queue of eligible ones.
+    /// Puts an issue back into the queue of eligible ones, without its claim. Its waiting time starts anew.
     fn requeue(&mut self, id: &IssueId) {
         let Some(claimed) = self.state.issues.get(id) else { return };
         let issue = claimed.issue.clone();

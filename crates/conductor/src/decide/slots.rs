@@ -19,7 +19,6 @@ use carrel_tracker::{Issue, IssueId};
 use super::Transition;
 
 struct Candidate<'a> {
-    /// The time since which it could be dispatched.
     since: Timestamp,
     issue: &'a Issue,
     is_retry: bool,
@@ -80,7 +79,8 @@ impl Transition {
         merged.collect()
     }
 
-    /// Takes a slot for an issue and requests its current state; the dispatch follows the result.
+    /// Takes a slot for an issue and requests its current state; the dispatch follows the result. Taking
+    /// the slot first keeps two issues from being dispatched into one slot while their reads are in flight.
     fn take_slot(&mut self, id: &IssueId, is_retry: bool) {
         let query = self.request_read(id.clone());
         if let Some((_, issue)) = self.state.waiting.remove(id)

@@ -56,7 +56,6 @@ impl Transition {
         }
     }
 
-    /// Requests the issues of runs between two turns.
     pub(super) fn read_between_turns(&mut self) {
         let now = self.now;
         let is_due = |claimed: &ClaimedIssue| match &claimed.stage {

@@ -40,16 +40,12 @@ use crate::event::{Event, RunEnd};
 /// Agent events that wait to be read; an agent that sends more is slowed down.
 const EVENT_BUFFER: usize = 256;
 
-/// The conductor's decision after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TurnCommand {
-    /// Start the turn with this number.
     Turn(u64),
-    /// End the run.
     Finish,
 }
 
-/// A run that is about to start.
 #[derive(Debug)]
 pub(super) struct RunJob {
     pub(super) dispatch: Dispatch,
@@ -58,7 +54,6 @@ pub(super) struct RunJob {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) inbox: mpsc::Sender<Message>,
     pub(super) commands: mpsc::Receiver<TurnCommand>,
-    /// Ends the run at any point.
     pub(super) stop: CancellationToken,
     pub(super) transcripts: TranscriptWriter,
     /// Processes of an earlier run may be left in the workspace: wait for its lock first.

@@ -43,7 +43,6 @@ pub struct Conductor {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) inbox: mpsc::Sender<Message>,
     pub(super) transcripts: TranscriptWriter,
-    /// Runs that have not ended.
     pub(super) active: HashMap<RunId, ActiveRun>,
     /// Issues in whose workspaces processes of an earlier run may be left. Their next run waits for the
     /// workspace lock.
@@ -60,7 +59,6 @@ pub struct Conductor {
     pub(super) handle_backend: HandleBackend,
     pub(super) report: Report,
     pub(super) published: Option<Instant>,
-    /// The shutdown has begun.
     pub(super) ending: bool,
     pub(super) stop: CancellationToken,
     _directory: ConductorDirectory,

@@ -23,12 +23,10 @@ const MAX_HOLDER_BYTES: usize = 100;
 /// Bytes of the scope's hash in the directory name.
 const HASH_BYTES: usize = 6;
 
-/// The locked directory of a conductor.
 #[derive(Clone, Debug)]
 pub(super) struct ConductorDirectory {
     files: Arc<Root>,
     path: PathBuf,
-    /// Held as long as the conductor lives.
     _lock: Arc<File>,
 }
 

@@ -28,7 +28,6 @@ use crate::state::QueryId;
 /// The time for one query to the tracker, all its pages included.
 const QUERY_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// A run that has not ended.
 #[derive(Debug)]
 pub(super) struct ActiveRun {
     pub(super) issue: IssueId,

@@ -46,7 +46,6 @@ const ONCE_JOURNAL_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time between two published states while messages are waiting: each is a copy of the whole state.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(50);
 
-/// An input of the loop.
 #[derive(Debug)]
 pub(super) enum Message {
     Event(Event),
@@ -307,7 +306,6 @@ impl Conductor {
         self.shut_down();
     }
 
-    /// Stops every run and dispatches nothing any more.
     fn shut_down(&mut self) {
         info!(agents = self.active.len(), "Conductor shuts down");
         self.ending = true;

@@ -29,7 +29,7 @@ const NOTICE_BUFFER: usize = 1024;
 /// Commands that wait for the loop; further senders wait themselves.
 const COMMAND_BUFFER: usize = 64;
 
-/// A handle to a conductor. Cheap to clone.
+/// A handle to a conductor: the published state, notices, journaled runs and commands. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Handle {
     state: watch::Receiver<Arc<State>>,
@@ -44,10 +44,9 @@ pub struct Handle {
 
 /// A notice with its time.
 #[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "the struct says it")]
 pub struct TimedNotice {
-    /// The time at which it was published.
     pub at: Timestamp,
-    /// The notice.
     #[serde(flatten)]
     pub notice: Notice,
 }
@@ -58,15 +57,13 @@ pub enum CommandError {
     /// It does not apply to the current state.
     #[error(transparent)]
     Rejected(#[from] CommandRejection),
-    /// The conductor has ended.
+    /// The conductor has ended, before or while the command waited.
     #[error("the conductor has ended")]
     ConductorStopped,
 }
 
-/// A command and the channel for its result.
 pub(super) type Request = (OperatorCommand, oneshot::Sender<Result<(), CommandError>>);
 
-/// The conductor's side of its handles.
 #[derive(Debug)]
 pub(super) struct HandleBackend {
     state: watch::Sender<Arc<State>>,
@@ -75,7 +72,6 @@ pub(super) struct HandleBackend {
     notices: broadcast::Sender<Arc<TimedNotice>>,
 }
 
-/// Creates a handle and its backend.
 pub(super) fn pair(
     state: &State,
     workflow: Arc<Workflow>,
@@ -106,7 +102,6 @@ impl HandleBackend {
         self.state.send_replace(Arc::new(state.clone()));
     }
 
-    /// Publishes a notice to subscribers.
     pub(super) fn notify(&self, at: Timestamp, notice: Notice) {
         // There may be no subscriber.
         let _ = self.notices.send(Arc::new(TimedNotice { at, notice }));
@@ -114,7 +109,7 @@ impl HandleBackend {
 }
 
 impl Handle {
-    /// Returns the latest published state.
+    /// Returns the latest published state, which may be up to 50 ms old while much happens.
     pub fn state(&self) -> Arc<State> {
         Arc::clone(&self.state.borrow())
     }
@@ -124,7 +119,7 @@ impl Handle {
         self.state.changed().await.is_ok()
     }
 
-    /// Returns the workflow in force.
+    /// Returns the workflow in force, which a reload replaces.
     pub fn workflow(&self) -> Arc<Workflow> {
         self.workflow.load_full()
     }
@@ -136,17 +131,17 @@ impl Handle {
         answer.await.map_err(|_| CommandError::ConductorStopped)?
     }
 
-    /// Returns true when the conductor has ended.
+    /// Returns true when the conductor has ended. Commands fail then, and the state does not change.
     pub fn is_over(&self) -> bool {
         self.commands.is_closed()
     }
 
-    /// Subscribes to notices from now on.
+    /// Subscribes to notices from now on. A subscriber that falls behind by 1024 misses the oldest.
     pub fn subscribe(&self) -> broadcast::Receiver<Arc<TimedNotice>> {
         self.notices.subscribe()
     }
 
-    /// Returns journaled runs, the latest first.
+    /// Returns journaled runs of this tracker, the latest first, for at most 30 days.
     pub async fn runs(&self, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
         self.journal.runs(&self.scope, filter).await
     }

@@ -14,12 +14,10 @@ use tracing::warn;
 /// The time for one call of a tracker's tool.
 const TRACKER_TOOL_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// The tools of one run.
 #[derive(Debug)]
 pub(super) struct IssueTools {
     pub(super) tracker: Arc<dyn Tracker>,
     pub(super) issue: Issue,
-    /// Carrel's own tools, confined to the issue's workspace.
     pub(super) own: Option<Arc<dyn Tools>>,
 }
 

@@ -19,7 +19,6 @@ use carrel_tracker::IssueId;
 
 use super::transcript::TranscriptWriter;
 
-/// The contents of the journal.
 #[derive(Debug)]
 pub(super) struct RecoveredState {
     pub(super) issues: BTreeMap<IssueId, ClaimedIssue>,
@@ -27,7 +26,6 @@ pub(super) struct RecoveredState {
     pub(super) last_run: RunId,
 }
 
-/// Reads the journal of a tracker.
 pub(super) async fn recover(
     journal: &dyn Journal,
     scope: &str,

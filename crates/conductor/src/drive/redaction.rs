@@ -9,7 +9,6 @@ use crate::claimed_issue::BlockReason;
 use crate::event::{AgentUpdate, Event, RunEnd};
 use carrel_tracker::TrackerError;
 
-/// Redacts the texts of an event.
 pub(super) fn event(event: Event, secrets: &[Secret]) -> Event {
     if secrets.is_empty() {
         return event;

@@ -2,10 +2,10 @@
 
 use crate::notice::{Notice, RunOutcome};
 
-/// The result of a conductor.
+/// The result of a conductor, from which `carrel run` derives its exit status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Successful runs, stopped ones included.
+    /// Successful runs, and runs that were stopped because their issue was finished.
     pub succeeded: usize,
     /// Failures: the identifier of the issue, and the error.
     pub failed: Vec<(String, String)>,
@@ -14,7 +14,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// Counts a notice.
     pub(super) fn record(&mut self, notice: &Notice) {
         match notice {
             Notice::RunEnded { issue, outcome, error, .. } => match outcome {

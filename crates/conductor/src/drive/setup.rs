@@ -33,7 +33,6 @@ const SCOPE_SETTINGS: [&str; 8] = [
     "project_gid",
 ];
 
-/// The objects that follow from a workflow file.
 pub(super) struct Setup {
     pub(super) workflow: Arc<Workflow>,
     pub(super) workspaces: Workspaces,
@@ -42,7 +41,6 @@ pub(super) struct Setup {
     pub(super) tracker_name: TrackerName,
     pub(super) agent: Arc<dyn Agent>,
     pub(super) tools: Arc<ToolsFactory>,
-    /// Secrets to redact from every text.
     pub(super) secrets: Vec<Secret>,
     root: RootOptions,
 }

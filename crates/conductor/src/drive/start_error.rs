@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 /// The reason for which a conductor cannot start, or cannot apply a changed workflow file.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the object and the cause")]
 pub enum StartError {
     /// Another conductor of the same scope has the lock of the data directory.
     #[error(
@@ -14,9 +15,7 @@ pub enum StartError {
         holder.as_ref().map(|holder| format!(" ({holder})")).unwrap_or_default()
     )]
     InUse {
-        /// The scope of the tracker.
         scope: String,
-        /// The data directory.
         path: String,
         /// The other process, if its lock file names it.
         holder: Option<String>,
@@ -27,34 +26,24 @@ pub enum StartError {
          database in DATABASE_URL"
     )]
     Held {
-        /// The scope of the tracker.
         scope: String,
         /// The other conductor's process, machine and data directory.
         by: String,
     },
-    /// The data directory cannot be used.
     #[error("the data directory cannot be used")]
     Data(#[from] carrel_fsroot::Error),
-    /// The transcript thread could not be started.
     #[error("could not start a thread")]
     Thread(#[source] std::io::Error),
-    /// The database cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The root of the workspaces cannot be used.
     #[error(transparent)]
     Workspace(#[from] carrel_workspace::Error),
-    /// The tracker cannot be used.
     #[error("the tracker cannot be used: {}", .0.message)]
     Tracker(TrackerError),
     /// The changed workflow file names another scope than the conductor has.
     #[error("the workflow file names the issues of {to} instead of {from}; restart to change that")]
-    OtherScope {
-        /// The scope of the conductor.
-        from: String,
-        /// The scope that the file names.
-        to: String,
-    },
+    OtherScope { from: String, to: String },
     /// The workflow file was loaded without its conductor part.
     #[error("the workflow file was not read for a conductor")]
     NoConductor,

@@ -77,7 +77,8 @@ async fn settle_run(setup: &Setup, run: &RunRecord) -> Result<(), Error> {
     wait_until_unlocked(there.as_ref().unwrap_or(&setup.workspaces), &identifier).await
 }
 
-/// Waits, for a bounded time, until a workspace is not locked by any process.
+/// Waits, for a bounded time, until a workspace is not locked by any process. Acquiring the exclusive
+/// lock and releasing it again changes nothing in the workspace.
 pub(super) async fn wait_until_unlocked(
     workspaces: &Workspaces,
     identifier: &Identifier,

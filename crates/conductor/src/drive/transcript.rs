@@ -44,7 +44,6 @@ pub(super) struct TranscriptWriter {
 enum WriteRequest {
     Begin(u64, PathBuf),
     Line(u64, String),
-    /// Acknowledged when everything is written.
     Close(u64, oneshot::Sender<()>),
 }
 
@@ -58,7 +57,6 @@ impl TranscriptWriter {
         Ok(Self { requests, directory: home.path().into() })
     }
 
-    /// Returns the absolute path of a run's transcript.
     pub(super) fn path(&self, identifier: &str, run: RunId) -> PathBuf {
         self.directory.join(relative_path(identifier, run.0))
     }
@@ -101,7 +99,6 @@ fn relative_path(identifier: &str, run: u64) -> PathBuf {
     Path::new("runs").join(key).join(format!("{run}.jsonl"))
 }
 
-/// The transcript of one run.
 #[derive(Debug)]
 pub(super) struct Transcript {
     run: u64,
@@ -140,7 +137,6 @@ fn truncate_line(line: String, event: &str) -> String {
     json!({ "event": event, "cut": beginning, "bytes": line.len() }).to_string()
 }
 
-/// The state of the transcript thread.
 struct WriterThread {
     files: Arc<Root>,
     open: HashMap<u64, OpenTranscript>,

@@ -14,10 +14,10 @@ use tracing::warn;
 /// The file in the conductor's directory. An operator removes it to accept another secret.
 const FILE: &str = "webhook-secret";
 
-/// The longest accepted secret.
+/// The longest accepted secret in bytes, which bounds what an unauthenticated client can store.
 const MAX_BYTES: usize = 512;
 
-/// The result of storing a secret.
+/// The result of storing a secret, which decides the reply to the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretReceipt {
     /// It is stored, now or from earlier.
@@ -26,11 +26,9 @@ pub enum SecretReceipt {
     Rejected,
 }
 
-/// The file with the webhook's secret.
 #[derive(Clone, Debug)]
 pub(super) struct WebhookSecretStore {
     files: Arc<Root>,
-    /// Serialises check and write.
     turn: Arc<Mutex<()>>,
 }
 
@@ -50,7 +48,6 @@ impl WebhookSecretStore {
         }
     }
 
-    /// Stores a secret unless another one is stored.
     pub(super) fn keep(&self, secret: &Secret) -> Result<SecretReceipt, Error> {
         let _turn = sync::lock(&self.turn);
         match self.secret() {

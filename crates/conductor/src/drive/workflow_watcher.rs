@@ -32,7 +32,6 @@ pub(super) enum WorkflowUpdate {
     Invalid(String),
 }
 
-/// The task that checks the workflow file.
 #[derive(Debug)]
 pub(super) struct WorkflowWatcher {
     pub(super) reloader: Reloader,
@@ -112,7 +111,6 @@ impl WorkflowWatcher {
         Setup::of(workflow, &environment, &self.factories, &self.commands, &self.data, name)
     }
 
-    /// Returns an error unless it was reported before.
     fn invalid(&mut self, error: String) -> Option<WorkflowUpdate> {
         let known = self.last_error.replace(error.clone());
         (known.as_ref() != Some(&error)).then_some(WorkflowUpdate::Invalid(error))

@@ -12,7 +12,8 @@ use carrel_tracker::{Issue, IssueId};
 use super::Totals;
 use super::rows::{BlockedRow, CleaningRow, EventRow, RetryRow, RunningRow, WaitingRow, path};
 
-/// One issue with its stage, its runs and its latest events.
+/// One issue with its stage, its runs and its latest events. Exactly one of `running`, `retry`, `blocked`,
+/// `waiting` and `cleaning` is set, or none for a resting issue.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ConductorIssue")]
 pub struct IssueView {
@@ -28,7 +29,7 @@ pub struct IssueView {
     pub state: String,
     /// The stage of the issue in the conductor.
     pub status: Status,
-    /// The workspace of the issue.
+    /// The workspace of the issue, which is kept between runs.
     pub workspace: WorkspaceView,
     /// The number of retries.
     pub attempts: Attempts,
@@ -36,11 +37,11 @@ pub struct IssueView {
     pub totals: Totals,
     /// The run, if the issue holds a slot.
     pub running: Option<RunningRow>,
-    /// The scheduled retry.
+    /// The scheduled retry, with its due time and cause.
     pub retry: Option<RetryRow>,
     /// The block, if the issue waits for an operator.
     pub blocked: Option<BlockedRow>,
-    /// The wait for a slot.
+    /// The wait for a slot, for an issue that is eligible and not claimed.
     pub waiting: Option<WaitingRow>,
     /// The removal of the workspace, if the issue is finished.
     pub cleaning: Option<CleaningRow>,
@@ -54,7 +55,7 @@ pub struct IssueView {
     pub tracked: Map<String, Value>,
 }
 
-/// The stage of an issue in the conductor.
+/// The stage of an issue in the conductor, as one word for lists and filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "IssueStatus")]
@@ -82,7 +83,7 @@ pub struct WorkspaceView {
     pub host: Option<String>,
 }
 
-/// The number of retries of an issue.
+/// The number of retries of an issue since its last success or release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Attempts {
     /// Retries after the first one, at least 0.
@@ -99,7 +100,7 @@ pub struct Logs {
     pub codex_session_logs: Vec<SessionLog>,
 }
 
-/// A run and its transcript.
+/// A run and its transcript, from the journal. Runs are kept for 30 days, transcripts for 20 runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SessionLog {
     /// The number of the run.
@@ -110,15 +111,15 @@ pub struct SessionLog {
     pub started_at: Timestamp,
     /// The time of its end; `null` while it runs.
     pub ended_at: Option<Timestamp>,
-    /// The outcome; `null` while it runs.
+    /// The outcome, such as `success` or `failure`; `null` while it runs.
     pub outcome: Option<String>,
     /// The error, if it failed.
     pub error: Option<String>,
     /// The session of its last turn.
     pub session_id: Option<String>,
-    /// The path of the transcript.
+    /// The path of the transcript on the conductor's machine.
     pub path: Option<String>,
-    /// The API path of the transcript.
+    /// The API path of the transcript; `null` for a run without one.
     pub url: Option<String>,
 }
 

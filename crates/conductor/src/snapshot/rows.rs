@@ -9,7 +9,7 @@ use crate::spend::Spend;
 use crate::state::State;
 use carrel_tracker::Issue;
 
-/// An issue that holds an agent slot.
+/// An issue that holds an agent slot, from the read before its dispatch to the end of its run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RunningRow {
     /// The tracker's id of the issue.
@@ -18,7 +18,7 @@ pub struct RunningRow {
     pub issue_identifier: String,
     /// The page of the issue in the tracker.
     pub issue_url: Option<String>,
-    /// The state of the issue in the tracker.
+    /// The state of the issue in the tracker, in the tracker's spelling.
     pub state: String,
     /// The phase of the run.
     pub phase: Phase,
@@ -28,7 +28,7 @@ pub struct RunningRow {
     pub workspace_path: Option<String>,
     /// The number of the run, once it is dispatched.
     pub run: Option<u64>,
-    /// The agent's session, once it has started.
+    /// The agent's session, once it has started; a new one with each turn.
     pub session_id: Option<String>,
     /// The number of the current turn, from 1; 0 before the dispatch.
     pub turn_count: u64,
@@ -40,7 +40,7 @@ pub struct RunningRow {
     pub last_message: Option<String>,
     /// The time of the dispatch.
     pub started_at: Option<Timestamp>,
-    /// The time of the agent's latest event.
+    /// The time of the agent's latest event; the stall timeout counts from here.
     pub last_event_at: Option<Timestamp>,
     /// Seconds since the dispatch.
     pub runtime_seconds: u64,
@@ -48,7 +48,7 @@ pub struct RunningRow {
     pub tokens: TokenCounts,
 }
 
-/// The phase of an issue that holds a slot.
+/// The phase of an issue that holds a slot, in the order in which a run passes through them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "RunPhase")]
@@ -71,16 +71,15 @@ pub enum Phase {
 
 /// Token counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct TokenCounts {
-    /// Input tokens.
     pub input_tokens: u64,
-    /// Output tokens.
     pub output_tokens: u64,
     /// All tokens as the agent counts them, which need not be the sum of input and output.
     pub total_tokens: u64,
 }
 
-/// An issue with a scheduled retry.
+/// An issue with a scheduled retry: after a success, a failure, a rate limit or an interruption.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RetryRow {
     /// The tracker's id of the issue.
@@ -97,7 +96,7 @@ pub struct RetryRow {
     pub why: RetryReason,
     /// The retry is due, but no slot is free.
     pub waits_for_slot: bool,
-    /// The error of the run before, or the lack of a slot.
+    /// The error of the run before, or else the lack of a slot; `null` after a success.
     pub error: Option<String>,
     /// Always `null`, since runs are local; part of the specified format.
     pub worker_host: Option<String>,
@@ -105,7 +104,7 @@ pub struct RetryRow {
     pub workspace_path: Option<String>,
 }
 
-/// An issue that waits for an operator.
+/// An issue that waits for an operator, with the question or limit that blocked it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BlockedRow {
     /// The tracker's id of the issue.
@@ -138,7 +137,7 @@ pub struct BlockedRow {
     pub last_event_at: Option<Timestamp>,
 }
 
-/// An eligible issue that waits for a slot.
+/// An eligible issue that waits for a slot and has not been claimed yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WaitingRow {
     /// The tracker's id of the issue.
@@ -155,7 +154,7 @@ pub struct WaitingRow {
     pub since: Timestamp,
 }
 
-/// A finished issue whose workspace is being removed.
+/// A finished issue whose workspace is being removed; it disappears when the removal has succeeded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CleaningRow {
     /// The tracker's id of the issue.
@@ -170,18 +169,15 @@ pub struct CleaningRow {
     pub due_at: Option<Timestamp>,
 }
 
-/// An event of an agent.
+/// An event of an agent, as it was reported to the conductor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[expect(missing_docs, reason = "an event as it was received")]
 pub struct EventRow {
-    /// The time at which it was received.
     pub at: Timestamp,
-    /// The kind of the event.
     pub event: String,
-    /// The text of the event.
     pub message: Option<String>,
 }
 
-/// Returns the claimed issues sorted by identifier.
 pub(super) fn by_identifier(state: &State) -> impl Iterator<Item = &ClaimedIssue> {
     let mut all: Vec<_> = state.issues.values().collect();
     all.sort_by(|one, other| one.issue.identifier.cmp(&other.issue.identifier));

@@ -163,7 +163,7 @@ fn gids(call: &ApiCall, names: &[&str]) -> Result<Vec<String>, ToolRefusal> {
 }
 
 impl Asana {
-    /// Refuses tasks and sections that are not in the project.
+    /// Refuses tasks and sections that are not in the project, by asking Asana for their projects.
     pub(super) async fn verify_scope(&self, checked: &CheckedRequest) -> Result<(), ToolRefusal> {
         for gid in &checked.tasks {
             self.verify_task(gid).await?;

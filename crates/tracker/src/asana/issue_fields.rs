@@ -17,7 +17,6 @@ pub(super) fn is_elsewhere(task: &Value, project: &str) -> bool {
     task["memberships"].is_array() && membership(task, project).is_none()
 }
 
-/// Returns the name of the task's section.
 pub(super) fn state(task: &Value, project: &str) -> Option<String> {
     text(membership(task, project)?, "/section/name")
 }

@@ -29,7 +29,6 @@ pub(super) fn is_pull_request(entry: &Value) -> bool {
     entry.get("pull_request").is_some_and(|json| !json.is_null())
 }
 
-/// Reads an issue of the REST list.
 pub(super) fn from_list(entry: &Value, repository: &Repository) -> Option<Issue> {
     // A label is an object or a string.
     let name = |label: &'_ Value| label["name"].as_str().or(label.as_str()).map(str::to_owned);
@@ -48,7 +47,6 @@ pub(super) fn from_list(entry: &Value, repository: &Repository) -> Option<Issue>
     )
 }
 
-/// Reads an issue of a GraphQL response.
 pub(super) fn from_graphql(node: &Value, repository: &Repository) -> Option<Issue> {
     let names = list(node, "/labels/nodes").iter().filter_map(|label| text(label, "/name"));
     let names: Vec<String> = names.collect();

@@ -4,14 +4,14 @@ use std::fmt::{self, Display, Write as _};
 
 use serde_json::{Map, Value};
 
-/// A request: one operation and its fragments.
+/// A request: one operation and its fragments. [`Display`] writes the canonical text that is sent.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct GraphqlDocument {
     pub(crate) operation: GraphqlOperation,
     pub(crate) fragments: Vec<Fragment>,
 }
 
-/// The type of an operation. Subscriptions are not accepted.
+/// The type of an operation. Subscriptions are not accepted, since a tool call has one reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Query,
@@ -27,7 +27,6 @@ pub(crate) struct GraphqlOperation {
     pub(crate) selections: Vec<Selection>,
 }
 
-/// A variable of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Variable {
     pub(crate) name: String,
@@ -66,11 +65,9 @@ pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) arguments: Arguments,
     pub(crate) directives: Vec<Directive>,
-    /// Empty for a scalar.
     pub(crate) selections: Vec<Selection>,
 }
 
-/// A value as it was written.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Literal {
     Variable(String),

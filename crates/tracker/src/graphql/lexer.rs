@@ -7,7 +7,6 @@ pub(super) enum Token {
     /// `...`
     Spread,
     Name(String),
-    /// A number as it was written.
     Number(String),
     Text(String),
 }

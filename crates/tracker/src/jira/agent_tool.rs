@@ -104,7 +104,7 @@ pub(super) fn check(
     Ok(CheckedRequest { call, keys })
 }
 
-/// Restricts the search of a request to the project.
+/// Restricts the search of a request to the project, in the query or in the body.
 fn confine_search(call: &mut ApiCall, project: &str) -> Result<(), ToolRefusal> {
     if call.is_read() {
         let given = call.query.iter().find(|(name, _)| name == "jql").map(|(_, jql)| jql.clone());

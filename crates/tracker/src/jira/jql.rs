@@ -1,4 +1,12 @@
 //! Confinement of JQL searches to a project.
+//!
+//! ```text
+//! status = Done OR project = OPS   ─►   project = "WEB" AND (status = Done OR project = OPS)
+//! a = 1) OR (project = OPS         ─►   refused
+//! ```
+//!
+//! The scanner knows quotes, escapes and parentheses, and no more of JQL: it need not understand a search to
+//! keep it inside its parentheses. A backslash outside quotes is refused, since Jira may read it as an escape.
 
 use super::quoted;
 use crate::tool::ToolRefusal;

@@ -56,7 +56,6 @@ fn begin_line(out: &mut String) {
     }
 }
 
-/// Returns the text of mentions, emoji and cards.
 fn attribute(node: &Value) -> &str {
     let named = |name: &str| node["attrs"][name].as_str();
     ["text", "shortName", "url"].into_iter().find_map(named).unwrap_or_default()

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::issue::{Blocker, Issue, IssueId, normal};
 use crate::issue_records::{labels, link, list, text, time};
 
-/// The rules for `dispatchable`.
+/// The rules for `dispatchable`: the configured assignee, and the states that resolve a blocker.
 #[derive(Debug)]
 pub(super) struct DispatchRules<'a> {
     pub(super) assignee: Option<&'a str>,
@@ -28,7 +28,6 @@ impl DispatchRules<'_> {
     }
 }
 
-/// Returns true for a UUID.
 pub(super) fn is_id(id: &str) -> bool {
     let dash = |index: usize| matches!(index, 8 | 13 | 18 | 23);
     id.len() == 36
@@ -54,7 +53,7 @@ pub(super) fn read(node: &Value, rules: &DispatchRules<'_>) -> Option<Issue> {
         identifier: text(node, "/identifier")?,
         title: text(node, "/title")?,
         description: text(node, "/description"),
-        priority: full_body(&node["priority"]),
+        priority: integer(&node["priority"]),
         state: text(node, "/state/name")?,
         branch_name: text(node, "/branchName"),
         url: link(node, "/url"),
@@ -70,7 +69,7 @@ pub(super) fn read(node: &Value, rules: &DispatchRules<'_>) -> Option<Issue> {
 }
 
 /// Reads an integer. Linear sends it as `2` or `2.0`.
-fn full_body(value: &Value) -> Option<i64> {
+fn integer(value: &Value) -> Option<i64> {
     #[expect(clippy::cast_possible_truncation, reason = "it has no fraction and is small")]
     let rounded =
         |number: f64| (number.fract() == 0.0 && number.abs() < 1e6).then_some(number as i64);

@@ -2,11 +2,13 @@
 //!
 //! An agent's query may follow a field with subfields only if it is listed here for the type it is on;
 //! every other object field could lead to other projects. Scalars are always allowed, except secrets.
+//! For example `issue { team { states { nodes { name } } } }` is allowed, and `issue { team { issues } }` is
+//! not: it would list the issues of the whole team. A related or parent issue may be in another project, so
+//! of such an issue only the identity and the state can be read.
 
 /// Scalars that are credentials.
 pub(super) const SECRETS: &[&str] = &["apiKey", "calendarHash", "inviteHash", "secret", "token"];
 
-/// An object type with its allowed object fields.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SchemaType {
     pub(super) name: &'static str,
@@ -15,7 +17,6 @@ pub(super) struct SchemaType {
     many: &'static [(&'static str, &'static SchemaType)],
 }
 
-/// The position of a selection in the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SchemaPosition {
     At(&'static SchemaType),

@@ -25,18 +25,14 @@ struct Mutation {
     input: &'static [&'static str],
 }
 
-/// The kind of object that an argument names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
     Issue,
-    /// An optional issue.
     MaybeIssue,
     Comment,
     MaybeComment,
     Project,
-    /// The project, optional.
     MaybeProject,
-    /// An argument that must not be given.
     Never,
 }
 
@@ -210,7 +206,6 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// Returns the selected fields, with fragments expanded.
     fn fields_of(&mut self, selections: &'a [Selection]) -> Result<Vec<&'a Field>, ToolRefusal> {
         let mut fields = Vec::new();
         let mut open: Vec<(&'a [Selection], usize)> = vec![(selections, 0)];

@@ -6,28 +6,18 @@ use serde_json::{Value, json};
 
 /// The failure of an operation on the embedded tracker.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum LocalError {
-    /// No issue has this number.
     #[error("there is no issue CAR-{number}")]
-    Unknown {
-        /// The number.
-        number: u64,
-    },
-    /// The text is not an identifier.
+    Unknown { number: u64 },
     #[error("{text:?} names no issue; write an identifier such as CAR-1")]
-    NotAnIdentifier {
-        /// The text.
-        text: String,
-    },
-    /// A value is invalid.
+    NotAnIdentifier { text: String },
     #[error("{what} {rule}")]
     Refused {
-        /// The invalid value.
         what: &'static str,
         /// The violated rule, with a valid alternative.
         rule: String,
     },
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

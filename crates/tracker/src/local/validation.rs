@@ -5,19 +5,18 @@ use carrel_store::{IssueChange, NewIssue};
 use super::LocalError;
 use crate::normal;
 
-/// The size of a description or comment.
+/// The size of a description or comment in bytes. Longer texts belong into a file.
 pub const MAX_TEXT_BYTES: usize = 256 << 10;
 
-/// The length of a title.
+/// The length of a title in characters; it is shown in one line.
 const MAX_TITLE_CHARS: usize = 300;
 
-/// The length of a state or label.
+/// The length of a state or label in characters.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Labels or blockers in one change.
+/// Labels or blockers in one change; a change is one transaction.
 const MAX_LISTED: usize = 100;
 
-/// Validates and normalises a new issue.
 pub(super) fn checked(new: NewIssue) -> Result<NewIssue, LocalError> {
     if let Some(other) = new.priority.filter(|priority| !(0..=4).contains(priority)) {
         let rule = format!("is {other}; write 1 for the most urgent to 4, or 0 for none");
@@ -33,7 +32,6 @@ pub(super) fn checked(new: NewIssue) -> Result<NewIssue, LocalError> {
     })
 }
 
-/// Validates and normalises a change.
 pub(super) fn checked_change(number: u64, change: IssueChange) -> Result<IssueChange, LocalError> {
     if change.add_blockers.contains(&number) {
         let rule = "name the issue itself; it cannot wait for its own end".to_owned();
@@ -49,7 +47,6 @@ pub(super) fn checked_change(number: u64, change: IssueChange) -> Result<IssueCh
     })
 }
 
-/// Validates a text of several lines.
 pub(super) fn text(what: &'static str, text: &str) -> Result<String, LocalError> {
     let refused = |rule: String| Err(LocalError::Refused { what, rule });
     if text.trim().is_empty() {

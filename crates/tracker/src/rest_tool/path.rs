@@ -4,7 +4,7 @@ use carrel_client::percent_encode;
 
 use crate::tool::ToolRefusal;
 
-/// Segments of a path.
+/// Segments of a path. No API of a tracker has nearly as many.
 const MAX_SEGMENTS: usize = 64;
 
 /// Splits a path into decoded segments. `slashed` is the only segment that may contain a slash, and `fill`
@@ -64,7 +64,6 @@ fn unescape(part: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Encodes segments into a path.
 pub(super) fn join(pieces: &[String]) -> String {
     pieces.iter().flat_map(|part| ["/".to_owned(), percent_encode(part)]).collect()
 }

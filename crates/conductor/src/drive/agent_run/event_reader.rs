@@ -24,13 +24,11 @@ use crate::spend::Spend;
 /// each message to the conductor costs a decision.
 const MAX_DELAY: Duration = Duration::from_millis(200);
 
-/// The reader of one run's agent events.
 #[derive(Debug)]
 pub(super) struct EventReader {
     run: RunId,
     events: mpsc::Receiver<AgentEvent>,
     inbox: mpsc::Sender<Message>,
-    /// The session of the current turn.
     session: Option<String>,
     usage: Option<Spend>,
     limits: Option<Value>,
@@ -53,7 +51,8 @@ impl EventReader {
         self.session.as_deref()
     }
 
-    /// Awaits a future, and reads events until it completes.
+    /// Awaits a future, and reads events until it completes. Events are preferred over the completion, so
+    /// that those sent before it are not left in the channel.
     pub(super) async fn read_while<T>(
         &mut self,
         transcript: &Transcript,

@@ -18,7 +18,6 @@ pub(super) fn initial(prompt: &Prompt, start: &Dispatch) -> Result<String, Templ
     prompt.render(&variables)
 }
 
-/// Returns the prompt of the first turn.
 pub(super) fn first_turn(first: &str, start: &Dispatch, resumed: bool) -> String {
     match (&start.answer, resumed) {
         (Some(answer), true) => answered(answer),

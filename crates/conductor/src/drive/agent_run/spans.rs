@@ -21,7 +21,6 @@ pub(super) fn run(start: &Dispatch) -> Span {
     )
 }
 
-/// Records the result of a run.
 pub(super) fn run_ended(span: &Span, end: &RunEnd) {
     span.record("carrel.run.outcome", journal::outcome(end).0);
     if *end != RunEnd::Completed {
