@@ -253,7 +253,7 @@ impl AcpSession {
                 }
                 Message::Reply { .. } | Message::Text(_) => {}
                 Message::Notification { method, params } => {
-                    self.notification(&method, &params).await
+                    self.notification(&method, &params).await;
                 }
                 Message::Request { id, method, params } => {
                     self.handle_request(&id, &method, &params).await?;

@@ -206,7 +206,7 @@ impl Connection {
                     return Ok((Message::Malformed(format!("a line of {bytes} bytes")), 0));
                 }
                 Some(ProcessEvent::Stderr(OutputLine::Text(text))) => {
-                    debug!(text, "an agent wrote to stderr")
+                    debug!(text, "an agent wrote to stderr");
                 }
                 Some(ProcessEvent::Stderr(OutputLine::TooLong { .. })) => {}
                 Some(ProcessEvent::Exited(report)) => return Err(unexpected_exit(&report)),

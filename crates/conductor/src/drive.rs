@@ -61,7 +61,7 @@ pub struct Options {
     pub workflow: Workflow,
     /// Reads the environment anew when the workflow file has changed.
     pub environment: fn() -> Environment,
-    /// The write-ahead journal: SQLite in the data directory, or PostgreSQL.
+    /// The write-ahead journal, in the data directory or in a shared database.
     pub journal: Arc<dyn Journal>,
     /// The clock for due times and timestamps.
     pub clock: Arc<dyn Clock>,

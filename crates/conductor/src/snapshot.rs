@@ -3,7 +3,7 @@
 //! A [`Snapshot`] is a copy of one published state at one time, so all its parts agree: the counts are the
 //! lengths of the lists, and the totals include runs in progress up to `generated_at`. Its serialised form
 //! is the reply of `GET /api/v1/state`, whose format is specified; so `codex_totals` counts agents of every
-//! kind. The doc comments are the descriptions in the OpenAPI document.
+//! kind. The doc comments are the descriptions in `docs/openapi.json`.
 
 mod issue_view;
 mod rows;

@@ -96,7 +96,7 @@ impl Lab {
         // The build directory may be closed to other users.
         let reachable = tempfile::tempdir().unwrap();
         std::fs::set_permissions(reachable.path(), Permissions::from_mode(0o755)).unwrap();
-        let program = reachable.path().join("spawner");
+        let program = reachable.path().join("carrel-agent-spawner");
         std::fs::copy(spawner(), &program).unwrap();
         let mut lab = Self::with_spawner(program, TierChoice::Only(tier), &[]).await;
         lab.reachable = Some(reachable);

@@ -72,7 +72,7 @@ impl Transition {
         }
         match update {
             AgentUpdate::SessionStarted { session, thread } => {
-                self.session_started(&id, run, session, thread)
+                self.session_started(&id, run, session, thread);
             }
             AgentUpdate::Usage(total) => self.usage_reported(&id, total),
             AgentUpdate::RateLimits(limits) => {

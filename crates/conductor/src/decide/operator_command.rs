@@ -58,7 +58,7 @@ impl Transition {
         let Some(claimed) = self.state.issues.get(id) else { return };
         match claimed.stage.clone() {
             Stage::Running(_) => {
-                self.stop(id, FollowUp::Block(BlockReason::Cancelled), "an operator cancelled it")
+                self.stop(id, FollowUp::Block(BlockReason::Cancelled), "an operator cancelled it");
             }
             Stage::Stopping {
                 run,

@@ -77,7 +77,7 @@ impl Transition {
         let stage = claimed.stage.clone();
         match (stage, disposition) {
             (Stage::Running(_), Disposition::Terminal) => {
-                self.stop(id, FollowUp::Clean, "it is finished")
+                self.stop(id, FollowUp::Clean, "it is finished");
             }
             (Stage::Running(_), Disposition::Inactive) => {
                 self.stop(id, FollowUp::Release, "it is no longer active");
@@ -101,7 +101,7 @@ impl Transition {
             }
             (Stage::Checking { query: expected, .. }, _) if query < expected => {}
             (Stage::Checking { retry, .. }, Disposition::Active) => {
-                self.dispatch_checked(id, retry)
+                self.dispatch_checked(id, retry);
             }
             (Stage::Checking { retry: None, .. }, Disposition::Inactive) => {
                 self.skip(id, "it is no longer active");

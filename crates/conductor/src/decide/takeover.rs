@@ -39,7 +39,7 @@ impl Transition {
             // It had not been dispatched, so there is nothing to continue.
             Stage::Checking { retry: None, .. } => self.release(id),
             Stage::Checking { retry: Some(retry), .. } => {
-                self.set_stage(id, Stage::Retrying(retry))
+                self.set_stage(id, Stage::Retrying(retry));
             }
             Stage::Running(run) => {
                 self.spend_interrupted_time(id, &run);

@@ -47,7 +47,7 @@ pub(super) async fn recover(
         None
     });
     let last_run = RunId(journal.last_run(scope).await?.unwrap_or_default());
-    Ok(RecoveredState { issues: issues, ledger: ledger.unwrap_or_default(), last_run })
+    Ok(RecoveredState { issues, ledger: ledger.unwrap_or_default(), last_run })
 }
 
 /// Returns the record of an event in the row of its run.

@@ -491,7 +491,7 @@ fn item_004_a_broken_workflow_file_begins_nothing_and_the_rest_goes_on() {
     let seen = Snapshot::of(&it.state, Timestamp::from_millis(it.now));
     assert_eq!(seen.workflow_error.as_deref(), Some("front matter is not a map"));
     let screen = render(&seen, 120, 40).plain();
-    assert!(screen.contains("cannot be used, so nothing is begun: front matter"), "{screen}");
+    assert!(screen.contains("is invalid, so nothing is dispatched: front matter"), "{screen}");
     it.polls(&[issue(0), issue(1)]);
     assert!(it.taken().is_empty());
     it.polls(&[issue(1)]);
