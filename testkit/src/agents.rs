@@ -1,6 +1,7 @@
 //! Agents for tests: scripted ones, and real ones where they are installed.
 //!
 //! A scripted agent is a shell script that speaks the protocol of its kind; its argument chooses the scenario.
+//! Real agents show that the protocol is understood as its authors mean it.
 
 use std::path::{Path, PathBuf};
 

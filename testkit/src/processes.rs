@@ -1,4 +1,5 @@
-//! The processes of this machine, for tests that nothing is left running.
+//! The processes of this machine, for tests that nothing is left running. A test gives its commands a unique
+//! argument and counts the processes that still have it.
 #![expect(clippy::disallowed_methods, reason = "what is in /proc is in no workspace")]
 
 /// Counts the processes whose command line contains a text.

@@ -251,7 +251,7 @@ pub async fn play(stores: &[&dyn Store], seed: u64, steps: usize) {
                         task.cancel = true;
                     }
                     over => {
-                        assert_eq!(cancellation, Cancellation::Finished(over), "{seed}/{order}")
+                        assert_eq!(cancellation, Cancellation::Finished(over), "{seed}/{order}");
                     }
                 }
             }

@@ -249,7 +249,7 @@ impl Execution {
             let span = trace::step(number, step);
             let (report, why) = runner.run(interrupted).instrument(span.clone()).await;
             trace::step_ended(&span, &report);
-            let out_of_time = Instant::now() >= deadline;
+            let deadline_passed = Instant::now() >= deadline;
             match why {
                 Some(Interruption::LeaseLost) => return Ending::Lost,
                 Some(Interruption::WorkerStopping) => {
@@ -260,7 +260,8 @@ impl Execution {
                     failure = Some((TaskStatus::Cancelled, "cancelled".to_owned()));
                 }
                 None => {
-                    failure = step_result::verdict(&report, step, out_of_time, self.task.timeout)
+                    failure =
+                        step_result::verdict(&report, step, deadline_passed, self.task.timeout);
                 }
             }
             if let (Some(code), true) = (report.code, failure.is_some())

@@ -20,9 +20,9 @@ use tokio_postgres::{Client, Row, Statement};
 use super::QUEUE_LOCK;
 use super::columns::{self, Values};
 use super::error::PgError;
-use super::operation::{Operation, PendingClaim};
+use super::operation::{LaneOperation, PendingClaim};
 use super::rows;
-use super::session::Session;
+use super::session::PgSession;
 use crate::lifecycle::status_changed;
 use crate::{Claim, Claimed, Event, NewEvent};
 
@@ -76,9 +76,9 @@ enum Part {
 }
 
 pub(super) async fn execute(
-    session: &mut Session,
+    session: &mut PgSession,
     options: &BatchOptions<'_>,
-    operations: &[&Operation],
+    operations: &[&LaneOperation],
     claims: &[PendingClaim],
 ) -> Result<BatchOutcome, PgError> {
     let mut new = Vec::new();
@@ -87,13 +87,13 @@ pub(super) async fn execute(
     let mut heartbeats = Vec::new();
     for operation in operations {
         match operation {
-            Operation::Submit(task, _) => new.push(&**task),
-            Operation::Finish(claim, finish, _) => ends.push((*claim, &**finish)),
-            Operation::Append(claim, after, events, _) => {
+            LaneOperation::Submit(task, _) => new.push(&**task),
+            LaneOperation::Finish(claim, finish, _) => ends.push((*claim, &**finish)),
+            LaneOperation::Append(claim, after, events, _) => {
                 appends.push((*claim, *after, events.as_slice()));
             }
-            Operation::Heartbeat(claim, until, _) => heartbeats.push((*claim, *until)),
-            Operation::Claim(..) => {}
+            LaneOperation::Heartbeat(claim, until, _) => heartbeats.push((*claim, *until)),
+            LaneOperation::Claim(..) => {}
         }
     }
     let mut parts: Vec<(Part, &'static str, Values)> = Vec::new();
@@ -159,7 +159,7 @@ fn simple_query<'a>(client: &'a Client, text: &'static str) -> PendingRows<'a> {
 
 /// Sends a whole transaction, and then waits for the rows of each part.
 async fn send(
-    session: &mut Session,
+    session: &mut PgSession,
     locks_queue: bool,
     parts: &[(Part, &'static str, Values)],
 ) -> Result<Vec<Vec<Row>>, PgError> {

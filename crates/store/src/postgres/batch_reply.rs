@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::batch::BatchOutcome;
 use super::error::PgError;
-use super::operation::{Operation, ReplySender};
-use super::session::Session;
+use super::operation::{LaneOperation, ReplySender};
+use super::session::PgSession;
 use super::tasks;
 use crate::error::StoreError;
 use crate::lifecycle::{
@@ -22,8 +22,8 @@ use crate::{
 /// Replies to all operations. Returns the claims whose caller has gone, and the claimed tasks that remain for
 /// waiting claims.
 pub(super) async fn reply(
-    session: &mut Session,
-    operations: Vec<Operation>,
+    session: &mut PgSession,
+    operations: Vec<LaneOperation>,
     outcome: BatchOutcome,
 ) -> (Vec<Claim>, Vec<Option<Claimed>>) {
     let mut submitted = outcome.submitted.into_iter();
@@ -34,29 +34,29 @@ pub(super) async fn reply(
     let mut abandoned = Vec::new();
     for operation in operations {
         match operation {
-            Operation::Submit(new, reply) => {
+            LaneOperation::Submit(new, reply) => {
                 let result = match submitted.next() {
                     Some((verdict, first)) => submission(session, *new, &verdict, first).await,
                     None => Err(PgError::transient("a submission got no reply")),
                 };
                 send(reply, result);
             }
-            Operation::Finish(claim, finish, reply) => {
+            LaneOperation::Finish(claim, finish, reply) => {
                 let status = finished.next().flatten();
                 send(reply, finish_task(session, claim, *finish, status.as_deref()).await);
             }
-            Operation::Append(claim, after, events, reply) => {
+            LaneOperation::Append(claim, after, events, reply) => {
                 let written = appended.next().unwrap_or(false);
                 send(reply, append(session, claim, after, events, written).await);
             }
-            Operation::Heartbeat(_, _, reply) => {
+            LaneOperation::Heartbeat(_, _, reply) => {
                 let held = heartbeats.next().flatten();
                 let heartbeat = held.map_or(Heartbeat::Lost, |cancel_requested| Heartbeat::Held {
                     cancel_requested,
                 });
                 send(reply, Ok(heartbeat));
             }
-            Operation::Claim(_, reply) => {
+            LaneOperation::Claim(_, reply) => {
                 let claimed = claimed.next().flatten();
                 let claim = claimed.as_ref().map(|claimed| claimed.claim);
                 if reply.send(Ok(claimed)).is_err() {
@@ -80,7 +80,7 @@ fn numbered(task: TaskId, after: u64, events: Vec<NewEvent>) -> Vec<Event> {
 }
 
 async fn submission(
-    session: &mut Session,
+    session: &mut PgSession,
     new: NewTask,
     verdict: &str,
     first: TaskId,
@@ -107,7 +107,7 @@ async fn submission(
 }
 
 async fn finish_task(
-    session: &mut Session,
+    session: &mut PgSession,
     claim: Claim,
     finish: Finish,
     status: Option<&str>,
@@ -129,7 +129,7 @@ async fn finish_task(
 }
 
 async fn append(
-    session: &mut Session,
+    session: &mut PgSession,
     claim: Claim,
     after: u64,
     events: Vec<NewEvent>,

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use super::error::PgError;
 use super::rows::text;
-use super::session::Session;
+use super::session::PgSession;
 use crate::IdempotencyKey;
 
 /// Acquires or renews the lease of a key. Returns false if another holder has it.
 pub(super) async fn acquire(
-    session: &mut Session,
+    session: &mut PgSession,
     key: &IdempotencyKey,
     holder: &str,
     lease: Duration,
@@ -30,7 +30,7 @@ pub(super) async fn acquire(
 }
 
 pub(super) async fn release(
-    session: &mut Session,
+    session: &mut PgSession,
     key: &IdempotencyKey,
     holder: &str,
 ) -> Result<(), PgError> {
@@ -42,7 +42,7 @@ pub(super) async fn release(
 }
 
 /// Deletes leases that expired an hour ago: their holders died.
-pub(super) async fn delete_expired(session: &mut Session) -> Result<(), PgError> {
+pub(super) async fn delete_expired(session: &mut PgSession) -> Result<(), PgError> {
     const DELETE: &str = "DELETE FROM replies_under_way
         WHERE held_until < clock_timestamp() - interval '1 hour'";
     session.execute(DELETE, &[]).await?;

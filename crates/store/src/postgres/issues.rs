@@ -14,7 +14,7 @@ use super::Postgres;
 use super::error::PgError;
 use super::retry::{in_transaction, with_session};
 use super::rows::{self, optional, text};
-use super::session::Session;
+use super::session::PgSession;
 use crate::error::StoreError;
 use crate::issues::{
     Comment, IssueChange, IssueFilter, IssueOutcome, IssueStore, NewComment, NewIssue, StoredIssue,
@@ -67,7 +67,7 @@ impl IssueStore for Postgres {
 
 /// Adds an issue, or returns the one that was added with the same token.
 async fn add(
-    session: &mut Session,
+    session: &mut PgSession,
     token: Uuid,
     issue: &NewIssue,
     now: Timestamp,
@@ -106,7 +106,7 @@ async fn add(
 }
 
 async fn change_issue(
-    session: &mut Session,
+    session: &mut PgSession,
     number: u64,
     change: &IssueChange,
     now: Timestamp,
@@ -132,13 +132,17 @@ async fn change_issue(
 }
 
 /// Locks an issue until the end of the transaction. Returns whether it exists.
-async fn lock(session: &mut Session, number: u64) -> Result<bool, PgError> {
+async fn lock(session: &mut PgSession, number: u64) -> Result<bool, PgError> {
     const LOCK: &str = "SELECT FROM issues WHERE number = $1 FOR NO KEY UPDATE";
     Ok(session.first(LOCK, &[&signed(number)]).await?.is_some())
 }
 
 /// Adds blockers; an issue is never its own.
-async fn add_blockers(session: &mut Session, number: u64, blockers: &[u64]) -> Result<(), PgError> {
+async fn add_blockers(
+    session: &mut PgSession,
+    number: u64,
+    blockers: &[u64],
+) -> Result<(), PgError> {
     const BLOCK: &str = "INSERT INTO issue_blockers (issue, blocker)
         SELECT $1, blocker FROM unnest($2::int8[]) blocker WHERE blocker <> $1
         ON CONFLICT DO NOTHING";
@@ -150,7 +154,7 @@ fn all_signed(numbers: &[u64]) -> Vec<i64> {
     numbers.iter().copied().map(signed).collect()
 }
 
-async fn first_unknown(session: &mut Session, numbers: &[u64]) -> Result<Option<u64>, PgError> {
+async fn first_unknown(session: &mut PgSession, numbers: &[u64]) -> Result<Option<u64>, PgError> {
     for number in numbers {
         if find(session, *number).await?.is_none() {
             return Ok(Some(*number));
@@ -159,7 +163,7 @@ async fn first_unknown(session: &mut Session, numbers: &[u64]) -> Result<Option<
     Ok(None)
 }
 
-async fn outcome(session: &mut Session, number: u64) -> Result<IssueOutcome, PgError> {
+async fn outcome(session: &mut PgSession, number: u64) -> Result<IssueOutcome, PgError> {
     let found = find(session, number).await?;
     Ok(found.map_or(IssueOutcome::Unknown(number), IssueOutcome::Done))
 }
@@ -175,12 +179,12 @@ macro_rules! issue_columns {
     };
 }
 
-async fn find(session: &mut Session, number: u64) -> Result<Option<StoredIssue>, PgError> {
+async fn find(session: &mut PgSession, number: u64) -> Result<Option<StoredIssue>, PgError> {
     const FIND: &str = concat!(issue_columns!(), "WHERE number = $1");
     session.first(FIND, &[&signed(number)]).await?.as_ref().map(issue).transpose()
 }
 
-async fn list(session: &mut Session, filter: &IssueFilter) -> Result<Vec<StoredIssue>, PgError> {
+async fn list(session: &mut PgSession, filter: &IssueFilter) -> Result<Vec<StoredIssue>, PgError> {
     const LIST: &str = concat!(
         issue_columns!(),
         "WHERE ($1::text[] IS NULL OR normal_state = ANY($1))
@@ -217,7 +221,7 @@ fn value<T: DeserializeOwned>(row: &Row, column: usize) -> Result<T, PgError> {
 
 /// Adds a comment, unless one was added with the same token.
 async fn add_comment(
-    session: &mut Session,
+    session: &mut PgSession,
     token: Uuid,
     number: u64,
     new: &NewComment,
@@ -238,7 +242,11 @@ async fn add_comment(
     Ok(Some(Comment { author, body, created_at: now }))
 }
 
-async fn comments(session: &mut Session, number: u64, limit: u32) -> Result<Vec<Comment>, PgError> {
+async fn comments(
+    session: &mut PgSession,
+    number: u64,
+    limit: u32,
+) -> Result<Vec<Comment>, PgError> {
     const LAST: &str = "SELECT author, body, created_at FROM
             (SELECT * FROM issue_comments WHERE issue = $1 ORDER BY id DESC LIMIT $2) latest
         ORDER BY id";

@@ -10,7 +10,7 @@ use tokio_postgres::types::ToSql;
 use super::error::PgError;
 use super::retry::{in_transaction, with_session};
 use super::rows::{self, optional, text};
-use super::session::Session;
+use super::session::PgSession;
 use super::{Postgres, tenure};
 use crate::error::StoreError;
 use crate::journal::{Journal, JournalRecord, NewRun, RunFilter, RunRecord};
@@ -83,7 +83,7 @@ impl Journal for Postgres {
 }
 
 async fn write(
-    session: &mut Session,
+    session: &mut PgSession,
     scope: &str,
     record: &JournalRecord,
     now: Timestamp,
@@ -128,7 +128,12 @@ async fn write(
 }
 
 /// Adds a run. Repeating it while the run is open changes nothing.
-async fn add_run(session: &mut Session, scope: &str, new: &NewRun, at: i64) -> Result<(), PgError> {
+async fn add_run(
+    session: &mut PgSession,
+    scope: &str,
+    new: &NewRun,
+    at: i64,
+) -> Result<(), PgError> {
     const INSERT: &str = "INSERT INTO conductor_runs
             (scope, run, issue, identifier, attempt, started_at, transcript)
         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (scope, run) DO NOTHING";
@@ -154,7 +159,7 @@ fn entry(row: &Row) -> Result<(String, Value), PgError> {
 }
 
 async fn runs(
-    session: &mut Session,
+    session: &mut PgSession,
     scope: &str,
     filter: &RunFilter,
 ) -> Result<Vec<RunRecord>, PgError> {

@@ -33,9 +33,9 @@ use uuid::Uuid;
 
 use super::batch::{self, BatchOptions, BatchOutcome};
 use super::error::PgError;
-use super::operation::{Operation, PendingClaim, ReplySender};
+use super::operation::{LaneOperation, PendingClaim, ReplySender};
 use super::retry::timed_out;
-use super::session::{Server, Session};
+use super::session::{PgSession, Server};
 use super::{OUTAGE_LIMIT, batch_reply, lease};
 use crate::error::StoreError;
 use crate::{Claim, ClaimRequest, Claimed, Release};
@@ -91,7 +91,7 @@ enum Request {
 }
 
 struct PendingOperation {
-    operation: Operation,
+    operation: LaneOperation,
     /// The time at which it fails if the server is away.
     deadline: Instant,
     _permit: OwnedSemaphorePermit,
@@ -133,7 +133,7 @@ impl Lane {
     /// Queues an operation and returns its reply after the commit.
     pub(super) async fn submit<T>(
         &self,
-        operation: impl FnOnce(ReplySender<T>) -> Operation,
+        operation: impl FnOnce(ReplySender<T>) -> LaneOperation,
     ) -> Result<T, StoreError> {
         let (reply, replied) = oneshot::channel();
         let deadline = Instant::now() + OUTAGE_LIMIT;
@@ -168,7 +168,7 @@ struct Runner {
     server: Server,
     queue: UnboundedReceiver<Request>,
     notifications: Arc<Notifications>,
-    session: Option<Session>,
+    session: Option<PgSession>,
     pending: VecDeque<PendingOperation>,
     claims: VecDeque<WaitingClaim>,
     /// Tokens of claims whose reply was lost, and which may own a task.
@@ -200,7 +200,7 @@ impl Runner {
         let due = self.next_due.is_some_and(|due| due <= SystemClock.now());
         let notified = self.notifications.pending.swap(false, Ordering::Relaxed);
         let submits =
-            |pending: &PendingOperation| matches!(pending.operation, Operation::Submit(..));
+            |pending: &PendingOperation| matches!(pending.operation, LaneOperation::Submit(..));
         self.may_have_tasks |= due || notified || self.last_claim.elapsed() >= POLL_EVERY;
         self.may_have_tasks |= batch.iter().any(submits);
         if !self.may_have_tasks {
@@ -272,7 +272,7 @@ impl Runner {
     async fn serve(&mut self, batch: Vec<PendingOperation>, waiting: Vec<WaitingClaim>) {
         let now = SystemClock.now();
         let tried = batch.iter().filter_map(|pending| match &pending.operation {
-            Operation::Claim(claim, _) => Some(claim.clone()),
+            LaneOperation::Claim(claim, _) => Some(claim.clone()),
             _ => None,
         });
         let waited = waiting.iter().map(|claim| PendingClaim::new(claim.request.clone(), now));
@@ -403,7 +403,7 @@ impl Runner {
                 continue;
             }
             // The old token is released, so that a repeated claim needs another.
-            if let Operation::Claim(claim, _) = &mut pending.operation {
+            if let LaneOperation::Claim(claim, _) = &mut pending.operation {
                 claim.token = Uuid::now_v7();
             }
             self.pending.push_back(pending);

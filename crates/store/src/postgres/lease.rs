@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::error::PgError;
 use super::rows::{self, AsUuid as _, small};
-use super::session::Session;
+use super::session::PgSession;
 use crate::lifecycle::{AttemptState, LEASE_EXPIRED, Transition, failed, signed, status_changed};
 use crate::{Cancellation, Claim, Event, NewEvent, Release, Released, WorkerId};
 
@@ -59,7 +59,7 @@ fn locked_task(row: &Row) -> Result<LockedTask, PgError> {
 impl LockedTask {
     async fn write(
         &self,
-        session: &mut Session,
+        session: &mut PgSession,
         transition: &Transition,
         due: Option<Timestamp>,
         now: Timestamp,
@@ -100,7 +100,7 @@ impl LockedTask {
 
     async fn release(
         &self,
-        session: &mut Session,
+        session: &mut PgSession,
         release: &Release,
     ) -> Result<(TaskStatus, Vec<Event>), PgError> {
         let transition = self.state.release(release);
@@ -111,7 +111,7 @@ impl LockedTask {
 
     async fn end(
         &self,
-        session: &mut Session,
+        session: &mut PgSession,
         status: TaskStatus,
         error: Option<String>,
         events: Vec<NewEvent>,
@@ -123,13 +123,13 @@ impl LockedTask {
 }
 
 /// Notifies waiting claims of all processes, this one included.
-async fn notify(session: &mut Session) -> Result<(), PgError> {
+async fn notify(session: &mut PgSession) -> Result<(), PgError> {
     session.execute("SELECT pg_notify('carrel_queued', '')", &[]).await.map(|_| ())
 }
 
 /// Releases the task of a claim, if its attempt is the current one.
 pub(super) async fn release(
-    session: &mut Session,
+    session: &mut PgSession,
     claim: Claim,
     release: &Release,
 ) -> Result<Released, PgError> {
@@ -143,7 +143,7 @@ pub(super) async fn release(
 
 /// Releases the task of a claim in a transaction of its own.
 pub(super) async fn release_in_transaction(
-    session: &mut Session,
+    session: &mut PgSession,
     claim: Claim,
     terms: &Release,
 ) -> Result<(), PgError> {
@@ -154,7 +154,7 @@ pub(super) async fn release_in_transaction(
 
 /// Releases the tasks of claims whose reply was lost, found by their tokens.
 pub(super) async fn release_unacknowledged(
-    session: &mut Session,
+    session: &mut PgSession,
     tokens: &[Uuid],
 ) -> Result<(), PgError> {
     const CLAIMED: &str =
@@ -176,7 +176,7 @@ pub(super) async fn release_unacknowledged(
 /// Releases up to [`MAX_RELEASED`] tasks whose lease has expired. Returns their events, and whether there are
 /// more.
 pub(super) async fn release_expired(
-    session: &mut Session,
+    session: &mut PgSession,
     now: Timestamp,
     delay: fn(u32) -> Duration,
 ) -> Result<(Vec<Event>, bool), PgError> {
@@ -202,7 +202,7 @@ pub(super) async fn release_expired(
 
 /// Releases every running task whose worker is not in `alive`.
 pub(super) async fn release_except(
-    session: &mut Session,
+    session: &mut PgSession,
     alive: &[WorkerId],
     now: Timestamp,
 ) -> Result<Vec<Event>, PgError> {
@@ -219,14 +219,14 @@ pub(super) async fn release_except(
     Ok(events)
 }
 
-async fn find(session: &mut Session, task: TaskId) -> Result<Option<LockedTask>, PgError> {
+async fn find(session: &mut PgSession, task: TaskId) -> Result<Option<LockedTask>, PgError> {
     const FIND: &str = select_locked!("id = $1");
     session.first(FIND, &[&task.uuid()]).await?.as_ref().map(locked_task).transpose()
 }
 
 /// Cancels a queued task, or requests the cancellation of a running one.
 pub(super) async fn cancel(
-    session: &mut Session,
+    session: &mut PgSession,
     task: TaskId,
     now: Timestamp,
 ) -> Result<Cancellation, PgError> {
@@ -253,7 +253,7 @@ pub(super) async fn cancel(
 
 /// Ends a queued task as failed and deletes its idempotency key.
 pub(super) async fn fail_queued(
-    session: &mut Session,
+    session: &mut PgSession,
     task: TaskId,
     error: &str,
     now: Timestamp,

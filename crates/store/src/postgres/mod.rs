@@ -39,7 +39,7 @@ use carrel_domain::{Secret, TaskId, Timestamp, VolumeId, WorkspaceId};
 
 use self::lane::{Kind, Lane};
 use self::listener::Listener;
-use self::operation::{Operation, PendingClaim};
+use self::operation::{LaneOperation, PendingClaim};
 use self::retry::{in_queue_transaction, with_session};
 use self::rows::{AsUuid as _, text};
 use self::session::{Server, SessionPool};
@@ -147,7 +147,7 @@ impl Store for Postgres {
     }
 
     async fn submit(&self, task: NewTask) -> Result<Submission, StoreError> {
-        self.queue_lane.submit(|reply| Operation::Submit(Box::new(task), reply)).await
+        self.queue_lane.submit(|reply| LaneOperation::Submit(Box::new(task), reply)).await
     }
 
     async fn try_claim(
@@ -156,7 +156,7 @@ impl Store for Postgres {
         now: Timestamp,
     ) -> Result<Option<Claimed>, StoreError> {
         self.queue_lane
-            .submit(|reply| Operation::Claim(PendingClaim::new(request, now), reply))
+            .submit(|reply| LaneOperation::Claim(PendingClaim::new(request, now), reply))
             .await
     }
 
@@ -167,7 +167,7 @@ impl Store for Postgres {
     }
 
     async fn heartbeat(&self, claim: Claim, until: Timestamp) -> Result<Heartbeat, StoreError> {
-        self.claim_lane.submit(|reply| Operation::Heartbeat(claim, until, reply)).await
+        self.claim_lane.submit(|reply| LaneOperation::Heartbeat(claim, until, reply)).await
     }
 
     async fn append(
@@ -176,11 +176,11 @@ impl Store for Postgres {
         after: u64,
         events: Vec<NewEvent>,
     ) -> Result<Appended, StoreError> {
-        self.claim_lane.submit(|reply| Operation::Append(claim, after, events, reply)).await
+        self.claim_lane.submit(|reply| LaneOperation::Append(claim, after, events, reply)).await
     }
 
     async fn finish(&self, claim: Claim, finish: Finish) -> Result<Finished, StoreError> {
-        self.queue_lane.submit(|reply| Operation::Finish(claim, Box::new(finish), reply)).await
+        self.queue_lane.submit(|reply| LaneOperation::Finish(claim, Box::new(finish), reply)).await
     }
 
     async fn release(&self, claim: Claim, release: Release) -> Result<Released, StoreError> {

@@ -12,7 +12,7 @@ use crate::{
 
 pub(super) type ReplySender<T> = Sender<Result<T, StoreError>>;
 
-pub(super) enum Operation {
+pub(super) enum LaneOperation {
     Submit(Box<NewTask>, ReplySender<Submission>),
     Finish(Claim, Box<Finish>, ReplySender<Finished>),
     Claim(PendingClaim, ReplySender<Option<Claimed>>),
@@ -42,7 +42,7 @@ pub(super) enum ConflictKey {
     Key(String, String),
 }
 
-impl Operation {
+impl LaneOperation {
     pub(super) fn conflict_keys(&self) -> Vec<ConflictKey> {
         match self {
             Self::Submit(new, _) => {

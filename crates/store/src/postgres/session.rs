@@ -42,20 +42,20 @@ pub(super) struct Server {
 
 impl Server {
     /// Opens a session, unless the schema is not the one of this version.
-    pub(super) async fn connect(&self) -> Result<Session, PgError> {
+    pub(super) async fn connect(&self) -> Result<PgSession, PgError> {
         let session = self.connect_to_any_schema().await?;
         migrate::check(&session.client).await?;
         Ok(session)
     }
 
-    pub(super) async fn connect_to_any_schema(&self) -> Result<Session, PgError> {
+    pub(super) async fn connect_to_any_schema(&self) -> Result<PgSession, PgError> {
         let connecting = async {
             let (client, connection) = connect(&self.config, &self.tls).await?;
             let driver = tokio::spawn(async move {
                 // Pending queries get the error of the connection.
                 let _ = connection.await;
             });
-            let session = Session { client, statements: HashMap::new(), driver: Driver(driver) };
+            let session = PgSession { client, statements: HashMap::new(), driver: Driver(driver) };
             session.client.batch_execute(SETTINGS).await?;
             Ok(session)
         };
@@ -65,7 +65,7 @@ impl Server {
 }
 
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct PgSession {
     pub(super) client: Client,
     statements: HashMap<&'static str, Statement>,
     #[expect(dead_code, reason = "aborts the connection's task when the session is dropped")]
@@ -84,7 +84,7 @@ impl Drop for Driver {
 
 type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-impl Session {
+impl PgSession {
     /// Returns a prepared statement, preparing it at its first use.
     pub(super) async fn statement(&mut self, text: &'static str) -> Result<Statement, PgError> {
         if let Some(known) = self.statements.get(text) {
@@ -140,15 +140,15 @@ impl Session {
 #[derive(Clone, Debug)]
 pub(super) struct SessionPool {
     pub(super) server: Server,
-    idle: Arc<Mutex<Vec<Session>>>,
+    idle: Arc<Mutex<Vec<PgSession>>>,
     permits: Arc<Semaphore>,
 }
 
 /// A session of the pool. Returned by [`PooledSession::release`] alone; dropping it closes the connection and
 /// rolls back an open transaction.
 pub(super) struct PooledSession {
-    pub(super) session: Session,
-    idle: Arc<Mutex<Vec<Session>>>,
+    pub(super) session: PgSession,
+    idle: Arc<Mutex<Vec<PgSession>>>,
     _permit: OwnedSemaphorePermit,
 }
 

@@ -4,18 +4,18 @@ use carrel_domain::{TaskId, TaskStatus, Timestamp};
 
 use super::error::PgError;
 use super::rows::{self, AsUuid as _, task_columns};
-use super::session::Session;
+use super::session::PgSession;
 use crate::lifecycle::signed;
 use crate::{Event, Page, QueuedTask, Task, TaskFilter};
 
-pub(super) async fn find(session: &mut Session, id: TaskId) -> Result<Option<Task>, PgError> {
+pub(super) async fn find(session: &mut PgSession, id: TaskId) -> Result<Option<Task>, PgError> {
     const FIND: &str = concat!("SELECT ", task_columns!(), " FROM task_executions WHERE id = $1");
     session.first(FIND, &[&id.uuid()]).await?.as_ref().map(rows::task).transpose()
 }
 
 /// Returns up to `limit` events with numbers greater than `after`.
 pub(super) async fn events(
-    session: &mut Session,
+    session: &mut PgSession,
     task: TaskId,
     after: u64,
     limit: u32,
@@ -27,7 +27,7 @@ pub(super) async fn events(
     found.iter().map(|row| rows::event(task, row)).collect()
 }
 
-pub(super) async fn list(session: &mut Session, filter: &TaskFilter) -> Result<Page, PgError> {
+pub(super) async fn list(session: &mut PgSession, filter: &TaskFilter) -> Result<Page, PgError> {
     macro_rules! matching {
         () => {
             "FROM task_executions WHERE workspace_id = $1
@@ -56,7 +56,7 @@ pub(super) async fn list(session: &mut Session, filter: &TaskFilter) -> Result<P
 
 /// Returns queued tasks that were due before a time, by priority and then by age.
 pub(super) async fn queued(
-    session: &mut Session,
+    session: &mut PgSession,
     due_before: Timestamp,
     limit: u32,
 ) -> Result<Vec<QueuedTask>, PgError> {
@@ -70,7 +70,7 @@ pub(super) async fn queued(
 /// Deletes up to 100 tasks that became terminal before a time, so that others do not wait long for the lock of
 /// the queue.
 pub(super) async fn delete_before(
-    session: &mut Session,
+    session: &mut PgSession,
     before: Timestamp,
 ) -> Result<u64, PgError> {
     const OLD: &str = "SELECT sequence FROM task_executions WHERE completed_at < $1

@@ -21,7 +21,7 @@ use tracing::{info, warn};
 use super::error::PgError;
 use super::retry::{RETRY_DELAY, TRY, should_retry, timed_out};
 use super::rows::{self, text};
-use super::session::{Server, Session};
+use super::session::{PgSession, Server};
 use crate::error::StoreError;
 use crate::tenure::{Tenure, TenureOutcome};
 
@@ -62,7 +62,7 @@ pub(super) async fn acquire(
 }
 
 enum Attempt {
-    Acquired(Box<Session>, u64),
+    Acquired(Box<PgSession>, u64),
     Held(String),
 }
 
@@ -88,19 +88,19 @@ async fn try_acquire(
     Ok(Attempt::Acquired(Box::new(session), number))
 }
 
-async fn connect(server: &Server) -> Result<Session, PgError> {
+async fn connect(server: &Server) -> Result<PgSession, PgError> {
     let session = server.connect().await?;
     session.client.batch_execute(KEEPALIVE).await?;
     Ok(session)
 }
 
-async fn lock(session: &mut Session, scope: &str) -> Result<bool, PgError> {
+async fn lock(session: &mut PgSession, scope: &str) -> Result<bool, PgError> {
     let locked = session.first(LOCK, &[&text(scope)]).await?;
     locked.map_or(Ok(false), |row| rows::get(&row, 0))
 }
 
 /// Returns the number and the holder of the latest tenure of a scope.
-async fn latest(session: &mut Session, scope: &str) -> Result<(u64, String), PgError> {
+async fn latest(session: &mut PgSession, scope: &str) -> Result<(u64, String), PgError> {
     const LATEST: &str = "SELECT number, holder FROM conductor_tenures WHERE scope = $1";
     let found = session.first(LATEST, &[&text(scope)]).await?;
     let unknown = || (0, "an unnamed conductor".to_owned());
@@ -109,7 +109,7 @@ async fn latest(session: &mut Session, scope: &str) -> Result<(u64, String), PgE
 
 /// Fails unless the tenure is the latest of its scope. Inside a transaction, the share lock keeps it the latest
 /// until the transaction ends.
-pub(super) async fn check(session: &mut Session, tenure: &Tenure) -> Result<(), PgError> {
+pub(super) async fn check(session: &mut PgSession, tenure: &Tenure) -> Result<(), PgError> {
     const LATEST: &str = "SELECT number, holder FROM conductor_tenures WHERE scope = $1 FOR SHARE";
     let found = session.first(LATEST, &[&text(tenure.scope())]).await?;
     let missing = || rows::unreadable(format!("no tenure of {}", tenure.scope()));
@@ -117,7 +117,7 @@ pub(super) async fn check(session: &mut Session, tenure: &Tenure) -> Result<(), 
     Ok(tenure.check(rows::unsigned(&row, 0)?, rows::get(&row, 1)?)?)
 }
 
-fn guard(server: &Server, scope: &str, number: u64, session: Session) -> Tenure {
+fn guard(server: &Server, scope: &str, number: u64, session: PgSession) -> Tenure {
     let (lost, successor) = watch::channel(None);
     let guard = Guard {
         server: server.clone(),
@@ -144,7 +144,7 @@ struct Guard {
     server: Server,
     scope: String,
     number: u64,
-    session: Option<Session>,
+    session: Option<PgSession>,
     locked: bool,
 }
 

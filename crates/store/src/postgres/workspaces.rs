@@ -4,7 +4,7 @@ use carrel_domain::{Network, Timestamp, VolumeId, WorkspaceId};
 
 use super::error::PgError;
 use super::rows::{self, AsUuid as _, small, text};
-use super::session::Session;
+use super::session::PgSession;
 use crate::error::StoreError;
 use crate::lifecycle::signed;
 use crate::{Counts, IdempotencyKey, StoredReply, WorkerRecord, Workspace};
@@ -17,7 +17,7 @@ macro_rules! workspace_columns {
 
 /// Adds a workspace. Returns the existing one if the id is taken.
 pub(super) async fn add(
-    session: &mut Session,
+    session: &mut PgSession,
     new: &Workspace,
 ) -> Result<Option<Workspace>, PgError> {
     const ADD: &str = "INSERT INTO workspaces
@@ -41,7 +41,7 @@ pub(super) async fn add(
 }
 
 pub(super) async fn find(
-    session: &mut Session,
+    session: &mut PgSession,
     id: WorkspaceId,
 ) -> Result<Option<Workspace>, PgError> {
     const FIND: &str = concat!(workspace_columns!(), "WHERE id = $1");
@@ -49,7 +49,7 @@ pub(super) async fn find(
 }
 
 pub(super) async fn list(
-    session: &mut Session,
+    session: &mut PgSession,
     after: Option<WorkspaceId>,
     limit: u32,
 ) -> Result<Vec<Workspace>, PgError> {
@@ -60,7 +60,7 @@ pub(super) async fn list(
 }
 
 /// Deletes a workspace with its tasks, credentials and replies, unless a task is queued or running.
-pub(super) async fn delete(session: &mut Session, id: WorkspaceId) -> Result<bool, PgError> {
+pub(super) async fn delete(session: &mut PgSession, id: WorkspaceId) -> Result<bool, PgError> {
     const IDLE: &str =
         "SELECT FROM workspaces WHERE id = $1 AND queued = 0 AND running = 0 FOR UPDATE";
     const REPLIES: &str = "DELETE FROM replies WHERE starts_with(scope, $1)";
@@ -82,7 +82,7 @@ pub(super) async fn delete(session: &mut Session, id: WorkspaceId) -> Result<boo
 
 /// Returns the volume of a workspace, and assigns the emptiest of `among` if it has none.
 pub(super) async fn assign_volume(
-    session: &mut Session,
+    session: &mut PgSession,
     workspace: WorkspaceId,
     among: &[VolumeId],
 ) -> Result<Option<VolumeId>, PgError> {
@@ -103,7 +103,7 @@ pub(super) async fn assign_volume(
 }
 
 pub(super) async fn register_worker(
-    session: &mut Session,
+    session: &mut PgSession,
     worker: &WorkerRecord,
 ) -> Result<(), PgError> {
     const REGISTER: &str = "INSERT INTO workers (id, volume, address, concurrency, seen_at)
@@ -120,7 +120,7 @@ pub(super) async fn register_worker(
 
 /// Returns the workers whose registration is not older than `since`.
 pub(super) async fn workers(
-    session: &mut Session,
+    session: &mut PgSession,
     since: Timestamp,
 ) -> Result<Vec<WorkerRecord>, PgError> {
     const SEEN: &str = r#"SELECT id, volume, address, concurrency, seen_at FROM workers
@@ -131,7 +131,7 @@ pub(super) async fn workers(
 
 /// Stores a reply, unless there is one. Returns the stored one.
 pub(super) async fn save_reply(
-    session: &mut Session,
+    session: &mut PgSession,
     key: &IdempotencyKey,
     status: u16,
     body: &str,
@@ -153,7 +153,7 @@ pub(super) async fn save_reply(
 }
 
 pub(super) async fn reply(
-    session: &mut Session,
+    session: &mut PgSession,
     scope: &str,
     key: &str,
 ) -> Result<Option<StoredReply>, PgError> {
@@ -172,7 +172,7 @@ pub(super) async fn reply(
     }))
 }
 
-pub(super) async fn counts(session: &mut Session) -> Result<Counts, PgError> {
+pub(super) async fn counts(session: &mut PgSession) -> Result<Counts, PgError> {
     const COUNT: &str = "SELECT count(*), coalesce(sum(queued), 0)::int8,
         coalesce(sum(running), 0)::int8 FROM workspaces";
     let Some(row) = session.first(COUNT, &[]).await? else { return Ok(Counts::default()) };
