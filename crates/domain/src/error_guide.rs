@@ -611,7 +611,7 @@ impl Code {
                 remedies: &["correct --workspaces; each entry is `name=directory` or `directory`"],
                 example: Example {
                     call: "$ carrel mcp --workspaces app=/srv/app,api=/srv/app/api",
-                    message: "workspace[1] (api): /srv/app/api lies inside workspace \"app\"; one file would have two keepers",
+                    message: "workspace[1] (api): /srv/app/api lies inside workspace \"app\"; one file would be in two workspaces",
                 },
             },
             Self::ReadOnly => Guide {

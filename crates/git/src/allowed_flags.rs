@@ -233,7 +233,8 @@ pub(crate) const BLAME: FlagTable = FlagTable {
     dash_number_is_count: false,
 };
 
-/// The flags of `branch` that list. Those that create, rename or delete are left to the local form.
+/// The flags of `branch` that list. Flags that create, rename or delete make it a local operation, which is
+/// not checked.
 pub(crate) const BRANCH_LIST: FlagTable = FlagTable {
     name: "branch",
     flags: &[&[

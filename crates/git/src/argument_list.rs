@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::GitError;
 
-/// Below the kernel's limit of 128 KiB for one argument, so that a refusal comes from here.
+/// Bounds the arguments of one call. Linux refuses a single argument of this size (`MAX_ARG_STRLEN`).
 const MAX_BYTES: usize = 128 * 1024;
 
 /// Arguments of git: one string, split like a shell command line without expansion, or a list of

@@ -146,9 +146,12 @@ impl CommandLine {
     /// Passes the arguments on. Absolute paths are rewritten, because the operator's name of the
     /// workspace may lead through links that do not exist in the sandbox.
     fn local(operation: Operation, arguments: &[String], paths: &PathResolver<'_>) -> Self {
-        let arguments = arguments.iter().map(|argument| match argument.starts_with('/') {
-            true => operand::path(paths, argument).unwrap_or_else(|_| argument.clone()),
-            false => argument.clone(),
+        let arguments = arguments.iter().map(|argument| {
+            if argument.starts_with('/') {
+                operand::path(paths, argument).unwrap_or_else(|_| argument.clone())
+            } else {
+                argument.clone()
+            }
         });
         let output = match operation {
             Operation::Commit => OutputShape::Commit,

@@ -54,7 +54,8 @@ impl EnvironmentCredentials {
     /// Reads the variables of an environment; empty ones are ignored.
     pub fn new(environment: &Environment) -> Self {
         let tokens = environment.iter().filter_map(|(name, value)| {
-            let (name, value) = (name.to_str()?, value.to_str()?.trim());
+            let name = name.to_str()?;
+            let value = value.to_str()?.trim();
             let known = name.starts_with(GIT_TOKEN_PREFIX) && !value.is_empty();
             known.then(|| (name.to_owned(), Secret::new(value)))
         });
@@ -96,7 +97,7 @@ pub struct InheritedFile {
 
 impl InheritedFile {
     /// Writes a credential into a pipe, for a helper that git uses for addresses with the prefix `base`.
-    /// `index` is the descriptor's position among those that git inherits.
+    /// `index` is its position among the inherited descriptors.
     pub(crate) fn credential(credential: &Credential, base: &str, index: u32) -> io::Result<Self> {
         let Credential { username, password } = credential;
         let password = password.expose();

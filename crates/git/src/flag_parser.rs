@@ -112,8 +112,8 @@ pub(crate) struct FlagOccurrence {
 }
 
 impl FlagOccurrence {
-    /// Returns flag and value as one argument, which git reads the same way whatever the value begins
-    /// with.
+    /// Returns flag and value as one argument, which git reads the same way even if the value begins
+    /// with a dash.
     fn to_argument(&self) -> String {
         match (self.flag.long, self.flag.short, &self.value) {
             (Some(long), _, None) => format!("--{long}"),

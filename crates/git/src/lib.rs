@@ -16,8 +16,8 @@
 //!           ──► GitEnvironment         variables and settings that override the repository's
 //! ```
 //!
-//! Flag tables exist for operations that use the network or credentials and for those that promise to
-//! change nothing. Operations on the local repository (`add`, `commit`, `checkout`, …) take any
+//! Flag tables exist for operations that use the network or credentials and for operations that
+//! promise to change nothing. Operations on the local repository (`add`, `commit`, `checkout`, …) take any
 //! argument: they run in the sandbox without network and credentials, where the same caller could run
 //! `git` as a plain command.
 #![forbid(unsafe_code)]

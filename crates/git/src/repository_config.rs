@@ -156,7 +156,7 @@ fn split_name(name: &str) -> (&str, Option<&str>, &str) {
 }
 
 /// Tells whether a configuration file holds only settings that git itself writes, in the form in which
-/// git writes them. Comments, continued lines, quotes and other capitalisation all make the answer no.
+/// git writes them. Comments, continued lines, quotes and other capitalisation make it another configuration.
 pub(crate) fn is_default_config(config: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(config) else { return false };
     let mut section = "";

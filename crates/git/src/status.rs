@@ -132,7 +132,8 @@ impl StatusFacts {
 impl StatusEntry {
     fn show(&self, text: &mut String) {
         let letter = |letter: char| if letter == '.' { ' ' } else { letter };
-        let (index, worktree) = (letter(self.index), letter(self.worktree));
+        let index = letter(self.index);
+        let worktree = letter(self.worktree);
         let from =
             self.original.as_ref().map_or(String::new(), |from| format!("{} -> ", shown(from)));
         let _ = writeln!(text, "{index}{worktree} {from}{}", shown(&self.path));
@@ -151,7 +152,8 @@ fn shown(path: &str) -> String {
 fn entry(rest: &str, fields: usize, original: Option<&str>) -> Option<StatusEntry> {
     let mut fields = rest.splitn(fields + 1, ' ');
     let mut letters = fields.next()?.chars();
-    let (index, worktree) = (letters.next()?, letters.next()?);
+    let index = letters.next()?;
+    let worktree = letters.next()?;
     let path = fields.last()?.to_owned();
     Some(StatusEntry { path, index, worktree, original: original.map(str::to_owned) })
 }

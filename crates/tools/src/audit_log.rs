@@ -1,8 +1,10 @@
-//! What happened, one line for each call.
+//! The audit log: one JSON line for each tool call and each change through the API.
 //!
-//! AuditLog come from the core, so every door has the same. They are written by a thread of their own,
-//! within [`FLUSH_AFTER`]; a disk that does not keep up costs events, which is counted and said, but
-//! never delays a call.
+//! Events are made by the registry, so every interface writes the same. A thread of its own appends them to a
+//! file within [`FLUSH_AFTER`]; calls never wait for the disk. If the disk falls behind by [`MAX_WAITING`]
+//! events, further ones are dropped and counted in the next record (`lost`). A crash loses at most the events
+//! of the last [`FLUSH_AFTER`]. Events hold no arguments and no output: they name the tool, the workspace and
+//! the outcome, and a hash stands for the arguments. At [`MAX_FILE_BYTES`] the file is renamed to `.1`.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -20,127 +22,93 @@ use tracing::{debug, warn};
 
 use crate::interface::Interface;
 
-/// How long an event waits for others before it is written.
+/// Events of this time are written together.
 const FLUSH_AFTER: Duration = Duration::from_millis(50);
 
-/// What is written at once, so that a burst of events takes little memory.
+/// Bounds the buffer of encoded events.
 const MAX_WRITE_BYTES: usize = 1 << 16;
 
-/// AuditLog that wait to be written. More are counted as lost.
+/// Capacity of the channel to the writer.
 const MAX_WAITING: usize = 16_384;
 
-/// The size at which the file is put aside as `.1` and a new one begun.
+/// The size at which the file is rotated to `.1`.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// What happened.
+/// An event of the audit log. Optional fields are `null` where they do not apply.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event")]
+#[expect(missing_docs, reason = "each variant describes its fields")]
 pub enum AuditEvent {
-    /// A tool was called.
+    /// A tool call. `arguments` is half of the SHA-256 of the arguments, `outcome` is `ok`, `failed`, `refused`
+    /// or `timeout`, `code` the code of a failure, and `bytes` the size of the content in the reply.
     #[serde(rename = "tool.call")]
     ToolCall {
-        /// The tool.
         tool: String,
-        /// The workspace, if the call was about one.
         workspace: Option<String>,
-        /// The first half of the SHA-256 of the arguments: events hold no text of tenants.
         arguments: String,
-        /// `ok`, `failed`, or `refused`.
         outcome: &'static str,
-        /// The code of the failure.
         code: Option<&'static str>,
-        /// How long it took.
         duration_ms: f64,
-        /// How much it answered.
         bytes: usize,
     },
-    /// The API was asked to change something, or refused something.
+    /// A request of the API that changes something or was refused. `route` has the names of parameters in place
+    /// of their values; `status` is 499 if the client disconnected before the reply.
     #[serde(rename = "api.call")]
     ApiCall {
-        /// What it was asked to do.
         method: String,
-        /// The route, with the names of its parts in place of what the caller wrote there.
         route: String,
-        /// The workspace, if the call was about one.
         workspace: Option<String>,
-        /// What was answered; 499 if the caller was gone before.
         status: u16,
-        /// What the caller was told the request is called.
         request_id: String,
-        /// How long it took.
         duration_ms: f64,
     },
-    /// What the project files of a workspace say was found out, or has changed.
+    /// The profile of a project was detected, or has changed. `directory` is relative to the workspace; commands
+    /// are as a person would type them.
     #[serde(rename = "lifecycle.workspace.profile")]
     WorkspaceProfile {
-        /// The workspace.
         workspace: String,
-        /// The directory of the project, relative to it.
         directory: String,
-        /// `rust`, `node`, …
         ecosystem: String,
-        /// `cargo`, `npm`, …
         package_manager: Option<String>,
-        /// The commands, as a person would type them.
         install_command: Option<String>,
-        /// See `install_command`.
         lint_command: Option<String>,
-        /// See `install_command`.
         format_command: Option<String>,
-        /// See `install_command`.
         test_command: Option<String>,
-        /// See `install_command`.
         typecheck_command: Option<String>,
     },
-    /// A session uses a workspace for the first time.
+    /// A session uses a workspace for the first time. `sandbox_root` is the directory of the workspace.
     #[serde(rename = "lifecycle.workspace.sandbox")]
-    WorkspaceSandbox {
-        /// The workspace.
-        workspace: String,
-        /// The directory that bounds it.
-        sandbox_root: PathBuf,
-        /// Whether its files may be changed.
-        read_only: bool,
-    },
-    /// Files are written, and other processes that write the same ones are not waited for.
+    WorkspaceSandbox { workspace: String, sandbox_root: PathBuf, read_only: bool },
+    /// Writes are not serialised with other processes, for example because the lock file cannot be created.
     #[serde(rename = "lifecycle.workspace.unlocked")]
-    WorkspaceUnlocked {
-        /// The workspace.
-        workspace: String,
-        /// Why there is no lock between processes.
-        reason: String,
-    },
-    /// Something was kept from leaving its workspace.
+    WorkspaceUnlocked { workspace: String, reason: String },
+    /// A path or an operation outside the workspace was denied. `layer` is `argument` if Carrel refused the call
+    /// before anything ran, and `kernel` if the sandbox denied an operation of a command.
     #[serde(rename = "lifecycle.sandbox.violation")]
     SandboxViolation {
-        /// The tool.
         tool: String,
-        /// The workspace.
         workspace: Option<String>,
-        /// `argument` if Carrel refused before anything ran, `kernel` if the walls did.
         layer: &'static str,
-        /// The code, for a refusal.
         code: Option<&'static str>,
-        /// What was refused.
         detail: Value,
     },
 }
 
-/// An event with when it happened and to whom.
+/// An event with its time, session and interface.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AuditRecord {
-    /// When.
+    /// The time at which the event was added.
     pub at: Timestamp,
-    /// A number that grows by one.
+    /// Numbered from 1 for each log; a gap means lost events.
     pub sequence: u64,
-    /// The session.
+    /// The id of the session, or the subject of an API token.
     pub session: String,
-    /// The door.
+    /// The interface of the call.
     pub interface: Interface,
-    /// AuditLog before this one that could not be written.
+    /// Number of events dropped before this one.
     #[serde(skip_serializing_if = "is_zero")]
     pub lost: u64,
-    /// What happened.
+    /// Encoded with its fields at the top level of the record.
     #[serde(flatten)]
     pub event: AuditEvent,
 }
@@ -150,7 +118,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Takes events. Cheap to clone; the last one that goes waits until all is written.
+/// A handle to the log. Cheap to clone; dropping the last clone waits until all events are written.
 #[derive(Clone, Debug)]
 pub struct AuditLog(Arc<Inner>);
 
@@ -163,12 +131,12 @@ struct Inner {
 }
 
 impl AuditLog {
-    /// Keeps no events; they are only logged.
+    /// Makes a log that writes no file; events go to `tracing` only.
     pub fn none() -> Self {
         Self::of(None, None)
     }
 
-    /// Appends events to a file.
+    /// Makes a log that appends to a file, with a writer thread.
     pub fn to_file(path: &Path) -> io::Result<Self> {
         let log = LogFile::open(path)?;
         let (sender, receiver) = sync_channel(MAX_WAITING);
@@ -178,24 +146,26 @@ impl AuditLog {
         Ok(Self::of(Some(sender), Some(writer)))
     }
 
-    /// Hands events to whoever holds the other end.
+    /// Makes a log whose events a receiver gets, for tests.
     pub fn to_receiver() -> (Self, Receiver<AuditRecord>) {
         let (sender, receiver) = sync_channel(MAX_WAITING);
         (Self::of(Some(sender), None), receiver)
     }
 
     fn of(sender: Option<SyncSender<AuditRecord>>, writer: Option<JoinHandle<()>>) -> Self {
-        let (sequence, lost) = (AtomicU64::new(0), AtomicU64::new(0));
+        let sequence = AtomicU64::new(0);
+        let lost = AtomicU64::new(0);
         Self(Arc::new(Inner { sender, writer: Mutex::new(writer), sequence, lost }))
     }
 
-    /// Takes an event.
+    /// Adds an event. Never blocks.
     pub fn add(&self, session: &str, interface: Interface, event: AuditEvent) {
         debug!(session, ?event, "event");
         let Some(sender) = &self.0.sender else { return };
         let sequence = self.0.sequence.fetch_add(1, Ordering::Relaxed) + 1;
         let lost = self.0.lost.swap(0, Ordering::Relaxed);
-        let (at, session) = (SystemClock.now(), session.to_owned());
+        let at = SystemClock.now();
+        let session = session.to_owned();
         let record = AuditRecord { at, sequence, session, interface, lost, event };
         if sender.try_send(record).is_err() {
             self.0.lost.fetch_add(lost + 1, Ordering::Relaxed);
@@ -205,12 +175,12 @@ impl AuditLog {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // The writer ends when nobody can send any more; it may be waiting for more to write.
+        // The writer ends when the channel closes, and may be parked until then.
         self.sender = None;
         let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
             writer.thread().unpark();
-            // A writer that panicked has said so.
+            // A panic of the writer was already reported by its thread.
             let _ = writer.join();
         }
     }
@@ -220,8 +190,8 @@ fn write_all(receiver: &Receiver<AuditRecord>, mut log: LogFile) {
     let mut waiting = Vec::new();
     while let Ok(first) = receiver.recv() {
         encode(&first, &mut waiting);
-        // Many events become one write. Whoever sends meanwhile need not wake this thread, which
-        // would cost a call more than everything else about its event.
+        // Parked and not in `recv`: senders then need not wake this thread for each event, and many events
+        // become one write.
         std::thread::park_timeout(FLUSH_AFTER);
         for record in receiver.try_iter() {
             encode(&record, &mut waiting);
@@ -245,7 +215,6 @@ fn flush(log: &mut LogFile, waiting: &mut Vec<u8>) {
     waiting.clear();
 }
 
-/// The file that events go to.
 #[derive(Debug)]
 struct LogFile {
     path: PathBuf,

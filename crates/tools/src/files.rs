@@ -1,32 +1,31 @@
-//! Tools for files.
+//! Tools that read, write, search, move and delete files, and uploads.
 
-mod common;
+mod apply_patch;
 mod delete;
 mod edit;
-mod moving;
-mod patch;
+mod move_file;
 mod read;
-mod searching;
+mod search_tools;
 mod trash;
 mod upload;
+mod workspace_files;
 mod write;
 
-pub(crate) use common::{MAX_FILE_BYTES, WorkspaceFiles, compared, path_of, shown};
-pub(crate) use searching::searching;
+pub(crate) use search_tools::run_search;
 pub use upload::{Upload, UploadedFile};
+pub(crate) use workspace_files::{MAX_FILE_BYTES, WorkspaceFiles, diff_text, required_path, shown};
 
 use crate::registry::Catalogue;
 
-/// Adds the tools of this module.
 pub(crate) fn register(catalogue: &mut Catalogue) {
     catalogue.add(read::Read);
     catalogue.add(write::Write);
     catalogue.add(edit::Edit);
     catalogue.add(edit::MultiEdit);
-    catalogue.add(patch::ApplyPatch);
-    catalogue.add(searching::Ls);
-    catalogue.add(searching::Glob);
-    catalogue.add(searching::Grep);
-    catalogue.add(moving::Move);
+    catalogue.add(apply_patch::ApplyPatch);
+    catalogue.add(search_tools::Ls);
+    catalogue.add(search_tools::Glob);
+    catalogue.add(search_tools::Grep);
+    catalogue.add(move_file::Move);
     catalogue.add(delete::Delete);
 }

@@ -1,16 +1,18 @@
-//! The tools that agents call, defined once for every door.
+//! The tools that agents call, defined once for every interface.
 //!
-//! A [`Tool`] is a typed input, typed facts about its result, an [`About`] that says what it is for,
-//! and a function. The [`Registry`] takes a call from any door, picks the workspace, checks the
-//! arguments against the derived schema, runs the tool, masks known secrets, keeps the answer within
-//! its budget and writes one event. MCP, REST and the command line only encode what it returns.
+//! A [`Tool`] has a typed input, typed facts about its result, an [`About`] with its description and rules,
+//! and a function. The [`Registry`] takes a call from any [`Interface`], chooses the workspace, decodes the
+//! arguments, runs the tool, masks known secrets and writes one audit event. MCP, REST and the command line
+//! only encode the response.
 //!
 //! ```text
-//! door ──► Registry::call ──► workspace ──► decode ──► Tool::call ──► mask ──► event ──► ToolResponse
+//! interface ──► Registry::call ──► workspace ──► decode ──► Tool::call ──► mask ──► audit event ──► ToolResponse
 //! ```
+//!
+//! State has two owners: the [`Toolbox`] holds what all sessions of a server share (workspaces, runner, jobs,
+//! secrets), and a [`Session`] holds what belongs to one caller (files read, jobs started, last test results).
 #![forbid(unsafe_code)]
 
-mod arguments;
 mod audit_log;
 mod blocking;
 mod failure;
@@ -20,10 +22,9 @@ mod interface;
 mod named_workspace;
 mod read_tracker;
 mod redaction;
-mod reference;
 mod registry;
 mod response;
-mod schema;
+mod schema_dialect;
 mod secret_tools;
 mod secrets;
 mod session;
@@ -31,6 +32,8 @@ mod shell;
 mod text;
 mod tool;
 mod tool_context;
+mod tool_reference;
+mod tool_schema;
 mod toolbox;
 mod verify;
 mod workspace_list;
@@ -44,10 +47,9 @@ pub use git::{GitFacts, GitOptions};
 pub use interface::Interface;
 pub use named_workspace::{NamedWorkspace, Workspaces};
 pub use redaction::{RedactFacts, Redactor};
-pub use reference::tool_reference_markdown;
 pub use registry::{Definition, Registry, Toolset, definitions};
 pub use response::{Reply, ToolContent, ToolResponse};
-pub use schema::leave_out_number_format;
+pub use schema_dialect::leave_out_number_format;
 pub use secrets::{SecretSource, Secrets};
 pub use session::Session;
 pub use shell::{CommandFacts, notes};
@@ -56,6 +58,7 @@ pub use tool::{
     WorkspaceChoice,
 };
 pub use tool_context::{CallOptions, CommandSettings, Progress, ToolContext};
+pub use tool_reference::tool_reference_markdown;
 pub use toolbox::{Toolbox, ToolboxOptions};
 pub use workspace_list::{
     WorkspaceEntry, WorkspaceListError, is_name as is_workspace_name, parse_workspaces,

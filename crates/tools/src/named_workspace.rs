@@ -1,4 +1,8 @@
-//! The workspaces of a server, and the choice of one for a call.
+//! The named workspaces of a server, and the choice of one for a call.
+//!
+//! A server has one or more workspaces in the operator's order. With one, calls need not name it; with
+//! several, a call without a name is refused with the list. None may lie in another: a file would then have
+//! two keys in read trackers and two quotas.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,20 +22,19 @@ pub struct NamedWorkspace {
     name: String,
     handle: WorkspaceHandle,
     access: WorkspaceAccess,
-    /// The directory as the operator wrote it, which may lead through links.
+    /// As the operator wrote it, possibly through links.
     given: PathBuf,
-    /// It was said that other processes are not waited for.
-    said_unlocked: AtomicBool,
+    /// The missing lock between processes was reported.
+    reported_unlocked: AtomicBool,
 }
 
 impl NamedWorkspace {
-    /// Puts a workspace under a name.
+    /// Gives an open workspace its name.
     pub fn new(entry: WorkspaceEntry, handle: WorkspaceHandle) -> Self {
         let WorkspaceEntry { name, path: given, access } = entry;
-        Self { name, handle, access, given, said_unlocked: AtomicBool::new(false) }
+        Self { name, handle, access, given, reported_unlocked: AtomicBool::new(false) }
     }
 
-    /// Takes a directory in this one under the same name.
     fn below(&self, path: &Path) -> Result<Self, RunError> {
         let entry = WorkspaceEntry {
             name: self.name.clone(),
@@ -41,46 +44,45 @@ impl NamedWorkspace {
         Ok(Self::new(entry, self.handle.subdirectory(path)?))
     }
 
-    /// Returns its name.
+    /// Returns the name that calls use.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns where it is, without links.
+    /// Returns the absolute path, without links.
     pub fn path(&self) -> &Path {
         self.handle.path()
     }
 
-    /// Returns the door to its files.
+    /// Returns the directory that all file access starts from.
     pub fn files(&self) -> &Root {
         self.handle.files()
     }
 
-    /// Returns where its commands run.
+    /// Returns the handle that commands run with.
     pub fn handle(&self) -> &WorkspaceHandle {
         &self.handle
     }
 
-    /// Lets one call at a time write files, of this process and of others. It is held on threads that
-    /// may wait, never across an await.
+    /// Takes the write lock, which other processes take too. It blocks, and must not be held across an
+    /// await.
     pub(crate) fn writing(&self) -> Result<WriteGuard<'_>, Failure> {
         Ok(self.handle.lock_for_writing()?)
     }
 
-    /// Returns why other processes that write here are not waited for, the first time it is asked
-    /// after that is known.
+    /// Returns the reason why writes are not serialised with other processes, once.
     pub(crate) fn take_lock_trouble(&self) -> Option<&str> {
         let trouble = self.handle.write_lock().degraded()?;
-        (!self.said_unlocked.swap(true, Ordering::Relaxed)).then_some(trouble)
+        (!self.reported_unlocked.swap(true, Ordering::Relaxed)).then_some(trouble)
     }
 
-    /// Returns what may be done with its files.
+    /// Returns whether its files may be changed.
     pub fn access(&self) -> WorkspaceAccess {
         self.access
     }
 
-    /// Returns a path relative to the workspace. An absolute one has to lie in it; any other is left
-    /// as it is, for the door to the files to refuse.
+    /// Returns a path relative to the workspace. An absolute path outside it is returned unchanged, and
+    /// refused when it is opened.
     pub fn relative(&self, path: &str) -> PathBuf {
         let path = Path::new(path);
         let inside =
@@ -97,7 +99,7 @@ pub struct Workspaces {
 }
 
 impl Workspaces {
-    /// Takes workspaces together. None may be, or lie in, another.
+    /// Collects workspaces. None may be, or lie in, another.
     pub fn new(workspaces: Vec<NamedWorkspace>) -> Result<Self, WorkspaceListError> {
         for (index, workspace) in workspaces.iter().enumerate() {
             for other in &workspaces[..index] {
@@ -115,9 +117,9 @@ impl Workspaces {
         Ok(Self { workspaces: workspaces.into_iter().map(Arc::new).collect() })
     }
 
-    /// Leaves of each workspace what a client asks for: all of it if it lies in one of the roots, or
-    /// the first root that lies in it. A workspace that no root has to do with is left out. None if
-    /// no root has to do with any, as when a client names what is open on another machine.
+    /// Restricts the workspaces to the roots of a client: a workspace inside a root stays whole, one that
+    /// contains a root is narrowed to it, and others are left out. None if no root overlaps any workspace,
+    /// as with roots of another machine.
     pub(crate) fn narrowed(&self, roots: &[PathBuf]) -> Option<Self> {
         let left = self.workspaces.iter().filter_map(|workspace| {
             if roots.iter().any(|root| workspace.path().starts_with(root)) {
@@ -130,12 +132,12 @@ impl Workspaces {
         (!workspaces.is_empty()).then_some(Self { workspaces })
     }
 
-    /// Returns them in the operator's order.
+    /// Returns the workspaces in the operator's order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<NamedWorkspace>> {
         self.workspaces.iter()
     }
 
-    /// Returns how many there are.
+    /// Returns the number of workspaces, at least one.
     #[expect(clippy::len_without_is_empty, reason = "there is always one")]
     pub fn len(&self) -> usize {
         self.workspaces.len()
@@ -148,7 +150,7 @@ impl Workspaces {
         names
     }
 
-    /// Finds the one that a call is about.
+    /// Returns the workspace of a call; without a name, the only one.
     pub(crate) fn choose(&self, name: Option<&str>) -> Result<Arc<NamedWorkspace>, Failure> {
         match (name, &self.workspaces[..]) {
             (None, [only]) => Ok(Arc::clone(only)),
@@ -157,7 +159,6 @@ impl Workspaces {
         }
     }
 
-    /// Finds one by its name.
     pub(crate) fn named(&self, name: &str) -> Result<Arc<NamedWorkspace>, Failure> {
         let found = self.workspaces.iter().find(|workspace| workspace.name == name);
         found.map(Arc::clone).ok_or_else(|| {
@@ -169,7 +170,8 @@ impl Workspaces {
     }
 
     fn not_chosen(&self) -> Failure {
-        let (count, names) = (self.workspaces.len(), self.names());
+        let count = self.workspaces.len();
+        let names = self.names();
         let message = format!(
             "multi-workspace sandbox: {count} workspaces configured ({}) — pass `workspace` to pick one",
             names.join(", ")
@@ -180,10 +182,13 @@ impl Workspaces {
 }
 
 fn relation(path: &Path, other: &Path) -> Option<&'static str> {
-    match () {
-        () if path == other => Some("is also"),
-        () if path.starts_with(other) => Some("lies inside"),
-        () if other.starts_with(path) => Some("holds"),
-        () => None,
+    if path == other {
+        Some("is also")
+    } else if path.starts_with(other) {
+        Some("lies inside")
+    } else if other.starts_with(path) {
+        Some("contains")
+    } else {
+        None
     }
 }

@@ -1,7 +1,17 @@
-//! What a session has read, so that nothing is overwritten that nobody has seen.
+//! The read tracker: content hashes of the files that a session has read.
 //!
-//! An entry is the hash of what was read, not a time: a file that was written again with the same
-//! contents is still known, and one that changed within the same instant is not.
+//! An agent may only change a file that it has read and that has not changed since. Without this rule it
+//! would overwrite the work of people and of other agents from memory. `Edit` and `ApplyPatch` name the text
+//! that they replace, so reading any part is enough; `Write` replaces everything, so every line must have
+//! been read, possibly in several calls whose ranges are joined here.
+//!
+//! Files are compared by content hash, not by time: a file that was rewritten with the same content still
+//! counts as read, and one that changed within the clock's resolution does not. The path is resolved before
+//! it becomes a key, so that links and `..` lead to the same entry. When the session itself changes a file,
+//! its entry gets the new hash, and edits can follow each other without another read.
+//!
+//! The tracker is part of the session. `carrel tool` saves it between processes; an entry that cannot be
+//! read back only means that the file has to be read again.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,11 +21,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-/// Files that a session is remembered to have read. The one that was read longest ago is forgotten
-/// first; it then has to be read again.
+/// Bounds the memory of a session. The entry that was used longest ago is dropped first; its file then has
+/// to be read again.
 const MAX_ENTRIES: usize = 10_000;
 
-/// A hash of the contents of a file.
+/// The BLAKE3 hash of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct ContentHash([u8; 32]);
 
@@ -24,7 +34,7 @@ impl ContentHash {
         Self(blake3::hash(bytes).into())
     }
 
-    /// Returns the first 16 hexadecimal digits, which are enough to tell versions of a file apart.
+    /// Returns the first 16 hexadecimal digits, enough to distinguish versions of a file in replies.
     pub(crate) fn short(self) -> String {
         hex::encode(&self.0[..8])
     }
@@ -36,25 +46,25 @@ impl std::fmt::Debug for ContentHash {
     }
 }
 
-/// Which lines of a file were shown.
+/// The part of a file that a call returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
-    /// All of it.
+pub(crate) enum ReadExtent {
+    /// The whole file.
     Whole,
-    /// Lines from the first number to the second, both counted, of as many as the third says.
+    /// First line, last line (inclusive) and total number of lines.
     Lines(usize, usize, usize),
 }
 
-/// What a change needs to have been read.
+/// The part of a file that must have been read before a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
-    /// Any part: the change names what it replaces.
+pub(crate) enum RequiredExtent {
+    /// Any part, because the change names the text that it replaces.
     Part,
-    /// Everything: the change replaces all of it.
+    /// Every line, because the change replaces all of them.
     Whole,
 }
 
-/// A file of a workspace, whatever it is called.
+/// A file of a workspace by its resolved path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct FileKey {
     pub(crate) workspace: String,
@@ -64,13 +74,13 @@ pub(crate) struct FileKey {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Entry {
     hash: ContentHash,
-    /// Lines that were shown, sorted and apart from each other; none if all were.
+    /// Ranges that were read, sorted and not adjacent; none if the whole file was.
     seen: Option<Vec<(usize, usize)>>,
     lines: usize,
     at: u64,
 }
 
-/// What a session has read.
+/// The files that a session has read.
 #[derive(Debug, Default)]
 pub(crate) struct ReadTracker {
     entries: HashMap<FileKey, Entry>,
@@ -78,27 +88,27 @@ pub(crate) struct ReadTracker {
 }
 
 impl ReadTracker {
-    /// Returns everything that was read, to be remembered elsewhere.
+    /// Returns all entries, for [`ReadTracker::from_json`] in another process.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         serde_json::json!(self.entries.iter().collect::<Vec<_>>())
     }
 
-    /// Remembers what was remembered elsewhere. What cannot be understood has to be read again.
+    /// Restores saved entries. Invalid ones are dropped.
     pub(crate) fn from_json(value: serde_json::Value) -> Self {
         let entries: Vec<(FileKey, Entry)> = serde_json::from_value(value).unwrap_or_default();
         let clock = entries.iter().map(|(_, entry)| entry.at).max().unwrap_or(0);
         Self { entries: entries.into_iter().collect(), clock }
     }
 
-    /// Remembers what was shown of a file.
-    pub(crate) fn saw(&mut self, key: FileKey, hash: ContentHash, seen: &Seen) {
+    /// Records that a part of a file was read. Earlier parts count only if the file has the same hash.
+    pub(crate) fn record_read(&mut self, key: FileKey, hash: ContentHash, extent: &ReadExtent) {
         self.clock += 1;
         let at = self.clock;
         let known = self.entries.remove(&key).filter(|entry| entry.hash == hash);
-        let entry = match (seen, known) {
-            (Seen::Whole, _) => Entry { hash, seen: None, lines: 0, at },
+        let entry = match (extent, known) {
+            (ReadExtent::Whole, _) => Entry { hash, seen: None, lines: 0, at },
             (_, Some(Entry { seen: None, lines, .. })) => Entry { hash, seen: None, lines, at },
-            (Seen::Lines(first, last, lines), known) => {
+            (ReadExtent::Lines(first, last, lines), known) => {
                 let mut ranges = known.and_then(|entry| entry.seen).unwrap_or_default();
                 add(&mut ranges, (*first, *last));
                 let whole = ranges == [(1, *lines)];
@@ -106,43 +116,45 @@ impl ReadTracker {
             }
         };
         self.entries.insert(key, entry);
-        self.forget();
+        self.drop_oldest();
     }
 
-    /// Remembers that the session itself changed a file. What it had seen of the rest, it still has.
-    pub(crate) fn changed(&mut self, key: &FileKey, hash: ContentHash) {
+    /// Records the new hash of a file that the session changed. The ranges that were read stay.
+    pub(crate) fn record_change(&mut self, key: &FileKey, hash: ContentHash) {
         self.clock += 1;
         if let Some(entry) = self.entries.get_mut(key) {
-            (entry.hash, entry.at) = (hash, self.clock);
+            entry.hash = hash;
+            entry.at = self.clock;
         }
     }
 
-    /// Remembers a file under another name.
-    pub(crate) fn moved(&mut self, old: &FileKey, new: FileKey) {
+    /// Moves the entry of a renamed file.
+    pub(crate) fn rename(&mut self, old: &FileKey, new: FileKey) {
         if let Some(entry) = self.entries.remove(old) {
             self.entries.insert(new, entry);
         }
     }
 
-    /// Forgets a file that is no longer there.
-    pub(crate) fn gone(&mut self, key: &FileKey) {
+    /// Drops the entry of a deleted file.
+    pub(crate) fn forget_file(&mut self, key: &FileKey) {
         self.entries.remove(key);
     }
 
-    /// Returns what was read of a file, and refuses a change to one that was not.
+    /// Returns the entry of a file, or the refusal of a change to a file that was not read. `doing` and `shown`
+    /// are the verb and the path of later refusals.
     pub(crate) fn read_before<'a>(
         &self,
         key: &FileKey,
         doing: &'a str,
         shown: &'a str,
-    ) -> Result<ReadBefore<'a>, Failure> {
+    ) -> Result<ReadRecord<'a>, Failure> {
         match self.entries.get(key) {
-            Some(entry) => Ok(ReadBefore { entry: entry.clone(), doing, shown }),
+            Some(entry) => Ok(ReadRecord { entry: entry.clone(), doing, shown }),
             None => Err(refusal(Code::NotRead, doing, shown, "Read it first")),
         }
     }
 
-    fn forget(&mut self) {
+    fn drop_oldest(&mut self) {
         if self.entries.len() > MAX_ENTRIES {
             let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.at);
             let oldest = oldest.map(|(key, _)| key.clone());
@@ -151,17 +163,17 @@ impl ReadTracker {
     }
 }
 
-/// What a session had read of a file when it began to change it.
+/// The entry of a file at the beginning of a change.
 #[derive(Debug)]
-pub(crate) struct ReadBefore<'a> {
+pub(crate) struct ReadRecord<'a> {
     entry: Entry,
     doing: &'a str,
     shown: &'a str,
 }
 
-impl ReadBefore<'_> {
-    /// Refuses the change if the file has changed since it was read, or too little of it was read.
-    pub(crate) fn must_be(&self, hash: ContentHash, need: Need) -> Result<(), Failure> {
+impl ReadRecord<'_> {
+    /// Refuses the change if the file has another hash than at its reading, or too little of it was read.
+    pub(crate) fn check(&self, hash: ContentHash, need: RequiredExtent) -> Result<(), Failure> {
         let refuse = |code, reason: &str| Err(refusal(code, self.doing, self.shown, reason));
         if self.entry.hash != hash {
             return refuse(
@@ -170,8 +182,8 @@ impl ReadBefore<'_> {
             );
         }
         match (&self.entry.seen, need) {
-            (None, _) | (Some(_), Need::Part) => Ok(()),
-            (Some(ranges), Need::Whole) => {
+            (None, _) | (Some(_), RequiredExtent::Part) => Ok(()),
+            (Some(ranges), RequiredExtent::Whole) => {
                 let read = ranges.iter().map(|(first, last)| format!("{first}–{last}"));
                 let read = read.collect::<Vec<_>>().join(", ");
                 let lines = self.entry.lines;
@@ -192,7 +204,7 @@ impl FileKey {
     }
 }
 
-/// Adds a range to others and joins those that touch.
+/// Adds a range and joins adjacent ones.
 fn add(ranges: &mut Vec<(usize, usize)>, new: (usize, usize)) {
     ranges.push(new);
     ranges.sort_unstable();
@@ -215,23 +227,23 @@ mod tests {
         FileKey::new("w", Path::new("a"))
     }
 
-    fn check(tracker: &ReadTracker, text: &str, need: Need) -> Result<(), String> {
+    fn check(tracker: &ReadTracker, text: &str, need: RequiredExtent) -> Result<(), String> {
         let hash = ContentHash::of(text.as_bytes());
         let read = tracker.read_before(&key(), "overwrite", "a");
-        read.and_then(|read| read.must_be(hash, need)).map_err(|failure| failure.message)
+        read.and_then(|read| read.check(hash, need)).map_err(|failure| failure.message)
     }
 
     #[test]
-    fn a_file_is_known_by_what_was_read_and_not_by_its_time() {
+    fn a_file_is_compared_by_hash_and_not_by_time() {
         let mut tracker = ReadTracker::default();
         assert_eq!(
-            check(&tracker, "x", Need::Part).unwrap_err(),
+            check(&tracker, "x", RequiredExtent::Part).unwrap_err(),
             "refusing to overwrite a: Read it first"
         );
-        tracker.saw(key(), ContentHash::of(b"x"), &Seen::Whole);
-        assert_eq!(check(&tracker, "x", Need::Whole), Ok(()));
+        tracker.record_read(key(), ContentHash::of(b"x"), &ReadExtent::Whole);
+        assert_eq!(check(&tracker, "x", RequiredExtent::Whole), Ok(()));
         assert_eq!(
-            check(&tracker, "y", Need::Part).unwrap_err(),
+            check(&tracker, "y", RequiredExtent::Part).unwrap_err(),
             "refusing to overwrite a: it has changed since it was read; Read it again"
         );
         let other = FileKey::new("v", Path::new("a"));
@@ -246,17 +258,21 @@ mod tests {
     fn a_part_unlocks_an_edit_and_all_parts_together_an_overwrite() {
         let mut tracker = ReadTracker::default();
         let hash = ContentHash::of(b"x");
-        tracker.saw(key(), hash, &Seen::Lines(1, 10, 30));
-        assert_eq!(check(&tracker, "x", Need::Part), Ok(()));
+        tracker.record_read(key(), hash, &ReadExtent::Lines(1, 10, 30));
+        assert_eq!(check(&tracker, "x", RequiredExtent::Part), Ok(()));
         assert_eq!(
-            check(&tracker, "x", Need::Whole).unwrap_err(),
+            check(&tracker, "x", RequiredExtent::Whole).unwrap_err(),
             "refusing to overwrite a: only lines 1–10 of 30 were read; Read the rest first"
         );
-        tracker.saw(key(), hash, &Seen::Lines(21, 30, 30));
-        tracker.saw(key(), hash, &Seen::Lines(9, 20, 30));
-        assert_eq!(check(&tracker, "x", Need::Whole), Ok(()));
-        tracker.saw(key(), hash, &Seen::Lines(1, 2, 30));
-        assert_eq!(check(&tracker, "x", Need::Whole), Ok(()), "what was seen stays seen");
+        tracker.record_read(key(), hash, &ReadExtent::Lines(21, 30, 30));
+        tracker.record_read(key(), hash, &ReadExtent::Lines(9, 20, 30));
+        assert_eq!(check(&tracker, "x", RequiredExtent::Whole), Ok(()));
+        tracker.record_read(key(), hash, &ReadExtent::Lines(1, 2, 30));
+        assert_eq!(
+            check(&tracker, "x", RequiredExtent::Whole),
+            Ok(()),
+            "a range that was read stays read"
+        );
     }
 
     #[test]
@@ -264,7 +280,7 @@ mod tests {
         let mut tracker = ReadTracker::default();
         for number in 0..=MAX_ENTRIES {
             let key = FileKey::new("w", Path::new(&number.to_string()));
-            tracker.saw(key, ContentHash::of(b"x"), &Seen::Whole);
+            tracker.record_read(key, ContentHash::of(b"x"), &ReadExtent::Whole);
         }
         assert_eq!(tracker.entries.len(), MAX_ENTRIES);
     }

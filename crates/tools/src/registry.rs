@@ -10,7 +10,7 @@
 //! 5. known secrets are masked in content, facts and failures, and bulk text is capped;
 //! 6. one audit event is written, with a hash of the arguments instead of their text.
 //!
-//! [`Registry::call`] takes and returns JSON and is for interfaces; whatever happens is in its response.
+//! [`Registry::call`] takes and returns JSON and is for interfaces; its response also carries failures.
 //! [`Registry::call_typed`] is for code in this process: it takes the tool's input type and returns its
 //! facts type, and differs only in step 3. The rules for steps 2, 4 and 5 are data in the tool's
 //! definition ([`CallRules`](crate::CallRules)); this module compares no names.
@@ -30,7 +30,6 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tracing::Instrument as _;
 
-use crate::arguments::{self, take_workspace};
 use crate::audit_log::AuditEvent;
 use crate::failure::Failure;
 use crate::named_workspace::NamedWorkspace;
@@ -39,6 +38,7 @@ use crate::response::{Reply, ToolContent, ToolResponse};
 use crate::session::Session;
 use crate::tool::{About, Class, Exposure, Masking, Tool, TrustMode, WorkspaceChoice};
 use crate::tool_context::{CallOptions, ToolContext};
+use crate::tool_schema::take_workspace;
 use crate::toolbox::Toolbox;
 use crate::workspace_list::ALL;
 use panic_guard::catch_panic;
@@ -247,7 +247,8 @@ impl Registry {
             self.run_in(about, &context, Box::pin(tool.call(&context, input))).await
         };
         let called = work.instrument(span.clone()).await;
-        let (about, workspace) = (Some(about), self.audited_workspace(session, None));
+        let about = Some(about);
+        let workspace = self.audited_workspace(session, None);
         let finished = Finished { session, about, digest, workspace, begun, options: settings };
         let called = self.finish(finished, called);
         if let Err(failure) = &called {
@@ -370,7 +371,8 @@ impl Registry {
     ) -> Result<ToolContext, Failure> {
         if let Some(workspace) = &workspace {
             if about.class != Class::Read && self.is_read_only(workspace) {
-                let (tool, name) = (about.name, workspace.name());
+                let tool = about.name;
+                let name = workspace.name();
                 let message =
                     format!("{tool} changes files, and workspace \"{name}\" is read-only");
                 return Err(Failure::new(Code::ReadOnly, message).with("workspace", name));
@@ -444,7 +446,7 @@ impl Registry {
 
     fn unknown(&self, name: &str) -> Failure {
         let names: Vec<_> = self.definitions().map(|tool| tool.about.name).collect();
-        let near = arguments::nearest(name, &names);
+        let near = crate::tool_schema::nearest(name, &names);
         let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         let message = format!("unknown tool `{name}`{hint}");
         Failure::new(Code::UnknownTool, message).with("tool", name)

@@ -38,7 +38,6 @@ struct SecretFacts {
     name: String,
     /// `env` or `file`.
     source: &'static str,
-    /// How many bytes the value has.
     length: usize,
 }
 
@@ -53,9 +52,9 @@ impl Tool for ReadSecret {
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::Optional,
         rules: CallRules { masking: Masking::Exposed, ..SECRET_RULES },
-        description: "Returns the value of a secret that the operator configured, by name. Commands \
-            do not have it in their environment, and it is masked in the output of every other tool. \
-            Use it only for what needs it, and never write it to a file.",
+        description: "Returns the value of one of the operator's secrets by name. Commands do not have it \
+            in their environment, and every other tool masks it in its output. Never write it to a \
+            file.",
     };
 
     async fn call(
@@ -66,14 +65,14 @@ impl Tool for ReadSecret {
         let workspace = context.optional_workspace().map(|workspace| workspace.name());
         let name = input.name.trim();
         let (secret, source) = context.toolbox.secrets.find(workspace, name)?;
-        // It may have been put there since the server was started.
+        // The secret may be newer than the redactor.
         context.toolbox.refresh_redactor();
         let source = match source {
             SecretSource::Env => "env",
             SecretSource::File => "file",
         };
         let length = secret.expose().len();
-        info!(session = context.session.id(), name, length, source, "handed out a secret");
+        info!(session = context.session.id(), name, length, source, "returned a secret");
         let facts = SecretFacts { name: name.to_owned(), source, length };
         Ok(Reply::text(secret.expose(), facts))
     }
@@ -87,7 +86,6 @@ struct NoArguments {}
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct SecretNames {
-    /// The names, sorted.
     names: Vec<String>,
 }
 
@@ -102,8 +100,7 @@ impl Tool for ListSecrets {
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::Optional,
         rules: SECRET_RULES,
-        description: "Lists the names of the secrets that the operator configured, one per line, \
-            without their values.",
+        description: "Lists the names of the operator's secrets, one per line, without their values.",
     };
 
     async fn call(

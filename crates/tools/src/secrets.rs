@@ -1,4 +1,4 @@
-//! Secrets that the operator configured, for the one tool that hands them out.
+//! The operator's secrets, for the tool `secret` and for redaction.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -10,22 +10,22 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// A larger file is no secret.
+/// A larger file is ignored.
 const MAX_SECRET_BYTES: u64 = 64 * 1024;
 
-/// Where a secret comes from.
+/// The origin of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SecretSource {
     /// A variable of the server.
     Env,
-    /// A file of the directory for secrets.
+    /// A file of the secrets directory.
     File,
 }
 
-/// Secrets that the operator configured: `CARREL_SECRET_<NAME>`, and files of a directory. A variable
-/// beats a file of the same name; `<workspace>/NAME` beats `NAME` in that workspace. Files are read
-/// when they are asked for, so that a secret can be replaced while the server runs.
+/// The operator's secrets: variables `CARREL_SECRET_<NAME>`, and files of a directory. A variable takes
+/// precedence over a file of the same name, and `<workspace>/NAME` over `NAME` in that workspace. Files are
+/// read at each request, so that a secret can be replaced while the server runs.
 #[derive(Clone, Debug, Default)]
 pub struct Secrets {
     variables: BTreeMap<String, Secret>,
@@ -33,13 +33,13 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Takes the secrets of the environment and of a directory.
+    /// Reads the variables of an environment, and names the directory.
     pub fn new(environment: &Environment, directory: Option<PathBuf>) -> Self {
         let variables = environment.secrets().map(|(name, value)| (name.to_lowercase(), value));
         Self { variables: variables.collect(), directory }
     }
 
-    /// Returns the names that a workspace can ask for, sorted.
+    /// Returns the names that a workspace can read, sorted.
     pub(crate) fn names(&self, workspace: Option<&str>) -> Vec<String> {
         let mut names: Vec<_> = self.variables.keys().cloned().collect();
         names.extend(self.directory.iter().flat_map(|top| names_in(top)));
@@ -50,7 +50,7 @@ impl Secrets {
         names
     }
 
-    /// Finds a secret. The workspace's own comes first.
+    /// Returns a secret; the workspace's own takes precedence.
     pub(crate) fn find(
         &self,
         workspace: Option<&str>,

@@ -1,4 +1,8 @@
-//! What is remembered about one caller.
+//! Sessions: the state of one caller.
+//!
+//! A session is a connection of an agent, or a name that a client chose. It holds the read tracker, the
+//! commands that were started, the view of the workspaces and the results of the last tests. None of it is
+//! shared between sessions. Background commands belong to the session and end with it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -13,41 +17,38 @@ use crate::shell::Shell;
 use crate::toolbox::Toolbox;
 use crate::verify::LastRuns;
 
-/// What stands for each part of what a session remembers.
+/// Keys of the saved state.
 const READ: &str = "read";
 const TESTED: &str = "tested";
 
-/// One caller: a connection, or a handle that a client chose.
+/// The state of one caller.
 #[derive(Debug)]
 pub struct Session {
     id: String,
     state: Mutex<State>,
 }
 
-/// What is remembered. It is held for moments only, never while something is awaited.
+/// The mutable part. Its lock is never held across an await.
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    /// What was read.
     pub(crate) tracker: ReadTracker,
-    /// What runs, or ran, in the background.
     pub(crate) shells: HashMap<JobId, Arc<Shell>>,
-    /// What the client wants to see of the workspaces; all of them if it does not say.
+    /// The workspaces within the client's roots; all if the client named none.
     pub(crate) narrowed: Option<Arc<Workspaces>>,
-    /// What the last tests said.
     pub(crate) last_runs: LastRuns,
-    /// Tools that are missing, and were said to be.
+    /// Missing linters and formatters that were reported.
     pub(crate) missing_tools: BTreeSet<String>,
-    /// Workspaces that were used.
+    /// Workspaces whose first use is in the audit log.
     pub(crate) used_workspaces: BTreeSet<String>,
 }
 
 impl Session {
-    /// Begins a session. The name tells it apart from others in events.
+    /// Begins a session. The id identifies it in audit events and owns its jobs.
     pub fn new(id: impl Into<String>) -> Arc<Self> {
         Arc::new(Self { id: id.into(), state: Mutex::default() })
     }
 
-    /// Begins a session that knows what another knew.
+    /// Begins a session with the saved state of an earlier one.
     pub fn resumed(id: impl Into<String>, mut remembered: serde_json::Value) -> Arc<Self> {
         let mut take =
             |name| remembered.get_mut(name).map(serde_json::Value::take).unwrap_or_default();
@@ -57,7 +58,7 @@ impl Session {
         Arc::new(Self { id: id.into(), state: Mutex::new(state) })
     }
 
-    /// Returns what it has read and what its tests said, without secrets, for [`Session::resumed`].
+    /// Returns files read and test results, with secrets masked, for [`Session::resumed`].
     pub fn remembered(&self, toolbox: &Toolbox) -> serde_json::Value {
         let state = self.state();
         let mut tested = state.last_runs.to_json();
@@ -65,18 +66,18 @@ impl Session {
         serde_json::json!({ READ: state.tracker.to_json(), TESTED: tested })
     }
 
-    /// Returns its name.
+    /// Returns the id.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Returns whom its background commands belong to.
+    /// Returns the owner of its background commands.
     pub fn owner(&self) -> Owner {
         Owner::new(&self.id)
     }
 
-    /// Shows the session less of the workspaces: what lies in one of the roots. It is never shown
-    /// more, and roots that have nothing to do with any workspace change nothing.
+    /// Restricts the session to the parts of the workspaces within a client's roots. Roots that overlap no
+    /// workspace lift the restriction; the session never gets more than the server's workspaces.
     pub fn narrow(&self, workspaces: &Workspaces, roots: &[PathBuf]) {
         let narrowed = workspaces.narrowed(roots).map(Arc::new);
         self.state().narrowed = narrowed;

@@ -1,32 +1,31 @@
 //! Tools that run commands.
 //!
-//! Every command is a job with a log: one that is waited for can be read afterwards as well, from any
-//! place, when its answer had to be cut.
+//! Every command is a job with a log, also one that its call waits for: when the output was too long for
+//! the reply, `BashOutput` reads any part of it later.
 
 mod bash;
-mod facts;
-mod kill;
-mod output;
-mod run;
-mod scrub;
-mod start;
-mod watch;
-mod watched;
+mod bash_output;
+mod command_facts;
+mod control_sequences;
+mod kill_shell;
+mod launch;
+mod process_watcher;
+mod shell_run;
+mod watch_process;
 
 pub(crate) use bash::{NetworkChoice, directory, exit_code};
-pub(crate) use facts::object;
-pub use facts::{CommandFacts, notes};
-pub(crate) use scrub::scrubbed;
-pub(crate) use start::{Launch, Shell};
+pub(crate) use command_facts::object;
+pub use command_facts::{CommandFacts, notes};
+pub(crate) use control_sequences::strip_control;
+pub(crate) use launch::{Launch, Shell};
 
 use crate::registry::Catalogue;
 
-/// Adds the tools of this module.
 pub(crate) fn register(catalogue: &mut Catalogue) {
     catalogue.add(bash::Bash);
-    catalogue.add(output::BashOutput);
-    catalogue.add(kill::KillShell);
-    catalogue.add(watch::WatchProcess);
-    catalogue.add(watch::WatchProcessEvents);
-    catalogue.add(run::ShellRun);
+    catalogue.add(bash_output::BashOutput);
+    catalogue.add(kill_shell::KillShell);
+    catalogue.add(watch_process::WatchProcess);
+    catalogue.add(watch_process::WatchProcessEvents);
+    catalogue.add(shell_run::ShellRun);
 }

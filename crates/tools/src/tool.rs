@@ -153,7 +153,7 @@ pub enum Exposure {
     /// All of them.
     Everywhere,
     /// `carrel mcp` and `carrel tool`, where the caller acts for the operator. The service and the
-    /// conductor's agents do not get the tool, whatever a token allows.
+    /// conductor's agents do not get the tool, even with the scope `admin`.
     OperatorOnly,
 }
 

@@ -1,4 +1,4 @@
-//! One call, as a tool sees it.
+//! Tool contexts: one call with its workspace, session and settings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,47 +17,47 @@ use crate::redaction::Redactor;
 use crate::session::Session;
 use crate::toolbox::Toolbox;
 
-/// Takes news about a long call.
+/// Receives progress of a long call.
 pub trait Progress: Send + Sync + 'static {
-    /// Says how far the work is, and what it is doing.
+    /// Reports progress; `total` is unknown for most tools.
     fn report(&self, done: f64, total: Option<f64>, message: &str);
 }
 
-/// What a door adds to a call.
+/// The part of a call that its interface adds.
 #[derive(Clone)]
 pub struct CallOptions {
-    /// Which door it came through.
+    /// The interface of the call.
     pub interface: Interface,
-    /// Ends the work when the caller gives up.
+    /// Cancelled when the caller gives up.
     pub cancel: CancellationToken,
-    /// Who wants to know how far the work is.
+    /// Receiver of progress, if the client asked for it.
     pub progress: Option<Arc<dyn Progress>>,
-    /// What else commands of this call get.
+    /// Settings for the commands of the call.
     pub command_settings: CommandSettings,
-    /// The span that it is a part of: that of whoever calls, as a rule.
+    /// The parent of the call's span.
     pub under: Option<TraceParent>,
 }
 
-/// What a door decides for the commands of a call, beside what the call itself may ask for.
+/// Settings that an interface gives to the commands of a call.
 #[derive(Clone, Debug, Default)]
 pub struct CommandSettings {
-    /// The network of commands that do not say.
+    /// The default network.
     pub network: Option<Network>,
-    /// The most of the network that any command gets, git included; what the policy allows if none.
+    /// The most that any command gets, git included; the policy's limit if none.
     pub network_limit: Option<Network>,
-    /// More variables. Their values are masked in the answer. Git itself gets none of them.
+    /// Additional variables, whose values are masked in the reply. The git tools do not get them.
     pub environment: Vec<(String, Secret)>,
-    /// A key that commands may use over SSH and not read. Git itself does not get it.
+    /// A key that commands can use through an SSH agent and cannot read. The git tools do not get it.
     pub ssh_key: Option<Secret>,
-    /// Who commits, by name and mail address, where the call does not say.
+    /// Default name and mail address of commits.
     pub author: (Option<String>, Option<String>),
-    /// Knows what machines are told when git asks there, before the toolbox does.
+    /// Credentials for git, asked before those of the toolbox.
     pub credentials: Option<Arc<dyn CredentialSource>>,
-    /// What else is masked in the answer, with the names that stand for it.
+    /// Further secrets to mask in the reply, by name.
     pub masked: Vec<(String, Secret)>,
-    /// How long a command may take, whatever the tool would allow.
+    /// Overrides the timeouts of tools.
     pub timeout: Option<Duration>,
-    /// Who gets what a command prints, while it does.
+    /// Receives the output of commands while they run.
     pub output: Option<mpsc::Sender<Piece>>,
 }
 
@@ -67,7 +67,7 @@ impl CommandSettings {
         Redactor::new(all.map(|(name, value)| (name.as_str(), value)))
     }
 
-    /// Returns what commands are told about who commits.
+    /// Returns the variables that name the author and committer.
     pub(crate) fn author_variables(&self) -> impl Iterator<Item = (String, &str)> {
         let parts = [("NAME", &self.author.0), ("EMAIL", &self.author.1)];
         let known = parts.into_iter().filter_map(|(part, value)| Some((part, value.as_deref()?)));
@@ -78,7 +78,7 @@ impl CommandSettings {
 }
 
 impl CallOptions {
-    /// Makes options for a call that nobody watches.
+    /// Makes options without progress and cancellation, below the current span.
     pub fn new(interface: Interface) -> Self {
         Self {
             interface,
@@ -96,18 +96,18 @@ impl fmt::Debug for CallOptions {
     }
 }
 
-/// One call, as a tool sees it.
+/// One tool call: workspace, session, caller's settings and cancellation.
 #[derive(Debug)]
 pub struct ToolContext {
-    /// What all calls share.
+    /// State that all sessions share.
     pub toolbox: Arc<Toolbox>,
-    /// Whose call it is.
+    /// The caller's state.
     pub session: Arc<Session>,
-    /// The tool's name.
+    /// The name of the tool.
     pub tool: &'static str,
-    /// What the door added.
+    /// The part that the interface added.
     pub options: CallOptions,
-    /// The workspace; none if the tool needs none and the call named none of several.
+    /// None if the tool needs none and the call named none of several.
     pub(crate) workspace: Option<Arc<NamedWorkspace>>,
 }
 
@@ -116,27 +116,29 @@ impl ToolContext {
     ///
     /// # Panics
     ///
-    /// If the tool said in [`crate::About`] that it can do without.
+    /// If the tool's [`crate::About`] makes the workspace optional and the call named none.
     pub fn workspace(&self) -> &Arc<NamedWorkspace> {
-        self.workspace.as_ref().expect("the registry gives a place to every tool that needs one")
+        self.workspace
+            .as_ref()
+            .expect("the registry chooses a workspace for every tool that needs one")
     }
 
-    /// Returns the workspace, if the call is about a certain one.
+    /// Returns the workspace, if the call is about one.
     pub fn optional_workspace(&self) -> Option<&Arc<NamedWorkspace>> {
         self.workspace.as_ref()
     }
 
-    /// Returns the workspaces that the caller may see.
+    /// Returns the workspaces of the session.
     pub fn workspaces(&self) -> Arc<Workspaces> {
         self.toolbox.workspaces_of(&self.session)
     }
 
-    /// Returns what ends the work when the caller gives up.
+    /// Returns the token that is cancelled when the caller gives up.
     pub fn cancel(&self) -> &CancellationToken {
         &self.options.cancel
     }
 
-    /// Says how far the work is.
+    /// Reports progress to the client, if it asked for it.
     pub fn progress(&self, done: f64, total: Option<f64>, message: &str) {
         if let Some(progress) = &self.options.progress {
             progress.report(done, total, message);

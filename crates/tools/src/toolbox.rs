@@ -1,4 +1,4 @@
-//! What all calls share.
+//! The toolbox: state that all sessions of a server share.
 
 use std::sync::Arc;
 use std::sync::RwLock;
@@ -16,54 +16,53 @@ use crate::redaction::Redactor;
 use crate::secrets::Secrets;
 use crate::session::Session;
 
-/// What an event repeats of a path or another text.
+/// Bounds each text in the detail of an audit event, so that callers cannot fill the log.
 const MAX_EVENT_TEXT: usize = 512;
 
-/// What a toolbox is made from.
+/// The parts of a toolbox.
 #[derive(Debug)]
 pub struct ToolboxOptions {
     /// The workspaces.
     pub workspaces: Workspaces,
-    /// What runs commands.
+    /// Runs commands in the sandbox.
     pub runner: Runner,
     /// The operator's secrets.
     pub secrets: Secrets,
-    /// Where events go.
+    /// The audit log.
     pub events: AuditLog,
-    /// What may be done with the files of every workspace.
+    /// Read-only for a server that changes nothing.
     pub access: WorkspaceAccess,
-    /// The network that commands get when they do not say; the policy's if none.
+    /// The default network of commands; the policy's if none.
     pub network: Option<Network>,
-    /// Which machines git may reach, and what they are told.
+    /// Hosts and credentials for git.
     pub git: GitOptions,
 }
 
-/// What all calls share.
+/// The state that all sessions of a server share.
 #[derive(Debug)]
 pub struct Toolbox {
     /// The workspaces.
     pub workspaces: Arc<Workspaces>,
-    /// What runs commands.
+    /// Runs commands in the sandbox.
     pub runner: Runner,
-    /// What runs in the background.
+    /// Background commands of all sessions.
     pub jobs: Jobs,
     /// The operator's secrets.
     pub secrets: Secrets,
-    /// Where events go.
+    /// The audit log.
     pub events: AuditLog,
-    /// What may be done with the files of every workspace.
+    /// Read-only for a server that changes nothing.
     pub access: WorkspaceAccess,
-    /// The network that commands get when they do not say.
+    /// The default network of commands; the policy's if none.
     pub network: Option<Network>,
-    /// Which machines git may reach, and what they are told.
+    /// Hosts and credentials for git.
     pub git: GitOptions,
-    /// What is known about projects.
     pub(crate) profiles: ProfileCache,
     redactor: RwLock<Arc<Redactor>>,
 }
 
 impl Toolbox {
-    /// Puts everything together.
+    /// Makes a toolbox.
     pub fn new(options: ToolboxOptions) -> Arc<Self> {
         let ToolboxOptions { workspaces, runner, secrets, events, access, network, git } = options;
         let redactor = RwLock::new(Arc::new(redactor(&secrets, &workspaces, &git)));
@@ -84,32 +83,30 @@ impl Toolbox {
         })
     }
 
-    /// Returns the workspaces that a session may see.
+    /// Returns the workspaces within the session's restriction.
     pub(crate) fn workspaces_of(&self, session: &Session) -> Arc<Workspaces> {
         let narrowed = session.state().narrowed.clone();
         narrowed.unwrap_or_else(|| Arc::clone(&self.workspaces))
     }
 
-    /// Returns what masks secrets.
     pub(crate) fn redactor(&self) -> Arc<Redactor> {
         Arc::clone(&sync::read(&self.redactor))
     }
 
-    /// Masks known secrets in facts that go into events, and shortens them: nobody may fill the file.
+    /// Shortens texts in the detail of an audit event and masks secrets in them.
     pub(crate) fn for_events(&self, mut detail: Value) -> Value {
         shorten(&mut detail);
         self.redactor().redact_value(&mut detail);
         detail
     }
 
-    /// Reads the secrets again, because one was handed out that may be new.
+    /// Reads the secrets again after one was returned that may be newer than the redactor.
     pub(crate) fn refresh_redactor(&self) {
         let new = Arc::new(redactor(&self.secrets, &self.workspaces, &self.git));
         *sync::write(&self.redactor) = new;
     }
 }
 
-/// Cuts long texts, wherever they are.
 fn shorten(value: &mut Value) {
     match value {
         Value::String(text) => text.truncate(text.floor_char_boundary(MAX_EVENT_TEXT)),

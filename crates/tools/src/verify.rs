@@ -1,28 +1,30 @@
-//! Tools that say what a project is, and whether it is in order.
+//! Tools that detect a project and run its tests, linters, type checkers and formatters.
+//!
+//! The crate `verify` detects projects, plans commands and parses reports; the modules here run the commands in
+//! the sandbox. A tool that is missing or breaks is `could_not_run` and never counts as passed.
 
-mod checks;
-mod failing;
-pub(crate) mod feedback;
+pub(crate) mod edit_feedback;
+mod failing_tests;
 mod format;
-mod last;
+mod last_test_runs;
+mod lint_and_typecheck;
 mod profile;
-mod projects;
-mod running;
-mod script;
-mod tests;
+mod project_choice;
+mod project_command;
+mod run_script;
+mod run_tests;
 
-pub(crate) use last::LastRuns;
+pub(crate) use last_test_runs::LastRuns;
 
 use crate::registry::Catalogue;
 
-/// Adds the tools of this module.
 pub(crate) fn register(catalogue: &mut Catalogue) {
     catalogue.add(profile::ShowProfile);
-    catalogue.add(tests::RunTests);
-    catalogue.add(checks::RunLint);
-    catalogue.add(checks::RunTypecheck);
-    catalogue.add(failing::RunFailingTests);
-    catalogue.add(failing::LastTestFailures);
-    catalogue.add(script::RunScript);
+    catalogue.add(run_tests::RunTests);
+    catalogue.add(lint_and_typecheck::RunLint);
+    catalogue.add(lint_and_typecheck::RunTypecheck);
+    catalogue.add(failing_tests::RunFailingTests);
+    catalogue.add(failing_tests::LastTestFailures);
+    catalogue.add(run_script::RunScript);
     catalogue.add(format::Format);
 }

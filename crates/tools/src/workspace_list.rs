@@ -1,90 +1,59 @@
-//! The workspaces that a server is started with, as the operator writes them.
+//! The list of workspaces on the command line: `name=directory,directory:ro,…`.
 
 use std::path::{Path, PathBuf};
 
 use carrel_domain::{Code, Coded, WorkspaceAccess};
 use serde_json::{Value, json};
 
-/// Means each workspace in turn, so no workspace can have it as a name.
+/// The value of `workspace` for every workspace in turn; no workspace can have this name.
 pub(crate) const ALL: &str = "all";
 
-/// A longer name is a mistake, and would make every message long.
+/// Bounds the length of messages.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Says at the end of an entry that the workspace may only be read.
+/// Marks a read-only workspace.
 const READ_ONLY_SUFFIX: &str = ":ro";
 
-/// One workspace, as the operator wrote it.
+/// One entry of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceEntry {
     /// The name that calls use.
     pub name: String,
     /// The directory.
     pub path: PathBuf,
-    /// What may be done with its files.
+    /// Read-only if marked.
     pub access: WorkspaceAccess,
 }
 
-/// Why the workspaces cannot be used.
+/// An invalid list of workspaces. `index` counts entries from 0, and names the later one where two conflict.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages show what the fields are")]
 pub enum WorkspaceListError {
     /// No entry at all.
     #[error("workspaces: no entries parsed from {spec:?}")]
-    Empty {
-        /// What was given.
-        spec: String,
-    },
+    Empty { spec: String },
     /// An entry without a directory.
     #[error("workspaces: empty path in entry {entry:?}")]
-    EmptyPath {
-        /// The entry.
-        entry: String,
-    },
+    EmptyPath { entry: String },
     /// No name follows from the directory.
     #[error(
         "workspace[{index}]: cannot derive a non-empty name from root {root:?}; pass an explicit name"
     )]
-    NoName {
-        /// Which entry.
-        index: usize,
-        /// Its directory.
-        root: String,
-    },
-    /// A name that cannot be one.
+    NoName { index: usize, root: String },
+    /// An invalid name.
     #[error(
         "workspace[{index}]: {name:?} is no name; use up to 64 letters, digits, `.`, `_` and `-`, \
          and not `all`"
     )]
-    BadName {
-        /// Which entry.
-        index: usize,
-        /// The name.
-        name: String,
-    },
+    BadName { index: usize, name: String },
     /// Two entries with one name.
     #[error("workspace[{index}]: duplicate name {name:?}")]
-    DuplicateName {
-        /// The later entry.
-        index: usize,
-        /// The name.
-        name: String,
-    },
+    DuplicateName { index: usize, name: String },
     /// Two names for one directory, or one directory inside another.
     #[error(
-        "workspace[{index}] ({name}): {path} {relation} workspace {other:?}; one file would have two keepers"
+        "workspace[{index}] ({name}): {path} {relation} workspace {other:?}; one file would be in two workspaces"
     )]
-    Overlap {
-        /// The later entry.
-        index: usize,
-        /// Its name.
-        name: String,
-        /// Its directory.
-        path: String,
-        /// How they lie.
-        relation: &'static str,
-        /// The other's name.
-        other: String,
-    },
+    Overlap { index: usize, name: String, path: String, relation: &'static str, other: String },
 }
 
 impl Coded for WorkspaceListError {
@@ -107,14 +76,15 @@ impl Coded for WorkspaceListError {
     }
 }
 
-/// Reads `name=directory,directory,…`. A comma that belongs to a directory is written `\,`; `:ro`
-/// behind a directory makes the workspace read-only.
+/// Parses the list. A comma in a directory is written `\,`; `:ro` behind a directory makes the workspace
+/// read-only. An entry without a name is named after its directory.
 pub fn parse_workspaces(spec: &str) -> Result<Vec<WorkspaceEntry>, WorkspaceListError> {
     let mut entries = Vec::new();
     for text in split(spec) {
         let entry = entry(text.trim(), entries.len())?;
         if entries.iter().any(|other: &WorkspaceEntry| other.name == entry.name) {
-            let (index, name) = (entries.len(), entry.name);
+            let index = entries.len();
+            let name = entry.name;
             return Err(WorkspaceListError::DuplicateName { index, name });
         }
         entries.push(entry);
@@ -125,7 +95,7 @@ pub fn parse_workspaces(spec: &str) -> Result<Vec<WorkspaceEntry>, WorkspaceList
     Ok(entries)
 }
 
-/// Splits at commas that have no backslash before them, and leaves out what is empty.
+/// Splits at commas without a backslash before them, and drops empty parts.
 fn split(spec: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut characters = spec.chars().peekable();
@@ -175,12 +145,11 @@ fn entry(text: &str, index: usize) -> Result<WorkspaceEntry, WorkspaceListError>
     Ok(WorkspaceEntry { name, path, access })
 }
 
-/// Returns the name that a directory gives its workspace.
 fn name_of(path: &Path) -> Option<String> {
     Some(path.file_name()?.to_str()?.to_owned())
 }
 
-/// Tells whether a text can name a workspace.
+/// Tells whether a text is a valid name: 1 to 64 bytes from `[A-Za-z0-9._-]`, and not `all`.
 pub fn is_name(name: &str) -> bool {
     let safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     !name.is_empty() && name != ALL && name.len() <= MAX_NAME_BYTES && name.bytes().all(safe)
@@ -217,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_given_twice_is_named() {
+    fn missing_and_duplicate_parts_are_named() {
         assert_eq!(error(""), "workspaces: no entries parsed from \"\"");
         assert_eq!(error(" , ,"), "workspaces: no entries parsed from \" , ,\"");
         assert_eq!(error("name="), "workspaces: empty path in entry \"name=\"");

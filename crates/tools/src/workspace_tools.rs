@@ -1,6 +1,6 @@
 //! The six tools of the workspace service, and the tool behind the task step `create_directory`.
 //!
-//! Their names and schemas are those that clients of the service know. They differ from the tools for
+//! Clients of the service know these names and schemas. They differ from the tools for
 //! coding agents in three ways: files that usually hold credentials are not visible to them, a write needs
 //! no read before it, and command lines are checked against the preset `allowlist`.
 //!

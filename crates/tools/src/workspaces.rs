@@ -22,7 +22,6 @@ struct NoArguments {}
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct WorkspaceFacts {
-    /// The workspaces, sorted by name.
     workspaces: Vec<WorkspaceFact>,
 }
 
@@ -46,8 +45,7 @@ impl Tool for ListWorkspaces {
         workspaces: WorkspaceChoice::Optional,
         rules: CallRules::READ,
         description: "Lists the workspaces of this server: the names that `workspace` takes in every \
-            other tool, their directories, and whether they are read-only. Call it first when you do \
-            not know what there is.",
+            other tool, their directories, and whether they are read-only.",
     };
 
     async fn call(

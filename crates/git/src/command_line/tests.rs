@@ -32,7 +32,7 @@ fn checked_with(
     CommandLine::check(operation, &arguments, access, &paths)
 }
 
-/// Returns the arguments that git gets, without those that are always added.
+/// Returns the arguments that git gets, without arguments that are always added.
 fn words(operation: Operation, args: &str) -> String {
     let checked =
         checked(operation, args).unwrap_or_else(|failure| panic!("{args}: {}", failure.message));

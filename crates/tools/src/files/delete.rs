@@ -1,36 +1,34 @@
-//! `Delete`
+//! The tool `Delete`.
 
 use carrel_domain::Code;
 use carrel_fsroot::FileKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::common::{WorkspaceFiles, path_of, shown};
 use super::trash;
+use super::workspace_files::{WorkspaceFiles, required_path, shown};
 use crate::blocking::blocking;
 use crate::failure::Failure;
 use crate::response::Reply;
 use crate::tool::{About, CallRules, Class, Effect, QuotaRule, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
-/// Deletes a file or a directory.
 pub(super) struct Delete;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// What to delete, relative to the workspace, or absolute inside it. A link is deleted itself.
+    /// The file, link or directory, relative to the workspace or absolute. A link itself is deleted.
     path: String,
-    /// Also delete a directory with everything in it.
+    /// Also delete a directory that is not empty.
     #[serde(default)]
     recursive: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Facts {
-    /// What was deleted.
     path: String,
-    /// Where it is now; Move brings it back.
+    /// Its path in the trash; Move restores it.
     trash: String,
 }
 
@@ -46,7 +44,7 @@ impl Tool for Delete {
         workspaces: WorkspaceChoice::One,
         rules: CallRules { quota: QuotaRule::FreesSpace, ..CallRules::WRITE },
         description: "Moves a file, a link or, with recursive, a directory into the workspace's \
-            trash. The answer says where it is; Move brings it back. The last 200 deletions are kept, \
+            trash. The reply has its path there; Move restores it. The last 200 deletions are kept, \
             up to 1 GiB or a quarter of the quota.",
     };
 
@@ -57,7 +55,7 @@ impl Tool for Delete {
 }
 
 fn delete(files: &WorkspaceFiles, input: &Input) -> Result<Reply<Facts>, Failure> {
-    let path = path_of(files, "path", &input.path)?;
+    let path = required_path(files, "path", &input.path)?;
     let root = files.root();
     let metadata = root.link_metadata(&path)?;
     let located = root.locate(path.parent().unwrap_or(&path)).unwrap_or_default();
@@ -80,7 +78,7 @@ fn delete(files: &WorkspaceFiles, input: &Input) -> Result<Reply<Facts>, Failure
     let key = files.key(&path).ok();
     let target = trash::discard(files, &path)?;
     if let Some(key) = key {
-        files.session.state().tracker.gone(&key);
+        files.session.state().tracker.forget_file(&key);
     }
     drop(writing);
     trash::forget(files);

@@ -1,4 +1,14 @@
-//! `Edit` and `MultiEdit`
+//! The tools `Edit` and `MultiEdit`.
+//!
+//! Most of an edit is done without the write lock, so that a slow edit does not delay others: the file is
+//! read, the change computed, and the new version written to a temporary file and synced. Only then is the
+//! lock taken, and the rename made if the file is still the one that was read; otherwise the edit starts
+//! again, and the fifth time it holds the lock from the beginning.
+//!
+//! Two measures shorten the edit of a large file: hashes and diff are computed on another thread while the
+//! disk writes ([`while_staging`]), and memory is freed after the reply is sent ([`ReplacedData`]). Together
+//! they took an edit of 1 MB from 1.85, 2.19 and 1.76 times a bare durable write to 1.28, 1.88 and 1.24
+//! times in three runs on a busy machine; the budget is 2.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -16,34 +26,34 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::common::{
-    ChangeFacts, Unhashed, WorkspaceFiles, changes_now, compared, must_be_text, path_of, shown,
+use super::workspace_files::{
+    ChangeFacts, UnhashedFile, WorkspaceFiles, check_is_text, concurrent_change, diff_text,
+    required_path, shown,
 };
-use crate::blocking::blocking_and_leaving;
+use crate::blocking::blocking_then_drop;
 use crate::failure::Failure;
-use crate::read_tracker::{ContentHash, Need};
+use crate::read_tracker::{ContentHash, RequiredExtent};
 use crate::response::Reply;
 use crate::tool::{About, CallRules, Class, Effect, Tool, TrustMode, WorkspaceChoice};
 use crate::tool_context::ToolContext;
-use crate::verify::feedback;
+use crate::verify::edit_feedback;
 
-/// How often a change is worked out while others may write the same file, before they have to wait.
-const MAX_FREE_TRIES: usize = 4;
+/// Attempts without the lock, before other writers have to wait.
+const MAX_UNLOCKED_ATTEMPTS: usize = 4;
 
-/// A smaller file is compared and hashed in less time than another thread takes to begin.
-const MIN_SHARED_BYTES: usize = 256 * 1024;
+/// Smaller files are hashed and compared in less time than a thread takes to start.
+const MIN_THREADED_BYTES: usize = 256 * 1024;
 
-/// Replaces text in a file.
 pub(super) struct Edit;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EditInput {
-    /// The file, relative to the workspace, or absolute inside it.
+    /// The file, relative to the workspace or absolute.
     file_path: String,
-    /// The text to replace, exactly as it stands in the file, without line numbers.
+    /// The text to replace, exactly as in the file, without line numbers.
     old_string: String,
-    /// The text to put there; may be empty.
+    /// The replacement; may be empty.
     new_string: String,
     /// Replace every occurrence instead of the only one.
     #[serde(default)]
@@ -52,14 +62,11 @@ pub(super) struct EditInput {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct EditFacts {
-    /// What became of the file.
     #[serde(flatten)]
     change: ChangeFacts,
-    /// How many places were replaced.
     replacements: usize,
-    /// The line of the first place, for each edit, in the text that the edit was about.
+    /// For each edit, the line of its first replacement, in the text before that edit.
     lines: Vec<usize>,
-    /// Line numbers were taken off the text to replace.
     line_numbers_removed: bool,
 }
 
@@ -88,37 +95,36 @@ impl Tool for Edit {
         let files = WorkspaceFiles::of(context);
         let EditInput { file_path, old_string, new_string, replace_all } = input;
         let edits = vec![find(old_string, new_string, replace_all)];
-        edit_and_ask(context, files, file_path, edits).await
+        edit_with_feedback(context, files, file_path, edits).await
     }
 }
 
-/// Makes several changes to a file.
 pub(super) struct MultiEdit;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MultiEditInput {
-    /// The file, relative to the workspace, or absolute inside it.
+    /// The file, relative to the workspace or absolute.
     file_path: String,
-    /// The changes. Those that name text are made one after the other, each in what the one before
-    /// left; as soon as one names lines, all are about the file as it was read.
+    /// The edits. Edits of text are applied in order, each to the result of the one before; if any edit
+    /// names lines, all refer to the file as it was read.
     edits: Vec<OneEdit>,
 }
 
-/// A change: text for text, or lines for lines.
+/// An edit of text or of lines.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OneEdit {
-    /// The text to replace, exactly as it stands in the file.
+    /// The text to replace, exactly as in the file.
     old_string: Option<String>,
-    /// The text to put there; may be empty.
+    /// The replacement; may be empty.
     new_string: String,
     /// Replace every occurrence instead of the only one.
     #[serde(default)]
     replace_all: bool,
     /// Instead of `old_string`: the first line to replace, counted from 1.
     start_line: Option<usize>,
-    /// The last line to replace; that line is replaced too.
+    /// The last line to replace, inclusive.
     end_line: Option<usize>,
 }
 
@@ -145,7 +151,7 @@ impl Tool for MultiEdit {
     ) -> Result<Reply<EditFacts>, Failure> {
         let files = WorkspaceFiles::of(context);
         let edits = input.edits.into_iter().enumerate().map(one).collect::<Result<Vec<_>, _>>()?;
-        edit_and_ask(context, files, input.file_path, edits).await
+        edit_with_feedback(context, files, input.file_path, edits).await
     }
 }
 
@@ -180,36 +186,36 @@ fn one((index, edit): (usize, OneEdit)) -> Result<replace::Edit, Failure> {
     }
 }
 
-/// Makes the edits, and adds what the project's tools say about them.
-async fn edit_and_ask(
+/// Applies the edits, and adds the findings of the project's linter and formatter.
+async fn edit_with_feedback(
     context: &ToolContext,
     files: WorkspaceFiles,
     file_path: String,
     edits: Vec<replace::Edit>,
 ) -> Result<Reply<EditFacts>, Failure> {
     let toolbox = Arc::clone(&context.toolbox);
-    let (mut reply, project) = blocking_and_leaving(move || {
-        let path = path_of(&files, "file_path", &file_path)?;
-        // What leads nowhere has no project, however long it is looked for.
+    let (mut reply, project) = blocking_then_drop(move || {
+        let path = required_path(&files, "file_path", &file_path)?;
+        // Fails early for a missing file, before its project is searched.
         files.root().metadata(&path)?;
-        let (project, limits) = feedback::project_and_limits(&files.workspace, &toolbox, &path);
-        let (reply, left) = edit(&files, &file_path, &edits, limits)?;
-        Ok(((reply, project), left))
+        let (project, limits) =
+            edit_feedback::project_and_limits(&files.workspace, &toolbox, &path);
+        let (reply, replaced) = edit(&files, &file_path, &edits, limits)?;
+        Ok(((reply, project), replaced))
     })
     .await?;
     if let Some(project) = &project {
         let path = PathBuf::from(&reply.facts.change.path);
-        let said = feedback::of_project(context, project, &path).await;
-        said.add_to(&mut reply.content, &mut reply.facts.change.hash);
+        let feedback = edit_feedback::of_project(context, project, &path).await;
+        feedback.add_to(&mut reply.content, &mut reply.facts.change.hash);
     }
     Ok(reply)
 }
 
-/// A change that was asked for.
-struct Asked<'a> {
+struct EditAttempt<'a> {
     files: &'a WorkspaceFiles,
     path: PathBuf,
-    /// The file as the caller wrote it.
+    /// As the caller wrote it, for messages.
     file_path: &'a str,
     edits: &'a [replace::Edit],
     limits: Limits,
@@ -220,69 +226,70 @@ fn edit(
     file_path: &str,
     edits: &[replace::Edit],
     limits: Limits,
-) -> Result<(Reply<EditFacts>, Left), Failure> {
-    let path = path_of(files, "file_path", file_path)?;
+) -> Result<(Reply<EditFacts>, ReplacedData), Failure> {
+    let path = required_path(files, "file_path", file_path)?;
     for edit in edits {
         let (replace::Edit::Find { new, .. } | replace::Edit::Lines { new, .. }) = edit;
         files.check_masks(new, file_path)?;
     }
-    let asked = Asked { files, path, file_path, edits, limits };
-    for _ in 0..MAX_FREE_TRIES {
-        if let Some(done) = asked.attempt(|| Ok(Some(files.writing()?)))? {
+    let attempt = EditAttempt { files, path, file_path, edits, limits };
+    for _ in 0..MAX_UNLOCKED_ATTEMPTS {
+        if let Some(done) = attempt.run(|| Ok(Some(files.writing()?)))? {
             return Ok(done);
         }
     }
     let _writing = files.writing()?;
-    asked.attempt(|| Ok(None))?.ok_or_else(|| changes_now(&asked.path))
+    attempt.run(|| Ok(None))?.ok_or_else(|| concurrent_change(&attempt.path))
 }
 
-/// What an edit leaves behind: nobody has to wait until it is freed, and the file that was replaced
-/// takes as long as one that is written.
-type Left = (Unhashed, Document, EditedDocument);
+/// The old and the new version in memory, and the open replaced file. Dropping them frees the old inode,
+/// which takes as long as writing it; see the module's documentation.
+type ReplacedData = (UnhashedFile, Document, EditedDocument);
 
-impl Asked<'_> {
-    /// Reads the file, works out the change and makes it visible, unless the file has changed
-    /// meanwhile. Nobody else writes while `lock` is held: for the beginning, so that what the session
-    /// has just written counts as seen, and for the end. What takes long is between.
-    fn attempt<'l>(
+impl EditAttempt<'_> {
+    /// Reads the file, computes the change and commits it; none if the file has changed since it was read.
+    /// `lock` is taken twice and briefly: for the reading, so that a write of this session is complete and
+    /// recorded, and for the commit.
+    fn run<'l>(
         &self,
         lock: impl Fn() -> Result<Option<WriteGuard<'l>>, Failure>,
-    ) -> Result<Option<(Reply<EditFacts>, Left)>, Failure> {
+    ) -> Result<Option<(Reply<EditFacts>, ReplacedData)>, Failure> {
         let Self { files, path, file_path, .. } = self;
         let reading = lock()?;
         let mut file = files.open(path)?;
         let read = files.read_before(&file.key, "edit", file_path)?;
         drop(reading);
-        if let Err(failure) = must_be_text(&file.bytes, file_path) {
-            read.must_be(ContentHash::of(&file.bytes), Need::Part)?;
+        if let Err(failure) = check_is_text(&file.bytes, file_path) {
+            read.check(ContentHash::of(&file.bytes), RequiredExtent::Part)?;
             return Err(failure);
         }
         let before = Document::decode(std::mem::take(&mut file.bytes));
-        let must_be_known = || read.must_be(ContentHash::of(&before.encode()), Need::Part);
-        let outcome = match self.work_out(&before, &file.metadata) {
+        let must_be_known = || read.check(ContentHash::of(&before.encode()), RequiredExtent::Part);
+        let outcome = match self.compute(&before, &file.metadata) {
             Ok(outcome) => outcome,
-            // That the file is not the one that was read comes before what is wrong with the edits.
+            // That the file has changed matters more than why the edit does not apply.
             Err(failure) => return Err(must_be_known().err().unwrap_or(failure)),
         };
         let bytes = outcome.document.encode();
-        let tell = || {
+        let summarize = || {
             must_be_known()?;
-            Ok(Told::of(&before, &outcome, &bytes, &shown(path)))
+            Ok(EditSummary::of(&before, &outcome, &bytes, &shown(path)))
         };
-        let (staged, told) = meanwhile(bytes.len(), tell, || files.stage(path, &bytes))?;
+        let (staged, summary) =
+            while_staging(bytes.len(), summarize, || files.stage(path, &bytes))?;
         let writing = lock()?;
-        if !files.is_as_read(path, &file.metadata)? {
+        if !files.is_unchanged(path, &file.metadata)? {
             return Ok(None);
         }
         staged.commit()?;
-        let hash = files.changed(&file.key, told.hash);
+        let hash = files.record_change(&file.key, summary.hash);
         drop(writing);
-        let reply = told.reply(shown(path), file_path, hash, &outcome, bytes.len());
+        let reply = summary.reply(shown(path), file_path, hash, &outcome, bytes.len());
         drop(bytes);
         Ok(Some((reply, (file, before, outcome))))
     }
 
-    fn work_out(&self, before: &Document, old: &Metadata) -> Result<EditedDocument, Failure> {
+    fn compute(&self, before: &Document, old: &Metadata) -> Result<EditedDocument, Failure> {
         let request = Request { limits: self.limits, ..Request::new(self.file_path, self.edits) };
         let outcome = replace::apply(before, &request);
         let outcome = outcome.map_err(|error| refused(error, self.file_path))?;
@@ -291,39 +298,38 @@ impl Asked<'_> {
     }
 }
 
-/// Does the work of the disk here, and that of the processor on another thread if there is much of
-/// it. What the processor finds wrong comes first.
-fn meanwhile<T: Send>(
+/// Stages the new version here, and runs `compute` on another thread if the file is large. A failure of
+/// `compute` takes precedence.
+fn while_staging<T: Send>(
     bytes: usize,
-    processor: impl Fn() -> Result<T, Failure> + Sync,
-    disk: impl FnOnce() -> Result<AtomicFile, Failure>,
+    compute: impl Fn() -> Result<T, Failure> + Sync,
+    stage: impl FnOnce() -> Result<AtomicFile, Failure>,
 ) -> Result<(AtomicFile, T), Failure> {
-    if bytes < MIN_SHARED_BYTES {
-        let told = processor()?;
-        return Ok((disk()?, told));
+    if bytes < MIN_THREADED_BYTES {
+        let summary = compute()?;
+        return Ok((stage()?, summary));
     }
     std::thread::scope(|scope| {
-        let working = std::thread::Builder::new().spawn_scoped(scope, &processor);
-        let file = disk();
-        let told = match working.map(std::thread::ScopedJoinHandle::join) {
+        let working = std::thread::Builder::new().spawn_scoped(scope, &compute);
+        let file = stage();
+        let summary = match working.map(std::thread::ScopedJoinHandle::join) {
             Ok(done) => done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            // There may be no more threads; then it takes a little longer.
-            Err(_) => processor(),
+            // No thread was available.
+            Err(_) => compute(),
         }?;
-        Ok((file?, told))
+        Ok((file?, summary))
     })
 }
 
-/// What there is to say about a change.
-struct Told {
+struct EditSummary {
     hash: ContentHash,
     diff: Diff,
     text: String,
 }
 
-impl Told {
+impl EditSummary {
     fn of(before: &Document, outcome: &EditedDocument, bytes: &[u8], name: &str) -> Self {
-        let (diff, text) = compared(Some(before.text()), outcome.document.text(), name);
+        let (diff, text) = diff_text(Some(before.text()), outcome.document.text(), name);
         Self { hash: ContentHash::of(bytes), diff, text }
     }
 
@@ -339,10 +345,11 @@ impl Told {
         let mut reply =
             format!("replaced {} occurrence(s) in {file_path}\n", outcome.replacements());
         if removed_numbers {
-            reply.push_str("note: line numbers were taken off old_string\n");
+            reply.push_str("note: line numbers were removed from old_string\n");
         }
         write!(reply, "\n{}", self.text).expect("writing to a string cannot fail");
-        let (added, removed) = (self.diff.added, self.diff.removed);
+        let added = self.diff.added;
+        let removed = self.diff.removed;
         let facts = EditFacts {
             change: ChangeFacts { path, created: false, bytes, hash, added, removed },
             replacements: outcome.replacements(),

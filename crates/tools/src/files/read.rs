@@ -1,64 +1,55 @@
-//! `Read`
+//! The tool `Read`.
 
 use carrel_domain::Code;
 use carrel_edit::{Content as FileContent, DEFAULT_CONTEXT, Selection, Window, WindowError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::common::{Loaded, WorkspaceFiles, path_of, shown};
+use super::workspace_files::{LoadedFile, WorkspaceFiles, required_path, shown};
 use crate::blocking::blocking;
 use crate::failure::Failure;
-use crate::read_tracker::Seen;
+use crate::read_tracker::ReadExtent;
 use crate::response::{Reply, ToolContent};
 use crate::text::line;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
-/// A larger picture is refused: it would fill the answer.
+/// Larger images are refused: they would fill the reply.
 const MAX_IMAGE_BYTES: usize = 5 << 20;
 
-/// Shows a file.
 pub(super) struct Read;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The file, relative to the workspace, or absolute inside it.
+    /// The file, relative to the workspace or absolute.
     file_path: String,
     /// The first line to show, counted from 1.
     offset: Option<u64>,
-    /// How many lines to show; 2000 if not given.
+    /// Number of lines; 2000 by default.
     limit: Option<u64>,
     /// Show the lines around this one instead.
     around_line: Option<u64>,
-    /// How many lines before and behind `around_line`; 20 if not given.
+    /// Number of lines before and after `around_line`; 20 by default.
     context_lines: Option<u64>,
 }
 
-/// The facts about a file that was shown.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Facts {
     /// The file, relative to the workspace.
     path: String,
-    /// `text`, or the format of a picture.
+    /// `text`, or the media type of an image.
     kind: String,
-    /// How large the file is.
     bytes: usize,
-    /// Stands for its contents: it changes when they do.
     hash: String,
-    /// The first line that is shown.
     first_line: Option<usize>,
-    /// The last line that is shown.
     last_line: Option<usize>,
-    /// How many lines the file has.
     total_lines: Option<usize>,
-    /// Where to go on; none if the end was shown.
+    /// The offset for the next call; null at the end.
     next_offset: Option<usize>,
-    /// Lines that are longer than they are shown.
     lines_cut: usize,
-    /// How the file is stored.
     encoding: Option<String>,
-    /// `lf`, `crlf` or `mixed`; edits keep what there is.
+    /// `lf`, `crlf` or `mixed`; edits keep them.
     line_endings: Option<String>,
 }
 
@@ -74,9 +65,9 @@ impl Tool for Read {
         workspaces: WorkspaceChoice::One,
         rules: CallRules::READ,
         description: "Shows a file with line numbers (number, tab, text), 2000 lines or 100 KB at a \
-            time; a last line says when there is more and where to go on. Pictures are shown as \
-            pictures. A file must be read before Edit or Write may change it, and again after \
-            somebody else changed it. Line endings and encodings need no care: edits keep them.",
+            time; a last line tells if there is more and at which offset. Images are returned as \
+            images. A file must be read before Edit or Write may change it, and again after it was \
+            changed elsewhere. Edits keep line endings and encoding.",
     };
 
     async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
@@ -87,17 +78,17 @@ impl Tool for Read {
 
 fn show(files: &WorkspaceFiles, input: &Input) -> Result<Reply<Facts>, Failure> {
     let selection = selection(input)?;
-    let path = path_of(files, "file_path", &input.file_path)?;
+    let path = required_path(files, "file_path", &input.file_path)?;
     let mut loaded = files.load(&path)?;
     let name = shown(&path);
     if let FileContent::Image(format) = FileContent::of(&loaded.bytes) {
-        return picture(files, loaded, name, format.mime_type());
+        return image(files, loaded, name, format.mime_type());
     }
     let bytes = loaded.bytes.len();
     let document = loaded.take_document(&name)?;
     let mut window =
         Window::of(&document, selection).map_err(|error| nothing_to_show(error, &name))?;
-    files.saw(&loaded, &seen(&window));
+    files.record_read(&loaded, &seen(&window));
     let mut text = std::mem::take(&mut window.text);
     if let Some(note) = window.note() {
         line(&mut text, &format!("[{note}]"));
@@ -140,12 +131,12 @@ fn nothing_to_show(error: WindowError, name: &str) -> Failure {
     Failure::new(Code::InvalidRange, error.to_string()).with("path", name)
 }
 
-/// Says what of the file the session has seen now. A line that was cut was not seen.
-fn seen(window: &Window) -> Seen {
+/// Returns the part of the file that the window shows.
+fn seen(window: &Window) -> ReadExtent {
     match window.shown {
-        None => Seen::Whole,
-        Some((1, last)) if last == window.facts.count => Seen::Whole,
-        Some((first, last)) => Seen::Lines(first, last, window.facts.count),
+        None => ReadExtent::Whole,
+        Some((1, last)) if last == window.facts.count => ReadExtent::Whole,
+        Some((first, last)) => ReadExtent::Lines(first, last, window.facts.count),
     }
 }
 
@@ -159,20 +150,20 @@ fn endings(window: &Window) -> &'static str {
     }
 }
 
-fn picture(
+fn image(
     files: &WorkspaceFiles,
-    loaded: Loaded,
+    loaded: LoadedFile,
     path: String,
     mime: &'static str,
 ) -> Result<Reply<Facts>, Failure> {
     if loaded.bytes.len() > MAX_IMAGE_BYTES {
         let message = format!(
-            "{path} is a picture of {} bytes; at most {MAX_IMAGE_BYTES} are shown",
+            "{path} is an image of {} bytes; at most {MAX_IMAGE_BYTES} are returned",
             loaded.bytes.len()
         );
         return Err(Failure::new(Code::TooLarge, message).with("path", path));
     }
-    files.saw(&loaded, &Seen::Whole);
+    files.record_read(&loaded, &ReadExtent::Whole);
     let facts = Facts {
         path,
         kind: mime.into(),

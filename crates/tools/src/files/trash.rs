@@ -1,7 +1,8 @@
-//! Where deleted files go.
+//! The trash of a workspace, for the tools `Delete`, `Move` and `ApplyPatch`.
 //!
-//! It is a directory of the workspace itself: a rename into it always works and takes no time, what
-//! is in it counts against the same quota, and whoever deleted something can put it back.
+//! It is a directory of the workspace itself, so a deletion is one rename on the same file system, its content
+//! counts against the same quota, and an agent can restore a file with `Move`. Each deletion has a directory
+//! `<milliseconds>-<number>-<bytes>`, whose name alone orders it and tells its size.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -9,31 +10,30 @@ use std::path::{Path, PathBuf};
 use carrel_domain::{Clock as _, SystemClock};
 use carrel_fsroot::{Collision, FileKind, Root, UsageLimit, WriteOptions};
 
-use super::common::WorkspaceFiles;
+use super::workspace_files::WorkspaceFiles;
 use crate::failure::Failure;
 
-/// The name of the directory.
 pub(crate) const TRASH: &str = ".carrel-trash";
 
-/// How many deletions are kept. The oldest are removed for good.
+/// Bounds the number of deletions. The oldest are removed for good.
 const MAX_KEPT: usize = 200;
 
 const DIRECTORY_MODE: u32 = 0o700;
 
-/// How much is kept, at most a quarter of the quota. The oldest deletions are removed for good, but
-/// never the last one.
+/// Bounds the size of the trash, together with a quarter of the quota. The oldest deletions are removed for
+/// good, but never the last one.
 const MAX_KEPT_BYTES: u64 = 1 << 30;
 
-/// Moves something into the trash, and returns where it is now. [`forget`] makes room for it when
-/// others need not wait any more.
+/// Moves a file or directory into the trash and returns its new path. [`forget`] enforces the bounds later,
+/// after the write lock is released.
 pub(super) fn discard(files: &WorkspaceFiles, path: &Path) -> Result<PathBuf, Failure> {
     let root = files.root();
     prepare(root)?;
-    let directory = new_place(root, weight(root, path))?;
+    let directory = new_directory(root, weight(root, path))?;
     let name = path.file_name().map_or_else(|| "unnamed".into(), std::borrow::ToOwned::to_owned);
     let target = directory.join(name);
     if let Err(error) = root.rename(path, &target, Collision::Refuse) {
-        // Nobody else knows the directory yet.
+        // The directory is still empty.
         let _ = root.remove_directory(&directory);
         return Err(error.into());
     }
@@ -46,7 +46,7 @@ pub(super) fn is_inside(path: &Path) -> bool {
     names.next().is_some_and(|first| first.as_os_str() == TRASH)
 }
 
-/// Makes the trash, which no repository shows.
+/// Creates the trash with a `.gitignore` that hides it.
 fn prepare(files: &Root) -> Result<(), Failure> {
     if files.link_metadata(Path::new(TRASH)).is_ok() {
         return Ok(());
@@ -56,7 +56,7 @@ fn prepare(files: &Root) -> Result<(), Failure> {
     Ok(files.write(&ignore, b"*\n", WriteOptions::default())?)
 }
 
-/// Counts what something takes up, as far as that matters.
+/// Returns the allocated bytes of a file or directory, at most [`MAX_KEPT_BYTES`].
 fn weight(files: &Root, path: &Path) -> u64 {
     let limit = UsageLimit { bytes: MAX_KEPT_BYTES, inodes: u64::MAX };
     match files.link_metadata(path) {
@@ -68,8 +68,8 @@ fn weight(files: &Root, path: &Path) -> u64 {
     }
 }
 
-/// Makes a directory whose name sorts by time, and says how much is in it.
-fn new_place(files: &Root, bytes: u64) -> Result<PathBuf, Failure> {
+/// Creates a directory whose name sorts by time and holds the size of its content.
+fn new_directory(files: &Root, bytes: u64) -> Result<PathBuf, Failure> {
     let now = SystemClock.now().as_millis();
     let mut number = 0;
     loop {
@@ -83,7 +83,7 @@ fn new_place(files: &Root, bytes: u64) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Removes what was deleted longest ago. What cannot be removed now is tried again next time.
+/// Removes the oldest deletions beyond the bounds. One that cannot be removed is tried again next time.
 pub(super) fn forget(files: &WorkspaceFiles) {
     let root = files.root();
     let Ok(mut entries) = root.list(Path::new(TRASH)) else { return };
@@ -100,7 +100,7 @@ pub(super) fn forget(files: &WorkspaceFiles) {
     }
 }
 
-/// Returns what the name of a deletion says about its weight.
+/// Returns the size in the name of a deletion.
 fn recorded_weight(name: &OsStr) -> u64 {
     let bytes = name.to_str().and_then(|name| name.split('-').nth(2)?.parse().ok());
     bytes.unwrap_or(0)

@@ -1,7 +1,8 @@
-//! A file that arrives in parts.
+//! Uploads: files that arrive in parts.
 //!
-//! It is held to what a file is that a tool writes at once: names, quota, and what would run later. Until
-//! it is whole it has another name, and nothing is left of one that never gets whole.
+//! An upload obeys the rules of a file that a tool writes: valid name, quota, trust check. It is written to a
+//! temporary file and renamed when complete; an upload that is dropped removes the temporary file and the
+//! directories that were created for it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use carrel_runner::Reservation;
 use carrel_workspace::Amount;
 use sha2::{Digest as _, Sha256};
 
-use super::common::{WorkspaceFiles, check_name, shown};
+use super::workspace_files::{WorkspaceFiles, check_name, shown};
 use crate::blocking::blocking;
 use crate::failure::Failure;
 use crate::named_workspace::NamedWorkspace;
@@ -19,40 +20,39 @@ use crate::registry::check_restored;
 use crate::session::Session;
 use crate::toolbox::Toolbox;
 
-/// Room is taken in steps of this size, as long as there is so much.
+/// Quota is reserved in steps of this size, as long as that much is left.
 const STEP_BYTES: u64 = 8 << 20;
 
-/// A file up to this size is looked into for what would run later. Of a larger one the name decides.
-const MAX_LOOKED_INTO: usize = 1 << 20;
+/// Larger files are judged by their path alone in the trust check.
+const MAX_CHECKED_BYTES: usize = 1 << 20;
 
-/// A file that arrives.
+/// An upload in progress.
 #[derive(Debug)]
 pub struct Upload {
     files: WorkspaceFiles,
     path: PathBuf,
-    /// None once it has its name.
+    /// None after the commit.
     file: Option<AtomicFile>,
-    /// The directories that were made for it, the innermost first.
+    /// Directories that were created for it, the innermost first.
     made: Vec<PathBuf>,
     digest: Sha256,
     written: u64,
-    /// The room that is set aside for the rest.
-    room: Reservation,
-    /// Everything so far, as long as it is little.
+    reservation: Reservation,
+    /// All bytes so far; none once there are more than [`MAX_CHECKED_BYTES`].
     start: Option<Vec<u8>>,
 }
 
-/// What is known of a file that has arrived.
+/// A completed upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UploadedFile {
-    /// Where it is, relative to the workspace.
+    /// The file, relative to the workspace.
     pub path: String,
-    /// How large it is.
+    /// Its size.
     pub bytes: u64,
 }
 
 impl Upload {
-    /// Begins, and takes room for as much as is known to come.
+    /// Begins an upload, and reserves quota for the expected size.
     pub async fn begin(
         toolbox: &Toolbox,
         workspace: &Arc<NamedWorkspace>,
@@ -65,41 +65,42 @@ impl Upload {
         blocking(move || begin(&files, path, expected.unwrap_or(0))).await
     }
 
-    /// Writes a part. It may wait for the disk.
+    /// Writes a part. Blocks on the disk.
     pub fn write(&mut self, part: &[u8]) -> Result<(), Failure> {
-        self.take_room(part.len() as u64)?;
+        self.reserve(part.len() as u64)?;
         let Some(file) = &mut self.file else { return Ok(()) };
         file.append(part)?;
         self.digest.update(part);
         self.written += part.len() as u64;
-        self.room.used(Amount { bytes: part.len() as u64, files: 0 });
+        self.reservation.used(Amount { bytes: part.len() as u64, files: 0 });
         match &mut self.start {
-            Some(start) if start.len() + part.len() <= MAX_LOOKED_INTO => start.extend(part),
+            Some(start) if start.len() + part.len() <= MAX_CHECKED_BYTES => start.extend(part),
             start => *start = None,
         }
         Ok(())
     }
 
-    fn take_room(&mut self, bytes: u64) -> Result<(), Failure> {
-        let needed = bytes.saturating_sub(self.room.left().bytes);
+    fn reserve(&mut self, bytes: u64) -> Result<(), Failure> {
+        let needed = bytes.saturating_sub(self.reservation.left().bytes);
         if needed == 0 {
             return Ok(());
         }
         let reserve = |bytes| self.files.workspace.handle().reserve(Amount { bytes, files: 0 });
-        // What is not needed must not be why the last part does not fit.
+        // A full step may not fit where the last part does.
         let more = reserve(needed.max(STEP_BYTES)).or_else(|_| reserve(needed))?;
-        self.room.extend(more);
+        self.reservation.extend(more);
         Ok(())
     }
 
-    /// Returns the SHA-256 of what has arrived.
+    /// Returns the SHA-256 of all parts so far.
     pub fn digest(&self) -> [u8; 32] {
         self.digest.clone().finalize().into()
     }
 
-    /// Gives the file its name.
+    /// Moves the complete file to its path.
     pub async fn finish(self, toolbox: &Toolbox) -> Result<UploadedFile, Failure> {
-        let (runner, workspace) = (toolbox.runner.clone(), Arc::clone(&self.files.workspace));
+        let runner = toolbox.runner.clone();
+        let workspace = Arc::clone(&self.files.workspace);
         let arrived = blocking(move || self.commit()).await?;
         check_restored(&runner.check_trust(workspace.handle()).await?)?;
         Ok(arrived)
@@ -115,7 +116,7 @@ impl Upload {
         }
         let files = self.files.clone();
         let _writing = files.writing()?;
-        files.check_unread_later(&self.path, self.start.as_deref())?;
+        files.check_runs_later_unread(&self.path, self.start.as_deref())?;
         if let Some(file) = self.file.take() {
             file.commit()?;
         }
@@ -128,7 +129,7 @@ impl Drop for Upload {
     fn drop(&mut self) {
         drop(self.file.take());
         for directory in &self.made {
-            // Others may have put something there by now.
+            // Fails if another call has put a file there, which is right.
             let _ = self.files.root().remove_directory(directory);
         }
     }
@@ -142,7 +143,8 @@ fn begin(files: &WorkspaceFiles, path: PathBuf, expected: u64) -> Result<Upload,
         Err(error) => return Err(error.into()),
     };
     let new_files = u64::from(!replaces);
-    let room = files.workspace.handle().reserve(Amount { bytes: expected, files: new_files })?;
+    let reservation =
+        files.workspace.handle().reserve(Amount { bytes: expected, files: new_files })?;
     let mut upload = Upload {
         files: files.clone(),
         path,
@@ -150,20 +152,20 @@ fn begin(files: &WorkspaceFiles, path: PathBuf, expected: u64) -> Result<Upload,
         made: Vec::new(),
         digest: Sha256::new(),
         written: 0,
-        room,
+        reservation,
         start: Some(Vec::new()),
     };
     let writing = files.writing()?;
     upload.made = missing_above(files, &upload.path);
-    files.make_way(&upload.path)?;
+    files.create_visible_parents(&upload.path)?;
     drop(writing);
-    let root = files.root().browse();
-    upload.file = Some(root.begin_write(&upload.path, WriteOptions::default())?);
-    upload.room.used(Amount { bytes: 0, files: 1 });
+    let browsed = files.root().browse();
+    upload.file = Some(browsed.begin_write(&upload.path, WriteOptions::default())?);
+    upload.reservation.used(Amount { bytes: 0, files: 1 });
     Ok(upload)
 }
 
-/// Returns the directories on the way to a file that are not there, the innermost first.
+/// Returns the missing parent directories of a file, the innermost first.
 fn missing_above(files: &WorkspaceFiles, path: &Path) -> Vec<PathBuf> {
     let above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
     let is_missing =

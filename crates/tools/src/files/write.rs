@@ -1,4 +1,4 @@
-//! `Write`
+//! The tool `Write`.
 
 use std::path::Path;
 
@@ -6,24 +6,25 @@ use carrel_edit::{Document, EndingStyle};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::common::{ChangeFacts, Loaded, WorkspaceFiles, compared, is_missing, path_of, shown};
+use super::workspace_files::{
+    ChangeFacts, LoadedFile, WorkspaceFiles, diff_text, is_missing, required_path, shown,
+};
 use crate::blocking::blocking;
 use crate::failure::Failure;
-use crate::read_tracker::Need;
+use crate::read_tracker::RequiredExtent;
 use crate::response::Reply;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
-use crate::verify::feedback;
+use crate::verify::edit_feedback;
 
-/// Writes a whole file.
 pub(super) struct Write;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The file, relative to the workspace, or absolute inside it. Directories are made as needed.
+    /// The file, relative to the workspace or absolute. Missing directories are created.
     file_path: String,
-    /// All of its text; may be empty.
+    /// The whole text; may be empty.
     content: String,
 }
 
@@ -38,9 +39,9 @@ impl Tool for Write {
         effect: Effect { destructive: true, idempotent: true, open_world: false },
         workspaces: WorkspaceChoice::One,
         rules: CallRules::WRITE,
-        description: "Makes a file, or replaces all of one that this session has read completely. \
-            Mode, owner, encoding and line endings of a file that exists are kept. To change a part \
-            of a file use Edit.",
+        description: "Creates a file, or replaces one that this session has read completely. Mode, \
+            owner, encoding and line endings of an existing file are kept. To change a part of a file \
+            use Edit.",
     };
 
     async fn call(
@@ -50,14 +51,14 @@ impl Tool for Write {
     ) -> Result<Reply<ChangeFacts>, Failure> {
         let files = WorkspaceFiles::of(context);
         let mut reply = blocking(move || write(&files, &input)).await?;
-        let said = feedback::of(context, Path::new(&reply.facts.path)).await;
-        said.add_to(&mut reply.content, &mut reply.facts.hash);
+        let feedback = edit_feedback::of(context, Path::new(&reply.facts.path)).await;
+        feedback.add_to(&mut reply.content, &mut reply.facts.hash);
         Ok(reply)
     }
 }
 
 fn write(files: &WorkspaceFiles, input: &Input) -> Result<Reply<ChangeFacts>, Failure> {
-    let path = path_of(files, "file_path", &input.file_path)?;
+    let path = required_path(files, "file_path", &input.file_path)?;
     files.check_masks(&input.content, &input.file_path)?;
     let writing = files.writing()?;
     let (old, bytes) = if is_missing(files.root(), &path)? {
@@ -68,12 +69,12 @@ fn write(files: &WorkspaceFiles, input: &Input) -> Result<Reply<ChangeFacts>, Fa
         let (old, bytes) = overwrite(files, &path, input)?;
         (Some(old), bytes)
     };
-    let hash = files.wrote(&path, &bytes)?;
+    let hash = files.record_write(&path, &bytes)?;
     drop(writing);
     let name = shown(&path);
-    let (diff, text) = compared(old.as_deref(), &input.content, &name);
+    let (diff, text) = diff_text(old.as_deref(), &input.content, &name);
     let mut reply = format!("wrote {} bytes to {}\n", bytes.len(), input.file_path);
-    // A new file is what was just given.
+    // The diff of a new file would repeat the input.
     if old.is_some() && !text.is_empty() {
         reply.push('\n');
         reply.push_str(&text);
@@ -96,15 +97,14 @@ fn overwrite(
     input: &Input,
 ) -> Result<(String, Vec<u8>), Failure> {
     let loaded = files.load(path)?;
-    files.check(&loaded, Need::Whole, "overwrite", &input.file_path)?;
+    files.check(&loaded, RequiredExtent::Whole, "overwrite", &input.file_path)?;
     let (old, bytes) = stored(&loaded, &input.content);
     files.replace(path, &loaded, &bytes)?;
     Ok((old, bytes))
 }
 
-/// Stores new text as the old is stored, as far as that can be done.
-fn stored(loaded: &Loaded, content: &str) -> (String, Vec<u8>) {
-    // What is no text has nothing to keep.
+/// Encodes the new text as the old one was: encoding, byte order mark, line endings.
+fn stored(loaded: &LoadedFile, content: &str) -> (String, Vec<u8>) {
     let Ok(document) = loaded.document("") else {
         return (String::new(), content.as_bytes().to_vec());
     };

@@ -26,7 +26,7 @@ use crate::blocking::blocking;
 use crate::failure::Failure;
 use crate::named_workspace::NamedWorkspace;
 use crate::response::Reply;
-use crate::shell::{Launch, scrubbed};
+use crate::shell::{Launch, strip_control};
 use crate::tool_context::ToolContext;
 
 const DEFAULT_TIMEOUT: u64 = 120;
@@ -48,7 +48,6 @@ pub(crate) struct GitRequest {
     pub(crate) arguments: Vec<String>,
     /// The working directory, as the caller wrote it.
     pub(crate) directory: Option<String>,
-    /// In seconds.
     pub(crate) timeout: Option<u64>,
     pub(crate) author: Author,
     /// With read-only access, operations that change something are refused.
@@ -127,7 +126,7 @@ pub(crate) async fn run(
         }
         _ => failure,
     })?;
-    let completed = shell.over(context).await?;
+    let completed = shell.wait(context).await?;
     let execution = Execution {
         line: &line,
         completed,
@@ -236,7 +235,8 @@ impl<'a> Preparation<'a> {
         line: &CommandLine,
         mut environment: GitEnvironment,
     ) -> Result<Prepared, Failure> {
-        let (workspace, directory) = (Arc::clone(&self.workspace), self.directory.clone());
+        let workspace = Arc::clone(&self.workspace);
+        let directory = self.directory.clone();
         let find = move || Ok(WorkTree::find(workspace.files(), &directory)?);
         let tree = blocking(find).await?;
         environment.set_repository(&self.workspace.path().join(&tree.top));
@@ -312,7 +312,8 @@ impl<'a> Preparation<'a> {
         let hosts = &self.context.toolbox.git.hosts;
         let target =
             self.with_paths(|paths| CloneTarget::parse(source, directory, bare, paths, hosts))?;
-        let (workspace, destination) = (Arc::clone(&self.workspace), target.destination.clone());
+        let workspace = Arc::clone(&self.workspace);
+        let destination = target.destination.clone();
         blocking(move || Ok(check_clone_destination(workspace.files(), &destination)?)).await?;
         let urls = [target.source];
         self.check_directories(&urls)
@@ -343,7 +344,8 @@ impl<'a> Preparation<'a> {
             RemoteUrl::Directory(path) => Some(path.clone()),
             RemoteUrl::Https { .. } | RemoteUrl::Loopback { .. } => None,
         });
-        let (workspace, paths) = (Arc::clone(&self.workspace), directories.collect::<Vec<_>>());
+        let workspace = Arc::clone(&self.workspace);
+        let paths = directories.collect::<Vec<_>>();
         let all_exist = blocking(move || {
             Ok(paths.iter().all(|path: &PathBuf| is_directory(workspace.files(), path)))
         });
@@ -411,7 +413,7 @@ impl<'a> Preparation<'a> {
             }
             ExitStatus::Exited(0) => Ok([outcome.stdout.head, outcome.stdout.tail].concat()),
             ExitStatus::Exited(_) | ExitStatus::Signaled(_) | ExitStatus::Lost => {
-                Err(scrubbed(&outcome.stderr.to_text(1024)).trim().to_owned())
+                Err(strip_control(&outcome.stderr.to_text(1024)).trim().to_owned())
             }
         })
     }

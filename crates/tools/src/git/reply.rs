@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::redaction::{RedactFacts, Redactor};
-use crate::shell::{CommandFacts, notes, object, scrubbed};
+use crate::shell::{CommandFacts, notes, object, strip_control};
 
 /// The facts about a git operation.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -22,13 +22,10 @@ pub struct GitFacts {
     repository: Option<String>,
     /// For `BashOutput`, which returns the whole output.
     shell_id: String,
-    /// The result of `status`.
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<StatusFacts>,
-    /// The new commit of `commit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<String>,
-    /// The size of a `diff`.
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<DiffStat>,
     /// The directory of a `clone`, relative to the workspace.
@@ -94,7 +91,6 @@ impl GitFacts {
 pub(super) struct Execution<'a> {
     pub(super) line: &'a CommandLine,
     pub(super) completed: &'a Completed,
-    /// The timeout.
     pub(super) seconds: u64,
     pub(super) shell_id: String,
     /// The caller has the tool `BashOutput`.
@@ -148,8 +144,8 @@ pub(super) fn reply(execution: &Execution<'_>) -> (String, GitFacts) {
         }
         OutputShape::Plain | OutputShape::Status | OutputShape::Commit => stdout,
     };
-    text = scrubbed(&text);
-    append(&mut text, &scrubbed(&stderr));
+    text = strip_control(&text);
+    append(&mut text, &strip_control(&stderr));
     if text.trim().is_empty() && succeeded {
         text = format!("{}\n", text_for_silence(execution.line.operation));
     }
@@ -187,7 +183,7 @@ fn append_remarks(text: &mut String, execution: &Execution<'_>, stderr: &str) {
         }
     }
     for note in notes(execution.completed) {
-        append(text, &format!("carrel: {}", scrubbed(&note)));
+        append(text, &format!("carrel: {}", strip_control(&note)));
     }
     match outcome.end {
         _ if outcome.timed_out() => {}

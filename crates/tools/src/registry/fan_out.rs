@@ -44,11 +44,11 @@ pub(super) async fn run(
     let mut facts = Map::new();
     let mut text = String::new();
     let mut failed = 0;
-    for (name, context) in calls {
-        let called = match context {
-            Ok(context) => {
-                let work = entry.call(&context, arguments.clone());
-                catch_panic(context.tool, work).await
+    for (name, made) in calls {
+        let called = match made {
+            Ok(tool_context) => {
+                let work = entry.call(&tool_context, arguments.clone());
+                catch_panic(tool_context.tool, work).await
             }
             Err(failure) => Err(failure),
         };

@@ -9,12 +9,12 @@ use serde_json::{Map, Value};
 
 use super::Definition;
 use super::fan_out;
-use crate::arguments::{decode, schema_of, with_workspace};
 use crate::failure::Failure;
 use crate::response::{Reply, ToolResponse};
-use crate::schema::or_error;
+use crate::schema_dialect::or_error;
 use crate::tool::{Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
+use crate::tool_schema::{decode, schema_of, with_workspace};
 
 type ResponseFuture<'a> = Pin<Box<dyn Future<Output = Result<ToolResponse, Failure>> + Send + 'a>>;
 

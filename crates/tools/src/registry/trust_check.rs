@@ -23,7 +23,8 @@ pub(super) async fn checked<R: CallOutput>(
     mode: TrustMode,
     work: impl Future<Output = Result<R, Failure>>,
 ) -> Result<R, Failure> {
-    let (runner, handle) = (&context.toolbox.runner, context.workspace().handle());
+    let runner = &context.toolbox.runner;
+    let handle = context.workspace().handle();
     runner.record_trust(handle).await?;
     let called = work.await;
     if mode == TrustMode::BeforeWrite && runner.policy().trust == Trust::Restore {

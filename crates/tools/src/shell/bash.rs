@@ -1,4 +1,4 @@
-//! `Bash`
+//! The tool `Bash`.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use carrel_runner::{CommandForm, Completed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::facts::{CommandFacts, notes};
-use super::scrub::scrubbed;
-use super::start::Launch;
+use super::command_facts::{CommandFacts, notes};
+use super::control_sequences::strip_control;
+use super::launch::Launch;
 use crate::failure::Failure;
 use crate::response::Reply;
 use crate::text::{end_line, line};
@@ -19,25 +19,24 @@ use crate::tool_context::ToolContext;
 
 const DEFAULT_TIMEOUT: u64 = 120;
 
-/// A longer one is lowered to this; what takes longer belongs in the background.
+/// A longer timeout is lowered to this; longer work belongs in the background.
 const MAX_TIMEOUT: u64 = 600;
 
-/// The exit code that stands for a deadline, as `timeout` has it.
+/// The exit code of `timeout(1)` for a command that it killed.
 const TIMED_OUT: i32 = 124;
 
-/// What shells add to the number of a signal.
+/// Added to the number of a signal, as shells do.
 const SIGNAL_OFFSET: i32 = 128;
 
-/// Runs a command line.
 pub(super) struct Bash;
 
-/// A network that a command asks for.
+/// The network that a command needs.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum NetworkChoice {
     /// No interface at all.
     None,
-    /// The workspace's own `localhost`.
+    /// A `localhost` of the workspace's own.
     Loopback,
     /// The host's network.
     Full,
@@ -58,26 +57,24 @@ impl From<NetworkChoice> for Network {
 pub(super) struct Input {
     /// The command line, for `bash -c`.
     command: String,
-    /// What it is for, in a few words. Shown to people who watch.
+    /// The purpose in a few words, shown to people who watch.
     description: Option<String>,
-    /// Seconds until it is ended: 120 if not given, at most 600. It does not apply in the background.
+    /// Timeout in seconds; 120 by default, at most 600. It does not apply in the background.
     timeout: Option<u64>,
-    /// Return at once; read the output with `BashOutput`, end it with `KillShell`.
+    /// Return at once; read the output with `BashOutput`, kill it with `KillShell`.
     #[serde(default)]
     run_in_background: bool,
-    /// Where it starts, relative to the workspace.
+    /// The working directory, relative to the workspace.
     cwd: Option<String>,
-    /// The network it needs. The operator's policy may allow less.
+    /// The network it needs; the operator's policy may allow less.
     network: Option<NetworkChoice>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Facts {
-    /// For `BashOutput`: the whole output can be read there, also after the end.
+    /// For `BashOutput`, which returns the whole output, also after the end.
     shell_id: String,
-    /// It runs in the background.
     running: bool,
-    /// How it ended.
     #[serde(flatten)]
     command: Option<CommandFacts>,
 }
@@ -93,9 +90,9 @@ impl Tool for Bash {
         effect: Effect::RUNS,
         workspaces: WorkspaceChoice::One,
         rules: CallRules::EXECUTE,
-        description: "Runs a command line with bash in the workspace, behind a kernel sandbox: it \
-            sees the system read-only, its own workspace read-write, nothing else of the machine, \
-            and no network unless allowed. Each call is a new shell: `cd` and variables do not last. \
+        description: "Runs a command line with bash in the workspace, in a kernel sandbox: the system \
+            is read-only, the workspace read-write, nothing else of the machine is visible, and there \
+            is no network unless allowed. Each call is a new shell: `cd` and variables do not last. \
             A non-zero exit is data, not an error. Output is stdout and stderr together, with the \
             middle cut when it is long; `BashOutput` with the returned shell_id reads all of it. For \
             servers and watchers set run_in_background. Prefer Read, Edit, Grep and Glob to cat, sed, \
@@ -122,14 +119,13 @@ impl Tool for Bash {
             let text = format!("shell_id: {shell_id}\nstarted in background: {}\n", input.command);
             return Ok(Reply::text(text, Facts { shell_id, running: true, command: None }));
         }
-        let completed = shell.over(context).await?;
+        let completed = shell.wait(context).await?;
         let text = shown(completed, seconds, &shell_id);
         let command = Some(CommandFacts::of(completed));
         Ok(Reply::text(text, Facts { shell_id, running: false, command }))
     }
 }
 
-/// Refuses a text that is blank.
 pub(super) fn required(name: &str, text: &str) -> Result<(), Failure> {
     if text.trim().is_empty() {
         return Err(Failure::argument(name, format!("{name} is required")));
@@ -137,7 +133,7 @@ pub(super) fn required(name: &str, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns where a command starts, relative to the workspace.
+/// Returns the working directory of a command, relative to the workspace.
 pub(crate) fn directory(context: &ToolContext, cwd: Option<&str>) -> std::path::PathBuf {
     let relative = cwd.map(|cwd| context.workspace().relative(cwd)).unwrap_or_default();
     if relative == std::path::Path::new(".") { std::path::PathBuf::new() } else { relative }
@@ -152,7 +148,7 @@ fn seconds(timeout: Option<u64>) -> u64 {
 
 fn shown(completed: &Completed, seconds: u64, shell_id: &str) -> String {
     let outcome = &completed.outcome;
-    let mut text = scrubbed(&outcome.stdout.to_text(usize::MAX));
+    let mut text = strip_control(&outcome.stdout.to_text(usize::MAX));
     if outcome.stdout.truncated() {
         let missing = outcome.stdout.omitted();
         line(
@@ -166,7 +162,7 @@ fn shown(completed: &Completed, seconds: u64, shell_id: &str) -> String {
         line(&mut text, &format!("bash: timed out after {seconds}s"));
     }
     for note in notes(completed) {
-        line(&mut text, &format!("carrel: {}", scrubbed(&note)));
+        line(&mut text, &format!("carrel: {}", strip_control(&note)));
     }
     match exit_code(completed) {
         0 => end_line(&mut text),

@@ -1,4 +1,4 @@
-//! `format`
+//! The tool `format`.
 
 use carrel_domain::Network;
 use carrel_verify::parse;
@@ -6,13 +6,13 @@ use carrel_verify::plan::{FormatMode, plan_format};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::projects::{Chosen, Wanted};
-use super::running::{Bounds, run};
-use super::script::shortened;
-use super::tests::{no_plan, word};
+use super::project_choice::{ProjectChoice, ProjectQuery};
+use super::project_command::{Bounds, run};
+use super::run_script::shortened;
+use super::run_tests::{no_plan, word};
 use crate::failure::Failure;
 use crate::response::Reply;
-use crate::shell::scrubbed;
+use crate::shell::strip_control;
 use crate::text::line;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
@@ -20,7 +20,6 @@ use crate::tool_context::ToolContext;
 const USUAL_TIMEOUT: u64 = 120;
 const MAX_TIMEOUT: u64 = 600;
 
-/// Formats files.
 pub(super) struct Format;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -28,18 +27,17 @@ pub(super) struct Format;
 pub(super) struct Input {
     /// Only this file or directory; its nearest project is used.
     path: Option<String>,
-    /// Only say what is not in the project's style, and change nothing.
+    /// Only report files that are not formatted, and change nothing.
     #[serde(default)]
     check: bool,
-    /// Which language, when the project has several; `all` for each in turn.
+    /// The language, if the project has several; `all` for each in turn.
     language: Option<String>,
-    /// Seconds until it is ended: 120 if not given, at most 600.
+    /// Timeout in seconds; 120 by default, at most 600.
     timeout: Option<u64>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Facts {
-    /// One for each project.
     sections: Vec<Section>,
 }
 
@@ -49,7 +47,7 @@ struct Section {
     directory: String,
     /// `passed`, `failed` or `could_not_run`.
     verdict: &'static str,
-    /// Why it could not run.
+    /// The reason for `could_not_run`.
     reason: Option<String>,
     command: Vec<String>,
 }
@@ -66,19 +64,20 @@ impl Tool for Format {
         workspaces: WorkspaceChoice::OneOrAll,
         rules: CallRules::EXECUTE,
         description: "Runs the formatter that the project's files name, for a file or the whole \
-            project; with check it only says what is not in style. Read files again afterwards: their \
+            project; with check it only reports unformatted files. Read files again afterwards: their \
             lines may have moved.",
     };
 
     async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
         let mode = if input.check { FormatMode::Check } else { FormatMode::Write };
         let bounds = Bounds::new(input.timeout, USUAL_TIMEOUT, MAX_TIMEOUT, Some(Network::None));
-        let wanted = Wanted { path: input.path, language: input.language, package: None };
-        let chosen = Chosen::of(context, wanted).await?;
-        let (mut text, mut sections) = (String::new(), Vec::new());
+        let query = ProjectQuery { path: input.path, language: input.language, package: None };
+        let chosen = ProjectChoice::of(context, query).await?;
+        let mut text = String::new();
+        let mut sections = Vec::new();
         for profile in &chosen.profiles {
-            let invocation =
-                plan_format(profile, mode, chosen.aim(profile)).map_err(|error| no_plan(&error))?;
+            let invocation = plan_format(profile, mode, chosen.scope(profile))
+                .map_err(|error| no_plan(&error))?;
             let ran = run(context, &invocation, bounds).await?;
             let verdict = match mode {
                 FormatMode::Write => parse::command(&invocation, &ran.outcome()),
@@ -91,7 +90,7 @@ impl Tool for Format {
                 &format!("{} in {}: {verdict}{suffix}", profile.ecosystem.as_str(), profile.root),
             );
             for stream in [&ran.stdout, &ran.stderr] {
-                let shown = scrubbed(&shortened(stream));
+                let shown = strip_control(&shortened(stream));
                 if !shown.trim().is_empty() {
                     line(&mut text, shown.trim_end());
                 }

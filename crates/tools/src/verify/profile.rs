@@ -1,31 +1,29 @@
-//! `profile`
+//! The tool `profile`.
 
 use carrel_verify::{Profile, ProfileField};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::projects::{Chosen, Wanted};
+use super::project_choice::{ProjectChoice, ProjectQuery};
 use crate::failure::Failure;
 use crate::response::Reply;
 use crate::text::line;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
-/// Says what a project is.
 pub(super) struct ShowProfile;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// A file or directory, whose nearest project is described. If not given, every project of the
+    /// A file or directory, whose nearest project is described. By default, every project of the
     /// workspace.
     path: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Facts {
-    /// One for each project and ecosystem.
     #[schemars(with = "Vec<Map<String, Value>>")]
     profiles: Vec<Profile>,
 }
@@ -41,16 +39,13 @@ impl Tool for ShowProfile {
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::OneOrAll,
         rules: CallRules::READ,
-        description: "Says what the project files tell: ecosystem, package manager, and the commands \
-            that install, format, lint, typecheck and test, with the file that says so. A carrel.toml \
-            beside the project files beats what is detected.",
+        description: "Describes the project as its files define it: ecosystem, package manager, and the \
+            commands that install, format, lint, typecheck and test, each with the file that defines \
+            it. A carrel.toml beside the project files takes precedence.",
     };
 
     async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
-        let profiles = match Chosen::everything(context, input.path).await {
-            Ok(profiles) => profiles,
-            Err(failure) => return Err(failure),
-        };
+        let profiles = ProjectChoice::everything(context, input.path).await?;
         let mut text = String::new();
         for profile in &profiles {
             show(&mut text, profile);
@@ -87,15 +82,15 @@ fn show(text: &mut String, profile: &Profile) {
     }
 }
 
-impl Chosen {
-    /// Finds every project, whatever its language.
+impl ProjectChoice {
+    /// Returns the projects of a path or of the workspace, in every language.
     async fn everything(
         context: &ToolContext,
         path: Option<String>,
     ) -> Result<Vec<Profile>, Failure> {
-        let wanted = Wanted { path, language: Some("all".into()), package: None };
-        if wanted.path.is_some() {
-            return match Self::of(context, wanted).await {
+        let query = ProjectQuery { path, language: Some("all".into()), package: None };
+        if query.path.is_some() {
+            return match Self::of(context, query).await {
                 Ok(chosen) => Ok(chosen.profiles),
                 Err(failure) if failure.code == carrel_domain::Code::ProjectNotDetected => {
                     Ok(Vec::new())

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::git::{GitFacts, GitRequest, run};
 use crate::redaction::{RedactFacts, Redactor};
 use crate::response::Reply;
-use crate::shell::{CommandFacts, Launch, directory, scrubbed};
+use crate::shell::{CommandFacts, Launch, directory, strip_control};
 use crate::text::line;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
@@ -85,15 +85,15 @@ impl Tool for ExecCommand {
             ..Launch::new(CommandForm::Line(input.command.clone()), &input.command)
         };
         let shell = launch.start(context).await?;
-        let completed = shell.over(context).await?;
+        let completed = shell.wait(context).await?;
         let outcome = &completed.outcome;
-        let mut text = scrubbed(&outcome.stdout.to_text(usize::MAX));
-        let stderr = scrubbed(&outcome.stderr.to_text(usize::MAX));
+        let mut text = strip_control(&outcome.stdout.to_text(usize::MAX));
+        let stderr = strip_control(&outcome.stderr.to_text(usize::MAX));
         if !stderr.is_empty() {
             line(&mut text, &format!("--- stderr ---\n{}", stderr.trim_end()));
         }
         for note in crate::shell::notes(completed) {
-            line(&mut text, &format!("carrel: {}", scrubbed(&note)));
+            line(&mut text, &format!("carrel: {}", strip_control(&note)));
         }
         line(&mut text, &format!("exit: {}", crate::shell::exit_code(completed)));
         let facts = ExecFacts { success: outcome.succeeded(), result: CommandFacts::of(completed) };

@@ -59,7 +59,8 @@ impl Tool for CreateDirectory {
         context: &ToolContext,
         input: CreateDirectoryInput,
     ) -> Result<Reply<DirectoryFacts>, Failure> {
-        let (files, interface) = (WorkspaceFiles::of(context), context.options.interface);
+        let files = WorkspaceFiles::of(context);
+        let interface = context.options.interface;
         blocking(move || {
             let path = files.workspace.relative(&input.path);
             // Names of credential files are refused for directories as they are for files.

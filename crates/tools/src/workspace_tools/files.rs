@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use carrel_domain::Code;
 use carrel_fsroot::{Entry, FileKind, MAX_READ_BYTES, WriteOptions};
-use carrel_search::{GrepRequest, Scope as Where, Sensitive, TruncationReason};
+use carrel_search::{GrepRequest, Scope as SearchScope, Sensitive, TruncationReason};
 use carrel_wire::{DirectoryListing, EntryType, MatchingLine, SearchMatches, WrittenFile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use serde_json::json;
 use super::file_type;
 use crate::blocking::blocking;
 use crate::failure::Failure;
-use crate::files::{WorkspaceFiles, path_of, searching, shown};
+use crate::files::{WorkspaceFiles, required_path, run_search, shown};
 use crate::redaction::{RedactFacts, Redactor};
 use crate::response::Reply;
 use crate::text::line;
@@ -73,9 +73,10 @@ impl Tool for ReadFile {
         context: &ToolContext,
         input: ReadFileInput,
     ) -> Result<Reply<FileFacts>, Failure> {
-        let (files, interface) = (WorkspaceFiles::of(context), context.options.interface);
+        let files = WorkspaceFiles::of(context);
+        let interface = context.options.interface;
         blocking(move || {
-            let path = path_of(&files, "path", &input.path)?;
+            let path = required_path(&files, "path", &input.path)?;
             let bytes = files.root().browse().read(&path, MAX_READ_BYTES)?;
             let facts = FileFacts { path: shown(&path), size: bytes.len() };
             if let Ok(text) = String::from_utf8(bytes) {
@@ -125,9 +126,10 @@ impl Tool for WriteFile {
         context: &ToolContext,
         input: WriteFileInput,
     ) -> Result<Reply<FileFacts>, Failure> {
-        let (files, interface) = (WorkspaceFiles::of(context), context.options.interface);
+        let files = WorkspaceFiles::of(context);
+        let interface = context.options.interface;
         blocking(move || {
-            let path = path_of(&files, "path", &input.path)?;
+            let path = required_path(&files, "path", &input.path)?;
             files.check_masks(&input.content, &input.path)?;
             let root = files.root().browse();
             let _writing = files.writing()?;
@@ -136,9 +138,9 @@ impl Tool for WriteFile {
                 Err(error) if error.is_not_found() => None,
                 Err(error) => return Err(error.into()),
             };
-            files.check_later(&path, input.content.as_bytes())?;
+            files.check_runs_later(&path, input.content.as_bytes())?;
             files.check_room(input.content.len(), replaced.as_ref())?;
-            files.make_way(&path)?;
+            files.create_visible_parents(&path)?;
             root.write(&path, input.content.as_bytes(), WriteOptions::default())?;
             let facts = FileFacts { path: shown(&path), size: input.content.len() };
             let text = format!("wrote {} bytes to {}\n", facts.size, input.path);
@@ -209,12 +211,14 @@ impl Tool for ListDirectory {
         context: &ToolContext,
         input: ListDirectoryInput,
     ) -> Result<Reply<ListFacts>, Failure> {
-        let (files, interface) = (WorkspaceFiles::of(context), context.options.interface);
+        let files = WorkspaceFiles::of(context);
+        let interface = context.options.interface;
         blocking(move || {
-            let path = path_of(&files, "path", &input.path)?;
+            let path = required_path(&files, "path", &input.path)?;
             let mut entries = files.root().browse().list(&path)?;
             entries.sort_by_cached_key(in_order);
-            let (mut text, mut values) = (String::new(), Vec::new());
+            let mut text = String::new();
+            let mut values = Vec::new();
             for entry in entries.iter().take(MAX_ENTRIES) {
                 let inside = path.join(&entry.name);
                 let found = files.root().link_metadata(&inside).ok();
@@ -226,7 +230,8 @@ impl Tool for ListDirectory {
                     values.push(file_type::entry(&name, shown(&inside), kind, found.as_ref()));
                 }
             }
-            let (total, truncated) = (entries.len(), entries.len() > MAX_ENTRIES);
+            let total = entries.len();
+            let truncated = entries.len() > MAX_ENTRIES;
             if truncated {
                 line(&mut text, &format!("[showing {MAX_ENTRIES} of {total}]"));
             }
@@ -280,7 +285,6 @@ pub(super) struct GrepInput {
 pub(super) struct GrepFacts {
     /// Number of matching lines in the reply.
     matches: usize,
-    /// There are more matches.
     truncated: bool,
 }
 
@@ -314,13 +318,13 @@ impl Tool for GrepFiles {
             limit: Some(limit.min(MAX_MATCHES)),
             ..GrepRequest::new(input.pattern)
         };
-        let report = searching(context, move |workspace, cancel| {
+        let report = run_search(context, move |workspace, cancel| {
             let path = input.path.map(|path| workspace.relative(&path)).unwrap_or_default();
-            let scope = Where {
+            let scope = SearchScope {
                 hidden: true,
                 ignored: true,
                 sensitive: Sensitive::Hidden,
-                ..Where::at(workspace.files(), path)
+                ..SearchScope::at(workspace.files(), path)
             };
             carrel_search::grep(&scope, &request, cancel)
         });
@@ -349,7 +353,7 @@ impl Tool for GrepFiles {
                 line(&mut text, &format!("[only the first {matches} are shown]"));
             }
             Some(TruncationReason::Time) => {
-                line(&mut text, "[the time was over; search a smaller path]")
+                line(&mut text, "[the search timed out; use a smaller path]");
             }
             None => {}
         }

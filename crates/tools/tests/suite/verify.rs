@@ -129,7 +129,7 @@ async fn an_edit_is_followed_by_what_the_formatter_says_about_that_file_and_no_o
     lab.text("Read", json!({ "file_path": "src/lib.rs" })).await;
     let ugly = json!({ "file_path": "src/lib.rs", "old_string": "    a + b\n", "new_string": "  a   +   b\n" });
     let text = lab.text("Edit", ugly).await;
-    assert!(text.contains("post-edit format: not in the project's style"), "{text}");
+    assert!(text.contains("post-edit format: not formatted"), "{text}");
     lab.text("Read", json!({ "file_path": "README.md" })).await;
     let markdown = json!({ "file_path": "README.md", "old_string": "# x", "new_string": "#  y" });
     assert!(

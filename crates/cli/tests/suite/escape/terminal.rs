@@ -62,7 +62,7 @@ fn assert_shown_plainly(tier: Tier) {
         command.arg(scene.workspace()).args(["--", "bash", "-c", &line]);
         let output = command.output().unwrap();
         let notes = String::from_utf8(output.stderr).unwrap();
-        assert!(notes.contains("put back"), "{notes}");
+        assert!(notes.contains("restored"), "{notes}");
         assert!(!notes.contains('\x1b') && !notes.contains('\x07'), "{notes:?}");
     }
 }

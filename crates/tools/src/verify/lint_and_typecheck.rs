@@ -1,4 +1,4 @@
-//! `run_lint` and `run_typecheck`
+//! The tools `run_lint` and `run_typecheck`.
 
 use carrel_domain::Network;
 use carrel_verify::Profile;
@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::projects::{Chosen, Wanted};
-use super::running::{Bounds, Ran, run};
-use super::tests::{no_plan, word, worst};
+use super::project_choice::{ProjectChoice, ProjectQuery};
+use super::project_command::{Bounds, FinishedCommand, run};
+use super::run_tests::{no_plan, word, worst};
 use crate::failure::Failure;
 use crate::response::Reply;
 use crate::shell::NetworkChoice;
@@ -21,13 +21,11 @@ use crate::tool_context::ToolContext;
 const USUAL_TIMEOUT: u64 = 120;
 const MAX_TIMEOUT: u64 = 600;
 
-/// Findings that one answer lists.
+/// Findings in one reply.
 const MAX_SHOWN: usize = 500;
 
-/// Looks for mistakes.
 pub(super) struct RunLint;
 
-/// Checks the types.
 pub(super) struct RunTypecheck;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -37,11 +35,11 @@ pub(super) struct Input {
     path: Option<String>,
     /// Only this package, where the tool knows packages by name.
     package: Option<String>,
-    /// Which language, when the project has several; `all` for each in turn.
+    /// The language, if the project has several; `all` for each in turn.
     language: Option<String>,
-    /// Seconds until it is ended: 120 if not given, at most 600.
+    /// Timeout in seconds; 120 by default, at most 600.
     timeout: Option<u64>,
-    /// The network it needs. The operator's policy may allow less.
+    /// The network it needs; the operator's policy may allow less.
     network: Option<NetworkChoice>,
 }
 
@@ -50,7 +48,6 @@ pub(super) struct Input {
 pub(super) struct CheckFacts {
     /// `passed`, `failed` or `could_not_run`; the worst of all sections.
     verdict: &'static str,
-    /// One for each project.
     sections: Vec<CheckSection>,
 }
 
@@ -62,23 +59,22 @@ pub(super) struct CheckSection {
     directory: String,
     /// `passed`, `failed` or `could_not_run`.
     verdict: &'static str,
-    /// Why nothing can be said about the project.
+    /// The reason for `could_not_run`.
     reason: Option<String>,
-    /// What was found: file, line, column, range, severity, rule, whether the tool can mend it.
+    /// The findings: file, line, column, range, severity, rule, and whether the tool can fix it.
     #[schemars(with = "Vec<Map<String, Value>>")]
     findings: Vec<Finding>,
-    /// Findings that are left out.
+    /// Number of findings that are not in the reply.
     omitted: usize,
-    /// The command that was run.
     command: Vec<String>,
-    /// For `BashOutput`: the whole output.
+    /// For `BashOutput`, which returns the whole output.
     shell_id: Option<String>,
 }
 
-struct Checked {
+struct ProjectCheck {
     profile: Profile,
     report: CheckReport,
-    ran: Ran,
+    ran: FinishedCommand,
 }
 
 type Plan = fn(&Profile, CommandScope<'_>) -> Result<Invocation, PlanError>;
@@ -92,19 +88,19 @@ async fn check(
 ) -> Result<Reply<CheckFacts>, Failure> {
     let network = input.network.map(Network::from);
     let bounds = Bounds::new(input.timeout, USUAL_TIMEOUT, MAX_TIMEOUT, network);
-    let wanted = Wanted { path: input.path, package: input.package, language: input.language };
-    let chosen = Chosen::of(context, wanted).await?;
+    let query = ProjectQuery { path: input.path, package: input.package, language: input.language };
+    let chosen = ProjectChoice::of(context, query).await?;
     let mut all = Vec::new();
     for profile in &chosen.profiles {
-        let invocation = plan(profile, chosen.aim(profile)).map_err(|error| no_plan(&error))?;
+        let invocation = plan(profile, chosen.scope(profile)).map_err(|error| no_plan(&error))?;
         let ran = run(context, &invocation, bounds).await?;
         let report = parse(&invocation, &ran.outcome());
-        all.push(Checked { profile: profile.clone(), report, ran });
+        all.push(ProjectCheck { profile: profile.clone(), report, ran });
     }
     Ok(reply(&all))
 }
 
-fn reply(all: &[Checked]) -> Reply<CheckFacts> {
+fn reply(all: &[ProjectCheck]) -> Reply<CheckFacts> {
     let mut text = String::new();
     for checked in all {
         if all.len() > 1 {
@@ -114,10 +110,13 @@ fn reply(all: &[Checked]) -> Reply<CheckFacts> {
         checked.show(&mut text);
     }
     let verdict = worst(all.iter().map(|checked| &checked.report.verdict));
-    Reply::text(text, CheckFacts { verdict, sections: all.iter().map(Checked::section).collect() })
+    Reply::text(
+        text,
+        CheckFacts { verdict, sections: all.iter().map(ProjectCheck::section).collect() },
+    )
 }
 
-impl Checked {
+impl ProjectCheck {
     fn section(&self) -> CheckSection {
         let (verdict, reason) = word(&self.report.verdict);
         let findings: Vec<_> = self.report.findings.iter().take(MAX_SHOWN).cloned().collect();
@@ -140,7 +139,7 @@ impl Checked {
         }
         let count = self.report.findings.len() + self.report.omitted;
         match reason {
-            // Nothing was looked at, so nothing can be counted.
+            // Nothing was checked, so there is no count.
             Some(reason) => line(text, &format!("{verdict}: {reason}")),
             None => line(text, &format!("{count} findings")),
         }
@@ -157,7 +156,7 @@ pub(super) fn shown(finding: &Finding) -> String {
     parts.extend(finding.column.map(|column| column.to_string()));
     let rule = finding.rule.clone().unwrap_or_else(|| severity(finding.severity).to_owned());
     parts.push(rule);
-    format!("{}: {}", parts.join(":"), crate::shell::scrubbed(&finding.message))
+    format!("{}: {}", parts.join(":"), crate::shell::strip_control(&finding.message))
 }
 
 fn severity(severity: Severity) -> &'static str {
@@ -174,7 +173,7 @@ impl Tool for RunLint {
 
     const ABOUT: About = About {
         name: "run_lint",
-        title: "Look for mistakes",
+        title: "Run the linter",
         class: Class::Execute,
         effect: Effect::RUNS,
         workspaces: WorkspaceChoice::OneOrAll,

@@ -1,4 +1,4 @@
-//! `watch_process` and `watch_process_events`
+//! The tools `watch_process` and `watch_process_events`.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,27 +11,25 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::bash::{NetworkChoice, directory, required};
-use super::start::{Launch, Shell};
-use super::watched::{WatchEvent, WatchKind, Watched};
+use super::launch::{Launch, Shell};
+use super::process_watcher::{ProcessWatcher, WatchEvent, WatchKind};
 use crate::failure::Failure;
 use crate::response::Reply;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
-/// More patterns would make every line expensive.
+/// Bounds the work for each line.
 const MAX_PATTERNS: usize = 32;
 
-/// The longest silence that can be waited for.
 const MAX_IDLE_SECONDS: u64 = 3600;
 
-/// How many pieces of output wait to be looked at.
+/// Pieces of output between the command and the watcher; a full channel makes the command wait.
 const WAITING_PIECES: usize = 16;
 
-/// What usually begins, or stands in, a line that reports a failure.
+/// Common beginnings and words of error messages.
 const DEFAULT_PATTERNS: [&str; 5] =
     ["^Error:", "^Fatal:", "^panic:", r"\buncaught\b", "UnhandledPromiseRejection"];
 
-/// Starts a command that is watched.
 pub(super) struct WatchProcess;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -39,17 +37,17 @@ pub(super) struct WatchProcess;
 pub(super) struct WatchInput {
     /// The command line, for `bash -c`.
     command: String,
-    /// What it is for, in a few words.
+    /// The purpose in a few words.
     description: Option<String>,
-    /// Regular expressions for lines of stderr that mean trouble, at most 32. If not given, the usual
+    /// Regular expressions for lines of stderr that report an error, at most 32. By default, common
     /// beginnings of error messages; an empty list matches nothing.
     error_patterns: Option<Vec<String>>,
-    /// End it after this many seconds without output, at most 3600; 0 for never.
+    /// Kill it after this many seconds without output, at most 3600; 0 for never.
     #[serde(default)]
     idle_timeout_seconds: u64,
-    /// Where it starts, relative to the workspace.
+    /// The working directory, relative to the workspace.
     cwd: Option<String>,
-    /// The network it needs. The operator's policy may allow less.
+    /// The network it needs; the operator's policy may allow less.
     network: Option<NetworkChoice>,
 }
 
@@ -72,9 +70,9 @@ impl Tool for WatchProcess {
         workspaces: WorkspaceChoice::One,
         rules: CallRules::EXECUTE,
         description: "Starts a command in the background, such as a development server or a watcher, \
-            and notes when a line of its stderr matches an error pattern, when it falls silent and \
-            when it ends. Poll watch_process_events for what happened; BashOutput and KillShell work \
-            on it too.",
+            and records an event when a line of its stderr matches an error pattern, when it is \
+            idle and when it ends. Poll watch_process_events for the events; BashOutput and KillShell \
+            work on it too.",
     };
 
     async fn call(
@@ -85,7 +83,7 @@ impl Tool for WatchProcess {
         required("command", &input.command)?;
         let patterns = patterns(input.error_patterns)?;
         let idle = idle(input.idle_timeout_seconds)?;
-        let watched = Watched::new(patterns, idle)?;
+        let watched = ProcessWatcher::new(patterns, idle)?;
         if let Some(description) = &input.description {
             context.progress(0.0, None, description);
         }
@@ -97,7 +95,7 @@ impl Tool for WatchProcess {
         let (sender, pieces) = mpsc::channel(WAITING_PIECES);
         let shell = launch.start_with(context, Some((Arc::clone(&watched), sender))).await?;
         watched.add(WatchKind::Started);
-        // It ends with the command, whose registry ends with the server.
+        // The task ends with the command, and every command ends with the server.
         tokio::spawn(Arc::clone(&watched).follow(shell.job.clone(), pieces));
         let shell_id = shell.job.id().to_string();
         let text = started(&shell_id, &input.command, &watched);
@@ -130,7 +128,7 @@ fn idle(seconds: u64) -> Result<Option<Duration>, Failure> {
     Ok((seconds > 0).then(|| Duration::from_secs(seconds)))
 }
 
-fn started(shell_id: &str, command: &str, watched: &Watched) -> String {
+fn started(shell_id: &str, command: &str, watched: &ProcessWatcher) -> String {
     let patterns = if watched.patterns.is_empty() {
         "(none — pattern matching disabled)".to_owned()
     } else {
@@ -139,11 +137,10 @@ fn started(shell_id: &str, command: &str, watched: &Watched) -> String {
     let idle = watched.idle.map_or("(disabled)".to_owned(), |idle| format!("{}s", idle.as_secs()));
     format!(
         "shell_id: {shell_id}\nstarted in background: {command}\nerror_patterns: {patterns}\n\
-         idle_timeout: {idle}\n\nPoll watch_process_events with this shell_id for what happens.\n"
+         idle_timeout: {idle}\n\nPoll watch_process_events with this shell_id for its events.\n"
     )
 }
 
-/// Shows what happened to a command that is watched.
 pub(super) struct WatchProcessEvents;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -151,7 +148,7 @@ pub(super) struct WatchProcessEvents;
 pub(super) struct EventsInput {
     /// The id that `watch_process` returned.
     shell_id: String,
-    /// Only events behind this one.
+    /// Only events after this one.
     #[serde(default)]
     since_event_id: u64,
 }
@@ -161,9 +158,8 @@ pub(super) struct EventsFacts {
     shell_id: String,
     /// `running`, `completed (exit 0)`, …
     status: String,
-    /// What happened, oldest first.
     events: Vec<WatchEvent>,
-    /// AuditLog that were too many to keep.
+    /// Number of events that were dropped because there were too many.
     dropped: u64,
 }
 
@@ -178,8 +174,8 @@ impl Tool for WatchProcessEvents {
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::Optional,
         rules: CallRules::EXECUTE,
-        description: "Shows what happened to a command that watch_process started: error lines, \
-            silence, its end. Pass the last event id to see only what is new.",
+        description: "Returns the events of a command that watch_process started: error lines, idle \
+            timeout, exit. Pass the last event id to get only new ones.",
     };
 
     async fn call(
@@ -204,7 +200,7 @@ impl Tool for WatchProcessEvents {
     }
 }
 
-fn listed(shell: &Shell, watched: &Watched, events: &[WatchEvent], dropped: u64) -> String {
+fn listed(shell: &Shell, watched: &ProcessWatcher, events: &[WatchEvent], dropped: u64) -> String {
     let mut text = format!(
         "shell_id: {}\ncommand: {}\nstatus: {}\n",
         shell.job.id(),
@@ -224,7 +220,7 @@ fn listed(shell: &Shell, watched: &Watched, events: &[WatchEvent], dropped: u64)
         let what = match kind {
             WatchKind::Started => "started".to_owned(),
             WatchKind::Error { pattern, line } => {
-                format!("error  (matched \"{pattern}\")  {}", super::scrubbed(line))
+                format!("error  (matched \"{pattern}\")  {}", super::strip_control(line))
             }
             WatchKind::IdleTimeout { reason } => format!("idle_timeout  {reason}"),
             WatchKind::Exited { exit_code } => format!("exited  exit={exit_code}"),

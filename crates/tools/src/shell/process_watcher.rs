@@ -1,4 +1,4 @@
-//! What happens to a command that is watched: its events.
+//! The watcher of a background command: error lines, idle timeout and exit become events.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,33 +14,30 @@ use tokio::time::Instant;
 
 use crate::failure::Failure;
 
-/// AuditLog that are kept for one command. Then the oldest tenth is dropped at once.
+/// Bounds the events of one command. A full log drops its oldest tenth at once.
 const MAX_EVENTS: usize = 1024;
 const DROPPED_AT_ONCE: usize = 102;
 
-/// What a line may have until it is looked at in parts, so that no line can take all memory.
+/// A longer line is matched in parts, so that it cannot take all memory.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 
-/// How much of a line an event shows.
+/// Bytes of a line in an event.
 const MAX_SHOWN_BYTES: usize = 2000;
 
-/// Protects memory from patterns that expand without end.
+/// Bounds the compiled size of a pattern.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
-/// One thing that happened.
+/// An event of a watched command.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct WatchEvent {
-    /// A number that grows by one.
     pub(super) id: u64,
-    /// When.
     #[schemars(with = "String")]
     pub(super) at: Timestamp,
-    /// What.
     #[serde(flatten)]
     pub(super) kind: WatchKind,
 }
 
-/// What happened.
+/// The type of an event.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum WatchKind {
@@ -53,35 +50,34 @@ pub(super) enum WatchKind {
         /// The line.
         line: String,
     },
-    /// Nothing was printed for too long, and the command was ended.
+    /// The command printed nothing for too long and was killed.
     IdleTimeout {
-        /// How long.
+        /// The configured time.
         reason: String,
     },
-    /// The command is over.
+    /// The command ended.
     Exited {
-        /// Its exit code; that of a signal is 128 more.
+        /// The exit code; 128 plus the number of a signal.
         exit_code: i32,
     },
 }
 
-/// The events of a command, and what makes one.
+/// The patterns and the events of a watched command.
 #[derive(Debug)]
-pub(crate) struct Watched {
+pub(crate) struct ProcessWatcher {
     pub(super) patterns: Vec<String>,
     expressions: Vec<Regex>,
     pub(super) idle: Option<Duration>,
-    events: Mutex<AuditLog>,
+    events: Mutex<WatchLog>,
 }
 
 #[derive(Debug, Default)]
-struct AuditLog {
+struct WatchLog {
     kept: VecDeque<WatchEvent>,
     last: u64,
     dropped: u64,
 }
 
-/// Reads a regular expression.
 pub(super) fn pattern(source: &str) -> Result<Regex, Failure> {
     let built = RegexBuilder::new(source).size_limit(MAX_PATTERN_BYTES).build();
     built.map_err(|error| {
@@ -89,7 +85,7 @@ pub(super) fn pattern(source: &str) -> Result<Regex, Failure> {
     })
 }
 
-impl Watched {
+impl ProcessWatcher {
     pub(super) fn new(patterns: Vec<String>, idle: Option<Duration>) -> Result<Arc<Self>, Failure> {
         let compile = |(index, source): (usize, &String)| {
             pattern(source).map_err(|failure| {
@@ -101,7 +97,7 @@ impl Watched {
         Ok(Arc::new(Self { patterns, expressions, idle, events: Mutex::default() }))
     }
 
-    /// Returns the events behind one, and how many were dropped.
+    /// Returns the events after an id, and the number of dropped ones.
     pub(super) fn since(&self, id: u64) -> (Vec<WatchEvent>, u64) {
         let events = self.events();
         let kept = events.kept.iter().filter(|event| event.id > id).cloned().collect();
@@ -119,22 +115,22 @@ impl Watched {
         events.kept.push_back(event);
     }
 
-    fn events(&self) -> MutexGuard<'_, AuditLog> {
+    fn events(&self) -> MutexGuard<'_, WatchLog> {
         sync::lock(&self.events)
     }
 
-    fn look_at(&self, line: &[u8]) {
+    fn match_line(&self, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
         let line = line.trim_end_matches(['\n', '\r']);
         let matched = self.expressions.iter().position(|expression| expression.is_match(line));
         if let Some(index) = matched {
-            let (pattern, shown) =
-                (self.patterns[index].clone(), line.floor_char_boundary(MAX_SHOWN_BYTES));
+            let pattern = self.patterns[index].clone();
+            let shown = line.floor_char_boundary(MAX_SHOWN_BYTES);
             self.add(WatchKind::Error { pattern, line: line[..shown].to_owned() });
         }
     }
 
-    /// Looks at what the command prints until it is over.
+    /// Follows the output of the command until its end.
     pub(super) async fn follow(self: Arc<Self>, job: Job, mut pieces: mpsc::Receiver<Piece>) {
         let mut lines = Lines::default();
         let mut quiet_since = Instant::now();
@@ -145,7 +141,7 @@ impl Watched {
                     Some(piece) => {
                         quiet_since = Instant::now();
                         if piece.stream == StreamName::Stderr {
-                            lines.push(&piece.bytes, |line| self.look_at(line));
+                            lines.push(&piece.bytes, |line| self.match_line(line));
                         }
                     }
                 },
@@ -158,8 +154,8 @@ impl Watched {
                 }
             }
         }
-        lines.finish(|line| self.look_at(line));
-        // What is still on the way must not hold up the end.
+        lines.finish(|line| self.match_line(line));
+        // Closes the channel, so that pending output does not delay the end.
         drop(pieces);
         let exit_code = match job.ended().await {
             carrel_exec::JobStatus::Ended(outcome) => match outcome.end {
@@ -173,7 +169,7 @@ impl Watched {
     }
 }
 
-/// Waits until nothing was printed for long enough; for ever if that does not matter.
+/// Waits for the idle timeout; forever if there is none.
 async fn quiet_for(idle: Option<Duration>, since: Instant) {
     match idle {
         Some(idle) => tokio::time::sleep_until(since + idle).await,
@@ -181,7 +177,7 @@ async fn quiet_for(idle: Option<Duration>, since: Instant) {
     }
 }
 
-/// Puts pieces together to lines.
+/// Joins pieces to lines.
 #[derive(Debug, Default)]
 struct Lines {
     begun: Vec<u8>,
@@ -227,7 +223,7 @@ mod tests {
 
     #[test]
     fn the_oldest_events_are_dropped_and_counted() {
-        let watched = Watched::new(Vec::new(), None).unwrap();
+        let watched = ProcessWatcher::new(Vec::new(), None).unwrap();
         for _ in 0..1200 {
             watched.add(WatchKind::Started);
         }

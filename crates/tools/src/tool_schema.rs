@@ -1,4 +1,4 @@
-//! The schema of a tool, and arguments held against it.
+//! JSON Schemas of tools, derived from their types, and the decoding of arguments against them.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
-use crate::schema::{leave_out_null, leave_out_number_formats};
+use crate::schema_dialect::{leave_out_null, leave_out_number_formats};
 use crate::tool::WorkspaceChoice;
 
 /// The argument that every tool takes.

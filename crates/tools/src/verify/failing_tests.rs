@@ -1,4 +1,4 @@
-//! `run_failing_tests` and `last_test_failures`
+//! The tools `run_failing_tests` and `last_test_failures`.
 
 use std::fmt::Write as _;
 
@@ -7,11 +7,11 @@ use carrel_verify::plan::{Selector, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::checks::shown as shown_finding;
-use super::last::LastRun;
-use super::projects::{Chosen, Wanted};
-use super::running::Bounds;
-use super::tests::{TestFacts, reply, show_failure, test};
+use super::last_test_runs::LastRun;
+use super::lint_and_typecheck::shown as shown_finding;
+use super::project_choice::{ProjectChoice, ProjectQuery};
+use super::project_command::Bounds;
+use super::run_tests::{TestFacts, reply, show_failure, test};
 use crate::failure::Failure;
 use crate::response::Reply;
 use crate::shell::NetworkChoice;
@@ -28,27 +28,25 @@ const MAX_SHOWN: usize = 500;
 
 const NO_RUN: &str = "no run_tests call yet in this session";
 
-/// Runs again what failed.
 pub(super) struct RunFailingTests;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RerunInput {
-    /// Which language, when the last run had several.
+    /// The language, if the last run had several.
     language: Option<String>,
-    /// How many tests to run: 50 if not given, at most 200.
+    /// Maximum number of tests; 50 by default, at most 200.
     limit: Option<usize>,
-    /// Seconds until they are ended: 300 if not given, at most 1800.
+    /// Timeout in seconds; 300 by default, at most 1800.
     timeout: Option<u64>,
-    /// The network they need. The operator's policy may allow less.
+    /// The network they need; the operator's policy may allow less.
     network: Option<NetworkChoice>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct RerunFacts {
-    /// How many tests were run again.
     rerun: usize,
-    /// What became of them; none if there was nothing to run.
+    /// Their results; absent if there was nothing to run.
     #[serde(flatten)]
     result: Option<TestFacts>,
 }
@@ -65,8 +63,8 @@ impl Tool for RunFailingTests {
         workspaces: WorkspaceChoice::OneOrAll,
         rules: CallRules::EXECUTE,
         description: "Runs again exactly the tests that failed in the last run_tests of this session \
-            in this workspace, and nothing else. What still fails is what last_test_failures then \
-            shows.",
+            in this workspace, and nothing else. last_test_failures then shows those that still \
+            fail.",
     };
 
     async fn call(
@@ -131,9 +129,13 @@ async fn rerun(
     limit: usize,
     bounds: Bounds,
 ) -> Result<Reply<RerunFacts>, Failure> {
-    let chosen =
-        Chosen::of(context, Wanted { language: Some("all".into()), ..Wanted::default() }).await?;
-    let (mut all, mut count) = (Vec::new(), 0);
+    let chosen = ProjectChoice::of(
+        context,
+        ProjectQuery { language: Some("all".into()), ..ProjectQuery::default() },
+    )
+    .await?;
+    let mut all = Vec::new();
+    let mut count = 0;
     for run in &failed {
         let selectors: Vec<Selector> = run
             .failures()
@@ -144,9 +146,9 @@ async fn rerun(
         if selectors.is_empty() {
             continue;
         }
-        let nearest = Chosen::of(
+        let nearest = ProjectChoice::of(
             context,
-            Wanted {
+            ProjectQuery {
                 path: Some(run.directory.clone()),
                 language: Some(run.language().to_owned()),
                 package: None,
@@ -169,7 +171,7 @@ async fn rerun(
     Ok(Reply::new(content, RerunFacts { rerun: count, result: Some(facts) }))
 }
 
-/// Puts what still fails in the place of what failed before.
+/// Replaces the stored run of the same project.
 fn remember(last: &mut [LastRun], now: &LastRun) {
     let same =
         |run: &&mut LastRun| run.language() == now.language() && run.directory == now.directory;
@@ -178,21 +180,19 @@ fn remember(last: &mut [LastRun], now: &LastRun) {
     }
 }
 
-/// Shows what failed last.
 pub(super) struct LastTestFailures;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LastInput {
-    /// How many to show: 50 if not given, at most 500.
+    /// Maximum number of failures; 50 by default, at most 500.
     limit: Option<usize>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct LastFacts {
-    /// How many tests failed; none if none were run.
+    /// Number of failed tests; null if none were run.
     failures: Option<usize>,
-    /// How many are shown.
     shown: usize,
 }
 
@@ -207,8 +207,8 @@ impl Tool for LastTestFailures {
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::OneOrAll,
         rules: CallRules::READ,
-        description: "Shows again what failed in the last run_tests or run_failing_tests of this \
-            session in this workspace, without running anything.",
+        description: "Shows the failures of the last run_tests or run_failing_tests of this session in \
+            this workspace, without running anything.",
     };
 
     async fn call(
@@ -220,7 +220,9 @@ impl Tool for LastTestFailures {
         let Some(last) = context.session.state().last_runs.of(context.workspace().name()) else {
             return Ok(Reply::text(NO_RUN, LastFacts { failures: None, shown: 0 }));
         };
-        let (mut text, mut failures, mut shown) = (String::new(), 0, 0);
+        let mut text = String::new();
+        let mut failures = 0;
+        let mut shown = 0;
         for run in &last {
             let all = run.failures();
             failures += all.len();
@@ -243,7 +245,8 @@ impl Tool for LastTestFailures {
 }
 
 fn heading(run: &LastRun) -> String {
-    let (language, age) = (run.language(), run.age());
+    let language = run.language();
+    let age = run.age();
     let unbuilt = run.report.build_errors.len();
     match (run.failures().len(), run.is_blind()) {
         (0, true) if unbuilt > 0 => {

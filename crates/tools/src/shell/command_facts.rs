@@ -1,4 +1,4 @@
-//! What there is to say about a command that is over.
+//! Facts and notes about an ended command.
 
 use std::time::Duration;
 
@@ -12,45 +12,45 @@ use serde_json::{Map, Value, json};
 
 use crate::redaction::{RedactFacts, Redactor};
 
-/// What stands for the exit status of a command that has none.
+/// The exit code on the wire of a command that a signal killed.
 const NO_STATUS: i32 = -1;
 
-/// The facts about a command that is over.
+/// The facts about an ended command.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CommandFacts {
-    /// Its exit status; none if a signal ended it.
+    /// The exit status; null if a signal killed it.
     pub exit_code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that killed it.
     pub signal: Option<i32>,
-    /// It was ended at its deadline.
+    /// It was killed at its deadline.
     pub timed_out: bool,
-    /// It was ended because the caller gave up.
+    /// It was killed because the call was cancelled.
     pub cancelled: bool,
-    /// The limit that it ran into: `memory`, `processes`, `cpu`, `file_size` or `quota`.
+    /// The limit that it exceeded: `memory`, `processes`, `cpu`, `file_size` or `quota`.
     #[schemars(with = "Option<String>")]
     pub limit: Option<LimitReached>,
-    /// How many bytes it wrote to stdout, or to both streams together.
+    /// Bytes written to stdout, or to both streams if they are combined.
     pub stdout_bytes: u64,
-    /// How many bytes it wrote to stderr.
+    /// Bytes written to stderr.
     pub stderr_bytes: u64,
-    /// Output is missing from the text.
+    /// The text lacks a part of the output.
     pub truncated: bool,
-    /// Processes that were still running when it ended, and were ended too.
+    /// Processes that were still running at its end, and were killed.
     pub left_running: usize,
-    /// What it was refused, and the policy line that would allow it.
+    /// Operations that the sandbox denied, with the policy line that would allow each.
     #[schemars(with = "Vec<Map<String, Value>>")]
     pub denials: Vec<Denial>,
-    /// What it changed that would run later outside its walls, and whether that was put back.
+    /// Changed files that would run later outside the sandbox, and whether they were restored.
     #[schemars(with = "Vec<Map<String, Value>>")]
     pub trust_changes: Vec<TrustChange>,
-    /// What it cost.
+    /// Time, memory and I/O.
     pub cost: CommandCost,
-    /// Which walls stood around it.
+    /// The sandbox that was applied.
     pub sandbox: CommandSandbox,
 }
 
 impl CommandFacts {
-    /// Collects the facts.
+    /// Collects the facts of an ended command.
     pub fn of(completed: &Completed) -> Self {
         let Completed { outcome, limit, denials, trust, sandbox: report, artifacts: _ } = completed;
         let (exit_code, signal) = match outcome.end {
@@ -120,8 +120,9 @@ impl RedactFacts for CommandFacts {
     fn redact(&mut self, redactor: &Redactor) {
         for denial in &mut self.denials {
             let Denial { rule, object, errno: _, source: _, allow, hint } = denial;
-            [rule, object].into_iter().for_each(|text| redactor.redact_text(text));
-            [allow, hint].into_iter().flatten().for_each(|text| redactor.redact_text(text));
+            for text in [rule, object].into_iter().chain([allow, hint].into_iter().flatten()) {
+                redactor.redact_text(text);
+            }
         }
         for change in &mut self.trust_changes {
             let mut path = change.path.to_string_lossy().into_owned();
@@ -182,7 +183,8 @@ fn sandbox(report: &SandboxReport) -> CommandSandbox {
     }
 }
 
-/// Says what the exit status does not, one line for each thing.
+/// Returns what the exit status does not tell, one line each: the exceeded limit, killed processes,
+/// denials of a failed command, restored files.
 pub fn notes(completed: &Completed) -> Vec<String> {
     let Completed { outcome, limit, denials, trust, .. } = completed;
     let mut notes = Vec::new();
@@ -190,12 +192,12 @@ pub fn notes(completed: &Completed) -> Vec<String> {
         notes.push(format!("ended by its limit: {}", json!(limit).as_str().unwrap_or("")));
     }
     if outcome.left_running > 0 {
-        notes.push(format!("still running at the end, and ended too: {}", outcome.left_running));
+        notes.push(format!("still running at the end, and killed: {}", outcome.left_running));
     }
-    // What did not make the command fail is for programs only.
+    // Denials that a successful command tolerated are in the facts only.
     notes.extend(denials.iter().filter(|_| !outcome.succeeded()).map(explained));
     notes.extend(trust.trust_changes.iter().map(|change| {
-        let restored = if change.restored { "put back" } else { "left as it is" };
+        let restored = if change.restored { "restored" } else { "not restored" };
         format!("{} ({}) changed, {restored}", change.path.to_string_lossy(), change.what)
     }));
     notes

@@ -1,4 +1,9 @@
-//! What reading and writing files have in common.
+//! Files of a workspace as one session may see and change them.
+//!
+//! All tools that write go through [`WorkspaceFiles`], which applies the same rules to each: a file must have
+//! been read by the session and be unchanged since ([`crate::read_tracker`]), masks are never written back,
+//! files that would run later outside the sandbox are refused before the write, the quota has room, and the
+//! new version replaces the old one in one rename after an fsync.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,24 +22,24 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::named_workspace::NamedWorkspace;
-use crate::read_tracker::{ContentHash, FileKey, Need, ReadBefore, Seen};
+use crate::read_tracker::{ContentHash, FileKey, ReadExtent, ReadRecord, RequiredExtent};
 use crate::session::Session;
 use crate::tool_context::ToolContext;
 use crate::toolbox::Toolbox;
 
-/// A larger file is read in parts by a command, not as one text in memory.
+/// Bounds the memory of one call; larger files can be read in parts with a command.
 pub(crate) const MAX_FILE_BYTES: u64 = 32 << 20;
 
-/// The mode of directories on the way to a new file, before the umask.
+/// The mode of new parent directories, before the umask.
 const DIRECTORY_MODE: u32 = 0o777;
 
-/// What file systems give out at once.
+/// The block size of common file systems, for quota estimates.
 const BLOCK_BYTES: u64 = 4096;
 
-/// The longest name that file systems take.
+/// `NAME_MAX` of Linux.
 const MAX_NAME_BYTES: usize = 255;
 
-/// The files of a call: its workspace, what the session has read, and what is masked.
+/// The files of a workspace, with the session, the secrets and the trust policy that apply to them.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkspaceFiles {
     pub(crate) workspace: Arc<NamedWorkspace>,
@@ -43,40 +48,35 @@ pub(crate) struct WorkspaceFiles {
     runner: Runner,
 }
 
-/// A file that was read.
+/// A file in memory.
 #[derive(Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedFile {
     pub(crate) bytes: Vec<u8>,
     pub(crate) metadata: Metadata,
     pub(crate) hash: ContentHash,
     pub(crate) key: FileKey,
-    /// OpenedFile, so that no file that takes its place can have its identity.
+    /// Kept open, so that a replacement cannot reuse the inode number.
     _file: File,
 }
 
-/// A file that was read and is not yet told apart from others by its contents.
+/// A file in memory whose content hash is not computed yet.
 #[derive(Debug)]
-pub(crate) struct Unhashed {
+pub(crate) struct UnhashedFile {
     pub(crate) bytes: Vec<u8>,
     pub(crate) metadata: Metadata,
     pub(crate) key: FileKey,
     file: File,
 }
 
-/// The facts about a file that was changed.
+/// The facts about a changed file.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct ChangeFacts {
     /// The file, relative to the workspace.
     pub(crate) path: String,
-    /// It was not there before.
     pub(crate) created: bool,
-    /// How large it is.
     pub(crate) bytes: usize,
-    /// Stands for its contents: it changes when they do.
     pub(crate) hash: String,
-    /// Lines that are new.
     pub(crate) added: usize,
-    /// Lines that are gone.
     pub(crate) removed: usize,
 }
 
@@ -90,7 +90,8 @@ impl WorkspaceFiles {
         workspace: Arc<NamedWorkspace>,
         session: Arc<Session>,
     ) -> Self {
-        let (redactor, runner) = (toolbox.redactor(), toolbox.runner.clone());
+        let redactor = toolbox.redactor();
+        let runner = toolbox.runner.clone();
         Self { workspace, session, redactor, runner }
     }
 
@@ -98,27 +99,27 @@ impl WorkspaceFiles {
         self.workspace.files()
     }
 
-    /// Lets one call at a time write files.
+    /// Takes the write lock of the workspace, which other processes take too.
     pub(crate) fn writing(&self) -> Result<WriteGuard<'_>, Failure> {
         self.workspace.writing()
     }
 
-    /// Reads a whole file.
-    pub(crate) fn load(&self, path: &Path) -> Result<Loaded, Failure> {
-        let Unhashed { bytes, metadata, key, file } = self.open(path)?;
-        Ok(Loaded { hash: ContentHash::of(&bytes), metadata, key, bytes, _file: file })
+    /// Reads a file and hashes it.
+    pub(crate) fn load(&self, path: &Path) -> Result<LoadedFile, Failure> {
+        let UnhashedFile { bytes, metadata, key, file } = self.open(path)?;
+        Ok(LoadedFile { hash: ContentHash::of(&bytes), metadata, key, bytes, _file: file })
     }
 
-    /// Reads a whole file, for those who look at its contents later.
-    pub(crate) fn open(&self, path: &Path) -> Result<Unhashed, Failure> {
+    /// Reads a file without hashing it; an edit computes the hash while the disk writes.
+    pub(crate) fn open(&self, path: &Path) -> Result<UnhashedFile, Failure> {
         let OpenedFile { bytes, metadata, file } = self.root().read_opened(path, MAX_FILE_BYTES)?;
-        Ok(Unhashed { bytes, metadata, key: self.key(path)?, file })
+        Ok(UnhashedFile { bytes, metadata, key: self.key(path)?, file })
     }
 
-    /// Returns the one name of a file, whatever leads to it.
+    /// Returns the key of a file, which is the same for every path that leads to it.
     pub(crate) fn key(&self, path: &Path) -> Result<FileKey, Failure> {
         let found = match self.root().locate(path) {
-            // A new file has the name that it will get.
+            // A new file gets the key of its future path.
             Err(error) if error.is_not_found() => self.key_of_new(path)?,
             found => found?,
         };
@@ -134,44 +135,44 @@ impl WorkspaceFiles {
         Ok(path.file_name().map_or(above.clone(), |name| above.join(name)))
     }
 
-    /// Remembers that a file was shown.
-    pub(crate) fn saw(&self, loaded: &Loaded, seen: &Seen) {
-        self.session.state().tracker.saw(loaded.key.clone(), loaded.hash, seen);
+    /// Records that the session has read a part of a file.
+    pub(crate) fn record_read(&self, loaded: &LoadedFile, seen: &ReadExtent) {
+        self.session.state().tracker.record_read(loaded.key.clone(), loaded.hash, seen);
     }
 
-    /// Refuses to change a file that was not read, or has changed since.
+    /// Refuses to change a file that the session has not read, or that has changed since.
     pub(crate) fn check(
         &self,
-        loaded: &Loaded,
-        need: Need,
+        loaded: &LoadedFile,
+        need: RequiredExtent,
         doing: &str,
         shown: &str,
     ) -> Result<(), Failure> {
-        self.read_before(&loaded.key, doing, shown)?.must_be(loaded.hash, need)
+        self.read_before(&loaded.key, doing, shown)?.check(loaded.hash, need)
     }
 
-    /// Returns what the session has read of a file, and refuses to change one that it has not read.
+    /// Returns the record of a file that the session has read, and refuses one that it has not.
     pub(crate) fn read_before<'a>(
         &self,
         key: &FileKey,
         doing: &'a str,
         shown: &'a str,
-    ) -> Result<ReadBefore<'a>, Failure> {
+    ) -> Result<ReadRecord<'a>, Failure> {
         self.session.state().tracker.read_before(key, doing, shown)
     }
 
-    /// Refuses text in which a secret was masked.
+    /// Refuses text that contains the mask of a secret.
     pub(crate) fn check_masks(&self, text: &str, shown: &str) -> Result<(), Failure> {
         self.redactor.check_write(text, shown)
     }
 
-    /// Refuses a file that would run later, outside the sandbox, before any of it is there.
-    pub(crate) fn check_later(&self, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-        self.check_unread_later(path, Some(bytes))
+    /// Refuses a file that would run later outside the sandbox, before it is written.
+    pub(crate) fn check_runs_later(&self, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+        self.check_runs_later_unread(path, Some(bytes))
     }
 
-    /// Does the same where nobody may have looked at the contents.
-    pub(crate) fn check_unread_later(
+    /// Does the same for a file whose content may be unknown; then its path decides.
+    pub(crate) fn check_runs_later_unread(
         &self,
         path: &Path,
         bytes: Option<&[u8]>,
@@ -180,52 +181,52 @@ impl WorkspaceFiles {
         forbidden.map_or(Ok(()), |what| Err(runs_later(path, &what)))
     }
 
-    /// Refuses to move something to where it would run later.
+    /// Refuses a move after which a file would run later outside the sandbox.
     pub(crate) fn check_move(&self, from: &Path, to: &Path) -> Result<(), Failure> {
         let forbidden = self.runner.denies_move(self.workspace.handle(), from, to)?;
         forbidden.map_or(Ok(()), |what| Err(runs_later(to, &what)))
     }
 
-    /// Replaces a file that was read, unless somebody else has changed it in this moment.
+    /// Replaces a file, unless it has changed since it was loaded.
     pub(crate) fn replace(
         &self,
         path: &Path,
-        loaded: &Loaded,
+        loaded: &LoadedFile,
         bytes: &[u8],
     ) -> Result<(), Failure> {
         self.check_room(bytes.len(), Some(&loaded.metadata))?;
         let file = self.stage(path, bytes)?;
-        if !self.is_as_read(path, &loaded.metadata)? {
-            return Err(changes_now(path));
+        if !self.is_unchanged(path, &loaded.metadata)? {
+            return Err(concurrent_change(path));
         }
         Ok(file.commit()?)
     }
 
-    /// Writes what is to replace a file beside it. That takes longest, and nobody can see it.
+    /// Writes the new version to a temporary file and syncs it; it is not visible before the commit.
     pub(crate) fn stage(&self, path: &Path, bytes: &[u8]) -> Result<AtomicFile, Failure> {
-        self.check_later(path, bytes)?;
+        self.check_runs_later(path, bytes)?;
         let mut file = self.root().begin_write(path, options())?;
         file.append(bytes)?;
         file.sync_contents()?;
         Ok(file)
     }
 
-    /// Tells whether a file is still the one that was read.
-    pub(crate) fn is_as_read(&self, path: &Path, then: &Metadata) -> Result<bool, Failure> {
+    /// Compares inode and change time of a file with those at its reading.
+    pub(crate) fn is_unchanged(&self, path: &Path, then: &Metadata) -> Result<bool, Failure> {
         let now = self.root().metadata(path)?;
         Ok((now.identity, now.changed) == (then.identity, then.changed))
     }
 
-    /// Makes a file, and the directories on the way to it.
+    /// Creates a file and its parent directories.
     pub(crate) fn create(
         &self,
         path: &Path,
         bytes: &[u8],
         mode: Option<u32>,
     ) -> Result<(), Failure> {
-        self.check_later(path, bytes)?;
+        self.check_runs_later(path, bytes)?;
         self.check_room(bytes.len(), None)?;
-        self.make_room(path)?;
+        self.create_parents(path)?;
         let options = WriteOptions {
             collision: carrel_fsroot::Collision::Refuse,
             new_mode: mode,
@@ -234,8 +235,8 @@ impl WorkspaceFiles {
         Ok(self.root().write(path, bytes, options)?)
     }
 
-    /// Refuses to write a file that the quota has no room for. One that takes no more than the file it
-    /// replaces can always be written.
+    /// Refuses a file that exceeds the quota. One that takes no more than the file it replaces is always
+    /// allowed.
     pub(crate) fn check_room(
         &self,
         bytes: usize,
@@ -244,20 +245,20 @@ impl WorkspaceFiles {
         Ok(self.workspace.handle().check_room(growth(bytes, replaced))?)
     }
 
-    /// Makes the directories on the way to a file, none of which may hold credentials.
-    pub(crate) fn make_way(&self, path: &Path) -> Result<(), Failure> {
+    /// Creates the parent directories of a file, unless one of them is a sensitive path.
+    pub(crate) fn create_visible_parents(&self, path: &Path) -> Result<(), Failure> {
         let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) else {
             return Ok(());
         };
         match self.root().browse().metadata(above) {
             Ok(_) => Ok(()),
-            Err(error) if error.is_not_found() => self.make_room(path),
+            Err(error) if error.is_not_found() => self.create_parents(path),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Makes the directories on the way to a file.
-    pub(crate) fn make_room(&self, path: &Path) -> Result<(), Failure> {
+    /// Creates the parent directories of a file.
+    pub(crate) fn create_parents(&self, path: &Path) -> Result<(), Failure> {
         check_name(path)?;
         match path.parent() {
             Some(above) if !above.as_os_str().is_empty() => {
@@ -267,36 +268,36 @@ impl WorkspaceFiles {
         }
     }
 
-    /// Remembers what the session itself wrote: it has seen that.
-    pub(crate) fn wrote(&self, path: &Path, bytes: &[u8]) -> Result<String, Failure> {
-        let (key, hash) = (self.key(path)?, ContentHash::of(bytes));
-        self.session.state().tracker.saw(key, hash, &Seen::Whole);
+    /// Records a file that the session wrote as read, and returns its short hash.
+    pub(crate) fn record_write(&self, path: &Path, bytes: &[u8]) -> Result<String, Failure> {
+        let key = self.key(path)?;
+        let hash = ContentHash::of(bytes);
+        self.session.state().tracker.record_read(key, hash, &ReadExtent::Whole);
         Ok(hash.short())
     }
 
-    /// Remembers what the session itself changed: what it had seen of the rest, it still has.
-    pub(crate) fn changed(&self, key: &FileKey, hash: ContentHash) -> String {
-        self.session.state().tracker.changed(key, hash);
+    /// Records the new hash of a file that the session changed, and returns it shortened.
+    pub(crate) fn record_change(&self, key: &FileKey, hash: ContentHash) -> String {
+        self.session.state().tracker.record_change(key, hash);
         hash.short()
     }
 }
 
-impl Loaded {
-    /// Takes the file as text.
+impl LoadedFile {
+    /// Decodes the file as text.
     pub(crate) fn document(&self, shown: &str) -> Result<Document, Failure> {
-        must_be_text(&self.bytes, shown)?;
+        check_is_text(&self.bytes, shown)?;
         Ok(Document::decode(self.bytes.clone()))
     }
 
-    /// Takes the file as text where nobody needs the bytes any more: they go into the text.
+    /// Decodes the file as text and takes its bytes, without a copy.
     pub(crate) fn take_document(&mut self, shown: &str) -> Result<Document, Failure> {
-        must_be_text(&self.bytes, shown)?;
+        check_is_text(&self.bytes, shown)?;
         Ok(Document::decode(std::mem::take(&mut self.bytes)))
     }
 }
 
-/// Refuses bytes that are no text.
-pub(crate) fn must_be_text(bytes: &[u8], shown: &str) -> Result<(), Failure> {
+pub(crate) fn check_is_text(bytes: &[u8], shown: &str) -> Result<(), Failure> {
     match Content::of(bytes) {
         Content::Text => Ok(()),
         Content::Image(format) => Err(not_text(shown, format.mime_type())),
@@ -313,14 +314,14 @@ fn runs_later(path: &Path, what: &str) -> Failure {
     Failure::new(Code::RunsLater, message).with("path", shown(path)).with("what", what)
 }
 
-/// Says that somebody else writes the same file.
-pub(crate) fn changes_now(path: &Path) -> Failure {
+/// Refuses to replace a file that another process is writing.
+pub(crate) fn concurrent_change(path: &Path) -> Failure {
     let shown = shown(path);
-    let message = format!("refusing to replace {shown}: it changes at this moment; Read it again");
+    let message = format!("refusing to replace {shown}: it is being changed; Read it again");
     Failure::new(Code::ChangedSinceRead, message).with("path", shown)
 }
 
-/// Returns how much more of the disk a file takes up than the one it replaces.
+/// Returns the additional space and files of a write.
 pub(crate) fn growth(bytes: usize, replaced: Option<&Metadata>) -> Amount {
     let allocated = replaced.map_or(0, |metadata| metadata.allocated);
     Amount {
@@ -338,32 +339,36 @@ fn not_text(shown: &str, kind: &str) -> Failure {
     Failure::new(Code::BinaryFile, message).with("path", shown).with("kind", kind)
 }
 
-/// Returns a path as agents see it: relative to the workspace, with forward slashes.
+/// Returns a path for replies, relative to the workspace.
 pub(crate) fn shown(path: &Path) -> String {
     path.strip_prefix(".").unwrap_or(path).to_string_lossy().into_owned()
 }
 
-/// Refuses a path that is not there to be used.
-pub(crate) fn path_of(files: &WorkspaceFiles, name: &str, given: &str) -> Result<PathBuf, Failure> {
+/// Returns a path argument relative to the workspace; an empty one is refused.
+pub(crate) fn required_path(
+    files: &WorkspaceFiles,
+    name: &str,
+    given: &str,
+) -> Result<PathBuf, Failure> {
     if given.is_empty() {
         return Err(Failure::argument(name, format!("{name} is required")));
     }
     Ok(files.workspace.relative(given))
 }
 
-/// Refuses a path whose last name cannot be one, before anything is made on the way to it.
+/// Refuses a path without a valid file name, before parent directories are created.
 pub(crate) fn check_name(path: &Path) -> Result<(), Failure> {
     let (code, reason) = match path.file_name() {
         None => (Code::InvalidPath, "it does not end in a name"),
         Some(name) if name.len() > MAX_NAME_BYTES => (Code::NameTooLong, "its name is too long"),
         Some(_) => return Ok(()),
     };
-    // A path that is too long is not repeated as a whole.
+    // The message does not repeat a long path.
     let start: String = shown(path).chars().take(200).collect();
     Err(Failure::new(code, format!("cannot make {start}: {reason}")).with("path", start))
 }
 
-/// Tells whether nothing is at a path.
+/// Tells whether a path does not exist; a directory is refused.
 pub(crate) fn is_missing(files: &Root, path: &Path) -> Result<bool, Failure> {
     match files.metadata(path) {
         Ok(metadata) if metadata.kind == carrel_fsroot::FileKind::Directory => {
@@ -376,8 +381,8 @@ pub(crate) fn is_missing(files: &Root, path: &Path) -> Result<bool, Failure> {
     }
 }
 
-/// Compares two versions of a text, shortly.
-pub(crate) fn compared(old: Option<&str>, new: &str, path: &str) -> (Diff, String) {
+/// Returns the diff of two versions, also as unified text.
+pub(crate) fn diff_text(old: Option<&str>, new: &str, path: &str) -> (Diff, String) {
     let diff = Diff::between(old.unwrap_or_default(), new, Options::default());
     let text = diff.with_names(old.map(|_| path), Some(path));
     (diff, text)

@@ -1,4 +1,4 @@
-//! Running a planned command and handing what is left of it to a parser.
+//! The execution of a planned command, up to the outcome that a parser reads.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use crate::failure::Failure;
 use crate::shell::{CommandFacts, Launch, Shell, exit_code};
 use crate::tool_context::ToolContext;
 
-/// What is kept of each end of a report: parsers want all of it.
+/// Bounds each end of the output; parsers need all of it.
 const KEPT: CaptureLimits = CaptureLimits { head: ByteSize::mib(8), tail: ByteSize::mib(8) };
 
-/// Python trusts byte code that an earlier run left behind when a file has changed within the same
-/// second and kept its length, so none is left behind.
+/// Python uses stale byte code if a source file changes within the same second and keeps its length, so it
+/// is told to write none.
 const NO_BYTE_CODE: (&str, &str) = ("PYTHONDONTWRITEBYTECODE", "1");
 
-/// How a run is bounded.
+/// Limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) timeout: Duration,
     pub(super) network: Option<Network>,
 }
 
-/// A command that is over, or could not begin.
+/// A command that has ended, or could not start.
 #[derive(Debug)]
-pub(super) struct Ran {
+pub(super) struct FinishedCommand {
     pub(super) argv: Vec<String>,
     /// For `BashOutput`.
     pub(super) shell_id: Option<String>,
@@ -46,7 +46,7 @@ pub(super) struct Ran {
 }
 
 impl Bounds {
-    /// Reads a timeout in seconds: the usual one if it is not given, and never more than the most.
+    /// Takes a timeout in seconds: `usual` by default, and at most `most`.
     pub(super) fn new(
         timeout: Option<u64>,
         usual: u64,
@@ -58,8 +58,7 @@ impl Bounds {
     }
 }
 
-impl Ran {
-    /// Returns what a parser reads.
+impl FinishedCommand {
     pub(super) fn outcome(&self) -> Outcome<'_> {
         Outcome {
             termination: self.ended.clone(),
@@ -77,7 +76,7 @@ pub(super) async fn run(
     context: &ToolContext,
     invocation: &Invocation,
     bounds: Bounds,
-) -> Result<Ran, Failure> {
+) -> Result<FinishedCommand, Failure> {
     let began = SystemTime::now();
     let started = launch(invocation, bounds).start(context).await;
     let workspace = context.workspace().path().to_string_lossy().into_owned();
@@ -88,15 +87,16 @@ pub(super) async fn run(
         }
         Err(failure) => return Err(failure),
     };
-    let completed = shell.over(context).await?;
+    let completed = shell.wait(context).await?;
     let mut artifacts: Vec<_> = completed.artifacts.files.iter().map(private).collect();
-    let (project, planned) = (Arc::clone(context.workspace()), invocation.clone());
+    let project = Arc::clone(context.workspace());
+    let planned = invocation.clone();
     artifacts.extend(
         crate::blocking::blocking(move || Ok(project_artifacts(project.files(), &planned, began)))
             .await?,
     );
     let ran = ran(invocation, &shell, completed, bounds, artifacts, workspace);
-    shell.slim(context);
+    shell.release_output(context);
     Ok(ran)
 }
 
@@ -116,7 +116,7 @@ fn launch(invocation: &Invocation, bounds: Bounds) -> Launch {
     let mut environment = vec![(name.to_owned(), value.to_owned())];
     environment.extend(invocation.environment.iter().cloned());
     Launch {
-        // The words come from the project's own files; its programs run behind walls.
+        // The command comes from the project's files; the sandbox is what bounds it.
         preset: Preset::Open,
         directory,
         network: bounds.network,
@@ -135,7 +135,7 @@ fn ran(
     bounds: Bounds,
     artifacts: Vec<ArtifactFile>,
     workspace: String,
-) -> Ran {
+) -> FinishedCommand {
     let outcome = &completed.outcome;
     let ended = match outcome.end {
         _ if outcome.timed_out() => Termination::TimedOut(bounds.timeout),
@@ -143,7 +143,7 @@ fn ran(
         ExitStatus::Signaled(signal) => Termination::Signal(signal),
         ExitStatus::Lost => Termination::NotStarted("it was ended with the server".into()),
     };
-    Ran {
+    FinishedCommand {
         argv: shown(invocation, completed.artifacts.directory.as_deref()),
         shell_id: Some(shell.job.id().to_string()),
         exit: exit_code(completed),
@@ -157,7 +157,7 @@ fn ran(
     }
 }
 
-/// Returns the words with the directory of the report, as far as there is one.
+/// Returns the command line, with the directory of report files if it is known.
 fn shown(invocation: &Invocation, artifacts: Option<&Path>) -> Vec<String> {
     let directory = artifacts.map_or("…".into(), Path::to_string_lossy);
     invocation.clone().with_artifacts(&directory).argv
@@ -167,19 +167,18 @@ fn whole(captured: &Captured) -> Vec<u8> {
     [captured.head.as_slice(), &captured.tail].concat()
 }
 
-/// Tells whether there is no such program.
 fn is_missing(failure: &Failure) -> bool {
     failure.message.starts_with("no such program")
 }
 
-fn not_started(invocation: &Invocation, failure: &Failure, workspace: String) -> Ran {
+fn not_started(invocation: &Invocation, failure: &Failure, workspace: String) -> FinishedCommand {
     let missing = is_missing(failure);
     let ended = if missing {
         Termination::NotFound
     } else {
         Termination::NotStarted(failure.message.clone())
     };
-    Ran {
+    FinishedCommand {
         argv: shown(invocation, None),
         shell_id: None,
         exit: if missing { 127 } else { 126 },

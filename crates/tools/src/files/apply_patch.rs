@@ -1,4 +1,9 @@
-//! `ApplyPatch`
+//! The tool `ApplyPatch`.
+//!
+//! A patch of several files is applied all or nothing. It is applied in memory first; then every new version
+//! is written to a temporary file and synced; then the files are checked for changes since their reading; and
+//! only then are they renamed one after the other. If a rename fails, those before it are undone. A crash
+//! between two renames leaves some files patched and others not: there is no journal for this.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,27 +18,28 @@ use carrel_workspace::Amount;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::common::{ChangeFacts, Loaded, WorkspaceFiles, compared, growth, is_missing, shown};
 use super::trash;
+use super::workspace_files::{
+    ChangeFacts, LoadedFile, WorkspaceFiles, diff_text, growth, is_missing, shown,
+};
 use crate::blocking::blocking;
 use crate::failure::Failure;
-use crate::read_tracker::{ContentHash, Need};
+use crate::read_tracker::{ContentHash, RequiredExtent};
 use crate::response::Reply;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
-use crate::verify::feedback;
+use crate::verify::edit_feedback;
 
-/// The kind of a file in the mode that git gives, and what a plain file has there.
-const KIND: u32 = 0o170_000;
+/// The file type bits of a mode, and those of a regular file.
+const FILE_TYPE: u32 = 0o170_000;
 const REGULAR: u32 = 0o100_000;
 
-/// What the permission bits of a file are in the mode that git gives.
+/// The permission bits of a mode.
 const PERMISSIONS: u32 = 0o777;
 
-/// Files of a patch that the project's tools are asked about: each may take its time.
-const MAX_ASKED: usize = 3;
+/// Files of a patch that the project's linter and formatter check, each within its time budget.
+const MAX_CHECKED: usize = 3;
 
-/// Applies a patch to several files.
 pub(super) struct ApplyPatch;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -46,11 +52,11 @@ pub(super) struct Input {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Facts {
-    /// Files that were made, changed or moved.
+    /// Files that were created, changed or moved.
     changed: Vec<ChangeFacts>,
-    /// Files that were removed; they are in the trash.
+    /// Files that were deleted; they are in the trash.
     deleted: Vec<String>,
-    /// Hunks that were found somewhere else than the patch said.
+    /// Number of hunks that were found at other lines than the patch says.
     moved_hunks: usize,
 }
 
@@ -73,9 +79,9 @@ impl Tool for ApplyPatch {
     async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
         let files = WorkspaceFiles::of(context);
         let mut reply = blocking(move || apply(&files, &input.patch)).await?;
-        for changed in reply.facts.changed.iter_mut().take(MAX_ASKED) {
-            let said = feedback::of(context, Path::new(&changed.path)).await;
-            said.add_to(&mut reply.content, &mut changed.hash);
+        for changed in reply.facts.changed.iter_mut().take(MAX_CHECKED) {
+            let feedback = edit_feedback::of(context, Path::new(&changed.path)).await;
+            feedback.add_to(&mut reply.content, &mut changed.hash);
         }
         Ok(reply)
     }
@@ -99,27 +105,27 @@ fn apply(files: &WorkspaceFiles, text: &str) -> Result<Reply<Facts>, Failure> {
     Ok(reply)
 }
 
-/// Refuses what is no plain file: a link or a submodule cannot be made of text.
+/// Refuses links and submodules, which text cannot represent.
 fn check_modes(parsed: &Patch) -> Result<(), Failure> {
     let odd = |file: &&patch::FilePatch| {
-        file.mode.is_some_and(|mode| mode & KIND != 0 && mode & KIND != REGULAR)
+        file.mode.is_some_and(|mode| mode & FILE_TYPE != 0 && mode & FILE_TYPE != REGULAR)
     };
     match parsed.files.iter().find(odd) {
         None => Ok(()),
         Some(file) => {
             let path = file.operation.path();
             let message = format!(
-                "{path} is no plain file in the patch; links and submodules are not patched"
+                "{path} is no regular file in the patch; links and submodules cannot be patched"
             );
             Err(Failure::new(Code::PatchInvalid, message).with("path", path))
         }
     }
 }
 
-/// Files before the patch, by the path that the patch uses; none for those that are not there.
-type Before = BTreeMap<String, Option<Loaded>>;
+/// Files before the patch, by their path in the patch; none for missing files.
+type Before = BTreeMap<String, Option<LoadedFile>>;
 
-/// What becomes of each file; none for those that go.
+/// New versions by path; none for deleted files.
 type After = BTreeMap<PathBuf, Option<NewFile>>;
 
 #[derive(Debug)]
@@ -142,7 +148,7 @@ fn load_all(files: &WorkspaceFiles, parsed: &Patch) -> Result<Before, Failure> {
             before.insert(name.to_owned(), loaded);
         }
         if let Some(Some(loaded)) = file.operation.source().map(|name| &before[name]) {
-            files.check(loaded, Need::Part, "patch", file.operation.path())?;
+            files.check(loaded, RequiredExtent::Part, "patch", file.operation.path())?;
         }
     }
     Ok(before)
@@ -164,7 +170,7 @@ fn in_memory(parsed: &Patch, before: &Before) -> Result<Vec<FileChange>, Failure
     })
 }
 
-/// Sums up what becomes of each file, whatever happens to it on the way.
+/// Returns the final version of each file; a patch may change one several times.
 fn after(files: &WorkspaceFiles, changes: &[FileChange]) -> After {
     let mut after = After::new();
     for change in changes {
@@ -175,7 +181,8 @@ fn after(files: &WorkspaceFiles, changes: &[FileChange]) -> After {
             Operation::Create { .. } | Operation::Modify { .. } | Operation::Copy { .. } => {}
         }
         if let (Some(target), Some(document)) = (change.operation.target(), &change.after) {
-            let (text, bytes) = (document.text().to_owned(), document.encode().into_owned());
+            let text = document.text().to_owned();
+            let bytes = document.encode().into_owned();
             let mode = change.mode.map(|mode| mode & PERMISSIONS);
             after.insert(files.workspace.relative(target), Some(NewFile { text, bytes, mode }));
         }
@@ -183,7 +190,7 @@ fn after(files: &WorkspaceFiles, changes: &[FileChange]) -> After {
     after
 }
 
-/// Refuses what all files together have no room for.
+/// Refuses a patch whose files together exceed the quota.
 fn check_room(files: &WorkspaceFiles, before: &Before, after: &After) -> Result<(), Failure> {
     let mut all = Amount::default();
     for (path, new) in after {
@@ -194,21 +201,21 @@ fn check_room(files: &WorkspaceFiles, before: &Before, after: &After) -> Result<
     Ok(files.workspace.handle().check_room(all)?)
 }
 
-/// A change that is ready and not yet visible.
+/// A prepared change that is not yet visible.
 enum Staged {
     Write(PathBuf, AtomicFile),
     Remove(PathBuf),
 }
 
-/// Writes everything beside its place. What fails here has changed nothing.
+/// Writes all new versions to temporary files. A failure here has changed nothing.
 fn stage(files: &WorkspaceFiles, before: &Before, after: &After) -> Result<Vec<Staged>, Failure> {
     let mut staged = Vec::new();
     for (path, new) in after {
-        new.as_ref().map_or(Ok(()), |new| files.check_later(path, &new.bytes))?;
+        new.as_ref().map_or(Ok(()), |new| files.check_runs_later(path, &new.bytes))?;
     }
     for (path, new) in after {
         let Some(new) = new else {
-            // A file that the patch made and removed again never was.
+            // A file that the patch creates and deletes again does not exist.
             if files.root().link_metadata(path).is_ok() {
                 staged.push(Staged::Remove(path.clone()));
             }
@@ -216,7 +223,7 @@ fn stage(files: &WorkspaceFiles, before: &Before, after: &After) -> Result<Vec<S
         };
         let exists = existing(before, files, path).is_some();
         if !exists {
-            files.make_room(path)?;
+            files.create_parents(path)?;
         }
         let collision = if exists { Collision::Replace } else { Collision::Refuse };
         let options = WriteOptions { collision, new_mode: new.mode, ..WriteOptions::default() };
@@ -232,26 +239,25 @@ fn stage(files: &WorkspaceFiles, before: &Before, after: &After) -> Result<Vec<S
     Ok(staged)
 }
 
-fn existing<'a>(before: &'a Before, files: &WorkspaceFiles, path: &Path) -> Option<&'a Loaded> {
+fn existing<'a>(before: &'a Before, files: &WorkspaceFiles, path: &Path) -> Option<&'a LoadedFile> {
     let found = before.iter().find(|(name, _)| files.workspace.relative(name) == path);
     found.and_then(|(_, loaded)| loaded.as_ref())
 }
 
-/// Refuses to go on when somebody else has changed a file meanwhile.
+/// Refuses to commit if a file has changed since it was loaded.
 fn unchanged(files: &WorkspaceFiles, before: &Before) -> Result<(), Failure> {
     for (name, loaded) in before {
         let Some(loaded) = loaded else { continue };
         let now = files.root().metadata(&files.workspace.relative(name))?;
         if (now.identity, now.changed) != (loaded.metadata.identity, loaded.metadata.changed) {
-            let message =
-                format!("refusing to patch {name}: it changes at this moment; Read it again");
+            let message = format!("refusing to patch {name}: it is being changed; Read it again");
             return Err(Failure::new(Code::ChangedSinceRead, message).with("path", name.as_str()));
         }
     }
     Ok(())
 }
 
-/// Makes the changes visible, one after the other; when one fails, those before it are undone.
+/// Commits the changes one after the other. If one fails, those before it are undone.
 fn commit(files: &WorkspaceFiles, before: &Before, staged: Vec<Staged>) -> Result<(), Failure> {
     let mut done: Vec<Undo> = Vec::new();
     for change in staged {
@@ -272,7 +278,7 @@ fn commit(files: &WorkspaceFiles, before: &Before, staged: Vec<Staged>) -> Resul
     Ok(())
 }
 
-/// How a change is taken back.
+/// The reversal of a committed change.
 enum Undo {
     Written(PathBuf),
     Moved(PathBuf, PathBuf),
@@ -299,7 +305,9 @@ fn report(
     after: &After,
     changes: &[FileChange],
 ) -> Reply<Facts> {
-    let (mut text, mut written, mut deleted) = (String::new(), Vec::new(), Vec::new());
+    let mut text = String::new();
+    let mut written = Vec::new();
+    let mut deleted = Vec::new();
     for (path, new) in after {
         let old = existing(before, files, path);
         match (new, old) {
@@ -311,7 +319,7 @@ fn report(
                 let name = shown(path);
                 let old_text = old.and_then(|old| old.document(&name).ok());
                 let (diff, shown) =
-                    compared(old_text.as_ref().map(Document::text), &new.text, &name);
+                    diff_text(old_text.as_ref().map(Document::text), &new.text, &name);
                 text.push_str(&shown);
                 written.push(ChangeFacts {
                     path: name,
@@ -333,24 +341,24 @@ fn report(
         .filter(|hunk| hunk.offset.is_some_and(|offset| offset != 0) || hunk.fuzz > 0)
         .count();
     if moved_hunks > 0 {
-        write!(heading, "; {moved_hunks} hunk(s) were not where the patch said")
+        write!(heading, "; {moved_hunks} hunk(s) were at other lines than the patch says")
             .expect("a string takes all");
     }
     Reply::text(format!("{heading}\n\n{text}"), Facts { changed: written, deleted, moved_hunks })
 }
 
-fn forget(files: &WorkspaceFiles, path: &Path, old: Option<&Loaded>) {
+fn forget(files: &WorkspaceFiles, path: &Path, old: Option<&LoadedFile>) {
     let key = old.map(|old| old.key.clone()).or_else(|| files.key(path).ok());
     if let Some(key) = key {
-        files.session.state().tracker.gone(&key);
+        files.session.state().tracker.forget_file(&key);
     }
 }
 
-/// Remembers what the session has written, and returns what stands for it.
-fn remember(files: &WorkspaceFiles, path: &Path, old: Option<&Loaded>, bytes: &[u8]) -> String {
+/// Records the new version in the read tracker, and returns its short hash.
+fn remember(files: &WorkspaceFiles, path: &Path, old: Option<&LoadedFile>, bytes: &[u8]) -> String {
     match old {
-        Some(old) => files.changed(&old.key, ContentHash::of(bytes)),
-        // What cannot be named any more has to be read again.
-        None => files.wrote(path, bytes).unwrap_or_else(|_| ContentHash::of(bytes).short()),
+        Some(old) => files.record_change(&old.key, ContentHash::of(bytes)),
+        // Without a key the file has to be read again.
+        None => files.record_write(path, bytes).unwrap_or_else(|_| ContentHash::of(bytes).short()),
     }
 }

@@ -1,11 +1,11 @@
-//! `Grep`, `Glob` and `LS`
+//! The tools `Grep`, `Glob` and `LS`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use carrel_search::{
-    Cancel, Case, GlobRequest, GrepRequest, ListRequest, Mode, Order, ReadFailures, Scope as Where,
-    Syntax,
+    Cancel, Case, GlobRequest, GrepRequest, ListRequest, Mode, Order, ReadFailures,
+    Scope as SearchScope, Syntax,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,23 +18,22 @@ use crate::text::line;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
-/// What one answer has at most.
+/// Bounds the text of one reply.
 const MAX_OUTPUT_BYTES: usize = 100 * 1024;
 
-/// The most files that one `Glob` returns.
 const MAX_GLOB_FILES: usize = 5000;
 
-/// The most entries that one `LS` returns.
 const MAX_LISTED: usize = 5000;
 
-/// Runs a search on a thread of its own; a caller that gives up ends it.
-pub(crate) async fn searching<T: Send + 'static>(
+/// Runs a search on a blocking thread. Cancellation of the call stops it.
+pub(crate) async fn run_search<T: Send + 'static>(
     context: &ToolContext,
     search: impl FnOnce(&Arc<NamedWorkspace>, &Cancel) -> Result<T, carrel_search::Error>
     + Send
     + 'static,
 ) -> Result<T, Failure> {
-    let (workspace, cancel) = (Arc::clone(context.workspace()), Cancel::new());
+    let workspace = Arc::clone(context.workspace());
+    let cancel = Cancel::new();
     let flag = cancel.clone();
     let mut work = Box::pin(blocking(move || Ok(search(&workspace, &flag)?)));
     tokio::select! {
@@ -46,16 +45,15 @@ pub(crate) async fn searching<T: Send + 'static>(
     }
 }
 
-/// Returns where to search, as the caller named it.
 pub(crate) fn scope_of<'a>(
     workspace: &'a NamedWorkspace,
     path: Option<&str>,
     hidden: bool,
     ignored: bool,
-) -> Where<'a> {
+) -> SearchScope<'a> {
     let path = path.map(|path| workspace.relative(path)).unwrap_or_default();
     let path = if path == std::path::Path::new(".") { PathBuf::new() } else { path };
-    Where { hidden, ignored, ..Where::at(workspace.files(), path) }
+    SearchScope { hidden, ignored, ..SearchScope::at(workspace.files(), path) }
 }
 
 /// A file that could not be read.
@@ -79,7 +77,6 @@ fn unreadable_note(files: &ReadFailures) -> Option<String> {
     Some(format!("{} could not be read, the first is {path}: {}", files.total, first.reason))
 }
 
-/// Adds notes in brackets behind the text.
 fn with_notes(mut text: String, notes: Vec<String>) -> String {
     for note in notes {
         line(&mut text, &format!("[{note}]"));
@@ -87,10 +84,9 @@ fn with_notes(mut text: String, notes: Vec<String>) -> String {
     text
 }
 
-/// Finds text.
 pub(super) struct Grep;
 
-/// What `Grep` returns.
+/// The output of `Grep`.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum OutputMode {
@@ -109,9 +105,9 @@ enum OutputMode {
 pub(super) struct GrepInput {
     /// The regular expression, in Rust's syntax.
     pattern: String,
-    /// The file or directory to search; the workspace if not given.
+    /// The file or directory to search; the workspace by default.
     path: Option<String>,
-    /// Only files that match this glob, such as `*.rs` or `src/**`; `!` in front leaves them out.
+    /// Only files that match this glob, such as `*.rs` or `src/**`; a leading `!` excludes them.
     glob: Option<String>,
     /// More globs; the last one that matches decides.
     #[serde(default)]
@@ -122,16 +118,16 @@ pub(super) struct GrepInput {
     /// `content`, `files_with_matches` or `count`.
     #[serde(default)]
     output_mode: OutputMode,
-    /// Treat upper and lower case as the same.
+    /// Ignore case.
     #[serde(default)]
     case_insensitive: bool,
-    /// The pattern stands for itself.
+    /// The pattern is literal text.
     #[serde(default)]
     fixed_strings: bool,
-    /// Match only where no word goes on before or after.
+    /// Match whole words only.
     #[serde(default)]
     whole_word: bool,
-    /// Let a match go over several lines; `.` then matches line ends too.
+    /// Let a match span several lines; `.` then matches line feeds too.
     #[serde(default)]
     multiline: bool,
     /// Lines to show before each match.
@@ -145,33 +141,30 @@ pub(super) struct GrepInput {
     /// Also search names that begin with a dot.
     #[serde(default)]
     hidden: bool,
-    /// Also search what `.gitignore` leaves out.
+    /// Also search files that `.gitignore` excludes.
     #[serde(default)]
     ignored: bool,
-    /// How many lines, or files, to return; as many as fit if 0 or not given.
+    /// Maximum number of lines or files; as many as fit by default.
     head_limit: Option<u64>,
-    /// How many lines, or files, to leave out: `next_offset` of the call before.
+    /// Number of lines or files to skip: `next_offset` of the last call.
     #[serde(default)]
     offset: u64,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct GrepFacts {
-    /// How many lines match; unknown when the search ended early.
+    /// Number of matching lines; null if the search stopped early.
     matching_lines: Option<u64>,
-    /// How many files have a match; unknown when the search ended early.
+    /// Number of files with a match; null if the search stopped early.
     files_with_matches: Option<u64>,
-    /// How many files were searched; unknown when the search ended early.
+    /// Number of files searched; null if the search stopped early.
     files_searched: Option<u64>,
-    /// The files of this answer.
     files: usize,
-    /// Why there is more: `limit`, `bytes` or `time`.
+    /// The reason for an incomplete reply: `limit`, `bytes` or `time`.
     cut: Option<String>,
-    /// Where to go on.
     next_offset: Option<u64>,
-    /// Files with a match that are no text, and not shown.
+    /// Number of binary files with a match, which are not shown.
     binary_matches: u64,
-    /// Files that could not be read.
     unreadable: Vec<UnreadableFact>,
 }
 
@@ -187,9 +180,9 @@ impl Tool for Grep {
         workspaces: WorkspaceChoice::OneOrAll,
         rules: CallRules::READ,
         description: "Searches the text of files with a regular expression, with ripgrep's engine: \
-            `path:line:text`, context lines as `path-line-text`. Leaves out hidden files and what \
-            .gitignore names, unless hidden or ignored is set. The order is always the same, so \
-            answers can be paged with offset. Use files_with_matches for where, count for how often.",
+            `path:line:text`, context lines as `path-line-text`. Skips hidden files and those that \
+            .gitignore excludes, unless hidden or ignored is set. The order is stable, so results can \
+            be paged with offset. Use files_with_matches or count for an overview.",
     };
 
     async fn call(
@@ -201,7 +194,7 @@ impl Tool for Grep {
             return Err(Failure::argument("pattern", "pattern is required"));
         }
         let request = request(&input);
-        let report = searching(context, move |workspace, cancel| {
+        let report = run_search(context, move |workspace, cancel| {
             let scope = scope_of(workspace, input.path.as_deref(), input.hidden, input.ignored);
             carrel_search::grep(&scope, &request, cancel)
         });
@@ -263,39 +256,35 @@ fn request(input: &GrepInput) -> GrepRequest {
     }
 }
 
-/// Finds files by name.
 pub(super) struct Glob;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GlobInput {
     /// The pattern: `*`, `?`, `[a-z]`, `{a,b}`, and `**` for directories at any depth. Without `/` it
-    /// is about names at any depth.
+    /// matches names at any depth.
     pattern: String,
-    /// The directory to search; the workspace if not given.
+    /// The directory to search; the workspace by default.
     path: Option<String>,
-    /// How many files to return; 100 if not given, at most 5000.
+    /// Maximum number of files; 100 by default, at most 5000.
     limit: Option<usize>,
-    /// Sort by path instead of the last change.
+    /// Sort by path instead of modification time.
     #[serde(default)]
     sort_by_path: bool,
     /// Also find names that begin with a dot.
     #[serde(default)]
     hidden: bool,
-    /// Also find what `.gitignore` leaves out.
+    /// Also find files that `.gitignore` excludes.
     #[serde(default)]
     ignored: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct GlobFacts {
-    /// How many files match.
     total: u64,
-    /// How many are in this answer.
     returned: usize,
-    /// Why there are more: `limit` or `time`.
+    /// The reason for an incomplete reply: `limit` or `time`.
     cut: Option<String>,
-    /// Directories that could not be read.
     unreadable: Vec<UnreadableFact>,
 }
 
@@ -310,8 +299,8 @@ impl Tool for Glob {
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::OneOrAll,
         rules: CallRules::READ,
-        description: "Finds files by their names: one path per line, relative to the workspace, the \
-            last changed first. Leaves out hidden files and what .gitignore names, unless hidden or \
+        description: "Finds files by name: one path per line, relative to the workspace, the last \
+            modified first. Skips hidden files and those that .gitignore excludes, unless hidden or \
             ignored is set.",
     };
 
@@ -329,14 +318,15 @@ impl Tool for Glob {
             limit: limit.unwrap_or(carrel_search::DEFAULT_GLOB_LIMIT).min(MAX_GLOB_FILES),
             ..GlobRequest::new(&input.pattern)
         };
-        let report = searching(context, move |workspace, cancel| {
+        let report = run_search(context, move |workspace, cancel| {
             let scope = scope_of(workspace, input.path.as_deref(), input.hidden, input.ignored);
             carrel_search::glob(&scope, &request, cancel)
         });
         let report = report.await?;
         let mut notes = Vec::new();
         if let Some(cut) = report.truncation {
-            let (shown, total) = (report.files.len(), report.total);
+            let shown = report.files.len();
+            let total = report.total;
             notes.push(format!("showing {shown} of {total}, cut by {}", reason(cut)));
         }
         notes.extend(unreadable_note(&report.unreadable));
@@ -351,33 +341,30 @@ impl Tool for Glob {
     }
 }
 
-/// Lists a directory.
 pub(super) struct Ls;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LsInput {
-    /// The directory; the workspace if not given.
+    /// The directory; the workspace by default.
     path: Option<String>,
-    /// How many levels to list; 1 if not given.
+    /// Number of levels; 1 by default.
     depth: Option<usize>,
-    /// How many entries to return; 1000 if not given, at most 5000.
+    /// Maximum number of entries; 1000 by default, at most 5000.
     limit: Option<usize>,
-    /// How many entries to leave out: `next_offset` of the call before.
+    /// Number of entries to skip: `next_offset` of the last call.
     #[serde(default)]
     offset: u64,
-    /// Leave out names that begin with a dot, and what `.gitignore` names.
+    /// Skip names that begin with a dot, and files that `.gitignore` excludes.
     #[serde(default)]
     visible_only: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct LsFacts {
-    /// How many entries are in this answer.
     entries: usize,
-    /// Where to go on; none if this is the end.
+    /// The offset for the next call; null at the end.
     next_offset: Option<u64>,
-    /// Directories that could not be read.
     unreadable: Vec<UnreadableFact>,
 }
 
@@ -392,9 +379,9 @@ impl Tool for Ls {
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::One,
         rules: CallRules::READ,
-        description: "Lists what is in a directory, one path per line, relative to the workspace: \
-            directories end in `/`, links show where they point. Hidden and ignored entries are \
-            listed too, unless visible_only is set; `.git` and node_modules are named and not entered.",
+        description: "Lists a directory, one path per line, relative to the workspace: directories end \
+            in `/`, links show their target. Hidden and ignored entries are included unless \
+            visible_only is set; `.git` and node_modules are listed and not entered.",
     };
 
     async fn call(&self, context: &ToolContext, input: LsInput) -> Result<Reply<LsFacts>, Failure> {
@@ -405,7 +392,7 @@ impl Tool for Ls {
             limit: limit.unwrap_or(carrel_search::DEFAULT_LIST_LIMIT).min(MAX_LISTED),
             ..ListRequest::default()
         };
-        let report = searching(context, move |workspace, cancel| {
+        let report = run_search(context, move |workspace, cancel| {
             let all = !input.visible_only;
             let scope = scope_of(workspace, input.path.as_deref(), all, all);
             carrel_search::list(&scope, &request, cancel)

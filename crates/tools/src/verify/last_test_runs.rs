@@ -1,4 +1,4 @@
-//! What the last tests of a session said, for each workspace.
+//! The last test results of a session, for each workspace.
 
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -7,9 +7,9 @@ use carrel_verify::Ecosystem;
 use carrel_verify::parse::{Failure, TestReport, Verdict};
 use serde::{Deserialize, Serialize};
 
-use super::tests::Tested;
+use super::run_tests::ProjectTests;
 
-/// How much of the explanations of one workspace outlives a process.
+/// Bounds the messages of one workspace that are saved between processes.
 const MAX_KEPT_BYTES: usize = 256 * 1024;
 
 /// The last runs, by workspace.
@@ -23,7 +23,7 @@ pub(super) struct LastRun {
     ecosystem: Ecosystem,
     pub(super) directory: String,
     pub(super) report: TestReport,
-    /// Seconds since 1970, to be understood by another process.
+    /// Seconds since 1970, so that another process can compute the age.
     at: u64,
 }
 
@@ -36,8 +36,8 @@ impl LastRuns {
         self.0.get(workspace).cloned()
     }
 
-    /// Returns what is worth keeping for another process: everything but the last of very many
-    /// explanations.
+    /// Returns the runs for [`LastRuns::from_json`] in another process, with at most [`MAX_KEPT_BYTES`] of
+    /// messages for each workspace.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         let kept = |(workspace, runs): (&String, &Vec<LastRun>)| {
             let mut room = MAX_KEPT_BYTES;
@@ -47,14 +47,14 @@ impl LastRuns {
         serde_json::json!(Self(self.0.iter().map(kept).collect()))
     }
 
-    /// Takes up what another process kept. What cannot be understood is forgotten.
+    /// Restores saved runs; an invalid value gives none.
     pub(crate) fn from_json(value: serde_json::Value) -> Self {
         serde_json::from_value(value).unwrap_or_default()
     }
 }
 
 impl LastRun {
-    pub(super) fn of(tested: &Tested) -> Self {
+    pub(super) fn of(tested: &ProjectTests) -> Self {
         Self {
             ecosystem: tested.profile.ecosystem,
             directory: tested.profile.root.clone(),
@@ -67,7 +67,7 @@ impl LastRun {
         self.ecosystem.as_str()
     }
 
-    /// Returns the run with as many explanations as there is room for.
+    /// Returns the run with the first failures that fit; the rest is counted as omitted.
     fn within(&self, room: &mut usize) -> Self {
         let mut run = self.clone();
         let mut fits = |size: usize| {
@@ -88,18 +88,16 @@ impl LastRun {
         run
     }
 
-    /// Returns the tests that failed.
     pub(super) fn failures(&self) -> &[Failure] {
         &self.report.failures
     }
 
-    /// Tells whether nothing can be said about single tests.
+    /// Tells whether the run names no tests: it could not run, or failed without a report.
     pub(super) fn is_blind(&self) -> bool {
         let could_not = matches!(self.report.verdict, Verdict::CouldNotRun { .. });
         could_not || (self.report.failures.is_empty() && self.report.verdict == Verdict::Failed)
     }
 
-    /// Says how long ago it was.
     pub(super) fn age(&self) -> String {
         match age(Duration::from_secs(now().saturating_sub(self.at))) {
             just if just == JUST_NOW => just,
@@ -111,7 +109,6 @@ impl LastRun {
 const JUST_NOW: &str = "just now";
 
 fn now() -> u64 {
-    // A clock before 1970 is no reason to fail.
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
@@ -169,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn another_process_knows_what_failed_and_of_too_much_the_first() {
+    fn saved_runs_keep_the_first_failures_that_fit() {
         let few = run(3, 100);
         assert_eq!(kept(few.clone()).report, few.report);
         let many = kept(run(500, 4096)).report;
@@ -179,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_forgotten() {
+    fn an_invalid_value_gives_no_runs() {
         for value in [serde_json::json!(null), serde_json::json!([1]), serde_json::json!({"a": 1})]
         {
             assert!(LastRuns::from_json(value).of("a").is_none());

@@ -1,4 +1,4 @@
-//! `run_tests`
+//! The tool `run_tests`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,13 +11,13 @@ use carrel_verify::{Profile, parse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::last::LastRun;
-use super::projects::{Chosen, Wanted};
-use super::running::{Bounds, Ran, run};
+use super::last_test_runs::LastRun;
+use super::project_choice::{ProjectChoice, ProjectQuery};
+use super::project_command::{Bounds, FinishedCommand, run};
 use crate::blocking::blocking;
 use crate::failure::Failure;
 use crate::response::Reply;
-use crate::shell::{NetworkChoice, scrubbed};
+use crate::shell::{NetworkChoice, strip_control};
 use crate::text::line;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
@@ -25,13 +25,12 @@ use crate::tool_context::ToolContext;
 const USUAL_TIMEOUT: u64 = 300;
 const MAX_TIMEOUT: u64 = 1800;
 
-/// Failures that one answer explains; `last_test_failures` has the rest.
+/// Failures in one reply; `last_test_failures` has the rest.
 const MAX_SHOWN: usize = 50;
 
-/// How much of the output is shown when nothing else explains a failure.
+/// Bytes of output in a reply when no test failure explains the result.
 const SHOWN_OUTPUT: usize = 8 * 1024;
 
-/// Runs tests.
 pub(super) struct RunTests;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -43,11 +42,11 @@ pub(super) struct Input {
     package: Option<String>,
     /// Only tests whose name contains this.
     name: Option<String>,
-    /// Which language, when the project has several; `all` for each in turn.
+    /// The language, if the project has several; `all` for each in turn.
     language: Option<String>,
-    /// Seconds until they are ended: 300 if not given, at most 1800.
+    /// Timeout in seconds; 300 by default, at most 1800.
     timeout: Option<u64>,
-    /// The network they need. The operator's policy may allow less.
+    /// The network they need; the operator's policy may allow less.
     network: Option<NetworkChoice>,
 }
 
@@ -56,7 +55,6 @@ pub(super) struct Input {
 pub(super) struct TestFacts {
     /// `passed`, `failed` or `could_not_run`; the worst of all sections.
     verdict: &'static str,
-    /// One for each project.
     sections: Vec<TestSection>,
 }
 
@@ -68,18 +66,17 @@ pub(super) struct TestSection {
     directory: String,
     /// `passed`, `failed` or `could_not_run`.
     verdict: &'static str,
-    /// Why nothing can be said about the project.
+    /// The reason for `could_not_run`.
     reason: Option<String>,
-    /// How many tests passed, failed, were skipped, broke.
+    /// Numbers of passed, failed and skipped tests, and of errors.
     #[schemars(with = "BTreeMap<String, u64>")]
     counts: Counts,
     /// The tests that failed; the text explains them.
     failures: Vec<FailureFact>,
-    /// What kept tests from being built or loaded.
+    /// Number of errors that prevented tests from being built or loaded.
     build_errors: usize,
-    /// The commands that were run.
     commands: Vec<Vec<String>>,
-    /// For `BashOutput`: the whole output.
+    /// For `BashOutput`, which returns the whole output.
     shell_ids: Vec<String>,
 }
 
@@ -90,12 +87,12 @@ struct FailureFact {
     line: Option<u64>,
 }
 
-/// What became of the tests of one project.
+/// The test results of one project.
 #[derive(Debug)]
-pub(super) struct Tested {
+pub(super) struct ProjectTests {
     pub(super) profile: Profile,
     pub(super) report: TestReport,
-    ran: Vec<Ran>,
+    ran: Vec<FinishedCommand>,
 }
 
 impl Tool for RunTests {
@@ -110,20 +107,21 @@ impl Tool for RunTests {
         workspaces: WorkspaceChoice::OneOrAll,
         rules: CallRules::EXECUTE,
         description: "Runs the tests of the project with the runner that its files name, and returns \
-            what failed, where and why: passed, failed or could_not_run, never green by accident. \
-            Narrow it with path, package or name. Afterwards run_failing_tests reruns exactly what \
-            failed, and last_test_failures shows it again.",
+            each failure with its place and message. The verdict is passed, failed or could_not_run. \
+            Narrow it with path, package or name. run_failing_tests reruns exactly the failed tests, \
+            and last_test_failures shows them again.",
     };
 
     async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<TestFacts>, Failure> {
         let network = input.network.map(Network::from);
         let bounds = Bounds::new(input.timeout, USUAL_TIMEOUT, MAX_TIMEOUT, network);
-        let wanted = Wanted { path: input.path, package: input.package, language: input.language };
-        let chosen = Chosen::of(context, wanted).await?;
+        let query =
+            ProjectQuery { path: input.path, package: input.package, language: input.language };
+        let chosen = ProjectChoice::of(context, query).await?;
         let mut all = Vec::new();
         for profile in &chosen.profiles {
             let target =
-                Target { scope: chosen.aim(profile), name: input.name.as_deref(), rerun: &[] };
+                Target { scope: chosen.scope(profile), name: input.name.as_deref(), rerun: &[] };
             all.push(test(context, profile, &target, bounds).await?);
         }
         context
@@ -141,9 +139,10 @@ pub(super) async fn test(
     profile: &Profile,
     target: &Target<'_>,
     bounds: Bounds,
-) -> Result<Tested, Failure> {
+) -> Result<ProjectTests, Failure> {
     let planned = plan_tests(profile, target).map_err(|error| no_plan(&error))?;
-    let (mut reports, mut all) = (Vec::new(), Vec::new());
+    let mut reports = Vec::new();
+    let mut all = Vec::new();
     for invocation in planned {
         let ran = run(context, &invocation, bounds).await?;
         reports.push(confirmed(context, parse::tests(&invocation, &ran.outcome())).await?);
@@ -151,10 +150,10 @@ pub(super) async fn test(
     }
     let report = TestReport::merge(reports)
         .ok_or_else(|| Failure::new(Code::Internal, "a plan for tests has no command"))?;
-    Ok(Tested { profile: profile.clone(), report, ran: all })
+    Ok(ProjectTests { profile: profile.clone(), report, ran: all })
 }
 
-/// Looks again where a runner may have been content too soon.
+/// Checks test files that the runner did not report.
 async fn confirmed(context: &ToolContext, mut report: TestReport) -> Result<TestReport, Failure> {
     if report.silent.is_empty() {
         return Ok(report);
@@ -167,7 +166,6 @@ async fn confirmed(context: &ToolContext, mut report: TestReport) -> Result<Test
     .await
 }
 
-/// Says why there is no command to run.
 pub(super) fn no_plan(error: &PlanError) -> Failure {
     let code = match error {
         PlanError::NoCommand { .. } | PlanError::NothingToRerun { .. } => Code::ProjectNotDetected,
@@ -179,7 +177,7 @@ pub(super) fn no_plan(error: &PlanError) -> Failure {
     Failure::new(code, error.to_string())
 }
 
-/// Returns the word for a verdict, and why nothing can be said.
+/// Returns a verdict as a word, and the reason for `could_not_run`.
 pub(super) fn word(verdict: &Verdict) -> (&'static str, Option<String>) {
     match verdict {
         Verdict::Passed => ("passed", None),
@@ -188,7 +186,7 @@ pub(super) fn word(verdict: &Verdict) -> (&'static str, Option<String>) {
     }
 }
 
-/// Returns the worst word.
+/// Returns the worst of several verdicts.
 pub(super) fn worst<'a>(words: impl Iterator<Item = &'a Verdict>) -> &'static str {
     let weight = |word: &&'static str| match *word {
         "failed" => 2,
@@ -198,8 +196,7 @@ pub(super) fn worst<'a>(words: impl Iterator<Item = &'a Verdict>) -> &'static st
     words.map(|verdict| word(verdict).0).max_by_key(weight).unwrap_or("could_not_run")
 }
 
-/// Puts the sections of several projects together.
-pub(super) fn reply(all: &[Tested]) -> Reply<TestFacts> {
+pub(super) fn reply(all: &[ProjectTests]) -> Reply<TestFacts> {
     let mut text = String::new();
     for tested in all {
         if all.len() > 1 {
@@ -208,12 +205,12 @@ pub(super) fn reply(all: &[Tested]) -> Reply<TestFacts> {
         }
         tested.show(&mut text);
     }
-    let sections = all.iter().map(Tested::section).collect();
+    let sections = all.iter().map(ProjectTests::section).collect();
     let verdict = worst(all.iter().map(|tested| &tested.report.verdict));
     Reply::text(text, TestFacts { verdict, sections })
 }
 
-impl Tested {
+impl ProjectTests {
     fn section(&self) -> TestSection {
         let (verdict, reason) = word(&self.report.verdict);
         let fact = |failure: &parse::Failure| FailureFact {
@@ -244,7 +241,7 @@ impl Tested {
             &format!("{passed} passed, {failed} failed, {skipped} skipped, {errors} errors"),
         );
         for finding in &self.report.build_errors {
-            line(text, &super::checks::shown(finding));
+            line(text, &super::lint_and_typecheck::shown(finding));
         }
         for (index, failure) in self.report.failures.iter().take(MAX_SHOWN).enumerate() {
             show_failure(text, index + 1, failure);
@@ -254,7 +251,7 @@ impl Tested {
             line(text, &format!("({left} more; last_test_failures shows them)"));
         }
         if let Some(detail) = &self.report.detail {
-            line(text, &format!("--- output ---\n{}", end_of(&scrubbed(detail))));
+            line(text, &format!("--- output ---\n{}", end_of(&strip_control(detail))));
         }
         for ran in &self.ran {
             let whole =
@@ -265,27 +262,26 @@ impl Tested {
     }
 }
 
-/// Shows a test that failed.
 pub(super) fn show_failure(text: &mut String, number: usize, failure: &parse::Failure) {
     line(text, &format!("\n{number}. {}", failure.name));
     if let Some(file) = &failure.file {
         let line_suffix = failure.line.map_or(String::new(), |line| format!(":{line}"));
         line(text, &format!("   {file}{line_suffix}"));
     }
-    for part in scrubbed(&failure.message).lines() {
+    for part in strip_control(&failure.message).lines() {
         line(text, &format!("   {part}"));
     }
-    // Most runners have it in the message already.
+    // Most runners repeat the diff in the message.
     let diff = failure.diff.as_ref().filter(|diff| !failure.message.contains(diff.trim_end()));
     if let Some(diff) = diff {
         line(text, "   --- diff ---");
-        for part in scrubbed(diff).lines() {
+        for part in strip_control(diff).lines() {
             writeln!(text, "   {part}").expect("writing to a string cannot fail");
         }
     }
 }
 
-/// Returns the end of a text, from the beginning of a line.
+/// Returns the last [`SHOWN_OUTPUT`] bytes, from the beginning of a line.
 fn end_of(text: &str) -> &str {
     let start = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_OUTPUT));
     let rest = &text[start..];

@@ -1,4 +1,4 @@
-//! The guide to the tools, made from their definitions.
+//! The generated page `docs/tools.md`.
 
 use std::fmt::Write as _;
 
@@ -10,12 +10,12 @@ use crate::tool::{Class, WorkspaceChoice};
 
 const HEAD: &str = "# Tools
 
-Every tool is defined once and served by `carrel mcp`, `carrel tool` and later by the REST API. This page is made from the
-definitions; `make docs` writes it anew. [Agents](mcp.md) says how a client is connected and which rules hold for all tools.
+Every tool is defined once and served by `carrel mcp`, `carrel tool` and the REST API. This page is generated from the
+definitions by `make docs`. [Agents](mcp.md) says how a client is connected and which rules hold for all tools.
 
 Fields marked with `*` are required. Every tool also takes `workspace`: the name of one of the server's workspaces, needed
 when it has several; tools that say so take `all` as well. An unknown field or a wrong type is refused by name. Bulk, such as
-the text of a file, is in the answer's content; facts (path, range, hash, counts, what was cut) are in its structured content.
+the text of a file, is in the reply's content; facts (path, range, hash, counts, truncation) are in its structured content.
 ";
 
 /// Returns the text of `docs/tools.md`.
@@ -60,7 +60,7 @@ fn fields(schema: &Map<String, Value>) -> String {
     let properties = schema.get("properties").and_then(Value::as_object);
     let mut rows = String::new();
     for (name, property) in properties.into_iter().flatten() {
-        if name == crate::arguments::WORKSPACE {
+        if name == crate::tool_schema::WORKSPACE {
             continue;
         }
         let marker = if required.iter().any(|one| *one == name) { "*" } else { "" };
@@ -72,7 +72,7 @@ fn fields(schema: &Map<String, Value>) -> String {
     rows
 }
 
-/// Names the type of a field as a reader knows it.
+/// Returns the type of a field in words.
 fn kind(property: &Value) -> String {
     if let Some(words) = property.get("enum").and_then(Value::as_array) {
         return words

@@ -1,8 +1,8 @@
-//! Schemas in words that every client understands, not only those that know all of JSON Schema.
+//! Reduction of JSON Schemas to the subset that all MCP clients support.
 
 use serde_json::{Map, Value, json};
 
-/// Leaves out the format of a number, which only some dialects know.
+/// Removes the format of a number, such as `uint64`, which is no standard format.
 pub fn leave_out_number_format(schema: &mut Map<String, Value>) {
     let is_number = |format: &str| {
         ["int", "uint", "float", "double"].iter().any(|start| format.starts_with(start))
@@ -12,7 +12,7 @@ pub fn leave_out_number_format(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Leaves out the formats of numbers, wherever they are: clients warn about each.
+/// Removes the formats of all numbers; some clients warn about each.
 pub(crate) fn leave_out_number_formats(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -24,8 +24,7 @@ pub(crate) fn leave_out_number_formats(schema: &mut Value) {
     }
 }
 
-/// Leaves out that an optional argument may be null, which says no more than that it is optional.
-/// Some clients know only one type for each field.
+/// Removes `null` from the types of optional arguments. Some clients support one type for each field.
 pub(crate) fn leave_out_null(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -39,7 +38,7 @@ pub(crate) fn leave_out_null(schema: &mut Value) {
     }
 }
 
-/// Takes null out of a list of types or alternatives; what is then alone needs no list.
+/// Removes null from a list of types or alternatives, and the list if one item remains.
 fn single(fields: &mut Map<String, Value>, list: &str) {
     let Some(Value::Array(items)) = fields.get_mut(list) else { return };
     let count = items.len();
@@ -50,7 +49,7 @@ fn single(fields: &mut Map<String, Value>, list: &str) {
     let Some(only) = items.pop() else { return };
     fields.remove(list);
     match only {
-        // What the field itself says is said for its use here.
+        // The description of the field takes precedence over that of its type.
         Value::Object(only) => only.into_iter().for_each(|(name, value)| {
             fields.entry(name).or_insert(value);
         }),
@@ -60,8 +59,8 @@ fn single(fields: &mut Map<String, Value>, list: &str) {
     }
 }
 
-/// Allows one of several shapes, or the error that comes instead: a client may hold that against the
-/// schema as well.
+/// Returns a schema of several alternatives and the error envelope, because clients validate errors against
+/// the output schema too.
 pub(crate) fn or_error(mut shapes: Vec<Value>) -> Map<String, Value> {
     shapes.push(json!({
         "type": "object",
@@ -69,7 +68,7 @@ pub(crate) fn or_error(mut shapes: Vec<Value>) -> Map<String, Value> {
         "properties": {
             "error": {
                 "type": "object",
-                "description": "With `isError`: why there is no answer.",
+                "description": "With `isError`: the reason for the failure.",
                 "required": ["code", "message"],
                 "properties": { "code": { "type": "string" }, "message": { "type": "string" } },
             },
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_fits_the_schema_of_an_answer() {
+    fn an_error_fits_the_output_schema() {
         let schema = json!(or_error(vec![json!({ "type": "object" })]));
         assert_eq!(schema["type"], "object");
         assert_eq!(schema["anyOf"][0], json!({ "type": "object" }));

@@ -1,4 +1,4 @@
-//! Which projects a call is about.
+//! The choice of projects for a call.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,28 +14,29 @@ use crate::failure::Failure;
 use crate::files::shown;
 use crate::tool_context::ToolContext;
 
-/// Projects that a call is about, and the part of them.
+/// The projects of a call, and the part of them that it names.
 #[derive(Debug)]
-pub(super) struct Chosen {
+pub(super) struct ProjectChoice {
     pub(super) profiles: Vec<Profile>,
     path: Option<(String, FileKind)>,
     package: Option<String>,
 }
 
-/// What a call says about which project it means.
+/// The arguments that choose projects.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct ProjectQuery {
     pub(super) path: Option<String>,
     pub(super) package: Option<String>,
     pub(super) language: Option<String>,
 }
 
-impl Chosen {
+impl ProjectChoice {
     /// Finds the projects: the nearest one of a path, or those of the workspace.
-    pub(super) async fn of(context: &ToolContext, wanted: Wanted) -> Result<Self, Failure> {
-        let (workspace, toolbox) = (Arc::clone(context.workspace()), Arc::clone(&context.toolbox));
+    pub(super) async fn of(context: &ToolContext, query: ProjectQuery) -> Result<Self, Failure> {
+        let workspace = Arc::clone(context.workspace());
+        let toolbox = Arc::clone(&context.toolbox);
         let (chosen, fresh) = blocking(move || {
-            let Wanted { path, package, language } = wanted;
+            let ProjectQuery { path, package, language } = query;
             let given = path.filter(|path| !path.trim().is_empty());
             let files = workspace.files();
             let (found, freshness, path) = match given.map(|path| workspace.relative(&path)) {
@@ -64,7 +65,8 @@ impl Chosen {
 
     /// Finds every project of the workspace.
     pub(super) async fn all(context: &ToolContext) -> Result<Vec<Profile>, Failure> {
-        let (workspace, toolbox) = (Arc::clone(context.workspace()), Arc::clone(&context.toolbox));
+        let workspace = Arc::clone(context.workspace());
+        let toolbox = Arc::clone(&context.toolbox);
         let (survey, freshness) =
             blocking(move || Ok(toolbox.profiles.detect_all(workspace.files())?)).await?;
         if freshness != CacheStatus::Hit {
@@ -73,8 +75,8 @@ impl Chosen {
         Ok(survey.profiles.clone())
     }
 
-    /// Returns what of a project its commands are pointed at.
-    pub(super) fn aim(&self, profile: &Profile) -> CommandScope<'_> {
+    /// Returns the part of a project that its commands are for.
+    pub(super) fn scope(&self, profile: &Profile) -> CommandScope<'_> {
         match (&self.package, &self.path) {
             (Some(package), _) => CommandScope::Package(package),
             (None, Some((path, FileKind::Directory))) if *path == profile.root => {
@@ -92,7 +94,7 @@ fn shown_or_top(path: &Path) -> String {
     if text.is_empty() { ".".to_owned() } else { text }
 }
 
-/// The nearest project of a path may have several languages, all in one directory.
+/// Chooses by language. The nearest project of a path may have several languages in one directory.
 fn choose_among(
     found: &[Profile],
     language: Option<&str>,
@@ -102,7 +104,7 @@ fn choose_among(
         let message = "no supported project detected at or above the path";
         return Err(Failure::new(Code::ProjectNotDetected, message));
     }
-    // Those of one directory are candidates wherever it is.
+    // Projects of the nearest directory are treated as if it were the top of the workspace.
     let at_top: Vec<Profile>;
     let candidates = if near {
         at_top =
@@ -128,7 +130,7 @@ fn choose_among(
     Ok(found.iter().filter(is_chosen).cloned().collect())
 }
 
-/// Says what was found out about a project.
+/// Writes the profile to the audit log.
 pub(super) fn announce(context: &ToolContext, profile: &Profile) {
     let line = |command: &Option<ProjectCommand>| {
         let command = command.as_ref()?;

@@ -1,12 +1,12 @@
-//! `Move`
+//! The tool `Move`.
 
 use carrel_domain::Code;
 use carrel_fsroot::{Collision, FileKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::common::{WorkspaceFiles, path_of, shown};
 use super::trash;
+use super::workspace_files::{WorkspaceFiles, required_path, shown};
 use crate::blocking::blocking;
 use crate::failure::Failure;
 use crate::response::Reply;
@@ -14,28 +14,25 @@ use crate::text::line;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
-/// Moves or renames something.
 pub(super) struct Move;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// What to move, relative to the workspace, or absolute inside it. A link is moved itself.
+    /// The file, link or directory, relative to the workspace or absolute. A link itself is moved.
     source: String,
-    /// Its new path, not the directory to put it in. Directories are made as needed.
+    /// The new path, not the directory to move it into. Missing directories are created.
     destination: String,
-    /// Replace what is there, which goes to the trash.
+    /// Move an existing file at the destination to the trash.
     #[serde(default)]
     overwrite: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Facts {
-    /// Where it was.
     source: String,
-    /// Where it is.
     destination: String,
-    /// Where what was there before is now.
+    /// The trash path of the replaced file.
     replaced: Option<String>,
 }
 
@@ -50,9 +47,8 @@ impl Tool for Move {
         effect: Effect::REPLACES,
         workspaces: WorkspaceChoice::One,
         rules: CallRules::WRITE,
-        description: "Moves or renames a file, a link or a directory inside the workspace. What \
-            stands at the destination is left alone unless overwrite is set; then it goes to the \
-            trash. In a git repository prefer `git mv` only if the index must know at once.",
+        description: "Moves or renames a file, a link or a directory in the workspace. An existing \
+            destination is refused unless overwrite is set; then it is moved to the trash.",
     };
 
     async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
@@ -62,22 +58,24 @@ impl Tool for Move {
 }
 
 fn relocate(files: &WorkspaceFiles, input: &Input) -> Result<Reply<Facts>, Failure> {
-    let source = path_of(files, "source", &input.source)?;
-    let destination = path_of(files, "destination", &input.destination)?;
+    let source = required_path(files, "source", &input.source)?;
+    let destination = required_path(files, "destination", &input.destination)?;
     let root = files.root();
     root.link_metadata(&source)?;
     let writing = files.writing()?;
     files.check_move(&source, &destination)?;
     let replaced = match root.link_metadata(&destination) {
-        Ok(metadata) => Some(make_way(files, input, &source, &destination, metadata.kind)?),
+        Ok(metadata) => {
+            Some(clear_destination(files, input, &source, &destination, metadata.kind)?)
+        }
         Err(error) if error.is_not_found() => None,
         Err(error) => return Err(error.into()),
     };
     let old = files.key(&source).ok();
-    files.make_room(&destination)?;
+    files.create_parents(&destination)?;
     root.rename(&source, &destination, Collision::Refuse)?;
     if let (Some(old), Ok(new)) = (old, files.key(&destination)) {
-        files.session.state().tracker.moved(&old, new);
+        files.session.state().tracker.rename(&old, new);
     }
     drop(writing);
     if replaced.is_some() {
@@ -86,13 +84,13 @@ fn relocate(files: &WorkspaceFiles, input: &Input) -> Result<Reply<Facts>, Failu
     let facts = Facts { source: shown(&source), destination: shown(&destination), replaced };
     let mut text = format!("moved {} to {}\n", input.source, input.destination);
     if let Some(replaced) = &facts.replaced {
-        line(&mut text, &format!("what was there is now {replaced}"));
+        line(&mut text, &format!("the replaced file is now {replaced}"));
     }
     Ok(Reply::text(text, facts))
 }
 
-/// Puts what stands in the way into the trash, if that is wanted.
-fn make_way(
+/// Moves an existing destination to the trash, if the call allows it.
+fn clear_destination(
     files: &WorkspaceFiles,
     input: &Input,
     source: &std::path::Path,
@@ -109,7 +107,8 @@ fn make_way(
             _ => "set overwrite to replace it",
         });
     }
-    let (from, to) = (files.key(source)?, files.key(destination)?);
+    let from = files.key(source)?;
+    let to = files.key(destination)?;
     if from.path.starts_with(&to.path) || to.path.starts_with(&from.path) {
         return refuse("and one of the two holds the other");
     }

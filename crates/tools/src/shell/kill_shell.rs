@@ -1,23 +1,22 @@
-//! `KillShell`
+//! The tool `KillShell`.
 
 use carrel_exec::JobStatus;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bash::required;
-use super::facts::CommandFacts;
-use super::scrub::scrubbed;
-use super::start::Shell;
+use super::command_facts::CommandFacts;
+use super::control_sequences::strip_control;
+use super::launch::Shell;
 use crate::failure::Failure;
 use crate::response::Reply;
 use crate::text::line;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
-/// How much of the last output is shown.
+/// Bytes of the last output in the reply.
 const LAST_BYTES: usize = 4 * 1024;
 
-/// Ends a command.
 pub(super) struct KillShell;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -30,9 +29,7 @@ pub(super) struct Input {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Facts {
     shell_id: String,
-    /// It was running until now.
     was_running: bool,
-    /// How it ended.
     result: Option<CommandFacts>,
 }
 
@@ -42,13 +39,13 @@ impl Tool for KillShell {
 
     const ABOUT: About = About {
         name: "KillShell",
-        title: "End a command",
+        title: "Kill a command",
         class: Class::Execute,
         effect: Effect { destructive: true, idempotent: false, open_world: false },
         workspaces: WorkspaceChoice::Optional,
         rules: CallRules::EXECUTE,
-        description: "Ends a command of this session with everything it started: it is asked to end, \
-            and killed half a second later. Returns its last output. The shell_id is forgotten.",
+        description: "Kills a command of this session with every process it started: SIGTERM, and SIGKILL \
+            half a second later. Returns its last output. The shell_id is no longer valid.",
     };
 
     async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
@@ -59,10 +56,10 @@ impl Tool for KillShell {
         shell.forget(context);
         let mut text = format!("killed: {}\n", input.shell_id.trim());
         if !was_running {
-            line(&mut text, "it was over already");
+            line(&mut text, "it had already ended");
         }
         if let Some(completed) = shell.completed() {
-            let last = scrubbed(&completed.outcome.stdout.to_text(LAST_BYTES));
+            let last = strip_control(&completed.outcome.stdout.to_text(LAST_BYTES));
             if !last.is_empty() {
                 line(&mut text, "--- last output ---");
                 text.push_str(&last);

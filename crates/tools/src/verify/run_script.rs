@@ -1,4 +1,4 @@
-//! `run_script`
+//! The tool `run_script`.
 
 use carrel_domain::{Code, Network};
 use carrel_verify::parse;
@@ -6,12 +6,12 @@ use carrel_verify::plan::{ScriptError, plan_script};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::projects::{Chosen, Wanted};
-use super::running::{Bounds, run};
-use super::tests::word;
+use super::project_choice::{ProjectChoice, ProjectQuery};
+use super::project_command::{Bounds, run};
+use super::run_tests::word;
 use crate::failure::Failure;
 use crate::response::Reply;
-use crate::shell::{CommandFacts, NetworkChoice, scrubbed};
+use crate::shell::{CommandFacts, NetworkChoice, strip_control};
 use crate::text::line;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
@@ -19,24 +19,23 @@ use crate::tool_context::ToolContext;
 const USUAL_TIMEOUT: u64 = 300;
 const MAX_TIMEOUT: u64 = 1800;
 
-/// How much of each stream is shown.
+/// Bytes of each stream in the reply.
 const SHOWN_BYTES: usize = 50 * 1024;
 
-/// Runs a command that the project gave a name.
 pub(super) struct RunScript;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The name, such as a script of package.json or a target of the Makefile.
+    /// The name of a script of package.json, a target of the Makefile, or similar.
     name: String,
     /// A file or directory; the scripts of its nearest project are used.
     path: Option<String>,
-    /// Which language, when the project has several.
+    /// The language, if the project has several.
     language: Option<String>,
-    /// Seconds until it is ended: 300 if not given, at most 1800.
+    /// Timeout in seconds; 300 by default, at most 1800.
     timeout: Option<u64>,
-    /// The network it needs. The operator's policy may allow less.
+    /// The network it needs; the operator's policy may allow less.
     network: Option<NetworkChoice>,
 }
 
@@ -44,13 +43,11 @@ pub(super) struct Input {
 pub(super) struct Facts {
     /// `passed`, `failed` or `could_not_run`.
     verdict: &'static str,
-    /// Why it could not run.
+    /// The reason for `could_not_run`.
     reason: Option<String>,
-    /// The command that was run.
     argv: Vec<String>,
-    /// For `BashOutput`: the whole output.
+    /// For `BashOutput`, which returns the whole output.
     shell_id: Option<String>,
-    /// How it ended.
     #[serde(flatten)]
     command: Option<CommandFacts>,
 }
@@ -67,13 +64,13 @@ impl Tool for RunScript {
         workspaces: WorkspaceChoice::OneOrAll,
         rules: CallRules::EXECUTE,
         description: "Runs a command that the project defines by name: a script of package.json, a \
-            task of Deno, an alias of cargo, a target of the Makefile. An unknown name is answered \
-            with those that there are.",
+            task of Deno, an alias of cargo, a target of the Makefile. For an unknown name the \
+            reply lists the known ones.",
     };
 
     async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
-        let wanted = Wanted { path: input.path, language: input.language, package: None };
-        let chosen = Chosen::of(context, wanted).await?;
+        let query = ProjectQuery { path: input.path, language: input.language, package: None };
+        let chosen = ProjectChoice::of(context, query).await?;
         let bounds = Bounds::new(
             input.timeout,
             USUAL_TIMEOUT,
@@ -81,7 +78,7 @@ impl Tool for RunScript {
             input.network.map(Network::from),
         );
         let planned = chosen.profiles.iter().map(|profile| plan_script(profile, &input.name));
-        // The first project that has it; if none has, the first says what it has.
+        // The first project with the script; if none has it, the refusal of the first.
         let mut refused = None;
         let mut found = None;
         for plan in planned {
@@ -96,11 +93,11 @@ impl Tool for RunScript {
         };
         let ran = run(context, &invocation, bounds).await?;
         let (verdict, reason) = word(&parse::command(&invocation, &ran.outcome()));
-        let mut text = scrubbed(&shortened(&ran.stdout));
+        let mut text = strip_control(&shortened(&ran.stdout));
         if !ran.stderr.is_empty() {
             line(
                 &mut text,
-                &format!("--- stderr ---\n{}", scrubbed(&shortened(&ran.stderr)).trim_end()),
+                &format!("--- stderr ---\n{}", strip_control(&shortened(&ran.stderr)).trim_end()),
             );
         }
         if let Some(reason) = &reason {
@@ -126,7 +123,7 @@ fn no_script(error: &ScriptError) -> Failure {
     Failure::new(code, error.to_string())
 }
 
-/// Keeps both ends of a text that is too long.
+/// Shortens a text to its two ends.
 pub(super) fn shortened(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     if text.len() <= SHOWN_BYTES {

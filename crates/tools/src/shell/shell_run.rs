@@ -1,4 +1,4 @@
-//! `shell_run`
+//! The tool `shell_run`.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bash::{NetworkChoice, directory, exit_code, required};
-use super::facts::{CommandFacts, notes};
-use super::scrub::scrubbed;
-use super::start::Launch;
+use super::command_facts::{CommandFacts, notes};
+use super::control_sequences::strip_control;
+use super::launch::Launch;
 use crate::failure::Failure;
 use crate::response::Reply;
 use crate::text::line;
@@ -22,32 +22,29 @@ const DEFAULT_TIMEOUT_MS: u64 = 60_000;
 const MIN_TIMEOUT_MS: u64 = 500;
 const MAX_TIMEOUT_MS: u64 = 120_000;
 
-/// Runs a program without a shell.
 pub(super) struct ShellRun;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The program: a name, or a path inside the workspace such as `./script`.
+    /// The program: a name, or a path in the workspace such as `./script`.
     cmd: String,
-    /// Its arguments, each taken as it is.
+    /// Its arguments; no shell interprets them.
     #[serde(default)]
     args: Vec<String>,
-    /// Milliseconds until it is ended: 500 to 120000, 60000 if not given.
+    /// Timeout in milliseconds, 500 to 120000; 60000 by default.
     timeout_ms: Option<u64>,
-    /// Where it starts, relative to the workspace.
+    /// The working directory, relative to the workspace.
     cwd: Option<String>,
-    /// The network it needs. The operator's policy may allow less.
+    /// The network it needs; the operator's policy may allow less.
     network: Option<NetworkChoice>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Facts {
-    /// The program and its arguments.
     command: Vec<String>,
-    /// For `BashOutput`: the whole output can be read there.
+    /// For `BashOutput`, which returns the whole output.
     shell_id: String,
-    /// How it ended.
     #[serde(flatten)]
     result: CommandFacts,
 }
@@ -64,8 +61,8 @@ impl Tool for ShellRun {
         workspaces: WorkspaceChoice::One,
         rules: CallRules::EXECUTE,
         description: "Runs one program with arguments that no shell interprets, in the same sandbox \
-            as Bash. Arguments that look like paths must lie in the workspace. Use it when arguments \
-            hold quotes, spaces or other people's text.",
+            as Bash. Arguments that look like paths must be in the workspace. Use it when arguments \
+            contain quotes, spaces or text from elsewhere.",
     };
 
     async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
@@ -81,7 +78,7 @@ impl Tool for ShellRun {
             ..Launch::new(CommandForm::Argv(argv), command.join(" "))
         };
         let shell = launch.start(context).await?;
-        let completed = shell.over(context).await?;
+        let completed = shell.wait(context).await?;
         let text = shown(completed);
         if completed.outcome.timed_out() {
             let milliseconds = timeout.as_millis();
@@ -113,13 +110,13 @@ fn shown(completed: &Completed) -> String {
         block(&mut text, name, stream);
     }
     for note in notes(completed) {
-        line(&mut text, &format!("carrel: {}", scrubbed(&note)));
+        line(&mut text, &format!("carrel: {}", strip_control(&note)));
     }
     text
 }
 
 fn block(text: &mut String, name: &str, stream: &Captured) {
-    let shown = scrubbed(&stream.to_text(usize::MAX));
+    let shown = strip_control(&stream.to_text(usize::MAX));
     if !shown.trim().is_empty() {
         line(text, &format!("\n{name}:\n{}", shown.trim_end()));
     }

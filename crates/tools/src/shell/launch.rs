@@ -1,4 +1,8 @@
-//! Starting a command as a job.
+//! The start of a command as a job.
+//!
+//! [`Launch`] describes a command, [`Launch::start`] starts it, and the [`Shell`] that results is kept in the
+//! session under its job's id. The runner's future is polled by the job's own task from then on, so that a
+//! command goes on when the call that started it ends, and is killed when its session ends.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -20,49 +24,46 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, interval_at};
 use tokio_util::sync::CancellationToken;
 
-use super::watched::Watched;
+use super::process_watcher::ProcessWatcher;
 use crate::audit_log::AuditEvent;
 use crate::failure::Failure;
 use crate::tool_context::{CommandSettings, ToolContext};
 
-/// How much output of one command is kept on disk.
+/// Bounds the output of one command that is kept on disk.
 const MAX_LOG: ByteSize = ByteSize::mib(64);
 
-/// What a command whose report was read keeps of each end of a stream.
+/// Bytes of each end of a stream that stay in memory after the output was parsed.
 const SLIM_BYTES: usize = 50 * 1024;
 
-/// How often a caller that waits hears that the command still runs.
-const NEWS_EVERY: Duration = Duration::from_secs(1);
+/// The interval of progress notifications while a call waits.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
-/// How a command ended, or why it did not run.
 type Ended = Result<Completed, RunError>;
 
-/// What is to be started.
+/// A command to start.
 #[derive(Debug)]
 pub(crate) struct Launch {
     pub(crate) form: CommandForm,
     pub(crate) preset: Preset,
-    /// Where it starts, relative to the workspace.
+    /// The working directory, relative to the workspace.
     pub(crate) directory: PathBuf,
     pub(crate) network: Option<Network>,
-    /// How long it may take; none for one that nobody waits for.
+    /// None for a command in the background, which no call waits for.
     pub(crate) timeout: Option<Duration>,
     pub(crate) combined: bool,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) access: WorkspaceAccess,
-    /// Files that it is to leave for the tool.
+    /// Report files that the command writes for the tool.
     pub(crate) artifacts: Option<ArtifactRequest>,
-    /// How much of stdout, and of stderr, is kept.
+    /// Bounds of stdout and stderr in memory.
     pub(crate) keep: (CaptureLimits, CaptureLimits),
-    /// More descriptors for it.
     pub(crate) inherited: Vec<OwnedFd>,
-    /// It gets no variables beyond its own.
+    /// The variables and the SSH key of the call are left out.
     pub(crate) own_environment: bool,
-    /// What is shown of the command.
     pub(crate) name: String,
 }
 
-/// A command that was started.
+/// A started command of a session.
 #[derive(Debug)]
 pub(crate) struct Shell {
     pub(crate) job: Job,
@@ -70,14 +71,13 @@ pub(crate) struct Shell {
     pub(crate) command: String,
     pub(crate) started: Timestamp,
     completed: Arc<OnceLock<Result<Completed, Failure>>>,
-    /// How far the output was shown.
+    /// The end of the output that `BashOutput` has returned.
     pub(crate) shown: Mutex<Cursor>,
-    /// What is watched for, if anything is.
-    pub(crate) watched: Option<Arc<Watched>>,
+    /// Set for commands of `watch_process`.
+    pub(crate) watched: Option<Arc<ProcessWatcher>>,
 }
 
 impl Launch {
-    /// Describes a command of a session.
     pub(crate) fn new(form: CommandForm, name: impl Into<String>) -> Self {
         Self {
             form,
@@ -96,16 +96,15 @@ impl Launch {
         }
     }
 
-    /// Starts it.
     pub(crate) async fn start(self, context: &ToolContext) -> Result<Arc<Shell>, Failure> {
         self.start_with(context, None).await
     }
 
-    /// Starts it and hands on what it prints.
+    /// Starts the command and sends its output to a watcher as well.
     pub(crate) async fn start_with(
         self,
         context: &ToolContext,
-        watched: Option<(Arc<Watched>, mpsc::Sender<Piece>)>,
+        watched: Option<(Arc<ProcessWatcher>, mpsc::Sender<Piece>)>,
     ) -> Result<Arc<Shell>, Failure> {
         let toolbox = Arc::clone(&context.toolbox);
         let owner = context.session.owner();
@@ -115,7 +114,8 @@ impl Launch {
         };
         let (asked, started) = oneshot::channel();
         let lifetime = self.timeout.is_none().then(|| workspace.lifetime());
-        let (name, access) = (self.name.clone(), self.access);
+        let name = self.name.clone();
+        let access = self.access;
         let mut request = self.request(context, lifetime)?;
         request.access = access;
         request.started = Some(asked);
@@ -123,7 +123,8 @@ impl Launch {
         request.live = live.or_else(|| context.options.command_settings.output.clone());
         let cancel = CancellationToken::new();
         let stop = cancel.clone();
-        let (runner, handle) = (toolbox.runner.clone(), Arc::clone(context.workspace()));
+        let runner = toolbox.runner.clone();
+        let handle = Arc::clone(context.workspace());
         let running = async move { runner.run(handle.handle(), request, &stop).await };
         let (started, running) = started_of(running, started).await?;
         let completed = Arc::new(OnceLock::new());
@@ -148,8 +149,9 @@ impl Launch {
         lifetime: Option<Duration>,
     ) -> Result<RunRequest, Failure> {
         let Self { form, preset, directory, network, timeout, combined, environment, .. } = self;
-        let (inherited, limits, command_settings) =
-            (self.inherited, self.keep, &context.options.command_settings);
+        let inherited = self.inherited;
+        let limits = self.keep;
+        let command_settings = &context.options.command_settings;
         let output = if combined {
             Output::Combined(limits.0)
         } else {
@@ -189,7 +191,8 @@ impl Launch {
     }
 }
 
-/// Holds a network against what the door allows. A command that does not say gets what is allowed.
+/// Applies the network limit of the interface. A command without a network of its own gets the most that is
+/// allowed.
 fn within(
     command_settings: &CommandSettings,
     asked: Option<Network>,
@@ -201,18 +204,19 @@ fn within(
         Some(asked) if asked <= limit => Ok(Some(asked)),
         Some(asked) => {
             let message = format!(
-                "network {asked} is more than commands get here; ask for {limit}, or have the \
-                 operator allow it"
+                "network {asked} is more than commands get here; use {limit}, or have the operator allow it"
             );
             Err(Failure::new(Code::NetworkRefused, message))
         }
     }
 }
 
-/// Says that the walls kept a command from something.
+/// Records what the sandbox denied.
 fn violations(context: &ToolContext) -> impl Fn(&Completed) + Send + use<> {
-    let (toolbox, session) = (Arc::clone(&context.toolbox), Arc::clone(&context.session));
-    let (tool, interface) = (context.tool, context.options.interface);
+    let toolbox = Arc::clone(&context.toolbox);
+    let session = Arc::clone(&context.session);
+    let tool = context.tool;
+    let interface = context.options.interface;
     let workspace = context.optional_workspace().map(|workspace| workspace.name().to_owned());
     let redactor = context.options.command_settings.redactor();
     move |completed| {
@@ -232,7 +236,7 @@ fn violations(context: &ToolContext) -> impl Fn(&Completed) + Send + use<> {
     }
 }
 
-/// Waits for a command, and keeps what there is to say about it.
+/// Waits for a command and stores its result.
 async fn remember(
     running: impl Future<Output = Ended> + Send,
     completed: Arc<OnceLock<Result<Completed, Failure>>>,
@@ -242,33 +246,33 @@ async fn remember(
     if let Ok(ended) = &ended {
         report(ended);
     }
-    // What it printed is kept once, with the rest.
+    // The job does not need the output, which is stored with the result.
     let outcome = ended.as_ref().ok().map(|ended| Outcome {
         stdout: Captured::default(),
         stderr: Captured::default(),
         ..ended.outcome.clone()
     });
-    // It is set once, here.
+    // Nothing else sets it.
     let _ = completed.set(ended.map_err(Failure::from));
     outcome
 }
 
-/// Drives a command until it has started, and returns what waits for its end.
+/// Polls a command until it has started, and returns the future of its end.
 async fn started_of(
     running: impl Future<Output = Ended> + Send + 'static,
     mut started: oneshot::Receiver<Started>,
 ) -> Result<(Started, Pin<Box<dyn Future<Output = Ended> + Send>>), Failure> {
     let mut running: Pin<Box<dyn Future<Output = Ended> + Send>> = Box::pin(running);
-    let told = tokio::select! {
+    let start = tokio::select! {
         biased;
-        told = &mut started => told.ok(),
-        // A short command is over before anybody could be told that it has started.
+        start = &mut started => start.ok(),
+        // A short command can end before the message about its start is read.
         ended = &mut running => {
             running = Box::pin(std::future::ready(ended));
             started.try_recv().ok()
         }
     };
-    match told {
+    match start {
         Some(started) => Ok((started, running)),
         None => Err(running.await.err().map_or_else(never_started, Failure::from)),
     }
@@ -278,7 +282,7 @@ fn never_started() -> Failure {
     Failure::new(Code::Internal, "a command ended without having started")
 }
 
-/// Remembers a command for its session, and forgets those whose jobs were forgotten.
+/// Adds a command to its session, and removes those whose jobs are gone.
 fn keep(context: &ToolContext, shell: &Arc<Shell>) {
     let known: Vec<_> =
         context.toolbox.jobs.list_of(&context.session.owner()).iter().map(Job::id).collect();
@@ -288,7 +292,8 @@ fn keep(context: &ToolContext, shell: &Arc<Shell>) {
 }
 
 impl Shell {
-    /// Finds a command of this session. One of another workspace is not found in this one.
+    /// Finds a command of this session by its shell id. With several workspaces, a call about one does not
+    /// find commands of another.
     pub(crate) fn find(context: &ToolContext, text: &str) -> Result<Arc<Self>, Failure> {
         let unknown = || {
             let message = format!("unknown shell_id: {text}");
@@ -306,9 +311,9 @@ impl Shell {
         found.filter(here).ok_or_else(unknown)
     }
 
-    /// Waits until it is over; a caller that gives up ends it.
-    pub(crate) async fn over(&self, context: &ToolContext) -> Result<&Completed, Failure> {
-        let mut news = interval_at(Instant::now() + NEWS_EVERY, NEWS_EVERY);
+    /// Waits for the end. Cancellation of the call kills the command.
+    pub(crate) async fn wait(&self, context: &ToolContext) -> Result<&Completed, Failure> {
+        let mut progress = interval_at(Instant::now() + PROGRESS_EVERY, PROGRESS_EVERY);
         loop {
             tokio::select! {
                 biased;
@@ -317,12 +322,12 @@ impl Shell {
                     let status = self.job.kill().await;
                     return self.ended(&status);
                 }
-                _ = news.tick() => self.tell(context),
+                _ = progress.tick() => self.report_progress(context),
             }
         }
     }
 
-    fn tell(&self, context: &ToolContext) {
+    fn report_progress(&self, context: &ToolContext) {
         let seconds = self.job.elapsed().as_secs();
         let bytes = self.job.log_end();
         let message = format!("running for {seconds} s, {bytes} bytes of output");
@@ -340,17 +345,17 @@ impl Shell {
         }
     }
 
-    /// Returns what there is to say about it, if it is over.
+    /// Returns the result of an ended command.
     pub(crate) fn completed(&self) -> Option<&Completed> {
         self.completed.get().and_then(|ended| ended.as_ref().ok())
     }
 
-    /// Keeps no more of its output in memory than of any other command; the log still has all of it.
-    pub(crate) fn slim(&self, context: &ToolContext) {
+    /// Drops output that was kept in memory for a parser; the log still has all of it.
+    pub(crate) fn release_output(&self, context: &ToolContext) {
         let Some(completed) = self.completed() else { return };
-        let mut slim = completed.clone();
-        slim.artifacts.files.clear();
-        for stream in [&mut slim.outcome.stdout, &mut slim.outcome.stderr] {
+        let mut released = completed.clone();
+        released.artifacts.files.clear();
+        for stream in [&mut released.outcome.stdout, &mut released.outcome.stderr] {
             stream.head.truncate(SLIM_BYTES);
             let surplus = stream.tail.len().saturating_sub(SLIM_BYTES);
             stream.tail.drain(..surplus);
@@ -360,29 +365,26 @@ impl Shell {
             workspace: self.workspace.clone(),
             command: self.command.clone(),
             started: self.started,
-            completed: Arc::new(OnceLock::from(Ok(slim))),
+            completed: Arc::new(OnceLock::from(Ok(released))),
             shown: Mutex::new(self.shown()),
             watched: None,
         };
         context.session.state().shells.insert(self.job.id(), Arc::new(shell));
     }
 
-    /// Forgets it.
     pub(crate) fn forget(&self, context: &ToolContext) {
         context.session.state().shells.remove(&self.job.id());
     }
 
-    /// Returns how far its output was shown.
     pub(crate) fn shown(&self) -> Cursor {
         *sync::lock(&self.shown)
     }
 
-    /// Remembers how far its output was shown.
     pub(crate) fn show_to(&self, cursor: Cursor) {
         *sync::lock(&self.shown) = cursor;
     }
 
-    /// Says what it is doing, in a word or two.
+    /// Returns the state as tools show it: `running`, `completed (exit 0)`, `lost`.
     pub(crate) fn status(&self) -> String {
         match self.job.status() {
             JobStatus::Running => "running".into(),

@@ -1,4 +1,4 @@
-//! `BashOutput`
+//! The tool `BashOutput`.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -8,21 +8,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bash::required;
-use super::facts::CommandFacts;
-use super::scrub::scrubbed;
-use super::start::Shell;
+use super::command_facts::CommandFacts;
+use super::control_sequences::strip_control;
+use super::launch::Shell;
 use crate::failure::Failure;
 use crate::response::Reply;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
-/// The most that one call shows.
+/// Bounds the output of one call.
 const MAX_BYTES: usize = 100 * 1024;
 
-/// The longest that one call waits.
 const MAX_WAIT: Duration = Duration::from_mins(1);
 
-/// Reads the output of a command.
 pub(super) struct BashOutput;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -30,10 +28,10 @@ pub(super) struct BashOutput;
 pub(super) struct Input {
     /// The id that `Bash` or `watch_process` returned.
     shell_id: String,
-    /// Where to begin, as `next_cursor` said: 0 for the beginning. If not given, where the last call
-    /// of this session ended.
+    /// The position to read from: `next_cursor` of an earlier call, or 0 for the beginning. By default, the
+    /// end of the last call in this session.
     cursor: Option<u64>,
-    /// Seconds to wait for more output or the end, at most 60. If not given, it does not wait.
+    /// Seconds to wait for more output or the end; 0 by default, at most 60.
     wait_seconds: Option<u64>,
     /// Only lines that match this regular expression.
     filter: Option<String>,
@@ -44,17 +42,13 @@ pub(super) struct Facts {
     shell_id: String,
     /// `running`, `completed (exit 0)`, …
     status: String,
-    /// It is over.
     ended: bool,
-    /// Where the text begins.
+    /// The position of the first byte of the text.
     cursor: u64,
-    /// Where the next call begins.
     next_cursor: u64,
-    /// More output is there already.
     more: bool,
-    /// The log was full; output beyond it is lost.
+    /// The log was full; later output is lost.
     log_full: bool,
-    /// How it ended.
     result: Option<CommandFacts>,
 }
 
@@ -69,22 +63,21 @@ impl Tool for BashOutput {
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::Optional,
         rules: CallRules::EXECUTE,
-        description: "Reads what a command of this session printed, by its shell_id: new output \
-            since the last call, or from any cursor. Works while it runs and after its end, for \
-            background commands and for the full output of one whose answer was cut. Set wait_seconds \
-            instead of calling again and again.",
+        description: "Reads the output of a command of this session by its shell_id: new output since \
+            the last call, or from any cursor. Works while it runs and after its end, for background \
+            commands and for output that was too long for a reply. Set wait_seconds instead of polling.",
     };
 
     async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
         required("shell_id", &input.shell_id)?;
-        let filter = input.filter.as_deref().map(super::watched::pattern).transpose()?;
+        let filter = input.filter.as_deref().map(super::process_watcher::pattern).transpose()?;
         let shell = Shell::find(context, &input.shell_id)?;
         let cursor = input.cursor.map_or_else(|| shell.shown(), Cursor);
         wait(context, &shell, cursor, input.wait_seconds).await?;
         let chunk = shell.job.read(cursor, MAX_BYTES).await?;
         let (text, next) = chunk.to_text();
         shell.show_to(next);
-        let shown = scrubbed(&text);
+        let shown = strip_control(&text);
         let shown = match &filter {
             None => shown,
             Some(filter) => {
@@ -120,7 +113,7 @@ async fn wait(
     let time = Duration::from_secs(seconds).min(MAX_WAIT);
     tokio::select! {
         woken = shell.job.wait(cursor, time) => {
-            // Whichever it is, what is there is read.
+            // In every case the available output is read.
             let (WakeReason::Output | WakeReason::Ended | WakeReason::Timeout) = woken?;
             Ok(())
         }
@@ -128,7 +121,6 @@ async fn wait(
     }
 }
 
-/// Says which command it is, and what it is doing.
 pub(super) fn heading(shell: &Shell) -> String {
     format!(
         "command: {}\nstatus: {}\nstarted: {}\n\n",
