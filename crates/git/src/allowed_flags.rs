@@ -7,7 +7,10 @@
 //! - write a file other than those of the repository (`--output`);
 //! - read a file outside the workspace, or another repository (`--no-index`, `--reference`);
 //! - change the configuration that the check has seen (`-c`, `--template`);
-//! - wait for input (`--patch`, `--interactive`).
+//! - wait for input (`--interactive`, `--edit`).
+//!
+//! A flag is judged for its subcommand: `--patch` of `add` asks about every hunk, that of `diff` only
+//! prints.
 //!
 //! A value has the narrowest [`ValueKind`] that serves honest callers.
 

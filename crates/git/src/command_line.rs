@@ -20,7 +20,7 @@ use carrel_domain::{Code, WorkspaceAccess};
 use crate::allowed_flags;
 use crate::error::GitError;
 use crate::flag_parser::{FlagTable, ParsedArguments};
-use crate::operand::{self, PathResolver, pathspec, revision_or_path};
+use crate::operand::{self, PathResolver, check_pathspec, check_revision_or_path};
 use crate::operation::Operation;
 
 /// A command line for git that passed the check.
@@ -28,9 +28,9 @@ use crate::operation::Operation;
 pub struct CommandLine {
     /// The subcommand.
     pub operation: Operation,
-    /// Flags behind the subcommand.
+    /// Flags behind the subcommand; of a local operation all arguments, in the order of the caller.
     pub flags: Vec<String>,
-    /// Arguments behind the flags, with `--` where git takes it.
+    /// Arguments behind the flags, with `--` where git takes it; none of a local operation.
     pub operands: Vec<String>,
     /// Read-only if git changes nothing.
     pub access: WorkspaceAccess,
@@ -94,7 +94,7 @@ impl CommandLine {
         access: WorkspaceAccess,
         paths: &PathResolver<'_>,
     ) -> Result<Self, GitError> {
-        let reading = match operation {
+        let checked = match operation {
             Operation::Status => status(arguments, paths),
             Operation::Diff => diff(arguments, paths),
             Operation::Log => history(operation, &allowed_flags::LOG, arguments, paths),
@@ -106,7 +106,9 @@ impl CommandLine {
             Operation::Pull => exchange(operation, &allowed_flags::PULL, arguments, paths),
             Operation::Push => exchange(operation, &allowed_flags::PUSH, arguments, paths),
             Operation::Clone => clone(arguments, paths),
-            Operation::Add | Operation::Commit | Operation::Checkout => Err(changes(operation)),
+            Operation::Add | Operation::Commit | Operation::Checkout => {
+                Err(not_read_only(operation))
+            }
         };
         let is_local = match operation {
             Operation::Add | Operation::Commit | Operation::Checkout | Operation::Branch => true,
@@ -121,14 +123,14 @@ impl CommandLine {
             | Operation::Push
             | Operation::Clone => false,
         };
-        match (reading, access) {
+        match (checked, access) {
             (Err(_), WorkspaceAccess::ReadWrite) if is_local => {
                 Ok(Self::local(operation, arguments, paths))
             }
             (Ok(line), WorkspaceAccess::ReadOnly) if line.access != WorkspaceAccess::ReadOnly => {
-                Err(changes(operation))
+                Err(not_read_only(operation))
             }
-            (checked, _) => checked,
+            (result, _) => result,
         }
     }
 
@@ -148,7 +150,7 @@ impl CommandLine {
     fn local(operation: Operation, arguments: &[String], paths: &PathResolver<'_>) -> Self {
         let arguments = arguments.iter().map(|argument| {
             if argument.starts_with('/') {
-                operand::path(paths, argument).unwrap_or_else(|_| argument.clone())
+                operand::check_path(paths, argument).unwrap_or_else(|_| argument.clone())
             } else {
                 argument.clone()
             }
@@ -225,7 +227,7 @@ fn blame(arguments: &[String], paths: &PathResolver<'_>) -> Result<CommandLine, 
         operand::check_revision(table.name, revision)?;
     }
     let mut operands = parsed.operands;
-    operands.extend(["--".to_owned(), operand::path(paths, &file)?]);
+    operands.extend(["--".to_owned(), operand::check_path(paths, &file)?]);
     Ok(CommandLine::new(Operation::Blame, flags, operands).read_only())
 }
 
@@ -235,7 +237,7 @@ fn list_branches(arguments: &[String], paths: &PathResolver<'_>) -> Result<Comma
     let parsed = table.parse(arguments, paths)?;
     refuse_paths(table, &parsed)?;
     if !parsed.operands.is_empty() && !parsed.has_any(allowed_flags::BRANCH_PATTERN_FLAGS) {
-        return Err(changes(Operation::Branch));
+        return Err(not_read_only(Operation::Branch));
     }
     let mut flags = parsed.flag_arguments(&[]);
     if !parsed.has("show-current") {
@@ -255,7 +257,7 @@ fn read_stash(arguments: &[String], paths: &PathResolver<'_>) -> Result<CommandL
     let (name, table, max_operands) = match arguments.first().map(String::as_str) {
         Some("list") => ("list", &allowed_flags::STASH_LIST, 0),
         Some("show") => ("show", &allowed_flags::STASH_SHOW, 1),
-        Some(_) | None => return Err(changes(Operation::Stash)),
+        Some(_) | None => return Err(not_read_only(Operation::Stash)),
     };
     let parsed = table.parse(&arguments[1..], paths)?;
     refuse_paths(table, &parsed)?;
@@ -319,7 +321,8 @@ fn clone(arguments: &[String], paths: &PathResolver<'_>) -> Result<CommandLine, 
 /// Reads every operand as a pathspec, and puts them behind `--`.
 fn pathspecs(parsed: &ParsedArguments, paths: &PathResolver<'_>) -> Result<Vec<String>, GitError> {
     let all = parsed.operands.iter().chain(parsed.paths.iter().flatten());
-    let mut operands = all.map(|word| pathspec(paths, word)).collect::<Result<Vec<_>, _>>()?;
+    let mut operands =
+        all.map(|word| check_pathspec(paths, word)).collect::<Result<Vec<_>, _>>()?;
     if !operands.is_empty() {
         operands.insert(0, "--".to_owned());
     }
@@ -335,7 +338,7 @@ fn revisions_and_paths(
 ) -> Result<Vec<String>, GitError> {
     let Some(behind) = &parsed.paths else {
         let operands = parsed.operands.iter();
-        return operands.map(|word| revision_or_path(table.name, paths, word)).collect();
+        return operands.map(|word| check_revision_or_path(table.name, paths, word)).collect();
     };
     let mut operands = Vec::new();
     for revision in &parsed.operands {
@@ -344,7 +347,7 @@ fn revisions_and_paths(
     }
     operands.push("--".to_owned());
     for path in behind {
-        operands.push(pathspec(paths, path)?);
+        operands.push(check_pathspec(paths, path)?);
     }
     Ok(operands)
 }
@@ -361,8 +364,8 @@ fn usage(table: &FlagTable, what: &str) -> GitError {
     GitError::argument("args", message).with("operation", table.name)
 }
 
-/// Refuses a change where only reading is allowed.
-fn changes(operation: Operation) -> GitError {
+/// Returns the error for an operation, or a form of one, that is not read-only.
+fn not_read_only(operation: Operation) -> GitError {
     let operation = operation.as_str();
     let message = format!(
         "this form of git {operation} is not read-only; use `branch` to list, `stash list` or \

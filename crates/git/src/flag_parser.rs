@@ -1,13 +1,12 @@
 //! Parsing of arguments against a table of allowed flags.
 //!
 //! [`FlagTable::parse`] splits the arguments of one subcommand into flags, operands and the paths behind
-//! `--`, as git itself would: `--name=value` and `--name value`, `-m value` and `-mvalue`, bundles such
-//! as `-am message`, and `-5` as a count. An argument that begins with a dash has to be in the table.
-//! Abbreviations of long flags, which git accepts, are refused: `--upload-p` must not pass because only
-//! `--upload-pack` is forbidden.
+//! `--`, as git itself would: `--name=value` and `--name value`, `-n 5` and `-n5`, bundles such as `-sb`
+//! and `-in 5`, and `-5` as a count. An argument that begins with a dash has to be in the table. Long
+//! flags have to be written in full: an abbreviation such as `--onel`, which git accepts, is in no table.
 //!
 //! Each flag is then written anew as one argument ([`FlagOccurrence::to_argument`]), so that git cannot
-//! read a value as a flag: `-m -x` becomes `--message=-x`.
+//! read a value as a flag: `--grep -x` becomes `--grep=-x`.
 
 use std::slice;
 
@@ -207,7 +206,7 @@ impl FlagTable {
             None => (&argument[2..], None),
         };
         let flag = self.all_flags().find(|flag| flag.long == Some(name));
-        let flag = *flag.ok_or_else(|| self.refuse(argument, why_refused(name)))?;
+        let flag = *flag.ok_or_else(|| self.refuse(argument, why_refused(self.name, name)))?;
         match (flag.arity, value) {
             (ValueArity::None, Some(_)) => Err(self.refuse(argument, "it takes no value")),
             (ValueArity::Required(_), None) => {
@@ -227,7 +226,7 @@ impl FlagTable {
         }
     }
 
-    /// Parses letters in one argument: `-am` is `-a -m`, and `-U5` is `-U` with the value `5`.
+    /// Parses letters in one argument: `-sb` is `-s -b`, and `-U5` is `-U` with the value `5`.
     fn parse_bundle(
         &self,
         argument: &str,
@@ -240,8 +239,9 @@ impl FlagTable {
         }
         while let Some(letter) = letters.next() {
             let flag = self.all_flags().find(|flag| flag.short == Some(letter));
-            let flag =
-                *flag.ok_or_else(|| self.refuse(argument, why_refused(&letter.to_string())))?;
+            let flag = *flag.ok_or_else(|| {
+                self.refuse(argument, why_refused(self.name, &letter.to_string()))
+            })?;
             let attached = Some(letters.as_str().to_owned()).filter(|text| !text.is_empty());
             let value = match (flag.arity, attached) {
                 (ValueArity::None, _) => None,
@@ -289,7 +289,7 @@ impl FlagTable {
             }
             ValueKind::Revision => operand::check_revision(self.name, value)?,
             ValueKind::Name => operand::check_name(self.name, value)?,
-            ValueKind::Path => occurrence.value = Some(operand::path(paths, value)?),
+            ValueKind::Path => occurrence.value = Some(operand::check_path(paths, value)?),
             ValueKind::OneOf(known) if known.contains(&value.as_str()) => {}
             ValueKind::OneOf(known) => {
                 return Err(wrong(&format!("none of {}", known.join(", "))));
@@ -330,18 +330,20 @@ fn is_dash_number(argument: &str) -> bool {
         && argument[1..].bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Explains the refusal of flags that git knows, by long name or letter.
-fn why_refused(name: &str) -> &'static str {
+/// Explains the refusal of flags that git knows, by long name or letter. `-c` and `-C` are read as git's
+/// own flags before the subcommand, which callers try behind it; the other letters mean different flags
+/// in different subcommands.
+fn why_refused(subcommand: &str, name: &str) -> &'static str {
     match name {
         "c" | "config" | "config-env" => "configuration can name programs to run",
-        "upload-pack" | "receive-pack" | "exec" | "exec-path" | "u" => "it names a program to run",
+        "u" if subcommand == "clone" => "it names a program to run",
+        "upload-pack" | "receive-pack" | "exec" | "exec-path" => "it names a program to run",
+        "S" if subcommand == "pull" => "it runs a program that the repository configures",
         "ext-diff"
         | "textconv"
-        | "O"
         | "open-files-in-pager"
         | "trailer"
         | "show-signature"
-        | "S"
         | "gpg-sign"
         | "signed" => "it runs a program that the repository configures",
         "output" | "output-directory" => "it writes a file; the output is in the reply",
@@ -350,11 +352,13 @@ fn why_refused(name: &str) -> &'static str {
             "use `cwd` to choose the repository"
         }
         "template" | "reference" | "reference-if-able" => "it reads files of other repositories",
-        "server-option" | "o" | "push-option" => "it sends options to the server",
+        "o" if matches!(subcommand, "fetch" | "pull" | "push") => "it sends options to the server",
+        "server-option" | "push-option" => "it sends options to the server",
         "recurse-submodules" | "recursive" | "remote-submodules" => {
             "submodules are repositories of their own; use `cwd` to work in one"
         }
-        "p" | "patch" | "i" | "interactive" | "e" | "edit" => "it is interactive",
+        "e" if subcommand == "pull" => "it is interactive",
+        "patch" | "interactive" | "edit" => "it is interactive",
         _ => "it is not in the list of this operation",
     }
 }

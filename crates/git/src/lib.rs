@@ -8,7 +8,7 @@
 //! This crate decides and builds; it starts nothing. `tools` runs the result in the sandbox:
 //!
 //! ```text
-//! arguments ──► CommandLine::check     every flag in a table, every path in the workspace
+//! arguments ──► CommandLine::check     flags by table, paths in the workspace; local: any argument
 //!           ──► WorkTree::find         the repository, and the configurations to look through
 //!           ──► RepositoryConfig       what the repository configures: remotes, drivers, filters
 //!           ──► RemoteUrl              https, loopback or a directory of the workspace, nothing else

@@ -106,7 +106,7 @@ pub(crate) fn check_refspec(operation: &str, word: &str) -> Result<(), GitError>
 }
 
 /// Checks a path and returns it as git sees it.
-pub(crate) fn path(paths: &PathResolver<'_>, word: &str) -> Result<String, GitError> {
+pub(crate) fn check_path(paths: &PathResolver<'_>, word: &str) -> Result<String, GitError> {
     let Some(inside) = paths.resolve(word) else { return Err(outside(word)) };
     if !word.starts_with('/') {
         return Ok(word.to_owned());
@@ -115,9 +115,9 @@ pub(crate) fn path(paths: &PathResolver<'_>, word: &str) -> Result<String, GitEr
     Ok(paths.workspace.join(inside).to_string_lossy().into_owned())
 }
 
-/// Checks a pathspec: `src`, `*.rs`, `:(exclude)docs`.
-pub(crate) fn pathspec(paths: &PathResolver<'_>, word: &str) -> Result<String, GitError> {
-    if has_control(word) && word.contains('\0') {
+/// Checks a pathspec (`src`, `*.rs`, `:(exclude)docs`) and returns it as git sees it.
+pub(crate) fn check_pathspec(paths: &PathResolver<'_>, word: &str) -> Result<String, GitError> {
+    if word.contains('\0') {
         return Err(outside(word));
     }
     match magic(word) {
@@ -129,7 +129,7 @@ pub(crate) fn pathspec(paths: &PathResolver<'_>, word: &str) -> Result<String, G
             }
             Ok(word.to_owned())
         }
-        None => path(paths, word),
+        None => check_path(paths, word),
     }
 }
 
@@ -146,15 +146,16 @@ fn magic(word: &str) -> Option<(&str, &str, bool)> {
     Some((letters, rest.strip_prefix(':').unwrap_or(rest), letters.contains('/')))
 }
 
-/// Checks an operand that git reads as a revision or a path, whichever exists.
-pub(crate) fn revision_or_path(
+/// Checks an operand that git reads as a revision or a path, whichever exists, and returns it as git sees
+/// it.
+pub(crate) fn check_revision_or_path(
     operation: &str,
     paths: &PathResolver<'_>,
     word: &str,
 ) -> Result<String, GitError> {
     check_revision(operation, word)?;
     if word.starts_with('/') {
-        return path(paths, word);
+        return check_path(paths, word);
     }
     // `HEAD:../x` and `main..x` stay in the repository; `../x` may not.
     let climbs = word.split('/').any(|part| part == "..") && !word.contains(':');
@@ -192,10 +193,10 @@ mod tests {
         for inside in
             ["x", "../x", "../../x", "..x", "*.rs", ":/src", ":(top)src", ":!docs", ":^../x", "."]
         {
-            assert_eq!(pathspec(&sub, inside).unwrap(), inside);
+            assert_eq!(check_pathspec(&sub, inside).unwrap(), inside);
         }
-        assert_eq!(pathspec(&sub, "/w/x").unwrap(), "/w/x");
-        assert_eq!(pathspec(&sub, "/link/x/../y").unwrap(), "/w/y");
+        assert_eq!(check_pathspec(&sub, "/w/x").unwrap(), "/w/x");
+        assert_eq!(check_pathspec(&sub, "/link/x/../y").unwrap(), "/w/y");
         for outside in [
             "../../../x",
             "/etc/passwd",
@@ -205,7 +206,7 @@ mod tests {
             ":(exclude)../../../x",
             "/wx",
         ] {
-            let failure = pathspec(&sub, outside).unwrap_err();
+            let failure = check_pathspec(&sub, outside).unwrap_err();
             assert_eq!(failure.code, Code::SandboxViolation, "{outside}");
         }
     }
@@ -244,10 +245,10 @@ mod tests {
     fn a_revision_or_path_stays_in_the_workspace() {
         let top = resolver(Path::new(""));
         for good in ["src", "HEAD~1", "main..x", "HEAD:a/../b", "a/../b", "/w/x"] {
-            assert!(revision_or_path("diff", &top, good).is_ok(), "{good}");
+            assert!(check_revision_or_path("diff", &top, good).is_ok(), "{good}");
         }
         for bad in ["../x", "a/../../x", "/etc/hostname", "-x", "/dev/null"] {
-            assert!(revision_or_path("diff", &top, bad).is_err(), "{bad}");
+            assert!(check_revision_or_path("diff", &top, bad).is_err(), "{bad}");
         }
     }
 }

@@ -99,6 +99,21 @@ fn honest_uses_pass() {
 }
 
 #[test]
+fn a_letter_is_refused_for_its_meaning_in_the_subcommand() {
+    for (operation, args, reason) in [
+        (Operation::Clone, "-u evil https://a/b", "it names a program to run"),
+        (Operation::Fetch, "-u", "it is not in the list of this operation"),
+        (Operation::Fetch, "-o x", "it sends options to the server"),
+        (Operation::Pull, "-S", "it runs a program that the repository configures"),
+        (Operation::Blame, "-S revisions x", "it is not in the list of this operation"),
+        (Operation::Status, "-C x", "use `cwd` to choose the repository"),
+    ] {
+        let message = checked(operation, args).unwrap_err().message;
+        assert!(message.contains(reason), "{args}: {message}");
+    }
+}
+
+#[test]
 fn flags_that_run_write_or_read_elsewhere_are_refused_by_name() {
     use Operation::{Blame, Clone, Diff, Fetch, Log, Pull, Push, Show, Stash, Status};
     for (operation, args, word) in [
