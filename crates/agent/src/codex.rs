@@ -72,8 +72,10 @@ const CLIENT: &str = "codex";
 pub(crate) struct Codex {
     launcher: Launcher,
     settings: Settings,
+    /// The time for the reply to one request: `codex.read_timeout_ms`.
     response_timeout: Duration,
-    /// The longest time without a message during a turn.
+    /// The longest time without a message during a turn, which may last longer in all:
+    /// `codex.turn_timeout_ms`.
     silence_timeout: Duration,
 }
 
@@ -318,6 +320,7 @@ impl CodexSession {
         loop {
             match self.rpc.next(INTERRUPT_TIMEOUT).await? {
                 Message::Request { id, method, .. } => {
+                    // No code of JSON-RPC fits; the message has the reason.
                     let message = format!("{method} is too late: the turn is interrupted");
                     self.rpc.reply_error(&id, UNKNOWN_METHOD, &message).await?;
                 }

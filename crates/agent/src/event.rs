@@ -7,7 +7,8 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// A turn has started.
+    /// A turn has started. Sent once for every turn and not only for the first one of a session: what the
+    /// wire format calls a session is one turn.
     SessionStarted {
         /// The id of the turn: the conversation's id and the turn's.
         session: String,

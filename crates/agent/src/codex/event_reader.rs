@@ -47,6 +47,7 @@ impl EventReader {
     }
 
     pub(super) fn start_thread(&mut self, thread: String) {
+        self.usage.start_thread(&thread);
         self.thread = thread;
     }
 

@@ -36,6 +36,7 @@ pub(super) fn summary(method: &str, params: &Value) -> String {
 
 /// Returns true for increments of a text or of progress, which arrive many times a second.
 pub(super) fn is_delta(method: &str) -> bool {
+    // Both `item/agentMessage/delta` and `item/commandExecution/outputDelta`.
     method.ends_with("elta") || method.ends_with("/progress")
 }
 

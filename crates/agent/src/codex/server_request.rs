@@ -1,10 +1,14 @@
 //! Decisions about the app server's requests.
 //!
 //! With the approval policy `never` every approval is given: the operator has decided that the sandbox
-//! around the server is the boundary. With any other policy an approval, or a question that only a person
-//! can reply, ends the turn, and the conductor blocks the issue until an operator acts. Questions that
-//! are approvals in disguise, such as the use of an MCP tool, are treated like approvals. Methods that
-//! are not listed get the JSON-RPC error "method not found".
+//! around the server is the boundary. With any other policy a request for approval ends the turn, and the
+//! conductor blocks the issue until an operator acts. Questions that are approvals in disguise, namely of
+//! the use of an MCP tool, are treated like approvals.
+//!
+//! Other questions need a person, and the policy makes no difference: elicitations of MCP servers and
+//! blocking questions end the turn, while a question that the server marks as not blocking gets an empty
+//! reply and the turn continues ([`RequestDecision::Skip`]). Methods that are not listed get the JSON-RPC
+//! error "method not found".
 
 use serde_json::{Map, Value, json};
 

@@ -58,7 +58,8 @@ pub(super) fn event_name(ended: &Result<(), AgentFailure>) -> &'static str {
     }
 }
 
-/// Reads `turn.status` of `turn/completed`. Servers without a status send it for success only.
+/// Reads `turn.status` of `turn/completed`. Servers without a status send it for success only, and an
+/// unknown status is taken for success as well.
 fn completed(params: &Value, usage: &UsageTracker) -> Result<(), AgentFailure> {
     match text(params, "/turn/status") {
         Some("failed") => Err(failed(params, usage)),
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_is_over_is_a_success_only_if_it_says_so() {
+    fn a_completed_turn_is_a_failure_only_if_its_status_says_so() {
         let turn = |status: &str, info: Value| json!({"turn": {"status": status, "error": {"message": "m", "codexErrorInfo": info}}});
         let limited = Some(Err(FailureKind::RateLimited { retry_after: None }));
         for (params, expected) in [
@@ -134,6 +135,7 @@ mod tests {
                 Some(Err(FailureKind::TurnFailed)),
             ),
             (turn("interrupted", json!(null)), Some(Err(FailureKind::TurnCancelled))),
+            (turn("unknown", json!("unauthorized")), Some(Ok(()))),
             (json!({}), Some(Ok(()))),
         ] {
             assert_eq!(kind("turn/completed", &params), expected, "{params}");

@@ -8,6 +8,9 @@
 //! - a resumed thread gets its baseline from its first report: the whole total if that report is of an
 //!   earlier turn (servers repeat it on resume), and else the total minus the `last` request.
 //!
+//! A report without a thread id, as older servers send them, is of the session's thread; one without a
+//! turn id is of the current turn, if there is one.
+//!
 //! Agents that the agent starts have threads of their own, whose tokens count as well; the session's usage
 //! is the sum over all threads and never falls.
 
@@ -42,6 +45,8 @@ const MAX_DEPTH: usize = 8;
 /// Token counts by thread, and the latest rate limits.
 #[derive(Debug, Default)]
 pub(super) struct UsageTracker {
+    /// The session's thread.
+    thread: String,
     threads: HashMap<String, ThreadUsage>,
     limits: Option<Value>,
     turn: Option<String>,
@@ -55,8 +60,13 @@ struct ThreadUsage {
 }
 
 impl UsageTracker {
-    /// Registers a resumed thread, whose baseline is not known yet.
+    pub(super) fn start_thread(&mut self, thread: &str) {
+        thread.clone_into(&mut self.thread);
+    }
+
+    /// Sets a resumed thread, whose baseline is not known yet.
     pub(super) fn resume_thread(&mut self, thread: &str) {
+        self.start_thread(thread);
         self.threads.entry(thread.to_owned()).or_default();
     }
 
@@ -70,14 +80,16 @@ impl UsageTracker {
             paths.iter().find_map(|path| token_usage::tokens(params.pointer(path)?))
         };
         let total = at(&TOTALS).or_else(|| turn_usage(method, params))?;
-        let thread = text(params, "/threadId").unwrap_or_default().to_owned();
+        let thread = text(params, "/threadId").unwrap_or(&self.thread).to_owned();
         let sum_before = self.sum();
         let is_new = !self.threads.contains_key(&thread);
         let usage = self.threads.entry(thread).or_default();
         if is_new {
             usage.baseline = Some(Tokens::default());
         }
-        let is_earlier = self.turn.is_none() || text(params, "/turnId") != self.turn.as_deref();
+        let current = self.turn.as_deref();
+        let is_earlier =
+            current.is_none() || text(params, "/turnId").is_some_and(|turn| Some(turn) != current);
         let last = at(&LAST).filter(|_| !is_earlier).unwrap_or_default();
         usage.baseline.get_or_insert_with(|| total.minus(last));
         usage.total = usage.total.at_least(total);
@@ -120,7 +132,8 @@ impl UsageTracker {
     }
 }
 
-/// Reads the usage in `turn/completed`, for servers that report no totals.
+/// Reads the usage in `turn/completed`, for servers that report no totals on the way. It is taken for the
+/// total of the thread, not for the tokens of the turn alone.
 fn turn_usage(method: &str, params: &Value) -> Option<Tokens> {
     let usage = || params.get("usage").or_else(|| params.pointer("/turn/usage"));
     token_usage::tokens((method == "turn/completed").then(usage)??)
@@ -198,6 +211,32 @@ mod tests {
             assert_eq!(total(&mut tracker, &used("a", 107, 7)), Some(7));
             assert_eq!(total(&mut tracker, &used("a", 110, 3)), Some(10));
         }
+    }
+
+    #[test]
+    fn a_report_without_ids_is_of_the_sessions_thread() {
+        let report = |all, last| {
+            let info = json!({
+                "total_token_usage": {"total_tokens": all},
+                "last_token_usage": {"total_tokens": last},
+            });
+            json!({"msg": {"info": info}})
+        };
+        let mut tracker = UsageTracker::default();
+        tracker.resume_thread("a");
+        assert_eq!(total(&mut tracker, &report(100, 10)), None);
+        tracker.start_turn("now");
+        assert_eq!(total(&mut tracker, &report(107, 7)), Some(7));
+        assert_eq!(total(&mut tracker, &used("a", 110, 3)), Some(10));
+        let mut tracker = UsageTracker::default();
+        tracker.resume_thread("a");
+        tracker.start_turn("now");
+        assert_eq!(total(&mut tracker, &report(107, 7)), Some(7));
+        let mut tracker = UsageTracker::default();
+        tracker.start_thread("a");
+        tracker.start_turn("now");
+        assert_eq!(total(&mut tracker, &report(10, 7)), Some(10));
+        assert_eq!(total(&mut tracker, &used("a", 12, 2)), Some(12));
     }
 
     #[test]

@@ -17,7 +17,9 @@ pub struct CodexConfig {
     pub thread_sandbox: String,
     /// `None` if absent; the policy is then derived from the workspace.
     pub turn_sandbox_policy: Option<Value>,
+    /// The longest silence during a turn. The turn as a whole has no limit.
     pub turn_timeout: Duration,
+    /// The time for the reply to one request.
     pub read_timeout: Duration,
     /// The time for which a run may show no progress; `None` if the file has 0 or less, which is no limit.
     pub stall_timeout: Option<Duration>,
