@@ -10,21 +10,23 @@
 //!    vanished and came back, so that moving a repository neither loses nor launders trust;
 //! 3. `diff` compares both snapshots: pure, a list of differences, each with its remedy;
 //! 4. `restore` applies the remedies, and what a command wrote goes to the `quarantine`;
-//! 5. a last scan becomes the baseline, except where a difference could not be undone: there the old
-//!    entry stays, so that the next check finds and reports it again.
+//! 5. the snapshot becomes the baseline. After a restoration that is a snapshot of a last scan, except
+//!    where a difference could not be undone: there the old entry stays, so that the next check finds
+//!    and reports it again.
 //!
 //! Ordinary work with git (`init`, `clone`, `commit`, `remote add`, `config user.name`, submodules,
-//! work trees) changes nothing that counts: a git configuration is compared entry by entry
+//! work trees) makes no difference: of a git configuration only sensitive entries are compared
 //! (`git_config_diff`), and the samples among the hooks are no hooks. `preflight` answers the same
 //! question before a tool writes a file itself.
 //!
 //! **Cost.** An entry whose kernel time stamp is the same was not changed; checking an unchanged
 //! workspace is one or two system calls for each watched directory and file, and reads no contents.
 //!
-//! **Scope.** The workspace, the directories directly in it and those in `repos`; `.git/modules` four
-//! levels deep; `watch_rules` has the names and `scan` the bounds. Repositories deeper in the tree, and
-//! programs that trusted entries name in the work tree (a hook that calls `scripts/lint`), are source
-//! like any other and not watched. Nor is an unfinished rebase, whose list may hold `exec` lines.
+//! **Scope.** The workspace, the directories directly in it and those in `repos`; in their git
+//! directories also submodules, with names of up to four components, and work trees. `watch_rules` has
+//! the names and `scan` the bounds. Repositories deeper in the tree, and programs that trusted entries
+//! name in the work tree (a hook that calls `scripts/lint`), are source like any other and not watched.
+//! Nor is an unfinished rebase, whose list may hold `exec` lines.
 //! `directory_link` covers links that stand where a directory is watched.
 //!
 //! **Safety.** All access goes through [`Root`], one directory at a time and with no link on the way.
@@ -59,7 +61,7 @@ use std::path::{Path, PathBuf};
 
 use carrel_fsroot::{Error, Root};
 
-use diff::{Difference, NewRepositories, Remedy, below, differences};
+use diff::{Difference, NewRepositoryPolicy, Remedy, below, differences};
 pub use report::{ChangeKind, MAX_CHANGES, TrustChange, TrustReport};
 use restore::{UndoResult, undo};
 use scan::{Reference, is_provably_unchanged, scan};
@@ -128,22 +130,22 @@ impl TrustBaseline {
         self.tombstones.revive(&mut self.trusted, &seen);
         let found = self.differences(root, &seen);
         let changed = !found.is_empty();
-        let mut settled = match on_change {
+        let mut report = match on_change {
             _ if !changed => {
                 self.replace_baseline(seen);
                 TrustReport::default()
             }
             OnChange::Report => {
                 self.replace_baseline(seen);
-                report(found.iter().map(|difference| (difference, None)))
+                report_of(found.iter().map(|difference| (difference, None)))
             }
             OnChange::Restore => self.restore(root, seen, found)?,
         };
         if has_read || changed {
             self.watch_references(root)?;
         }
-        settled.unchecked = self.unchecked();
-        Ok(settled)
+        report.unchecked = self.unchecked();
+        Ok(report)
     }
 
     /// Returns a directory whose watched entries exceed the bounds of a scan, if there is one. What is
@@ -155,11 +157,11 @@ impl TrustBaseline {
 
     fn differences(&self, root: &Root, seen: &Snapshot) -> Vec<Difference> {
         // Beyond the bounds, an entry that looks new may be an old one that was not seen before.
-        let new_repositories = match self.unchecked() {
-            Some(_) => NewRepositories::BringNothing,
-            None => self.tombstones.new_repositories(),
+        let policy = match self.unchecked() {
+            Some(_) => NewRepositoryPolicy::QuarantineSettings,
+            None => self.tombstones.new_repository_policy(),
         };
-        differences(root.path(), &self.trusted, seen, new_repositories)
+        differences(root.path(), &self.trusted, seen, policy)
     }
 
     /// Makes a snapshot the baseline, and keeps tombstones of the entries that are not in it.
@@ -183,8 +185,8 @@ impl TrustBaseline {
         found: Vec<Difference>,
     ) -> Result<TrustReport, Error> {
         // A directory that was renamed comes back first, with all that is trusted in it.
-        let is_moved = |difference: &Difference| is_moved(&self.trusted, difference);
-        let (mut found, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(is_moved);
+        let may_have_moved = |difference: &Difference| may_have_moved(&self.trusted, difference);
+        let (mut found, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(may_have_moved);
         let undo = |seen: &Snapshot, difference| undo(root, &self.trusted, seen, difference);
         let mut undone: Vec<UndoResult> = found.iter().map(|one| undo(&seen, one)).collect();
         let (seen, rest) = if found.is_empty() {
@@ -206,7 +208,7 @@ impl TrustBaseline {
         }
         let mut reported: Vec<_> = found.iter().zip(undone.into_iter().map(Some)).collect();
         reported.sort_by(|(one, _), (other, _)| one.path.cmp(&other.path));
-        Ok(report(reported.into_iter()))
+        Ok(report_of(reported.into_iter()))
     }
 
     /// Makes the snapshot after the restoration the baseline, except where it still differs: an undo
@@ -240,13 +242,12 @@ impl TrustBaseline {
                 break;
             }
             let seen = scan(root, &self.trusted, &references)?.entries;
-            let changed = |one: &[Reference], other: &[Reference]| -> Vec<Reference> {
+            let without = |one: &[Reference], other: &[Reference]| -> Vec<Reference> {
                 one.iter().filter(|reference| !other.contains(reference)).cloned().collect()
             };
-            for (path, _) in changed(&references, &self.references)
-                .iter()
-                .chain(&changed(&self.references, &references))
-            {
+            let added = without(&references, &self.references);
+            let dropped = without(&self.references, &references);
+            for (path, _) in added.iter().chain(&dropped) {
                 copy_subtree(&mut self.trusted, &seen, path);
             }
             self.references = references;
@@ -256,7 +257,7 @@ impl TrustBaseline {
 }
 
 /// Returns whether the entry to restore is a directory that may only have been renamed.
-fn is_moved(trusted: &Snapshot, difference: &Difference) -> bool {
+fn may_have_moved(trusted: &Snapshot, difference: &Difference) -> bool {
     difference.remedy == Remedy::Restore
         && trusted.get(&difference.path).is_some_and(WatchedEntry::is_tracked_across_renames)
 }
@@ -271,8 +272,8 @@ fn copy_subtree(tree: &mut Snapshot, other: &Snapshot, path: &Path) {
     tree.extend(kept.map(|(path, entry)| (path.clone(), entry.clone())));
 }
 
-fn report<'a>(found: impl Iterator<Item = (&'a Difference, Option<UndoResult>)>) -> TrustReport {
-    let mut settled = TrustReport::default();
+fn report_of<'a>(found: impl Iterator<Item = (&'a Difference, Option<UndoResult>)>) -> TrustReport {
+    let mut report = TrustReport::default();
     for (difference, undone) in found {
         let path = &difference.path;
         let restored = undone.as_ref().is_some_and(|undone| undone.failure.is_none());
@@ -282,7 +283,7 @@ fn report<'a>(found: impl Iterator<Item = (&'a Difference, Option<UndoResult>)>)
             (None, _) => (None, Some("changes are only reported here".to_owned())),
         };
         for (kind, what) in &difference.notes {
-            settled.push(TrustChange {
+            report.push(TrustChange {
                 path: if path.as_os_str().is_empty() { ".".into() } else { path.clone() },
                 kind: *kind,
                 what: what.clone(),
@@ -292,5 +293,5 @@ fn report<'a>(found: impl Iterator<Item = (&'a Difference, Option<UndoResult>)>)
             });
         }
     }
-    settled
+    report
 }

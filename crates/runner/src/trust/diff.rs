@@ -3,10 +3,12 @@
 //! Pure: two snapshots in, a list out. Paths are visited in order, a directory before its entries. When
 //! a directory differs as a whole, its remedy covers everything below, which is then skipped.
 //!
-//! What counts follows the role of an entry. A hook, settings file or configuration entry that is new
-//! goes to the quarantine; one that was changed or removed is restored. Two changes are accepted and
-//! only reported: a repository that is gone, because it runs nothing any more, and settings that came
-//! with a repository that is new itself, because git would report them as deleted otherwise.
+//! The remedy follows the role of an entry. A hook, settings file or configuration entry that is new
+//! goes to the quarantine; one that was changed or removed is restored. A project directory that
+//! vanished is no difference, because nothing in it runs any more. Three changes are accepted and only
+//! reported: a git directory with hooks or sensitive configuration that vanished from a project
+//! directory that is still there; settings that came with a repository that is new itself, because git
+//! would report them as deleted otherwise; and a directory that has grown beyond the bounds of a scan.
 //!
 //! Links that stand where a project directory is watched need a second comparison. A command could
 //! point `repos/a` at an unwatched directory of its own with hooks in it. So what is behind a new link
@@ -39,21 +41,23 @@ pub(super) struct Difference {
 pub(super) enum Remedy {
     /// The entry is moved into the quarantine.
     Quarantine,
-    /// The entry is moved into the quarantine, and the trusted one written with all below it.
+    /// The entry is moved into the quarantine, and the trusted one written. Of a directory that something
+    /// else replaced, only the watched entries are written, since the baseline has no others. A project
+    /// or git directory is not written but looked for and renamed back.
     Restore,
-    /// The entries of a git configuration that count are rewritten; the rest of the file stays.
+    /// The sensitive entries of a git configuration are rewritten; the rest of the file stays.
     RewriteConfig,
     /// Nothing is done, for this reason, and the new state becomes the baseline.
     Accept(&'static str),
 }
 
-/// The treatment of settings in a repository that seems to be new.
+/// The policy for settings in a repository that seems to be new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NewRepositories {
+pub(super) enum NewRepositoryPolicy {
     /// Settings that come with a clone are accepted.
-    BringSettings,
+    AcceptSettings,
     /// They go to the quarantine: it cannot be told whether the repository is really new.
-    BringNothing,
+    QuarantineSettings,
 }
 
 /// Links to directories, by whether the baseline has the same link with the same destination.
@@ -68,19 +72,18 @@ pub(super) fn differences(
     top: &Path,
     old: &Snapshot,
     new: &Snapshot,
-    new_repositories: NewRepositories,
+    new_repository_policy: NewRepositoryPolicy,
 ) -> Vec<Difference> {
-    let comparer = Comparer { top, old, new, new_repositories };
+    let comparer = Comparer { top, old, new, new_repository_policy };
     if !new.values().any(|entry| matches!(entry.state, EntryState::DirectoryLink { .. })) {
         return comparer.all(old.keys().chain(new.keys()).collect());
     }
-    let by_new = comparer.reached_only_by(LinkAge::New);
-    let by_known = comparer.reached_only_by(LinkAge::Known);
-    let counts = |path: &&PathBuf| {
-        !comparer.is_only_reached_through(path, &by_new)
-            || comparer.is_only_reached_through(path, &by_known)
+    let by_new = comparer.directories_behind_links(LinkAge::New);
+    let by_known = comparer.directories_behind_links(LinkAge::Known);
+    let is_compared = |path: &&PathBuf| {
+        !comparer.is_watched_only_in(path, &by_new) || comparer.is_watched_only_in(path, &by_known)
     };
-    comparer.all(old.keys().chain(new.keys()).filter(counts).collect())
+    comparer.all(old.keys().chain(new.keys()).filter(is_compared).collect())
 }
 
 /// The result of comparing one path.
@@ -89,17 +92,17 @@ enum PathComparison {
     Same,
     /// Nothing to report here or below.
     SkipSubtree,
-    /// Different, with everything below.
-    Differs(Difference),
-    /// Reported; what is below it is compared.
-    Reported(Difference),
+    /// Different as a whole: the remedy covers everything below, which is not compared.
+    SubtreeDiffers(Difference),
+    /// Different; what is below it is compared all the same.
+    EntryDiffers(Difference),
 }
 
 struct Comparer<'a> {
     top: &'a Path,
     old: &'a Snapshot,
     new: &'a Snapshot,
-    new_repositories: NewRepositories,
+    new_repository_policy: NewRepositoryPolicy,
 }
 
 impl<'a> Comparer<'a> {
@@ -115,18 +118,18 @@ impl<'a> Comparer<'a> {
             match self.at(path) {
                 PathComparison::Same => {}
                 PathComparison::SkipSubtree => done = Some(path.clone()),
-                PathComparison::Differs(difference) => {
+                PathComparison::SubtreeDiffers(difference) => {
                     done = Some(path.clone());
                     found.push(difference);
                 }
-                PathComparison::Reported(difference) => found.push(difference),
+                PathComparison::EntryDiffers(difference) => found.push(difference),
             }
         }
         found
     }
 
-    /// Returns the directories that are in the snapshot only because links of this age lead to them.
-    fn reached_only_by(&self, age: LinkAge) -> Vec<&'a Path> {
+    /// Returns the [new directories](Self::new_directories_behind) behind all links of this age.
+    fn directories_behind_links(&self, age: LinkAge) -> Vec<&'a Path> {
         let found =
             self.new.iter().filter_map(|(path, entry)| match &entry.state {
                 EntryState::DirectoryLink {
@@ -134,7 +137,7 @@ impl<'a> Comparer<'a> {
                 } if self.is_new_link(path) == (age == LinkAge::New) => Some((entry.rule, behind)),
                 _ => None,
             });
-        found.flat_map(|(rule, behind)| self.reached_only_through(rule, behind)).collect()
+        found.flat_map(|(rule, behind)| self.new_directories_behind(rule, behind)).collect()
     }
 
     fn is_new_link(&self, path: &Path) -> bool {
@@ -142,9 +145,9 @@ impl<'a> Comparer<'a> {
         state(self.old) != state(self.new)
     }
 
-    /// Returns the directories that are in the snapshot only because of one link: its destination and,
-    /// behind a link named `repos`, the project directories in it.
-    fn reached_only_through(&self, rule: WatchRule, behind: &'a Path) -> Vec<&'a Path> {
+    /// Returns the directories behind one link that are neither in the baseline nor watched for their own
+    /// path: its destination and, behind a link named `repos`, the project directories in it.
+    fn new_directories_behind(&self, rule: WatchRule, behind: &'a Path) -> Vec<&'a Path> {
         let projects = below(self.new, behind).filter(|(path, entry)| {
             rule == WatchRule::Repositories
                 && entry.rule.role() == Role::Project
@@ -159,8 +162,8 @@ impl<'a> Comparer<'a> {
         [behind].into_iter().chain(projects).filter(is_unknown).collect()
     }
 
-    /// Returns whether a path is watched only because it lies in one of these directories.
-    fn is_only_reached_through(&self, path: &Path, linked: &[&Path]) -> bool {
+    /// Returns whether a path lies in one of these directories, with no entry of the baseline between.
+    fn is_watched_only_in(&self, path: &Path, linked: &[&Path]) -> bool {
         linked.iter().any(|directory| {
             let mut inside = path.ancestors().take_while(|above| above.starts_with(directory));
             path.starts_with(directory) && !inside.any(|above| self.old.contains_key(above))
@@ -180,15 +183,18 @@ impl<'a> Comparer<'a> {
             LinkDestination::Outside(_) => return Some("link out of the workspace"),
             LinkDestination::Inside(behind) => behind,
         };
-        let linked = self.reached_only_through(rule, behind);
+        let linked = self.new_directories_behind(rule, behind);
         let trusted = rebased(self.old, path, behind);
-        let comparer =
-            Comparer { old: &trusted, new_repositories: NewRepositories::BringNothing, ..*self };
+        let comparer = Comparer {
+            old: &trusted,
+            new_repository_policy: NewRepositoryPolicy::QuarantineSettings,
+            ..*self
+        };
         let paths = trusted.keys().chain(below(self.new, behind).map(|(path, _)| path));
-        let paths = paths.filter(|path| self.is_only_reached_through(path, &linked));
+        let paths = paths.filter(|path| self.is_watched_only_in(path, &linked));
         let found = comparer.all(paths.collect());
-        let counts = |found: &Difference| !matches!(found.remedy, Remedy::Accept(_));
-        found.iter().any(counts).then_some("link to what would run later")
+        let is_undone = |found: &Difference| !matches!(found.remedy, Remedy::Accept(_));
+        found.iter().any(is_undone).then_some("link to what would run later")
     }
 
     /// Compares a link that is new or has a new destination.
@@ -210,7 +216,7 @@ impl<'a> Comparer<'a> {
             }
             Some(_) => (Remedy::Restore, ChangeKind::Changed),
         };
-        PathComparison::Differs(one(path, remedy, kind, what))
+        PathComparison::SubtreeDiffers(one(path, remedy, kind, what))
     }
 
     fn at(&self, path: &Path) -> PathComparison {
@@ -226,7 +232,7 @@ impl<'a> Comparer<'a> {
         if old.is_equivalent(new, depth_of(path)) {
             return if new.is_incomplete() && !old.is_incomplete() {
                 let reason = Remedy::Accept("only a bounded number of directories is looked at");
-                PathComparison::Reported(one(
+                PathComparison::EntryDiffers(one(
                     path,
                     reason,
                     ChangeKind::Changed,
@@ -248,18 +254,19 @@ impl<'a> Comparer<'a> {
         if role == Role::Config
             && let Some(difference) = config_change(path, old, new)
         {
-            return PathComparison::Differs(difference);
+            return PathComparison::SubtreeDiffers(difference);
         }
         if role == Role::GitDirectory && self.is_own_pointer(path, new) {
             return PathComparison::SkipSubtree;
         }
-        PathComparison::Differs(one(path, Remedy::Restore, ChangeKind::Changed, role.what()))
+        PathComparison::SubtreeDiffers(one(path, Remedy::Restore, ChangeKind::Changed, role.what()))
     }
 
     fn added(&self, path: &Path, new: &'a WatchedEntry) -> PathComparison {
         let role = new.rule.role();
-        let difference =
-            |remedy| PathComparison::Differs(one(path, remedy, ChangeKind::Added, role.what()));
+        let difference = |remedy| {
+            PathComparison::SubtreeDiffers(one(path, remedy, ChangeKind::Added, role.what()))
+        };
         match (&new.state, role) {
             (EntryState::DirectoryLink { target, destination }, _) => {
                 self.directory_link(path, new.rule, target, destination)
@@ -267,15 +274,14 @@ impl<'a> Comparer<'a> {
             (EntryState::Directory { .. }, Role::Settings(_)) => {
                 let whole = matches!(new.rule, WatchRule::Tree { .. });
                 if whole && self.has_files_below(path) {
-                    difference(self.act_on_settings(path))
+                    difference(self.remedy_for_settings(path))
                 } else {
                     PathComparison::Same
                 }
             }
             (EntryState::Directory { .. }, _) | (_, Role::Project) => PathComparison::Same,
-            (EntryState::File { bytes, .. }, Role::Config) => {
-                added_config(path, bytes).map_or(PathComparison::Same, PathComparison::Differs)
-            }
+            (EntryState::File { bytes, .. }, Role::Config) => added_config(path, bytes)
+                .map_or(PathComparison::Same, PathComparison::SubtreeDiffers),
             (EntryState::File { bytes, .. }, Role::CommonDirectory)
                 if is_own_repository(path, bytes) =>
             {
@@ -284,7 +290,7 @@ impl<'a> Comparer<'a> {
             (EntryState::File { .. }, Role::GitDirectory) if self.is_own_pointer(path, new) => {
                 PathComparison::Same
             }
-            (_, Role::Settings(_)) => difference(self.act_on_settings(path)),
+            (_, Role::Settings(_)) => difference(self.remedy_for_settings(path)),
             (_, Role::Hook | Role::Config | Role::GitDirectory | Role::CommonDirectory) => {
                 difference(Remedy::Quarantine)
             }
@@ -293,15 +299,21 @@ impl<'a> Comparer<'a> {
 
     fn removed(&self, path: &Path, old: &WatchedEntry) -> PathComparison {
         let difference = |remedy| {
-            PathComparison::Differs(one(path, remedy, ChangeKind::Removed, old.rule.role().what()))
+            PathComparison::SubtreeDiffers(one(
+                path,
+                remedy,
+                ChangeKind::Removed,
+                old.rule.role().what(),
+            ))
         };
         match (&old.state, old.rule.role()) {
             // With the whole directory gone, nothing in it runs.
             (_, Role::Project) => PathComparison::SkipSubtree,
             (EntryState::Directory { .. }, Role::GitDirectory) => {
                 let elsewhere = |entry: &WatchedEntry| entry.stamp.identity == old.stamp.identity;
-                let runs = below(self.old, path).any(|(path, entry)| runs(path, entry));
-                if runs && !self.new.values().any(elsewhere) {
+                let ran_something =
+                    below(self.old, path).any(|(path, entry)| could_run(path, entry));
+                if ran_something && !self.new.values().any(elsewhere) {
                     difference(Remedy::Accept("a repository that is gone runs nothing"))
                 } else {
                     PathComparison::SkipSubtree
@@ -310,14 +322,14 @@ impl<'a> Comparer<'a> {
             (EntryState::Directory { .. }, _) => PathComparison::Same,
             (_, Role::GitDirectory | Role::CommonDirectory) => PathComparison::SkipSubtree,
             (EntryState::File { bytes, .. }, Role::Config) => removed_config(path, bytes)
-                .map_or(PathComparison::SkipSubtree, PathComparison::Differs),
+                .map_or(PathComparison::SkipSubtree, PathComparison::SubtreeDiffers),
             _ => difference(Remedy::Restore),
         }
     }
 
     /// Returns the remedy for new settings. Settings that came with a new clone or work tree are accepted:
     /// they are as new to every tool as the directory itself, and git would report them as deleted.
-    fn act_on_settings(&self, path: &Path) -> Remedy {
+    fn remedy_for_settings(&self, path: &Path) -> Remedy {
         let mut projects = path.ancestors().skip(1).filter(|above| {
             self.new.get(*above).is_some_and(|entry| entry.rule.role() == Role::Project)
         });
@@ -335,7 +347,7 @@ impl<'a> Comparer<'a> {
         let git = project.join(".git");
         let is_own =
             |entry: &WatchedEntry| entry.is_directory() || self.is_own_pointer(&git, entry);
-        self.new_repositories == NewRepositories::BringSettings
+        self.new_repository_policy == NewRepositoryPolicy::AcceptSettings
             && self.new.get(&git).is_some_and(is_own)
     }
 
@@ -370,14 +382,14 @@ pub(super) fn below<'a>(
 }
 
 /// Returns whether a trusted entry could run something.
-fn runs(path: &Path, entry: &WatchedEntry) -> bool {
+fn could_run(path: &Path, entry: &WatchedEntry) -> bool {
     match (&entry.state, entry.rule.role()) {
         (EntryState::Directory { .. }, _)
         | (_, Role::Project | Role::GitDirectory | Role::CommonDirectory | Role::Settings(_)) => {
             false
         }
         (EntryState::File { bytes, .. }, Role::Config) => {
-            Config::read(bytes, depth_of(path)).is_ok_and(|config| config.counts())
+            Config::read(bytes, depth_of(path)).is_ok_and(|config| config.has_sensitive_entries())
         }
         (_, Role::Hook | Role::Config) => true,
     }
@@ -398,7 +410,7 @@ fn config_change(path: &Path, old: &WatchedEntry, new: &WatchedEntry) -> Option<
 fn added_config(path: &Path, bytes: &[u8]) -> Option<Difference> {
     let depth = depth_of(path);
     match (Config::read(bytes, depth), Config::read(b"", depth)) {
-        (Ok(config), Ok(empty)) if config.counts() => {
+        (Ok(config), Ok(empty)) if config.has_sensitive_entries() => {
             Some(config_difference(path, Remedy::RewriteConfig, config.changes(&empty)))
         }
         (Ok(_), _) => None,
@@ -406,7 +418,7 @@ fn added_config(path: &Path, bytes: &[u8]) -> Option<Difference> {
     }
 }
 
-/// Describes the changes that writing a configuration would make, if any of them counts.
+/// Describes the changes to sensitive entries that writing a configuration would make, if any.
 pub(super) fn config_notes(path: &Path, trusted: Option<&[u8]>, bytes: &[u8]) -> Option<String> {
     let depth = depth_of(path);
     let trusted = Config::read(trusted.unwrap_or_default(), depth);
@@ -420,7 +432,7 @@ pub(super) fn config_notes(path: &Path, trusted: Option<&[u8]>, bytes: &[u8]) ->
 fn removed_config(path: &Path, bytes: &[u8]) -> Option<Difference> {
     let depth = depth_of(path);
     match (Config::read(bytes, depth), Config::read(b"", depth)) {
-        (Ok(config), Ok(empty)) if config.counts() => {
+        (Ok(config), Ok(empty)) if config.has_sensitive_entries() => {
             Some(config_difference(path, Remedy::Restore, empty.changes(&config)))
         }
         (Ok(_), _) => None,

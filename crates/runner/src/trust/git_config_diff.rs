@@ -1,8 +1,8 @@
-//! Compares two git configurations by the entries that count, and writes those of one back into the
+//! Compares two git configurations by their sensitive entries, and writes those of one back into the
 //! other.
 //!
 //! A command may change `user.name` and add `core.hooksPath` in one file. Restoring the whole file would
-//! undo ordinary work, so only the entries named by `git_config_keys` are compared and rewritten, and
+//! undo ordinary work, so only the entries that `git_config_keys` names are compared and rewritten, and
 //! every other byte stays. The result is parsed again; if it should not have the trusted entries, the
 //! trusted file is restored as a whole.
 
@@ -18,11 +18,13 @@ use super::report::ChangeKind;
 pub(super) struct Config<'a> {
     bytes: &'a [u8],
     parsed: ParsedConfig,
+    /// The depth of the file's directory below the workspace. Only `core.worktree` depends on it: a
+    /// relative value must not climb out of the workspace.
     depth: usize,
 }
 
-/// The entries that count, by name. A name may have several values.
-type Counting<'a> = BTreeMap<&'a [u8], Vec<&'a ConfigEntry>>;
+/// The sensitive entries, by name. A name may have several values.
+type SensitiveEntries<'a> = BTreeMap<&'a [u8], Vec<&'a ConfigEntry>>;
 
 impl<'a> Config<'a> {
     /// Parses a configuration whose directory is `depth` levels below the workspace.
@@ -36,15 +38,14 @@ impl<'a> Config<'a> {
         entries.filter_map(|entry| entry.value.as_deref()).collect()
     }
 
-    /// Returns whether any entry counts.
-    pub(super) fn counts(&self) -> bool {
-        self.parsed.entries.iter().any(|entry| self.is_counted(entry))
+    pub(super) fn has_sensitive_entries(&self) -> bool {
+        self.parsed.entries.iter().any(|entry| self.is_sensitive(entry))
     }
 
-    /// Lists the names of entries that count and differ from a trusted configuration.
+    /// Lists the names of sensitive entries that differ from a trusted configuration.
     pub(super) fn changes(&self, trusted: &Config<'_>) -> Vec<(ChangeKind, String)> {
-        let old = trusted.counting();
-        let new = self.counting();
+        let old = trusted.sensitive_entries();
+        let new = self.sensitive_entries();
         let mut changes = Vec::new();
         for (key, entries) in &old {
             match new.get(key) {
@@ -60,10 +61,10 @@ impl<'a> Config<'a> {
         changes
     }
 
-    /// Returns this file with the counting entries of a trusted one, and all else byte for byte as it is.
+    /// Returns this file with the sensitive entries of a trusted one, and all else byte for byte as it is.
     pub(super) fn with_entries_of(&self, trusted: &Config<'_>) -> Vec<u8> {
         // Nothing else changed: the trusted file is the result, with its order.
-        if self.without_counting_entries() == trusted.without_counting_entries() {
+        if self.without_sensitive_entries() == trusted.without_sensitive_entries() {
             return trusted.bytes.to_vec();
         }
         let text = self.rewritten(trusted);
@@ -75,8 +76,8 @@ impl<'a> Config<'a> {
     }
 
     fn rewritten(&self, trusted: &Config<'_>) -> Vec<u8> {
-        let old = trusted.counting();
-        let new = self.counting();
+        let old = trusted.sensitive_entries();
+        let new = self.sensitive_entries();
         let mut edits: Vec<(Range<usize>, &[u8])> = Vec::new();
         let mut missing: Vec<&ConfigEntry> = Vec::new();
         for (key, entries) in &new {
@@ -100,29 +101,29 @@ impl<'a> Config<'a> {
         text
     }
 
-    /// Returns the text without the entries that count and without sections that hold nothing else.
-    fn without_counting_entries(&self) -> Vec<u8> {
-        let counted = self.parsed.entries.iter().filter(|entry| self.is_counted(entry));
-        let mut cuts: Vec<_> = counted.map(|entry| line(self.bytes, &entry.span)).collect();
+    /// Returns the text without sensitive entries and without sections that hold nothing else.
+    fn without_sensitive_entries(&self) -> Vec<u8> {
+        let sensitive = self.parsed.entries.iter().filter(|entry| self.is_sensitive(entry));
+        let mut cuts: Vec<_> = sensitive.map(|entry| line(self.bytes, &entry.span)).collect();
         for (index, header) in self.parsed.sections.iter().enumerate() {
             let mut entries = self.parsed.entries.iter();
-            if !entries.any(|entry| entry.section == Some(index) && !self.is_counted(entry)) {
+            if !entries.any(|entry| entry.section == Some(index) && !self.is_sensitive(entry)) {
                 cuts.push(line(self.bytes, header));
             }
         }
         replaced(self.bytes, cuts.into_iter().map(|cut| (cut, &b""[..])).collect())
     }
 
-    fn is_counted(&self, entry: &ConfigEntry) -> bool {
-        git_config_keys::counts(&entry.key, entry.value.as_deref(), self.depth)
+    fn is_sensitive(&self, entry: &ConfigEntry) -> bool {
+        git_config_keys::is_sensitive(&entry.key, entry.value.as_deref(), self.depth)
     }
 
-    fn counting(&self) -> Counting<'_> {
-        let mut counting = Counting::new();
-        for entry in self.parsed.entries.iter().filter(|entry| self.is_counted(entry)) {
-            counting.entry(&entry.key).or_default().push(entry);
+    fn sensitive_entries(&self) -> SensitiveEntries<'_> {
+        let mut sensitive_entries = SensitiveEntries::new();
+        for entry in self.parsed.entries.iter().filter(|entry| self.is_sensitive(entry)) {
+            sensitive_entries.entry(&entry.key).or_default().push(entry);
         }
-        counting
+        sensitive_entries
     }
 
     fn text(&self, entry: &ConfigEntry) -> &[u8] {

@@ -1,14 +1,14 @@
-//! The entries of a git configuration that make git run, write or send something that a sandboxed
-//! command chose.
+//! The *sensitive* entries of a git configuration: those with which git would run, write or send
+//! something that a sandboxed command chose.
 //!
 //! The list errs on the long side: an entry named here without need costs a line in a report, one that
 //! is missing costs the operator's account. Beside the names that git and its companions document,
-//! every name that *ends* like a command counts, so that a key of a later git or of another tool is not
+//! every name that *ends* like a command is sensitive, so that a key of a later git or of another tool is not
 //! missed.
 //!
-//! Left out on purpose: `remote.*.url` and `branch.*` (a remote is ordinary work; only the transports
-//! that run a command count), `core.attributesFile` and `.git/info/attributes` (they choose among
-//! filters, and a `.gitattributes` in the work tree can do the same; a filter's command counts).
+//! Left out on purpose: `remote.*.url` and `branch.*` (a remote is ordinary work; only URLs of
+//! transports that run a command are sensitive), `core.attributesFile` and `.git/info/attributes` (they choose among
+//! filters, and a `.gitattributes` in the work tree can do the same; a filter's command is sensitive).
 
 /// Names without a subsection.
 const PLAIN: &[&str] = &[
@@ -69,7 +69,7 @@ const PARTS: &[(&str, &str)] = &[
     ("url", "pushinsteadof"),
 ];
 
-/// Prefixes of names that all count.
+/// Prefixes of names that are all sensitive.
 const SECTIONS: &[&str] = &["alias.", "hook.", "lfs.customtransfer.", "lfs.extension."];
 
 /// Suffixes of names that always stand for a command.
@@ -77,8 +77,9 @@ const ENDS: &[&str] = &[
     "askpass", "cmd", "command", "editor", "helper", "hook", "pager", "program", "prog", "tunnel",
 ];
 
-/// Returns whether an entry counts. `depth` is that of the configuration's directory below the workspace.
-pub(super) fn counts(key: &[u8], value: Option<&[u8]>, depth: usize) -> bool {
+/// Returns whether an entry is sensitive. `depth` is that of the configuration's directory below the
+/// workspace, from which a relative `core.worktree` starts.
+pub(super) fn is_sensitive(key: &[u8], value: Option<&[u8]>, depth: usize) -> bool {
     let first = key.split(|byte| *byte == b'.').next().unwrap_or_default();
     let last = key.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
     match (first, last) {
@@ -123,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_run_something_counts() {
+    fn entries_that_can_run_something_are_sensitive() {
         for (key, value) in [
             ("core.hookspath", "x"),
             ("core.fsmonitor", "./evil"),
@@ -150,12 +151,12 @@ mod tests {
             ("sendemail.work.smtpserver", "/evil"),
             ("future.tool.lintcommand", "evil"),
         ] {
-            assert!(counts(key.as_bytes(), Some(value.as_bytes()), 2), "{key}");
+            assert!(is_sensitive(key.as_bytes(), Some(value.as_bytes()), 2), "{key}");
         }
     }
 
     #[test]
-    fn ordinary_work_does_not_count() {
+    fn entries_of_ordinary_work_are_not_sensitive() {
         for (key, value) in [
             ("core.repositoryformatversion", "0"),
             ("core.bare", "false"),
@@ -171,8 +172,8 @@ mod tests {
             ("extensions.objectformat", "sha256"),
             ("core..hookspath", "x"),
         ] {
-            assert!(!counts(key.as_bytes(), Some(value.as_bytes()), 2), "{key}");
+            assert!(!is_sensitive(key.as_bytes(), Some(value.as_bytes()), 2), "{key}");
         }
-        assert!(!counts(b"pager.log", None, 0));
+        assert!(!is_sensitive(b"pager.log", None, 0));
     }
 }

@@ -61,8 +61,8 @@ impl TrustBaseline {
             _ if rule.role() == Role::Project => Ok(None),
             FileKind::File => {
                 let bytes = root.read_strict(&from, MAX_READ);
-                let is_allowed = |bytes: Vec<u8>| self.denied_role_at(root, &to, Some(&bytes));
-                Ok(bytes.map_or_else(|_| Some(rule.role().what().to_owned()), is_allowed))
+                let denied_role = |bytes: Vec<u8>| self.denied_role_at(root, &to, Some(&bytes));
+                Ok(bytes.map_or_else(|_| Some(rule.role().what().to_owned()), denied_role))
             }
             _ => Ok(Some(rule.role().what().to_owned())),
         }
@@ -105,11 +105,11 @@ impl TrustBaseline {
         let mut tombstones = self.tombstones.clone();
         follow_renames(&mut trusted, &after);
         tombstones.revive(&mut trusted, &after);
-        let found = differences(root.path(), &trusted, &after, tombstones.new_repositories());
-        let counts = found
+        let found = differences(root.path(), &trusted, &after, tombstones.new_repository_policy());
+        let undone = found
             .into_iter()
             .find(|found| found.path.starts_with(to) && !matches!(found.remedy, Remedy::Accept(_)));
-        Ok(counts.and_then(|found| found.notes.into_iter().next()).map(|(_, what)| what))
+        Ok(undone.and_then(|found| found.notes.into_iter().next()).map(|(_, what)| what))
     }
 
     /// Resolves a link as from its new path, and checks what is watched behind it.
@@ -150,7 +150,7 @@ impl TrustBaseline {
         let top = (PathBuf::new(), WatchRule::WorkspaceRoot { bare: false });
         let starts = [top].into_iter().chain(self.references.iter().cloned()).chain(behind_links);
         let found = starts.filter_map(|(start, rule)| self.walk(root, &start, rule, path));
-        // The most specific rule counts: every directory at the top is a project directory.
+        // The most specific rule applies: every directory at the top is a project directory.
         found.min_by_key(RuleMatch::is_project)
     }
 

@@ -1,10 +1,14 @@
 //! The quarantine: what a command wrote and no tool may run is moved to `.carrel-aside`.
 //!
-//! Nothing is destroyed, so a false alarm costs no work. A new name beside the old one would not do: a
-//! directory of skills or start-up scripts runs every file in it. So everything goes to one directory
-//! at the top of the workspace, under a sequence number and its old name; its own `.gitignore` hides it
-//! from git. The directory is inside the workspace and its quota, and commands can write to it: nothing
-//! in it is trusted, and no tool reads it.
+//! Reports name the new path in the field `put_aside`.
+//!
+//! What is moved can be moved back, so a false alarm costs no work. Two things are lost: the oldest
+//! entries when there are more than 64, and an entry that cannot be moved, for example on a full disk,
+//! which is deleted because it must not run. A new name beside the old one would not do: a directory of
+//! skills or start-up scripts runs every file in it. So everything goes to one directory at the top of
+//! the workspace, under a sequence number and its old name; its own `.gitignore` hides it from git. The
+//! directory is inside the workspace and its quota, and commands can write to it: nothing in it is
+//! trusted, and no tool reads it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -14,7 +14,9 @@ use super::scan::Reference;
 use super::snapshot::{EntryState, Snapshot, WatchedEntry};
 use super::watch_rules::{Role, WatchRule};
 
-/// The most referenced files that are watched.
+/// The most referenced files that are watched. Further ones, in the order of the paths that refer to
+/// them, are not, and no report says so: `unchecked` would make every command of such a workspace fail
+/// under the policy `restore`.
 const MAX_REFERENCES: usize = 64;
 
 /// Lists the references of all trusted entries. `top` is the absolute path of the workspace.
@@ -22,12 +24,12 @@ pub(super) fn find(top: &Path, trusted: &Snapshot) -> Vec<Reference> {
     let mut references: Vec<Reference> = Vec::new();
     for (path, entry) in trusted {
         for (path, rule) in references_of(top, path, entry) {
-            let listed = references.iter().any(|(listed, _)| *listed == path);
+            let is_duplicate = references.iter().any(|(watched, _)| *watched == path);
             // A repository keeps its own rule.
             let known = trusted
                 .get(&path)
                 .is_some_and(|entry| entry.rule.role() == Role::GitDirectory && entry.rule != rule);
-            if references.len() < MAX_REFERENCES && !listed && !known {
+            if references.len() < MAX_REFERENCES && !is_duplicate && !known {
                 references.push((path, rule));
             }
         }

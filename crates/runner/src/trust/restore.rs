@@ -38,7 +38,7 @@ pub(super) fn undo(
     let mut undone = UndoResult::default();
     let path = &difference.path;
     let result = match difference.remedy {
-        Remedy::Quarantine => clear(root, path, &mut undone),
+        Remedy::Quarantine => vacate(root, path, &mut undone),
         Remedy::Restore => put_back(root, old, path, &mut undone),
         Remedy::RewriteConfig => rewrite(root, old.get(path), new.get(path), path),
         Remedy::Accept(reason) => Err(UndoError::Reason(reason)),
@@ -61,10 +61,11 @@ impl From<Error> for UndoError {
     }
 }
 
-/// Moves the entry at a path, if there is one, into the quarantine.
-fn clear(root: &Root, path: &Path, undone: &mut UndoResult) -> Result<(), UndoError> {
+/// Moves the entry at a path, if there is one, into the quarantine, so that the path is vacant.
+fn vacate(root: &Root, path: &Path, undone: &mut UndoResult) -> Result<(), UndoError> {
     if path == Path::new(quarantine::DIRECTORY) {
-        // It holds what was quarantined a moment ago.
+        // A link or file stood where the quarantine belongs. Opening it deletes that, unless a remedy
+        // before this one did; then it is a directory with what was moved there, and stays.
         return Ok(quarantine::open(root).map(drop)?);
     }
     let (parent, name) = match parent_of(root, path) {
@@ -90,7 +91,7 @@ fn put_back(
         make_directories(root, parent)?;
     }
     let behind = behind_link(root, path);
-    clear(root, path, undone)?;
+    vacate(root, path, undone)?;
     let (parent, name) = parent_of(root, path)?;
     parent.grant_owner_access()?;
     if entry.is_tracked_across_renames() {
@@ -114,7 +115,9 @@ fn behind_link(root: &Root, path: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Returns whether the directory at a name is the trusted one, and not a later one with its inode number.
+/// Returns whether the directory at a name is the trusted one. The birth time tells it from a later one
+/// with the same inode number; on a file system without birth times the number alone decides, which is
+/// less strict than [`is_same`](super::renames::is_same).
 fn is_at(parent: &Root, name: &Path, entry: &WatchedEntry) -> bool {
     let metadata = parent.link_metadata(name);
     metadata.is_ok_and(|metadata| metadata.identity == entry.stamp.identity)

@@ -7,8 +7,9 @@
 //! path, and directories behind links last, because they may be watched in their own right.
 //!
 //! Everything is bounded, since a command decides how much there is: a file of 1 MiB, 16 MiB in all,
-//! 64 Ki entries. Beyond the bounds a snapshot is marked incomplete, and under the policy `restore` the
-//! command's result is then an error rather than a false all-clear.
+//! 64 Ki entries, 64 levels of directories. Beyond the bounds a snapshot is marked incomplete, and the report of the check names
+//! the directory in `unchecked`. Under the policy `restore` the runner turns that into an error of the
+//! command, since the report would be a false all-clear.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -36,6 +37,11 @@ const MAX_TREE_ENTRIES: usize = 512;
 /// The most watched entries of a workspace. Directories that are watched as a whole may use half of
 /// them, so that they cannot displace repositories.
 const MAX_ENTRIES: usize = 64 * 1024;
+
+/// The most components of a path at which a directory is still searched. A scan recurses, and a command
+/// can nest `.git/modules/a/modules/a` until the stack overflows, which would abort the server; in a
+/// debug build 600 levels do.
+const MAX_DEPTH: usize = 64;
 
 /// A scan in progress, and its result.
 #[derive(Debug)]
@@ -158,7 +164,7 @@ impl Scan<'_> {
         } else {
             let Ok(directory) = self.root.open_root_strict(path) else { return };
             let rule = with_bareness(&directory, WatchRule::Project { bare: false });
-            let names = rule.listed_names().into_iter().map(OsStr::new);
+            let names = rule.table_names().into_iter().map(OsStr::new);
             names.map(|name| (path.join(name), rule.child(name))).collect()
         };
         let is_new = |path: &Path| !self.entries.contains_key(path);
@@ -294,6 +300,10 @@ impl Scan<'_> {
         rule: WatchRule,
         stamp: Stamp,
     ) {
+        if path.components().nth(MAX_DEPTH).is_some() {
+            let state = EntryState::Directory { children: Vec::new(), complete: false };
+            return self.insert(path, rule, stamp, state);
+        }
         if rule.is_also_project(&path) {
             self.also_projects.push(path.clone());
         }

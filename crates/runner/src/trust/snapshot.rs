@@ -140,10 +140,10 @@ impl Stamp {
 impl WatchedEntry {
     /// Returns whether a later state means the same to the tools that run the entry.
     ///
-    /// A hook counts by its contents and whether it is executable, a git configuration by the entries
-    /// that can run something, other files by their contents. Directories are always equivalent:
-    /// their watched children are compared one by one. `depth` is that of the entry's
-    /// directory below the workspace.
+    /// A hook is compared by its contents and whether it is executable, a git configuration by its
+    /// sensitive entries, other files by their contents. Directories are always equivalent: their
+    /// watched children are compared one by one. `depth` is that of the entry's directory below the
+    /// workspace, for git configurations.
     pub(super) fn is_equivalent(&self, now: &Self, depth: usize) -> bool {
         match (&self.state, &now.state) {
             (EntryState::File { mode: old_mode, bytes: old }, EntryState::File { mode, bytes }) => {
@@ -213,8 +213,7 @@ fn is_program(mode: u32) -> bool {
     mode & 0o111 != 0
 }
 
-/// Returns whether two git configurations agree in the entries that can run something. What git cannot
-/// parse must be equal byte for byte.
+/// Returns whether two git configurations agree in their sensitive entries. What git cannot parse must be equal byte for byte.
 fn same_entries(old: &[u8], new: &[u8], depth: usize) -> bool {
     match (Config::read(old, depth), Config::read(new, depth)) {
         (Ok(trusted), Ok(config)) => config.changes(&trusted).is_empty(),

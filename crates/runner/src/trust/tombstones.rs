@@ -12,7 +12,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 
-use super::diff::{NewRepositories, below};
+use super::diff::{NewRepositoryPolicy, below};
 use super::directory_link::rebased;
 use super::renames::is_same;
 use super::snapshot::{EntryState, Snapshot, WatchedEntry};
@@ -60,6 +60,10 @@ impl Tombstones {
     }
 
     /// Puts back into the baseline what has reappeared, by its path or as the same directory at another.
+    ///
+    /// An entry that is back at its path needs its tombstone no more. A directory that is back at another
+    /// path gets a copy, and the tombstone stays: its old path is still vacant, and what appears there
+    /// later has to be compared with what was trusted there.
     pub(super) fn revive(&mut self, trusted: &mut Snapshot, seen: &Snapshot) {
         if self.entries.is_empty() {
             return;
@@ -91,12 +95,13 @@ impl Tombstones {
         }
     }
 
-    /// Returns whether a directory without a tombstone is certainly new.
-    pub(super) fn new_repositories(&self) -> NewRepositories {
+    /// Returns the policy for repositories without a tombstone: they are certainly new unless tombstones
+    /// were evicted.
+    pub(super) fn new_repository_policy(&self) -> NewRepositoryPolicy {
         if self.has_evicted {
-            NewRepositories::BringNothing
+            NewRepositoryPolicy::QuarantineSettings
         } else {
-            NewRepositories::BringSettings
+            NewRepositoryPolicy::AcceptSettings
         }
     }
 

@@ -14,8 +14,12 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// The depth of nested submodules that are watched.
-pub(super) const MAX_MODULE_DEPTH: u8 = 4;
+/// The depth below the outermost `modules` from which on a directory without a `HEAD` is no longer
+/// searched for submodules: one named `libs/a` has its git directory in `modules/libs/a`.
+///
+/// Nested submodules count as a level each, so the further in, the shorter the names that are found.
+/// The directory `modules` of a submodule that was found is listed at any depth that a scan reaches.
+pub(super) const MAX_MODULE_SEARCH_DEPTH: u8 = 4;
 
 /// The depth of directories below one that is watched as a whole.
 pub(super) const MAX_TREE_DEPTH: u8 = 8;
@@ -27,7 +31,7 @@ pub(super) enum Role {
     Project,
     /// A program that git runs.
     Hook,
-    /// A git configuration, of which some entries count.
+    /// A git configuration, of which the sensitive entries are compared.
     Config,
     /// A git directory, or a file or link that leads to one.
     GitDirectory,
@@ -68,7 +72,8 @@ pub(super) enum WatchRule {
     Repositories,
     /// `.git`: a directory, a file or a link.
     DotGit,
-    /// A git directory, with its depth of nested submodules.
+    /// A git directory, with its depth: the number of submodules and work trees that it is nested in, and
+    /// of components in the names of these submodules. It does not grow beyond 255.
     GitDirectory(u8),
     /// `modules`, the directory of the submodules' git directories.
     Modules(u8),
@@ -86,7 +91,7 @@ pub(super) enum WatchRule {
         role: Role,
         /// Names directly in it that hold a program's state and are not watched.
         except: &'static [&'static str],
-        /// The depth below the top of the tree.
+        /// The depth below the top of the tree; it does not grow beyond 255.
         depth: u8,
     },
 }
@@ -174,14 +179,15 @@ const TOP: &[(&str, WatchRule)] = &[
     (".inputrc", WatchRule::File(SHELL)),
     (".tmux.conf", WatchRule::File(SHELL)),
     (".gitconfig", WatchRule::File(Role::Config)),
-    (".config", WatchRule::NamedEntries(CONFIG)),
+    (".config", WatchRule::NamedEntries(DOT_CONFIG)),
     (
         ".ssh",
         WatchRule::NamedEntries(&[("config", WatchRule::File(SSH)), ("rc", WatchRule::File(SSH))]),
     ),
 ];
 
-const CONFIG: &[(&str, WatchRule)] = &[
+/// Names watched in `.config`.
+const DOT_CONFIG: &[(&str, WatchRule)] = &[
     ("git", WatchRule::NamedEntries(&[("config", WatchRule::File(Role::Config))])),
     (
         "fish",
@@ -219,7 +225,7 @@ impl WatchRule {
     }
 
     /// Returns the names that the tables list for a directory.
-    pub(super) fn listed_names(self) -> Vec<&'static str> {
+    pub(super) fn table_names(self) -> Vec<&'static str> {
         let tables: &[&[(&str, Self)]] = match self {
             Self::WorkspaceRoot { bare: false } => &[TOP, PROJECT],
             Self::WorkspaceRoot { bare: true } => &[TOP, PROJECT, GIT],
@@ -232,41 +238,46 @@ impl WatchRule {
         tables.iter().flat_map(|table| table.iter().map(|(name, _)| *name)).collect()
     }
 
-    /// Returns the rule of a directory's entry. For names that no table lists, it is the rule under which
-    /// they would be watched if listed; [`WatchRule::child_if_watched`] decides whether they are.
+    /// Returns the rule of a directory's entry. For a name that is in no table, it is the rule under which
+    /// the entry would be watched; [`WatchRule::child_if_watched`] decides whether it is.
+    ///
+    /// `preflight` walks along paths that need not exist, so depths grow with the path and not with the
+    /// directories that a scan visits.
     pub(super) fn child(self, name: &OsStr) -> Self {
         let find = |table: &'static [(&'static str, Self)]| {
-            table.iter().find(|(listed, _)| *listed == name).map(|(_, rule)| *rule)
+            table.iter().find(|(watched, _)| *watched == name).map(|(_, rule)| *rule)
         };
-        let place = Self::Project { bare: false };
+        let project = Self::Project { bare: false };
         match self {
             Self::WorkspaceRoot { bare } => find(TOP)
                 .or_else(|| find(PROJECT))
                 .or_else(|| find(GIT).filter(|_| bare))
-                .unwrap_or(place),
+                .unwrap_or(project),
             Self::Project { bare } => {
-                find(PROJECT).or_else(|| find(GIT).filter(|_| bare)).unwrap_or(place)
+                find(PROJECT).or_else(|| find(GIT).filter(|_| bare)).unwrap_or(project)
             }
-            Self::Repositories => find(PROJECT).unwrap_or(place),
+            Self::Repositories => find(PROJECT).unwrap_or(project),
             Self::DotGit => Self::GitDirectory(0).child(name),
             Self::GitDirectory(depth) | Self::Module(depth) => match find(GIT) {
                 Some(Self::Modules(_)) => Self::Modules(depth),
                 Some(Self::Worktrees(_)) => Self::Worktrees(depth),
                 Some(rule) => rule,
-                None => Self::Module(depth + 1),
+                None => Self::Module(depth.saturating_add(1)),
             },
-            Self::Modules(depth) => Self::Module(depth + 1),
-            Self::Worktrees(depth) => Self::GitDirectory(depth + 1),
+            Self::Modules(depth) => Self::Module(depth.saturating_add(1)),
+            Self::Worktrees(depth) => Self::GitDirectory(depth.saturating_add(1)),
             Self::NamedEntries(names) => find(names).unwrap_or(self),
             Self::File(_) => self,
-            Self::Tree { role, depth, .. } => Self::Tree { role, except: &[], depth: depth + 1 },
+            Self::Tree { role, depth, .. } => {
+                Self::Tree { role, except: &[], depth: depth.saturating_add(1) }
+            }
         }
     }
 
     /// Returns the rule of a directory's entry, or `None` for an entry that is not watched.
     pub(super) fn child_if_watched(self, name: &OsStr) -> Option<Self> {
-        let is_named = self.listed_names().iter().any(|listed| *listed == name);
-        let finds_more = match self {
+        let is_in_table = self.table_names().iter().any(|watched| *watched == name);
+        let watches_other_names = match self {
             Self::WorkspaceRoot { .. }
             | Self::Repositories
             | Self::Modules(_)
@@ -279,7 +290,7 @@ impl WatchRule {
             | Self::NamedEntries(_)
             | Self::File(_) => false,
         };
-        (is_named || finds_more).then(|| self.child(name))
+        (is_in_table || watches_other_names).then(|| self.child(name))
     }
 
     /// Returns whether a directory of settings is also a project directory: `.config` and `.ssh` lie
@@ -301,6 +312,27 @@ impl WatchRule {
             Self::Tree { role: Role::Hook, .. } => name.as_encoded_bytes().ends_with(b".sample"),
             Self::Tree { except, .. } => except.iter().any(|state| *state == name),
             _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_of_any_length_has_a_rule() {
+        for (start, name) in [
+            (WatchRule::Modules(0), "modules"),
+            (WatchRule::Modules(0), "a"),
+            (WatchRule::Worktrees(0), "worktrees"),
+            (tree(AGENT, &[]), "a"),
+        ] {
+            let mut rule = start;
+            for _ in 0..600 {
+                rule = rule.child_if_watched(OsStr::new(name)).unwrap();
+            }
+            assert_eq!(rule.role(), start.role());
         }
     }
 }

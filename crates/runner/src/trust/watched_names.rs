@@ -1,6 +1,6 @@
 //! The names of a directory that a scan visits.
 //!
-//! Where only listed names are watched, the directory is listed if that is cheaper than asking for each
+//! Where only the names of a table are watched, the directory is listed if that is cheaper than asking for each
 //! name. Where directories of any name are watched (project directories, submodules, work trees), the
 //! listing is bounded, and names of the earlier snapshot come first: a command that adds thousands of
 //! directories cannot push a known repository out of the watch.
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use carrel_fsroot::{Entry, FileKind, Root};
 
-use super::watch_rules::{MAX_MODULE_DEPTH, WatchRule};
+use super::watch_rules::{MAX_MODULE_SEARCH_DEPTH, WatchRule};
 
 /// The most entries that are listed to find project directories, submodules and work trees.
 const MAX_LISTED: usize = 64 * 1024;
@@ -30,19 +30,19 @@ pub(super) fn watched_names(
     rule: WatchRule,
     before: Vec<OsString>,
 ) -> (Vec<OsString>, bool) {
-    let more = watches_unlisted(directory, rule);
+    let more = watches_any_name(directory, rule);
     let limit = if more { MAX_LISTED } else { LIST_UP_TO };
-    let listed = directory.list_at_most(Path::new("."), limit).ok().flatten();
-    let is_there = |name: &&str| listed.as_ref().is_none_or(|listed| may_be_among(name, listed));
+    let entries = directory.list_at_most(Path::new("."), limit).ok().flatten();
+    let is_there = |name: &&str| entries.as_ref().is_none_or(|found| may_be_among(name, found));
     let mut names: Vec<OsString> =
-        rule.listed_names().into_iter().filter(is_there).map(OsString::from).collect();
+        rule.table_names().into_iter().filter(is_there).map(OsString::from).collect();
     if !more {
         return (names, true);
     }
-    let mut complete = listed.is_some();
+    let mut complete = entries.is_some();
     // Known names stay, however many new ones are added beside them.
     let known: HashSet<&OsString> = before.iter().collect();
-    let mut found: Vec<OsString> = listed
+    let mut found: Vec<OsString> = entries
         .into_iter()
         .flatten()
         .filter(|entry| is_watched_kind(entry.kind, rule) && !known.contains(&entry.name))
@@ -64,7 +64,7 @@ fn may_be_among(name: &str, entries: &[Entry]) -> bool {
     entries.iter().any(may_be)
 }
 
-/// Returns whether an entry of an unlisted name is watched. A link may stand for a project directory.
+/// Returns whether an entry is watched whose name is in no table. A link may stand for a project directory.
 fn is_watched_kind(kind: FileKind, rule: WatchRule) -> bool {
     let holds_projects = matches!(rule, WatchRule::WorkspaceRoot { .. } | WatchRule::Repositories);
     kind == FileKind::Directory || (kind == FileKind::Link && holds_projects)
@@ -79,14 +79,14 @@ pub(super) fn tree_names(directory: &Root, rule: WatchRule, limit: usize) -> Opt
 }
 
 /// Returns whether a rule watches directories of any name.
-fn watches_unlisted(directory: &Root, rule: WatchRule) -> bool {
+fn watches_any_name(directory: &Root, rule: WatchRule) -> bool {
     match rule {
         WatchRule::WorkspaceRoot { .. }
         | WatchRule::Repositories
         | WatchRule::Modules(_)
         | WatchRule::Worktrees(_) => true,
         // Without a `HEAD` it is the first component of a submodule's name.
-        WatchRule::Module(depth) => depth < MAX_MODULE_DEPTH && !has(directory, "HEAD"),
+        WatchRule::Module(depth) => depth < MAX_MODULE_SEARCH_DEPTH && !has(directory, "HEAD"),
         WatchRule::Project { .. }
         | WatchRule::DotGit
         | WatchRule::GitDirectory(_)

@@ -306,6 +306,39 @@ fn what_cannot_be_put_back_is_told_again() {
 }
 
 #[test]
+fn submodules_nested_hundreds_of_times_are_reported_as_unchecked() {
+    let mut world = Repository::new();
+    let nested = |times| format!(".git{}", "/modules/a".repeat(times));
+    world.program(&format!("{}/hooks/pre-commit", nested(300)), "evil");
+    world.program(&format!("{}/hooks/pre-commit", nested(20)), "evil");
+    let added = format!("added git hook {}/hooks/pre-commit", nested(20));
+    let report = world.check();
+    assert_eq!(lines(&report), [added]);
+    assert_eq!(report.unchecked, Some(nested(32).into()));
+    let report = world.check();
+    assert_eq!(lines(&report), [""; 0]);
+    assert_eq!(report.unchecked, Some(nested(32).into()));
+    std::fs::remove_dir_all(world.path(".git/modules")).unwrap();
+    assert_eq!(world.check(), TrustReport::default());
+}
+
+#[test]
+fn a_path_of_hundreds_of_components_is_judged() {
+    let world = Repository::new();
+    let root = carrel_fsroot::Root::open(&world.path("")).unwrap();
+    let trust = TrustBaseline::capture(&root).unwrap();
+    for (path, denied) in [
+        (format!(".git/modules{}/hooks/pre-commit", "/a".repeat(300)), Some("git hook")),
+        (format!(".git{}/config.worktree", "/worktrees/a".repeat(300)), Some("git config")),
+        (format!(".claude{}", "/a".repeat(300)), Some("agent settings")),
+        (format!("src{}", "/a".repeat(300)), None),
+    ] {
+        let found = trust.denies_write(&root, path.as_ref(), None);
+        assert_eq!(found.as_deref(), denied, "{path}");
+    }
+}
+
+#[test]
 fn many_entries_do_not_displace_known_ones_and_are_reported_until_they_are_gone() {
     let mut world = Repository::new();
     world.git(&["init", "-q", "zz"]);
