@@ -1,4 +1,4 @@
-//! LazySpawner behind walls, against plain ones and against other sandboxes with the same walls.
+//! Sandboxed commands, against plain ones and against other sandboxes with the same restrictions.
 
 use std::ffi::OsString;
 use std::fs::File;

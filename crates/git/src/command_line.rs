@@ -1,6 +1,6 @@
 //! The check of one call: caller's arguments in, git's command line out.
 //!
-//! [`CommandLine::check`] treats operations in three ways.
+//! [`GitCommandLine::check`] treats operations in three ways.
 //!
 //! - *Reading* (`status`, `diff`, `log`, `show`, `blame`, and the listing forms of `branch` and `stash`):
 //!   flags come from a table, so that none writes a file, runs a configured program or reads outside
@@ -21,13 +21,13 @@ use crate::allowed_flags;
 use crate::error::GitError;
 use crate::flag_parser::{FlagTable, ParsedArguments};
 use crate::operand::{self, PathResolver, check_pathspec, check_revision_or_path};
-use crate::operation::Operation;
+use crate::operation::GitOperation;
 
 /// A command line for git that passed the check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommandLine {
+pub struct GitCommandLine {
     /// The subcommand.
-    pub operation: Operation,
+    pub operation: GitOperation,
     /// Flags behind the subcommand; of a local operation all arguments, in the order of the caller.
     pub flags: Vec<String>,
     /// Arguments behind the flags, with `--` where git takes it; none of a local operation.
@@ -85,43 +85,46 @@ const IGNORE_SUBMODULES: &str = "--ignore-submodules=dirty";
 
 const END_OF_OPTIONS: &str = "--end-of-options";
 
-impl CommandLine {
+impl GitCommandLine {
     /// Checks the arguments of an operation. With read-only access, operations and forms that change
     /// something are refused.
     pub fn check(
-        operation: Operation,
+        operation: GitOperation,
         arguments: &[String],
         access: WorkspaceAccess,
         paths: &PathResolver<'_>,
     ) -> Result<Self, GitError> {
         let checked = match operation {
-            Operation::Status => status(arguments, paths),
-            Operation::Diff => diff(arguments, paths),
-            Operation::Log => history(operation, &allowed_flags::LOG, arguments, paths),
-            Operation::Show => history(operation, &allowed_flags::SHOW, arguments, paths),
-            Operation::Blame => blame(arguments, paths),
-            Operation::Branch => list_branches(arguments, paths),
-            Operation::Stash => read_stash(arguments, paths),
-            Operation::Fetch => exchange(operation, &allowed_flags::FETCH, arguments, paths),
-            Operation::Pull => exchange(operation, &allowed_flags::PULL, arguments, paths),
-            Operation::Push => exchange(operation, &allowed_flags::PUSH, arguments, paths),
-            Operation::Clone => clone(arguments, paths),
-            Operation::Add | Operation::Commit | Operation::Checkout => {
+            GitOperation::Status => status(arguments, paths),
+            GitOperation::Diff => diff(arguments, paths),
+            GitOperation::Log => history(operation, &allowed_flags::LOG, arguments, paths),
+            GitOperation::Show => history(operation, &allowed_flags::SHOW, arguments, paths),
+            GitOperation::Blame => blame(arguments, paths),
+            GitOperation::Branch => list_branches(arguments, paths),
+            GitOperation::Stash => read_stash(arguments, paths),
+            GitOperation::Fetch => exchange(operation, &allowed_flags::FETCH, arguments, paths),
+            GitOperation::Pull => exchange(operation, &allowed_flags::PULL, arguments, paths),
+            GitOperation::Push => exchange(operation, &allowed_flags::PUSH, arguments, paths),
+            GitOperation::Clone => clone(arguments, paths),
+            GitOperation::Add | GitOperation::Commit | GitOperation::Checkout => {
                 Err(not_read_only(operation))
             }
         };
         let is_local = match operation {
-            Operation::Add | Operation::Commit | Operation::Checkout | Operation::Branch => true,
-            Operation::Stash => !is_stash_reading(arguments),
-            Operation::Status
-            | Operation::Diff
-            | Operation::Log
-            | Operation::Show
-            | Operation::Blame
-            | Operation::Fetch
-            | Operation::Pull
-            | Operation::Push
-            | Operation::Clone => false,
+            GitOperation::Add
+            | GitOperation::Commit
+            | GitOperation::Checkout
+            | GitOperation::Branch => true,
+            GitOperation::Stash => !is_stash_reading(arguments),
+            GitOperation::Status
+            | GitOperation::Diff
+            | GitOperation::Log
+            | GitOperation::Show
+            | GitOperation::Blame
+            | GitOperation::Fetch
+            | GitOperation::Pull
+            | GitOperation::Push
+            | GitOperation::Clone => false,
         };
         match (checked, access) {
             (Err(_), WorkspaceAccess::ReadWrite) if is_local => {
@@ -134,7 +137,7 @@ impl CommandLine {
         }
     }
 
-    fn new(operation: Operation, flags: Vec<String>, operands: Vec<String>) -> Self {
+    fn new(operation: GitOperation, flags: Vec<String>, operands: Vec<String>) -> Self {
         Self {
             operation,
             flags,
@@ -147,7 +150,7 @@ impl CommandLine {
 
     /// Passes the arguments on. Absolute paths are rewritten, because the operator's name of the
     /// workspace may lead through links that do not exist in the sandbox.
-    fn local(operation: Operation, arguments: &[String], paths: &PathResolver<'_>) -> Self {
+    fn local(operation: GitOperation, arguments: &[String], paths: &PathResolver<'_>) -> Self {
         let arguments = arguments.iter().map(|argument| {
             if argument.starts_with('/') {
                 operand::check_path(paths, argument).unwrap_or_else(|_| argument.clone())
@@ -156,7 +159,7 @@ impl CommandLine {
             }
         });
         let output = match operation {
-            Operation::Commit => OutputShape::Commit,
+            GitOperation::Commit => OutputShape::Commit,
             _ => OutputShape::Plain,
         };
         Self::new(operation, arguments.collect(), Vec::new()).with_output(output)
@@ -171,16 +174,16 @@ impl CommandLine {
     }
 }
 
-fn status(arguments: &[String], paths: &PathResolver<'_>) -> Result<CommandLine, GitError> {
+fn status(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, GitError> {
     let parsed = allowed_flags::STATUS.parse(arguments, paths)?;
     let mut flags = strings(&["--porcelain=v2", "-z", "--branch", IGNORE_SUBMODULES]);
     flags.extend(parsed.flag_arguments(allowed_flags::STATUS_FORMATS));
     let operands = pathspecs(&parsed, paths)?;
-    let line = CommandLine::new(Operation::Status, flags, operands);
+    let line = GitCommandLine::new(GitOperation::Status, flags, operands);
     Ok(line.read_only().with_output(OutputShape::Status))
 }
 
-fn diff(arguments: &[String], paths: &PathResolver<'_>) -> Result<CommandLine, GitError> {
+fn diff(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, GitError> {
     let parsed = allowed_flags::DIFF.parse(arguments, paths)?;
     let mut flags = strings(&PLAIN_DIFF);
     flags.push(IGNORE_SUBMODULES.to_owned());
@@ -192,24 +195,24 @@ fn diff(arguments: &[String], paths: &PathResolver<'_>) -> Result<CommandLine, G
     flags.push(END_OF_OPTIONS.to_owned());
     let operands = revisions_and_paths(&allowed_flags::DIFF, &parsed, paths)?;
     let output = if has_patch { OutputShape::Patch } else { OutputShape::Plain };
-    Ok(CommandLine::new(Operation::Diff, flags, operands).read_only().with_output(output))
+    Ok(GitCommandLine::new(GitOperation::Diff, flags, operands).read_only().with_output(output))
 }
 
 fn history(
-    operation: Operation,
+    operation: GitOperation,
     table: &FlagTable,
     arguments: &[String],
     paths: &PathResolver<'_>,
-) -> Result<CommandLine, GitError> {
+) -> Result<GitCommandLine, GitError> {
     let parsed = table.parse(arguments, paths)?;
     let mut flags = strings(&PLAIN_DIFF);
     flags.extend(parsed.flag_arguments(&[]));
     flags.push(END_OF_OPTIONS.to_owned());
     let operands = revisions_and_paths(table, &parsed, paths)?;
-    Ok(CommandLine::new(operation, flags, operands).read_only())
+    Ok(GitCommandLine::new(operation, flags, operands).read_only())
 }
 
-fn blame(arguments: &[String], paths: &PathResolver<'_>) -> Result<CommandLine, GitError> {
+fn blame(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, GitError> {
     let table = &allowed_flags::BLAME;
     let mut parsed = table.parse(arguments, paths)?;
     let mut flags = strings(&["--no-textconv", "--no-progress"]);
@@ -228,16 +231,19 @@ fn blame(arguments: &[String], paths: &PathResolver<'_>) -> Result<CommandLine, 
     }
     let mut operands = parsed.operands;
     operands.extend(["--".to_owned(), operand::check_path(paths, &file)?]);
-    Ok(CommandLine::new(Operation::Blame, flags, operands).read_only())
+    Ok(GitCommandLine::new(GitOperation::Blame, flags, operands).read_only())
 }
 
 /// Accepts the forms of `branch` that list. Without a listing flag an operand would be a new branch.
-fn list_branches(arguments: &[String], paths: &PathResolver<'_>) -> Result<CommandLine, GitError> {
+fn list_branches(
+    arguments: &[String],
+    paths: &PathResolver<'_>,
+) -> Result<GitCommandLine, GitError> {
     let table = &allowed_flags::BRANCH_LIST;
     let parsed = table.parse(arguments, paths)?;
     refuse_paths(table, &parsed)?;
     if !parsed.operands.is_empty() && !parsed.has_any(allowed_flags::BRANCH_PATTERN_FLAGS) {
-        return Err(not_read_only(Operation::Branch));
+        return Err(not_read_only(GitOperation::Branch));
     }
     let mut flags = parsed.flag_arguments(&[]);
     if !parsed.has("show-current") {
@@ -246,18 +252,18 @@ fn list_branches(arguments: &[String], paths: &PathResolver<'_>) -> Result<Comma
     for pattern in &parsed.operands {
         operand::check_revision(table.name, pattern)?;
     }
-    Ok(CommandLine::new(Operation::Branch, flags, parsed.operands).read_only())
+    Ok(GitCommandLine::new(GitOperation::Branch, flags, parsed.operands).read_only())
 }
 
 fn is_stash_reading(arguments: &[String]) -> bool {
     matches!(arguments.first().map(String::as_str), Some("list" | "show"))
 }
 
-fn read_stash(arguments: &[String], paths: &PathResolver<'_>) -> Result<CommandLine, GitError> {
+fn read_stash(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, GitError> {
     let (name, table, max_operands) = match arguments.first().map(String::as_str) {
         Some("list") => ("list", &allowed_flags::STASH_LIST, 0),
         Some("show") => ("show", &allowed_flags::STASH_SHOW, 1),
-        Some(_) | None => return Err(not_read_only(Operation::Stash)),
+        Some(_) | None => return Err(not_read_only(GitOperation::Stash)),
     };
     let parsed = table.parse(&arguments[1..], paths)?;
     refuse_paths(table, &parsed)?;
@@ -271,15 +277,15 @@ fn read_stash(arguments: &[String], paths: &PathResolver<'_>) -> Result<CommandL
     let mut flags = vec![name.to_owned()];
     flags.extend(strings(&PLAIN_DIFF));
     flags.extend(parsed.flag_arguments(&[]));
-    Ok(CommandLine::new(Operation::Stash, flags, parsed.operands).read_only())
+    Ok(GitCommandLine::new(GitOperation::Stash, flags, parsed.operands).read_only())
 }
 
 fn exchange(
-    operation: Operation,
+    operation: GitOperation,
     table: &FlagTable,
     arguments: &[String],
     paths: &PathResolver<'_>,
-) -> Result<CommandLine, GitError> {
+) -> Result<GitCommandLine, GitError> {
     let parsed = table.parse(arguments, paths)?;
     refuse_paths(table, &parsed)?;
     let mut flags = parsed.flag_arguments(&["no-recurse-submodules"]);
@@ -289,17 +295,17 @@ fn exchange(
             refspecs.iter().try_for_each(|refspec| operand::check_refspec(table.name, refspec))?;
             RemoteSelector::Named(remote.clone())
         }
-        None if operation == Operation::Fetch && parsed.has("all") => RemoteSelector::All,
+        None if operation == GitOperation::Fetch && parsed.has("all") => RemoteSelector::All,
         None => RemoteSelector::Default,
     };
     let mut operands = parsed.operands;
     if !operands.is_empty() {
         operands.insert(0, "--".to_owned());
     }
-    Ok(CommandLine { remote, ..CommandLine::new(operation, flags, operands) })
+    Ok(GitCommandLine { remote, ..GitCommandLine::new(operation, flags, operands) })
 }
 
-fn clone(arguments: &[String], paths: &PathResolver<'_>) -> Result<CommandLine, GitError> {
+fn clone(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, GitError> {
     let table = &allowed_flags::CLONE;
     let parsed = table.parse(arguments, paths)?;
     let bare = parsed.has("bare");
@@ -315,7 +321,7 @@ fn clone(arguments: &[String], paths: &PathResolver<'_>) -> Result<CommandLine, 
         return Err(usage(table, "it takes an address and a directory"));
     }
     let remote = RemoteSelector::Clone { source, directory, bare };
-    Ok(CommandLine { remote, ..CommandLine::new(Operation::Clone, flags, Vec::new()) })
+    Ok(GitCommandLine { remote, ..GitCommandLine::new(GitOperation::Clone, flags, Vec::new()) })
 }
 
 /// Reads every operand as a pathspec, and puts them behind `--`.
@@ -365,7 +371,7 @@ fn usage(table: &FlagTable, what: &str) -> GitError {
 }
 
 /// Returns the error for an operation, or a form of one, that is not read-only.
-fn not_read_only(operation: Operation) -> GitError {
+fn not_read_only(operation: GitOperation) -> GitError {
     let operation = operation.as_str();
     let message = format!(
         "this form of git {operation} is not read-only; use `branch` to list, `stash list` or \

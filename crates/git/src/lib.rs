@@ -8,7 +8,7 @@
 //! This crate decides and builds; it starts nothing. `tools` runs the result in the sandbox:
 //!
 //! ```text
-//! arguments ──► CommandLine::check     flags by table, paths in the workspace; local: any argument
+//! arguments ──► GitCommandLine::check     flags by table, paths in the workspace; local: any argument
 //!           ──► WorkTree::find         the repository, and the configurations to look through
 //!           ──► RepositoryConfig       what the repository configures: remotes, drivers, filters
 //!           ──► RemoteUrl              https, loopback or a directory of the workspace, nothing else
@@ -39,12 +39,12 @@ mod status;
 mod work_tree;
 
 pub use argument_list::ArgumentList;
-pub use command_line::{CommandLine, OutputShape, RemoteSelector};
+pub use command_line::{GitCommandLine, OutputShape, RemoteSelector};
 pub use credentials::{Credential, CredentialSource, EnvironmentCredentials, InheritedFile};
 pub use environment::GitEnvironment;
 pub use error::GitError;
 pub use operand::{PathResolver, has_control};
-pub use operation::{Operation, ReadOnlyOperation};
+pub use operation::{GitOperation, ReadOnlyOperation};
 pub use output::{complete_records, new_commit, split_shortstat};
 pub use remote_access::{
     CloneTarget, CredentialLookup, RemoteAccess, default_remote, remote_urls, unknown_remote,

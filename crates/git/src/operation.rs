@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A git subcommand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Operation {
+pub enum GitOperation {
     /// Show changed and untracked files.
     Status,
     /// Show changes.
@@ -57,7 +57,7 @@ pub enum ReadOnlyOperation {
     Stash,
 }
 
-impl Operation {
+impl GitOperation {
     /// Returns git's name of the subcommand.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -79,7 +79,7 @@ impl Operation {
     }
 }
 
-impl From<ReadOnlyOperation> for Operation {
+impl From<ReadOnlyOperation> for GitOperation {
     fn from(operation: ReadOnlyOperation) -> Self {
         match operation {
             ReadOnlyOperation::Status => Self::Status,

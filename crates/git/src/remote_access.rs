@@ -12,7 +12,7 @@ use crate::credentials::{Credential, CredentialSource, InheritedFile, token_vari
 use crate::environment::{GitEnvironment, local_transport_command};
 use crate::error::GitError;
 use crate::operand::{PathResolver, outside};
-use crate::operation::Operation;
+use crate::operation::GitOperation;
 use crate::remote_url::{RemoteUrl, clone_directory, refused};
 use crate::repository_config::RepositoryConfig;
 
@@ -53,7 +53,7 @@ impl RemoteAccess {
     /// because a sandbox has one network.
     pub fn prepare(
         urls: &[RemoteUrl],
-        operation: Operation,
+        operation: GitOperation,
         credentials: &CredentialLookup<'_>,
         environment: &mut GitEnvironment,
     ) -> Result<Self, GitError> {
@@ -71,7 +71,7 @@ impl RemoteAccess {
         environment.allow_protocols(&protocols);
         if protocols.contains(&"file") {
             let flag = match operation {
-                Operation::Push => {
+                GitOperation::Push => {
                     format!("--receive-pack={}", local_transport_command("receive-pack"))
                 }
                 _ => format!("--upload-pack={}", local_transport_command("upload-pack")),
@@ -171,12 +171,14 @@ impl CloneTarget {
 pub fn default_remote(
     config: &RepositoryConfig,
     branch: Option<&str>,
-    operation: Operation,
+    operation: GitOperation,
 ) -> String {
     let of_branch =
         |name: &str| branch.and_then(|branch| config.value(&format!("branch.{branch}.{name}")));
     let push = match operation {
-        Operation::Push => of_branch("pushremote").or_else(|| config.value("remote.pushdefault")),
+        GitOperation::Push => {
+            of_branch("pushremote").or_else(|| config.value("remote.pushdefault"))
+        }
         _ => None,
     };
     let only = match config.remotes()[..] {
@@ -190,7 +192,7 @@ pub fn default_remote(
 /// or the normalised address. `top` is the top of the work tree, relative to the workspace.
 pub fn remote_urls(
     word: &str,
-    operation: Operation,
+    operation: GitOperation,
     config: &RepositoryConfig,
     paths: &PathResolver<'_>,
     top: &Path,
@@ -198,7 +200,7 @@ pub fn remote_urls(
 ) -> Result<(Vec<RemoteUrl>, String), GitError> {
     if config.remotes().contains(&word) {
         let of = |name: &str| config.values(&format!("remote.{word}.{name}"));
-        let mut urls = if operation == Operation::Push { of("pushurl") } else { Vec::new() };
+        let mut urls = if operation == GitOperation::Push { of("pushurl") } else { Vec::new() };
         if urls.is_empty() {
             urls = of("url");
         }
@@ -243,11 +245,14 @@ mod tests {
         let two = config(
             "remote.a.url x\nremote.b.url y\nbranch.main.remote b\nbranch.main.pushremote a",
         );
-        assert_eq!(default_remote(&two, Some("main"), Operation::Fetch), "b");
-        assert_eq!(default_remote(&two, Some("main"), Operation::Push), "a");
-        assert_eq!(default_remote(&two, Some("other"), Operation::Push), "origin");
+        assert_eq!(default_remote(&two, Some("main"), GitOperation::Fetch), "b");
+        assert_eq!(default_remote(&two, Some("main"), GitOperation::Push), "a");
+        assert_eq!(default_remote(&two, Some("other"), GitOperation::Push), "origin");
         let one = config("remote.up.url x");
-        assert_eq!(default_remote(&one, None, Operation::Pull), "up");
-        assert_eq!(default_remote(&RepositoryConfig::default(), None, Operation::Pull), "origin");
+        assert_eq!(default_remote(&one, None, GitOperation::Pull), "up");
+        assert_eq!(
+            default_remote(&RepositoryConfig::default(), None, GitOperation::Pull),
+            "origin"
+        );
     }
 }

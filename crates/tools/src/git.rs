@@ -11,7 +11,7 @@ use std::sync::Arc;
 use carrel_config::Environment;
 use carrel_domain::{TokenScope, WorkspaceAccess};
 use carrel_git::{
-    ArgumentList, CredentialSource, EnvironmentCredentials, Operation, ReadOnlyOperation,
+    ArgumentList, CredentialSource, EnvironmentCredentials, GitOperation, ReadOnlyOperation,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -56,7 +56,7 @@ struct Git;
 #[serde(deny_unknown_fields)]
 struct GitInput {
     /// The git subcommand.
-    operation: Operation,
+    operation: GitOperation,
     /// Arguments: one string, split like a shell command line without expansion, or a list of strings.
     args: Option<ArgumentList>,
     /// A directory of the repository, relative to the workspace.

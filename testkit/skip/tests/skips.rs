@@ -1,6 +1,6 @@
 //! Skips count, and in CI a missing requirement fails. Variables and users differ from process to process,
 //! so each case is this test program, started again for a test that is ignored otherwise.
-#![expect(clippy::disallowed_methods, reason = "tests start themselves")]
+#![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests start themselves")]
 
 use std::process::{Command, Output};
 

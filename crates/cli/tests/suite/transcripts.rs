@@ -20,7 +20,7 @@ use regex::Regex;
 use crate::repository;
 
 /// Bounds a command of a transcript, of which some build a project.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// The port that transcripts show, which is replaced by one that is free.
 const SHOWN_PORT: &str = "8080";
@@ -51,8 +51,10 @@ transcripts! {
 fn every_file_with_a_transcript_is_run() {
     let guides = fs::read_dir(repository().join("docs")).unwrap();
     let paths = guides.map(|entry| format!("docs/{}", entry.unwrap().file_name().display()));
-    let with_transcript =
-        |path: &String| path.ends_with(".md") && !steps(&read(path)).iter().all(|step| step.hidden);
+    let with_transcript = |path: &String| {
+        Path::new(path).extension().is_some_and(|extension| extension == "md")
+            && !steps(&read(path)).iter().all(|step| step.hidden)
+    };
     let mut missing: Vec<_> = paths.filter(with_transcript).collect();
     missing.retain(|path| !FILES.contains(&path.as_str()));
     assert!(missing.is_empty(), "transcripts that no test runs: {missing:?}");
@@ -111,7 +113,7 @@ fn steps(text: &str) -> Vec<Step> {
                     hidden: false,
                 }),
                 None => {
-                    steps.last_mut().expect("a command comes first").expected.push(line.to_owned())
+                    steps.last_mut().expect("a command comes first").expected.push(line.to_owned());
                 }
             }
         }
@@ -287,7 +289,7 @@ fn matches(expected: &[String], output: &str) -> bool {
             "…" => pattern.push_str(r"(?:.*\n)*?"),
             line => {
                 let line = regex::escape(&filtered(line)).replace('…', ".*");
-                write!(pattern, "{line}\n").unwrap();
+                writeln!(pattern, "{line}").unwrap();
             }
         }
     }

@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 use carrel_domain::{Code, WorkspaceAccess};
 use pretty_assertions::assert_eq;
 
-use super::{CommandLine, RemoteSelector};
+use super::{GitCommandLine, RemoteSelector};
 use crate::argument_list::ArgumentList;
 use crate::error::GitError;
 use crate::operand::PathResolver;
-use crate::operation::Operation;
+use crate::operation::GitOperation;
 
-fn checked(operation: Operation, args: &str) -> Result<CommandLine, GitError> {
+fn checked(operation: GitOperation, args: &str) -> Result<GitCommandLine, GitError> {
     checked_with(operation, args, WorkspaceAccess::ReadWrite)
 }
 
 fn checked_with(
-    operation: Operation,
+    operation: GitOperation,
     args: &str,
     access: WorkspaceAccess,
-) -> Result<CommandLine, GitError> {
+) -> Result<GitCommandLine, GitError> {
     let relative = |path: &str| {
         Path::new(path).strip_prefix("/w").map_or_else(|_| PathBuf::from(path), Path::to_owned)
     };
@@ -29,11 +29,11 @@ fn checked_with(
         strip_workspace: &relative,
     };
     let arguments = ArgumentList::Line(args.to_owned()).into_words()?;
-    CommandLine::check(operation, &arguments, access, &paths)
+    GitCommandLine::check(operation, &arguments, access, &paths)
 }
 
 /// Returns the arguments that git gets, without arguments that are always added.
-fn words(operation: Operation, args: &str) -> String {
+fn words(operation: GitOperation, args: &str) -> String {
     let checked =
         checked(operation, args).unwrap_or_else(|failure| panic!("{args}: {}", failure.message));
     let always = [
@@ -60,7 +60,7 @@ fn words(operation: Operation, args: &str) -> String {
 
 #[test]
 fn honest_uses_pass() {
-    use Operation::{Blame, Branch, Diff, Fetch, Log, Pull, Push, Show, Stash, Status};
+    use GitOperation::{Blame, Branch, Diff, Fetch, Log, Pull, Push, Show, Stash, Status};
     for (operation, args, expected) in [
         (Status, "", ""),
         (Status, "-sb -uno", "--untracked-files=no"),
@@ -101,12 +101,12 @@ fn honest_uses_pass() {
 #[test]
 fn a_letter_is_refused_for_its_meaning_in_the_subcommand() {
     for (operation, args, reason) in [
-        (Operation::Clone, "-u evil https://a/b", "it names a program to run"),
-        (Operation::Fetch, "-u", "it is not in the list of this operation"),
-        (Operation::Fetch, "-o x", "it sends options to the server"),
-        (Operation::Pull, "-S", "it runs a program that the repository configures"),
-        (Operation::Blame, "-S revisions x", "it is not in the list of this operation"),
-        (Operation::Status, "-C x", "use `cwd` to choose the repository"),
+        (GitOperation::Clone, "-u evil https://a/b", "it names a program to run"),
+        (GitOperation::Fetch, "-u", "it is not in the list of this operation"),
+        (GitOperation::Fetch, "-o x", "it sends options to the server"),
+        (GitOperation::Pull, "-S", "it runs a program that the repository configures"),
+        (GitOperation::Blame, "-S revisions x", "it is not in the list of this operation"),
+        (GitOperation::Status, "-C x", "use `cwd` to choose the repository"),
     ] {
         let message = checked(operation, args).unwrap_err().message;
         assert!(message.contains(reason), "{args}: {message}");
@@ -115,7 +115,7 @@ fn a_letter_is_refused_for_its_meaning_in_the_subcommand() {
 
 #[test]
 fn flags_that_run_write_or_read_elsewhere_are_refused_by_name() {
-    use Operation::{Blame, Clone, Diff, Fetch, Log, Pull, Push, Show, Stash, Status};
+    use GitOperation::{Blame, Clone, Diff, Fetch, Log, Pull, Push, Show, Stash, Status};
     for (operation, args, word) in [
         (Fetch, "-c core.sshCommand=id", "-c"),
         (Fetch, "--upload-pack=/w/e.sh origin", "--upload-pack=/w/e.sh"),
@@ -170,7 +170,7 @@ fn flags_that_run_write_or_read_elsewhere_are_refused_by_name() {
 
 #[test]
 fn operands_are_checked_too() {
-    use Operation::{Diff, Log, Push, Stash, Status};
+    use GitOperation::{Diff, Log, Push, Stash, Status};
     for (operation, args, code) in [
         (Status, "../x", Code::SandboxViolation),
         (Status, "/etc", Code::SandboxViolation),
@@ -182,9 +182,9 @@ fn operands_are_checked_too() {
         (Push, "origin -- x", Code::InvalidArguments),
         (Stash, "list a", Code::InvalidArguments),
         (Stash, "show a b", Code::InvalidArguments),
-        (Operation::Blame, "", Code::InvalidArguments),
-        (Operation::Clone, "", Code::InvalidArguments),
-        (Operation::Clone, "a b c", Code::InvalidArguments),
+        (GitOperation::Blame, "", Code::InvalidArguments),
+        (GitOperation::Clone, "", Code::InvalidArguments),
+        (GitOperation::Clone, "a b c", Code::InvalidArguments),
     ] {
         let failure = checked(operation, args).expect_err(args);
         assert_eq!(failure.code, code, "{args}: {}", failure.message);
@@ -193,7 +193,7 @@ fn operands_are_checked_too() {
 
 #[test]
 fn local_operations_take_any_argument_and_reach_no_remote() {
-    use Operation::{Add, Branch, Checkout, Commit, Stash};
+    use GitOperation::{Add, Branch, Checkout, Commit, Stash};
     for (operation, args, expected) in [
         (Add, "-A", "-A"),
         (Add, "-p src '*.md'", "-p src *.md"),
@@ -219,7 +219,7 @@ fn local_operations_take_any_argument_and_reach_no_remote() {
 
 #[test]
 fn no_operation_with_a_remote_is_read_only() {
-    use Operation::{Clone, Fetch, Pull, Push};
+    use GitOperation::{Clone, Fetch, Pull, Push};
     for (operation, args) in [(Fetch, ""), (Pull, ""), (Push, ""), (Clone, "https://h/r")] {
         let refused = checked_with(operation, args, WorkspaceAccess::ReadOnly).expect_err(args);
         assert_eq!(refused.code, Code::GitRefused, "{operation:?}");
@@ -229,12 +229,12 @@ fn no_operation_with_a_remote_is_read_only() {
 #[test]
 fn shell_syntax_is_not_interpreted() {
     // `; curl evil` are names of files that are not there.
-    assert_eq!(words(Operation::Status, "; curl evil"), "-- ; curl evil");
+    assert_eq!(words(GitOperation::Status, "; curl evil"), "-- ; curl evil");
 }
 
 #[test]
 fn only_reading_forms_are_read_only() {
-    use Operation::{Add, Branch, Checkout, Diff, Fetch, Log, Stash, Status};
+    use GitOperation::{Add, Branch, Checkout, Diff, Fetch, Log, Stash, Status};
     for (operation, args, reads) in [
         (Status, "", true),
         (Diff, "", true),
@@ -262,11 +262,14 @@ fn only_reading_forms_are_read_only() {
 #[test]
 fn the_remote_of_a_call_is_known() {
     let remote = |operation, args| checked(operation, args).unwrap().remote;
-    assert_eq!(remote(Operation::Fetch, "--all"), RemoteSelector::All);
-    assert_eq!(remote(Operation::Fetch, ""), RemoteSelector::Default);
-    assert_eq!(remote(Operation::Push, "-u origin main"), RemoteSelector::Named("origin".into()));
+    assert_eq!(remote(GitOperation::Fetch, "--all"), RemoteSelector::All);
+    assert_eq!(remote(GitOperation::Fetch, ""), RemoteSelector::Default);
     assert_eq!(
-        remote(Operation::Clone, "--depth 1 -b main https://h/r here"),
+        remote(GitOperation::Push, "-u origin main"),
+        RemoteSelector::Named("origin".into())
+    );
+    assert_eq!(
+        remote(GitOperation::Clone, "--depth 1 -b main https://h/r here"),
         RemoteSelector::Clone {
             source: "https://h/r".into(),
             directory: Some("here".into()),

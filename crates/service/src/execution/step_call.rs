@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use carrel_domain::Code;
-use carrel_git::{ArgumentList, Operation};
+use carrel_git::{ArgumentList, GitOperation};
 use carrel_tools::workspace_tools::{
     CreateDirectory, CreateDirectoryInput, ExecCommand, ExecInput, ListDirectory,
     ListDirectoryInput, ReadFile, ReadFileInput, RunGit, RunGitInput, WriteFile, WriteFileInput,
@@ -63,10 +63,10 @@ impl StepCall {
     /// A `git pull` in a directory of the workspace.
     pub(super) fn pull(directory: String, branch: Option<&str>) -> Self {
         let words = branch.map_or(Vec::new(), |branch| vec!["origin", branch]);
-        Self::git(Operation::Pull, &words, directory)
+        Self::git(GitOperation::Pull, &words, directory)
     }
 
-    pub(super) fn git(operation: Operation, words: &[&str], directory: String) -> Self {
+    pub(super) fn git(operation: GitOperation, words: &[&str], directory: String) -> Self {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
         let args = Some(ArgumentList::Words(words));
         Self::Git(RunGitInput { operation, cwd: Some(directory), args })

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use carrel_domain::{Code, Coded as _, Secret, TaskId, message_of};
-use carrel_git::Operation;
+use carrel_git::GitOperation;
 use carrel_store::EventKind;
 use carrel_tools::workspace_tools::{
     CreateDirectoryInput, ExecInput, ListDirectoryInput, ReadFileInput, WriteFileInput,
@@ -265,7 +265,7 @@ impl StepRunner<'_> {
             let mut words = if shallow { vec!["--depth", "1"] } else { Vec::new() };
             words.extend(branch.into_iter().flat_map(|branch| ["--branch", branch]));
             words.extend(["--", &checkout.url, &checkout.directory]);
-            StepCall::git(Operation::Clone, &words, REPOSITORIES.to_owned())
+            StepCall::git(GitOperation::Clone, &words, REPOSITORIES.to_owned())
         };
         let mut report = self.report_output(self.call(call, cancel).await);
         if let Value::Object(fields) = &mut report.result {

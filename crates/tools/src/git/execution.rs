@@ -12,7 +12,7 @@ use std::time::Duration;
 use carrel_domain::{ByteSize, Code, Network, WorkspaceAccess};
 use carrel_exec::{CaptureLimits, ExitStatus, Output};
 use carrel_git::{
-    CloneTarget, CommandLine, CredentialLookup, GitEnvironment, Operation, OutputShape,
+    CloneTarget, CredentialLookup, GitCommandLine, GitEnvironment, GitOperation, OutputShape,
     PathResolver, RemoteAccess, RemoteSelector, RemoteUrl, RepositoryConfig, WorkTree,
     check_clone_destination, default_remote, has_control, is_directory, remote_urls,
     unknown_remote, unreadable_config,
@@ -44,7 +44,7 @@ const CONFIG_CAPTURE: CaptureLimits =
 /// One git operation, as the caller requests it.
 #[derive(Debug)]
 pub(crate) struct GitRequest {
-    pub(crate) operation: Operation,
+    pub(crate) operation: GitOperation,
     pub(crate) arguments: Vec<String>,
     /// The working directory, as the caller wrote it.
     pub(crate) directory: Option<String>,
@@ -62,7 +62,7 @@ pub(crate) struct Author {
 }
 
 impl GitRequest {
-    pub(crate) fn new(operation: Operation, arguments: Vec<String>) -> Self {
+    pub(crate) fn new(operation: GitOperation, arguments: Vec<String>) -> Self {
         Self {
             operation,
             arguments,
@@ -81,7 +81,7 @@ pub(crate) async fn run(
 ) -> Result<Reply<GitFacts>, Failure> {
     let preparation = Preparation::new(context, request.directory.as_deref()).await?;
     let line = preparation.with_paths(|paths| {
-        CommandLine::check(request.operation, &request.arguments, request.access, paths)
+        GitCommandLine::check(request.operation, &request.arguments, request.access, paths)
     })?;
     let mut environment = GitEnvironment::new();
     request.author.or(&context.options.command_settings.author).set(&mut environment)?;
@@ -232,7 +232,7 @@ impl<'a> Preparation<'a> {
 
     async fn prepare_in_work_tree(
         &self,
-        line: &CommandLine,
+        line: &GitCommandLine,
         mut environment: GitEnvironment,
     ) -> Result<Prepared, Failure> {
         let workspace = Arc::clone(&self.workspace);
@@ -269,7 +269,7 @@ impl<'a> Preparation<'a> {
     /// is replaced on the command line by the text that was checked.
     async fn prepare_remote(
         &self,
-        line: &mut CommandLine,
+        line: &mut GitCommandLine,
         config: &RepositoryConfig,
         tree: &WorkTree,
         environment: &mut GitEnvironment,
@@ -306,7 +306,7 @@ impl<'a> Preparation<'a> {
         source: &str,
         directory: Option<&str>,
         bare: bool,
-        line: &CommandLine,
+        line: &GitCommandLine,
         mut environment: GitEnvironment,
     ) -> Result<Prepared, Failure> {
         let hosts = &self.context.toolbox.git.hosts;
@@ -319,8 +319,12 @@ impl<'a> Preparation<'a> {
         self.check_directories(&urls)
             .await
             .map_err(|()| unknown_remote(source, &RepositoryConfig::default()))?;
-        let remote =
-            RemoteAccess::prepare(&urls, Operation::Clone, &self.credentials(), &mut environment)?;
+        let remote = RemoteAccess::prepare(
+            &urls,
+            GitOperation::Clone,
+            &self.credentials(),
+            &mut environment,
+        )?;
         let mut argv = vec!["git".to_owned(), "clone".to_owned()];
         argv.extend(line.flags.iter().chain(&remote.flags).cloned());
         // Git repeats the destination in its output; a path below the working directory reads better.

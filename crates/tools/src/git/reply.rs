@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use carrel_exec::{ExitStatus, Outcome};
 use carrel_git::{
-    CommandLine, Operation, OutputShape, StatusFacts, complete_records, new_commit, split_shortstat,
+    GitCommandLine, GitOperation, OutputShape, StatusFacts, complete_records, new_commit,
+    split_shortstat,
 };
 use carrel_runner::Completed;
 use carrel_wire::{DiffStat, GitReply};
@@ -17,7 +18,7 @@ use crate::shell::{CommandFacts, notes, object, strip_control};
 /// The facts about a git operation.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct GitFacts {
-    operation: Operation,
+    operation: GitOperation,
     /// The top of the repository, relative to the workspace.
     repository: Option<String>,
     /// For `BashOutput`, which returns the whole output.
@@ -89,7 +90,7 @@ impl GitFacts {
 
 /// A git process that has ended.
 pub(super) struct Execution<'a> {
-    pub(super) line: &'a CommandLine,
+    pub(super) line: &'a GitCommandLine,
     pub(super) completed: &'a Completed,
     pub(super) seconds: u64,
     pub(super) shell_id: String,
@@ -216,19 +217,19 @@ fn hints(stderr: &str, execution: &Execution<'_>) -> Vec<String> {
     hints
 }
 
-fn text_for_silence(operation: Operation) -> &'static str {
+fn text_for_silence(operation: GitOperation) -> &'static str {
     match operation {
-        Operation::Add => "staged",
-        Operation::Commit => "committed",
-        Operation::Diff => "no changes",
-        Operation::Log | Operation::Show => "no commits",
-        Operation::Branch | Operation::Stash => "done",
-        Operation::Checkout => "checked out",
-        Operation::Fetch => "fetched; nothing new",
-        Operation::Pull => "pulled",
-        Operation::Push => "pushed",
-        Operation::Clone => "cloned",
-        Operation::Status | Operation::Blame => "nothing to show",
+        GitOperation::Add => "staged",
+        GitOperation::Commit => "committed",
+        GitOperation::Diff => "no changes",
+        GitOperation::Log | GitOperation::Show => "no commits",
+        GitOperation::Branch | GitOperation::Stash => "done",
+        GitOperation::Checkout => "checked out",
+        GitOperation::Fetch => "fetched; nothing new",
+        GitOperation::Pull => "pulled",
+        GitOperation::Push => "pushed",
+        GitOperation::Clone => "cloned",
+        GitOperation::Status | GitOperation::Blame => "nothing to show",
     }
 }
 

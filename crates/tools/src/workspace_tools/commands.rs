@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use carrel_domain::TokenScope;
-use carrel_git::{ArgumentList, Operation};
+use carrel_git::{ArgumentList, GitOperation};
 use carrel_runner::CommandForm;
 use carrel_shell::Preset;
 use schemars::JsonSchema;
@@ -111,7 +111,7 @@ pub struct RunGit;
 #[serde(deny_unknown_fields)]
 pub struct RunGitInput {
     /// The git subcommand.
-    pub operation: Operation,
+    pub operation: GitOperation,
     /// The working directory, relative to the workspace.
     pub cwd: Option<String>,
     /// Arguments: one string, split like a shell command line without expansion, or a list of strings.

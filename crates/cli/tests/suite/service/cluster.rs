@@ -20,7 +20,7 @@ pub(crate) const TOKEN: &str = "internal-token-of-the-tests";
 /// What signs the tokens of all servers.
 const SECRET: &str = "a secret of the tests that has enough bytes";
 
-/// A PostgreSQL and a RedisServer, and where workers keep their workspaces.
+/// A PostgreSQL and a Redis server, with the volumes of the workers.
 pub(crate) struct Cluster {
     runtime: Runtime,
     pub(crate) postgres: PostgresServer,
