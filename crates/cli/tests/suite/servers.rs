@@ -178,7 +178,7 @@ fn workspaces_that_cannot_be_are_refused_at_the_start() {
         ("one root twice", format!("a={p},b={p}"), "is also workspace \"a\""),
         ("one root by a link", format!("a={p},b={}", linked.display()), "is also workspace \"a\""),
         ("inside another", format!("a={p},b={inner}"), "lies inside workspace \"a\""),
-        ("around another", format!("a={inner},b={p}"), "holds workspace \"a\""),
+        ("around another", format!("a={inner},b={p}"), "contains workspace \"a\""),
     ];
     for (what, spec, expected) in table {
         let run = Run::of(mcp(&lab, &["--workspaces", &spec]));

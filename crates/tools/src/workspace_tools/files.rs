@@ -103,7 +103,7 @@ pub struct WriteFile;
 pub struct WriteFileInput {
     /// The file, relative to the workspace. Missing directories are created.
     pub path: String,
-    /// The whole text of the file.
+    /// The whole text.
     pub content: String,
 }
 

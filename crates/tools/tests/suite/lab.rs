@@ -65,7 +65,7 @@ impl Lab {
         (setting.prepare)(top);
         let state = top.join("state");
         std::fs::create_dir(&state).unwrap();
-        // Toolchains of the machine are found below the home of whoever runs the tests.
+        // Toolchains of the machine are found below the home directory of the user who runs the tests.
         let home = std::env::var("HOME").unwrap_or_default();
         let mut variables = vec![("HOME".to_owned(), home)];
         variables.extend(
@@ -127,7 +127,7 @@ impl Lab {
         self.call_as(&self.session, tool, arguments).await
     }
 
-    /// Calls a tool as somebody else.
+    /// Calls a tool in another session.
     pub(crate) async fn call_as(
         &self,
         session: &Arc<Session>,

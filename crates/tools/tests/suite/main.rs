@@ -1,4 +1,4 @@
-//! What the tools promise, through the one way in that every door uses.
+//! Tests of the tools through the registry, as every interface calls them.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,

@@ -40,13 +40,15 @@ fn open_to_others(lab: &Lab, tier: TierChoice) {
     }
     let mode = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(lab.path(""), mode).unwrap();
-    let owned =
-        std::process::Command::new("chown").args(["-R", SOMEBODY]).arg(lab.path("main")).status();
+    let owned = std::process::Command::new("chown")
+        .args(["-R", UNKNOWN_USER])
+        .arg(lab.path("main"))
+        .status();
     assert!(owned.unwrap().success());
 }
 
-/// Nobody on this machine.
-const SOMEBODY: &str = "2000025909";
+/// A user id that does not exist on this machine.
+const UNKNOWN_USER: &str = "2000025909";
 
 fn lab_is_roots(lab: &Lab) -> bool {
     std::fs::metadata(lab.path("main")).unwrap().uid() == 0
