@@ -199,6 +199,7 @@ const NO_PATHS: &[(&str, &str)] = &[
     ("MultiEdit", "edits"),
     ("Glob", "sort_by_path"),
     ("Delete", "recursive"),
+    ("workspace_write_file", "content"),
     // Commands for a shell: what they reach is the business of the suite `escape`.
     ("Bash", "command"),
     ("watch_process", "command"),

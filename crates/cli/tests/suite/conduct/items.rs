@@ -137,7 +137,7 @@ fn item_078_and_109_lines_about_a_run_that_fails_name_its_issue_and_session() {
     for (message, in_session) in [
         ("Dispatched", false),
         ("Session started", true),
-        ("A turn did not end well", true),
+        ("A turn failed", true),
         ("Run ended", true),
         ("Will retry", false),
     ] {

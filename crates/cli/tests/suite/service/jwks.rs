@@ -136,7 +136,7 @@ fn a_server_does_not_start_with_half_of_the_settings() {
     let lab = Lab::usual();
     for (variables, message) in [
         (vec![("CARREL_JWKS_URL", "https://id.example/jwks")], "without CARREL_JWT_ISSUER"),
-        (variables("http://id.example/jwks"), "https address"),
+        (variables("http://id.example/jwks"), "an https URL"),
         (vec![("CARREL_JWT_AUDIENCE", "carrel")], "without CARREL_JWKS_URL"),
         (vec![("CARREL_LOCAL_TOKENS", "off")], "without CARREL_JWKS_URL"),
     ] {
