@@ -311,7 +311,7 @@ mod tests {
         for (name, value, sends, said) in [
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318", false, "begins with neither"),
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://u:hunter2@c", false, "names a user"),
-            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c\n/", false, "is no address"),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c\n/", false, "is not a URL"),
             ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", false, "set http/json"),
             ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf", true, "sent as http/json"),
             ("OTEL_EXPORTER_OTLP_HEADERS", "hunter2", true, "entry 1 is not of the form"),
