@@ -47,7 +47,6 @@ docs: ## Write the generated parts of docs/
 	$(CARGO) run --quiet -p carrel-config --example workflow_reference > docs/workflow.md
 	$(CARGO) run --quiet -p carrel-config --example policy_reference > docs/policy.md
 	$(CARGO) run --quiet -p carrel-tools --example tool_reference > docs/tools.md
-	$(CARGO) run --quiet -p carrel-domain --example error_pages
 	$(CARGO) run --quiet -p carrel-api --example api_reference > docs/openapi.json
 	$(CARGO) run --quiet -p carrel-api --example api_reference -- --markdown > docs/api.md
 

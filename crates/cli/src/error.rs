@@ -313,9 +313,7 @@ impl CliError {
     /// Prints the error as the last line of stderr and returns the exit status.
     pub(crate) fn report(&self, format: Format) -> ExitCode {
         let mut envelope = ErrorEnvelope::of(self);
-        if let Some(remedy) = self.code().remedies().first() {
-            envelope.error.message = format!("{}; {remedy}", envelope.error.message);
-        }
+        envelope.error.message = format!("{}; {}", envelope.error.message, self.code().remedy());
         report(&envelope, format);
         ExitCode::from(if self.code() == Code::Usage { USED_WRONGLY } else { FAILED })
     }

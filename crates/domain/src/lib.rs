@@ -8,8 +8,6 @@
 
 mod code;
 mod error_envelope;
-mod error_guide;
-mod error_pages;
 pub mod exact_path;
 pub mod excerpt;
 pub mod hex;
@@ -28,7 +26,6 @@ mod token_scope;
 
 pub use code::Code;
 pub use error_envelope::{Coded, ErrorBody, ErrorEnvelope, message_of};
-pub use error_pages::error_pages;
 pub use key::{Identifier, InvalidIdentifier, KeyCandidates, KeyChoice, WorkspaceKey};
 pub use layout::Layout;
 pub use policy::{Network, ResourceLimits, Tier, UnknownPolicyValue, WorkspaceAccess};

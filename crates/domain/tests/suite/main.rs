@@ -1,5 +1,5 @@
-//! The documentation that is generated from this crate.
+//! The documentation that follows this crate.
 //!
-//! - `error_pages`: the pages of `docs/errors/` are up to date.
+//! - `error_pages`: the pages of `docs/errors/` say what the table of codes says.
 
 mod error_pages;
