@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use carrel_mcp::SHUTDOWN_GRACE;
 use serde_json::json;
+use tokio::io::AsyncReadExt as _;
 use tokio::time::timeout;
 
 use crate::{
@@ -74,6 +75,7 @@ async fn a_client_that_stops_reading_does_not_delay_the_end() {
     let mut stuck = server.connect().await;
     let body = stateless_call(1, "bytes", &json!({"count": 16_000_000}));
     stuck.send("POST", &stateless_headers("bytes"), &body.to_string()).await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    // The reply has begun and does not fit into the kernel's buffers.
+    stuck.stream.read_exact(&mut [0]).await.expect("the reply begins");
     stops_in_time(server).await;
 }

@@ -207,7 +207,8 @@ async fn a_client_that_never_speaks_or_never_reads_does_not_delay_the_end() {
 
     let mut deaf = Peer::started().await;
     deaf.send(&call(1, "bytes", &json!({"count": 1_000_000}))).await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    // The reply has begun and does not fit into the pipe.
+    timeout(TEST_TIMEOUT, deaf.output.fill_buf()).await.expect("begins").expect("no error");
     deaf.cancel.cancel();
     timeout(Duration::from_secs(2), deaf.task).await.expect("ends").expect("no panic").expect("ok");
 }

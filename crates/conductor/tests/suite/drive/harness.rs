@@ -253,6 +253,7 @@ struct Flaky {
     inner: Arc<Sqlite>,
     stuck: Arc<AtomicBool>,
     closed: Arc<AtomicBool>,
+    refused: Arc<AtomicUsize>,
 }
 
 #[async_trait::async_trait]
@@ -275,6 +276,7 @@ impl Journal for Flaky {
         let begins = notes.iter().any(|note| matches!(note, JournalRecord::RunStarted(_)));
         let stuck = self.stuck.load(Ordering::SeqCst) && begins;
         if stuck || self.closed.load(Ordering::SeqCst) {
+            self.refused.fetch_add(1, Ordering::SeqCst);
             return Err(StoreError::Full("no room".into()));
         }
         self.inner.append(tenure, notes, now).await
@@ -310,6 +312,8 @@ pub(crate) struct World {
     pub(crate) stuck: Arc<AtomicBool>,
     /// Whether the journal takes nothing.
     pub(crate) closed: Arc<AtomicBool>,
+    /// The number of appends that the journal refused.
+    pub(crate) refused: Arc<AtomicUsize>,
     script: Arc<Script>,
     remembers: bool,
     /// What the tracker is called.
@@ -332,6 +336,7 @@ impl World {
             away: Arc::default(),
             stuck: Arc::default(),
             closed: Arc::default(),
+            refused: Arc::default(),
             script: Arc::new(script),
             remembers: true,
             name: "local".to_owned(),
@@ -434,6 +439,7 @@ impl World {
                 inner: store,
                 stuck: Arc::clone(&self.stuck),
                 closed: Arc::clone(&self.closed),
+                refused: Arc::clone(&self.refused),
             }),
             tracker_name: TrackerName { name: self.name.clone(), location: "here".to_owned() },
             clock: Arc::new(SystemClock),

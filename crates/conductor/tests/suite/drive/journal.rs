@@ -53,7 +53,8 @@ async fn nothing_is_begun_that_could_not_be_written_down() {
     world.issue("first").await;
     world.stuck.store(true, Ordering::SeqCst);
     let working = world.start().await;
-    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    let refused = || world.refused.load(Ordering::SeqCst);
+    working.until("it is tried again", |_| refused() >= 2).await;
     assert_eq!(world.prompts().len(), 0);
     assert!(!world.path("ws/CAR-1").exists());
     world.stuck.store(false, Ordering::SeqCst);
@@ -92,7 +93,8 @@ async fn a_stop_is_honoured_while_the_journal_cannot_be_written() {
     world.closed.store(true, Ordering::SeqCst);
     // Something to write down, so that the loop is in the middle of trying.
     world.issue("second").await;
-    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    let refused = || world.refused.load(Ordering::SeqCst);
+    working.until("it is tried", |_| refused() >= 1).await;
     working.end().await;
     assert_eq!(world.seen.closed.load(Ordering::SeqCst), 1);
     world.closed.store(false, Ordering::SeqCst);
