@@ -29,7 +29,7 @@ export CARREL_SKIPS ?= $(abspath $(BINARIES)/..)/skips.txt
 test: ## Install what the tests need, then run all of them
 	scripts/install-test-tools
 	@rm -f "$$CARREL_SKIPS"
-	scripts/doc-tests
+	$(CARGO) test --workspace --doc --quiet
 	$(CARGO) nextest run --workspace --profile ci
 	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory test-as-user; fi
 	@touch "$$CARREL_SKIPS" && sort "$$CARREL_SKIPS" && echo "$$(wc -l < "$$CARREL_SKIPS") skips"

@@ -462,7 +462,7 @@ fn a_request_sent_to_two_processes_at_once_is_carried_out_once() {
     let servers = [cluster.api(&[]), cluster.api(&[])];
     let shared = [cluster.worker("one", &[]), cluster.worker("one", &[])];
     let client = servers[0].client();
-    client.write("f", "x").expect(200);
+    eventually("a worker is known", || client.write("f", "x").status == 200);
     // Both servers, and both workers of the volume, as a balancer and a client that gave up might do it.
     let doors = |client: &Client| {
         let servers = servers.iter().map(|server| server.stranger().address);
