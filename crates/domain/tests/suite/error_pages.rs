@@ -62,7 +62,8 @@ fn directory() -> PathBuf {
 }
 
 fn page(code: Code) -> String {
-    fs::read_to_string(directory().join(format!("{}.md", code.name()))).unwrap()
+    fs::read_to_string(directory().join(format!("{}.md", code.name())))
+        .expect("each code has a page")
 }
 
 /// Returns the text below a heading, up to the next one.
