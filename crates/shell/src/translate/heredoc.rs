@@ -121,22 +121,11 @@ impl Translator<'_> {
     }
 }
 
+const STATEMENTS: &str = "command pipeline list redirected_statement subshell \
+                          compound_statement if_statement while_statement for_statement \
+                          case_statement negated_command test_command variable_assignment \
+                          declaration_command";
+
 fn is_statement(kind: &str) -> bool {
-    matches!(
-        kind,
-        "command"
-            | "pipeline"
-            | "list"
-            | "redirected_statement"
-            | "subshell"
-            | "compound_statement"
-            | "if_statement"
-            | "while_statement"
-            | "for_statement"
-            | "case_statement"
-            | "negated_command"
-            | "test_command"
-            | "variable_assignment"
-            | "declaration_command"
-    )
+    STATEMENTS.split(' ').any(|statement| statement == kind)
 }

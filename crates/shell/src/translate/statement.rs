@@ -52,12 +52,7 @@ impl Translator<'_> {
 
     fn statement_inside(&mut self, node: Node<'_>) -> Step {
         match node.kind() {
-            "command"
-            | "variable_assignment"
-            | "variable_assignments"
-            | "declaration_command"
-            | "unset_command"
-            | "test_command" => {
+            kind if is_simple(kind) => {
                 let command = self.simple(node)?;
                 self.push(command)
             }
@@ -159,12 +154,7 @@ impl Translator<'_> {
                 "file_redirect" | "herestring_redirect" | "heredoc_redirect" => {
                     self.redirect(child, &mut command)?;
                 }
-                "command"
-                | "variable_assignment"
-                | "variable_assignments"
-                | "declaration_command"
-                | "unset_command"
-                | "test_command" => command = self.simple(child)?,
+                kind if is_simple(kind) => command = self.simple(child)?,
                 _ => {
                     group = true;
                     self.statement(child)?;
@@ -182,4 +172,11 @@ impl Translator<'_> {
             (false, _) => self.unknown(node),
         }
     }
+}
+
+const SIMPLE: &str = "command variable_assignment variable_assignments declaration_command \
+                      unset_command test_command";
+
+fn is_simple(kind: &str) -> bool {
+    SIMPLE.split(' ').any(|simple| simple == kind)
 }
