@@ -9,13 +9,14 @@ use std::future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use carrel_sandbox::Usage;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::init_connection::InitConnection;
 use crate::live_output::LiveOutput;
 use crate::log_reader::LogReader;
-use crate::outcome::{ExitStatus, Outcome, ResourceUsage, Stop};
+use crate::outcome::{ExitStatus, Outcome, Stop};
 use crate::output_streams::OutputStreams;
 use crate::protocol::{Order, Report};
 use crate::spawner_connection::SpawnerConnection;
@@ -152,7 +153,7 @@ impl RunningCommand {
             Some(Report::Ended { end, cost, left_running, refused, excess }) => {
                 (end, cost, left_running, refused, excess)
             }
-            _ => (ExitStatus::Lost, ResourceUsage::default(), 0, Vec::new(), None),
+            _ => (ExitStatus::Lost, Usage::default(), 0, Vec::new(), None),
         };
         let wall = self.begun.elapsed();
         let (stdout, stderr, log) = self.streams.finish();
