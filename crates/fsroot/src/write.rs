@@ -96,15 +96,13 @@ impl Root {
         };
         let (name, file) = create_temporary(&target, existing.is_some(), options, path)?;
         let owned = if existing.is_none() { owner::inherit_owner(&file, &target) } else { Ok(()) };
-        let name_of_target = target.name.to_owned();
         let pending = AtomicFile {
             file,
+            name: target.name.to_owned(),
             parent: target.parent,
             temporary: Some(name),
-            name: name_of_target,
             path: path.to_owned(),
-            collision: options.collision,
-            durability: options.durability,
+            options,
             directory,
             contents_synced: false,
         };
@@ -198,8 +196,7 @@ pub struct AtomicFile {
     temporary: Option<OsString>,
     name: OsString,
     path: PathBuf,
-    collision: Collision,
-    durability: Durability,
+    options: WriteOptions,
     directory: Option<File>,
     /// Reset by every write.
     contents_synced: bool,
@@ -229,7 +226,7 @@ impl AtomicFile {
     /// write. A caller that checks the target once more before [`commit`](Self::commit) calls this first, so
     /// that only a rename lies between check and replacement.
     pub fn sync_contents(&mut self) -> Result<(), Error> {
-        if self.durability != Durability::Buffered && !self.contents_synced {
+        if self.options.durability != Durability::Buffered && !self.contents_synced {
             self.file.sync_all().on(&self.path)?;
             self.contents_synced = true;
         }
@@ -241,7 +238,7 @@ impl AtomicFile {
         self.sync_contents()?;
         let path = self.path.clone();
         let Some(temporary) = &self.temporary else { return Ok(()) };
-        let flags = self.collision.flags();
+        let flags = self.options.collision.flags();
         renameat_with(&self.parent, temporary, &self.parent, &self.name, flags).on(&path)?;
         self.temporary = None;
         match &self.directory {
