@@ -2,7 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::{Newlines, Step, Translator};
+use super::{Newlines, Step, Translator, lists};
 use crate::command_line::{Command, Function};
 
 impl Translator<'_> {
@@ -52,7 +52,7 @@ impl Translator<'_> {
 
     fn statement_inside(&mut self, node: Node<'_>) -> Step {
         match node.kind() {
-            kind if is_simple(kind) => {
+            kind if lists(SIMPLE, kind) => {
                 let command = self.simple(node)?;
                 self.push(command)
             }
@@ -154,7 +154,7 @@ impl Translator<'_> {
                 "file_redirect" | "herestring_redirect" | "heredoc_redirect" => {
                     self.redirect(child, &mut command)?;
                 }
-                kind if is_simple(kind) => command = self.simple(child)?,
+                kind if lists(SIMPLE, kind) => command = self.simple(child)?,
                 _ => {
                     group = true;
                     self.statement(child)?;
@@ -176,7 +176,3 @@ impl Translator<'_> {
 
 const SIMPLE: &str = "command variable_assignment variable_assignments declaration_command \
                       unset_command test_command";
-
-fn is_simple(kind: &str) -> bool {
-    SIMPLE.split(' ').any(|simple| simple == kind)
-}
