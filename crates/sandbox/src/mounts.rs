@@ -64,7 +64,8 @@ impl DetachedMount {
         Self::copy_tree(CWD, path, OpenTreeFlags::empty())
     }
 
-    /// Copies the tree that a descriptor refers to, with all mounts below it.
+    /// Copies the tree that a descriptor refers to, with all mounts below it. Kernels before 6.15 cannot
+    /// copy a detached mount.
     pub(crate) fn copy_of_descriptor(descriptor: BorrowedFd<'_>) -> io::Result<Self> {
         Self::copy_tree(descriptor, Path::new(""), OpenTreeFlags::AT_EMPTY_PATH)
     }
@@ -75,11 +76,6 @@ impl DetachedMount {
             | OpenTreeFlags::AT_RECURSIVE
             | more;
         Ok(Self(open_tree(at, path, flags)?))
-    }
-
-    /// Copies this mount with all mounts in it. Fails on kernels before 6.15.
-    pub(crate) fn try_clone(&self) -> io::Result<Self> {
-        Self::copy_of_descriptor(self.as_fd())
     }
 
     /// Creates a tmpfs for a root directory.

@@ -65,10 +65,9 @@ impl PartialRoot {
     fn take(&mut self, shared: &SharedDirectories, plan: &Plan) -> Result<(), SetupError> {
         for directory in &shared.directories {
             self.builder.directory(directory.path)?;
-            self.shared.push((
-                directory.path,
-                directory.tree.try_clone().during_with(SetupStep::Root, directory.path)?,
-            ));
+            let copy = DetachedMount::copy_of_descriptor(directory.tree.as_fd())
+                .during_with(SetupStep::Root, directory.path)?;
+            self.shared.push((directory.path, copy));
             for entry in shared_mounts::below(plan, directory.path) {
                 let path = entry.path().to_owned();
                 match entry {
