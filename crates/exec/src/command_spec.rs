@@ -170,11 +170,6 @@ impl CommandSpec {
         Self::starting_in(argv, Directory::Opened(directory))
     }
 
-    /// Returns a command of a cell with the same defaults.
-    pub fn inside(argv: Vec<OsString>, directory: PathBuf) -> Self {
-        Self::starting_in(argv, Directory::Inside(directory))
-    }
-
     /// Returns a command in a directory of either kind with the same defaults.
     pub fn starting_in(argv: Vec<OsString>, directory: Directory) -> Self {
         Self {

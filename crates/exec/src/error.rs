@@ -93,22 +93,15 @@ impl Coded for SpawnError {
     }
 
     fn detail(&self) -> Value {
-        match self {
-            Self::NotFound { program }
-            | Self::PermissionDenied { program }
-            | Self::Execute { program, .. } => json!({ "program": program }),
-            Self::InvalidVariable { name } => json!({ "name": name }),
-            Self::Directory(_)
-            | Self::Confine(_)
-            | Self::WrongSide
-            | Self::Resources(_)
-            | Self::Terminal(_)
-            | Self::TerminalInput
-            | Self::Empty
-            | Self::TooLong { .. }
-            | Self::NulByte
-            | Self::SpawnerGone
-            | Self::Unresponsive => json!({}),
+        if let Self::NotFound { program }
+        | Self::PermissionDenied { program }
+        | Self::Execute { program, .. } = self
+        {
+            json!({ "program": program })
+        } else if let Self::InvalidVariable { name } = self {
+            json!({ "name": name })
+        } else {
+            json!({})
         }
     }
 }

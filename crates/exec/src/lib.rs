@@ -60,7 +60,7 @@ pub use lazy_spawner::LazySpawner;
 pub use live_output::{LiveOutput, Piece, StreamName};
 pub use log_file::{LogEnd, LogFile};
 pub use log_reader::{Chunk, Cursor, LogReader, MAX_READ_BYTES, ReadError};
-pub use outcome::{ExceededLimit, ExitStatus, Outcome, ResourceUsage, Stop};
+pub use outcome::{ExceededLimit, ExitStatus, Outcome, Stop};
 pub use preforked_cell::PreforkedCell;
 pub use running_command::{KillHandle, RunningCommand, Started};
 pub use spawner::Spawner;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use carrel_domain::ByteSize;
 use carrel_sandbox::{DeniedCall, Usage};
 use rustix::process::WaitStatus;
 use serde::{Deserialize, Serialize};
@@ -26,7 +25,7 @@ pub struct Outcome {
     /// The time from the request to the end of the last process.
     pub wall: Duration,
     /// The resource usage of its processes.
-    pub cost: ResourceUsage,
+    pub cost: Usage,
     /// The number of processes that still ran when the main one ended. They were ended too.
     pub left_running: usize,
     /// System calls that the sandbox denied, each kind once.
@@ -89,27 +88,4 @@ pub enum Stop {
     Deadline,
     /// The caller cancelled it.
     Cancelled,
-}
-
-/// The resource usage of a command's processes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResourceUsage {
-    /// CPU time spent in the programs.
-    pub user: Duration,
-    /// CPU time spent in the kernel on their behalf.
-    pub system: Duration,
-    /// The largest resident memory of any single process, at least that of the init it was
-    /// forked from.
-    pub peak_memory: ByteSize,
-    /// Bytes that storage had to read.
-    pub read: ByteSize,
-    /// Bytes that storage was given to write.
-    pub written: ByteSize,
-}
-
-impl From<Usage> for ResourceUsage {
-    fn from(usage: Usage) -> Self {
-        let Usage { user, system, peak_memory, read, written } = usage;
-        Self { user, system, peak_memory, read, written }
-    }
 }

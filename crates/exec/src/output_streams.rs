@@ -7,16 +7,14 @@
 use std::future;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
 
 use carrel_domain::ByteSize;
 use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::net::unix::pipe::Receiver;
-use tokio::time::{Instant, timeout_at};
 
 use crate::capture::{Capture, CaptureLimits, Captured};
 use crate::command_spec::Output;
-use crate::live_output::{Feed, LiveOutput, ReaderTimeout, StreamName};
+use crate::live_output::{Feed, LiveOutput, StreamName};
 use crate::log_file::{Log, LogEnd, LogFile};
 use crate::log_reader::LogReader;
 use crate::terminal::{Terminal, TerminalConnection, TerminalInput};
@@ -30,10 +28,6 @@ const FIRST_CHUNK_BYTES: usize = 4 << 10;
 /// The most bytes that are drained after the command has ended: the largest size of a pipe, and more
 /// than a terminal holds. A process outside the command may have the pipe open and never stop writing.
 const MAX_DRAIN_BYTES: usize = 1 << 20;
-
-/// The time for which a command that has ended waits for a live reader. Its last bytes are then captured
-/// and logged without it.
-const READER_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 struct Stream {
@@ -50,7 +44,6 @@ pub(crate) struct OutputStreams {
     input: Option<TerminalInput>,
     log: Option<Log>,
     feed: Option<Feed>,
-    reader_timeout: ReaderTimeout,
 }
 
 /// The writing ends of the pipes, for the command.
@@ -88,16 +81,7 @@ impl OutputStreams {
                 ([Stream::new(None, limits), Stream::closed()], None)
             }
         };
-        Ok((
-            Self {
-                both,
-                input: None,
-                log: log.map(Log::new),
-                feed: None,
-                reader_timeout: ReaderTimeout::default(),
-            },
-            writers,
-        ))
+        Ok((Self { both, input: None, log: log.map(Log::new), feed: None }, writers))
     }
 
     pub(crate) fn attach_terminal(
@@ -117,16 +101,14 @@ impl OutputStreams {
     }
 
     /// Forwards output from here on, to this reader alone.
-    pub(crate) fn live(&mut self, reader_timeout: ReaderTimeout) -> LiveOutput {
+    pub(crate) fn live(&mut self) -> LiveOutput {
         let (feed, live) = Feed::open();
         self.feed = Some(feed);
-        self.reader_timeout = reader_timeout;
         live
     }
 
-    /// Returns whether the end of the command waits for the live reader without limit.
-    pub(crate) fn waits_for_reader(&self) -> bool {
-        self.feed.is_some() && self.reader_timeout == ReaderTimeout::Unlimited
+    pub(crate) fn has_reader(&self) -> bool {
+        self.feed.is_some()
     }
 
     /// Waits until the consumers are ready and then for output, for ever if there will be none.
@@ -171,19 +153,11 @@ impl OutputStreams {
 
     /// Reads what is in the pipes without waiting for more, and waits for the log.
     pub(crate) async fn drain(&mut self) {
-        let reader_until = match self.reader_timeout {
-            ReaderTimeout::OneSecond => Some(Instant::now() + READER_TIMEOUT),
-            ReaderTimeout::Unlimited => None,
-        };
         for stream in 0..self.both.len() {
             let mut left = MAX_DRAIN_BYTES;
             while left > 0 {
                 self.log_flushed().await;
-                // After the timeout the feed counts the rest as missed.
-                match reader_until {
-                    Some(until) => drop(timeout_at(until, self.reader_ready()).await),
-                    None => self.reader_ready().await,
-                }
+                self.reader_ready().await;
                 let length = self.both[stream].read_now();
                 if length == 0 {
                     break;

@@ -21,12 +21,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use carrel_domain::exact_path;
-use carrel_sandbox::{DeniedCall, Plan, SetupError};
+use carrel_sandbox::{DeniedCall, Plan, SetupError, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::command_spec::{Limits, SampledLimits};
 use crate::memory_file;
-use crate::outcome::{ExceededLimit, ExitStatus, ResourceUsage};
+use crate::outcome::{ExceededLimit, ExitStatus};
 use crate::socket::Packet;
 use crate::terminal::TerminalSize;
 
@@ -135,7 +135,7 @@ pub(crate) enum Report {
     /// The program and everything it started has ended.
     Ended {
         end: ExitStatus,
-        cost: ResourceUsage,
+        cost: Usage,
         left_running: usize,
         refused: Vec<DeniedCall>,
         excess: Option<ExceededLimit>,

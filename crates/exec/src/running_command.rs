@@ -9,13 +9,14 @@ use std::future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use carrel_sandbox::Usage;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::init_connection::InitConnection;
-use crate::live_output::{LiveOutput, Piece, ReaderTimeout};
+use crate::live_output::LiveOutput;
 use crate::log_reader::LogReader;
-use crate::outcome::{ExitStatus, Outcome, ResourceUsage, Stop};
+use crate::outcome::{ExitStatus, Outcome, Stop};
 use crate::output_streams::OutputStreams;
 use crate::protocol::{Order, Report};
 use crate::spawner_connection::SpawnerConnection;
@@ -96,41 +97,15 @@ impl RunningCommand {
     /// Returns the output as it arrives, while [`RunningCommand::wait`] is awaited elsewhere. An earlier
     /// reader gets no more.
     ///
-    /// A slow reader slows the command down; it delays neither the deadline nor a cancellation, and
-    /// once the command is over it is waited for no longer than a second.
+    /// A slow reader slows the command down; it delays neither the deadline nor a cancellation. Once the
+    /// command is over it is waited for without end, so that it misses nothing; dropping it ends the wait.
     pub fn live(&mut self) -> LiveOutput {
-        self.streams.live(ReaderTimeout::OneSecond)
-    }
-
-    /// Returns the output as [`RunningCommand::live`] does, and waits for the reader without end, so that
-    /// it misses nothing.
-    pub fn live_unhurried(&mut self) -> LiveOutput {
-        self.streams.live(ReaderTimeout::Unlimited)
+        self.streams.live()
     }
 
     /// Returns a handle that kills the command at once, without a grace period.
     pub fn kill_handle(&self) -> KillHandle {
         KillHandle(Arc::clone(&self.control))
-    }
-
-    /// Waits as [`RunningCommand::wait`] does and shows each piece of output to `sink`, in the order of
-    /// arrival and before returning.
-    ///
-    /// The sink runs on the thread that waits: one that blocks delays the deadline as well. For a sink
-    /// that has to wait, read [`RunningCommand::live`] instead.
-    pub async fn wait_with(
-        mut self,
-        cancel: &CancellationToken,
-        mut sink: impl FnMut(Piece),
-    ) -> Outcome {
-        let mut live = self.live();
-        let showing = async {
-            while let Some(piece) = live.next().await {
-                sink(piece);
-            }
-        };
-        let (outcome, ()) = tokio::join!(self.wait(cancel), showing);
-        outcome
     }
 
     /// Waits until the last process has ended. The command is stopped at its deadline, counted from the
@@ -168,7 +143,7 @@ impl RunningCommand {
     }
 
     async fn finish(mut self, report: Option<Report>, stop: Option<Stop>) -> Outcome {
-        if self.streams.waits_for_reader() {
+        if self.streams.has_reader() {
             self.streams.drain().await;
         } else {
             // A dead disk under the log must not delay the outcome for ever.
@@ -178,7 +153,7 @@ impl RunningCommand {
             Some(Report::Ended { end, cost, left_running, refused, excess }) => {
                 (end, cost, left_running, refused, excess)
             }
-            _ => (ExitStatus::Lost, ResourceUsage::default(), 0, Vec::new(), None),
+            _ => (ExitStatus::Lost, Usage::default(), 0, Vec::new(), None),
         };
         let wall = self.begun.elapsed();
         let (stdout, stderr, log) = self.streams.finish();

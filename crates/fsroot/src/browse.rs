@@ -2,23 +2,21 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
 
 use crate::directory::{Entry, sorted_entries};
 use crate::error::{Error, Problem};
 use crate::metadata::Metadata;
 use crate::open_directory::Directory;
-use crate::read::{FileRange, read_part, read_whole};
-use crate::rename::Collision;
+use crate::read::read_whole;
 use crate::resolve;
 use crate::root::{Root, real_path, stat};
 use crate::sensitive::{has_sensitive_component, is_sensitive};
-use crate::walk::{WalkControl, WalkEntry, walk_open};
 use crate::write::{AtomicFile, WriteOptions};
 
-/// A view of a [`Root`] that refuses sensitive names and leaves them out of listings and walks.
+/// A view of a [`Root`] that refuses sensitive names and leaves them out of listings.
 ///
 /// The real path of the opened file is checked, not only the given one: a link to `.ssh` is refused like
 /// `.ssh` itself. A hard link or a copy under another name is another file and is not covered.
@@ -44,25 +42,17 @@ impl Browser<'_> {
         read_whole(&file, &metadata, limit, path)
     }
 
-    /// Reads a part of a regular file.
-    pub fn read_range(&self, path: &Path, offset: u64, length: u64) -> Result<FileRange, Error> {
-        let (file, metadata) = self.open_file(path)?;
-        read_part(file, &metadata, offset, length, path)
-    }
-
     /// Returns the metadata of the file at a path, following links.
     pub fn metadata(&self, path: &Path) -> Result<Metadata, Error> {
         refuse_sensitive(path, path)?;
-        let file = resolve::open(self.root.as_fd(), path, OFlags::PATH, Mode::empty())?;
+        let file = resolve::open(self.root.as_fd(), path, OFlags::PATH)?;
         self.allow(file.as_fd(), path)?;
         stat(file.as_fd(), path)
     }
 
     /// Lists a directory without sensitive names.
     pub fn list(&self, path: &Path) -> Result<Vec<Entry>, Error> {
-        refuse_sensitive(path, path)?;
-        let directory = self.root.reopen(path)?;
-        self.allow(directory.as_fd(), path)?;
+        let directory = self.reopen(path)?;
         let mut entries = sorted_entries(&directory, path)?;
         entries.retain(|entry| !is_sensitive(&entry.name));
         Ok(entries)
@@ -70,10 +60,7 @@ impl Browser<'_> {
 
     /// Opens a directory for a walk that the caller directs. The caller has to skip sensitive names.
     pub fn directory(&self, path: &Path) -> Result<Directory, Error> {
-        refuse_sensitive(path, path)?;
-        let directory = self.root.reopen(path)?;
-        self.allow(directory.as_fd(), path)?;
-        Ok(Directory::new(directory))
+        self.reopen(path).map(Directory::new)
     }
 
     /// Opens a regular file for reading.
@@ -100,61 +87,12 @@ impl Browser<'_> {
         Ok(file)
     }
 
-    /// Visits everything below a directory except sensitive names and their contents; see [`Root::walk`].
-    pub fn walk(
-        &self,
-        path: &Path,
-        mut visit: impl FnMut(&WalkEntry<'_>) -> Result<WalkControl, Error>,
-        unreadable: impl FnMut(Error) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    /// Opens a directory for reading, after checking its path and its real path.
+    fn reopen(self, path: &Path) -> Result<File, Error> {
         refuse_sensitive(path, path)?;
         let directory = self.root.reopen(path)?;
         self.allow(directory.as_fd(), path)?;
-        let filtered = |entry: &WalkEntry<'_>| match entry.path.file_name() {
-            Some(name) if is_sensitive(name) => Ok(WalkControl::Skip),
-            _ => visit(entry),
-        };
-        walk_open(directory, path, filtered, unreadable)
-    }
-
-    /// Returns the target of a link.
-    pub fn read_link(&self, path: &Path) -> Result<PathBuf, Error> {
-        self.at(path, Root::read_link)
-    }
-
-    /// Creates one directory, whose parent must exist.
-    pub fn create_directory(&self, path: &Path, mode: u32) -> Result<(), Error> {
-        self.at(path, |parent, name| parent.create_directory(name, mode))
-    }
-
-    /// Removes a file, a link or another entry that is not a directory.
-    pub fn remove_file(&self, path: &Path) -> Result<(), Error> {
-        self.at(path, Root::remove_file)
-    }
-
-    /// Removes an entry and everything below it; see [`Root::remove_tree`].
-    pub fn remove_tree(&self, path: &Path) -> Result<(), Error> {
-        self.at(path, Root::remove_tree)
-    }
-
-    /// Renames an entry; a link is renamed itself.
-    pub fn rename(&self, from: &Path, to: &Path, collision: Collision) -> Result<(), Error> {
-        self.at(from, |source, old| {
-            self.at(to, |target, new| source.rename_into(old, target, new, collision))
-        })
-    }
-
-    /// Calls `act` with the opened parent directory, after checking it, and the last name of the path.
-    fn at<T>(
-        self,
-        path: &Path,
-        act: impl FnOnce(&Root, &Path) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        refuse_sensitive(path, path)?;
-        let target = resolve::open_parent(self.root.as_fd(), path)?;
-        self.allow(target.parent.as_fd(), path)?;
-        let parent = Root::from_descriptor(target.parent);
-        act(&parent, Path::new(target.name)).map_err(|error| error.at(path, Path::new(target.name)))
+        Ok(directory)
     }
 
     /// Refuses an open file whose real path has a sensitive component.

@@ -7,11 +7,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, mkdirat, statat};
+use rustix::fs::{FileType, Mode, OFlags, RawDir, mkdirat};
 use rustix::io::Errno;
 
-use crate::error::{Error, Problem};
-use crate::metadata::FileKind;
+use crate::error::{Error, OnPath, Problem};
+use crate::metadata::{FileKind, Metadata};
 use crate::owner;
 use crate::resolve;
 use crate::root::Root;
@@ -38,8 +38,7 @@ impl Root {
     /// directory of any size takes bounded time and memory.
     pub fn list_at_most(&self, path: &Path, limit: usize) -> Result<Option<Vec<Entry>>, Error> {
         let directory = self.reopen(path)?;
-        let mut entries = read_entries(directory.as_fd(), limit.saturating_add(1))
-            .map_err(|errno| Error::from_errno(path, errno))?;
+        let mut entries = read_entries(directory.as_fd(), limit.saturating_add(1)).on(path)?;
         entries.sort_unstable();
         Ok((entries.len() <= limit).then_some(entries))
     }
@@ -49,7 +48,7 @@ impl Root {
         let target = resolve::open_parent(self.as_fd(), path)?;
         mkdirat(&target.parent, target.name, Mode::from_raw_mode(mode))
             .and_then(|()| owner::inherit_directory_owner(&target))
-            .map_err(|errno| Error::from_errno(path, errno))
+            .on(path)
     }
 
     /// Creates a directory and its missing parents. An existing directory is fine.
@@ -86,14 +85,13 @@ impl Root {
 
     fn open_directory(&self, path: &Path) -> Result<(), Error> {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
-        resolve::open(self.as_fd(), path, flags, Mode::empty()).map(drop)
+        resolve::open(self.as_fd(), path, flags).map(drop)
     }
 }
 
 /// Reads a whole open directory, sorted by name.
 pub(crate) fn sorted_entries(directory: &File, path: &Path) -> Result<Vec<Entry>, Error> {
-    let mut entries = read_entries(directory.as_fd(), usize::MAX)
-        .map_err(|errno| Error::from_errno(path, errno))?;
+    let mut entries = read_entries(directory.as_fd(), usize::MAX).on(path)?;
     entries.sort_unstable();
     Ok(entries)
 }
@@ -130,9 +128,8 @@ fn kind_of(
     if listed != FileType::Unknown {
         return Ok(Some(listed.into()));
     }
-    match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => Ok(Some(FileType::from_raw_mode(stat.st_mode).into())),
+    match Metadata::of_entry(directory, name) {
         Err(Errno::NOENT) => Ok(None),
-        Err(errno) => Err(errno),
+        found => found.map(|metadata| Some(metadata.kind)),
     }
 }

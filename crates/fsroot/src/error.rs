@@ -1,6 +1,5 @@
 //! Errors of file operations, with their stable codes.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -94,17 +93,22 @@ pub enum Problem {
 }
 
 /// The way in which a path escapes from the root.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Escape {
     /// It starts with `/`.
+    #[error("it is absolute; give it relative to the workspace")]
     Absolute,
     /// It climbs with `..`.
+    #[error("it climbs above the top with `..`")]
     Climbs,
     /// A link on the way is absolute, which escapes even if it points back inside.
+    #[error("a link on the way is absolute; only relative links that stay inside are followed")]
     AbsoluteLink,
     /// A link on the way climbs out.
+    #[error("a link on the way leads outside")]
     OutwardLink,
     /// A link on the way has no target, so it cannot be known that it stays inside.
+    #[error("a link on the way points at nothing")]
     DanglingLink,
 }
 
@@ -118,20 +122,6 @@ impl Escape {
             Self::OutwardLink => "outward_link",
             Self::DanglingLink => "dangling_link",
         }
-    }
-}
-
-impl fmt::Display for Escape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Absolute => "it is absolute; give it relative to the workspace",
-            Self::Climbs => "it climbs above the top with `..`",
-            Self::AbsoluteLink => {
-                "a link on the way is absolute; only relative links that stay inside are followed"
-            }
-            Self::OutwardLink => "a link on the way leads outside",
-            Self::DanglingLink => "a link on the way points at nothing",
-        })
     }
 }
 
@@ -161,16 +151,11 @@ impl Error {
         Self { path: path.to_owned(), source, problem }
     }
 
-    pub(crate) fn from_io(path: &Path, error: io::Error) -> Self {
+    fn from_io(path: &Path, error: io::Error) -> Self {
         match Errno::from_io_error(&error) {
             Some(errno) => Self::from_errno(path, errno),
             None => Self { path: path.to_owned(), source: Some(error), problem: Problem::Io },
         }
-    }
-
-    /// Replaces the internal name in an error by the path that the caller gave.
-    pub(crate) fn at(self, path: &Path, name: &Path) -> Self {
-        if self.path == name { Self { path: path.to_owned(), ..self } } else { self }
     }
 
     /// Returns the cause.
@@ -186,6 +171,17 @@ impl Error {
     /// Returns whether the path does not exist.
     pub fn is_not_found(&self) -> bool {
         self.problem == Problem::NotFound
+    }
+}
+
+/// Attaches the path of an operation to the error of its system call.
+pub(crate) trait OnPath<T> {
+    fn on(self, path: &Path) -> Result<T, Error>;
+}
+
+impl<T, E: Into<io::Error>> OnPath<T> for Result<T, E> {
+    fn on(self, path: &Path) -> Result<T, Error> {
+        self.map_err(|error| Error::from_io(path, error.into()))
     }
 }
 

@@ -1,9 +1,12 @@
 //! File types and metadata.
 
+use std::ffi::OsStr;
 use std::fmt;
+use std::os::fd::AsFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::{AtFlags, FileType, Stat, statat};
+use rustix::io::Errno;
 
 /// The type of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,6 +82,13 @@ pub struct Metadata {
 
 /// The unit in which `stat` counts allocated blocks, independent of the file system's block size.
 const BLOCK: u64 = 512;
+
+impl Metadata {
+    /// Returns the metadata of the entry with this name in an open directory. A link is not followed.
+    pub(crate) fn of_entry(parent: impl AsFd, name: &OsStr) -> Result<Self, Errno> {
+        Ok(Self::from(&statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?))
+    }
+}
 
 impl From<&Stat> for Metadata {
     fn from(stat: &Stat) -> Self {

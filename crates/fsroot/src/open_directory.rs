@@ -5,10 +5,10 @@ use std::io::{Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, statat};
+use rustix::fs::{Mode, OFlags};
 
 use crate::directory::{Entry, read_entries};
-use crate::error::{Error, Problem};
+use crate::error::{Error, OnPath, Problem};
 use crate::metadata::Metadata;
 use crate::read::{READ, regular};
 use crate::resolve;
@@ -52,11 +52,9 @@ impl Directory {
     /// Lists at most `limit` entries in no particular order, and returns whether they are all, so that a
     /// directory of any size takes bounded time and memory.
     pub fn entries(&self, limit: usize) -> Result<(Vec<Entry>, bool), Error> {
-        (&self.file)
-            .seek(SeekFrom::Start(0))
-            .map_err(|error| Error::from_io(Path::new(""), error))?;
-        let mut entries = read_entries(self.file.as_fd(), limit.saturating_add(1))
-            .map_err(|errno| Error::from_errno(Path::new(""), errno))?;
+        (&self.file).seek(SeekFrom::Start(0)).on(Path::new(""))?;
+        let mut entries =
+            read_entries(self.file.as_fd(), limit.saturating_add(1)).on(Path::new(""))?;
         let all = entries.len() <= limit;
         entries.truncate(limit);
         Ok((entries, all))
@@ -65,16 +63,13 @@ impl Directory {
     /// Returns the metadata of an entry itself, which may be a link.
     pub fn link_metadata(&self, name: &Path) -> Result<Metadata, Error> {
         one_name(name)?;
-        statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)
-            .map(|stat| Metadata::from(&stat))
-            .map_err(|errno| Error::from_errno(name, errno))
+        Metadata::of_entry(&self.file, name.as_os_str()).on(name)
     }
 
     /// Returns the target of a link, which may be outside the root.
     pub fn read_link(&self, name: &Path) -> Result<PathBuf, Error> {
         one_name(name)?;
-        resolve::read_link_at(self.file.as_fd(), name.as_os_str())
-            .map_err(|errno| Error::from_errno(name, errno))
+        resolve::read_link_at(self.file.as_fd(), name.as_os_str()).on(name)
     }
 }
 

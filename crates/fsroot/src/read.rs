@@ -14,7 +14,7 @@ use rustix::buffer::spare_capacity;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::error::{Error, Problem};
+use crate::error::{Error, OnPath, Problem};
 use crate::metadata::{FileKind, Metadata};
 use crate::resolve;
 use crate::root::{Root, stat};
@@ -48,8 +48,8 @@ pub struct OpenedFile {
 impl Root {
     /// Opens a regular file for reading.
     pub fn open_file(&self, path: &Path) -> Result<(File, Metadata), Error> {
-        let file = resolve::open(self.as_fd(), path, READ, Mode::empty())
-            .map_err(|error| self.name_kind(path, error))?;
+        let file =
+            resolve::open(self.as_fd(), path, READ).map_err(|error| self.name_kind(path, error))?;
         regular(file, path)
     }
 
@@ -71,7 +71,7 @@ impl Root {
         if file.read_exact_at(&mut present, 0).is_ok() && present == contents {
             return Ok(());
         }
-        file.write_all_at(contents, 0).map_err(|error| Error::from_io(path, error))
+        file.write_all_at(contents, 0).on(path)
     }
 
     /// Reads a whole regular file of at most `limit` bytes.
@@ -142,7 +142,7 @@ pub(crate) fn read_whole(
     if read > limit { Err(too_large(read)) } else { Ok(bytes) }
 }
 
-pub(crate) fn read_part(
+fn read_part(
     mut file: File,
     metadata: &Metadata,
     offset: u64,
@@ -153,7 +153,7 @@ pub(crate) fn read_part(
     if rest == 0 {
         return Ok(FileRange { bytes: Vec::new(), size: metadata.size });
     }
-    file.seek(SeekFrom::Start(offset)).map_err(|error| Error::from_io(path, error))?;
+    file.seek(SeekFrom::Start(offset)).on(path)?;
     let bytes = read_up_to(&file, rest, length, path)?;
     Ok(FileRange { bytes, size: metadata.size })
 }

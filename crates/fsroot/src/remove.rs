@@ -20,7 +20,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, SeekFrom, renameat_with, se
 use rustix::io::Errno;
 
 use crate::directory::{Entry, read_entries};
-use crate::error::Error;
+use crate::error::{Error, OnPath};
 use crate::metadata::FileKind;
 use crate::resolve;
 use crate::root::Root;
@@ -42,7 +42,7 @@ impl Root {
         let parent = target.parent.as_fd();
         match unlinkat(parent, target.name, AtFlags::empty()) {
             Err(Errno::ISDIR | Errno::PERM) => {}
-            other => return other.map_err(|errno| Error::from_errno(path, errno)),
+            other => return other.on(path),
         }
         let mut removal = Removal { path, moved: 0, failure: None };
         let top = Level::open(parent, target.name, path)?;
@@ -50,8 +50,7 @@ impl Root {
         if let Some(failure) = removal.failure {
             return Err(failure);
         }
-        unlinkat(parent, target.name, AtFlags::REMOVEDIR)
-            .map_err(|errno| Error::from_errno(path, errno))
+        unlinkat(parent, target.name, AtFlags::REMOVEDIR).on(path)
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, RenameFlags, renameat_with, symlinkat, unlinkat};
 
-use crate::error::Error;
+use crate::error::{Error, OnPath};
 use crate::resolve;
 use crate::root::Root;
 
@@ -56,7 +56,7 @@ impl Root {
     /// Creates a symbolic link. Its target is not checked here but whenever it is followed.
     pub fn create_link(&self, target: &Path, path: &Path) -> Result<(), Error> {
         let link = resolve::open_parent(self.as_fd(), path)?;
-        symlinkat(target, &link.parent, link.name).map_err(|errno| Error::from_errno(path, errno))
+        symlinkat(target, &link.parent, link.name).on(path)
     }
 
     /// Removes a file, a link or another entry that is not a directory.
@@ -71,6 +71,6 @@ impl Root {
 
     fn unlink(&self, path: &Path, flags: AtFlags) -> Result<(), Error> {
         let target = resolve::open_parent(self.as_fd(), path)?;
-        unlinkat(&target.parent, target.name, flags).map_err(|errno| Error::from_errno(path, errno))
+        unlinkat(&target.parent, target.name, flags).on(path)
     }
 }

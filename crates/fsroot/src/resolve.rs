@@ -38,16 +38,14 @@ const MAX_TRIES: usize = 256;
 /// The number of links that the kernel follows in one path.
 pub(crate) const MAX_LINKS: usize = 40;
 
+/// The rule of every resolution.
+const INSIDE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+
 /// Resolves `path` beneath `root`, following links that stay inside.
-pub(crate) fn open(
-    root: BorrowedFd<'_>,
-    path: &Path,
-    flags: OFlags,
-    mode: Mode,
-) -> Result<OwnedFd, Error> {
+pub(crate) fn open(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Error> {
     let target = checked(path)?;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    open_with(root, target, flags, mode, resolve).map_err(|errno| explain(root, path, errno))
+    open_with(root, target, flags, Mode::empty(), INSIDE)
+        .map_err(|errno| explain(root, path, errno))
 }
 
 /// Resolves `path` beneath `root`, without following links or crossing mount points.
@@ -58,10 +56,7 @@ pub(crate) fn open_strict(
     mode: Mode,
 ) -> Result<OwnedFd, Error> {
     let target = checked(path)?;
-    let resolve = ResolveFlags::BENEATH
-        | ResolveFlags::NO_MAGICLINKS
-        | ResolveFlags::NO_SYMLINKS
-        | ResolveFlags::NO_XDEV;
+    let resolve = INSIDE | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
     open_with(root, target, flags, mode, resolve).map_err(|errno| {
         match errno {
             Errno::LOOP => Error::new(path, Problem::Link),
@@ -148,20 +143,18 @@ fn first_missing_is_link(root: BorrowedFd<'_>, path: &Path) -> bool {
 
 /// Returns the shortest prefix of a path that cannot be resolved.
 fn first_unresolvable(root: BorrowedFd<'_>, path: &Path) -> Option<PathBuf> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let mut prefix = PathBuf::new();
     path.components().find_map(|component| {
         prefix.push(component);
-        let opened = open_with(root, &prefix, OFlags::PATH, Mode::empty(), resolve);
+        let opened = open_with(root, &prefix, OFlags::PATH, Mode::empty(), INSIDE);
         opened.is_err().then(|| prefix.clone())
     })
 }
 
 fn link_target(root: BorrowedFd<'_>, path: &Path) -> Option<PathBuf> {
     let (parent, name) = split(path)?;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let parent = checked(parent).ok()?;
-    let parent = open_with(root, parent, OFlags::PATH, Mode::empty(), resolve).ok()?;
+    let parent = open_with(root, parent, OFlags::PATH, Mode::empty(), INSIDE).ok()?;
     read_link_at(parent.as_fd(), name).ok()
 }
 
@@ -202,7 +195,7 @@ pub(crate) fn open_parent<'a>(
         let problem = if climbs(path) { Problem::Escapes(Escape::Climbs) } else { Problem::NoName };
         return Err(Error::new(path, problem));
     };
-    let parent = open(root, parent, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())
+    let parent = open(root, parent, OFlags::PATH | OFlags::DIRECTORY)
         .map_err(|error| Error::new(path, error.problem()))?;
     Ok(ResolvedParent { parent, name })
 }

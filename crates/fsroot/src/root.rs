@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, StatxFlags, chmod, fstat, fstatvfs, openat, readlink, statat, statx,
+    AtFlags, CWD, Mode, OFlags, StatxFlags, chmod, fstat, fstatvfs, openat, readlink, statx,
 };
 
-use crate::error::{Error, Problem};
+use crate::error::{Error, OnPath, Problem};
 use crate::metadata::{Metadata, time};
 use crate::resolve;
 
@@ -60,8 +60,7 @@ impl Root {
     /// `openat2`.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = openat(CWD, path, flags, Mode::empty())
-            .map_err(|errno| Error::from_errno(path, errno))?;
+        let directory = openat(CWD, path, flags, Mode::empty()).on(path)?;
         let root = Self { path: real_path(directory.as_fd(), path)?, directory };
         match root.metadata(Path::new(".")) {
             // A kernel without `openat2` is found here, with an error of its own.
@@ -73,7 +72,7 @@ impl Root {
     /// Opens a directory beneath this one, following links that stay inside.
     pub fn open_root(&self, path: &Path) -> Result<Self, Error> {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
-        let directory = resolve::open(self.as_fd(), path, flags, Mode::empty())?;
+        let directory = resolve::open(self.as_fd(), path, flags)?;
         Ok(self.below(path, directory))
     }
 
@@ -98,7 +97,7 @@ impl Root {
     /// Returns the canonical path of a file, relative to this directory: without links, `.` and `..`. It is
     /// for comparing, not for opening.
     pub fn locate(&self, path: &Path) -> Result<PathBuf, Error> {
-        let opened = resolve::open(self.as_fd(), path, OFlags::PATH, Mode::empty())?;
+        let opened = resolve::open(self.as_fd(), path, OFlags::PATH)?;
         let top = real_path(self.as_fd(), path)?;
         let real = real_path(opened.as_fd(), path)?;
         let relative = real.strip_prefix(&top);
@@ -107,8 +106,7 @@ impl Root {
 
     /// Duplicates the descriptor of the directory. Both handles refer to the same directory.
     pub fn try_clone(&self) -> Result<Self, Error> {
-        let directory =
-            self.directory.try_clone().map_err(|error| Error::from_io(&self.path, error))?;
+        let directory = self.directory.try_clone().on(&self.path)?;
         Ok(Self { directory, path: self.path.clone() })
     }
 
@@ -148,13 +146,12 @@ impl Root {
         let mode = self.own_metadata()?.mode;
         // Through procfs, because a mode can be set neither on an `O_PATH`
         // descriptor nor on a name without following links.
-        chmod(proc_path(self.as_fd()), Mode::from_raw_mode(mode | OWNER_ALL))
-            .map_err(|errno| Error::from_errno(&self.path, errno))
+        chmod(proc_path(self.as_fd()), Mode::from_raw_mode(mode | OWNER_ALL)).on(&self.path)
     }
 
     /// Returns the metadata of the file at a path, following links.
     pub fn metadata(&self, path: &Path) -> Result<Metadata, Error> {
-        let file = resolve::open(self.as_fd(), path, OFlags::PATH, Mode::empty())?;
+        let file = resolve::open(self.as_fd(), path, OFlags::PATH)?;
         stat(file.as_fd(), path)
     }
 
@@ -162,20 +159,17 @@ impl Root {
     pub fn link_metadata(&self, path: &Path) -> Result<Metadata, Error> {
         if resolve::is_one_name(path) {
             // A single name needs no resolution: one system call instead of three.
-            return statat(self.as_fd(), path, AtFlags::SYMLINK_NOFOLLOW)
-                .map(|stat| Metadata::from(&stat))
-                .map_err(|errno| Error::from_errno(path, errno));
+            return Metadata::of_entry(self, path.as_os_str()).on(path);
         }
         let flags = OFlags::PATH | OFlags::NOFOLLOW;
-        let file = resolve::open(self.as_fd(), path, flags, Mode::empty())?;
+        let file = resolve::open(self.as_fd(), path, flags)?;
         stat(file.as_fd(), path)
     }
 
     /// Returns the target of a link, which may be outside the root.
     pub fn read_link(&self, path: &Path) -> Result<PathBuf, Error> {
         let target = resolve::open_parent(self.as_fd(), path)?;
-        resolve::read_link_at(target.parent.as_fd(), target.name)
-            .map_err(|errno| Error::from_errno(path, errno))
+        resolve::read_link_at(target.parent.as_fd(), target.name).on(path)
     }
 
     /// Returns the free space of the file system that holds the directory.
@@ -185,8 +179,7 @@ impl Root {
 
     /// Returns the size and the free space of the file system that holds the directory.
     pub fn capacity(&self) -> Result<Capacity, Error> {
-        let stat = fstatvfs(self.reopen(Path::new("."))?)
-            .map_err(|errno| Error::from_errno(&self.path, errno))?;
+        let stat = fstatvfs(self.reopen(Path::new("."))?).on(&self.path)?;
         let inodes = |count| if stat.f_files == 0 { u64::MAX } else { count };
         let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
         Ok(Capacity {
@@ -198,13 +191,13 @@ impl Root {
     /// Syncs a directory, so that its entries survive a power loss. The contents of its files are synced when
     /// they are written.
     pub fn sync_directory(&self, path: &Path) -> Result<(), Error> {
-        self.reopen(path)?.sync_all().map_err(|error| Error::from_io(path, error))
+        self.reopen(path)?.sync_all().on(path)
     }
 
     /// Opens a directory for reading; an `O_PATH` descriptor cannot be read or synced.
     pub(crate) fn reopen(&self, path: &Path) -> Result<File, Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        resolve::open(self.as_fd(), path, flags, Mode::empty()).map(File::from)
+        resolve::open(self.as_fd(), path, flags).map(File::from)
     }
 }
 
@@ -221,14 +214,14 @@ impl From<Root> for OwnedFd {
 }
 
 pub(crate) fn stat(file: BorrowedFd<'_>, path: &Path) -> Result<Metadata, Error> {
-    let stat = fstat(file).map_err(|errno| Error::from_errno(path, errno))?;
+    let stat = fstat(file).on(path)?;
     Ok(Metadata::from(&stat))
 }
 
 /// Returns the current path of an open file, from procfs.
 pub(crate) fn real_path(file: BorrowedFd<'_>, path: &Path) -> Result<PathBuf, Error> {
     let link = proc_path(file);
-    let target = readlink(link, Vec::new()).map_err(|errno| Error::from_errno(path, errno))?;
+    let target = readlink(link, Vec::new()).on(path)?;
     Ok(PathBuf::from(OsStr::from_bytes(target.as_bytes())))
 }
 

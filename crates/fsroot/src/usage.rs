@@ -40,7 +40,8 @@ impl Root {
     /// count stops there, and the result exceeds the limit but is not the full usage.
     pub fn usage(&self, path: &Path, limit: UsageLimit) -> Result<Usage, Error> {
         // The top is not an entry of the tree, but a directory with many entries is large itself.
-        let mut count = Count { bytes: self.metadata(path)?.allocated, ..Count::default() };
+        let mut count = Count::default();
+        count.usage.bytes = self.metadata(path)?.allocated;
         let mut unreadable = 0;
         let mut closed = 0;
         self.walk(
@@ -60,14 +61,13 @@ impl Root {
                 Ok(())
             },
         )?;
-        Ok(Usage { bytes: count.bytes, inodes: count.inodes, unreadable: unreadable + closed })
+        Ok(Usage { unreadable: unreadable + closed, ..count.usage })
     }
 }
 
 #[derive(Default)]
 struct Count {
-    bytes: u64,
-    inodes: u64,
+    usage: Usage,
     /// Files with several hard links that were counted.
     seen: HashSet<Identity>,
 }
@@ -78,11 +78,11 @@ impl Count {
         if several_names && !self.seen.insert(metadata.identity) {
             return;
         }
-        self.bytes += metadata.allocated;
-        self.inodes += 1;
+        self.usage.bytes += metadata.allocated;
+        self.usage.inodes += 1;
     }
 
     fn exceeds(&self, limit: UsageLimit) -> bool {
-        self.bytes > limit.bytes || self.inodes > limit.inodes
+        self.usage.bytes > limit.bytes || self.usage.inodes > limit.inodes
     }
 }

@@ -14,11 +14,11 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, openat, statat};
+use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 
 use crate::directory::{Entry, sorted_entries};
-use crate::error::{Error, Problem};
+use crate::error::{Error, OnPath, Problem};
 use crate::metadata::{FileKind, Metadata};
 use crate::resolve;
 use crate::root::{Identity, Root, stat};
@@ -40,10 +40,9 @@ pub struct WalkEntry<'a> {
 impl WalkEntry<'_> {
     /// Returns the metadata of the entry; `None` if it has vanished.
     pub fn metadata(&self) -> Result<Option<Metadata>, Error> {
-        match statat(self.parent, &self.entry.name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => Ok(Some(Metadata::from(&stat))),
+        match Metadata::of_entry(self.parent, &self.entry.name) {
             Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(Error::from_errno(self.path, errno)),
+            found => found.map(Some).on(self.path),
         }
     }
 }
@@ -75,49 +74,40 @@ impl Root {
     pub fn walk(
         &self,
         path: &Path,
-        visit: impl FnMut(&WalkEntry<'_>) -> Result<WalkControl, Error>,
-        unreadable: impl FnMut(Error) -> Result<(), Error>,
+        mut visit: impl FnMut(&WalkEntry<'_>) -> Result<WalkControl, Error>,
+        mut unreadable: impl FnMut(Error) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        walk_open(self.reopen(path)?, path, visit, unreadable)
-    }
-}
-
-/// Walks from an open directory.
-pub(crate) fn walk_open(
-    directory: File,
-    path: &Path,
-    mut visit: impl FnMut(&WalkEntry<'_>) -> Result<WalkControl, Error>,
-    mut unreadable: impl FnMut(Error) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let mut levels = vec![enter(directory, path)?];
-    let mut current = PathBuf::new();
-    while let Some(level) = levels.last_mut() {
-        let Some(entry) = level.entries.next() else {
-            leave(&mut levels, path)?;
-            current.pop();
-            continue;
-        };
-        current.push(&entry.name);
-        let Some(directory) = &level.directory else { return Err(moved(path)) };
-        let parent = directory.as_fd();
-        let step = visit(&WalkEntry { path: &current, kind: entry.kind, parent, entry: &entry })?;
-        match step {
-            WalkControl::Stop => return Ok(()),
-            WalkControl::Continue if entry.kind == FileKind::Directory => {
-                match descend(parent, &entry, &current) {
-                    Ok(Some(level)) => {
-                        push(&mut levels, level);
-                        continue;
+        let mut levels = vec![enter(self.reopen(path)?, path)?];
+        let mut current = PathBuf::new();
+        while let Some(level) = levels.last_mut() {
+            let Some(entry) = level.entries.next() else {
+                leave(&mut levels, path)?;
+                current.pop();
+                continue;
+            };
+            current.push(&entry.name);
+            let Some(directory) = &level.directory else { return Err(moved(path)) };
+            let parent = directory.as_fd();
+            let step =
+                visit(&WalkEntry { path: &current, kind: entry.kind, parent, entry: &entry })?;
+            match step {
+                WalkControl::Stop => return Ok(()),
+                WalkControl::Continue if entry.kind == FileKind::Directory => {
+                    match descend(parent, &entry, &current) {
+                        Ok(Some(level)) => {
+                            push(&mut levels, level);
+                            continue;
+                        }
+                        Ok(None) => {}
+                        Err(error) => unreadable(error)?,
                     }
-                    Ok(None) => {}
-                    Err(error) => unreadable(error)?,
                 }
+                WalkControl::Continue | WalkControl::Skip => {}
             }
-            WalkControl::Continue | WalkControl::Skip => {}
+            current.pop();
         }
-        current.pop();
+        Ok(())
     }
-    Ok(())
 }
 
 /// Adds a level, and closes the directory that is [`MAX_OPEN`] levels above it.
@@ -137,8 +127,7 @@ fn leave(levels: &mut Vec<Level>, path: &Path) -> Result<(), Error> {
     };
     if level.directory.is_none() {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let above = openat(&left, "..", flags, Mode::empty())
-            .map_err(|errno| Error::from_errno(path, errno))?;
+        let above = openat(&left, "..", flags, Mode::empty()).on(path)?;
         // A directory that was moved meanwhile has another parent, outside this walk.
         if stat(above.as_fd(), path)?.identity != level.identity {
             return Err(moved(path));

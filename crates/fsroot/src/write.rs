@@ -23,11 +23,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
     AtFlags, Gid, Mode, OFlags, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr, fsetxattr,
-    openat, renameat_with, statat, unlinkat,
+    openat, renameat_with, unlinkat,
 };
 use rustix::io::Errno;
 
-use crate::error::{Error, Escape, Problem};
+use crate::error::{Error, Escape, OnPath, Problem};
 use crate::metadata::{FileKind, Metadata};
 use crate::owner;
 use crate::rename::Collision;
@@ -96,19 +96,17 @@ impl Root {
         };
         let (name, file) = create_temporary(&target, existing.is_some(), options, path)?;
         let owned = if existing.is_none() { owner::inherit_owner(&file, &target) } else { Ok(()) };
-        let name_of_target = target.name.to_owned();
         let pending = AtomicFile {
             file,
+            name: target.name.to_owned(),
             parent: target.parent,
             temporary: Some(name),
-            name: name_of_target,
             path: path.to_owned(),
-            collision: options.collision,
-            durability: options.durability,
+            options,
             directory,
             contents_synced: false,
         };
-        owned.map_err(|errno| Error::from_errno(path, errno))?;
+        owned.on(path)?;
         if let Some(metadata) = existing {
             pending.copy_metadata(&metadata)?;
         }
@@ -140,10 +138,9 @@ fn existing_file(
     target: &resolve::ResolvedParent<'_>,
     path: &Path,
 ) -> Result<Option<Metadata>, Error> {
-    let metadata = match statat(&target.parent, target.name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => Metadata::from(&stat),
+    let metadata = match Metadata::of_entry(&target.parent, target.name) {
         Err(Errno::NOENT) => return Ok(None),
-        Err(errno) => return Err(Error::from_errno(path, errno)),
+        found => found.on(path)?,
     };
     match metadata.kind {
         FileKind::File => Ok(Some(metadata)),
@@ -156,9 +153,7 @@ fn existing_file(
 
 fn open_for_sync(target: &resolve::ResolvedParent<'_>, path: &Path) -> Result<File, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    openat(&target.parent, ".", flags, Mode::empty())
-        .map(File::from)
-        .map_err(|errno| Error::from_errno(path, errno))
+    openat(&target.parent, ".", flags, Mode::empty()).map(File::from).on(path)
 }
 
 fn create_temporary(
@@ -201,8 +196,7 @@ pub struct AtomicFile {
     temporary: Option<OsString>,
     name: OsString,
     path: PathBuf,
-    collision: Collision,
-    durability: Durability,
+    options: WriteOptions,
     directory: Option<File>,
     /// Reset by every write.
     contents_synced: bool,
@@ -220,21 +214,20 @@ impl AtomicFile {
 
     /// Sets the permission bits, regardless of the umask.
     pub fn set_mode(&self, mode: u32) -> Result<(), Error> {
-        fchmod(&self.file, Mode::from_raw_mode(mode & 0o777))
-            .map_err(|errno| Error::from_errno(&self.path, errno))
+        fchmod(&self.file, Mode::from_raw_mode(mode & 0o777)).on(&self.path)
     }
 
     /// Appends to the contents.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.write_all(bytes).map_err(|error| Error::from_io(&self.path, error))
+        self.write_all(bytes).on(&self.path)
     }
 
     /// Syncs the contents, unless the durability is [`Durability::Buffered`]. This is the slow part of a
     /// write. A caller that checks the target once more before [`commit`](Self::commit) calls this first, so
     /// that only a rename lies between check and replacement.
     pub fn sync_contents(&mut self) -> Result<(), Error> {
-        if self.durability != Durability::Buffered && !self.contents_synced {
-            self.file.sync_all().map_err(|error| Error::from_io(&self.path, error))?;
+        if self.options.durability != Durability::Buffered && !self.contents_synced {
+            self.file.sync_all().on(&self.path)?;
             self.contents_synced = true;
         }
         Ok(())
@@ -245,12 +238,11 @@ impl AtomicFile {
         self.sync_contents()?;
         let path = self.path.clone();
         let Some(temporary) = &self.temporary else { return Ok(()) };
-        let flags = self.collision.flags();
-        renameat_with(&self.parent, temporary, &self.parent, &self.name, flags)
-            .map_err(|errno| Error::from_errno(&path, errno))?;
+        let flags = self.options.collision.flags();
+        renameat_with(&self.parent, temporary, &self.parent, &self.name, flags).on(&path)?;
         self.temporary = None;
         match &self.directory {
-            Some(directory) => directory.sync_all().map_err(|error| Error::from_io(&path, error)),
+            Some(directory) => directory.sync_all().on(&path),
             None => Ok(()),
         }
     }

@@ -204,7 +204,7 @@ impl RunRequest {
         stop: &CancellationToken,
     ) -> Outcome {
         let Some(sender) = &self.live else { return running.wait(stop).await };
-        let mut live = running.live_unhurried();
+        let mut live = running.live();
         let sender = sender.clone();
         let passing = async move {
             while let Some(piece) = live.next().await {

@@ -109,9 +109,12 @@ impl PreparedNamespaces {
 pub struct UnsealedCell {
     plan: Plan,
     lifetime: CellLifetime,
+    /// In tier `landlock`, the directory that commands are started beneath; in tier `full`, the directory
+    /// that must be at the workspace's path.
     workspace: OwnedFd,
     rules: Option<Ruleset>,
     supervisor: Option<Ruleset>,
+    /// The cell's own pidfd, through which supervisors see that it has ended.
     itself: OwnedFd,
 }
 
@@ -121,16 +124,16 @@ impl UnsealedCell {
     pub fn seal(self) -> Result<Cell, SetupError> {
         drop_bounding_set().during(SetupStep::Capabilities)?;
         set_dumpable_behavior(DumpableBehavior::NotDumpable).during(SetupStep::Capabilities)?;
-        let Self { plan, lifetime, workspace, rules, supervisor, itself } = self;
-        let (early, late) = match plan.tier {
+        let seccomp = &self.plan.seccomp;
+        let (early, late) = match self.plan.tier {
             Tier::Full => {
-                let (early, late) = plan.seccomp.split();
+                let (early, late) = seccomp.split();
                 (early.assemble(Reporting::Supervisor), Some(late.assemble(Reporting::Silent)))
             }
             // The supervisor gets the command's directory as a descriptor and needs no `openat2`.
-            Tier::Landlock => (plan.seccomp.assemble(Reporting::Supervisor), None),
+            Tier::Landlock => (seccomp.assemble(Reporting::Supervisor), None),
         };
-        Ok(Cell { plan, lifetime, workspace, rules, supervisor, early, late, itself })
+        Ok(Cell { entered: self, early, late })
     }
 }
 
@@ -138,19 +141,11 @@ impl UnsealedCell {
 /// child, `confine` in the process that becomes the command.
 #[derive(Debug)]
 pub struct Cell {
-    plan: Plan,
-    lifetime: CellLifetime,
-    /// In tier `landlock`, the directory that commands are started beneath; in tier `full`, the directory
-    /// that must be at the workspace's path.
-    workspace: OwnedFd,
-    rules: Option<Ruleset>,
-    supervisor: Option<Ruleset>,
+    entered: UnsealedCell,
     /// The filter of supervisors, which their commands inherit.
     early: BpfProgram,
     /// The rest of the filter, for commands only.
     late: Option<BpfProgram>,
-    /// The cell's own pidfd, through which supervisors see that it has ended.
-    itself: OwnedFd,
 }
 
 impl Cell {
@@ -184,14 +179,14 @@ impl Cell {
 
     /// Returns the plan that the cell has applied.
     pub fn plan(&self) -> &Plan {
-        &self.plan
+        &self.entered.plan
     }
 
     /// Forks the cell. The child is the future supervisor of one command; in tier `full` it is the init
     /// of a new process namespace.
     pub fn fork(&self) -> io::Result<Fork> {
-        match self.plan.tier {
-            Tier::Full => namespaces::fork_for_command(self.lifetime),
+        match self.plan().tier {
+            Tier::Full => namespaces::fork_for_command(self.entered.lifetime),
             Tier::Landlock => fork(),
         }
     }
@@ -199,7 +194,7 @@ impl Cell {
     /// Returns whether the cell's only command uses the cell's mounts. The `/proc` in them then belongs to
     /// the command's process namespace, so the cell must not use it to look up its own processes.
     pub fn shares_mounts_with_command(&self) -> bool {
-        self.plan.tier == Tier::Full && self.lifetime == CellLifetime::OneCommand
+        self.plan().tier == Tier::Full && self.entered.lifetime == CellLifetime::OneCommand
     }
 
     /// Makes the calling fork of the cell the supervisor of one command. Returns the reach of its signals
@@ -210,9 +205,9 @@ impl Cell {
     /// is reported would block it forever, because it is the one to respond.
     pub fn supervise(&self) -> io::Result<(SignalScope, Option<Listener>)> {
         let mut leaving = None;
-        let enclosure = match (self.plan.tier, &self.supervisor) {
+        let enclosure = match (self.plan().tier, &self.entered.supervisor) {
             (Tier::Full, _) => {
-                match self.lifetime {
+                match self.entered.lifetime {
                     CellLifetime::OneCommand => {
                         leaving = Some(mounts::mount_proc_and_detach_old_root()?);
                     }
@@ -238,7 +233,7 @@ impl Cell {
     /// cell's process id, so this polls a pidfd.
     pub fn is_alive(&self) -> io::Result<bool> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        let mut watched = [PollFd::new(&self.itself, PollFlags::IN)];
+        let mut watched = [PollFd::new(&self.entered.itself, PollFlags::IN)];
         Ok(poll(&mut watched, Some(&Timespec::default()))? == 0)
     }
 
@@ -246,13 +241,15 @@ impl Cell {
     /// where a descriptor of the cell belongs to other mounts than the command's; see
     /// [`enter_directory`](Self::enter_directory).
     pub fn open_directory(&self, directory: &Path) -> io::Result<Option<OwnedFd>> {
-        self.opens_directories().then(|| open_beneath(&self.workspace, directory)).transpose()
+        self.opens_directories()
+            .then(|| open_beneath(&self.entered.workspace, directory))
+            .transpose()
     }
 
     /// Returns whether [`open_directory`](Self::open_directory) opens start directories, as in tier
     /// `landlock`.
     pub fn opens_directories(&self) -> bool {
-        self.plan.tier == Tier::Landlock
+        self.plan().tier == Tier::Landlock
     }
 
     /// Changes to the start directory of a command, relative to the workspace, where it cannot be
@@ -262,8 +259,8 @@ impl Cell {
         // By its path: a descriptor of the cell belongs to the cell's mounts, whose `/proc` is the
         // host's.
         let resolve = ResolveFlags::NO_SYMLINKS;
-        let found = openat2(CWD, &self.plan.workspace, DIRECTORY, Mode::empty(), resolve)?;
-        if identity_of(&found)? != identity_of(&self.workspace)? {
+        let found = openat2(CWD, &self.plan().workspace, DIRECTORY, Mode::empty(), resolve)?;
+        if identity_of(&found)? != identity_of(&self.entered.workspace)? {
             return Err(rustix::io::Errno::STALE.into());
         }
         Ok(fchdir(open_beneath(&found, directory)?)?)
@@ -276,7 +273,7 @@ impl Cell {
         let none = CapabilitySet::empty();
         let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
         set_capabilities(None, sets)?;
-        if let Some(rules) = &self.rules {
+        if let Some(rules) = &self.entered.rules {
             rules.restrict()?;
         }
         self.late.as_ref().map_or(Ok(None), BpfProgram::install).map(drop)

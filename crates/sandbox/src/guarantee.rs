@@ -67,7 +67,7 @@ pub fn not_enforced(guarantees: &[Guarantee]) -> Vec<&'static str> {
 /// Judges every guarantee for a plan, always the same names in the same order.
 pub fn guarantees(plan: &Plan, cgroup: CgroupLimits) -> Vec<Guarantee> {
     let facts = Facts { plan, cgroup };
-    GUARANTEES.iter().map(|(name, decide)| decide(&facts).named(name)).collect()
+    GUARANTEES.iter().map(|(name, basis)| facts.judge(basis).named(name)).collect()
 }
 
 /// Lists every guarantee as not enforced, for a command without a sandbox.
@@ -101,49 +101,117 @@ fn not_enforced_because(why: &str) -> Judgement {
     NotEnforced(why.to_owned())
 }
 
+/// The facts that decide a guarantee.
+enum Basis {
+    /// Holds under every plan, by this layer.
+    Always(&'static str),
+    /// Holds in tier `full` by the first; the second is missing in tier `landlock`.
+    Namespaces(&'static str, &'static str),
+    /// Holds in tier `full` by the first text, and in tier `landlock` from this version of Landlock on by
+    /// the second. The third is the effect that needs the version.
+    Landlock(u32, &'static str, &'static str, &'static str),
+    /// Holds without the host's network: in tier `full` by the first for network `none` and by the second
+    /// for `loopback`.
+    Network(&'static str, &'static str),
+    /// Holds by the seccomp filter, unless the plan has none.
+    Filter(&'static str),
+    /// Needs more than the tier and one version.
+    Judged(fn(&Facts<'_>) -> Judgement),
+}
+
+macro_rules! guarantees {
+    ($($name:literal $basis:ident($($argument:expr),+);)+) => {
+        const GUARANTEES: &[(&str, Basis)] = &[$(($name, Basis::$basis($($argument),+))),+];
+    };
+}
+
+guarantees! {
+    "workspace_only_writes" Landlock(LANDLOCK_TRUNCATE,
+        "a root directory of its own, in which only the workspace, /tmp, /dev/shm and what the \
+         operator named can be changed",
+        "Landlock: only the workspace, $TMPDIR and what the operator named can be changed",
+        "keeping files outside from being cut short");
+    "outside_metadata_unchanged" Namespaces(
+        "files outside are not there, or their mounts are read-only",
+        "Landlock does not rule modes, times and owners: those of files of the same user can be \
+         changed; this needs tier full");
+    "system_read_only" Judged(system_read_only);
+    "truncate_limited" Landlock(LANDLOCK_TRUNCATE,
+        "read-only mounts", "Landlock", "ruling truncate()");
+    "device_ioctl_limited" Landlock(LANDLOCK_DEVICES,
+        "a /dev of its own, and no devices elsewhere", "Landlock", "ruling ioctl() on devices");
+    "other_files_unreadable" Landlock(LANDLOCK_FILES, OWN_ROOT, NAMED_ONLY, RULING_OPENS);
+    "other_files_hidden" Namespaces(OWN_ROOT,
+        "Landlock lets names, sizes and times be looked up; this needs tier full");
+    // Records are always among the policy's hidden paths, and a plan that would show one is refused.
+    "server_records_unreadable" Landlock(LANDLOCK_FILES, OWN_ROOT, NAMED_ONLY, RULING_OPENS);
+    "git_hooks_read_only" Judged(git_hooks_read_only);
+    "private_tmp" Landlock(LANDLOCK_FILES,
+        "/tmp and /dev/shm are directories of the workspace's own",
+        "$TMPDIR is the workspace's own, and Landlock keeps /tmp shut",
+        "keeping /tmp shut");
+    "processes_hidden" Namespaces("a process namespace, with its own /proc",
+        "/proc is the host's, so command lines can be read; this needs tier full");
+    "process_memory_unreadable" Landlock(LANDLOCK_FILES,
+        "a process namespace",
+        "Landlock: memory, environment and descriptors of processes outside cannot be read",
+        "keeping processes apart");
+    "signals_stay_inside" Judged(signals_stay_inside);
+    "kill_tree" Judged(kill_tree);
+    "ipc_separate" Judged(ipc_separate);
+    "private_hostname" Namespaces("a UTS namespace",
+        "the name of the host can be read; this needs tier full");
+    "outside_network_unreachable" Network("a network namespace without an interface, and seccomp",
+        "a network namespace with nothing but a loopback of its own");
+    "host_loopback_unreachable" Network(OWN_NETWORK, OWN_NETWORK);
+    "local_services_unreachable" Judged(local_services_unreachable);
+    "abstract_sockets_separate" Judged(abstract_sockets_separate);
+    "no_new_privileges" Always("no_new_privs");
+    "no_capabilities" Always("all capabilities are given up, also for later programs");
+    "unprivileged_user" Judged(unprivileged_user);
+    "dangerous_calls_refused" Filter("seccomp");
+    "terminal_injection_refused" Judged(terminal_injection_refused);
+    "set_user_id_files_refused" Filter(
+        "seccomp; the contents of one that is there already can be changed");
+    "refused_calls_explained" Filter("seccomp notifies Carrel of them");
+    "memory_limit" Judged(memory_limit);
+    "process_limit" Judged(process_limit);
+    "cpu_limit_per_process" Always("RLIMIT_CPU");
+    "file_size_limit" Always("RLIMIT_FSIZE");
+    "open_files_limit" Always("RLIMIT_NOFILE");
+}
+
+const OWN_ROOT: &str = "a root directory of its own";
+const NAMED_ONLY: &str = "Landlock: what the plan does not name cannot be opened";
+const RULING_OPENS: &str = "ruling which files are opened";
+
 struct Facts<'a> {
     plan: &'a Plan,
     cgroup: CgroupLimits,
 }
 
-type Decide = fn(&Facts<'_>) -> Judgement;
-
-const GUARANTEES: &[(&str, Decide)] = &[
-    ("workspace_only_writes", workspace_only_writes),
-    ("outside_metadata_unchanged", outside_metadata_unchanged),
-    ("system_read_only", system_read_only),
-    ("truncate_limited", truncate_limited),
-    ("device_ioctl_limited", device_ioctl_limited),
-    ("other_files_unreadable", other_files_unreadable),
-    ("other_files_hidden", other_files_hidden),
-    ("server_records_unreadable", server_records_unreadable),
-    ("git_hooks_read_only", git_hooks_read_only),
-    ("private_tmp", private_tmp),
-    ("processes_hidden", processes_hidden),
-    ("process_memory_unreadable", process_memory_unreadable),
-    ("signals_stay_inside", signals_stay_inside),
-    ("kill_tree", kill_tree),
-    ("ipc_separate", ipc_separate),
-    ("private_hostname", private_hostname),
-    ("outside_network_unreachable", outside_network_unreachable),
-    ("host_loopback_unreachable", host_loopback_unreachable),
-    ("local_services_unreachable", local_services_unreachable),
-    ("abstract_sockets_separate", abstract_sockets_separate),
-    ("no_new_privileges", |_| enforced_by("no_new_privs")),
-    ("no_capabilities", |_| enforced_by("all capabilities are given up, also for later programs")),
-    ("unprivileged_user", unprivileged_user),
-    ("dangerous_calls_refused", dangerous_calls_refused),
-    ("terminal_injection_refused", terminal_injection_refused),
-    ("set_user_id_files_refused", set_user_id_files_refused),
-    ("refused_calls_explained", refused_calls_explained),
-    ("memory_limit", memory_limit),
-    ("process_limit", process_limit),
-    ("cpu_limit_per_process", |_| enforced_by("RLIMIT_CPU")),
-    ("file_size_limit", |_| enforced_by("RLIMIT_FSIZE")),
-    ("open_files_limit", |_| enforced_by("RLIMIT_NOFILE")),
-];
-
 impl Facts<'_> {
+    fn judge(&self, basis: &Basis) -> Judgement {
+        match *basis {
+            Basis::Namespaces(why, _) if self.full() => enforced_by(why),
+            Basis::Namespaces(_, missing) => not_enforced_because(missing),
+            Basis::Landlock(version, full, landlock, effect) => {
+                self.by(full, version, landlock, effect)
+            }
+            Basis::Network(none, loopback) => match (self.plan.network, self.plan.tier) {
+                (Network::Full, _) => not_enforced_because(WHOLE_NETWORK),
+                (Network::None, Tier::Full) => enforced_by(none),
+                (Network::Loopback, Tier::Full) => enforced_by(loopback),
+                (Network::None | Network::Loopback, Tier::Landlock) => enforced_by(SOCKETS_REFUSED),
+            },
+            Basis::Filter(_) if self.plan.seccomp.rules.is_empty() => {
+                not_enforced_because("the plan has no seccomp filter")
+            }
+            Basis::Always(why) | Basis::Filter(why) => enforced_by(why),
+            Basis::Judged(judge) => judge(self),
+        }
+    }
+
     fn full(&self) -> bool {
         self.plan.tier == Tier::Full
     }
@@ -218,27 +286,6 @@ impl Facts<'_> {
     }
 }
 
-fn workspace_only_writes(facts: &Facts<'_>) -> Judgement {
-    facts.by(
-        "a root directory of its own, in which only the workspace, /tmp, /dev/shm and what the \
-         operator named can be changed",
-        LANDLOCK_TRUNCATE,
-        "Landlock: only the workspace, $TMPDIR and what the operator named can be changed",
-        "keeping files outside from being cut short",
-    )
-}
-
-fn outside_metadata_unchanged(facts: &Facts<'_>) -> Judgement {
-    if facts.full() {
-        enforced_by("files outside are not there, or their mounts are read-only")
-    } else {
-        not_enforced_because(
-            "Landlock does not rule modes, times and owners: those of files of the same user can \
-             be changed; this needs tier full",
-        )
-    }
-}
-
 fn system_read_only(facts: &Facts<'_>) -> Judgement {
     if !facts.full() && !facts.runs_as_root() && facts.landlock() >= LANDLOCK_FILES {
         return enforced_by("Landlock, and an ordinary user");
@@ -249,43 +296,6 @@ fn system_read_only(facts: &Facts<'_>) -> Judgement {
         "Landlock",
         "keeping root from cutting system files short",
     )
-}
-
-fn truncate_limited(facts: &Facts<'_>) -> Judgement {
-    facts.by("read-only mounts", LANDLOCK_TRUNCATE, "Landlock", "ruling truncate()")
-}
-
-fn device_ioctl_limited(facts: &Facts<'_>) -> Judgement {
-    facts.by(
-        "a /dev of its own, and no devices elsewhere",
-        LANDLOCK_DEVICES,
-        "Landlock",
-        "ruling ioctl() on devices",
-    )
-}
-
-fn other_files_unreadable(facts: &Facts<'_>) -> Judgement {
-    facts.by(
-        "a root directory of its own",
-        LANDLOCK_FILES,
-        "Landlock: what the plan does not name cannot be opened",
-        "ruling which files are opened",
-    )
-}
-
-fn other_files_hidden(facts: &Facts<'_>) -> Judgement {
-    if facts.full() {
-        enforced_by("a root directory of its own")
-    } else {
-        not_enforced_because(
-            "Landlock lets names, sizes and times be looked up; this needs tier full",
-        )
-    }
-}
-
-/// Records are always among the policy's hidden paths, and a plan that would show one is refused.
-fn server_records_unreadable(facts: &Facts<'_>) -> Judgement {
-    other_files_unreadable(facts)
 }
 
 fn git_hooks_read_only(facts: &Facts<'_>) -> Judgement {
@@ -304,34 +314,6 @@ fn git_hooks_read_only(facts: &Facts<'_>) -> Judgement {
     } else {
         NotEnforced(format!("this needs a mount and so tier full; {instead}"))
     }
-}
-
-fn private_tmp(facts: &Facts<'_>) -> Judgement {
-    facts.by(
-        "/tmp and /dev/shm are directories of the workspace's own",
-        LANDLOCK_FILES,
-        "$TMPDIR is the workspace's own, and Landlock keeps /tmp shut",
-        "keeping /tmp shut",
-    )
-}
-
-fn processes_hidden(facts: &Facts<'_>) -> Judgement {
-    if facts.full() {
-        enforced_by("a process namespace, with its own /proc")
-    } else {
-        not_enforced_because(
-            "/proc is the host's, so command lines can be read; this needs tier full",
-        )
-    }
-}
-
-fn process_memory_unreadable(facts: &Facts<'_>) -> Judgement {
-    facts.by(
-        "a process namespace",
-        LANDLOCK_FILES,
-        "Landlock: memory, environment and descriptors of processes outside cannot be read",
-        "keeping processes apart",
-    )
 }
 
 fn signals_stay_inside(facts: &Facts<'_>) -> Judgement {
@@ -366,39 +348,10 @@ fn ipc_separate(facts: &Facts<'_>) -> Judgement {
     }
 }
 
-fn private_hostname(facts: &Facts<'_>) -> Judgement {
-    if facts.full() {
-        enforced_by("a UTS namespace")
-    } else {
-        not_enforced_because("the name of the host can be read; this needs tier full")
-    }
-}
-
 const SOCKETS_REFUSED: &str = "seccomp: no sockets can be opened";
 const OWN_NETWORK: &str = "a network namespace of the workspace's own";
 const WHOLE_NETWORK: &str =
     "the policy gives the host's network; network none or loopback does not";
-
-fn outside_network_unreachable(facts: &Facts<'_>) -> Judgement {
-    match (facts.plan.network, facts.plan.tier) {
-        (Network::Full, _) => not_enforced_because(WHOLE_NETWORK),
-        (Network::None, Tier::Full) => {
-            enforced_by("a network namespace without an interface, and seccomp")
-        }
-        (Network::Loopback, Tier::Full) => {
-            enforced_by("a network namespace with nothing but a loopback of its own")
-        }
-        (Network::None | Network::Loopback, Tier::Landlock) => enforced_by(SOCKETS_REFUSED),
-    }
-}
-
-fn host_loopback_unreachable(facts: &Facts<'_>) -> Judgement {
-    match (facts.plan.network, facts.plan.tier) {
-        (Network::Full, _) => not_enforced_because(WHOLE_NETWORK),
-        (Network::None | Network::Loopback, Tier::Full) => enforced_by(OWN_NETWORK),
-        (Network::None | Network::Loopback, Tier::Landlock) => enforced_by(SOCKETS_REFUSED),
-    }
-}
 
 /// About sockets in the file system, such as that of a container engine.
 fn local_services_unreachable(facts: &Facts<'_>) -> Judgement {
@@ -439,34 +392,11 @@ fn unprivileged_user(facts: &Facts<'_>) -> Judgement {
     }
 }
 
-fn dangerous_calls_refused(facts: &Facts<'_>) -> Judgement {
-    if facts.plan.seccomp.rules.is_empty() {
-        not_enforced_because("the plan has no seccomp filter")
-    } else {
-        enforced_by("seccomp")
-    }
-}
-
 fn terminal_injection_refused(facts: &Facts<'_>) -> Judgement {
     if facts.plan.seccomp.rules.iter().any(|rule| rule.syscall.name() == "ioctl") {
         enforced_by("seccomp, and a session of its own")
     } else {
         not_enforced_because("the plan has no seccomp filter for terminals")
-    }
-}
-
-fn set_user_id_files_refused(facts: &Facts<'_>) -> Judgement {
-    if facts.plan.seccomp.rules.is_empty() {
-        return not_enforced_because("the plan has no seccomp filter");
-    }
-    enforced_by("seccomp; the contents of one that is there already can be changed")
-}
-
-fn refused_calls_explained(facts: &Facts<'_>) -> Judgement {
-    if facts.plan.seccomp.rules.is_empty() {
-        not_enforced_because("the plan has no seccomp filter")
-    } else {
-        enforced_by("seccomp notifies Carrel of them")
     }
 }
 

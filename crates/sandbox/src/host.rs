@@ -17,59 +17,21 @@ use crate::landlock;
 use crate::policy::Owner;
 
 /// Programs and libraries, readable by every user of the host as well.
-const SYSTEM_DIRECTORIES: [&str; 9] =
-    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix"];
+const SYSTEM_DIRECTORIES: &str = "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix";
 
-/// The entries of `/etc` that ordinary programs read.
-const ETC_ENTRIES: [&str; 43] = [
-    "alternatives",
-    "bash.bashrc",
-    "ca-certificates",
-    "ca-certificates.conf",
-    "crypto-policies",
-    "debian_version",
-    "fonts",
-    "gai.conf",
-    "host.conf",
-    "inputrc",
-    "java-11-openjdk",
-    "java-17-openjdk",
-    "java-21-openjdk",
-    "ld.so.cache",
-    "ld.so.conf",
-    "ld.so.conf.d",
-    "locale.alias",
-    "locale.conf",
-    "localtime",
-    "lsb-release",
-    "magic",
-    "magic.mime",
-    "maven",
-    "mime.types",
-    "nodejs",
-    "os-release",
-    "perl",
-    "pki/ca-trust",
-    "pki/tls/certs",
-    "profile",
-    "profile.d",
-    "protocols",
-    "python3",
-    "python3.10",
-    "python3.11",
-    "python3.12",
-    "python3.13",
-    "services",
-    "ssl/certs",
-    "ssl/openssl.cnf",
-    "terminfo",
-    "timezone",
-    "xattr.conf",
-];
+/// The entries of `/etc` that ordinary programs read, separated by white space.
+const ETC_ENTRIES: &str = "
+    alternatives bash.bashrc ca-certificates ca-certificates.conf crypto-policies
+    debian_version fonts gai.conf host.conf inputrc java-11-openjdk java-17-openjdk
+    java-21-openjdk ld.so.cache ld.so.conf ld.so.conf.d locale.alias locale.conf localtime
+    lsb-release magic magic.mime maven mime.types nodejs os-release perl pki/ca-trust
+    pki/tls/certs profile profile.d protocols python3 python3.10 python3.11 python3.12
+    python3.13 services ssl/certs ssl/openssl.cnf terminfo timezone xattr.conf
+";
 
 /// The files of `/etc` that name users and hosts. A cell with a mount namespace has its own; without
 /// one, commands read the host's.
-const ETC_NAME_FILES: [&str; 5] = ["group", "hosts", "nsswitch.conf", "passwd", "hostname"];
+const ETC_NAME_FILES: &str = "group hosts nsswitch.conf passwd hostname";
 
 /// The devices that every command can use.
 pub(crate) const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -120,23 +82,18 @@ pub struct Host {
 impl Host {
     /// Probes the machine, with about fifty calls for metadata. Entries that do not exist are left out.
     pub fn probe() -> Self {
-        let etc = |names: &[&str]| -> Vec<HostEntry> {
-            names
-                .iter()
-                .filter_map(|name| HostEntry::at(&Path::new("/etc").join(name)).ok())
-                .collect()
+        let found = |top: &str, names: &str| -> Vec<HostEntry> {
+            let paths = names.split_whitespace().map(|name| Path::new(top).join(name));
+            paths.filter_map(|path| HostEntry::at(&path).ok()).collect()
         };
-        let mut system: Vec<HostEntry> = SYSTEM_DIRECTORIES
-            .iter()
-            .filter_map(|path| HostEntry::at(Path::new(path)).ok())
-            .collect();
-        system.extend(etc(&ETC_ENTRIES));
+        let mut system = found("/", SYSTEM_DIRECTORIES);
+        system.extend(found("/etc", ETC_ENTRIES));
         Self {
             landlock: landlock::version(),
             server: Owner { user: geteuid().as_raw(), group: getegid().as_raw() },
             system,
-            name_files: etc(&ETC_NAME_FILES),
-            resolver: etc(&["resolv.conf"]).pop(),
+            name_files: found("/etc", ETC_NAME_FILES),
+            resolver: found("/etc", "resolv.conf").pop(),
         }
     }
 

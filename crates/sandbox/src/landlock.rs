@@ -70,7 +70,9 @@ const TCP: u64 = 0b11;
 const SCOPE_ABSTRACT_SOCKETS: u64 = 1;
 const SCOPE_SIGNALS: u64 = 1 << 1;
 
-/// The rights that a ruleset handles: denied everywhere, except where a rule grants them.
+/// The rights that a ruleset handles: denied everywhere, except where a rule grants them. The layout is that
+/// of the kernel's `landlock_ruleset_attr`.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Handled {
     files: u64,
@@ -111,11 +113,6 @@ impl Handled {
         self.scopes & SCOPE_SIGNALS != 0
     }
 
-    /// Returns whether access to files is restricted.
-    pub fn files_are_ruled(self) -> bool {
-        self.files != 0
-    }
-
     fn of(self, access: FileAccess) -> u64 {
         let wanted = match access {
             FileAccess::Read => file::READ,
@@ -133,20 +130,12 @@ pub fn version() -> u32 {
     let result = unsafe {
         libc::syscall(
             libc::SYS_landlock_create_ruleset,
-            ptr::null::<Attributes>(),
+            ptr::null::<Handled>(),
             0_usize,
             CREATE_VERSION,
         )
     };
     u32::try_from(result).unwrap_or(0).min(NEWEST_KNOWN)
-}
-
-/// The kernel's `landlock_ruleset_attr`.
-#[repr(C)]
-struct Attributes {
-    files: u64,
-    tcp: u64,
-    scopes: u64,
 }
 
 /// The kernel's `landlock_path_beneath_attr`.
@@ -171,13 +160,11 @@ impl Ruleset {
     }
 
     fn create(handled: Handled) -> io::Result<Self> {
-        let attributes =
-            Attributes { files: handled.files, tcp: handled.tcp, scopes: handled.scopes };
         // An older kernel knows a shorter structure and takes a longer one whose rest is zero.
-        let length = size_of::<Attributes>();
+        let length = size_of::<Handled>();
         // SAFETY: the pointer is valid for reading `length` bytes during the call.
         let result = unsafe {
-            libc::syscall(libc::SYS_landlock_create_ruleset, &raw const attributes, length, 0_u32)
+            libc::syscall(libc::SYS_landlock_create_ruleset, &raw const handled, length, 0_u32)
         };
         match i32::try_from(result) {
             Ok(descriptor) if descriptor >= 0 => {
@@ -217,10 +204,7 @@ impl Ruleset {
         // SAFETY: the call takes a descriptor that is open and no memory.
         let result =
             unsafe { libc::syscall(libc::SYS_landlock_restrict_self, self.0.as_raw_fd(), 0_u32) };
-        match result {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }
 

@@ -23,11 +23,10 @@ use rustix::mount::{
 
 use crate::setup_process::{SetupProcess, SetupTask};
 
-const ATTR_RDONLY: u64 = 0x1;
-const ATTR_NOSUID: u64 = 0x2;
-const ATTR_NODEV: u64 = 0x4;
-const ATTR_NOEXEC: u64 = 0x8;
-const ATTR_IDMAP: u64 = 0x10_0000;
+const RDONLY: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY;
+const NOSUID: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID;
+const NODEV: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NODEV;
+const NOEXEC: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOEXEC;
 
 /// The attributes of a mount, by the operations that it permits. Set-user-id bits never take effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,13 +43,13 @@ pub(crate) enum MountAccess {
 
 impl MountAccess {
     fn attributes(self) -> u64 {
-        ATTR_NOSUID
-            | match self {
-                Self::Read => ATTR_RDONLY | ATTR_NODEV,
-                Self::Change => ATTR_NODEV,
-                Self::Device => ATTR_NOEXEC,
-                Self::Nodes => ATTR_RDONLY | ATTR_NOEXEC,
-            }
+        let more = match self {
+            Self::Read => RDONLY | NODEV,
+            Self::Change => NODEV,
+            Self::Device => NOEXEC,
+            Self::Nodes => RDONLY | NOEXEC,
+        };
+        (NOSUID | more).bits().into()
     }
 }
 
@@ -65,7 +64,8 @@ impl DetachedMount {
         Self::copy_tree(CWD, path, OpenTreeFlags::empty())
     }
 
-    /// Copies the tree that a descriptor refers to, with all mounts below it.
+    /// Copies the tree that a descriptor refers to, with all mounts below it. Kernels before 6.15 cannot
+    /// copy a detached mount.
     pub(crate) fn copy_of_descriptor(descriptor: BorrowedFd<'_>) -> io::Result<Self> {
         Self::copy_tree(descriptor, Path::new(""), OpenTreeFlags::AT_EMPTY_PATH)
     }
@@ -78,11 +78,6 @@ impl DetachedMount {
         Ok(Self(open_tree(at, path, flags)?))
     }
 
-    /// Copies this mount with all mounts in it. Fails on kernels before 6.15.
-    pub(crate) fn try_clone(&self) -> io::Result<Self> {
-        Self::copy_of_descriptor(self.as_fd())
-    }
-
     /// Creates a tmpfs for a root directory.
     pub(crate) fn tmpfs() -> io::Result<Self> {
         Self::new("tmpfs", &[("mode", "0755"), ("size", "4m")], MountAttrFlags::empty())
@@ -91,7 +86,7 @@ impl DetachedMount {
     /// Creates a new devpts instance, whose terminals are invisible elsewhere.
     pub(crate) fn devpts() -> io::Result<Self> {
         let options = [("newinstance", ""), ("ptmxmode", "0666"), ("mode", "0620")];
-        Self::new("devpts", &options, MountAttrFlags::MOUNT_ATTR_NOEXEC)
+        Self::new("devpts", &options, NOEXEC)
     }
 
     fn new(kind: &str, options: &[(&str, &str)], more: MountAttrFlags) -> io::Result<Self> {
@@ -104,8 +99,7 @@ impl DetachedMount {
             }
         }
         fsconfig_create(&context)?;
-        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | more;
-        Ok(Self(fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?))
+        Ok(Self(fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, NOSUID | more)?))
     }
 
     /// Limits this mount and all mounts in it, and makes them private: a copy of a shared mount is
@@ -125,8 +119,8 @@ impl DetachedMount {
     /// Makes the mount id-mapped: file owners are translated as the user namespace says.
     pub(crate) fn map_owner(&self, namespace: &OwnedFd) -> io::Result<()> {
         // Not recursive: a mount below may be of a file system that cannot be id-mapped.
-        let mapped =
-            MountChange { set: ATTR_IDMAP, namespace: Some(namespace), ..MountChange::default() };
+        let set = MountAttrFlags::MOUNT_ATTR_IDMAP.bits().into();
+        let mapped = MountChange { set, namespace: Some(namespace), ..MountChange::default() };
         change(&self.0, c"", false, mapped)
     }
 
@@ -202,13 +196,7 @@ pub(crate) fn mount_proc_and_detach_old_root() -> io::Result<SetupProcess> {
 /// Creates a read-only procfs of the calling process's own process namespace. In a user namespace the
 /// kernel permits this only while another, fully visible procfs is mounted.
 fn new_proc() -> io::Result<DetachedMount> {
-    let context = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    fsconfig_create(&context)?;
-    let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
-        | MountAttrFlags::MOUNT_ATTR_NOSUID
-        | MountAttrFlags::MOUNT_ATTR_NODEV
-        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    Ok(DetachedMount(fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?))
+    DetachedMount::new("proc", &[], RDONLY | NODEV | NOEXEC)
 }
 
 /// The arguments of `mount_setattr`.

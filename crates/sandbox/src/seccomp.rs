@@ -22,6 +22,7 @@ mod install;
 mod instruction;
 mod listener;
 mod program;
+mod rule_table;
 mod sockets;
 mod standard_filter;
 mod syscall;

@@ -5,18 +5,19 @@ use std::mem::MaybeUninit;
 use std::time::Duration;
 
 use carrel_domain::ByteSize;
+use serde::{Deserialize, Serialize};
 
 /// The unit in which the kernel counts storage traffic, independent of the file system's block size.
 const BLOCK_BYTES: u64 = 512;
 
 /// CPU time, memory and storage traffic of a set of processes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// CPU time spent in the programs.
     pub user: Duration,
     /// CPU time spent in the kernel on their behalf.
     pub system: Duration,
-    /// The largest resident memory of any single process.
+    /// The largest resident memory of any single process, at least that of the process it was forked from.
     pub peak_memory: ByteSize,
     /// Bytes read from storage; reads from the page cache do not count.
     pub read: ByteSize,

@@ -165,6 +165,14 @@ impl Word {
         }
     }
 
+    /// Returns the text before the first computed construct, which is the whole of a literal word.
+    pub(crate) fn prefix(&self) -> &str {
+        match &self.meaning {
+            Meaning::Literal(text) => text,
+            Meaning::Computed { prefix, .. } => prefix,
+        }
+    }
+
     /// Returns whether the value may become several words.
     pub fn splits(&self) -> bool {
         matches!(self.meaning, Meaning::Computed { splits: true, .. })

@@ -17,7 +17,7 @@ use crate::command_line::{Command, CommandLine};
 use crate::parse::parse;
 use crate::parse_error::ParseError;
 use crate::policy::{self, Finding};
-use crate::verdict::{CommandSummary, Decision, Refusal, Verdict};
+use crate::verdict::{CommandSummary, Refusal, Verdict};
 
 /// A named table of rules for command lines. Under every preset the sandbox has the last word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,12 +52,9 @@ impl FromStr for Preset {
     type Err = UnknownPreset;
 
     fn from_str(text: &str) -> Result<Self, UnknownPreset> {
-        match text {
-            "allowlist" => Ok(Self::Allowlist),
-            "denylist" => Ok(Self::Denylist),
-            "open" => Ok(Self::Open),
-            _ => Err(UnknownPreset(crate::parse_error::shortened(text))),
-        }
+        let presets = [Self::Allowlist, Self::Denylist, Self::Open];
+        let named = presets.into_iter().find(|preset| preset.as_str() == text);
+        named.ok_or_else(|| UnknownPreset(crate::parse_error::shortened(text)))
     }
 }
 
@@ -85,8 +82,7 @@ pub fn judge(text: &str, preset: Preset, context: &Context<'_>) -> Verdict {
         }
         Preset::Allowlist => not_listed(text, &line, problem.as_ref(), context),
     };
-    let decision = refusal.map_or(Decision::Allow, Decision::Refuse);
-    Verdict { decision, commands: line.commands.iter().map(CommandSummary::of).collect() }
+    Verdict { refusal, commands: line.commands.iter().map(CommandSummary::of).collect() }
 }
 
 /// Returns the first refusal of the allowlist, the most certain first.
@@ -118,41 +114,22 @@ fn refusal(command: &Command, finding: Finding) -> Refusal {
 }
 
 fn empty(text: &str) -> Option<Refusal> {
-    text.trim().is_empty().then(|| Refusal {
-        rule: "empty",
-        message: "the command is empty".to_owned(),
-        position: 0,
-        command: None,
-    })
+    text.trim().is_empty().then(|| Refusal::of_text("empty", "the command is empty", 0))
 }
 
 fn backtick(line: &CommandLine) -> Option<Refusal> {
-    line.backticks.first().map(|position| Refusal {
-        rule: "backtick",
-        message: "backticks are refused; write `$(…)` for a substitution, or put the text \
-                  between single quotes if the backtick is meant as such"
-            .to_owned(),
-        position: *position,
-        command: None,
-    })
+    let message = "backticks are refused; write `$(…)` for a substitution, or put the text \
+                   between single quotes if the backtick is meant as such";
+    line.backticks.first().map(|position| Refusal::of_text("backtick", message, *position))
 }
 
 fn newline(line: &CommandLine) -> Option<Refusal> {
-    line.newlines.first().map(|position| Refusal {
-        rule: "newline",
-        message: "a newline between commands is refused; join them with `;` or `&&`, quote a \
-                  newline that belongs to an argument, or put the lines into a file"
-            .to_owned(),
-        position: *position,
-        command: None,
-    })
+    let message = "a newline between commands is refused; join them with `;` or `&&`, quote a \
+                   newline that belongs to an argument, or put the lines into a file";
+    line.newlines.first().map(|position| Refusal::of_text("newline", message, *position))
 }
 
 fn not_understood(problem: &ParseError) -> Refusal {
-    Refusal {
-        rule: "not_understood",
-        message: format!("{problem}; write commands and what they run out in plain words"),
-        position: problem.position,
-        command: None,
-    }
+    let message = format!("{problem}; write commands and what they run out in plain words");
+    Refusal::of_text("not_understood", message, problem.position)
 }

@@ -30,5 +30,4 @@ pub use command_line::{
 pub use judge::{Context, Preset, UnknownPreset, judge};
 pub use parse::{MAX_COMMANDS, MAX_NESTING, MAX_TEXT_BYTES, parse};
 pub use parse_error::{ParseError, Reason};
-pub use policy::allowed_names;
-pub use verdict::{CommandSummary, Decision, Refusal, Verdict};
+pub use verdict::{CommandSummary, Refusal, Verdict};

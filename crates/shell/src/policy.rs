@@ -20,8 +20,6 @@ use crate::judge::Context;
 use crate::parse_error::shortened;
 use crate::path::base_name;
 
-pub use allowlist::allowed_names;
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) rule: &'static str,

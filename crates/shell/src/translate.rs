@@ -46,6 +46,11 @@ pub(crate) struct Translator<'text> {
     quoted_expansions: usize,
 }
 
+/// Returns whether a kind of node is a word of a list.
+fn lists(kinds: &str, kind: &str) -> bool {
+    kinds.split(' ').any(|listed| listed == kind)
+}
+
 impl<'text> Translator<'text> {
     /// Translates a whole text. Returns the commands even if there is a problem.
     pub(crate) fn run(text: &'text str, root: Node<'_>) -> (CommandLine, Option<ParseError>) {

@@ -15,19 +15,10 @@ use crate::command_line::{Command, CommandOrigin};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// The decision.
-    pub decision: Decision,
+    /// The reason why the command line may not run; none if it may.
+    pub refusal: Option<Refusal>,
     /// The simple commands, in the order of the text.
     pub commands: Vec<CommandSummary>,
-}
-
-/// The decision about a command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// The command line may run.
-    Allow,
-    /// The command line may not run.
-    Refuse(Refusal),
 }
 
 /// The reason why a command line may not run.
@@ -57,6 +48,13 @@ pub struct CommandSummary {
     pub wrapped: bool,
 }
 
+impl Refusal {
+    /// Returns a refusal of the text itself, by a rule that is not about one command.
+    pub(crate) fn of_text(rule: &'static str, message: impl Into<String>, position: usize) -> Self {
+        Self { rule, message: message.into(), position, command: None }
+    }
+}
+
 impl CommandSummary {
     pub(crate) fn of(command: &Command) -> Self {
         Self {
@@ -71,15 +69,12 @@ impl CommandSummary {
 impl Verdict {
     /// Returns whether the command line may run.
     pub fn is_allowed(&self) -> bool {
-        self.refusal().is_none()
+        self.refusal.is_none()
     }
 
     /// Returns the reason why the command line may not run.
     pub fn refusal(&self) -> Option<&Refusal> {
-        match &self.decision {
-            Decision::Allow => None,
-            Decision::Refuse(refusal) => Some(refusal),
-        }
+        self.refusal.as_ref()
     }
 }
 

@@ -79,10 +79,7 @@ impl Controller {
 
     /// Returns whether a group can serve several commands, because its peak can be reset.
     pub(super) fn is_reusable(self) -> bool {
-        match self {
-            Self::Memory | Self::Processes => true,
-            Self::Unified => false,
-        }
+        self != Self::Unified
     }
 
     pub(super) fn read(

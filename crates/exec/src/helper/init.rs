@@ -116,39 +116,25 @@ fn run_prepared(
     origin: ForkParent,
     prepared: Prepared,
 ) {
-    match begin(start, &mut descriptors, &origin, prepared) {
-        Err((step, error)) => refuse(&descriptors.control, step, &error),
-        Ok((
-            main,
-            Prepared {
-                exec_errors,
-                exec_errors_far,
-                scope,
-                listener,
-                terminal,
-                vfork_stack: _kept,
-            },
-        )) => {
-            // The command's ends of its pipes must not stay open here.
-            drop(exec_errors_far);
-            let (control, _held) = descriptors.into_supervised();
-            let denials = Denials { listener, origin, seen: Vec::new() };
-            let grace = start.options.grace;
-            let sampled = start.options.sampled;
-            Supervisor {
-                control,
-                signals,
-                main: Main::new(main),
-                grace,
-                sampled,
-                scope,
-                denials,
-                report_start_at: None,
-                terminal,
-            }
-            .supervise(exec_errors);
-        }
+    let (main, prepared) = match begin(start, &mut descriptors, &origin, prepared) {
+        Ok(begun) => begun,
+        Err((step, error)) => return refuse(&descriptors.control, step, &error),
+    };
+    // The command's ends of its pipes must not stay open here.
+    drop(prepared.exec_errors_far);
+    let (control, _held) = descriptors.into_supervised();
+    Supervisor {
+        control,
+        signals,
+        main: Main::new(main),
+        grace: start.options.grace,
+        sampled: start.options.sampled,
+        scope: prepared.scope,
+        denials: Denials { listener: prepared.listener, origin, seen: Vec::new() },
+        report_start_at: None,
+        terminal: prepared.terminal,
     }
+    .supervise(prepared.exec_errors);
 }
 
 /// Opens the terminal if there is one, and forks the process that becomes the command.

@@ -27,7 +27,7 @@ use super::terminal::TerminalPair;
 use super::usage_sampler::UnlinkedFilesWatch;
 use super::{children, poll, process_tree, usage_sampler};
 use crate::command_spec::SampledLimits;
-use crate::outcome::{ExceededLimit, ExitStatus, ResourceUsage};
+use crate::outcome::{ExceededLimit, ExitStatus};
 use crate::protocol::{MAX_CONTROL_BYTES, Order, Report, to_json};
 use crate::socket;
 
@@ -134,7 +134,6 @@ impl Supervisor {
     }
 
     fn run(&mut self, exec_errors: OwnedFd) -> io::Result<()> {
-        let mut excess = None;
         let exec_error = exec_error(&exec_errors)?;
         drop(exec_errors);
         let cause = match exec_error {
@@ -144,20 +143,15 @@ impl Supervisor {
             }
             None => self.wait_for_cause()?,
         };
-        let left_running = match cause {
-            Cause::MainEnded => self.end_rest()?,
-            Cause::Stopped => {
-                self.stop()?;
-                0
-            }
-            Cause::Killed => {
-                self.kill();
-                0
-            }
+        let mut left_running = 0;
+        let mut excess = None;
+        match cause {
+            Cause::MainEnded => left_running = self.end_rest()?,
+            Cause::Stopped => self.stop()?,
+            Cause::Killed => self.kill(),
             Cause::Excess(of) => {
                 self.kill();
                 excess = Some(of);
-                0
             }
             // The failure has been reported.
             Cause::NotExecuted => return self.end_or_kill(EXIT_GRACE),
@@ -166,9 +160,9 @@ impl Supervisor {
                 self.kill();
                 return Ok(());
             }
-        };
+        }
         let end = self.main.end.unwrap_or(ExitStatus::Lost);
-        let cost = ResourceUsage::from(usage_of_children()?);
+        let cost = usage_of_children()?;
         let refused = mem::take(&mut self.denials.seen);
         report(&self.control, &Report::Ended { end, cost, left_running, refused, excess });
         // The kernel wakes the server on this processor and expects the writer to sleep. Exiting at once

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use carrel_domain::ByteSize;
 
-use super::process_table::{self, Process};
+use super::process_table::{self, Process, Unlinked};
 use super::process_tree;
 use crate::command_spec::SampledLimits;
 use crate::outcome::ExceededLimit;
@@ -28,7 +28,7 @@ pub(super) fn sample(limits: &SampledLimits) -> io::Result<Option<ExceededLimit>
         return Ok(Some(ExceededLimit::Processes));
     }
     let over = limits.memory.is_some_and(|limit| {
-        let files = memory_files(&running);
+        let files = unlinked_bytes(&running, |file| file.in_memory);
         let total = |of| ByteSize::bytes(sum(&running, of).as_u64().saturating_add(files));
         // The first sum is cheap and counts shared memory once for each process; the second divides it,
         // and takes a walk over the page tables.
@@ -45,12 +45,11 @@ fn sum(running: &[Process], of: fn(&Process) -> Option<u64>) -> ByteSize {
     ByteSize::bytes(running.iter().filter_map(of).fold(0, u64::saturating_add))
 }
 
-/// Returns the bytes of memory files that processes have open.
-fn memory_files(running: &[Process]) -> u64 {
+/// Returns the bytes of files without a name that processes have open, each file counted once.
+fn unlinked_bytes(running: &[Process], counts: fn(&Unlinked) -> bool) -> u64 {
     let files: HashMap<_, _> =
         running.iter().flat_map(|process| process_table::unlinked_files(process.pid)).collect();
-    let in_memory = files.into_values().filter(|file| file.in_memory);
-    in_memory.fold(0, |sum, file| sum.saturating_add(file.bytes))
+    files.into_values().filter(counts).fold(0, |sum, file| sum.saturating_add(file.bytes))
 }
 
 /// Returns the resident memory of a process without file cache.
@@ -92,10 +91,7 @@ impl UnlinkedFilesWatch {
             return Ok(None);
         }
         let running = process_tree::running(&HashSet::new())?;
-        let files: HashMap<_, _> =
-            running.iter().flat_map(|process| process_table::unlinked_files(process.pid)).collect();
-        let on_disk = files.into_values().filter(|file| !file.in_memory);
-        let open = on_disk.fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
+        let open = unlinked_bytes(&running, |file| !file.in_memory);
         let mapped: HashMap<_, _> = running
             .iter()
             .flat_map(|process| process_table::mapped_unlinked_files(process.pid))

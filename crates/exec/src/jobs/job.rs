@@ -20,15 +20,12 @@ pub struct Job(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    id: JobId,
-    name: String,
-    owner: Owner,
+    identity: Identity,
     pid: i32,
     begun: Instant,
     cancel: CancellationToken,
     log: LogReader,
     terminal: Option<Terminal>,
-    keep: Retention,
     /// The task that awaits the command drops the sender when it ends, also by a panic or an abort.
     ended: watch::Receiver<Option<Ended>>,
 }
@@ -81,14 +78,14 @@ pub(super) struct Identity {
 impl Job {
     /// Returns the handle and the future that runs the job, for a task of the registry.
     pub(super) fn new<W: Future<Output = Option<Outcome>> + Send + 'static>(
-        Identity { id, name, owner, keep }: Identity,
+        identity: Identity,
         Started { pid, begun, log, terminal }: Started,
         cancel: CancellationToken,
         waiting: W,
     ) -> Result<(Self, impl Future<Output = ()> + Send + use<W>), JobError> {
         let log = log.ok_or(JobError::NoLog)?;
         let (sender, ended) = watch::channel(None);
-        let inner = Inner { id, name, owner, pid, begun, cancel, log, terminal, keep, ended };
+        let inner = Inner { identity, pid, begun, cancel, log, terminal, ended };
         let task = async move {
             let outcome = waiting.await.map(Arc::new);
             sender.send_replace(outcome.map(|outcome| Ended { outcome, at: Instant::now() }));
@@ -98,17 +95,17 @@ impl Job {
 
     /// Returns the id.
     pub fn id(&self) -> JobId {
-        self.0.id
+        self.0.identity.id
     }
 
     /// Returns the name.
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.0.identity.name
     }
 
     /// Returns the owner.
     pub fn owner(&self) -> &Owner {
-        &self.0.owner
+        &self.0.identity.owner
     }
 
     /// Returns the process id of its main process.
@@ -117,7 +114,7 @@ impl Job {
     }
 
     pub(super) fn keep(&self) -> Retention {
-        self.0.keep
+        self.0.identity.keep
     }
 
     /// Returns the terminal, if there is one. It ends with the job.

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use carrel_domain::{Network, Tier, WorkspaceAccess};
-use carrel_exec::{Cell, CellError, CommandSpec, ExitStatus, Outcome, SpawnError, Spawner};
+use carrel_exec::{
+    Cell, CellError, CommandSpec, Directory, ExitStatus, Outcome, SpawnError, Spawner,
+};
 use carrel_sandbox::{GIT_SETTINGS_TEXT, GitDirectory, Host, Owner, Plan, Policy, UserRange};
 use rustix::process::geteuid;
 use tempfile::TempDir;
@@ -81,7 +83,7 @@ impl TestWorkspace {
 pub(crate) fn shell(script: &str) -> CommandSpec {
     let argv = ["bash", "-c", script].map(Into::into).to_vec();
     let environment = vec![("PATH".into(), PATH.into())];
-    CommandSpec { environment, ..CommandSpec::inside(argv, PathBuf::new()) }
+    CommandSpec { environment, ..CommandSpec::starting_in(argv, Directory::Inside(PathBuf::new())) }
 }
 
 async fn run(cell: &Cell, script: &str) -> Outcome {
@@ -124,7 +126,10 @@ async fn a_command_starts_in_a_directory_of_the_workspace_and_nowhere_else() {
         let start = |relative: &str| {
             let argv = vec!["pwd".into(), "-P".into()];
             let environment = vec![("PATH".into(), PATH.into())];
-            CommandSpec { environment, ..CommandSpec::inside(argv, relative.into()) }
+            CommandSpec {
+                environment,
+                ..CommandSpec::starting_in(argv, Directory::Inside(relative.into()))
+            }
         };
         let cancel = CancellationToken::new();
         let outcome = cell.run(start("inner"), &cancel).await.unwrap();

@@ -1,5 +1,5 @@
 use carrel_domain::{Code, Coded};
-use carrel_fsroot::{Collision, Problem, WalkControl, WriteOptions};
+use carrel_fsroot::{Problem, WriteOptions};
 
 use crate::{World, p};
 
@@ -34,15 +34,9 @@ fn sensitive_names_are_refused_under_every_spelling() {
     for path in paths {
         for (name, result) in [
             ("read", browser.read(p(path), 100).map(drop)),
-            ("range", browser.read_range(p(path), 0, 1).map(drop)),
             ("list", browser.list(p(path)).map(drop)),
-            ("walk", browser.walk(p(path), |_| Ok(WalkControl::Continue), Err)),
             ("metadata", browser.metadata(p(path)).map(drop)),
             ("write", browser.write(p(path), b"x", WriteOptions::default())),
-            ("create", browser.create_directory(&p(path).join("new"), 0o755)),
-            ("remove", browser.remove_tree(&p(path).join("id"))),
-            ("rename", browser.rename(&p(path).join("id"), p("moved"), Collision::Replace)),
-            ("rename to", browser.rename(p("src/main.rs"), &p(path).join("x"), Collision::Replace)),
         ] {
             let error = result.expect_err(&format!("{name} {path}"));
             // A link is judged by what it leads to; an operation that cannot even open that says why.
@@ -59,26 +53,12 @@ fn sensitive_names_are_refused_under_every_spelling() {
     assert_eq!(browser.read(p("keys/id"), 9).unwrap_err().code(), Code::SensitivePath);
     assert_eq!(std::fs::read_to_string(world.inside(".gitconfig")).unwrap(), "contents");
     assert!(!world.inside(".ssh/missing").exists() && world.inside(".ssh/id").exists());
-    browser.remove_file(p("keys")).unwrap();
-    assert!(world.inside(".ssh/id").exists(), "the link is no secret, and goes alone");
 }
 
 #[test]
-fn listings_and_walks_leave_sensitive_names_out() {
+fn listings_leave_sensitive_names_out() {
     let world = world();
     let browser = world.root.browse();
     let names: Vec<_> = browser.list(p("")).unwrap().into_iter().map(|entry| entry.name).collect();
     assert_eq!(names, ["keys", "settings", "src"]);
-    let mut seen = Vec::new();
-    browser
-        .walk(
-            p(""),
-            |visit| {
-                seen.push(visit.path.display().to_string());
-                Ok(WalkControl::Continue)
-            },
-            Err,
-        )
-        .unwrap();
-    assert_eq!(seen, ["keys", "settings", "src", "src/main.rs"]);
 }

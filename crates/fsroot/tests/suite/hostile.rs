@@ -27,10 +27,8 @@ const FOLLOWING: &[(&str, Operation)] = &[
     ("usage", |root, path| root.usage(path, UsageLimit::NONE).map(drop)),
     ("sync_directory", Root::sync_directory),
     ("browse.read", |root, path| root.browse().read(path, 100).map(drop)),
-    ("browse.read_range", |root, path| root.browse().read_range(path, 0, 1).map(drop)),
     ("browse.list", |root, path| root.browse().list(path).map(drop)),
     ("browse.metadata", |root, path| root.browse().metadata(path).map(drop)),
-    ("browse.walk", |root, path| root.browse().walk(path, |_| Ok(WalkControl::Continue), Err)),
     ("browse.write", |root, path| root.browse().write(path, b"x", WriteOptions::default())),
 ];
 
@@ -45,12 +43,6 @@ const NAMING: &[(&str, Operation)] = &[
     ("remove_file", Root::remove_file),
     ("remove_directory", Root::remove_directory),
     ("remove_tree", Root::remove_tree),
-    ("browse.read_link", |root, path| root.browse().read_link(path).map(drop)),
-    ("browse.create_directory", |root, path| root.browse().create_directory(path, 0o755)),
-    ("browse.remove_file", |root, path| root.browse().remove_file(path)),
-    ("browse.remove_tree", |root, path| root.browse().remove_tree(path)),
-    ("browse.rename from", |root, path| root.browse().rename(path, p("new"), Collision::Replace)),
-    ("browse.rename to", |root, path| root.browse().rename(p("file"), path, Collision::Replace)),
     ("open_root_strict", |root, path| root.open_root_strict(path).map(drop)),
 ];
 

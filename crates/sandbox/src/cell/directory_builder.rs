@@ -69,11 +69,7 @@ impl DirectoryBuilder {
 
     /// Opens an entry as an `O_PATH` descriptor.
     pub(super) fn open_entry(&self, path: &Path) -> Result<OwnedFd, SetupError> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let relative = path.strip_prefix(&self.path).unwrap_or(path);
-        openat2(&self.top, relative, flags, Mode::empty(), resolve)
-            .during_with(SetupStep::Root, path)
+        self.open(path, OFlags::NOFOLLOW).during_with(SetupStep::Root, path)
     }
 
     /// Creates a file with these contents.
@@ -118,10 +114,10 @@ impl DirectoryBuilder {
             return Ok((self.top.as_fd(), name));
         }
         if !self.opened.contains_key(above) {
-            let opened = match self.open(above) {
+            let opened = match self.open(above, OFlags::DIRECTORY) {
                 Err(Errno::NOENT) => {
                     self.directory(above)?;
-                    self.open(above)
+                    self.open(above, OFlags::DIRECTORY)
                 }
                 opened => opened,
             };
@@ -130,8 +126,8 @@ impl DirectoryBuilder {
         Ok((self.opened[above].as_fd(), name))
     }
 
-    fn open(&self, path: &Path) -> Result<OwnedFd, Errno> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    fn open(&self, path: &Path, more: OFlags) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC | more;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let relative = path.strip_prefix(&self.path).unwrap_or(path);
         openat2(&self.top, relative, flags, Mode::empty(), resolve)

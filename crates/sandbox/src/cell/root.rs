@@ -65,10 +65,9 @@ impl PartialRoot {
     fn take(&mut self, shared: &SharedDirectories, plan: &Plan) -> Result<(), SetupError> {
         for directory in &shared.directories {
             self.builder.directory(directory.path)?;
-            self.shared.push((
-                directory.path,
-                directory.tree.try_clone().during_with(SetupStep::Root, directory.path)?,
-            ));
+            let copy = DetachedMount::copy_of_descriptor(directory.tree.as_fd())
+                .during_with(SetupStep::Root, directory.path)?;
+            self.shared.push((directory.path, copy));
             for entry in shared_mounts::below(plan, directory.path) {
                 let path = entry.path().to_owned();
                 match entry {
@@ -159,9 +158,7 @@ impl PrebuiltRoot {
     fn add(partial: &mut PartialRoot, entry: &RootEntry) -> Result<(), SetupError> {
         match entry {
             RootEntry::Bind { path, source: BindSource::System(_), access } => {
-                let mount = DetachedMount::copy_of_path(path).during_with(SetupStep::Find, path)?;
-                mount.limit(usage(*access)).during_with(SetupStep::Root, path)?;
-                partial.add(entry, Some(mount))
+                partial.add(entry, Some(system_mount(path, *access)?))
             }
             // The sources of these are not known yet.
             RootEntry::Bind { .. } => Ok(()),
@@ -215,7 +212,14 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-pub(super) fn usage(access: FileAccess) -> MountAccess {
+/// Copies the tree at a path of the host and limits the copy.
+pub(super) fn system_mount(path: &Path, access: FileAccess) -> Result<DetachedMount, SetupError> {
+    let mount = DetachedMount::copy_of_path(path).during_with(SetupStep::Find, path)?;
+    mount.limit(usage(access)).during_with(SetupStep::Root, path)?;
+    Ok(mount)
+}
+
+fn usage(access: FileAccess) -> MountAccess {
     match access {
         FileAccess::Read => MountAccess::Read,
         FileAccess::Change => MountAccess::Change,
@@ -233,40 +237,35 @@ struct BindOpener<'a> {
 impl BindOpener<'_> {
     /// Opens and limits the mount of an entry, if its source is on the host.
     fn open_entry(&mut self, entry: &RootEntry) -> Result<Option<DetachedMount>, SetupError> {
-        let (path, found, limit) = match entry {
+        match entry {
             RootEntry::Bind { path, source, access } => {
-                (path, self.open_source(source)?, usage(*access))
+                let found = self.open_source(source)?;
+                let limited = found.iter().try_for_each(|mount| mount.limit(usage(*access)));
+                limited.during_with(SetupStep::Root, path)?;
+                Ok(found)
             }
             // The only command mounts its own.
-            RootEntry::Proc(_) if self.resources.lifetime == CellLifetime::OneCommand => {
-                return Ok(None);
-            }
-            RootEntry::Proc(path) => (
-                path,
-                Some(DetachedMount::copy_of_path(path).during_with(SetupStep::Find, path)?),
-                MountAccess::Read,
-            ),
+            RootEntry::Proc(_) if self.resources.lifetime == CellLifetime::OneCommand => Ok(None),
+            RootEntry::Proc(path) => system_mount(path, FileAccess::Read).map(Some),
             RootEntry::Directory(_)
             | RootEntry::Link { .. }
             | RootEntry::File { .. }
             | RootEntry::Copy(_)
-            | RootEntry::DevPts(_) => return Ok(None),
-        };
-        found.iter().try_for_each(|mount| mount.limit(limit)).during_with(SetupStep::Root, path)?;
-        Ok(found)
+            | RootEntry::DevPts(_) => Ok(None),
+        }
     }
 
     /// Opens a source; `None` if it is inside the new root.
     fn open_source(&mut self, source: &BindSource) -> Result<Option<DetachedMount>, SetupError> {
         let Plan { workspace, scratch, .. } = self.plan;
-        match source {
+        let (mount, path) = match source {
             BindSource::System(path) => {
-                DetachedMount::copy_of_path(path).during_with(SetupStep::Find, path).map(Some)
+                return DetachedMount::copy_of_path(path)
+                    .during_with(SetupStep::Find, path)
+                    .map(Some);
             }
             BindSource::Workspace => {
-                let mount = copy_if_same(self.resources.workspace.as_fd(), workspace)?;
-                self.map_owner(&mount, workspace)?;
-                Ok(Some(mount))
+                (copy_if_same(self.resources.workspace.as_fd(), workspace)?, workspace.clone())
             }
             BindSource::Scratch(name) => {
                 let path = scratch.join(name);
@@ -275,24 +274,17 @@ impl BindOpener<'_> {
                 let directory =
                     openat2(&self.resources.scratch, name, flags, Mode::empty(), resolve)
                         .during_with(SetupStep::Find, &path)?;
-                let mount = copy_if_same(directory.as_fd(), &path)?;
-                self.map_owner(&mount, &path)?;
-                Ok(Some(mount))
+                (copy_if_same(directory.as_fd(), &path)?, path)
             }
             BindSource::Granted(path) => {
                 // The policy's path has no links; one that is there now was put there since.
-                let flags = OFlags::PATH | OFlags::CLOEXEC;
-                let resolve = ResolveFlags::NO_SYMLINKS;
-                let found = openat2(CWD, path, flags, Mode::empty(), resolve)
-                    .during_with(SetupStep::Find, path)?;
-                let mount = DetachedMount::copy_of_descriptor(found.as_fd())
-                    .during_with(SetupStep::Find, path)?;
-                self.map_owner(&mount, path)?;
-                Ok(Some(mount))
+                (copy_of(&open_without_links(path, OFlags::empty())?, path)?, path.clone())
             }
             // Opened when the entries before it are mounted.
-            BindSource::InPlace | BindSource::Ancestor => Ok(None),
-        }
+            BindSource::InPlace | BindSource::Ancestor => return Ok(None),
+        };
+        self.map_owner(&mount, &path)?;
+        Ok(Some(mount))
     }
 
     /// Id-maps a mount, so that files of the source's owner belong to the commands' user.
@@ -328,14 +320,22 @@ fn owner_namespace(
 ///
 /// The descriptor itself cannot be the source: it belongs to the mounts outside the namespace.
 fn copy_if_same(descriptor: BorrowedFd<'_>, path: &Path) -> Result<DetachedMount, SetupError> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let found = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
-        .during_with(SetupStep::Find, path)?;
+    let found = open_without_links(path, OFlags::DIRECTORY)?;
     let meant = fstat(descriptor).during_with(SetupStep::Find, path)?;
     let there = fstat(&found).during_with(SetupStep::Find, path)?;
     if (meant.st_dev, meant.st_ino) != (there.st_dev, there.st_ino) {
         return Err(Errno::STALE).during_with(SetupStep::Find, path);
     }
+    copy_of(&found, path)
+}
+
+fn open_without_links(path: &Path, more: OFlags) -> Result<OwnedFd, SetupError> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | more;
+    openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+        .during_with(SetupStep::Find, path)
+}
+
+fn copy_of(found: &OwnedFd, path: &Path) -> Result<DetachedMount, SetupError> {
     DetachedMount::copy_of_descriptor(found.as_fd()).during_with(SetupStep::Find, path)
 }
 
@@ -385,12 +385,8 @@ fn attach(entry: &RootEntry, mount: Option<&DetachedMount>) -> Result<(), SetupE
         } => {
             // Commands may be changing the workspace meanwhile: the directory is opened once, without
             // following links, and only that descriptor is used.
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let resolve = ResolveFlags::NO_SYMLINKS;
-            let found = openat2(CWD, path, flags, Mode::empty(), resolve);
-            let found = found.during_with(SetupStep::Find, path)?;
-            let mount = DetachedMount::copy_of_descriptor(found.as_fd())
-                .during_with(SetupStep::Find, path)?;
+            let found = open_without_links(path, OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
+            let mount = copy_of(&found, path)?;
             match source {
                 BindSource::Ancestor => mount.limit_alone(usage(*access)),
                 _ => mount.limit(usage(*access)),

@@ -18,26 +18,35 @@ pub struct SetupError {
 }
 
 /// A step of a cell's setup.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum SetupStep {
     /// Creating the user namespace and writing its id maps.
+    #[error("creating a user namespace")]
     UserNamespace,
     /// Creating the other namespaces, or joining those of a companion cell.
+    #[error("creating namespaces")]
     Namespaces,
     /// Switching to the user of the commands.
+    #[error("switching to another user")]
     CommandUser,
     /// Making a mount id-mapped, so that files of the owner on disk belong to the commands' user.
+    #[error("mapping the owner of files")]
     MapOwner,
     /// Opening a path of the host.
+    #[error("opening")]
     Find,
     /// Building the root directory and mounting into it.
+    #[error("building a root directory")]
     Root,
     /// Bringing up the loopback interface.
+    #[error("bringing up the loopback")]
     Loopback,
     /// Creating a Landlock ruleset.
+    #[error("creating Landlock rules")]
     Landlock,
     /// Dropping capabilities for good.
+    #[error("dropping capabilities")]
     Capabilities,
 }
 
@@ -75,21 +84,10 @@ impl SetupError {
 
 impl fmt::Display for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let step = match self.step {
-            SetupStep::UserNamespace => "creating a user namespace",
-            SetupStep::Namespaces => "creating namespaces",
-            SetupStep::CommandUser => "switching to another user",
-            SetupStep::MapOwner => "mapping the owner of files",
-            SetupStep::Find => "opening",
-            SetupStep::Root => "building a root directory",
-            SetupStep::Loopback => "bringing up the loopback",
-            SetupStep::Landlock => "creating Landlock rules",
-            SetupStep::Capabilities => "dropping capabilities",
-        };
         let error = io::Error::from_raw_os_error(self.errno);
         match &self.object {
-            Some(object) => write!(f, "{step} {object}: {error}"),
-            None => write!(f, "{step}: {error}"),
+            Some(object) => write!(f, "{} {object}: {error}", self.step),
+            None => write!(f, "{}: {error}", self.step),
         }
     }
 }

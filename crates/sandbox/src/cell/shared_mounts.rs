@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::FileType;
 
 use super::directory_builder::{DirectoryBuilder, with_public_umask};
-use super::root::{make, usage};
+use super::root::{make, system_mount};
 use super::{SetupError, SetupStep, StepContext};
 use crate::mounts::{DetachedMount, MountAccess};
 use crate::plan::{BindSource, CommandUser, FileAccess, Plan, RootEntry};
@@ -151,8 +151,7 @@ fn add(
             Ok(())
         }
         RootEntry::Bind { path, access, .. } => {
-            let mount = DetachedMount::copy_of_path(path).during_with(SetupStep::Find, path)?;
-            mount.limit(usage(*access)).during_with(SetupStep::Root, path)?;
+            let mount = system_mount(path, *access)?;
             make(builder, entry, Some(&mount))?;
             let relative = path.strip_prefix(top).unwrap_or(path);
             mount.attach_below(tree.as_fd(), relative).during_with(SetupStep::Root, path)

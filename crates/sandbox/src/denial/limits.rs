@@ -59,25 +59,21 @@ pub(super) fn denial(plan: &Plan, line: &str, context: DenialContext<'_>) -> Opt
     let small = line.to_ascii_lowercase();
     let (_, errno, limit) = ERROR_PHRASES.iter().find(|(words, ..)| small.contains(words))?;
     let limits = context.limits;
-    let is_meant = match limit {
+    let is_counted = context.cgroup.processes || plan.tier == Tier::Full;
+    let is_start = STARTING.iter().any(|word| small.contains(word));
+    Some(match limit {
         // Some runtimes limit their heap themselves.
-        Limit::Memory => !small.contains("heap"),
+        Limit::Memory if small.contains("heap") => return None,
         // The kernel limits inotify watches, also with `ENOSPC`.
-        Limit::Disk => !small.contains("watch"),
-        Limit::Processes => {
-            let is_counted = context.cgroup.processes || plan.tier == Tier::Full;
-            is_counted && STARTING.iter().any(|word| small.contains(word))
-        }
-        Limit::FileSize | Limit::OpenFiles | Limit::Cpu => true,
-        Limit::Machine => false,
-    };
-    is_meant.then(|| match limit {
+        Limit::Disk if small.contains("watch") => return None,
+        Limit::Processes if !is_counted || !is_start => return None,
+        Limit::Machine => return None,
         Limit::Memory => of_size("memory", limits.memory, errno),
         Limit::FileSize => of_size("file_size", limits.file_size, errno),
         Limit::Processes => of_count("processes", limits.processes, MAX_PROCESSES, errno),
         Limit::OpenFiles => of_count("open_files", limits.open_files, MAX_OPEN_FILES, errno),
         Limit::Cpu => of_time("cpu", limits.cpu, errno),
-        Limit::Disk | Limit::Machine => Denial::inferred("limit: disk", "workspace", errno)
+        Limit::Disk => Denial::inferred("limit: disk", "workspace", errno)
             .hinting("the disk or the quota of the workspace is full; remove files or raise it"),
     })
 }

@@ -11,54 +11,32 @@ const MAX_HOST_BYTES: usize = 253;
 /// The object of a denial whose message names no host.
 const UNNAMED_HOST: &str = "network";
 
-/// A known message: a phrase in lower case, its error, and the words before the host.
-struct Message {
-    words: &'static str,
-    errno: &'static str,
-    host_after: &'static [&'static str],
-}
-
 const RESOLVE: &str = "EAI_AGAIN";
 const UNREACHABLE: &str = "ENETUNREACH";
 
-const MESSAGES: [Message; 17] = [
-    Message { words: "could not resolve host: ", errno: RESOLVE, host_after: &["host: "] },
-    Message { words: "could not resolve hostname ", errno: RESOLVE, host_after: &["hostname "] },
-    Message { words: "couldn't resolve host ", errno: RESOLVE, host_after: &["host "] },
-    Message { words: "unable to resolve host address ", errno: RESOLVE, host_after: &["address "] },
-    Message { words: "getaddrinfo eai_again", errno: RESOLVE, host_after: &["eai_again "] },
-    Message { words: "getaddrinfo enotfound", errno: RESOLVE, host_after: &["enotfound "] },
-    Message { words: "unknownhostexception: ", errno: RESOLVE, host_after: &["exception: "] },
-    Message { words: "dial tcp: lookup ", errno: RESOLVE, host_after: &["lookup "] },
-    Message {
-        words: "name or service not known",
-        errno: RESOLVE,
-        host_after: &["resolving ", "hostname "],
-    },
-    Message {
-        words: "temporary failure in name resolution",
-        errno: RESOLVE,
-        host_after: &["resolving ", "hostname "],
-    },
-    Message { words: "failed to lookup address information", errno: RESOLVE, host_after: &[] },
-    Message { words: "connect enetunreach ", errno: UNREACHABLE, host_after: &["enetunreach "] },
-    Message {
-        words: "network is unreachable",
-        errno: UNREACHABLE,
-        host_after: &["/dev/tcp/", "/dev/udp/", "connecting to ", "connect to ", "dial tcp "],
-    },
-    Message { words: "network unreachable", errno: UNREACHABLE, host_after: &["connect to "] },
-    Message { words: "no route to host", errno: "EHOSTUNREACH", host_after: &["connect to host "] },
-    Message {
-        words: "couldn't connect to server",
-        errno: UNREACHABLE,
-        host_after: &["failed to connect to "],
-    },
-    Message {
-        words: "cannot assign requested address",
-        errno: "EADDRNOTAVAIL",
-        host_after: &["connect to "],
-    },
+/// Known messages: a phrase in lower case, its error, and the words before the host.
+const MESSAGES: [(&str, &str, &[&str]); 17] = [
+    ("could not resolve host: ", RESOLVE, &["host: "]),
+    ("could not resolve hostname ", RESOLVE, &["hostname "]),
+    ("couldn't resolve host ", RESOLVE, &["host "]),
+    ("unable to resolve host address ", RESOLVE, &["address "]),
+    ("getaddrinfo eai_again", RESOLVE, &["eai_again "]),
+    ("getaddrinfo enotfound", RESOLVE, &["enotfound "]),
+    ("unknownhostexception: ", RESOLVE, &["exception: "]),
+    ("dial tcp: lookup ", RESOLVE, &["lookup "]),
+    ("name or service not known", RESOLVE, &["resolving ", "hostname "]),
+    ("temporary failure in name resolution", RESOLVE, &["resolving ", "hostname "]),
+    ("failed to lookup address information", RESOLVE, &[]),
+    ("connect enetunreach ", UNREACHABLE, &["enetunreach "]),
+    (
+        "network is unreachable",
+        UNREACHABLE,
+        &["/dev/tcp/", "/dev/udp/", "connecting to ", "connect to ", "dial tcp "],
+    ),
+    ("network unreachable", UNREACHABLE, &["connect to "]),
+    ("no route to host", "EHOSTUNREACH", &["connect to host "]),
+    ("couldn't connect to server", UNREACHABLE, &["failed to connect to "]),
+    ("cannot assign requested address", "EADDRNOTAVAIL", &["connect to "]),
 ];
 
 /// Explains a line of stderr that reports a network error, unless the command has the host's network.
@@ -67,8 +45,8 @@ pub(super) fn denial(plan: &Plan, line: &str) -> Option<Denial> {
         return None;
     }
     let small = line.to_ascii_lowercase();
-    let message = MESSAGES.iter().find(|message| small.contains(message.words))?;
-    let host = message.host_after.iter().find_map(|before| host(&small, line, before));
+    let (_, errno, host_after) = MESSAGES.iter().find(|(words, ..)| small.contains(words))?;
+    let host = host_after.iter().find_map(|before| host(&small, line, before));
     let is_near = host.is_some_and(is_loopback);
     let network = match (plan.tier, is_near) {
         // The command has a loopback, so the error is its own.
@@ -77,7 +55,7 @@ pub(super) fn denial(plan: &Plan, line: &str) -> Option<Denial> {
         (Tier::Full, false) | (Tier::Landlock, _) => Network::Full,
     };
     let rule = format!("network: {}", plan.network);
-    let denial = Denial::inferred(rule, host.unwrap_or(UNNAMED_HOST), message.errno);
+    let denial = Denial::inferred(rule, host.unwrap_or(UNNAMED_HOST), errno);
     Some(suggest(denial, plan, network))
 }
 

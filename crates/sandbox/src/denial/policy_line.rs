@@ -46,48 +46,18 @@ const BROAD: [&str; 10] =
     ["/", "/etc", "/home", "/media", "/mnt", "/opt", "/root", "/srv", "/var", "/var/lib"];
 
 /// Prefixes of files with password hashes, keys and rules for privilege changes.
-const SECRET_FILES: [&str; 10] = [
-    "/etc/shadow",
-    "/etc/gshadow",
-    "/etc/sudoers",
-    "/etc/ssh",
-    "/etc/ssl/private",
-    "/etc/pki/tls/private",
-    "/etc/security",
-    "/etc/krb5.keytab",
-    "/etc/carrel",
-    "/boot",
-];
+const SECRET_FILES: &str = "
+    /etc/shadow /etc/gshadow /etc/sudoers /etc/ssh /etc/ssl/private /etc/pki/tls/private
+    /etc/security /etc/krb5.keytab /etc/carrel /boot
+";
 
 /// Names of files and directories with credentials, at any depth. A name that begins with one of them and
 /// a dot counts too.
-const SECRET_NAMES: [&str; 25] = [
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".docker",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".pgpass",
-    ".my.cnf",
-    ".git-credentials",
-    ".vault-token",
-    ".password-store",
-    ".mozilla",
-    ".carrel",
-    ".env",
-    "gh",
-    "gcloud",
-    "keyrings",
-    "credentials",
-    "id_rsa",
-    "id_ed25519",
-    "id_ecdsa",
-    "secrets",
-];
+const SECRET_NAMES: &str = "
+    .ssh .gnupg .aws .azure .kube .docker .netrc .npmrc .pypirc .pgpass .my.cnf
+    .git-credentials .vault-token .password-store .mozilla .carrel .env gh gcloud keyrings
+    credentials id_rsa id_ed25519 id_ecdsa secrets
+";
 
 /// Adds the policy line that would allow the operation, or the reason why none is suggested.
 pub(super) fn suggest(
@@ -141,11 +111,11 @@ fn is_secret(path: &Path) -> bool {
         let begins = |known: &str| {
             name.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        SECRET_NAMES.iter().any(|known| begins(known))
+        SECRET_NAMES.split_whitespace().any(begins)
     };
     let text = path.to_string_lossy();
     // By prefix, because copies and backups such as `/etc/shadow-` are as secret as the original.
-    SECRET_FILES.iter().any(|file| text.starts_with(file))
+    SECRET_FILES.split_whitespace().any(|file| text.starts_with(file))
         || path.iter().any(|name| name.to_str().is_some_and(is_named))
 }
 

@@ -64,76 +64,17 @@ const ERROR_PHRASES: [(&str, FileError); 11] = [
 ];
 
 /// Programs, calls and verbs that only read.
-const READING: &[&str] = &[
-    "reading",
-    "read",
-    "stat",
-    "statx",
-    "lstat",
-    "access",
-    "readdir",
-    "opendir",
-    "scandir",
-    "readlink",
-    "chdir",
-    "cd",
-    "cat",
-    "head",
-    "tail",
-    "grep",
-    "rg",
-    "ls",
-    "find",
-    "diff",
-    "wc",
-    "awk",
-    "less",
-    "exec",
-    "interpreter",
-    "run",
-];
+const READING: &str = "
+    reading read stat statx lstat access readdir opendir scandir readlink chdir cd cat head
+    tail grep rg ls find diff wc awk less exec interpreter run
+";
 
 /// Programs, calls and verbs that write.
-const WRITING: &[&str] = &[
-    "create",
-    "creating",
-    "touch",
-    "mkdir",
-    "rm",
-    "rmdir",
-    "remove",
-    "removing",
-    "unlink",
-    "rename",
-    "renaming",
-    "move",
-    "moving",
-    "mv",
-    "write",
-    "writing",
-    "output",
-    "lock",
-    "temporary",
-    "truncate",
-    "delete",
-    "changing",
-    "chmod",
-    "chown",
-    "utime",
-    "copy",
-    "copyfile",
-    "link",
-    "symlink",
-    "mknod",
-    "ln",
-    "tee",
-    "gzip",
-    "install",
-    "save",
-    "append",
-    "overwrite",
-    "update",
-];
+const WRITING: &str = "
+    create creating touch mkdir rm rmdir remove removing unlink rename renaming move moving
+    mv write writing output lock temporary truncate delete changing chmod chown utime copy
+    copyfile link symlink mknod ln tee gzip install save append overwrite update
+";
 
 /// Parses a line of stderr. `previous` is the last line with a message: some programs name the file there
 /// and print the error on a line of its own.
@@ -167,8 +108,9 @@ fn is_alone(before: &str) -> bool {
 }
 
 fn intent(context: &str) -> Intent {
-    let has = |known: &[&str]| {
-        context.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| known.contains(&word))
+    let has = |known: &str| {
+        let mut words = context.split(|c: char| !c.is_ascii_alphanumeric());
+        words.any(|word| known.split_whitespace().any(|known| known == word))
     };
     match (has(READING), has(WRITING)) {
         (true, _) => Intent::Read,

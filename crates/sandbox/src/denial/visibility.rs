@@ -46,16 +46,10 @@ pub(super) fn visibility(plan: &Plan, path: &Path) -> Visibility {
 
 /// Returns whether this path is a mount point.
 pub(super) fn is_mounted(plan: &Plan, path: &Path) -> bool {
-    let mounted = |entry: &RootEntry| match entry {
-        RootEntry::Bind { path: at, .. } | RootEntry::Proc(at) | RootEntry::DevPts(at) => {
-            at == path
-        }
-        RootEntry::Directory(_)
-        | RootEntry::Link { .. }
-        | RootEntry::File { .. }
-        | RootEntry::Copy(_) => false,
+    let mounted = |entry: &RootEntry| {
+        matches!(entry, RootEntry::Bind { .. } | RootEntry::Proc(_) | RootEntry::DevPts(_))
     };
-    plan.tree.iter().any(mounted)
+    plan.tree.iter().any(|entry| mounted(entry) && entry.path() == path)
 }
 
 /// Decides by the last entry of the tree that contains the path, because later mounts cover earlier ones.

@@ -138,17 +138,20 @@ fn system_entry(entry: &HostEntry) -> RootEntry {
     }
 }
 
+fn bind(path: &Path, source: BindSource, access: FileAccess) -> RootEntry {
+    RootEntry::Bind { path: path.to_owned(), source, access }
+}
+
 fn bind_system(path: &Path, access: FileAccess) -> RootEntry {
-    RootEntry::Bind { path: path.to_owned(), source: BindSource::System(path.to_owned()), access }
+    bind(path, BindSource::System(path.to_owned()), access)
 }
 
 fn bind_granted(path: &Path, access: FileAccess) -> RootEntry {
-    RootEntry::Bind { path: path.to_owned(), source: BindSource::Granted(path.to_owned()), access }
+    bind(path, BindSource::Granted(path.to_owned()), access)
 }
 
 fn bind_scratch(path: &str, name: &str) -> RootEntry {
-    let source = BindSource::Scratch(name.into());
-    RootEntry::Bind { path: path.into(), source, access: FileAccess::Change }
+    bind(path.as_ref(), BindSource::Scratch(name.into()), FileAccess::Change)
 }
 
 /// User and group databases with three users: root, the command's own, and the overflow user 65534.
@@ -224,9 +227,7 @@ fn workspace(policy: &Policy) -> Vec<RootEntry> {
         WorkspaceAccess::ReadWrite => FileAccess::Change,
         WorkspaceAccess::ReadOnly => FileAccess::Read,
     };
-    let bind = |path: PathBuf, source, access| RootEntry::Bind { path, source, access };
     let git = policy.workspace.join(".git");
-    let hooks = git.join("hooks");
     let mut entries = vec![RootEntry::Directory(policy.workspace.clone())];
     // A command could rename the parents of a workspace that lies in a directory it can change.
     let inside = |path: &&Path| {
@@ -234,14 +235,14 @@ fn workspace(policy: &Policy) -> Vec<RootEntry> {
     };
     let above: Vec<&Path> = policy.workspace.ancestors().skip(1).take_while(inside).collect();
     let fixed = above.into_iter().rev();
-    entries.extend(fixed.map(|path| bind(path.to_owned(), BindSource::Ancestor, FileAccess::Read)));
-    entries.push(bind(policy.workspace.clone(), BindSource::Workspace, access));
+    entries.extend(fixed.map(|path| bind(path, BindSource::Ancestor, FileAccess::Read)));
+    entries.push(bind(&policy.workspace, BindSource::Workspace, access));
     match policy.git_directory {
         GitDirectory::Absent => {}
-        GitDirectory::WithoutHooks => entries.push(bind(git, BindSource::InPlace, access)),
+        GitDirectory::WithoutHooks => entries.push(bind(&git, BindSource::InPlace, access)),
         GitDirectory::WithHooks => {
-            entries.push(bind(git, BindSource::InPlace, access));
-            entries.push(bind(hooks, BindSource::InPlace, FileAccess::Read));
+            entries.push(bind(&git, BindSource::InPlace, access));
+            entries.push(bind(&git.join("hooks"), BindSource::InPlace, FileAccess::Read));
         }
     }
     entries

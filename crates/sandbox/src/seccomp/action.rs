@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// An error number that a denied call returns.
+/// An error number that a denied call returns, the same on both architectures.
 ///
 /// Only numbers that a filter uses are listed. Zero, which a program would take for success, cannot be
 /// expressed.
@@ -12,44 +12,29 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "UPPERCASE")]
 pub enum Errno {
     /// Operation not permitted.
-    Eperm,
+    Eperm = 1,
     /// Permission denied.
-    Eacces,
+    Eacces = 13,
     /// No such system call.
-    Enosys,
-    /// The file system does not support the operation.
-    Eopnotsupp,
-    /// No such address family.
-    Eafnosupport,
+    Enosys = 38,
     /// No such protocol.
-    Eprotonosupport,
+    Eprotonosupport = 93,
+    /// The file system does not support the operation.
+    Eopnotsupp = 95,
+    /// No such address family.
+    Eafnosupport = 97,
 }
 
 impl Errno {
     /// Returns the number, as programs see it in `errno`.
     pub const fn number(self) -> u16 {
-        // The numbers are the same on both architectures.
-        match self {
-            Self::Eperm => 1,
-            Self::Eacces => 13,
-            Self::Enosys => 38,
-            Self::Eprotonosupport => 93,
-            Self::Eopnotsupp => 95,
-            Self::Eafnosupport => 97,
-        }
+        self as u16
     }
 }
 
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Eperm => "EPERM",
-            Self::Eacces => "EACCES",
-            Self::Enosys => "ENOSYS",
-            Self::Eopnotsupp => "EOPNOTSUPP",
-            Self::Eafnosupport => "EAFNOSUPPORT",
-            Self::Eprotonosupport => "EPROTONOSUPPORT",
-        })
+        f.write_str(&format!("{self:?}").to_ascii_uppercase())
     }
 }
 

@@ -104,6 +104,11 @@ impl Condition {
         self
     }
 
+    /// Tests another part of the register than its low half.
+    pub(super) fn of(self, width: Width) -> Self {
+        Self { width, ..self }
+    }
+
     /// Returns whether the arguments satisfy the condition. The assembled program computes the same.
     pub(super) fn holds(&self, arguments: &[u64; 6]) -> bool {
         let cut = match self.width {

@@ -8,6 +8,8 @@
 //! A conditional jump reaches 255 instructions. Longer ways jump to or over an unconditional jump, which
 //! reaches the whole program.
 
+use std::collections::BTreeMap;
+
 use libc::sock_filter;
 
 use super::action::{Errno, SeccompAction};
@@ -79,22 +81,18 @@ impl SeccompFilter {
         // An architecture that lacks the newest call has not been reviewed; all its calls are denied.
         let newest = self.newest.number(architecture).unwrap_or(0);
         instructions.extend([jump(libc::BPF_JGT, newest, 0, 1), refuse(UNREVIEWED)]);
-        let mut groups = self.groups(architecture);
-        groups.sort_by_key(|(number, _)| *number);
-        let blocks: Vec<_> =
-            groups.iter().map(|(number, rules)| (*number, block(rules, to))).collect();
+        let groups = self.groups(architecture).into_iter();
+        let blocks: Vec<_> = groups.map(|(number, rules)| (number, block(&rules, to))).collect();
         instructions.extend(tree(&blocks));
         BpfProgram { instructions, reporting: to }
     }
 
     /// Collects the rules of each call, in their order, under its number.
-    fn groups(&self, architecture: Architecture) -> Vec<(u32, Vec<&SyscallRule>)> {
-        let mut groups: Vec<(u32, Vec<&SyscallRule>)> = vec![];
+    fn groups(&self, architecture: Architecture) -> BTreeMap<u32, Vec<&SyscallRule>> {
+        let mut groups = BTreeMap::<u32, Vec<&SyscallRule>>::new();
         for rule in &self.rules {
-            let Some(number) = rule.syscall.number(architecture) else { continue };
-            match groups.iter_mut().find(|(known, _)| *known == number) {
-                Some((_, rules)) => rules.push(rule),
-                None => groups.push((number, vec![rule])),
+            if let Some(number) = rule.syscall.number(architecture) {
+                groups.entry(number).or_default().push(rule);
             }
         }
         groups

@@ -30,7 +30,7 @@ fn target(redirection: &Redirection, context: &Context<'_>) -> Option<Finding> {
         Operator::Read | Operator::Write | Operator::Duplicate => {}
     }
     let word = redirection.target.as_ref()?;
-    let named = names_device(known(word), word, context);
+    let named = names_device(word.prefix(), word, context);
     let unknown = match &word.meaning {
         Meaning::Literal(_) => false,
         // These stand for a pipe, the home directory, a match in the working directory, or a number.
@@ -51,16 +51,9 @@ fn target(redirection: &Redirection, context: &Context<'_>) -> Option<Finding> {
 }
 
 fn argument(word: &Word, context: &Context<'_>) -> Option<Finding> {
-    let parts = candidates(known(word));
+    let parts = candidates(word.prefix());
     let named = parts.iter().any(|part| names_device(part, word, context));
     named.then(|| Finding::new(RULE, DEVICE).at(word.position))
-}
-
-fn known(word: &Word) -> &str {
-    match &word.meaning {
-        Meaning::Literal(text) => text,
-        Meaning::Computed { prefix, .. } => prefix,
-    }
 }
 
 fn names_device(part: &str, word: &Word, context: &Context<'_>) -> bool {

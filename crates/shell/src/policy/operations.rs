@@ -15,139 +15,75 @@ pub(super) struct Operation {
 
 enum By {
     /// Names, where `x.*` means every name that starts with `x.`, and the message.
-    Name(&'static [&'static str], &'static str),
-    Check(fn(&Command, &Context<'_>) -> Option<Finding>),
+    Name(&'static str, &'static str),
+    Check(Check),
 }
 
+type Check = fn(&Command, &Context<'_>) -> Option<Finding>;
+
 pub(super) const OPERATIONS: &[Operation] = &[
-    Operation {
-        rule: "privilege",
-        denied: true,
-        by: By::Name(
-            &[
-                "sudo", "sudoedit", "su", "doas", "pkexec", "runuser", "setpriv", "newgrp", "sg",
-                "chroot", "nsenter", "unshare",
-            ],
-            "it changes privileges; run the command without it",
-        ),
-    },
-    Operation {
-        rule: "mount",
-        denied: true,
-        by: By::Name(
-            &[
-                "mount",
-                "umount",
-                "mount.*",
-                "umount.*",
-                "fusermount",
-                "fusermount3",
-                "losetup",
-                "swapon",
-                "swapoff",
-                "pivot_root",
-            ],
-            "it changes what is mounted; work on files inside the workspace",
-        ),
-    },
-    Operation {
-        rule: "disk",
-        denied: true,
-        by: By::Name(
-            &[
-                "mkfs",
-                "mkfs.*",
-                "mke2fs",
-                "mkswap",
-                "dd",
-                "fdisk",
-                "sfdisk",
-                "cfdisk",
-                "gdisk",
-                "sgdisk",
-                "parted",
-                "wipefs",
-                "blkdiscard",
-                "badblocks",
-                "fsck",
-                "fsck.*",
-                "e2fsck",
-                "resize2fs",
-                "tune2fs",
-                "hdparm",
-                "cryptsetup",
-                "mdadm",
-                "lvm",
-                "pvcreate",
-                "pvremove",
-                "vgcreate",
-                "vgremove",
-                "lvcreate",
-                "lvremove",
-            ],
-            "it works on disks; `head -c`, `cp` and `tar` work on files",
-        ),
-    },
-    Operation {
-        rule: "power",
-        denied: true,
-        by: By::Name(
-            &["shutdown", "reboot", "halt", "poweroff", "init", "telinit", "kexec"],
-            "it stops the machine; `kill` ends a process",
-        ),
-    },
-    Operation {
-        rule: "service",
-        denied: false,
-        by: By::Name(
-            &[
-                "systemctl",
-                "service",
-                "initctl",
-                "rc-service",
-                "rc-update",
-                "update-rc.d",
-                "launchctl",
-                "kubectl",
-            ],
-            "it manages services; start a program of the workspace directly",
-        ),
-    },
-    Operation {
-        rule: "user",
-        denied: false,
-        by: By::Name(
-            &[
-                "passwd", "chpasswd", "gpasswd", "useradd", "userdel", "usermod", "adduser",
-                "deluser", "groupadd", "groupdel", "groupmod", "chsh", "chfn", "vipw", "vigr",
-            ],
-            "it manages users; `id` and `whoami` tell who is running",
-        ),
-    },
-    Operation {
-        rule: "packet_filter",
-        denied: false,
-        by: By::Name(
-            &["iptables", "iptables.*", "iptables-restore", "ip6tables", "nft", "ufw"],
-            "it changes the packet filter; the network of a command is set on the request",
-        ),
-    },
-    Operation {
-        rule: recursive_remove::RULE,
-        denied: false,
-        by: By::Check(recursive_remove::check),
-    },
-    Operation { rule: world_writable::RULE, denied: false, by: By::Check(world_writable::check) },
-    Operation { rule: device::RULE, denied: false, by: By::Check(device::check) },
-    Operation { rule: program_lookup::RULE, denied: false, by: By::Check(program_lookup::check) },
+    Operation::denied(
+        "privilege",
+        "sudo sudoedit su doas pkexec runuser setpriv newgrp sg chroot nsenter unshare",
+        "it changes privileges; run the command without it",
+    ),
+    Operation::denied(
+        "mount",
+        "mount umount mount.* umount.* fusermount fusermount3 losetup swapon swapoff pivot_root",
+        "it changes what is mounted; work on files inside the workspace",
+    ),
+    Operation::denied(
+        "disk",
+        "mkfs mkfs.* mke2fs mkswap dd fdisk sfdisk cfdisk gdisk sgdisk parted wipefs blkdiscard \
+         badblocks fsck fsck.* e2fsck resize2fs tune2fs hdparm cryptsetup mdadm lvm pvcreate \
+         pvremove vgcreate vgremove lvcreate lvremove",
+        "it works on disks; `head -c`, `cp` and `tar` work on files",
+    ),
+    Operation::denied(
+        "power",
+        "shutdown reboot halt poweroff init telinit kexec",
+        "it stops the machine; `kill` ends a process",
+    ),
+    Operation::blocked(
+        "service",
+        "systemctl service initctl rc-service rc-update update-rc.d launchctl kubectl",
+        "it manages services; start a program of the workspace directly",
+    ),
+    Operation::blocked(
+        "user",
+        "passwd chpasswd gpasswd useradd userdel usermod adduser deluser groupadd groupdel \
+         groupmod chsh chfn vipw vigr",
+        "it manages users; `id` and `whoami` tell who is running",
+    ),
+    Operation::blocked(
+        "packet_filter",
+        "iptables iptables.* iptables-restore ip6tables nft ufw",
+        "it changes the packet filter; the network of a command is set on the request",
+    ),
+    Operation::checked(recursive_remove::RULE, recursive_remove::check),
+    Operation::checked(world_writable::RULE, world_writable::check),
+    Operation::checked(device::RULE, device::check),
+    Operation::checked(program_lookup::RULE, program_lookup::check),
 ];
 
 impl Operation {
+    const fn denied(rule: &'static str, names: &'static str, why: &'static str) -> Self {
+        Self { rule, denied: true, by: By::Name(names, why) }
+    }
+
+    const fn blocked(rule: &'static str, names: &'static str, why: &'static str) -> Self {
+        Self { rule, denied: false, by: By::Name(names, why) }
+    }
+
+    const fn checked(rule: &'static str, check: Check) -> Self {
+        Self { rule, denied: false, by: By::Check(check) }
+    }
+
     pub(super) fn found(&self, command: &Command, context: &Context<'_>) -> Option<Finding> {
         match self.by {
             By::Name(names, why) => {
                 let name = base_name(command.name()?);
-                let listed = names.iter().any(|listed| matches(listed, name));
+                let listed = names.split_whitespace().any(|listed| matches(listed, name));
                 listed.then(|| Finding::new(self.rule, why))
             }
             By::Check(check) => check(command, context),

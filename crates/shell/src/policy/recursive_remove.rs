@@ -36,8 +36,7 @@ fn remove(command: &Command, context: &Context<'_>) -> Option<Finding> {
         .take_while(|word| !is_end(word))
         .filter(|word| may_be_anything(word) || may_be_option(word))
         .collect();
-    let splits =
-        options.iter().any(|word| matches!(word.meaning, Meaning::Computed { splits: true, .. }));
+    let splits = options.iter().any(|word| word.splits());
     let leaves = targets(arguments).any(|word| outside(word, context).is_some());
     if !options.is_empty() && (splits || leaves || unknown.len() > 1) {
         found(&options)
@@ -81,10 +80,7 @@ fn targets(arguments: &[Word]) -> impl Iterator<Item = &Word> {
 }
 
 fn outside(word: &Word, context: &Context<'_>) -> Option<Finding> {
-    let prefix = match &word.meaning {
-        Meaning::Literal(text) => text,
-        Meaning::Computed { prefix, .. } => prefix,
-    };
+    let prefix = word.prefix();
     if !prefix.starts_with('/') || is_inside(word, prefix, context.workspace) {
         return None;
     }
@@ -97,8 +93,7 @@ fn is_inside(word: &Word, prefix: &str, workspace: Option<&Path>) -> bool {
         Meaning::Literal(_) => prefix,
         // The rest after a glob or brace is in the source; the rest after a variable may be anything.
         Meaning::Computed { cause: Cause::Glob | Cause::Brace, splits: false, .. } => {
-            let climbs = word.source.contains("..");
-            if climbs {
+            if word.source.contains("..") {
                 return false;
             }
             // The last component of the prefix continues in the computed part.

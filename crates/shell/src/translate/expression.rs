@@ -4,10 +4,16 @@
 use tree_sitter::Node;
 
 use super::word::Builder;
-use super::{Newlines, Step, Translator};
+use super::{Newlines, Step, Translator, lists};
 use crate::command_line::Command;
 use crate::parse_error::{ParseError, Reason};
 use crate::quote;
+
+/// Kinds of nodes whose children are expressions themselves.
+const TRANSPARENT: &str = "simple_expansion arithmetic_expansion translated_string subscript \
+                           concatenation unary_expression binary_expression ternary_expression \
+                           postfix_expression parenthesized_expression brace_expression \
+                           variable_assignment array";
 
 impl Translator<'_> {
     pub(super) fn expression(&mut self, node: Node<'_>, newlines: Newlines) -> Step {
@@ -32,19 +38,7 @@ impl Translator<'_> {
                 self.expansions -= 1;
                 result
             }
-            "simple_expansion"
-            | "arithmetic_expansion"
-            | "translated_string"
-            | "subscript"
-            | "concatenation"
-            | "unary_expression"
-            | "binary_expression"
-            | "ternary_expression"
-            | "postfix_expression"
-            | "parenthesized_expression"
-            | "brace_expression"
-            | "variable_assignment"
-            | "array" => self.expression_children(node, newlines),
+            kind if lists(TRANSPARENT, kind) => self.expression_children(node, newlines),
             _ if node.child_count() == 0 => self.leaf(node),
             "word" => self.leaf(node),
             _ => self.unknown(node),

@@ -3,7 +3,7 @@
 
 use tree_sitter::Node;
 
-use super::{Newlines, Step, Translator};
+use super::{Newlines, Step, Translator, lists};
 use crate::command_line::{Cause, Command, Meaning, Operator, Redirection, Word};
 use crate::parse_error::{ParseError, Reason};
 
@@ -17,7 +17,7 @@ impl Translator<'_> {
                 "heredoc_start" => start = Some(child),
                 "heredoc_body" => body = Some(child),
                 "file_redirect" | "herestring_redirect" => self.redirect(child, command)?,
-                kind if is_statement(kind) => self.statement(child)?,
+                kind if lists(STATEMENTS, kind) => self.statement(child)?,
                 _ => command.words.push(self.word(child)?),
             }
         }
@@ -121,22 +121,7 @@ impl Translator<'_> {
     }
 }
 
-fn is_statement(kind: &str) -> bool {
-    matches!(
-        kind,
-        "command"
-            | "pipeline"
-            | "list"
-            | "redirected_statement"
-            | "subshell"
-            | "compound_statement"
-            | "if_statement"
-            | "while_statement"
-            | "for_statement"
-            | "case_statement"
-            | "negated_command"
-            | "test_command"
-            | "variable_assignment"
-            | "declaration_command"
-    )
-}
+const STATEMENTS: &str = "command pipeline list redirected_statement subshell \
+                          compound_statement if_statement while_statement for_statement \
+                          case_statement negated_command test_command variable_assignment \
+                          declaration_command";

@@ -2,7 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::{Newlines, Step, Translator};
+use super::{Newlines, Step, Translator, lists};
 use crate::command_line::{Assignment, Command, Word};
 use crate::parse_error::{ParseError, Reason, shortened};
 
@@ -12,6 +12,10 @@ const RESERVED: [&str; 19] = [
     "!", "{", "}", "]]", "case", "do", "done", "elif", "else", "esac", "fi", "for", "function",
     "if", "in", "select", "then", "until", "while",
 ];
+
+/// Kinds of nodes that are arguments of `[`.
+const OPERANDS: &str = "word number string raw_string ansi_c_string concatenation simple_expansion \
+                        expansion command_substitution arithmetic_expansion";
 
 impl Translator<'_> {
     /// Translates a simple command, without the redirections that follow it.
@@ -139,16 +143,7 @@ impl Translator<'_> {
                 Ok(())
             }),
             "=" | "==" | "!=" | "!" | "test_operator" => Ok(()),
-            "word"
-            | "number"
-            | "string"
-            | "raw_string"
-            | "ansi_c_string"
-            | "concatenation"
-            | "simple_expansion"
-            | "expansion"
-            | "command_substitution"
-            | "arithmetic_expansion" => self.word(node).map(drop),
+            kind if lists(OPERANDS, kind) => self.word(node).map(drop),
             _ => self.unknown(node),
         }
     }

@@ -2,7 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::{Newlines, Step, Translator};
+use super::{Newlines, Step, Translator, lists};
 use crate::command_line::{Command, Function};
 
 impl Translator<'_> {
@@ -52,12 +52,7 @@ impl Translator<'_> {
 
     fn statement_inside(&mut self, node: Node<'_>) -> Step {
         match node.kind() {
-            "command"
-            | "variable_assignment"
-            | "variable_assignments"
-            | "declaration_command"
-            | "unset_command"
-            | "test_command" => {
+            kind if lists(SIMPLE, kind) => {
                 let command = self.simple(node)?;
                 self.push(command)
             }
@@ -159,12 +154,7 @@ impl Translator<'_> {
                 "file_redirect" | "herestring_redirect" | "heredoc_redirect" => {
                     self.redirect(child, &mut command)?;
                 }
-                "command"
-                | "variable_assignment"
-                | "variable_assignments"
-                | "declaration_command"
-                | "unset_command"
-                | "test_command" => command = self.simple(child)?,
+                kind if lists(SIMPLE, kind) => command = self.simple(child)?,
                 _ => {
                     group = true;
                     self.statement(child)?;
@@ -183,3 +173,6 @@ impl Translator<'_> {
         }
     }
 }
+
+const SIMPLE: &str = "command variable_assignment variable_assignments declaration_command \
+                      unset_command test_command";

@@ -1,7 +1,7 @@
 //! The commands of `find … -exec` and its variants.
 
 use super::{Inner, Looked, as_command, computed};
-use crate::command_line::{Command, Meaning, Word};
+use crate::command_line::{Command, Word};
 
 /// The most words that `{}` is expanded to; with more start directories its value counts as unknown.
 const MAX_STARTS: usize = 8;
@@ -58,9 +58,5 @@ fn found(text: &str, word: &Word, starts: &[Word]) -> Vec<Word> {
     if starts.len() > MAX_STARTS {
         return vec![input("", true)];
     }
-    let from = |start: &Word| match &start.meaning {
-        Meaning::Literal(text) => input(text, false),
-        Meaning::Computed { prefix, splits, .. } => input(prefix, *splits),
-    };
-    starts.iter().map(from).collect()
+    starts.iter().map(|start| input(start.prefix(), start.splits())).collect()
 }

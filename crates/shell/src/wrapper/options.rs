@@ -11,10 +11,10 @@ pub(super) struct WrapperOptions {
     pub(super) valued: &'static str,
     /// Letters that take a value only when it is attached.
     pub(super) attached: &'static str,
-    /// Long names that take no value.
-    pub(super) long: &'static [&'static str],
+    /// Long names that take no value, separated by spaces.
+    pub(super) long: &'static str,
     /// Long names that take a value.
-    pub(super) long_valued: &'static [&'static str],
+    pub(super) long_valued: &'static str,
 }
 
 /// An option as given: its letter or long name, its value as the next word, and its attached value.
@@ -64,12 +64,13 @@ fn unknown(command: &Command, word: &Word) -> ParseError {
 /// is the next word.
 fn one<'a>(options: &WrapperOptions, text: &'a str) -> Option<(&'a str, &'a str, bool)> {
     if let Some(long) = text.strip_prefix("--") {
+        let listed = |names: &str, name| names.split_whitespace().any(|listed| listed == name);
         return match long.split_once('=') {
             Some((name, value)) => {
-                options.long_valued.contains(&name).then_some((name, value, false))
+                listed(options.long_valued, name).then_some((name, value, false))
             }
-            None if options.long.contains(&long) => Some((long, "", false)),
-            None => options.long_valued.contains(&long).then_some((long, "", true)),
+            None if listed(options.long, long) => Some((long, "", false)),
+            None => listed(options.long_valued, long).then_some((long, "", true)),
         };
     }
     let letters = text.strip_prefix('-')?;

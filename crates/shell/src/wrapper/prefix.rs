@@ -2,10 +2,10 @@
 
 use super::options::{Given, WrapperOptions, read};
 use super::{Inner, Looked, as_command, computed};
-use crate::command_line::{Assignment, Command, Meaning, Word};
+use crate::command_line::{Assignment, Command, Word};
 
 const NONE: WrapperOptions =
-    WrapperOptions { plain: "", valued: "", attached: "", long: &[], long_valued: &[] };
+    WrapperOptions { plain: "", valued: "", attached: "", long: "", long_valued: "" };
 
 /// The wrappers with their options and the number of operands before the command.
 const WRAPPERS: [(&str, WrapperOptions, usize); 11] = [
@@ -14,8 +14,8 @@ const WRAPPERS: [(&str, WrapperOptions, usize); 11] = [
         WrapperOptions {
             plain: "i0v",
             valued: "uC",
-            long: &["ignore-environment", "null", "debug"],
-            long_valued: &["unset", "chdir"],
+            long: "ignore-environment null debug",
+            long_valued: "unset chdir",
             ..NONE
         },
         0,
@@ -25,8 +25,8 @@ const WRAPPERS: [(&str, WrapperOptions, usize); 11] = [
         WrapperOptions {
             plain: "vfp",
             valued: "sk",
-            long: &["foreground", "preserve-status", "verbose"],
-            long_valued: &["signal", "kill-after"],
+            long: "foreground preserve-status verbose",
+            long_valued: "signal kill-after",
             ..NONE
         },
         1,
@@ -34,20 +34,16 @@ const WRAPPERS: [(&str, WrapperOptions, usize); 11] = [
     // The old form `-5` is a plain option of digits.
     (
         "nice",
-        WrapperOptions { plain: "0123456789", valued: "n", long_valued: &["adjustment"], ..NONE },
+        WrapperOptions { plain: "0123456789", valued: "n", long_valued: "adjustment", ..NONE },
         0,
     ),
     ("nohup", NONE, 0),
-    (
-        "stdbuf",
-        WrapperOptions { valued: "ioe", long_valued: &["input", "output", "error"], ..NONE },
-        0,
-    ),
+    ("stdbuf", WrapperOptions { valued: "ioe", long_valued: "input output error", ..NONE }, 0),
     ("time", WrapperOptions { plain: "pvaq", valued: "fo", ..NONE }, 0),
     ("command", WrapperOptions { plain: "pvV", ..NONE }, 0),
     ("builtin", NONE, 0),
     ("exec", WrapperOptions { plain: "cl", valued: "a", ..NONE }, 0),
-    ("setsid", WrapperOptions { plain: "cfw", long: &["ctty", "fork", "wait"], ..NONE }, 0),
+    ("setsid", WrapperOptions { plain: "cfw", long: "ctty fork wait", ..NONE }, 0),
     ("coproc", NONE, 0),
 ];
 
@@ -89,17 +85,8 @@ const XARGS: WrapperOptions = WrapperOptions {
     plain: "0rtpxo",
     valued: "dEInPsaL",
     attached: "eil",
-    long: &["null", "no-run-if-empty", "verbose", "interactive", "exit", "open-tty"],
-    long_valued: &[
-        "arg-file",
-        "delimiter",
-        "max-args",
-        "max-procs",
-        "max-lines",
-        "max-chars",
-        "replace",
-        "eof",
-    ],
+    long: "null no-run-if-empty verbose interactive exit open-tty",
+    long_valued: "arg-file delimiter max-args max-procs max-lines max-chars replace eof",
 };
 
 /// Returns the command that `xargs` runs, with computed words for the arguments from its input.
@@ -129,11 +116,7 @@ fn mark_of<'a>((_, next, attached): &Given<'a>) -> Option<&'a str> {
 }
 
 fn filled(word: &Word, mark: &str) -> Word {
-    let text = match &word.meaning {
-        Meaning::Literal(text) => text,
-        Meaning::Computed { .. } => return word.clone(),
-    };
-    match text.split_once(mark) {
+    match word.literal().and_then(|text| text.split_once(mark)) {
         Some((prefix, _)) if !mark.is_empty() => {
             Word::input(prefix, false, &word.source, word.position)
         }

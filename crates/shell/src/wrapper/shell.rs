@@ -81,23 +81,20 @@ fn from_input(command: &Command) -> Looked {
 }
 
 pub(super) fn evaluated(command: &Command) -> Looked {
-    let mut words = command.arguments();
-    if words.first().and_then(Word::literal) == Some("--") {
-        words = words.get(1..).unwrap_or_default();
-    }
-    let mut texts = Vec::with_capacity(words.len());
-    for word in words {
-        texts.push(word.literal().ok_or_else(|| computed(command, Some(word)))?);
-    }
+    let text = |word| Word::literal(word).ok_or_else(|| computed(command, Some(word)));
+    let texts: Vec<&str> = operands(command).iter().map(text).collect::<Result<_, _>>()?;
     Ok(vec![Inner::Text(texts.join(" "))])
 }
 
-pub(super) fn trapped(command: &Command) -> Looked {
-    let mut words = command.arguments();
-    if words.first().and_then(Word::literal) == Some("--") {
-        words = words.get(1..).unwrap_or_default();
+fn operands(command: &Command) -> &[Word] {
+    match command.arguments() {
+        [first, rest @ ..] if first.literal() == Some("--") => rest,
+        words => words,
     }
-    match words {
+}
+
+pub(super) fn trapped(command: &Command) -> Looked {
+    match operands(command) {
         // A lone word resets a signal, and so does `-`; the options only print.
         [] => Ok(Vec::new()),
         [word, ..] if matches!(word.literal(), Some("-" | "-l" | "-p" | "-lp")) => Ok(Vec::new()),
@@ -108,10 +105,7 @@ pub(super) fn trapped(command: &Command) -> Looked {
 
 /// Accepts `source` with a file. A file that is computed as a substitution would hide commands.
 pub(super) fn sourced(command: &Command) -> Looked {
-    match command.arguments().first() {
-        Some(word) => script_file(command, word),
-        None => Ok(Vec::new()),
-    }
+    command.arguments().first().map_or(Ok(Vec::new()), |word| script_file(command, word))
 }
 
 /// Accepts `mapfile` without a callback (`-C`), which would be a command in an argument.
