@@ -4,6 +4,8 @@ use carrel_domain::ByteSize;
 use carrel_fsroot::UsageLimit;
 use serde::{Deserialize, Serialize};
 
+use crate::error::Error;
+
 /// The limits of a workspace, in allocated blocks rather than file sizes; each inode counts once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quota {
@@ -15,7 +17,7 @@ pub struct Quota {
 }
 
 /// An amount of disk usage: allocated bytes, and files, directories and links together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the summary defines both fields")]
 pub struct Amount {
     pub bytes: u64,
@@ -30,6 +32,14 @@ pub struct Exceeded {
     pub used: String,
     pub limit: String,
     pub bytes: ByteSize,
+}
+
+impl Exceeded {
+    /// Returns the error of a workspace that is over its quota.
+    pub fn in_workspace(self, key: impl ToString) -> Error {
+        let Self { used, limit, bytes } = self;
+        Error::QuotaExceeded { key: key.to_string(), used, limit, used_bytes: bytes }
+    }
 }
 
 impl Quota {
