@@ -56,9 +56,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<ParsedConfig, Malformed> {
             }
             first if is_space(first) => {}
             first if first.is_ascii_alphabetic() => {
-                let (key, value, end) = reader.entry(&base, first)?;
                 let section = parsed.sections.len().checked_sub(1);
-                parsed.entries.push(ConfigEntry { key, value, span: at..end, section });
+                let entry = reader.entry(&base, first)?;
+                parsed.entries.push(ConfigEntry { section, ..entry });
             }
             _ => return Err(Malformed),
         }
@@ -140,13 +140,9 @@ impl Reader<'_> {
         if self.next() == b']' { Ok(()) } else { Err(Malformed) }
     }
 
-    /// Reads an entry whose first letter is known; returns its name, value and end.
-    #[expect(clippy::type_complexity, reason = "the three parts are taken apart at once")]
-    fn entry(
-        &mut self,
-        base: &[u8],
-        first: u8,
-    ) -> Result<(Vec<u8>, Option<Vec<u8>>, usize), Malformed> {
+    /// Reads an entry whose first letter has been read. Its section is for the caller to say.
+    fn entry(&mut self, base: &[u8], first: u8) -> Result<ConfigEntry, Malformed> {
+        let start = self.at - 1;
         let mut key = base.to_vec();
         key.push(first.to_ascii_lowercase());
         let mut end = self.at;
@@ -166,7 +162,7 @@ impl Reader<'_> {
             _ => return Err(Malformed),
         };
         self.ended = false;
-        Ok((key, value, end))
+        Ok(ConfigEntry { key, value, span: start..end, section: None })
     }
 
     fn value(&mut self) -> Result<(Vec<u8>, usize), Malformed> {
@@ -227,5 +223,4 @@ fn is_name(byte: u8) -> bool {
 }
 
 #[cfg(test)]
-#[path = "git_config_tests.rs"]
 mod tests;

@@ -38,10 +38,6 @@ impl<'a> Config<'a> {
         entries.filter_map(|entry| entry.value.as_deref()).collect()
     }
 
-    pub(super) fn has_sensitive_entries(&self) -> bool {
-        self.parsed.entries.iter().any(|entry| self.is_sensitive(entry))
-    }
-
     /// Lists the names of sensitive entries that differ from a trusted configuration.
     pub(super) fn changes(&self, trusted: &Config<'_>) -> Vec<(ChangeKind, String)> {
         let old = trusted.sensitive_entries();
@@ -206,5 +202,4 @@ fn append(text: &mut Vec<u8>, entry: &ConfigEntry, written: &[u8]) {
 }
 
 #[cfg(test)]
-#[path = "git_config_diff_tests.rs"]
 mod tests;

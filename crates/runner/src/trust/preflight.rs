@@ -9,17 +9,17 @@
 //! because either may be watched. Then the watch rules are walked down from every directory that is
 //! watched (the workspace, references, destinations of links) to find the rule that applies to it.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use carrel_fsroot::{Error, FileKind, Root};
 
 use super::TrustBaseline;
 use super::diff::{Remedy, config_notes, differences};
 use super::directory_link::{rebased, resolve};
-use super::references::inside;
+use super::references::{extended, inside};
 use super::renames::follow_renames;
 use super::scan::scan;
-use super::snapshot::{EntryState, LinkDestination, Snapshot};
+use super::snapshot::{EntryState, LinkDestination, Snapshot, WatchedEntry};
 use super::watch_rules::{Role, WatchRule};
 use super::watched_names::makes_bare;
 
@@ -73,10 +73,7 @@ impl TrustBaseline {
             RuleMatch::Rule(rule) => rule,
             RuleMatch::NewRepository => return Some(Role::GitDirectory.what().to_owned()),
         };
-        let trusted = match self.trusted.get(path).map(|entry| &entry.state) {
-            Some(EntryState::File { bytes, .. }) => Some(&**bytes),
-            _ => None,
-        };
+        let trusted = self.trusted.get(path).and_then(WatchedEntry::bytes);
         if !matches!(rule, WatchRule::File(_) | WatchRule::Tree { .. } | WatchRule::DotGit) {
             // A file where only a directory is watched.
             return None;
@@ -215,7 +212,7 @@ fn resolve_entry(root: &Root, path: &Path, last: LastComponent) -> Option<PathBu
         match root.locate(&next) {
             Ok(there) if !is_last => found = there,
             Err(error) if !is_last && !error.is_not_found() => return None,
-            _ => return joined(found, [name].into_iter().chain(names)),
+            _ => return extended(found, [name].into_iter().chain(names)),
         }
     }
     None
@@ -226,16 +223,4 @@ fn resolve_entry(root: &Root, path: &Path, last: LastComponent) -> Option<PathBu
 enum LastComponent {
     NoFollow,
     Follow,
-}
-
-fn joined<'a>(mut path: PathBuf, rest: impl Iterator<Item = Component<'a>>) -> Option<PathBuf> {
-    for part in rest {
-        match part {
-            Component::Normal(name) => path.push(name),
-            Component::ParentDir if path.pop() => {}
-            Component::CurDir => {}
-            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
-        }
-    }
-    Some(path)
 }

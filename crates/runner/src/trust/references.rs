@@ -67,7 +67,7 @@ fn from_config(top: &Path, path: &Path, directory: &Path, bytes: &[u8]) -> Vec<R
     let includes = config.values(is_include).into_iter().filter_map(|value| {
         read(value, directory).map(|path| (path, WatchRule::File(Role::Config)))
     });
-    let hooks = WatchRule::Tree { role: Role::Hook, except: &[], depth: 0 };
+    let hooks = WatchRule::Tree { role: Role::Hook, except: "", depth: 0 };
     let hooks = config
         .values(|key| key == b"core.hookspath")
         .into_iter()
@@ -97,8 +97,15 @@ pub(super) fn inside(top: &Path, directory: &Path, target: &Path) -> Option<Path
         _ if target.is_absolute() || target.starts_with("~") => return None,
         _ => directory.join(target),
     };
-    let mut path = PathBuf::new();
-    for component in joined.components() {
+    extended(PathBuf::new(), joined.components()).filter(|path| !path.as_os_str().is_empty())
+}
+
+/// Adds components to a path by their names alone; `None` if they leave the workspace.
+pub(super) fn extended<'a>(
+    mut path: PathBuf,
+    components: impl Iterator<Item = Component<'a>>,
+) -> Option<PathBuf> {
+    for component in components {
         match component {
             Component::Normal(name) => path.push(name),
             Component::ParentDir if path.pop() => {}
@@ -106,7 +113,7 @@ pub(super) fn inside(top: &Path, directory: &Path, target: &Path) -> Option<Path
             Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
         }
     }
-    (!path.as_os_str().is_empty()).then_some(path)
+    Some(path)
 }
 
 /// Returns the depth of a file's directory below the workspace.

@@ -17,7 +17,6 @@ use std::time::SystemTime;
 
 use carrel_fsroot::{Error, FileKind, Root};
 
-use super::diff::below;
 use super::directory_link::resolve;
 use super::snapshot::{EntryState, LinkDestination, Snapshot, Stamp, WatchedEntry};
 use super::stamp_reliability::StampReliability;
@@ -154,27 +153,10 @@ impl Scan<'_> {
 
     /// Scans a directory of settings for the names of a project directory.
     fn also_project(&mut self, path: &Path) {
-        let before: &Snapshot = self.before;
-        let known = before.get(path).zip(self.entries.get(path)).filter(|(before, now)| {
-            self.reliability.directories && now.stamp.proves_unchanged_since(&before.stamp)
-        });
-        let names: Vec<(PathBuf, WatchRule)> = if known.is_some() {
-            let inside = below(before, path).filter(|(below, _)| below.parent() == Some(path));
-            inside.map(|(path, entry)| (path.clone(), entry.rule)).collect()
-        } else {
-            let Ok(directory) = self.root.open_root_strict(path) else { return };
-            let rule = with_bareness(&directory, WatchRule::Project { bare: false });
-            let names = rule.table_names().into_iter().map(OsStr::new);
-            names.map(|name| (path.join(name), rule.child(name))).collect()
-        };
-        let is_new = |path: &Path| !self.entries.contains_key(path);
-        let names: Vec<_> = names.into_iter().filter(|(path, _)| is_new(path)).collect();
-        if names.is_empty() {
-            return;
-        }
         let Ok(directory) = self.root.open_root_strict(path) else { return };
-        for (path, rule) in names {
-            self.entry(&directory, path, rule);
+        let rule = with_bareness(&directory, WatchRule::Project { bare: false });
+        for name in rule.table_names() {
+            self.entry(&directory, path.join(name), rule.child(OsStr::new(name)));
         }
     }
 
@@ -223,7 +205,7 @@ impl Scan<'_> {
             (_, WatchRule::Project { .. } | WatchRule::Repositories) => {}
             (FileKind::Link, _) => self.link(parent, path, rule, stamp),
             (FileKind::File, WatchRule::File(_) | WatchRule::Tree { .. } | WatchRule::DotGit) => {
-                self.file(parent, path, rule, stamp, metadata.size, metadata.mode);
+                self.file(parent, path, rule, stamp);
             }
             // A file where only a directory is watched.
             (FileKind::File, _) => {}
@@ -231,17 +213,9 @@ impl Scan<'_> {
         }
     }
 
-    fn file(
-        &mut self,
-        parent: &Root,
-        path: PathBuf,
-        rule: WatchRule,
-        stamp: Stamp,
-        size: u64,
-        mode: u32,
-    ) {
+    fn file(&mut self, parent: &Root, path: PathBuf, rule: WatchRule, stamp: Stamp) {
         if self.reliability.files && self.reuse(&path, rule, stamp) {
-            self.kept_bytes += size.min(MAX_FILE_BYTES);
+            self.kept_bytes += stamp.size.min(MAX_FILE_BYTES);
             return;
         }
         self.has_read = true;
@@ -250,10 +224,10 @@ impl Scan<'_> {
         let state = match parent.read_strict(name, limit) {
             Ok(bytes) => {
                 self.kept_bytes += bytes.len() as u64;
-                EntryState::File { mode, bytes: bytes.into() }
+                EntryState::File { mode: stamp.mode, bytes: bytes.into() }
             }
             Err(error) if error.is_not_found() => return,
-            Err(_) if size > limit => EntryState::TooLarge,
+            Err(_) if stamp.size > limit => EntryState::TooLarge,
             Err(_) => EntryState::Unreadable,
         };
         self.insert(path, rule, stamp, state);

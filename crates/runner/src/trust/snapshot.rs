@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::mem::discriminant;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -46,8 +47,8 @@ pub(super) struct WatchedEntry {
 pub(super) struct Stamp {
     pub(super) identity: Identity,
     kind: FileKind,
-    size: u64,
-    mode: u32,
+    pub(super) size: u64,
+    pub(super) mode: u32,
     modified: SystemTime,
     changed: SystemTime,
     /// Set if the last change was older than [`SETTLED_AFTER`] when the stamp was taken.
@@ -157,33 +158,29 @@ impl WatchedEntry {
                     | Role::Settings(_) => old == bytes,
                 }
             }
-            (EntryState::Link(_), EntryState::Link(_))
-            | (EntryState::DirectoryLink { .. }, EntryState::DirectoryLink { .. }) => {
-                self.state == now.state
-            }
-            (EntryState::Unreadable, EntryState::Unreadable)
-                if self.stamp.kind == FileKind::Directory =>
-            {
+            (old, new) if discriminant(old) != discriminant(new) => false,
+            (EntryState::Link(_) | EntryState::DirectoryLink { .. }, _) => self.state == now.state,
+            (EntryState::Unreadable, _) if self.stamp.kind == FileKind::Directory => {
                 self.stamp.identity == now.stamp.identity
             }
-            (EntryState::TooLarge, EntryState::TooLarge)
-            | (EntryState::Unreadable, EntryState::Unreadable) => {
+            (EntryState::TooLarge | EntryState::Unreadable, _) => {
                 self.stamp.has_equal_metadata(&now.stamp)
             }
-            (EntryState::Directory { .. }, EntryState::Directory { .. })
-            | (EntryState::TooManyEntries, EntryState::TooManyEntries)
-            | (EntryState::SpecialFile, EntryState::SpecialFile) => true,
             (
-                EntryState::Directory { .. }
+                EntryState::File { .. }
+                | EntryState::Directory { .. }
                 | EntryState::TooManyEntries
-                | EntryState::File { .. }
-                | EntryState::TooLarge
-                | EntryState::Link(_)
-                | EntryState::DirectoryLink { .. }
-                | EntryState::SpecialFile
-                | EntryState::Unreadable,
+                | EntryState::SpecialFile,
                 _,
-            ) => false,
+            ) => true,
+        }
+    }
+
+    /// Returns the contents, if the entry is a file that is kept.
+    pub(super) fn bytes(&self) -> Option<&[u8]> {
+        match &self.state {
+            EntryState::File { bytes, .. } => Some(bytes),
+            _ => None,
         }
     }
 
