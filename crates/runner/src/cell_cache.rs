@@ -37,7 +37,6 @@ pub(crate) struct CellKey {
     pub(crate) grants: Grants,
 }
 
-/// The cells that exist or are being made.
 #[derive(Debug, Default)]
 pub(crate) struct CellCache(Arc<Mutex<CacheState>>);
 

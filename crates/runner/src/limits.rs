@@ -11,7 +11,6 @@ use carrel_exec::{Limits, SampledLimits};
 use crate::command_run::CommandRun;
 
 impl CommandRun<'_> {
-    /// Returns the rlimits.
     pub(crate) fn limits_of_each_process(&self) -> Limits {
         let limits = &self.limits;
         let grouped = self.inner.cgroups().enforced();

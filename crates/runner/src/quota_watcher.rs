@@ -155,13 +155,11 @@ impl QuotaWatcher {
         Ok(exceeded)
     }
 
-    /// Turns a part of the reservation into usage.
     pub(crate) fn use_reserved(&mut self, amount: Amount) {
         self.release(amount);
         self.used = self.used.plus(amount);
     }
 
-    /// Releases a part of the reservation.
     pub(crate) fn release(&mut self, amount: Amount) {
         self.reserved = self.reserved.minus(amount);
     }

@@ -165,7 +165,6 @@ impl RunRequest {
         Ok(())
     }
 
-    /// Returns the real path of the working directory.
     pub(crate) fn real_directory(&self, workspace: &WorkspaceHandle) -> Option<PathBuf> {
         if self.starts_at_top() {
             return Some(workspace.path().to_owned());

@@ -36,7 +36,7 @@ use crate::completed::{Completed, RawResult};
 use crate::error::RunError;
 use crate::prefork::Prefork;
 use crate::request::RunRequest;
-use crate::sandbox_cell::{Cells, ExecutionSite};
+use crate::sandbox_cell::Cells;
 use crate::span;
 use crate::ssh_agent::SshAgent;
 use crate::trust::{TrustBaseline, TrustReport};
@@ -229,7 +229,11 @@ impl Runner {
     /// Ends the idle cells of a workspace, with their temporary files.
     pub async fn release(&self, workspace: &WorkspaceHandle) -> Result<(), RunError> {
         let idle = self.inner.cells.cache.take_idle(workspace.path());
-        self.inner.files(move || Ok(drop(idle))).await
+        let drop_all = move || {
+            drop(idle);
+            Ok(())
+        };
+        self.inner.files(drop_all).await
     }
 
     /// Records the trust baseline of a workspace, unless it has one. Must come before any change that
@@ -358,15 +362,6 @@ impl RunnerInner {
         if makes_namespaces && matches!(self.options.mode, RunnerMode::SingleCommand(_)) {
             std::thread::sleep(NAMESPACE_SETUP);
         }
-    }
-
-    /// Creates the command's own directory for temporary files, if it needs one that does not exist yet.
-    pub(crate) async fn make_own_directory(&self, site: &ExecutionSite) -> Result<(), RunError> {
-        if !site.lacks_directory() {
-            return Ok(());
-        }
-        let site = site.clone();
-        self.files(move || site.make_directory()).await
     }
 
     /// Makes the control group of a command, where the host has them.

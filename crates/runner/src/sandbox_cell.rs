@@ -31,7 +31,6 @@ use crate::runner::{Feature, RunnerInner, SandboxMode, state_directory};
 use crate::scratch_directory::{ScratchDirectory, ScratchParent, SweepSchedule};
 use crate::workspace_handle::WorkspaceHandle;
 
-/// The site of a command.
 #[derive(Clone, Debug)]
 pub(crate) enum ExecutionSite {
     /// A cell, and in tier `landlock` the command's own directory for temporary files.
@@ -99,7 +98,6 @@ impl ExecutionSite {
         }
     }
 
-    /// Returns the scratch directory of the cell.
     pub(crate) fn scratch(&self) -> Option<Root> {
         match self {
             Self::Cell(cell, _) => cell.scratch.directory().try_clone().ok(),
@@ -145,17 +143,6 @@ impl ExecutionSite {
         }
     }
 
-    /// Returns whether the command needs a directory of its own that does not exist yet.
-    pub(crate) fn lacks_directory(&self) -> bool {
-        matches!(self, Self::Cell(_, Some(own)) if !own.exists)
-    }
-
-    /// Creates the command's own directory for temporary files, if it has one.
-    pub(crate) fn make_directory(&self) -> Result<(), RunError> {
-        let Self::Cell(cell, Some(own)) = self else { return Ok(()) };
-        cell.scratch.for_command(&own.name, cell.owner())
-    }
-
     /// Keeps the command's own directory for the next command if it is empty. Returns whether nothing
     /// has to be removed.
     pub(crate) fn keep_directory(&self) -> bool {
@@ -169,7 +156,6 @@ impl ExecutionSite {
         is_first
     }
 
-    /// Removes the command's own directory with its contents.
     pub(crate) fn remove_directory(&self) {
         let Self::Cell(cell, Some(own)) = self else { return };
         cell.scratch.remove(&own.name);
@@ -198,6 +184,15 @@ impl RunnerInner {
         let slot = self.cells.cache.slot(&key);
         let cell = slot.cell.get_or_try_init(|| self.make_cell(workspace, &key, choice)).await?;
         Ok(ExecutionSite::in_cell(Arc::clone(cell)))
+    }
+
+    /// Creates the command's own directory for temporary files, if it needs one that does not exist yet.
+    pub(crate) async fn make_own_directory(&self, site: &ExecutionSite) -> Result<(), RunError> {
+        let ExecutionSite::Cell(cell, Some(OwnDirectory { name, exists: false })) = site else {
+            return Ok(());
+        };
+        let (cell, name) = (Arc::clone(cell), name.clone());
+        self.files(move || cell.scratch.for_command(&name, cell.owner())).await
     }
 
     /// Makes a cell in a given tier that is not cached, for the diagnosis.

@@ -122,16 +122,11 @@ impl TrustBaseline {
         self.tombstones.revive(&mut self.trusted, &seen);
         let found = self.differences(root, &seen);
         let changed = !found.is_empty();
-        let mut report = match on_change {
-            _ if !changed => {
-                self.replace_baseline(seen);
-                TrustReport::default()
-            }
-            Trust::Report => {
-                self.replace_baseline(seen);
-                report_of(found.iter().map(|difference| (difference, None)))
-            }
-            Trust::Restore => self.restore(root, seen, found)?,
+        let mut report = if changed && on_change == Trust::Restore {
+            self.restore(root, seen, found)?
+        } else {
+            self.replace_baseline(seen);
+            report_of(found.iter().map(|difference| (difference, None)))
         };
         if has_read || changed {
             self.watch_references(root)?;

@@ -198,7 +198,7 @@ impl WorkspaceHandle {
         let Some(watcher) = watcher else { return Ok(()) };
         let Some(exceeded) = look(&mut sync::lock(watcher), more)? else { return Ok(()) };
         let key = self.path().file_name().unwrap_or_default();
-        Err(exceeded.in_workspace(key.to_string_lossy()))
+        Err(exceeded.in_workspace(&key.to_string_lossy()))
     }
 
     /// Returns descriptors that a command holds until its last process has ended.

@@ -86,7 +86,8 @@ impl Drop for WriteGuard<'_> {
 }
 
 fn open(parent: &ScratchParent, directory: &Root) -> Result<File, Box<dyn std::error::Error>> {
-    let name = name_of(directory.identity()?);
+    let Identity { device, inode } = directory.identity()?;
+    let name = format!("{:02x}.lock", device.wrapping_mul(31).wrapping_add(inode) % FILES);
     let locks = parent.open()?;
     let file = locks.open_or_create(Path::new(&name), FILE_MODE)?;
     let metadata = file.metadata()?;
@@ -96,10 +97,6 @@ fn open(parent: &ScratchParent, directory: &Root) -> Result<File, Box<dyn std::e
         return Err(format!("{} is open to other users", path.display()).into());
     }
     Ok(file)
-}
-
-fn name_of(Identity { device, inode }: Identity) -> String {
-    format!("{:02x}.lock", device.wrapping_mul(31).wrapping_add(inode) % FILES)
 }
 
 fn lock(file: &File, directory: &Root) -> Result<(), Error> {

@@ -309,8 +309,7 @@ impl Creation<'_> {
             return Err(error);
         }
         // From here on an error leaves the record, which says how far creation came.
-        let synced = self.inner.root.directory.sync_directory(Path::new("."));
-        synced.map_err(Error::files("could not sync the root"))?;
+        self.inner.sync_root()?;
         let directory = self.inner.open_directory(&record.key)?;
         let directory = directory
             .ok_or_else(|| self.inner.cwd_error(&record.key, CwdReason::PathUnreadable))?;

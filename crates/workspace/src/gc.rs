@@ -244,7 +244,6 @@ impl RootInner {
         Ok(names.filter(is_stray).collect())
     }
 
-    /// Lists the entries of the root.
     pub(crate) fn entries(&self) -> Result<Vec<Entry>, Error> {
         let entries = self.root.directory.list(Path::new("."));
         entries.map_err(Error::files("could not list the root"))
@@ -253,12 +252,13 @@ impl RootInner {
     /// Lists lock files with neither a record nor a holder.
     pub(crate) fn idle_locks(&self, keys: &[WorkspaceKey]) -> Result<Vec<String>, Error> {
         let known: HashSet<&str> = keys.iter().map(WorkspaceKey::as_str).collect();
-        let mut names = self.locks().names()?;
-        names.retain(|name| {
+        let names = names_in(&self.root.own, "locks", "could not list locks")?;
+        let is_idle = |name: &&str| {
             let of_a_workspace = WorkspaceKey::from_name(name).is_some();
-            of_a_workspace && !known.contains(name.as_str()) && !self.locks().is_held(name)
-        });
-        Ok(names)
+            of_a_workspace && !known.contains(name) && !self.locks().is_held(name)
+        };
+        let names = names.iter().filter_map(|name| name.strip_suffix(".lock"));
+        Ok(names.filter(is_idle).map(str::to_owned).collect())
     }
 
     fn unfinished(&self) -> Result<Vec<String>, Error> {

@@ -20,7 +20,6 @@ use carrel_domain::WorkspaceKey;
 use carrel_fsroot::Root;
 
 use crate::error::Error;
-use crate::root::names_in;
 
 /// The longest wait for a lock of another process; then the operation fails with [`Error::Busy`].
 pub const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -118,11 +117,6 @@ impl Locks<'_> {
     pub(crate) fn remove_idle(self, name: &str) -> Result<(), Error> {
         let Some(_lock) = self.attempt(name, Mode::Exclusive)? else { return Ok(()) };
         self.own.remove_file(&path(name)).map_err(Error::files("could not remove a lock"))
-    }
-
-    pub(crate) fn names(self) -> Result<Vec<String>, Error> {
-        let names = names_in(self.own, "locks", "could not list locks")?;
-        Ok(names.iter().filter_map(|name| name.strip_suffix(".lock").map(str::to_owned)).collect())
     }
 
     fn holder(self, name: &str) -> Option<String> {

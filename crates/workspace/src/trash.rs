@@ -27,21 +27,22 @@ impl RootInner {
         let now = self.clock.now().as_millis();
         let name = format!("{key}.{now}.{:08x}", fastrand::u32(..));
         debug!(%key, trash = name, "moving the directory into the trash");
-        // Moving a directory rewrites its `..`, which needs write permission on it.
-        let opened = directory.grant_owner_access();
+        let root = &self.root.directory;
         let target = Path::new(TRASH).join(name);
         let source = Path::new(key.as_str());
-        let doing =
-            || format!("could not move {} into the trash", self.location(key).workspace.display());
-        opened.map_err(Error::files(doing()))?;
-        self.root
-            .directory
-            .rename_into(source, &self.root.own, &target, Collision::Refuse)
-            .map_err(Error::files(doing()))?;
-        self.root
-            .directory
-            .sync_directory(Path::new("."))
-            .map_err(Error::files("could not sync the root"))
+        // Moving a directory rewrites its `..`, which needs write permission on it.
+        let moved = directory
+            .grant_owner_access()
+            .and_then(|()| root.rename_into(source, &self.root.own, &target, Collision::Refuse));
+        let workspace = self.location(key).workspace;
+        let doing = format!("could not move {} into the trash", workspace.display());
+        moved.map_err(Error::files(doing))?;
+        self.sync_root()
+    }
+
+    pub(crate) fn sync_root(&self) -> Result<(), Error> {
+        let synced = self.root.directory.sync_directory(Path::new("."));
+        synced.map_err(Error::files("could not sync the root"))
     }
 
     pub(crate) fn trash(&self) -> Result<Vec<String>, Error> {

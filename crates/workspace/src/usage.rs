@@ -98,14 +98,6 @@ impl UsageCache<'_> {
         let is_valid = count.mark != IN_USE && Some(&count.mark) == self.mark(key).as_ref();
         is_valid.then_some(count.usage)
     }
-
-    /// Stores a count. A full disk is no error: the count only saves work later.
-    fn store(self, key: &WorkspaceKey, count: &CachedUsage) {
-        let stored = json_file::write(self.own, &count_file(key), count, Durability::Buffered);
-        if let Err(error) = stored {
-            debug!(%key, %error, "the count could not be kept");
-        }
-    }
 }
 
 fn count_file(key: &WorkspaceKey) -> PathBuf {
@@ -137,7 +129,11 @@ impl RootInner {
         let amount = Amount { bytes: usage.bytes, files: usage.inodes };
         let usage = MeasuredUsage { amount, as_of, incomplete: usage.unreadable > 0 };
         if let Some(mark) = mark.filter(|mark| mark != IN_USE) {
-            cache.store(key, &CachedUsage { mark, usage });
+            let (file, count) = (count_file(key), CachedUsage { mark, usage });
+            // A full disk is no error: the count only saves work later.
+            if let Err(error) = json_file::write(cache.own, &file, &count, Durability::Buffered) {
+                debug!(%key, %error, "the count could not be kept");
+            }
         }
         Ok(usage)
     }
@@ -158,7 +154,7 @@ impl RootInner {
             measured = self.measure(key, &directory, Freshness::Recount)?;
         }
         let checked = quota.check(measured.amount, measured.incomplete);
-        checked.map_err(|exceeded| exceeded.in_workspace(key))?;
+        checked.map_err(|exceeded| exceeded.in_workspace(key.as_str()))?;
         Ok(Some(measured))
     }
 }

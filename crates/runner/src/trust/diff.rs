@@ -39,7 +39,6 @@ pub(super) struct Difference {
 /// The way in which a difference is undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Remedy {
-    /// The entry is moved into the quarantine.
     Quarantine,
     /// The entry is moved into the quarantine, and the trusted one written. Of a directory that something
     /// else replaced, only the watched entries are written, since the baseline has no others. A project
@@ -75,7 +74,6 @@ pub(super) fn differences(
     comparer.all(old.keys().chain(new.keys()).filter(is_compared).collect())
 }
 
-/// The result of comparing one path.
 enum PathComparison {
     /// Equivalent; what is below it is compared.
     Same,
@@ -361,7 +359,6 @@ fn one(path: &Path, remedy: Remedy, kind: ChangeKind, what: &str) -> Difference 
     Difference { path: path.to_owned(), remedy, notes: vec![(kind, what.to_owned())] }
 }
 
-/// Returns all entries below a path.
 pub(super) fn below<'a>(
     tree: &'a Snapshot,
     path: &'a Path,

@@ -8,7 +8,6 @@
 
 use std::ops::Range;
 
-/// One entry of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ConfigEntry {
     /// The full name as git compares it: `core.hookspath`, `filter.LFS.clean`.
@@ -21,7 +20,6 @@ pub(super) struct ConfigEntry {
     pub(super) section: Option<usize>,
 }
 
-/// The entries and sections of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ParsedConfig {
     pub(super) entries: Vec<ConfigEntry>,
@@ -36,7 +34,6 @@ pub(super) struct Malformed;
 /// The UTF-8 byte order mark, which git skips at the start.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Parses a configuration.
 pub(super) fn parse(bytes: &[u8]) -> Result<ParsedConfig, Malformed> {
     if bytes.contains(&0) {
         return Err(Malformed);

@@ -13,7 +13,6 @@ use super::git_config::{ConfigEntry, Malformed, ParsedConfig, parse};
 use super::git_config_keys;
 use super::report::ChangeKind;
 
-/// A parsed configuration file.
 #[derive(Debug)]
 pub(super) struct Config<'a> {
     bytes: &'a [u8],

@@ -39,23 +39,19 @@ pub(super) fn find(top: &Path, trusted: &Snapshot) -> Vec<Reference> {
 
 fn references_of(top: &Path, path: &Path, entry: &WatchedEntry) -> Vec<Reference> {
     let directory = path.parent().unwrap_or(Path::new(""));
-    match (&entry.state, entry.rule) {
-        (EntryState::Link(target), rule) => {
-            inside(top, directory, target).map(|path| (path, rule)).into_iter().collect()
-        }
+    let found = match (&entry.state, entry.rule) {
         (EntryState::File { bytes, .. }, WatchRule::File(Role::Config)) => {
-            from_config(top, path, directory, bytes)
+            return from_config(top, path, directory, bytes);
         }
-        (EntryState::File { bytes, .. }, WatchRule::DotGit) => {
-            git_directory(top, directory, bytes).into_iter().collect()
-        }
+        (EntryState::Link(target), rule) => inside(top, directory, target).map(|path| (path, rule)),
+        (EntryState::File { bytes, .. }, WatchRule::DotGit) => git_directory(top, directory, bytes),
         (EntryState::File { bytes, .. }, WatchRule::File(Role::CommonDirectory)) => {
             let target = Path::new(OsStr::from_bytes(bytes.trim_ascii_end()));
-            let path = inside(top, directory, target);
-            path.map(|path| (path, WatchRule::GitDirectory(0))).into_iter().collect()
+            inside(top, directory, target).map(|path| (path, WatchRule::GitDirectory(0)))
         }
-        _ => Vec::new(),
-    }
+        _ => None,
+    };
+    found.into_iter().collect()
 }
 
 fn from_config(top: &Path, path: &Path, directory: &Path, bytes: &[u8]) -> Vec<Reference> {

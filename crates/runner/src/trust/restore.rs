@@ -19,7 +19,6 @@ use super::snapshot::{EntryState, LinkDestination, Snapshot, WatchedEntry};
 /// The most neighbours that are searched for a renamed directory.
 const MAX_SEARCHED: usize = 4096;
 
-/// The result of undoing a difference.
 #[derive(Debug, Default)]
 pub(super) struct UndoResult {
     /// The path in the quarantine of what the command wrote.
@@ -28,7 +27,6 @@ pub(super) struct UndoResult {
     pub(super) failure: Option<String>,
 }
 
-/// Applies the remedy of one difference.
 pub(super) fn undo(
     root: &Root,
     old: &Snapshot,

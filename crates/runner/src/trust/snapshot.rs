@@ -58,7 +58,6 @@ pub(super) struct Stamp {
 /// The kind and contents of a watched entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum EntryState {
-    /// A directory.
     Directory {
         /// The watched names that exist in it.
         children: Vec<OsString>,
@@ -68,11 +67,8 @@ pub(super) enum EntryState {
     /// A directory that is watched as a whole and has more entries than are kept. It cannot be
     /// restored.
     TooManyEntries,
-    /// A file with its contents.
     File {
-        /// The permission bits.
         mode: u32,
-        /// The contents.
         bytes: Arc<[u8]>,
     },
     /// A file that is too large to keep. It cannot be restored.
@@ -83,16 +79,13 @@ pub(super) enum EntryState {
     DirectoryLink {
         /// The target as the link has it.
         target: PathBuf,
-        /// The directory behind it.
         destination: LinkDestination,
     },
     /// A pipe, socket or device, or a directory where a file belongs.
     SpecialFile,
-    /// An entry that cannot be opened.
     Unreadable,
 }
 
-/// The directory behind a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LinkDestination {
     /// A directory of the workspace, by its path without links.
@@ -176,19 +169,20 @@ impl WatchedEntry {
         }
     }
 
+    /// Returns the watched names in a directory, none for anything else.
+    pub(super) fn children(&self) -> &[OsString] {
+        match &self.state {
+            EntryState::Directory { children, .. } => children,
+            _ => &[],
+        }
+    }
+
     /// Returns the contents, if the entry is a file that is kept.
     pub(super) fn bytes(&self) -> Option<&[u8]> {
         match &self.state {
             EntryState::File { bytes, .. } => Some(bytes),
             _ => None,
         }
-    }
-
-    /// Returns whether both are certainly the same directory, even at different paths.
-    pub(super) fn is_same_directory(&self, other: &Self) -> bool {
-        self.stamp.identity == other.stamp.identity
-            && self.created_at.is_some()
-            && self.created_at == other.created_at
     }
 
     /// Returns whether the baseline follows the entry when it is renamed: project and git directories.

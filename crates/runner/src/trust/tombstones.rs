@@ -27,7 +27,6 @@ const MAX_BYTES: usize = 16 * 1024 * 1024;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tombstones {
     entries: Snapshot,
-    /// The sequence number of each entry.
     numbers: HashMap<PathBuf, u64>,
     bytes: usize,
     last_number: u64,

@@ -58,12 +58,10 @@ impl Role {
 /// The way in which an entry is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WatchRule {
-    /// The workspace.
     WorkspaceRoot {
         /// Set if git takes the directory itself for a bare repository.
         bare: bool,
     },
-    /// A project directory.
     Project {
         /// Set if git takes the directory itself for a bare repository.
         bare: bool,
@@ -83,11 +81,9 @@ pub(super) enum WatchRule {
     Worktrees(u8),
     /// A directory of which only these names are watched.
     NamedEntries(&'static Table),
-    /// One file.
     File(Role),
     /// A file, or a directory with all below it.
     Tree {
-        /// The role of each file.
         role: Role,
         /// Names directly in it, separated by spaces, that hold a program's state and are not watched.
         except: &'static str,
@@ -164,7 +160,6 @@ const GIT: &Table = &[
 ];
 
 impl WatchRule {
-    /// Returns the role of the entry itself.
     pub(super) fn role(self) -> Role {
         match self {
             Self::WorkspaceRoot { .. } | Self::Project { .. } | Self::Repositories => Role::Project,
@@ -251,12 +246,6 @@ impl WatchRule {
     /// directly in the workspace.
     pub(super) fn is_also_project(self, path: &Path) -> bool {
         matches!(self, Self::NamedEntries(_)) && path.parent() == Some(Path::new(""))
-    }
-
-    /// Returns the rule of a directory that two rules apply to: `Repositories` watches all that `Project`
-    /// does, and more.
-    pub(super) fn or_repositories(self, other: Self) -> Self {
-        if other == Self::Repositories { other } else { self }
     }
 
     /// Returns whether a name in a watched tree is not watched.

@@ -211,15 +211,15 @@ impl Hooks {
                 processes, "Workspace hook left processes, which were ended"
             );
         }
-        let run = HookRun {
+        let reached = receipt.is_none_or(|receipt| receipt.script_was_reached().unwrap_or(true));
+        let run = Some(HookRun {
             hook,
             started_at,
             duration_ms: u64::try_from(outcome.wall.as_millis()).unwrap_or(u64::MAX),
-            end: HookEnd::of(&outcome),
+            end: if reached { HookEnd::of(&outcome) } else { HookEnd::Failed },
             output_bytes: outcome.stdout.total_bytes,
             log: log.clone(),
-        };
-        let reached = receipt.is_none_or(|receipt| receipt.script_was_reached().unwrap_or(true));
+        });
         let result = match (outcome.stop, outcome.end) {
             (Some(Stop::Deadline), _) => {
                 Err(HookError::TimedOut { hook, timeout: self.settings.timeout(), output, log })
@@ -229,8 +229,7 @@ impl Hooks {
             (None, ExitStatus::Exited(0)) => Err(HookError::NotReached { hook, log }),
             (None, end) => Err(HookError::Failed { hook, end, output, log }),
         };
-        let end = if reached { run.end } else { HookEnd::Failed };
-        HookResult { run: Some(HookRun { end, ..run }), result }
+        HookResult { run, result }
     }
 }
 
