@@ -78,8 +78,8 @@ impl HookSettings {
         &self.secrets
     }
 
-    /// Returns the environment of a hook; that of a sandboxed one comes on top of every command's, so of
-    /// the operator's variables it has only those that the workflow file names.
+    /// Returns the environment of a hook. In a sandbox it is added to the environment of every command, and
+    /// has only the operator's variables that the workflow file names.
     pub(crate) fn variables(&self, hook: Hook, site: &HookSite<'_>) -> Vec<(OsString, OsString)> {
         let named = |name: &OsStr| self.config.env.iter().any(|extra| name == extra.as_str());
         let passed = self.variables.iter().filter(|(name, _)| !self.config.sandbox || named(name));
