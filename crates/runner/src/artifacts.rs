@@ -6,9 +6,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use carrel_fsroot::Root;
-
 use crate::error::RunError;
+use crate::private_directory::PrivateDirectory;
 use crate::request::{CommandForm, RunRequest};
 use crate::sandbox_cell::ExecutionSite;
 use carrel_workspace::blocking;
@@ -46,11 +45,8 @@ pub struct Artifacts {
 /// The artifact directory of one command, deleted when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ArtifactDirectory {
-    scratch: Root,
-    name: PathBuf,
+    directory: PrivateDirectory,
     names: Vec<String>,
-    /// Its path inside the sandbox.
-    inside: PathBuf,
 }
 
 impl ArtifactDirectory {
@@ -62,33 +58,22 @@ impl ArtifactDirectory {
         let Some(ArtifactRequest { placeholder, names }) = request.artifacts.take() else {
             return Ok(None);
         };
-        // Other commands can write to the directory above, and must not guess the name.
-        let own = format!("{:016x}", fastrand::u64(..));
-        let inside = site.temporary().join(&own);
-        let site = site.clone();
-        let (scratch, name) = blocking(move || site.make_below_temporary(&own)).await?;
-        substitute(request, placeholder, &inside);
-        Ok(Some(Self { scratch, name, names, inside }))
+        let directory = PrivateDirectory::make(site).await?;
+        substitute(request, placeholder, &directory.inside);
+        Ok(Some(Self { directory, names }))
     }
 
     /// Reads the files. A missing, too large or special file is left out.
     pub(crate) async fn read(self) -> Result<Artifacts, RunError> {
         blocking(move || {
-            let read = |name: &String| {
-                let contents = self.scratch.read(&self.name.join(name), MAX_BYTES).ok()?;
-                Some(Artifact { name: name.clone(), contents })
+            let read = |name: String| {
+                let contents = self.directory.read(&name, MAX_BYTES)?;
+                Some(Artifact { name, contents })
             };
-            let files = self.names.iter().filter_map(read).collect();
-            Ok(Artifacts { directory: Some(self.inside.clone()), files })
+            let files = self.names.into_iter().filter_map(read).collect();
+            Ok(Artifacts { directory: Some(self.directory.inside.clone()), files })
         })
         .await
-    }
-}
-
-impl Drop for ArtifactDirectory {
-    fn drop(&mut self) {
-        // What is left goes with the scratch directory.
-        let _ = self.scratch.remove_tree(&self.name);
     }
 }
 

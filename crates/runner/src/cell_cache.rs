@@ -37,7 +37,6 @@ pub(crate) struct CellKey {
     pub(crate) grants: Grants,
 }
 
-/// The cells that exist or are being made.
 #[derive(Debug, Default)]
 pub(crate) struct CellCache(Arc<Mutex<CacheState>>);
 
@@ -56,10 +55,6 @@ pub(crate) struct CacheSlot {
 }
 
 impl CacheSlot {
-    fn new() -> Self {
-        Self { cell: OnceCell::new(), last_used: Mutex::new(Instant::now()) }
-    }
-
     fn last_used(&self) -> MutexGuard<'_, Instant> {
         sync::lock(&self.last_used)
     }
@@ -83,7 +78,7 @@ impl CacheSlot {
 impl CellCache {
     /// Returns the slot of a key, a new one if its cell has died. Evicts another cell if the cache is full.
     pub(crate) fn slot(&self, key: &CellKey) -> Arc<CacheSlot> {
-        let mut state = lock(&self.0);
+        let mut state = sync::lock(&self.0);
         if let Some(slot) = state.slots.get(key).filter(|slot| !slot.is_gone()) {
             *slot.last_used() = Instant::now();
             return Arc::clone(slot);
@@ -99,14 +94,15 @@ impl CellCache {
             // Dropping it deletes its temporary files.
             longest.map(|slot| tokio::task::spawn_blocking(|| drop(slot)));
         }
-        let slot = Arc::new(CacheSlot::new());
+        let last_used = Mutex::new(Instant::now());
+        let slot = Arc::new(CacheSlot { cell: OnceCell::new(), last_used });
         state.slots.insert(key.clone(), Arc::clone(&slot));
         slot
     }
 
     /// Removes the idle cells of a workspace and returns them.
     pub(crate) fn take_idle(&self, workspace: &Path) -> Vec<Arc<CacheSlot>> {
-        let mut state = lock(&self.0);
+        let mut state = sync::lock(&self.0);
         let taken =
             state.slots.extract_if(|key, slot| key.workspace == workspace && slot.is_idle());
         taken.map(|(_, slot)| slot).collect()
@@ -118,7 +114,7 @@ impl CellCache {
         if key.network != Network::Loopback {
             return None;
         }
-        let state = lock(&self.0);
+        let state = sync::lock(&self.0);
         let shares = |other: &CellKey| {
             other.network == Network::Loopback && other.workspace == key.workspace
         };
@@ -128,10 +124,6 @@ impl CellCache {
     }
 }
 
-fn lock(state: &Mutex<CacheState>) -> MutexGuard<'_, CacheState> {
-    sync::lock(state)
-}
-
 /// Evicts dead and expired cells until the cache is empty or dropped.
 async fn evict_idle(state: Weak<Mutex<CacheState>>) {
     loop {
@@ -139,15 +131,14 @@ async fn evict_idle(state: Weak<Mutex<CacheState>>) {
         let Some(state) = state.upgrade() else { return };
         // Listing and deleting scratch directories waits for the disk.
         let sweep = tokio::task::spawn_blocking(move || {
-            let (expired, any) = {
-                let mut state = lock(&state);
-                let expired = state.slots.extract_if(|_, slot| slot.is_gone() || slot.is_expired());
-                let expired: Vec<_> = expired.collect();
-                state.has_evictor = !state.slots.is_empty();
-                (expired, state.has_evictor)
-            };
+            let mut state = sync::lock(&state);
+            let expired = state.slots.extract_if(|_, slot| slot.is_gone() || slot.is_expired());
+            let expired: Vec<_> = expired.collect();
+            state.has_evictor = !state.slots.is_empty();
+            let goes_on = state.has_evictor;
+            drop(state);
             drop(expired);
-            any
+            goes_on
         });
         if !sweep.await.unwrap_or(false) {
             return;

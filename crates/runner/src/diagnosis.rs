@@ -12,6 +12,7 @@ use carrel_sandbox::{Guarantee, Owner};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use crate::command_run::CommandRun;
 use crate::error::RunError;
 use crate::request::{CommandForm, RunRequest};
 use crate::runner::{Feature, Runner, SandboxMode};
@@ -82,10 +83,7 @@ async fn try_tier(runner: &Runner, state: &Path, tier: Tier) -> Result<Trial, Ru
         blocking(move || ScratchDirectory::make(&home, &SweepSchedule::default(), owner, tier))
             .await?;
     let workspace = WorkspaceHandle::for_directory(&scratch.directory().path().join("tmp"), state)?;
-    match run_in(runner, &workspace, tier).await {
-        Ok(guarantees) => Ok(Ok(guarantees)),
-        Err(error) => Ok(Err(reason(&error))),
-    }
+    Ok(run_in(runner, &workspace, tier).await.map_err(|error| reason(&error)))
 }
 
 async fn run_in(
@@ -95,12 +93,15 @@ async fn run_in(
 ) -> Result<Vec<Guarantee>, RunError> {
     let inner = &runner.inner;
     let request = RunRequest::new(CommandForm::Argv(vec!["true".into()]));
-    let site = inner.cells.try_tier(inner, workspace, tier).await?;
-    let group = inner.make_group(&request.limits(runner.policy()))?;
-    let spec = runner.prepare(workspace, &request, &site, Network::None, group.as_ref()).await?;
-    let outcome = site.spawner().run(spec, &CancellationToken::new()).await?;
+    let limits = request.limits(runner.policy());
+    let site = &inner.try_tier(workspace, tier).await?;
+    let group = inner.make_group(&limits)?;
+    inner.make_own_directory(site).await?;
+    let network = Network::None;
+    let run = CommandRun { inner, workspace, request: &request, site, network, limits };
+    let outcome = site.spawner().run(run.spec(group.as_ref())?, &CancellationToken::new()).await?;
     if outcome.succeeded() {
-        return Ok(inner.sandbox_report(&site).guarantees);
+        return Ok(inner.sandbox_report(site).guarantees);
     }
     Err(RunError::Trial(outcome.end))
 }

@@ -3,12 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use carrel_domain::Network;
-
-use crate::request::RunRequest;
-use crate::runner::RunnerInner;
-use crate::sandbox_cell::ExecutionSite;
-use crate::workspace_handle::WorkspaceHandle;
+use crate::command_run::CommandRun;
 
 const SYSTEM_PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
@@ -18,35 +13,28 @@ const PLAIN_TERMINAL: &str = "dumb";
 /// UTF-8 text, independent of the operator's language.
 const LANGUAGE: &str = "C.UTF-8";
 
-impl RunnerInner {
+impl CommandRun<'_> {
     /// Returns the variables of a command. Later sources win: defaults, toolchains, policy, request.
-    pub(crate) fn environment(
-        &self,
-        workspace: &WorkspaceHandle,
-        request: &RunRequest,
-        site: &ExecutionSite,
-        network: Network,
-    ) -> Vec<(OsString, OsString)> {
-        let policy = &self.options.policy;
-        let toolchains = &self.toolchains;
+    pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
+        let Self { inner, site, .. } = self;
         let system = SYSTEM_PATH.map(OsStr::new);
-        let path: Vec<&OsStr> = self.programs().map(Path::as_os_str).chain(system).collect();
+        let path: Vec<&OsStr> = inner.programs().map(Path::as_os_str).chain(system).collect();
         let mut variables = Variables::default();
         variables.set("PATH", path.join(OsStr::new(":")));
-        variables.set("HOME", workspace.path());
+        variables.set("HOME", self.workspace.path());
         variables.set("LANG", LANGUAGE);
         variables.set("TERM", PLAIN_TERMINAL);
         variables.set("TMPDIR", site.temporary());
         if let Some(plan) = site.plan() {
             variables.set("GIT_CONFIG_GLOBAL", plan.git_settings());
         }
-        for (name, value) in toolchains.environment(network) {
+        for (name, value) in inner.toolchains.environment(self.network) {
             variables.set(name, value);
         }
-        for (name, value) in policy.environment.iter() {
+        for (name, value) in inner.options.policy.environment.iter() {
             variables.set(name, value);
         }
-        for (name, value) in &request.environment {
+        for (name, value) in &self.request.environment {
             variables.set(name, value);
         }
         variables.0

@@ -73,13 +73,6 @@ pub enum RunError {
     Files(#[from] Error),
 }
 
-impl RunError {
-    /// Adds the failure of tier `full` to that of tier `landlock`.
-    pub(crate) fn after_full_tier(self, full: &str) -> Self {
-        Self::NoTier { full: full.to_owned(), landlock: Box::new(self) }
-    }
-}
-
 impl Coded for RunError {
     fn code(&self) -> Code {
         match self {

@@ -7,14 +7,13 @@
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
-use carrel_config::{Environment, OperatorPolicy, Workflow};
+use carrel_config::{Environment, OperatorPolicy, Trust, Workflow};
 use carrel_exec::{CaptureLimits, LazySpawner, Outcome, Output};
 use carrel_workspace::{HookSandbox, HookSandboxError, HookSettings, Hooks, SandboxedHook};
 use tokio_util::sync::CancellationToken;
 
 use crate::request::{CommandForm, LimitRequest, RunRequest};
 use crate::runner::{Runner, RunnerMode, RunnerOptions, SandboxMode};
-use crate::trust::OnChange;
 use crate::workspace_handle::WorkspaceHandle;
 
 /// Runs sandboxed hooks with the operator's policy, in a runner of their own.
@@ -81,7 +80,7 @@ impl HookSandbox for SandboxedHooks {
                 limits: LimitRequest { wall: Some(hook.timeout), ..LimitRequest::default() },
                 log: Some(hook.log),
                 // The script is the operator's own.
-                trust: Some(OnChange::Report),
+                trust: Some(Trust::Report),
                 ..RunRequest::new(CommandForm::Argv(argv))
             };
             let completed = runner.run(&workspace, request, cancel).await;

@@ -19,6 +19,7 @@
 
 mod artifacts;
 mod cell_cache;
+mod command_run;
 mod completed;
 mod diagnosis;
 mod direct_exec;
@@ -27,6 +28,7 @@ mod error;
 mod hook_sandbox;
 mod limits;
 mod prefork;
+mod private_directory;
 mod quota_watcher;
 mod real_path_cache;
 mod request;
@@ -46,10 +48,10 @@ pub use diagnosis::{Diagnosis, Layer, diagnose};
 pub use error::RunError;
 pub use hook_sandbox::SandboxedHooks;
 pub use prefork::Prefork;
-pub use quota_watcher::{Overrun, QuotaWatcher, UsageWalk};
+pub use quota_watcher::{QuotaWatcher, UsageWalk};
 pub use request::{CommandForm, Grants, LimitRequest, RunRequest};
 pub use reservation::Reservation;
 pub use runner::{Feature, Runner, RunnerMode, RunnerOptions, SandboxMode, state_directory};
-pub use trust::{ChangeKind, MAX_CHANGES, OnChange, TrustBaseline, TrustChange, TrustReport};
+pub use trust::{ChangeKind, MAX_CHANGES, TrustBaseline, TrustChange, TrustReport};
 pub use workspace_handle::WorkspaceHandle;
 pub use write_lock::{WriteGuard, WriteLock};

@@ -5,57 +5,47 @@
 //! number of processes needs a user of its own: `RLIMIT_NPROC` counts all processes of a user, and
 //! would count the operator's as well.
 
-use carrel_domain::{ByteSize, ResourceLimits, Tier};
+use carrel_domain::{ByteSize, Tier};
 use carrel_exec::{Limits, SampledLimits};
-use carrel_sandbox::CgroupLimits;
 
-use crate::sandbox_cell::ExecutionSite;
-use crate::workspace_handle::WorkspaceHandle;
+use crate::command_run::CommandRun;
 
-/// Returns the rlimits of each process.
-pub(crate) fn per_process(
-    limits: &ResourceLimits,
-    workspace: &WorkspaceHandle,
-    site: &ExecutionSite,
-    grouped: CgroupLimits,
-) -> Limits {
-    Limits {
-        data: (!grouped.memory).then_some(limits.memory),
-        cpu: Some(limits.cpu),
-        // The whole quota, not the rest: an existing file can be larger than the rest, and changing it in
-        // place takes no space.
-        file_size: Some(limits.file_size.min(quota_bytes(workspace))),
-        open_files: Some(limits.open_files),
-        processes: (has_own_user(site) && !grouped.processes).then_some(limits.processes),
-        core: Some(ByteSize::bytes(0)),
+impl CommandRun<'_> {
+    pub(crate) fn limits_of_each_process(&self) -> Limits {
+        let limits = &self.limits;
+        let grouped = self.inner.cgroups().enforced();
+        Limits {
+            data: (!grouped.memory).then_some(limits.memory),
+            cpu: Some(limits.cpu),
+            // The whole quota, not the rest: an existing file can be larger than the rest, and changing it in
+            // place takes no space.
+            file_size: Some(limits.file_size.min(self.quota_bytes())),
+            open_files: Some(limits.open_files),
+            processes: (self.has_own_user() && !grouped.processes).then_some(limits.processes),
+            core: Some(ByteSize::bytes(0)),
+        }
     }
-}
 
-/// Returns the limits for the sum of all processes that only sampling can enforce.
-pub(crate) fn sampled(
-    limits: &ResourceLimits,
-    workspace: &WorkspaceHandle,
-    site: &ExecutionSite,
-    grouped: CgroupLimits,
-) -> SampledLimits {
-    SampledLimits {
-        disk: workspace.quota().map(|_| remaining_quota(workspace)),
-        memory: (!grouped.memory).then_some(limits.memory),
-        processes: (!grouped.processes && !has_own_user(site)).then_some(limits.processes),
+    /// Returns the limits for the sum of all processes that only sampling can enforce.
+    pub(crate) fn sampled_limits(&self) -> SampledLimits {
+        let Self { limits, workspace, .. } = self;
+        let grouped = self.inner.cgroups().enforced();
+        let quota_left = workspace
+            .quota_and_use()
+            .map(|(quota, used)| ByteSize::bytes(quota.bytes.as_u64().saturating_sub(used.bytes)));
+        SampledLimits {
+            disk: quota_left,
+            memory: (!grouped.memory).then_some(limits.memory),
+            processes: (!grouped.processes && !self.has_own_user()).then_some(limits.processes),
+        }
     }
-}
 
-fn has_own_user(site: &ExecutionSite) -> bool {
-    site.plan().is_some_and(|plan| plan.tier == Tier::Full)
-}
+    fn has_own_user(&self) -> bool {
+        self.site.plan().is_some_and(|plan| plan.tier == Tier::Full)
+    }
 
-/// Returns the quota in bytes, unlimited without one.
-pub(crate) fn quota_bytes(workspace: &WorkspaceHandle) -> ByteSize {
-    workspace.quota().map_or(ByteSize::bytes(u64::MAX), |quota| quota.bytes)
-}
-
-fn remaining_quota(workspace: &WorkspaceHandle) -> ByteSize {
-    workspace.quota_and_use().map_or(ByteSize::bytes(u64::MAX), |(quota, used)| {
-        ByteSize::bytes(quota.bytes.as_u64().saturating_sub(used.bytes))
-    })
+    /// Returns the quota in bytes, unlimited without one.
+    pub(crate) fn quota_bytes(&self) -> ByteSize {
+        self.workspace.quota().map_or(ByteSize::bytes(u64::MAX), |quota| quota.bytes)
+    }
 }

@@ -68,28 +68,17 @@ pub struct UsageWalk {
     space: Space,
 }
 
-/// A workspace that has grown beyond its quota.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Overrun {
-    /// The usage so far; counting stops when the limit is passed.
-    pub used: Amount,
-    /// The limit that was passed.
-    pub exceeded: Exceeded,
-}
-
 impl QuotaWatcher {
     /// Returns a watcher for a workspace whose usage is known.
     pub fn new(directory: Root, quota: Quota, used: Amount) -> Result<Self, Error> {
-        let space = space_of(&directory)?;
-        let walked = Instant::now();
         Ok(Self {
+            space: space_of(&directory)?,
             directory,
             further: Vec::new(),
             quota,
             used,
             reserved: Amount::default(),
-            space,
-            walked,
+            walked: Instant::now(),
             walk_took: Duration::ZERO,
             contended_since: None,
             expects_changes: false,
@@ -103,8 +92,9 @@ impl QuotaWatcher {
         self
     }
 
-    /// Checks once, and walks only if free space does not suffice as a proof.
-    pub fn sample(&mut self) -> Result<Option<Overrun>, Error> {
+    /// Checks once, and walks only if free space does not suffice as a proof. Counting stops when a limit
+    /// is passed.
+    fn sample(&mut self) -> Result<Option<Exceeded>, Error> {
         let space = space_of(&self.directory)?;
         if !self.may_exceed(space) && !self.is_due() {
             return Ok(None);
@@ -113,16 +103,11 @@ impl QuotaWatcher {
         let Some((used, unreadable)) = self.count()? else {
             let since = *self.contended_since.get_or_insert(begun);
             let exceeded = self.quota.check(self.used, true).err();
-            let exceeded = exceeded.filter(|_| since.elapsed() >= MAX_CONTENDED);
-            return Ok(exceeded.map(|exceeded| Overrun { used: self.used, exceeded }));
+            return Ok(exceeded.filter(|_| since.elapsed() >= MAX_CONTENDED));
         };
         self.contended_since = None;
-        self.used = used;
-        self.space = space;
-        self.walked = Instant::now();
-        self.walk_took = begun.elapsed();
-        let exceeded = self.quota.check(self.used, unreadable).err();
-        Ok(exceeded.map(|exceeded| Overrun { used: self.used, exceeded }))
+        self.end_walk(UsageWalk { begun, space }, used);
+        Ok(self.quota.check(used, unreadable).err())
     }
 
     /// Returns an upper bound of the usage without walking, if it is within the quota and the last walk is
@@ -151,37 +136,35 @@ impl QuotaWatcher {
         self.expects_changes = true;
     }
 
-    /// Adds `more` to the usage, or returns the overrun. Walks only if free space does not suffice as a
+    /// Adds `more` to the usage, or returns the limit that it would pass. Walks only if free space does not suffice as a
     /// proof.
-    pub fn claim(&mut self, more: Amount) -> Result<Option<Overrun>, Error> {
-        let overrun = self.check_room(more)?;
-        if overrun.is_none() {
+    pub(crate) fn claim(&mut self, more: Amount) -> Result<Option<Exceeded>, Error> {
+        let exceeded = self.check_room(more)?;
+        if exceeded.is_none() {
             self.used = self.used.plus(more);
         }
-        Ok(overrun)
+        Ok(exceeded)
     }
 
-    /// Reserves `more` for later writes, or returns the overrun. A reservation survives walks.
-    pub(crate) fn reserve(&mut self, more: Amount) -> Result<Option<Overrun>, Error> {
-        let overrun = self.check_room(more)?;
-        if overrun.is_none() {
+    /// Reserves `more` for later writes, or returns the limit that it would pass. A reservation survives walks.
+    pub(crate) fn reserve(&mut self, more: Amount) -> Result<Option<Exceeded>, Error> {
+        let exceeded = self.check_room(more)?;
+        if exceeded.is_none() {
             self.reserved = self.reserved.plus(more);
         }
-        Ok(overrun)
+        Ok(exceeded)
     }
 
-    /// Turns a part of the reservation into usage.
     pub(crate) fn use_reserved(&mut self, amount: Amount) {
         self.release(amount);
         self.used = self.used.plus(amount);
     }
 
-    /// Releases a part of the reservation.
     pub(crate) fn release(&mut self, amount: Amount) {
         self.reserved = self.reserved.minus(amount);
     }
 
-    fn check_room(&mut self, more: Amount) -> Result<Option<Overrun>, Error> {
+    fn check_room(&mut self, more: Amount) -> Result<Option<Exceeded>, Error> {
         let space = space_of(&self.directory)?;
         let estimate = self.estimate(space).plus(more);
         if !self.is_walk_due_for_writes()
@@ -192,21 +175,23 @@ impl QuotaWatcher {
         let begun = Instant::now();
         for _ in 0..MAX_RECOUNTS {
             let Some((used, unreadable)) = self.count()? else { continue };
-            (self.used, self.space, self.expects_changes) = (used, space, false);
-            (self.walked, self.walk_took) = (Instant::now(), begun.elapsed());
-            let exceeded = self.quota.check(used.plus(self.reserved).plus(more), unreadable).err();
-            return Ok(exceeded.map(|exceeded| Overrun { used, exceeded }));
+            self.end_walk(UsageWalk { begun, space }, used);
+            self.expects_changes = false;
+            return Ok(self.quota.check(used.plus(self.reserved).plus(more), unreadable).err());
         }
-        let exceeded = self.quota.check(estimate, true).err();
-        Ok(exceeded.map(|exceeded| Overrun { used: estimate, exceeded }))
+        Ok(self.quota.check(estimate, true).err())
     }
 
     /// Returns the usage if this workspace took all that the disk has lost since the last walk.
     fn estimate(&self, space: Space) -> Amount {
-        self.used.plus(self.reserved).plus(Amount {
+        self.used.plus(self.reserved).plus(self.lost_since_walk(space))
+    }
+
+    fn lost_since_walk(&self, space: Space) -> Amount {
+        Amount {
             bytes: self.space.bytes.saturating_sub(space.bytes),
             files: self.space.inodes.saturating_sub(space.inodes),
-        })
+        }
     }
 
     fn is_walk_due_for_writes(&self) -> bool {
@@ -218,38 +203,35 @@ impl QuotaWatcher {
     /// Walks, and returns the usage and whether parts could not be read; `None` if the tree changed under
     /// the walk.
     fn count(&self) -> Result<Option<(Amount, bool)>, Error> {
-        let mut used = Amount { bytes: 0, files: 0 };
+        let mut used = Amount::default();
         let mut unreadable = false;
         for directory in std::iter::once(&self.directory).chain(&self.further) {
             let usage = match directory.usage(Path::new("."), self.quota.counting_limit()) {
                 Err(error) if error.problem() == Problem::Contended => return Ok(None),
                 usage => usage.map_err(Error::files("could not count the workspace"))?,
             };
-            used.bytes = used.bytes.saturating_add(usage.bytes);
-            used.files = used.files.saturating_add(usage.inodes);
+            used = used.plus(Amount { bytes: usage.bytes, files: usage.inodes });
             unreadable |= usage.unreadable > 0;
         }
         Ok(Some((used, unreadable)))
     }
 
     fn may_exceed(&self, space: Space) -> bool {
-        let lost_bytes = self.space.bytes.saturating_sub(space.bytes);
-        let lost_inodes = self.space.inodes.saturating_sub(space.inodes);
+        let lost = self.lost_since_walk(space);
         let bytes_left = self.quota.bytes.as_u64().saturating_sub(self.used.bytes);
         let files_left = self.quota.files.map(|limit| limit.saturating_sub(self.used.files));
-        let full = lost_bytes > bytes_left || files_left.is_some_and(|left| lost_inodes > left);
+        let full = lost.bytes > bytes_left || files_left.is_some_and(|left| lost.files > left);
         // Bounds the walks where other tenants write to the same disk.
         full && self.walked.elapsed() >= self.walk_took * WALK_SHARE
     }
 
     fn is_due(&self) -> bool {
-        let pause = WALK_AT_LEAST_EVERY.max(self.walk_took * WALK_SHARE);
-        self.walked.elapsed() >= pause
+        self.walked.elapsed() >= WALK_AT_LEAST_EVERY.max(self.walk_took * WALK_SHARE)
     }
 
     /// Watches until the quota is passed or `stop` is cancelled. After an error the workspace is no longer
     /// watched, so its writers must be stopped.
-    pub async fn watch(mut self, stop: &CancellationToken) -> Result<Option<Overrun>, Error> {
+    pub async fn watch(mut self, stop: &CancellationToken) -> Result<Option<Exceeded>, Error> {
         loop {
             tokio::select! {
                 () = stop.cancelled() => return Ok(None),

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// The time for which a result is used.
 const VALID_FOR: Duration = Duration::from_secs(1);
 
-/// The most paths that are paths.
+/// The most paths that are kept, which bounds the memory.
 const MAX_PATHS: usize = 1024;
 
 /// Real paths, or `None` for paths that do not exist, with the time of their resolution.

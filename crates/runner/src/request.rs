@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, PathBuf};
 use std::time::Duration;
 
-use carrel_config::OperatorPolicy;
+use carrel_config::{OperatorPolicy, Trust};
 use carrel_domain::{Network, ResourceLimits, Secret, WorkspaceAccess};
 use carrel_exec::{CaptureLimits, LogFile, Outcome, Output, Piece, RunningCommand, Started, Stdin};
 use carrel_shell::{Context, Preset, arguments, judge};
@@ -15,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::artifacts::ArtifactRequest;
 use crate::error::RunError;
-use crate::trust::OnChange;
 use crate::workspace_handle::WorkspaceHandle;
 
 /// A command as an argument list or as a shell line.
@@ -83,7 +82,7 @@ pub struct RunRequest {
     /// A file that receives the whole output.
     pub log: Option<LogFile>,
     /// The treatment of changed files that would run later; the policy's if absent.
-    pub trust: Option<OnChange>,
+    pub trust: Option<Trust>,
     /// Files to collect after it has ended.
     pub artifacts: Option<ArtifactRequest>,
     /// Notified when the program runs.
@@ -166,7 +165,6 @@ impl RunRequest {
         Ok(())
     }
 
-    /// Returns the real path of the working directory.
     pub(crate) fn real_directory(&self, workspace: &WorkspaceHandle) -> Option<PathBuf> {
         if self.starts_at_top() {
             return Some(workspace.path().to_owned());

@@ -16,37 +16,30 @@
 //! kill the command; scratch directories and control groups are found and removed by a later server;
 //! the trust baseline is lost, and the next server trusts what is there.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use carrel_config::{DetectedToolchains, Environment, OperatorPolicy, TierChoice};
-use carrel_domain::{Network, ResourceLimits, Tier, sync};
-use carrel_exec::{
-    Cgroup, CgroupReport, Cgroups, CommandSpec, ExceededLimit, LazySpawner, Outcome, PreforkedCell,
-    Spawner, Started,
-};
+use carrel_config::{DetectedToolchains, Environment, OperatorPolicy, TierChoice, Trust};
+use carrel_domain::{ResourceLimits, Tier, sync};
+use carrel_exec::{Cgroup, Cgroups, CommandSpec, LazySpawner, Spawner};
 use carrel_fsroot::Root;
 use carrel_sandbox::{CgroupLimits, Host};
-use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use carrel_workspace::{Error, blocking};
+use carrel_workspace::blocking;
 
 use crate::artifacts::{ArtifactDirectory, Artifacts};
+use crate::command_run::CommandRun;
 use crate::completed::{Completed, RawResult};
-use crate::direct_exec;
 use crate::error::RunError;
-use crate::limits;
 use crate::prefork::Prefork;
-use crate::quota_watcher::{Overrun, QuotaWatcher};
-use crate::request::{CommandForm, RunRequest};
-use crate::sandbox_cell::{Cells, ExecutionSite};
+use crate::request::RunRequest;
+use crate::sandbox_cell::Cells;
 use crate::span;
 use crate::ssh_agent::SshAgent;
-use crate::trust::{OnChange, TrustBaseline, TrustReport};
+use crate::trust::{TrustBaseline, TrustReport};
 use crate::workspace_handle::WorkspaceHandle;
 
 /// The parts that a runner is made from.
@@ -128,8 +121,9 @@ impl Runner {
         if prefork.cell.is_none() && Cgroups::may_move() {
             cgroups.get_or_init(|| find_cgroups(&options.disabled));
         }
+        let program = options.spawner.program();
         // If that fails, the cell is made as any other.
-        let preforked = prefork.cell.and_then(|cell| adopt(cell, &options).ok());
+        let preforked = prefork.cell.and_then(|cell| Spawner::from_preforked(cell, program).ok());
         let mut host = Host::probe();
         if options.disabled.contains(&Feature::Landlock) {
             host.landlock = 0;
@@ -166,11 +160,6 @@ impl Runner {
         self.inner.options.sandbox != SandboxMode::Off
     }
 
-    /// Returns the control groups of this server.
-    pub fn cgroups(&self) -> &Cgroups {
-        self.inner.cgroups()
-    }
-
     /// Runs a command until its last process has ended. Cancelling stops it as its deadline does.
     ///
     /// A command that fails, or that a limit ends, is a [`Completed`]. An error means that it did not
@@ -200,28 +189,30 @@ impl Runner {
         let network = inner.options.policy.network_for(request.network)?;
         let limits = request.limits(self.policy());
         let (site, group, trusted) = tokio::join!(
-            inner.cells.enter(inner, workspace, &request, network),
+            inner.enter_cell(workspace, &request, network),
             async {
                 inner.yield_to_preforked_cell();
                 // Control group files are in memory: switching threads would take longer than the work.
                 inner.make_group(&limits)
             },
-            inner.record_trust(workspace),
+            self.record_trust(workspace),
         );
         let site = site?;
         let group = group?;
         trusted?;
+        inner.make_own_directory(&site).await?;
         let artifacts = ArtifactDirectory::make(&mut request, &site).await?;
         let agent = SshAgent::make(&mut request, &site, network).await?;
-        let mut spec = self.prepare(workspace, &request, &site, network, group.as_ref()).await?;
+        let inherited = std::mem::take(&mut request.inherited);
+        let started = request.started.take();
+        let run = CommandRun { inner, workspace, request: &request, site: &site, network, limits };
+        let mut spec = run.spec(group.as_ref())?;
         if let Some(agent) = &agent {
             spec.argv = agent.wrap(spec.argv);
         }
-        let inherited = std::mem::take(&mut request.inherited);
         let spec = CommandSpec { stdin, log, inherited, ..spec };
-        let started = request.started.take();
         workspace.expect_changes();
-        let ran = run_watched(workspace, &site, spec, &request, started, cancel).await;
+        let ran = run.run_watched(spec, started, cancel).await;
         drop(agent);
         workspace.expect_changes();
         let artifacts = match artifacts {
@@ -229,73 +220,34 @@ impl Runner {
             None => Ok(Artifacts::default()),
         };
         // Even after an error the command may have run.
-        let cleaned = self.clean_up(workspace, &request, &site, group).await;
-        let ((outcome, overrun), (report, trust)) = (ran?, cleaned?);
-        let over = RawResult { outcome, report, overrun, trust, artifacts: artifacts? };
-        Ok(inner.complete(workspace, &request, &site, over))
+        let cleaned = run.clean_up(group).await;
+        let ((outcome, exceeded), (report, trust)) = (ran?, cleaned?);
+        let (overran, artifacts) = (exceeded.is_some(), artifacts?);
+        Ok(run.complete(RawResult { outcome, report, overran, trust, artifacts }))
     }
 
     /// Ends the idle cells of a workspace, with their temporary files.
     pub async fn release(&self, workspace: &WorkspaceHandle) -> Result<(), RunError> {
-        let idle = self.inner.cells.take_idle(workspace.path());
-        let drop_them = move || {
+        let idle = self.inner.cells.cache.take_idle(workspace.path());
+        let drop_all = move || {
             drop(idle);
             Ok(())
         };
-        self.inner.files(drop_them).await
-    }
-
-    /// Creates the command's directory for temporary files if it needs one, and builds its spec.
-    pub(crate) async fn prepare(
-        &self,
-        workspace: &WorkspaceHandle,
-        request: &RunRequest,
-        site: &ExecutionSite,
-        network: Network,
-        group: Option<&Cgroup>,
-    ) -> Result<CommandSpec, RunError> {
-        if site.lacks_directory() {
-            let cell = site.clone();
-            self.inner.files(move || cell.make_directory()).await?;
-        }
-        self.inner.spec(workspace, request, site, network, group)
-    }
-
-    /// Removes the command's temporary files, reads its control group and runs the trust check.
-    async fn clean_up(
-        &self,
-        workspace: &WorkspaceHandle,
-        request: &RunRequest,
-        site: &ExecutionSite,
-        group: Option<Cgroup>,
-    ) -> Result<(CgroupReport, TrustReport), RunError> {
-        let on_change = request.trust.unwrap_or_else(|| self.on_change());
-        let report = group.map(|mut group| group.report()).unwrap_or_default();
-        let kept = site.keep_directory();
-        // With at most 64 stamps to compare, switching threads would take longer. Otherwise the check
-        // costs about 0.1 ms more.
-        if kept && workspace.is_unchanged() {
-            return Ok((report, TrustReport::default()));
-        }
-        let directory = workspace.directory.try_clone().map_err(RunError::Workspace)?;
-        let trust = Arc::clone(&workspace.trust);
-        let site = site.clone();
-        let work = move || {
-            if !kept {
-                site.remove_directory();
-            }
-            // A command may have removed all permissions from its own workspace.
-            let opened = directory.grant_owner_access().map_err(RunError::Workspace);
-            let settled = check_trust(&trust, &directory, on_change)?;
-            opened.map(|()| (report, settled))
-        };
-        self.inner.files(work).await
+        self.inner.files(drop_all).await
     }
 
     /// Records the trust baseline of a workspace, unless it has one. Must come before any change that
     /// [`Runner::check_trust`] is to find.
     pub async fn record_trust(&self, workspace: &WorkspaceHandle) -> Result<(), RunError> {
-        self.inner.record_trust(workspace).await
+        if workspace.trust.get().is_some() {
+            return Ok(());
+        }
+        let directory = workspace.directory.try_clone().map_err(RunError::Workspace)?;
+        let take = move || TrustBaseline::capture(&directory).map_err(RunError::Workspace);
+        let taken = self.inner.files(take).await?;
+        // If several commands are the first, none starts before one baseline is set.
+        let _ = workspace.trust.set(Mutex::new(taken));
+        Ok(())
     }
 
     /// Runs the trust check, by the policy. The baseline must have been recorded.
@@ -305,7 +257,7 @@ impl Runner {
         }
         let directory = workspace.directory.try_clone().map_err(RunError::Workspace)?;
         let trust = Arc::clone(&workspace.trust);
-        let on_change = self.on_change();
+        let on_change = self.policy().trust;
         self.inner.files(move || check_trust(&trust, &directory, on_change)).await
     }
 
@@ -318,12 +270,7 @@ impl Runner {
         path: &Path,
         bytes: Option<&[u8]>,
     ) -> Option<String> {
-        match self.on_change() {
-            OnChange::Report => None,
-            OnChange::Restore => {
-                trusted(&workspace.trust).denies_write(&workspace.directory, path, bytes)
-            }
-        }
+        self.enforced_baseline(workspace)?.denies_write(&workspace.directory, path, bytes)
     }
 
     /// Returns the reason to refuse moving an entry, as [`Runner::denies_write`] does.
@@ -333,20 +280,16 @@ impl Runner {
         from: &Path,
         to: &Path,
     ) -> Result<Option<String>, RunError> {
-        match self.on_change() {
-            OnChange::Report => Ok(None),
-            OnChange::Restore => {
-                let forbids = trusted(&workspace.trust).denies_move(&workspace.directory, from, to);
-                forbids.map_err(RunError::Workspace)
-            }
-        }
+        let Some(baseline) = self.enforced_baseline(workspace) else { return Ok(None) };
+        baseline.denies_move(&workspace.directory, from, to).map_err(RunError::Workspace)
     }
 
-    fn on_change(&self) -> OnChange {
-        match self.policy().trust {
-            carrel_config::Trust::Restore => OnChange::Restore,
-            carrel_config::Trust::Report => OnChange::Report,
-        }
+    /// Returns the trust baseline; none where the policy only reports.
+    fn enforced_baseline<'a>(
+        &self,
+        workspace: &'a WorkspaceHandle,
+    ) -> Option<MutexGuard<'a, TrustBaseline>> {
+        (self.policy().trust == Trust::Restore).then(|| trusted(&workspace.trust))
     }
 }
 
@@ -355,17 +298,17 @@ fn trusted(trust: &OnceLock<Mutex<TrustBaseline>>) -> MutexGuard<'_, TrustBaseli
     sync::lock(trust)
 }
 
-fn check_trust(
+pub(crate) fn check_trust(
     trust: &OnceLock<Mutex<TrustBaseline>>,
     directory: &Root,
-    on_change: OnChange,
+    on_change: Trust,
 ) -> Result<TrustReport, RunError> {
     let settled = trusted(trust).check(directory, on_change).map_err(RunError::Workspace)?;
     if directory.own_metadata().is_ok_and(|top| top.links == 0) {
         return Err(RunError::WorkspaceRemoved { workspace: directory.path().to_owned() });
     }
     match (on_change, settled.unchecked) {
-        (OnChange::Restore, Some(path)) => Err(RunError::TooManyWatchedFiles { path }),
+        (Trust::Restore, Some(path)) => Err(RunError::TooManyWatchedFiles { path }),
         (_, unchecked) => Ok(TrustReport { unchecked, ..settled }),
     }
 }
@@ -376,11 +319,6 @@ pub(crate) fn find_cgroups(disabled: &[Feature]) -> Cgroups {
         return Cgroups::none("taken as missing");
     }
     Cgroups::find()
-}
-
-/// Makes the process that was forked ahead a spawner of one cell.
-fn adopt(cell: PreforkedCell, options: &RunnerOptions) -> std::io::Result<Spawner> {
-    Spawner::from_preforked(cell, options.spawner.program())
 }
 
 impl RunnerInner {
@@ -402,14 +340,10 @@ impl RunnerInner {
     }
 
     /// Does file work on a thread that may block, or on this one if there is only one command.
-    pub(crate) async fn files<T, E>(
+    pub(crate) async fn files<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<T, E> + Send + 'static,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<Error> + Send + 'static,
-    {
+        work: impl FnOnce() -> Result<T, RunError> + Send + 'static,
+    ) -> Result<T, RunError> {
         match self.options.mode {
             RunnerMode::SingleCommand(_) => work(),
             RunnerMode::Server => blocking(work).await,
@@ -430,18 +364,6 @@ impl RunnerInner {
         }
     }
 
-    async fn record_trust(&self, workspace: &WorkspaceHandle) -> Result<(), RunError> {
-        if workspace.trust.get().is_some() {
-            return Ok(());
-        }
-        let directory = workspace.directory.try_clone().map_err(RunError::Workspace)?;
-        let take = move || TrustBaseline::capture(&directory).map_err(RunError::Workspace);
-        let taken = self.files(take).await?;
-        // If several commands are the first, none starts before one baseline is set.
-        let _ = workspace.trust.set(Mutex::new(taken));
-        Ok(())
-    }
-
     /// Makes the control group of a command, where the host has them.
     pub(crate) fn make_group(&self, limits: &ResourceLimits) -> Result<Option<Cgroup>, RunError> {
         if self.cgroups().enforced() == CgroupLimits::default() {
@@ -449,95 +371,6 @@ impl RunnerInner {
         }
         Ok(Some(self.cgroups().make(limits.memory, limits.processes)?))
     }
-
-    fn spec(
-        &self,
-        workspace: &WorkspaceHandle,
-        request: &RunRequest,
-        site: &ExecutionSite,
-        network: Network,
-        group: Option<&Cgroup>,
-    ) -> Result<CommandSpec, RunError> {
-        let limits = request.limits(&self.options.policy);
-        let directory = site.directory(workspace, &request.directory)?;
-        let mut environment = self.environment(workspace, request, site, network);
-        let argv = argv(workspace, request, &mut environment);
-        Ok(CommandSpec {
-            environment,
-            output: request.output,
-            cgroups: group.map_or(Ok(Vec::new()), Cgroup::join_files)?,
-            held: workspace.held()?,
-            limits: limits::per_process(&limits, workspace, site, self.cgroups().enforced()),
-            sampled: limits::sampled(&limits, workspace, site, self.cgroups().enforced()),
-            deadline: Some(limits.wall),
-            ..CommandSpec::starting_in(argv, directory)
-        })
-    }
-}
-
-/// Returns the argument list of a request, without a shell where that would only start the program.
-fn argv(
-    workspace: &WorkspaceHandle,
-    request: &RunRequest,
-    environment: &mut Vec<(OsString, OsString)>,
-) -> Vec<OsString> {
-    let CommandForm::Line(line) = &request.form else { return request.form.argv() };
-    let directory = request.real_directory(workspace);
-    let Some(direct) =
-        directory.and_then(|directory| direct_exec::direct(line, &directory, environment))
-    else {
-        return request.form.argv();
-    };
-    environment.retain(|(name, _)| direct.variables.iter().all(|(added, _)| added != name));
-    environment.extend(direct.variables);
-    direct.argv
-}
-
-/// Runs the command while its quota is watched.
-async fn run_watched(
-    workspace: &WorkspaceHandle,
-    site: &ExecutionSite,
-    spec: CommandSpec,
-    request: &RunRequest,
-    started: Option<oneshot::Sender<Started>>,
-    cancel: &CancellationToken,
-) -> Result<(Outcome, Option<Overrun>), RunError> {
-    let stop = cancel.child_token();
-    let running = site.spawner().spawn(spec).await?;
-    // The receiver may be gone; then the command is cancelled too.
-    started.map(|asked| asked.send(running.started()));
-    let Some(watcher) = watcher(workspace, site)? else {
-        return Ok((request.wait(running, &stop).await, None));
-    };
-    let ended = CancellationToken::new();
-    let killer = running.kill_handle();
-    let watching = async {
-        let found = watcher.watch(&ended).await;
-        if !matches!(found, Ok(None)) {
-            // Over the quota, or the quota cannot be checked. A stop with a grace period would let the
-            // command write on.
-            killer.kill();
-        }
-        found
-    };
-    let waiting = async {
-        let outcome = request.wait(running, &stop).await;
-        ended.cancel();
-        outcome
-    };
-    let (outcome, found) = tokio::join!(waiting, watching);
-    Ok((outcome, found?))
-}
-
-/// Returns the watcher of the workspace and its temporary files.
-fn watcher(
-    workspace: &WorkspaceHandle,
-    site: &ExecutionSite,
-) -> Result<Option<QuotaWatcher>, Error> {
-    Ok(workspace.quota_watcher()?.map(|watcher| match site.scratch() {
-        Some(scratch) => watcher.with(scratch),
-        None => watcher,
-    }))
 }
 
 /// The state directory of a server that runs as root: commands of other users could not reach their
@@ -560,11 +393,6 @@ pub fn state_directory(environment: &Environment) -> Option<PathBuf> {
     Some(home.join("carrel"))
 }
 
-/// Returns whether Carrel ended the command because of its quota.
-pub(crate) fn stopped_for_quota(outcome: &Outcome, overrun: Option<&Overrun>) -> bool {
-    overrun.is_some() || outcome.excess == Some(ExceededLimit::Disk)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -575,7 +403,7 @@ mod tests {
         let directory = Root::open(workspace.path()).unwrap();
         let trust = OnceLock::from(Mutex::new(TrustBaseline::capture(&directory).unwrap()));
         workspace.close().unwrap();
-        for on_change in [OnChange::Restore, OnChange::Report] {
+        for on_change in [Trust::Restore, Trust::Report] {
             let settled = check_trust(&trust, &directory, on_change);
             assert!(matches!(settled, Err(RunError::WorkspaceRemoved { .. })), "{settled:?}");
         }

@@ -1,7 +1,7 @@
 //! The sandbox cell of a workspace, and the site where a command runs.
 //!
 //! A cell is a process that has applied a sandbox plan once and is forked for each command; making one
-//! takes milliseconds, a command in it a fraction of one. [`Cells::enter`] returns the cell for a
+//! takes milliseconds, a command in it a fraction of one. [`RunnerInner::enter_cell`] returns the cell for a
 //! request, from the cache or newly made, or the host if the operator switched the sandbox off.
 //!
 //! The tier is chosen here. With `auto`, tier `full` is tried first. If it fails because of the host
@@ -20,18 +20,17 @@ use carrel_config::TierChoice;
 use carrel_domain::{Network, Tier, WorkspaceAccess, sync};
 use carrel_exec::{Cell, CellError, Directory, Spawner};
 use carrel_fsroot::Root;
-use carrel_sandbox::{CommandUser, GitDirectory, Host, Owner, Plan, Policy, UserRange};
+use carrel_sandbox::{CommandUser, GitDirectory, Owner, Plan, Policy, UserRange};
 use tracing::{debug, warn};
 
-use crate::cell_cache::{CacheSlot, CellCache, CellKey};
+use crate::cell_cache::{CellCache, CellKey};
 use crate::error::RunError;
 use crate::real_path_cache::RealPathCache;
 use crate::request::{Grants, RunRequest};
-use crate::runner::{Feature, RunnerInner, SandboxMode};
+use crate::runner::{Feature, RunnerInner, SandboxMode, state_directory};
 use crate::scratch_directory::{ScratchDirectory, ScratchParent, SweepSchedule};
 use crate::workspace_handle::WorkspaceHandle;
 
-/// The site of a command.
 #[derive(Clone, Debug)]
 pub(crate) enum ExecutionSite {
     /// A cell, and in tier `landlock` the command's own directory for temporary files.
@@ -63,7 +62,7 @@ pub(crate) struct SandboxCell {
 /// The cells of a runner, and what making them has shown about the host.
 #[derive(Debug, Default)]
 pub(crate) struct Cells {
-    cache: CellCache,
+    pub(crate) cache: CellCache,
     /// The reason why the host does not allow tier `full`, once that is known.
     full_tier_failure: OnceLock<String>,
     sweeps: Arc<SweepSchedule>,
@@ -71,6 +70,11 @@ pub(crate) struct Cells {
 }
 
 impl ExecutionSite {
+    fn in_cell(cell: Arc<SandboxCell>) -> Self {
+        let own = cell.directory_of_command();
+        Self::Cell(cell, own)
+    }
+
     pub(crate) fn spawner(&self) -> &Spawner {
         match self {
             Self::Cell(cell, _) => &cell.cell,
@@ -94,7 +98,6 @@ impl ExecutionSite {
         }
     }
 
-    /// Returns the scratch directory of the cell.
     pub(crate) fn scratch(&self) -> Option<Root> {
         match self {
             Self::Cell(cell, _) => cell.scratch.directory().try_clone().ok(),
@@ -131,25 +134,13 @@ impl ExecutionSite {
         match self {
             Self::Cell(..) => Ok(Directory::Inside(relative.to_owned())),
             Self::Host(_) if relative.as_os_str().is_empty() => {
-                Ok(Directory::Opened(workspace.descriptor()?))
+                Ok(Directory::Opened(workspace.directory.as_fd().try_clone_to_owned()?))
             }
             Self::Host(_) => {
-                let directory =
-                    workspace.directory.open_root(relative).map_err(RunError::Directory)?;
-                Ok(Directory::Opened(directory.into()))
+                let directory = workspace.directory.open_root(relative);
+                Ok(Directory::Opened(directory.map_err(RunError::Directory)?.into()))
             }
         }
-    }
-
-    /// Returns whether the command needs a directory of its own that does not exist yet.
-    pub(crate) fn lacks_directory(&self) -> bool {
-        matches!(self, Self::Cell(_, Some(own)) if !own.exists)
-    }
-
-    /// Creates the command's own directory for temporary files, if it has one.
-    pub(crate) fn make_directory(&self) -> Result<(), RunError> {
-        let Self::Cell(cell, Some(own)) = self else { return Ok(()) };
-        cell.scratch.for_command(&own.name, cell.owner())
     }
 
     /// Keeps the command's own directory for the next command if it is empty. Returns whether nothing
@@ -160,31 +151,27 @@ impl ExecutionSite {
             return false;
         }
         let mut spare = sync::lock(&cell.spare);
-        if spare.is_some() {
-            return false;
-        }
-        *spare = Some(own.name.clone());
-        true
+        let is_first = spare.is_none();
+        spare.get_or_insert_with(|| own.name.clone());
+        is_first
     }
 
-    /// Removes the command's own directory with its contents.
     pub(crate) fn remove_directory(&self) {
         let Self::Cell(cell, Some(own)) = self else { return };
         cell.scratch.remove(&own.name);
     }
 }
 
-impl Cells {
+impl RunnerInner {
     /// Returns the site for a request, and makes its cell if there is none.
-    pub(crate) async fn enter(
+    pub(crate) async fn enter_cell(
         &self,
-        inner: &RunnerInner,
         workspace: &WorkspaceHandle,
         request: &RunRequest,
         network: Network,
     ) -> Result<ExecutionSite, RunError> {
-        let choice = match inner.options.sandbox {
-            SandboxMode::Off => return Ok(ExecutionSite::Host(inner.options.spawner.get()?)),
+        let choice = match self.options.sandbox {
+            SandboxMode::Off => return Ok(ExecutionSite::Host(self.options.spawner.get()?)),
             SandboxMode::Enforced(choice) => choice,
         };
         let key = CellKey {
@@ -194,22 +181,23 @@ impl Cells {
             repository: workspace.repository(),
             grants: request.grants.clone(),
         };
-        let slot = self.cache.slot(&key);
-        let cell = slot.cell.get_or_try_init(|| self.make(inner, workspace, &key, choice)).await?;
-        let cell = Arc::clone(cell);
-        let own = cell.directory_of_command();
-        Ok(ExecutionSite::Cell(cell, own))
+        let slot = self.cells.cache.slot(&key);
+        let cell = slot.cell.get_or_try_init(|| self.make_cell(workspace, &key, choice)).await?;
+        Ok(ExecutionSite::in_cell(Arc::clone(cell)))
     }
 
-    /// Removes the idle cells of a workspace from the cache and returns them.
-    pub(crate) fn take_idle(&self, workspace: &Path) -> Vec<Arc<CacheSlot>> {
-        self.cache.take_idle(workspace)
+    /// Creates the command's own directory for temporary files, if it needs one that does not exist yet.
+    pub(crate) async fn make_own_directory(&self, site: &ExecutionSite) -> Result<(), RunError> {
+        let ExecutionSite::Cell(cell, Some(OwnDirectory { name, exists: false })) = site else {
+            return Ok(());
+        };
+        let (cell, name) = (Arc::clone(cell), name.clone());
+        self.files(move || cell.scratch.for_command(&name, cell.owner())).await
     }
 
     /// Makes a cell in a given tier that is not cached, for the diagnosis.
     pub(crate) async fn try_tier(
         &self,
-        inner: &RunnerInner,
         workspace: &WorkspaceHandle,
         tier: Tier,
     ) -> Result<ExecutionSite, RunError> {
@@ -220,73 +208,121 @@ impl Cells {
             repository: GitDirectory::Absent,
             grants: Grants::default(),
         };
-        let cell = Arc::new(self.make_in(inner, workspace, &key, tier).await?);
-        let own = cell.directory_of_command();
-        Ok(ExecutionSite::Cell(cell, own))
+        let cell = self.make_cell_in(workspace, &key, tier).await?;
+        Ok(ExecutionSite::in_cell(Arc::new(cell)))
     }
 
     /// Makes a cell in the best tier that the choice and the host allow.
-    async fn make(
+    async fn make_cell(
         &self,
-        inner: &RunnerInner,
         workspace: &WorkspaceHandle,
         key: &CellKey,
         choice: TierChoice,
     ) -> Result<Arc<SandboxCell>, RunError> {
-        let cell = match (choice, self.full_tier_failure.get()) {
-            (TierChoice::Only(tier), _) => self.make_in(inner, workspace, key, tier).await?,
-            (TierChoice::Auto, Some(_)) => {
-                self.make_in(inner, workspace, key, Tier::Landlock).await?
-            }
-            (TierChoice::Auto, None) => match self.make_in(inner, workspace, key, Tier::Full).await
+        let tier = match (choice, self.cells.full_tier_failure.get()) {
+            (TierChoice::Only(tier), _) => tier,
+            (TierChoice::Auto, Some(_)) => Tier::Landlock,
+            (TierChoice::Auto, None) => Tier::Full,
+        };
+        let may_fall_back = choice == TierChoice::Auto && tier == Tier::Full;
+        let cell = match self.make_cell_in(workspace, key, tier).await {
+            Err(RunError::Cell(CellError::Refused(failure)))
+                if may_fall_back && failure.is_tier_limitation() =>
             {
-                Err(RunError::Cell(CellError::Refused(failure)))
-                    if failure.is_tier_limitation() =>
-                {
-                    warn!(%failure, "tier `full` cannot be had here, using tier `landlock`");
-                    if failure.is_host_limitation() {
-                        self.full_tier_failure.get_or_init(|| failure.to_string());
-                    }
-                    let made = self.make_in(inner, workspace, key, Tier::Landlock).await;
-                    made.map_err(|error| error.after_full_tier(&failure.to_string()))?
+                warn!(%failure, "tier `full` cannot be had here, using tier `landlock`");
+                if failure.is_host_limitation() {
+                    self.cells.full_tier_failure.get_or_init(|| failure.to_string());
                 }
-                made => made?,
-            },
+                let made = self.make_cell_in(workspace, key, Tier::Landlock).await;
+                made.map_err(|landlock| RunError::NoTier {
+                    full: failure.to_string(),
+                    landlock: Box::new(landlock),
+                })?
+            }
+            made => made?,
         };
         Ok(Arc::new(cell))
     }
 
-    async fn make_in(
+    async fn make_cell_in(
         &self,
-        inner: &RunnerInner,
         workspace: &WorkspaceHandle,
         key: &CellKey,
         tier: Tier,
     ) -> Result<SandboxCell, RunError> {
-        inner.check_features(tier)?;
-        let owner = owner_of(workspace)?;
-        let own = (tier == Tier::Landlock && inner.host.is_root()).then_some(owner);
+        self.check_features(tier)?;
+        let top = workspace.directory.own_metadata().map_err(RunError::Workspace)?;
+        let owner = Owner { user: top.uid, group: top.gid };
+        let own = (tier == Tier::Landlock && self.host.is_root()).then_some(owner);
         if let Some(owner) = own {
             check_reachable(workspace.path(), owner)?;
         }
-        let parent = match (own, workspace.workspace_root()) {
-            // Other users than Carrel's cannot pass through a root's `.carrel`.
-            (Some(_), Some(_)) => inner.shared_scratch_parent(workspace),
-            _ => workspace.scratch_parent.clone(),
-        };
-        let sweeps = Arc::clone(&self.sweeps);
+        // Other users than Carrel's cannot pass through a root's `.carrel`.
+        let is_shared = own.is_some() && workspace.workspace_root().is_some();
+        let state = state_directory(&self.options.environment).filter(|_| is_shared);
+        let parent = workspace.shared.scratch_parent.clone();
+        let parent = state.map_or(parent, |state| ScratchParent::of_state(&state));
+        let sweeps = Arc::clone(&self.cells.sweeps);
         let scratch =
-            inner.files(move || ScratchDirectory::make(&parent, &sweeps, own, tier)).await?;
-        let policy = inner.policy(workspace, key, owner, scratch.directory().path());
-        let plan = Plan::new(&policy, &inner.host, tier)?;
-        let spawner = inner.cell_spawner()?;
-        let companion = self.cache.companion(key);
+            self.files(move || ScratchDirectory::make(&parent, &sweeps, own, tier)).await?;
+        let policy = self.policy(workspace, key, owner, scratch.directory().path());
+        let plan = Plan::new(&policy, &self.host, tier)?;
+        let spawner = self.cell_spawner()?;
+        let companion = self.cells.cache.companion(key);
         let companion = companion.as_ref().map(|cell| &cell.cell);
         let directory = workspace.directory.as_fd();
         let scratch_directory = scratch.directory().as_fd();
         let cell = spawner.cell(plan.clone(), directory, scratch_directory, companion).await?;
         debug!(workspace = %workspace.path().display(), %tier, "made a cell");
         Ok(SandboxCell { cell, plan, scratch, spare: Mutex::default() })
+    }
+
+    /// Refuses a tier that needs a disabled feature.
+    fn check_features(&self, tier: Tier) -> Result<(), RunError> {
+        let missing = |feature| self.options.disabled.contains(&feature);
+        if missing(Feature::Seccomp) {
+            return Err(RunError::Missing { tier, feature: "seccomp" });
+        }
+        if tier == Tier::Full && missing(Feature::UserNamespaces) {
+            let errno = rustix::io::Errno::PERM.raw_os_error();
+            let step = carrel_sandbox::SetupStep::UserNamespace;
+            let failure = carrel_sandbox::SetupError { step, object: None, errno };
+            return Err(RunError::Cell(CellError::Refused(failure)));
+        }
+        Ok(())
+    }
+
+    fn policy(
+        &self,
+        workspace: &WorkspaceHandle,
+        key: &CellKey,
+        owner: Owner,
+        scratch: &Path,
+    ) -> Policy {
+        let operator = &self.options.policy;
+        let toolchains = &self.toolchains.readable;
+        let readable = operator.readable.iter().chain(&operator.path).chain(toolchains);
+        let readable = readable.chain(&key.grants.readable);
+        let writable = operator.writable.iter().chain(&key.grants.writable);
+        // Paths that every command sees anyway, and paths that do not exist, are left out.
+        let granted = |path: &PathBuf| {
+            let mut system = self.host.system.iter();
+            let is_seen = path.starts_with(workspace.path())
+                || system.any(|visible| path.starts_with(&visible.path));
+            if is_seen { None } else { self.cells.real_paths.resolve(path) }
+        };
+        Policy {
+            workspace: key.workspace.clone(),
+            owner,
+            access: key.access,
+            git_directory: key.repository,
+            scratch: scratch.to_owned(),
+            readable: readable.filter_map(granted).collect(),
+            writable: writable.filter_map(granted).collect(),
+            hidden: workspace.shared.hidden.clone(),
+            network: key.network,
+            users: UserRange { first: operator.uids.first(), count: operator.uids.count() },
+        }
     }
 }
 
@@ -323,73 +359,6 @@ impl SandboxCell {
             CommandUser::Server(_) | CommandUser::Mapped { .. } => None,
         }
     }
-}
-
-impl RunnerInner {
-    /// Returns the parent of scratch directories for commands that run as another user.
-    fn shared_scratch_parent(&self, workspace: &WorkspaceHandle) -> ScratchParent {
-        let state = crate::runner::state_directory(&self.options.environment);
-        state.map_or_else(
-            || workspace.scratch_parent.clone(),
-            |state| ScratchParent::of_state(&state),
-        )
-    }
-
-    /// Refuses a tier that needs a disabled feature.
-    fn check_features(&self, tier: Tier) -> Result<(), RunError> {
-        let missing = |feature| self.options.disabled.contains(&feature);
-        if missing(Feature::Seccomp) {
-            return Err(RunError::Missing { tier, feature: "seccomp" });
-        }
-        if tier == Tier::Full && missing(Feature::UserNamespaces) {
-            let errno = rustix::io::Errno::PERM.raw_os_error();
-            let step = carrel_sandbox::SetupStep::UserNamespace;
-            let failure = carrel_sandbox::SetupError { step, object: None, errno };
-            return Err(RunError::Cell(CellError::Refused(failure)));
-        }
-        Ok(())
-    }
-
-    fn policy(
-        &self,
-        workspace: &WorkspaceHandle,
-        key: &CellKey,
-        owner: Owner,
-        scratch: &Path,
-    ) -> Policy {
-        let operator = &self.options.policy;
-        let toolchains = &self.toolchains.readable;
-        let readable = operator.readable.iter().chain(&operator.path).chain(toolchains);
-        let readable = readable.chain(&key.grants.readable);
-        let writable = operator.writable.iter().chain(&key.grants.writable);
-        // Paths that do not exist are left out.
-        let granted = |path: &PathBuf| {
-            let seen = is_seen(path, workspace.path(), &self.host);
-            if seen { None } else { self.cells.real_paths.resolve(path) }
-        };
-        Policy {
-            workspace: key.workspace.clone(),
-            owner,
-            access: key.access,
-            git_directory: key.repository,
-            scratch: scratch.to_owned(),
-            readable: readable.filter_map(granted).collect(),
-            writable: writable.filter_map(granted).collect(),
-            hidden: workspace.hidden.clone(),
-            network: key.network,
-            users: UserRange { first: operator.uids.first(), count: operator.uids.count() },
-        }
-    }
-}
-
-/// Returns whether every command sees a path anyway.
-fn is_seen(path: &Path, workspace: &Path, host: &Host) -> bool {
-    path.starts_with(workspace) || host.system.iter().any(|visible| path.starts_with(&visible.path))
-}
-
-fn owner_of(workspace: &WorkspaceHandle) -> Result<Owner, RunError> {
-    let top = workspace.directory.own_metadata().map_err(RunError::Workspace)?;
-    Ok(Owner { user: top.uid, group: top.gid })
 }
 
 /// Refuses a workspace that the commands' user cannot reach, and names the permission that is missing.

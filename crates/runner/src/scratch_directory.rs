@@ -19,9 +19,7 @@ use std::time::{Duration, Instant};
 use carrel_domain::{Tier, sync};
 use carrel_fsroot::{Durability, FileKind, Problem, Root, WriteOptions};
 use carrel_sandbox::{GIT_SETTINGS_TEXT, Owner};
-use rustix::fs::{
-    AtFlags, CWD, FlockOperation, Gid, Mode, OFlags, Uid, chownat, flock, openat, unlinkat,
-};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Gid, Mode, OFlags, Uid, chownat, flock, openat};
 use tracing::warn;
 
 use crate::error::RunError;
@@ -91,23 +89,15 @@ impl ScratchDirectory {
     pub(crate) fn is_untouched(&self, name: &Path) -> bool {
         let metadata = self.directory.link_metadata(name);
         metadata.is_ok_and(|found| found.kind == FileKind::Directory && found.mode == OWN_MODE)
-            && self.directory.list_at_most(name, 0).is_ok_and(|entries| entries.is_some())
+            && self.has_nothing_in(name)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        let is_empty = |part: &&str| {
-            let entries = self.directory.list_at_most(Path::new(part), 0);
-            entries.is_ok_and(|entries| entries.is_some())
-        };
-        PARTS.iter().all(is_empty)
+        PARTS.iter().all(|part| self.has_nothing_in(Path::new(part)))
     }
 
-    /// Removes an empty scratch directory with three calls, as most are. Returns `false` if it is not
-    /// empty; then the whole tree has to be walked.
-    fn remove_if_empty(&self) -> bool {
-        let remove = |at: &Root, name: &Path| unlinkat(at, name, AtFlags::REMOVEDIR).is_ok();
-        let parts = PARTS.map(Path::new);
-        parts.iter().all(|part| remove(&self.directory, part)) && remove(&self.home, &self.name)
+    fn has_nothing_in(&self, name: &Path) -> bool {
+        self.directory.list_at_most(name, 0).is_ok_and(|entries| entries.is_some())
     }
 
     /// Deletes a command's own directory. A failure is logged: the rest goes with the cell.
@@ -120,9 +110,6 @@ impl ScratchDirectory {
 
 impl Drop for ScratchDirectory {
     fn drop(&mut self) {
-        if self.remove_if_empty() {
-            return;
-        }
         if let Err(error) = self.home.remove_tree(&self.name) {
             warn!(%error, "could not remove the temporary files of a workspace");
         }

@@ -12,14 +12,13 @@ use std::path::{Path, PathBuf};
 
 use carrel_domain::{Network, Secret, Tier};
 use carrel_exec::CommandSpec;
-use carrel_fsroot::Root;
 use rustix::fs::{Mode, fchmod};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::error::RunError;
+use crate::private_directory::PrivateDirectory;
 use crate::request::RunRequest;
 use crate::sandbox_cell::ExecutionSite;
-use carrel_workspace::blocking;
 
 const AGENT: &str = "/usr/bin/ssh-agent";
 const ADD: &str = "/usr/bin/ssh-add";
@@ -33,10 +32,9 @@ const MAX_SOCKET_BYTES: usize = 107;
 /// The agent of one command. Its socket is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct SshAgent {
-    scratch: Root,
-    name: PathBuf,
     /// The path of the socket inside the sandbox.
     socket: PathBuf,
+    _directory: PrivateDirectory,
     /// The descriptor of the pipe in the command.
     key_descriptor: u32,
 }
@@ -62,9 +60,8 @@ impl SshAgent {
                  give the step network `full`, or the server tier `full`",
             ));
         }
-        // Other commands can write to the directory above, and must not guess the name.
-        let own = format!("{:016x}", fastrand::u64(..));
-        let socket = site.temporary().join(&own).join("agent");
+        let directory = PrivateDirectory::make(site).await?;
+        let socket = directory.inside.join("agent");
         if socket.as_os_str().len() > MAX_SOCKET_BYTES {
             return Err(refused(
                 "the path of its socket would be too long; use a data directory with a shorter path",
@@ -73,15 +70,7 @@ impl SshAgent {
         let key_descriptor = CommandSpec::FIRST_INHERITED
             + u32::try_from(request.inherited.len()).expect("few descriptors");
         request.inherited.push(piped(&key)?);
-        let site = site.clone();
-        let make = move || {
-            if site.lacks_directory() {
-                site.make_directory()?;
-            }
-            site.make_below_temporary(&own)
-        };
-        let (scratch, name) = blocking(make).await?;
-        Ok(Some(Self { scratch, name, socket, key_descriptor }))
+        Ok(Some(Self { socket, _directory: directory, key_descriptor }))
     }
 
     /// Wraps a command: the agent starts a shell, which loads the key and becomes the command.
@@ -96,13 +85,6 @@ impl SshAgent {
         let agent = [AGENT.into(), "-a".into(), self.socket.clone().into_os_string()];
         let shell = ["/bin/sh".into(), "-c".into(), load.into(), "sh".into()];
         agent.into_iter().chain(shell).chain(argv).collect()
-    }
-}
-
-impl Drop for SshAgent {
-    fn drop(&mut self) {
-        // What is left goes with the scratch directory.
-        let _ = self.scratch.remove_tree(&self.name);
     }
 }
 

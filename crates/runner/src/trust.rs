@@ -59,6 +59,7 @@ mod watched_names;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use carrel_config::Trust;
 use carrel_fsroot::{Error, Root};
 
 use diff::{Difference, NewRepositoryPolicy, Remedy, below, differences};
@@ -74,16 +75,6 @@ const MAX_REFERENCE_ROUNDS: usize = 10;
 
 /// The largest baseline that [`TrustBaseline::is_unchanged`] compares, which bounds its system calls.
 const MAX_QUICK_ENTRIES: usize = 64;
-
-/// The policy for changes of watched files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnChange {
-    /// The trusted state is restored.
-    #[default]
-    Restore,
-    /// The change is reported, and trusted from here on.
-    Report,
-}
 
 /// The trusted state of one workspace's watched files, kept from command to command.
 pub struct TrustBaseline {
@@ -117,11 +108,12 @@ impl TrustBaseline {
             && is_provably_unchanged(root, &self.trusted)
     }
 
-    /// Compares a workspace with its baseline, and restores or accepts what changed.
+    /// Compares a workspace with its baseline, and restores what changed or, if the policy only reports,
+    /// trusts it from here on.
     ///
     /// Fails only when the workspace itself cannot be read. A difference that could not be undone is
     /// part of the report, and is found again by the next check.
-    pub fn check(&mut self, root: &Root, on_change: OnChange) -> Result<TrustReport, Error> {
+    pub fn check(&mut self, root: &Root, on_change: Trust) -> Result<TrustReport, Error> {
         let seen = scan(root, &self.trusted, &self.references)?;
         let has_read = seen.has_read;
         let seen = seen.entries;
@@ -130,16 +122,11 @@ impl TrustBaseline {
         self.tombstones.revive(&mut self.trusted, &seen);
         let found = self.differences(root, &seen);
         let changed = !found.is_empty();
-        let mut report = match on_change {
-            _ if !changed => {
-                self.replace_baseline(seen);
-                TrustReport::default()
-            }
-            OnChange::Report => {
-                self.replace_baseline(seen);
-                report_of(found.iter().map(|difference| (difference, None)))
-            }
-            OnChange::Restore => self.restore(root, seen, found)?,
+        let mut report = if changed && on_change == Trust::Restore {
+            self.restore(root, seen, found)?
+        } else {
+            self.replace_baseline(seen);
+            report_of(found.iter().map(|difference| (difference, None)))
         };
         if has_read || changed {
             self.watch_references(root)?;
@@ -168,12 +155,6 @@ impl TrustBaseline {
     fn replace_baseline(&mut self, seen: Snapshot) {
         let before = std::mem::replace(&mut self.trusted, seen);
         directory_link::keep_dangling_links(&before, &mut self.trusted);
-        let same_name = |(one, other): (&PathBuf, &PathBuf)| one.as_os_str() == other.as_os_str();
-        if before.len() == self.trusted.len()
-            && before.keys().zip(self.trusted.keys()).all(same_name)
-        {
-            return;
-        }
         let vanished = before.into_iter().filter(|(path, _)| !self.trusted.contains_key(path));
         self.tombstones.record(vanished);
     }
@@ -242,12 +223,9 @@ impl TrustBaseline {
                 break;
             }
             let seen = scan(root, &self.trusted, &references)?.entries;
-            let without = |one: &[Reference], other: &[Reference]| -> Vec<Reference> {
-                one.iter().filter(|reference| !other.contains(reference)).cloned().collect()
-            };
-            let added = without(&references, &self.references);
-            let dropped = without(&self.references, &references);
-            for (path, _) in added.iter().chain(&dropped) {
+            let added = references.iter().filter(|one| !self.references.contains(one));
+            let dropped = self.references.iter().filter(|one| !references.contains(one));
+            for (path, _) in added.chain(dropped) {
                 copy_subtree(&mut self.trusted, &seen, path);
             }
             self.references = references;

@@ -5,7 +5,7 @@
 //! are shared by everything that works in the workspace through this process.
 
 use carrel_domain::sync;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -13,30 +13,34 @@ use carrel_fsroot::{FileKind, Root};
 use carrel_sandbox::GitDirectory;
 
 use crate::error::RunError;
-use crate::quota_watcher::{Overrun, QuotaWatcher};
+use crate::quota_watcher::QuotaWatcher;
 use crate::reservation::Reservation;
 use crate::scratch_directory::ScratchParent;
 use crate::trust::TrustBaseline;
 use crate::write_lock::{WriteGuard, WriteLock};
-use carrel_workspace::Error;
-use carrel_workspace::Workspace;
-use carrel_workspace::{Amount, Quota};
+use carrel_workspace::{Amount, Error, Exceeded, Quota, Workspace};
 
 /// An open workspace: its directory, lock, quota, write lock and trust baseline.
 #[derive(Debug)]
 pub struct WorkspaceHandle {
     pub(crate) directory: Root,
+    /// Set before the first command.
+    pub(crate) trust: Arc<OnceLock<Mutex<TrustBaseline>>>,
+    pub(crate) shared: Arc<SharedState>,
+}
+
+/// The state that a workspace shares with handles for directories in it.
+#[derive(Debug)]
+pub(crate) struct SharedState {
     pub(crate) scratch_parent: ScratchParent,
     /// Paths of the host that commands must not see: the root, or the state directory.
     pub(crate) hidden: Vec<PathBuf>,
     quota: Option<Quota>,
     /// The usage at the last count.
-    used: Arc<Mutex<Amount>>,
+    used: Mutex<Amount>,
     /// Checks single writes against the quota.
     write_quota: Option<Arc<Mutex<QuotaWatcher>>>,
-    write_lock: Arc<WriteLock>,
-    /// Set before the first command.
-    pub(crate) trust: Arc<OnceLock<Mutex<TrustBaseline>>>,
+    write_lock: WriteLock,
     /// None for a directory that an operator named.
     root: Option<PathBuf>,
     /// A share of the workspace's lock, which commands hold as well.
@@ -45,43 +49,42 @@ pub struct WorkspaceHandle {
     _workspace: Option<Arc<Workspace>>,
 }
 
+impl SharedState {
+    fn new(scratch_parent: ScratchParent, hidden: &Path) -> Self {
+        Self {
+            write_lock: WriteLock::new(scratch_parent.for_write_locks()),
+            scratch_parent,
+            hidden: vec![hidden.to_owned()],
+            quota: None,
+            used: Mutex::default(),
+            write_quota: None,
+            root: None,
+            lock: None,
+            _workspace: None,
+        }
+    }
+
+    fn locked(root: &Path, lock: OwnedFd) -> Self {
+        let shared = Self::new(ScratchParent::of_root(root), root);
+        Self { root: Some(root.to_owned()), lock: Some(lock), ..shared }
+    }
+}
+
 impl WorkspaceHandle {
+    fn new(directory: Root, shared: SharedState) -> Self {
+        Self { directory, trust: Arc::default(), shared: Arc::new(shared) }
+    }
+
     /// Opens a directory that an operator named, without lock and quota. `state` is Carrel's state
     /// directory.
     pub fn for_directory(path: &Path, state: &Path) -> Result<Self, RunError> {
         let directory = Root::open(path).map_err(RunError::Workspace)?;
-        let scratch_parent = ScratchParent::of_state(state);
-        Ok(Self {
-            directory,
-            write_lock: Arc::new(WriteLock::new(scratch_parent.for_write_locks())),
-            scratch_parent,
-            hidden: vec![state.to_owned()],
-            quota: None,
-            used: Arc::default(),
-            write_quota: None,
-            trust: Arc::default(),
-            root: None,
-            lock: None,
-            _workspace: None,
-        })
+        Ok(Self::new(directory, SharedState::new(ScratchParent::of_state(state), state)))
     }
 
     /// Takes a workspace that the caller has locked. `lock` is a share of that lock.
     pub(crate) fn locked(directory: Root, root: &Path, lock: OwnedFd) -> Self {
-        let scratch_parent = ScratchParent::of_root(root);
-        Self {
-            directory,
-            write_lock: Arc::new(WriteLock::new(scratch_parent.for_write_locks())),
-            scratch_parent,
-            hidden: vec![root.to_owned()],
-            quota: None,
-            used: Arc::default(),
-            write_quota: None,
-            trust: Arc::default(),
-            root: Some(root.to_owned()),
-            lock: Some(lock),
-            _workspace: None,
-        }
+        Self::new(directory, SharedState::locked(root, lock))
     }
 
     /// Takes a workspace into use for commands, after a last check of its path and its quota.
@@ -98,31 +101,22 @@ impl WorkspaceHandle {
         let workspace = workspace.into();
         let directory = workspace.files().try_clone().map_err(RunError::Workspace)?;
         let same = directory.try_clone().map_err(RunError::Workspace)?;
-        let handle = Self::locked(directory, workspace.root(), workspace.lock_descriptor()?);
         let quota = workspace.record().quota;
-        let watcher = Arc::new(Mutex::new(QuotaWatcher::new(same, quota, used)?));
-        let quota = Some(quota);
-        let used = Arc::new(Mutex::new(used));
-        Ok(Self { quota, used, write_quota: Some(watcher), _workspace: Some(workspace), ..handle })
+        let watcher = QuotaWatcher::new(same, quota, used)?;
+        let shared = SharedState {
+            quota: Some(quota),
+            used: Mutex::new(used),
+            write_quota: Some(Arc::new(Mutex::new(watcher))),
+            ..SharedState::locked(workspace.root(), workspace.lock_descriptor()?)
+        };
+        Ok(Self::new(directory, SharedState { _workspace: Some(workspace), ..shared }))
     }
 
     /// Returns a handle for a directory in this one, for callers that may see no more of it. Lock, quota
     /// and write lock are shared; the trust baseline is its own.
     pub fn subdirectory(&self, path: &Path) -> Result<Self, RunError> {
         let directory = self.directory.open_root(path).map_err(RunError::Directory)?;
-        Ok(Self {
-            directory,
-            scratch_parent: self.scratch_parent.clone(),
-            write_lock: Arc::clone(&self.write_lock),
-            hidden: self.hidden.clone(),
-            quota: self.quota,
-            used: Arc::clone(&self.used),
-            write_quota: self.write_quota.clone(),
-            trust: Arc::default(),
-            root: self.root.clone(),
-            lock: self.lock.as_ref().map(OwnedFd::try_clone).transpose()?,
-            _workspace: None,
-        })
+        Ok(Self { directory, trust: Arc::default(), shared: Arc::clone(&self.shared) })
     }
 
     /// Returns the real path.
@@ -132,7 +126,7 @@ impl WorkspaceHandle {
 
     /// Returns the root that holds it; none for a directory that an operator named.
     pub(crate) fn workspace_root(&self) -> Option<&Path> {
-        self.root.as_deref()
+        self.shared.root.as_deref()
     }
 
     /// Returns the directory.
@@ -142,17 +136,17 @@ impl WorkspaceHandle {
 
     /// Takes the write lock, waiting at most [`carrel_workspace::LOCK_TIMEOUT`] for other processes.
     pub fn lock_for_writing(&self) -> Result<WriteGuard<'_>, Error> {
-        self.write_lock.take(&self.directory)
+        self.shared.write_lock.take(&self.directory)
     }
 
     /// Returns the write lock.
     pub fn write_lock(&self) -> &WriteLock {
-        &self.write_lock
+        &self.shared.write_lock
     }
 
     /// Returns the quota, if there is one.
     pub fn quota(&self) -> Option<Quota> {
-        self.quota
+        self.shared.quota
     }
 
     /// Returns a new watcher of the quota, if there is one.
@@ -165,22 +159,21 @@ impl WorkspaceHandle {
 
     /// Sets the usage after a count.
     pub fn set_used(&self, used: Amount) {
-        *sync::lock(&self.used) = used;
+        *sync::lock(&self.shared.used) = used;
     }
 
     /// Returns the usage at the last count.
     pub fn used(&self) -> Amount {
-        *sync::lock(&self.used)
+        *sync::lock(&self.shared.used)
     }
 
     pub(crate) fn quota_and_use(&self) -> Option<(Quota, Amount)> {
-        let used = *sync::lock(&self.used);
-        self.quota.map(|quota| (quota, used))
+        self.shared.quota.map(|quota| (quota, self.used()))
     }
 
     /// Notes that a command writes, or has written.
     pub(crate) fn expect_changes(&self) {
-        if let Some(watcher) = &self.write_quota {
+        if let Some(watcher) = &self.shared.write_quota {
             sync::lock(watcher).expect_changes();
         }
     }
@@ -193,31 +186,24 @@ impl WorkspaceHandle {
     /// Reserves `more` for later writes, or fails if the quota does not allow it. May walk the tree.
     pub fn reserve(&self, more: Amount) -> Result<Reservation, Error> {
         self.check_quota(more, QuotaWatcher::reserve)?;
-        Ok(Reservation { watcher: self.write_quota.clone(), left: more })
+        Ok(Reservation { watcher: self.shared.write_quota.clone(), left: more })
     }
 
     fn check_quota(
         &self,
         more: Amount,
-        look: fn(&mut QuotaWatcher, Amount) -> Result<Option<Overrun>, Error>,
+        look: fn(&mut QuotaWatcher, Amount) -> Result<Option<Exceeded>, Error>,
     ) -> Result<(), Error> {
-        let Some(watcher) = self.write_quota.as_ref().filter(|_| more != Amount::default()) else {
-            return Ok(());
-        };
-        let found = look(&mut sync::lock(watcher), more)?;
-        let Some(Overrun { exceeded, .. }) = found else { return Ok(()) };
-        let key = self.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Err(Error::QuotaExceeded {
-            key,
-            used: exceeded.used,
-            limit: exceeded.limit,
-            used_bytes: exceeded.bytes,
-        })
+        let watcher = self.shared.write_quota.as_ref().filter(|_| more != Amount::default());
+        let Some(watcher) = watcher else { return Ok(()) };
+        let Some(exceeded) = look(&mut sync::lock(watcher), more)? else { return Ok(()) };
+        let key = self.path().file_name().unwrap_or_default();
+        Err(exceeded.in_workspace(&key.to_string_lossy()))
     }
 
     /// Returns descriptors that a command holds until its last process has ended.
     pub(crate) fn held(&self) -> Result<Vec<OwnedFd>, RunError> {
-        Ok(self.lock.as_ref().map(OwnedFd::try_clone).transpose()?.into_iter().collect())
+        Ok(self.shared.lock.iter().map(OwnedFd::try_clone).collect::<Result<_, _>>()?)
     }
 
     /// Returns whether time stamps prove that the trust check has nothing to do, and the directory still
@@ -239,9 +225,5 @@ impl WorkspaceHandle {
             (true, false) => GitDirectory::WithoutHooks,
             (true, true) => GitDirectory::WithHooks,
         }
-    }
-
-    pub(crate) fn descriptor(&self) -> Result<OwnedFd, RunError> {
-        Ok(self.directory.as_fd().try_clone_to_owned()?)
     }
 }

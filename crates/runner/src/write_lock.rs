@@ -10,15 +10,14 @@ use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use carrel_domain::{message_of, sync};
 use carrel_fsroot::{Identity, Root};
 use tracing::warn;
 
 use crate::scratch_directory::ScratchParent;
-use carrel_workspace::Error;
-use carrel_workspace::LOCK_TIMEOUT;
+use carrel_workspace::{Error, poll};
 
 /// The number of lock files for all directories, by a hash of device and inode, so that their number
 /// never grows. Two directories that share one wait for each other for the time of one write.
@@ -54,12 +53,14 @@ impl WriteLock {
         Self { parent, threads: Mutex::default(), processes: OnceLock::new() }
     }
 
-    /// Waits for the lock, at most [`LOCK_TIMEOUT`] for other processes.
+    /// Waits for the lock, at most [`carrel_workspace::LOCK_TIMEOUT`] for other processes.
     pub(crate) fn take(&self, directory: &Root) -> Result<WriteGuard<'_>, Error> {
         let threads = sync::lock(&self.threads);
         let file = self.processes.get_or_init(|| {
-            open(&self.parent, directory).inspect_err(|reason| {
+            open(&self.parent, directory).map_err(|error| {
+                let reason = message_of(&*error);
                 warn!(%reason, "other processes that write the same files are not waited for");
+                reason
             })
         });
         let file = file.as_ref().ok();
@@ -84,39 +85,28 @@ impl Drop for WriteGuard<'_> {
     }
 }
 
-fn open(parent: &ScratchParent, directory: &Root) -> Result<File, String> {
-    let name = name_of(directory.identity().map_err(|error| message_of(&error))?);
-    let locks = parent.open().map_err(|error| message_of(&error))?;
-    let opened = locks.open_or_create(Path::new(&name), FILE_MODE);
-    let file = opened.map_err(|error| message_of(&error))?;
-    let metadata = file.metadata().map_err(|error| message_of(&error))?;
+fn open(parent: &ScratchParent, directory: &Root) -> Result<File, Box<dyn std::error::Error>> {
+    let Identity { device, inode } = directory.identity()?;
+    let name = format!("{:02x}.lock", device.wrapping_mul(31).wrapping_add(inode) % FILES);
+    let locks = parent.open()?;
+    let file = locks.open_or_create(Path::new(&name), FILE_MODE)?;
+    let metadata = file.metadata()?;
     let own = metadata.uid() == rustix::process::geteuid().as_raw();
     if !own || metadata.mode() & 0o077 != 0 {
         let path = locks.path().join(name);
-        return Err(format!("{} is open to other users", path.display()));
+        return Err(format!("{} is open to other users", path.display()).into());
     }
     Ok(file)
 }
 
-fn name_of(Identity { device, inode }: Identity) -> String {
-    format!("{:02x}.lock", device.wrapping_mul(31).wrapping_add(inode) % FILES)
-}
-
-/// Polls, because `flock` has no deadline.
 fn lock(file: &File, directory: &Root) -> Result<(), Error> {
-    let deadline = Instant::now() + LOCK_TIMEOUT;
-    let mut pause = FIRST_PAUSE;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::Error(error)) => return Err(Error::Interrupted(error.to_string())),
-            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
-                let key = directory.path().display().to_string();
-                let holder = Some("another process that writes files there".to_owned());
-                return Err(Error::Busy { key, holder });
-            }
-            Err(TryLockError::WouldBlock) => std::thread::sleep(pause),
-        }
-        pause = (pause * 2).min(MAX_PAUSE);
-    }
+    let locked = poll(FIRST_PAUSE, MAX_PAUSE, || match file.try_lock() {
+        Ok(()) => Ok(Some(())),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(Error::Interrupted(error.to_string())),
+    })?;
+    locked.ok_or_else(|| Error::Busy {
+        key: directory.path().display().to_string(),
+        holder: Some("another process that writes files there".to_owned()),
+    })
 }

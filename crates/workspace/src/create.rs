@@ -19,13 +19,12 @@ use carrel_domain::{Identifier, KeyChoice, Layout, WorkspaceKey, message_of};
 use carrel_fsroot::{Durability, Problem, Root};
 use tracing::{debug, error, info, warn};
 
-use crate::blocking::blocking;
-use crate::condition::Condition;
 use crate::error::{CwdReason, Error};
-use crate::hooks::{Hook, HookContext, HookSite, Hooks};
+use crate::hooks::{Hook, HookSite, Hooks};
 use crate::lock::{self, Lock, Mode};
 use crate::quota::Quota;
 use crate::record::{Record, State, TrackerName};
+use crate::root::SCHEMA;
 use crate::workspaces::{RootInner, Workspaces};
 
 const WORKSPACE_MODE: u32 = 0o700;
@@ -82,6 +81,13 @@ struct Pending {
     lock: Lock,
 }
 
+/// A request in progress. `hooked` says that `after_create` has a script.
+struct Creation<'a> {
+    inner: &'a RootInner,
+    request: &'a Create,
+    hooked: bool,
+}
+
 enum CreateStart {
     Reused(Record),
     Made(Pending),
@@ -108,8 +114,9 @@ impl Workspaces {
     async fn create_unlogged(&self, request: Create, hooks: &Hooks) -> Result<Created, Error> {
         let attempt = request.attempt;
         let hooked = hooks.has(Hook::AfterCreate);
-        let inner = self.inner.clone();
-        let mut pending = match blocking(move || inner.begin(&request, hooked)).await? {
+        let begun =
+            self.blocking(move |inner| Creation { inner, request: &request, hooked }.begin());
+        let mut pending = match begun.await? {
             CreateStart::Reused(record) => return Ok(self.created(false, record)),
             CreateStart::Made(pending) => pending,
         };
@@ -117,10 +124,11 @@ impl Workspaces {
             return Ok(self.created(true, pending.record.clone()));
         }
         pending.lock.note("creating");
-        let ran = hooks.run(Hook::AfterCreate, self.site(&pending, attempt)).await;
+        let Pending { record, directory, lock } = &pending;
+        let site = HookSite { workspaces: self, record, directory, lock, attempt };
+        let ran = hooks.run(Hook::AfterCreate, site).await;
         pending.record.hook_runs.extend(ran.run);
-        let inner = self.inner.clone();
-        blocking(move || match ran.result {
+        self.blocking(move |inner| match ran.result {
             Ok(()) => inner.finish(&pending),
             Err(error) => Err(inner.abandon(&pending, error.into())),
         })
@@ -128,25 +136,9 @@ impl Workspaces {
         .map(|record| self.created(true, record))
     }
 
-    fn site<'a>(&'a self, pending: &'a Pending, attempt: Option<u32>) -> HookSite<'a> {
-        let context = self.hook_context(&pending.record, attempt);
-        HookSite { context, directory: &pending.directory, lock: &pending.lock, inner: &self.inner }
-    }
-
     fn created(&self, created: bool, record: Record) -> Created {
         let path = self.inner.location(&record.key).workspace;
         Created { created, record, path }
-    }
-
-    pub(crate) fn hook_context(&self, record: &Record, attempt: Option<u32>) -> HookContext {
-        HookContext {
-            issue_id: record.issue_id().to_owned(),
-            identifier: record.identifier.clone(),
-            key: record.key.clone(),
-            workspace: self.inner.location(&record.key).workspace,
-            root: self.inner.root.path().to_owned(),
-            attempt,
-        }
     }
 }
 
@@ -161,51 +153,48 @@ fn log_created(created: &Created) {
     }
 }
 
-impl RootInner {
-    fn begin(&self, request: &Create, hooked: bool) -> Result<CreateStart, Error> {
+impl Creation<'_> {
+    fn begin(&self) -> Result<CreateStart, Error> {
         for _ in 0..MAX_KEY_ATTEMPTS {
-            let begun = match self.choose(&request.identifier)? {
+            let begun = match self.inner.choose(&self.request.identifier)? {
                 KeyChoice::Held(key) => {
-                    self.refuse_other_tracker(request, &key)?;
-                    self.begin_held(request, &key, hooked)?
+                    self.refuse_other_tracker(&key)?;
+                    self.begin_held(&key)?
                 }
-                KeyChoice::Free(_) => self.begin_free(request, hooked)?,
+                KeyChoice::Free(_) => self.begin_free()?,
             };
             if let Some(begun) = begun {
                 return Ok(begun);
             }
         }
-        Err(self.no_key_left(&request.identifier))
+        Err(self.inner.no_key_left(&self.request.identifier))
     }
 
-    fn refuse_other_tracker(&self, request: &Create, key: &WorkspaceKey) -> Result<(), Error> {
-        let record = self.records().read(key)?;
-        match record.as_ref().and_then(|record| record.foreign_to(request.tracker.as_ref())) {
+    fn refuse_other_tracker(&self, key: &WorkspaceKey) -> Result<(), Error> {
+        let record = self.inner.records().read(key)?;
+        match record.as_ref().and_then(|record| record.foreign_to(self.request.tracker.as_ref())) {
             // A workspace that was removed by hand belongs to no tracker.
-            Some(other) if self.open_directory(key)?.is_some() => Err(Error::ForeignTracker {
-                other: other.location.clone(),
-                location: self.location(key),
-            }),
+            Some(other) if self.inner.open_directory(key)?.is_some() => {
+                Err(Error::ForeignTracker {
+                    other: other.location.clone(),
+                    location: self.inner.location(key),
+                })
+            }
             Some(_) | None => Ok(()),
         }
     }
 
     /// Uses the key that the identifier has; `None` if it was removed meanwhile.
-    fn begin_held(
-        &self,
-        request: &Create,
-        key: &WorkspaceKey,
-        hooked: bool,
-    ) -> Result<Option<CreateStart>, Error> {
-        let shared = self.locks().take(key.as_str(), Mode::Shared)?;
-        if let Some(record) = self.reuse(request, key)? {
+    fn begin_held(&self, key: &WorkspaceKey) -> Result<Option<CreateStart>, Error> {
+        let shared = self.inner.locks().take(key.as_str(), Mode::Shared)?;
+        if let Some(record) = self.reuse(key)? {
             return Ok(Some(CreateStart::Reused(record)));
         }
         drop(shared);
-        let lock = self.locks().take(key.as_str(), Mode::Exclusive)?;
-        match self.records().read(key)? {
-            Some(record) if record.identifier == request.identifier => {
-                self.repair(request, record, hooked, lock).map(Some)
+        let lock = self.inner.locks().take(key.as_str(), Mode::Exclusive)?;
+        match self.inner.records().read(key)? {
+            Some(record) if record.identifier == self.request.identifier => {
+                self.repair(record, lock).map(Some)
             }
             _ => Ok(None),
         }
@@ -215,130 +204,123 @@ impl RootInner {
     ///
     /// Identifiers that derive the same key choose one after the other, under a lock that they share, so
     /// that one identifier never gets two keys.
-    fn begin_free(&self, request: &Create, hooked: bool) -> Result<Option<CreateStart>, Error> {
-        let base = WorkspaceKey::derive(&request.identifier);
+    fn begin_free(&self) -> Result<Option<CreateStart>, Error> {
+        let base = WorkspaceKey::derive(&self.request.identifier);
         let name = lock::shared_name("choose", &base);
-        let _choosing = self.locks().take(&name, Mode::Exclusive)?;
-        let KeyChoice::Free(key) = self.choose(&request.identifier)? else { return Ok(None) };
-        let lock = self.locks().take(key.as_str(), Mode::Exclusive)?;
-        if self.records().read(&key)?.is_some() {
+        let _choosing = self.inner.locks().take(&name, Mode::Exclusive)?;
+        let KeyChoice::Free(key) = self.inner.choose(&self.request.identifier)? else {
+            return Ok(None);
+        };
+        let lock = self.inner.locks().take(key.as_str(), Mode::Exclusive)?;
+        if self.inner.records().read(&key)?.is_some() {
             return Ok(None);
         }
-        match self.open_directory(&key)? {
-            Some(directory) => self.adopt(request, key, &directory).map(CreateStart::Reused),
-            None => self.make(request, key, hooked, lock).map(CreateStart::Made),
+        match self.inner.open_directory(&key)? {
+            Some(directory) => self.adopt(key, &directory).map(CreateStart::Reused),
+            None => self.make(key, lock).map(CreateStart::Made),
         }
         .map(Some)
     }
 
     /// Returns a ready workspace; `None` if it has to be repaired first.
-    fn reuse(&self, request: &Create, key: &WorkspaceKey) -> Result<Option<Record>, Error> {
-        let Some(record) = self.records().read(key)? else { return Ok(None) };
-        let directory = self.open_directory(key)?;
-        let ready = Condition::of(&record, directory.as_ref()) == Condition::Ready;
-        let (true, Some(directory)) = (ready && record.identifier == request.identifier, directory)
-        else {
+    fn reuse(&self, key: &WorkspaceKey) -> Result<Option<Record>, Error> {
+        let Some(record) = self.inner.records().read(key)? else { return Ok(None) };
+        let Some(directory) = self.inner.open_directory(key)? else { return Ok(None) };
+        if record.state != State::Ready || record.identifier != self.request.identifier {
             return Ok(None);
-        };
-        if record.layout != request.layout {
+        }
+        if record.layout != self.request.layout {
             let has = record.layout.as_str();
-            let requested = request.layout.as_str();
+            let requested = self.request.layout.as_str();
             warn!(%key, has, requested, "Workspace exists with another layout, which it keeps");
         }
         ensure_layout(&directory, record.layout)?;
-        let now = self.clock.now();
-        let updated = self.update(key, |record| {
+        let now = self.inner.clock.now();
+        let updated = self.inner.update(key, |record| {
             record.last_used_at = now;
-            record.issue_id = request.issue_id.clone().or(record.issue_id.take());
-            record.tracker = record.tracker.take().or(request.tracker.clone());
+            record.issue_id = self.request.issue_id.clone().or(record.issue_id.take());
+            record.tracker = record.tracker.take().or(self.request.tracker.clone());
         });
         // A full disk must not keep a workspace from being opened, and files deleted in it.
         Ok(Some(updated.ok().flatten().unwrap_or(record)))
     }
 
     /// Repairs a workspace that an earlier process left incomplete, and creates it.
-    fn repair(
-        &self,
-        request: &Create,
-        record: Record,
-        hooked: bool,
-        lock: Lock,
-    ) -> Result<CreateStart, Error> {
+    fn repair(&self, record: Record, lock: Lock) -> Result<CreateStart, Error> {
         let key = record.key.clone();
-        let directory = self.open_directory(&key)?;
-        match (Condition::of(&record, directory.as_ref()), directory) {
-            (Condition::Ready, _) => {
-                let reused = self.reuse(request, &key)?;
+        let directory = self.inner.open_directory(&key)?;
+        match (record.state, directory) {
+            (State::Ready, Some(_)) => {
+                let reused = self.reuse(&key)?;
                 return Ok(CreateStart::Reused(reused.unwrap_or(record)));
             }
-            (Condition::HalfMade | Condition::HalfRemoved, Some(directory)) => {
-                let workspace = self.location(&key).workspace;
+            (State::Creating | State::Removing, Some(directory)) => {
                 let issue_identifier = record.identifier.as_str();
+                let workspace = self.inner.location(&key).workspace;
                 let workspace = workspace.display();
                 warn!(issue_identifier, %workspace, "Workspace was left half-way, starting afresh");
-                self.discard(&key, &directory)?;
+                self.inner.discard(&key, &directory)?;
             }
-            (Condition::Missing | Condition::HalfMade | Condition::HalfRemoved, _) => {}
+            (_, None) => {}
         }
-        self.usage_cache().remove(&key)?;
-        self.make(request, key, hooked, lock).map(CreateStart::Made)
+        self.inner.usage_cache().remove(&key)?;
+        self.make(key, lock).map(CreateStart::Made)
     }
 
     /// Adopts a directory without a record: it was put there by hand, or its record was lost.
-    fn adopt(
-        &self,
-        request: &Create,
-        key: WorkspaceKey,
-        directory: &Root,
-    ) -> Result<Record, Error> {
-        self.refuse_foreign(&key, directory)?;
-        let workspace = self.location(&key).workspace;
+    fn adopt(&self, key: WorkspaceKey, directory: &Root) -> Result<Record, Error> {
+        self.inner.refuse_foreign(&key, directory)?;
+        let workspace = self.inner.location(&key).workspace;
         warn!(workspace = %workspace.display(), "Workspace directory without a record was adopted");
-        let record = self.new_record(request, key, State::Ready);
+        let record = self.new_record(key, State::Ready);
         ensure_layout(directory, record.layout)?;
-        self.records().write(&record, Durability::Synced)?;
+        self.inner.records().write(&record, Durability::Synced)?;
         Ok(record)
     }
 
-    fn new_record(&self, request: &Create, key: WorkspaceKey, state: State) -> Record {
-        let quota = request.quota.unwrap_or(self.quota);
-        let now = self.clock.now();
-        let record = Record::new(request.identifier.clone(), key, request.layout, quota, now);
-        let issue_id = request.issue_id.clone();
-        let tracker = request.tracker.clone();
-        Record { issue_id, tracker, state, ..record }
+    fn new_record(&self, key: WorkspaceKey, state: State) -> Record {
+        let now = self.inner.clock.now();
+        Record {
+            schema: SCHEMA,
+            identifier: self.request.identifier.clone(),
+            issue_id: self.request.issue_id.clone(),
+            tracker: self.request.tracker.clone(),
+            key,
+            layout: self.request.layout,
+            state,
+            created_at: now,
+            last_used_at: now,
+            quota: self.request.quota.unwrap_or(self.inner.quota),
+            repos_cached: Vec::new(),
+            tasks_run: 0,
+            hook_runs: Vec::new(),
+        }
     }
 
     /// Writes the record, then makes the directory, so that a new directory always has a record.
     ///
     /// Without a hook the record says `ready` at once: a record without a directory counts as missing.
-    fn make(
-        &self,
-        request: &Create,
-        key: WorkspaceKey,
-        hooked: bool,
-        lock: Lock,
-    ) -> Result<Pending, Error> {
-        let state = if hooked { State::Creating } else { State::Ready };
-        let record = self.new_record(request, key, state);
-        self.records().write(&record, Durability::Synced)?;
+    fn make(&self, key: WorkspaceKey, lock: Lock) -> Result<Pending, Error> {
+        let state = if self.hooked { State::Creating } else { State::Ready };
+        let record = self.new_record(key, state);
+        self.inner.records().write(&record, Durability::Synced)?;
         if let Err(error) = self.make_directory(&record.key) {
-            self.records().remove(&record.key)?;
+            self.inner.records().remove(&record.key)?;
             return Err(error);
         }
         // From here on an error leaves the record, which says how far creation came.
-        let synced = self.root.directory.sync_directory(Path::new("."));
-        synced.map_err(Error::files("could not sync the root"))?;
-        let directory = self.open_directory(&record.key)?;
-        let directory =
-            directory.ok_or_else(|| self.cwd_error(&record.key, CwdReason::PathUnreadable))?;
+        self.inner.sync_root()?;
+        let directory = self.inner.open_directory(&record.key)?;
+        let directory = directory
+            .ok_or_else(|| self.inner.cwd_error(&record.key, CwdReason::PathUnreadable))?;
         ensure_layout(&directory, record.layout)?;
         Ok(Pending { record, directory, lock })
     }
 
     fn make_directory(&self, key: &WorkspaceKey) -> Result<(), Error> {
-        let workspace = self.location(key).workspace;
-        let made = self.root.directory.create_directory(Path::new(key.as_str()), WORKSPACE_MODE);
+        let workspace = self.inner.location(key).workspace;
+        let made =
+            self.inner.root.directory.create_directory(Path::new(key.as_str()), WORKSPACE_MODE);
         made.map_err(|error| match error.problem() {
             // It appeared since the check, and was not made under the lock.
             Problem::Exists => Error::Busy { key: key.to_string(), holder: None },
@@ -347,7 +329,9 @@ impl RootInner {
         debug!(workspace = %workspace.display(), "directory made");
         Ok(())
     }
+}
 
+impl RootInner {
     /// Marks a workspace ready, if its directory is still the one that the hook ran in.
     fn finish(&self, pending: &Pending) -> Result<Record, Error> {
         if let Err(error) = self.check_not_replaced(&pending.record.key, &pending.directory) {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use carrel_domain::{ByteSize, Code, Coded, Identifier, InvalidIdentifier};
 use carrel_fsroot::{FileKind, Problem};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::hooks::HookError;
@@ -82,7 +83,8 @@ pub enum LocationRule {
 }
 
 /// The reason why a command cannot start in a directory. The checks run right before each start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the messages define variants and fields")]
 pub enum CwdReason {
     #[error("it is the root")]
@@ -95,18 +97,6 @@ pub enum CwdReason {
     Replaced,
     #[error("the directory is missing or cannot be read")]
     PathUnreadable,
-}
-
-impl CwdReason {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::WorkspaceRoot => "workspace_root",
-            Self::OutsideWorkspaceRoot => "outside_workspace_root",
-            Self::SymlinkEscape => "symlink_escape",
-            Self::Replaced => "replaced",
-            Self::PathUnreadable => "path_unreadable",
-        }
-    }
 }
 
 fn holder_text(holder: Option<&str>) -> String {
@@ -166,7 +156,7 @@ impl Coded for Error {
             | Self::ForeignTracker { location, .. } => location_detail(location),
             Self::InvalidCwd { location, reason } => {
                 let mut detail = location_detail(location);
-                detail["reason"] = reason.as_str().into();
+                detail["reason"] = json!(reason);
                 detail
             }
             Self::NotFound { name, root } => json!({ "identifier": name, "root": shown(root) }),

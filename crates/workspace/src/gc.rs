@@ -4,21 +4,22 @@
 //! beside everything else and skips what is in use. A failure concerns one item only.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use carrel_domain::{Identifier, Timestamp, WorkspaceKey, message_of};
-use carrel_fsroot::{FileKind, unfinished_write_pid};
+use carrel_fsroot::{Entry, FileKind, Root, unfinished_write_pid};
 use serde::Serialize;
 use tracing::{info, warn};
 
 use crate::blocking::blocking;
-use crate::condition::Condition;
 use crate::error::Error;
 use crate::git_state::VIEWS;
 use crate::hooks::Hooks;
 use crate::lock::Mode;
-use crate::remove::{RecordAndDirectory, RemovalLock};
+use crate::record::{Record, State};
+use crate::remove::RemovalLock;
+use crate::root::names_in;
 use crate::workspaces::{RootInner, Workspaces};
 
 /// The age at which an unfinished file counts as left behind. Its writer may live in another container,
@@ -51,36 +52,15 @@ pub struct Gc {
 #[serde(tag = "action", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names define actions and objects")]
 pub enum GcAction {
-    FinishRemoval {
-        key: WorkspaceKey,
-    },
-    RemoveHalfMade {
-        key: WorkspaceKey,
-    },
-    DropRecord {
-        key: WorkspaceKey,
-    },
-    RemoveUnused {
-        identifier: Identifier,
-        key: WorkspaceKey,
-        last_used_at: Timestamp,
-    },
-    RemoveOrphan {
-        name: String,
-    },
-    DeleteLogs {
-        name: String,
-    },
-    DeleteLock {
-        name: String,
-    },
-    DeleteUnfinished {
-        #[serde(with = "carrel_domain::lossy_path")]
-        path: PathBuf,
-    },
-    DeleteTrash {
-        name: String,
-    },
+    FinishRemoval { key: WorkspaceKey },
+    RemoveHalfMade { key: WorkspaceKey },
+    DropRecord { key: WorkspaceKey },
+    RemoveUnused { identifier: Identifier, key: WorkspaceKey, last_used_at: Timestamp },
+    RemoveOrphan { name: String },
+    DeleteLogs { name: String },
+    DeleteLock { name: String },
+    DeleteUnfinished { path: String },
+    DeleteTrash { name: String },
 }
 
 /// The result of a clean-up: the actions, performed or in a dry run only planned, and the messages of failed ones.
@@ -91,62 +71,38 @@ pub struct GcReport {
     pub failed: Vec<String>,
 }
 
-enum Leftover {
-    Logs(String),
-    Lock(String),
-    Unfinished(PathBuf),
-}
-
-impl From<Leftover> for GcAction {
-    fn from(leftover: Leftover) -> Self {
-        match leftover {
-            Leftover::Logs(name) => Self::DeleteLogs { name },
-            Leftover::Lock(name) => Self::DeleteLock { name },
-            Leftover::Unfinished(path) => Self::DeleteUnfinished { path },
-        }
-    }
-}
-
 impl Workspaces {
     /// Cleans up. A failed action does not stop the others.
     pub async fn gc(&self, options: Gc, hooks: &Hooks) -> Result<GcReport, Error> {
         let mut report = GcReport::default();
-        let inner = self.inner.clone();
-        for key in blocking(move || inner.candidates(options)).await? {
+        for key in self.blocking(move |inner| inner.candidates(options)).await? {
             let done = self.clean_workspace(&key, options, hooks).await;
             report.note(key.as_str(), done);
         }
-        let inner = self.inner.clone();
-        for leftover in blocking(move || inner.leftovers()).await? {
-            let inner = self.inner.clone();
-            let dry_run = options.dry_run;
-            let done = blocking(move || {
-                let deleted = if dry_run { Ok(()) } else { inner.delete(&leftover) };
-                deleted.map(|()| Some(leftover.into()))
+        for leftover in self.blocking(RootInner::leftovers).await? {
+            let done = self.blocking(move |inner| {
+                if !options.dry_run {
+                    inner.delete(&leftover)?;
+                }
+                Ok(Some(leftover))
             });
             report.note("", done.await);
         }
-        report.merge(if options.dry_run {
-            self.trash_report()?
+        if options.dry_run {
+            let trash = self.trash()?.into_iter();
+            report.actions.extend(trash.map(|name| GcAction::DeleteTrash { name }));
         } else {
-            self.empty_trash().await?
-        });
+            let emptied = self.empty_trash().await?;
+            report.actions.extend(emptied.actions);
+            report.failed.extend(emptied.failed);
+        }
         Ok(report)
     }
 
     /// Deletes the contents of the trash, unless another process does so.
     pub async fn empty_trash(&self) -> Result<GcReport, Error> {
         let workspaces = self.clone();
-        let sweep = blocking(move || workspaces.sweep()).await?;
-        let actions = sweep.deleted.into_iter().map(|name| GcAction::DeleteTrash { name });
-        let failed = sweep.failed.into_iter();
-        let failed = failed.map(|(name, reason)| format!("{}: {reason}", name.to_string_lossy()));
-        Ok(GcReport { actions: actions.collect(), failed: failed.collect() })
-    }
-
-    fn trash_report(&self) -> Result<GcReport, Error> {
-        let actions = self.trash()?.into_iter().map(|name| GcAction::DeleteTrash { name });
-        Ok(GcReport { actions: actions.collect(), failed: Vec::new() })
+        blocking(move || workspaces.sweep()).await
     }
 
     /// Treats one workspace; returns the action, if one was needed.
@@ -156,17 +112,13 @@ impl Workspaces {
         options: Gc,
         hooks: &Hooks,
     ) -> Result<Option<GcAction>, Error> {
-        let inner = self.inner.clone();
-        let name = key.clone();
-        let Some((action, target)) = blocking(move || inner.examine(name, options)).await? else {
-            return Ok(None);
-        };
+        let examined = self.with_key(key, move |inner, key| inner.examine(key, options)).await?;
+        let Some((action, target)) = examined else { return Ok(None) };
         let Some(target) = target else { return Ok(Some(action)) };
         if matches!(action, GcAction::RemoveUnused { .. }) {
             self.remove_locked(target, options.keep_if_dirty, hooks).await?;
         } else {
-            let inner = self.inner.clone();
-            blocking(move || inner.remove_now(target)).await?;
+            self.blocking(move |inner| inner.remove_now(target)).await?;
         }
         Ok(Some(action))
     }
@@ -187,11 +139,6 @@ impl GcReport {
             }
         }
     }
-
-    fn merge(&mut self, other: Self) {
-        self.actions.extend(other.actions);
-        self.failed.extend(other.failed);
-    }
 }
 
 impl RootInner {
@@ -208,7 +155,7 @@ impl RootInner {
     /// Chooses the action for a workspace under its lock; `None` while the workspace is in use.
     fn examine(
         &self,
-        key: WorkspaceKey,
+        key: &WorkspaceKey,
         options: Gc,
     ) -> Result<Option<(GcAction, Option<RemovalLock>)>, Error> {
         let lock = if options.dry_run {
@@ -220,102 +167,111 @@ impl RootInner {
         if lock.is_none() && (!options.dry_run || self.locks().is_held(key.as_str())) {
             return Ok(None);
         }
-        let found = self.read_state(&key)?;
-        let action = self.action_for(&key, &found, options);
-        Ok(action.map(|action| (action, lock.map(|lock| found.into_removal_lock(key, lock)))))
+        let record = self.records().read(key)?;
+        let directory = self.open_directory(key)?;
+        let action = self.action_for(key, record.as_ref(), directory.as_ref(), options);
+        let locked = lock.map(|lock| RemovalLock { key: key.clone(), record, directory, lock });
+        Ok(action.map(|action| (action, locked)))
     }
 
     fn action_for(
         &self,
         key: &WorkspaceKey,
-        found: &RecordAndDirectory,
+        record: Option<&Record>,
+        directory: Option<&Root>,
         options: Gc,
     ) -> Option<GcAction> {
         let key = key.clone();
-        let Some(record) = &found.record else {
-            let orphan = options.orphans && found.directory.is_some();
+        let Some(record) = record else {
+            let orphan = options.orphans && directory.is_some();
             return orphan.then(|| GcAction::RemoveOrphan { name: key.to_string() });
         };
         let unused = record.last_used_at.age(self.clock.now());
-        match Condition::of(record, found.directory.as_ref()) {
-            Condition::Missing => Some(GcAction::DropRecord { key }),
-            Condition::HalfMade => Some(GcAction::RemoveHalfMade { key }),
-            Condition::HalfRemoved => Some(GcAction::FinishRemoval { key }),
-            Condition::Ready if options.retention.is_some_and(|limit| unused > limit) => {
+        match (record.state, directory) {
+            (_, None) => Some(GcAction::DropRecord { key }),
+            (State::Creating, Some(_)) => Some(GcAction::RemoveHalfMade { key }),
+            (State::Removing, Some(_)) => Some(GcAction::FinishRemoval { key }),
+            (State::Ready, Some(_)) if options.retention.is_some_and(|limit| unused > limit) => {
                 let identifier = record.identifier.clone();
                 let last_used_at = record.last_used_at;
                 Some(GcAction::RemoveUnused { identifier, key, last_used_at })
             }
-            Condition::Ready => None,
+            (State::Ready, Some(_)) => None,
         }
     }
 
-    fn leftovers(&self) -> Result<Vec<Leftover>, Error> {
+    /// Lists what belongs to no workspace: logs, locks and unfinished files.
+    fn leftovers(&self) -> Result<Vec<GcAction>, Error> {
         let keys = self.records().keys()?;
         let known: HashSet<&str> = keys.iter().map(WorkspaceKey::as_str).collect();
         let mut logs = self.names_in("logs")?;
-        logs.retain(|name| !known.contains(name.as_str()) && self.is_old("logs", name));
-        let logs = logs.into_iter().map(Leftover::Logs);
-        let locks = self.idle_locks(&keys)?.into_iter().map(Leftover::Lock);
-        Ok(logs
-            .chain(locks)
-            .chain(self.unfinished()?.into_iter().map(Leftover::Unfinished))
-            .collect())
+        // Logs outlive their workspace: that of a failed `after_create` is read after the removal.
+        let is_old = |name: &str| self.age(&Path::new("logs").join(name)) > Some(KEEP_LOGS);
+        logs.retain(|name| !known.contains(name.as_str()) && is_old(name));
+        let logs = logs.into_iter().map(|name| GcAction::DeleteLogs { name });
+        let locks = self.idle_locks(&keys)?.into_iter().map(|name| GcAction::DeleteLock { name });
+        let unfinished = self.unfinished()?.into_iter();
+        let unfinished = unfinished.map(|path| GcAction::DeleteUnfinished { path });
+        Ok(logs.chain(locks).chain(unfinished).collect())
     }
 
-    fn delete(&self, leftover: &Leftover) -> Result<(), Error> {
+    fn delete(&self, leftover: &GcAction) -> Result<(), Error> {
         let remove_tree = |path: &Path| {
             let removed = self.root.own.remove_tree(path);
             removed.map_err(Error::files(format!("could not delete {}", path.display())))
         };
         match leftover {
-            Leftover::Logs(name) => remove_tree(&Path::new("logs").join(name)),
-            Leftover::Unfinished(path) => remove_tree(path),
-            Leftover::Lock(name) => self.locks().remove_idle(name).map(drop),
+            GcAction::DeleteLogs { name } => remove_tree(&Path::new("logs").join(name)),
+            GcAction::DeleteUnfinished { path } => remove_tree(path.as_ref()),
+            GcAction::DeleteLock { name } => self.locks().remove_idle(name),
+            // Workspaces and the trash are removed by other means.
+            GcAction::FinishRemoval { .. }
+            | GcAction::RemoveHalfMade { .. }
+            | GcAction::DropRecord { .. }
+            | GcAction::RemoveUnused { .. }
+            | GcAction::RemoveOrphan { .. }
+            | GcAction::DeleteTrash { .. } => Ok(()),
         }
     }
 
     pub(crate) fn stray_directories(&self, keys: &[WorkspaceKey]) -> Result<Vec<String>, Error> {
         let known: HashSet<&str> = keys.iter().map(WorkspaceKey::as_str).collect();
-        let entries = self
-            .root
-            .directory
-            .list(Path::new("."))
-            .map_err(Error::files("could not list the root"))?;
-        Ok(entries
-            .iter()
-            .filter(|entry| entry.kind == FileKind::Directory)
-            .map(|entry| entry.name.to_string_lossy().into_owned())
-            .filter(|name| name != WorkspaceKey::RESERVED && !known.contains(name.as_str()))
-            .collect())
+        let entries = self.entries()?.into_iter();
+        let directories = entries.filter(|entry| entry.kind == FileKind::Directory);
+        let names = directories.map(|entry| entry.name.to_string_lossy().into_owned());
+        let is_stray =
+            |name: &String| name != WorkspaceKey::RESERVED && !known.contains(name.as_str());
+        Ok(names.filter(is_stray).collect())
+    }
+
+    pub(crate) fn entries(&self) -> Result<Vec<Entry>, Error> {
+        let entries = self.root.directory.list(Path::new("."));
+        entries.map_err(Error::files("could not list the root"))
     }
 
     /// Lists lock files with neither a record nor a holder.
     pub(crate) fn idle_locks(&self, keys: &[WorkspaceKey]) -> Result<Vec<String>, Error> {
         let known: HashSet<&str> = keys.iter().map(WorkspaceKey::as_str).collect();
-        let mut names = self.locks().names()?;
-        names.retain(|name| {
+        let names = names_in(&self.root.own, "locks", "could not list locks")?;
+        let is_idle = |name: &&str| {
             let of_a_workspace = WorkspaceKey::from_name(name).is_some();
-            of_a_workspace && !known.contains(name.as_str()) && !self.locks().is_held(name)
-        });
-        Ok(names)
+            of_a_workspace && !known.contains(name) && !self.locks().is_held(name)
+        };
+        let names = names.iter().filter_map(|name| name.strip_suffix(".lock"));
+        Ok(names.filter(is_idle).map(str::to_owned).collect())
     }
 
-    fn unfinished(&self) -> Result<Vec<PathBuf>, Error> {
-        let mut paths = Vec::new();
-        for part in ["", "records", "usage"] {
-            let names = self.names_in(part)?.into_iter();
-            let left = names.filter(|name| unfinished_write_pid(name.as_ref()).is_some());
-            paths.extend(left.map(|name| Path::new(part).join(name)));
+    fn unfinished(&self) -> Result<Vec<String>, Error> {
+        let is_unfinished = |name: &String| unfinished_write_pid(name.as_ref()).is_some();
+        let mut paths = self.names_in("")?;
+        paths.retain(is_unfinished);
+        for part in ["records", "usage"] {
+            let left = self.names_in(part)?.into_iter().filter(is_unfinished);
+            paths.extend(left.map(|name| format!("{part}/{name}")));
         }
-        paths.extend(self.names_in(VIEWS)?.iter().map(|name| Path::new(VIEWS).join(name)));
-        paths.retain(|path| self.age(path).is_some_and(|age| age > UNFINISHED_AGE));
+        paths.extend(self.names_in(VIEWS)?.iter().map(|name| format!("{VIEWS}/{name}")));
+        paths.retain(|path| self.age(path.as_ref()) > Some(UNFINISHED_AGE));
         Ok(paths)
-    }
-
-    /// Logs outlive their workspace: that of a failed `after_create` is read after the removal.
-    fn is_old(&self, part: &str, name: &str) -> bool {
-        self.age(&Path::new(part).join(name)).is_some_and(|age| age > KEEP_LOGS)
     }
 
     fn age(&self, path: &Path) -> Option<Duration> {
@@ -324,11 +280,6 @@ impl RootInner {
     }
 
     fn names_in(&self, part: &str) -> Result<Vec<String>, Error> {
-        let entries = self
-            .root
-            .own
-            .list(Path::new(part))
-            .map_err(Error::files("could not list the server's directory"))?;
-        Ok(entries.iter().map(|entry| entry.name.to_string_lossy().into_owned()).collect())
+        names_in(&self.root.own, part, "could not list the server's directory")
     }
 }

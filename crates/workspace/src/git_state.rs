@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::blocking::blocking;
 use crate::error::Error;
 use crate::workspaces::Workspaces;
+use repositories::FoundRepository;
 pub(crate) use view::VIEWS;
 use view::{StorageFormat, View};
 
@@ -94,32 +95,24 @@ impl Workspaces {
         let files = workspace.try_clone().map_err(Error::files("could not open the workspace"))?;
         let mut states = Vec::new();
         for found in blocking(move || repositories::repositories(&files)).await? {
-            let state = match found.git_directory {
-                Ok(directory) => {
-                    let worktree = workspace.open_root(&found.path);
-                    match worktree.map_err(|error| error.to_string()) {
-                        Ok(worktree) => {
-                            let query =
-                                GitQuery { spawner, worktree: &worktree, view: None, until };
-                            self.state(&found.path, directory, query).await
-                        }
-                        Err(reason) => Err(reason),
-                    }
-                }
-                Err(reason) => Err(reason),
-            };
-            states
-                .push(state.unwrap_or_else(|reason| GitState::unknown(&found.path, Some(reason))));
+            let FoundRepository { path, git_directory } = found;
+            let state = self.state(workspace, &path, git_directory, spawner, until).await;
+            states.push(state.unwrap_or_else(|reason| GitState::unknown(&path, Some(reason))));
         }
         Ok(states)
     }
 
     async fn state(
         &self,
+        workspace: &Root,
         path: &Path,
-        git_directory: Root,
-        query: GitQuery<'_>,
+        git_directory: Result<Root, String>,
+        spawner: &LazySpawner,
+        until: Instant,
     ) -> Result<GitState, String> {
+        let git_directory = git_directory?;
+        let worktree = &workspace.open_root(path).map_err(|error| error.to_string())?;
+        let query = GitQuery { spawner, worktree, view: None, until };
         let view = self.view(git_directory, &query).await?;
         let query = GitQuery { view: Some(view.path()), ..query };
         let status = query.git(&STATUS, Stdin::Empty).await?;

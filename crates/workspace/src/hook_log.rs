@@ -1,42 +1,39 @@
 //! The logs of hooks, kept beside the workspaces within a budget.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use carrel_domain::{ByteSize, Timestamp, WorkspaceKey};
+use carrel_domain::{ByteSize, WorkspaceKey};
+use carrel_exec::LogFile;
 use carrel_fsroot::{Root, UsageLimit};
 
 use crate::error::Error;
+use crate::hooks::Hook;
+use crate::workspaces::RootInner;
 
 /// The most bytes of one workspace's logs. A new log may use half of it.
 pub(crate) const LOG_BUDGET: ByteSize = ByteSize::mib(64);
 
 const MAX_LOGS: usize = 20;
 
-#[derive(Debug)]
-pub(crate) struct NewLog {
-    pub(crate) file: File,
-    pub(crate) path: PathBuf,
-    pub(crate) limit: ByteSize,
-}
-
-/// Creates a log, and deletes the oldest ones beyond the budget.
+/// Creates a log, and deletes the oldest ones beyond the budget. Returns its path as well.
 pub(crate) fn create(
-    own: &Root,
+    inner: &RootInner,
     key: &WorkspaceKey,
-    name: &str,
-    now: Timestamp,
-) -> Result<NewLog, Error> {
+    hook: Hook,
+) -> Result<(PathBuf, LogFile), Error> {
+    let own = &inner.root.own;
     let failed = || Error::files(format!("could not make a log for {key}"));
     let directory = Path::new("logs").join(key.as_str());
     own.create_directories(&directory, 0o700).map_err(failed())?;
     let logs = own.open_root_strict(&directory).map_err(failed())?;
     trim(&logs).map_err(failed())?;
     // The time comes first, so that names sort by age.
-    let file_name = format!("{}-{:04x}-{name}.log", now.as_millis(), fastrand::u16(..));
+    let now = inner.clock.now().as_millis();
+    let file_name = format!("{now}-{:04x}-{}.log", fastrand::u16(..), hook.as_str());
     let file = logs.open_or_create(Path::new(&file_name), 0o600).map_err(failed())?;
     let limit = ByteSize::bytes(LOG_BUDGET.as_u64() / 2);
-    Ok(NewLog { file, path: own.path().join(&directory).join(file_name), limit })
+    let path = own.path().join(&directory).join(file_name);
+    Ok((path, LogFile { file: Some(file), limit }))
 }
 
 /// Deletes the oldest logs until half of the budget is free.

@@ -8,8 +8,8 @@ mod settings;
 
 pub use error::HookError;
 pub use history::{HookEnd, HookRun};
+pub(crate) use runner::HookSite;
 pub use runner::Hooks;
-pub(crate) use runner::{HookContext, HookSite};
 pub use sandbox::{HookSandbox, HookSandboxError, SandboxedHook};
 pub use settings::HookSettings;
 

@@ -1,4 +1,4 @@
-//! Small JSON files of the server, replaced by rename.
+//! Small files of the server, most of them JSON, replaced by rename.
 
 use std::path::Path;
 
@@ -12,25 +12,21 @@ const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Reads a file; `None` if it does not exist.
 pub(crate) fn read<T: DeserializeOwned>(own: &Root, file: &Path) -> Result<Option<T>, Error> {
-    let bytes = match own.read_strict(file, MAX_BYTES) {
-        Ok(bytes) => bytes,
-        Err(error) if error.is_not_found() => return Ok(None),
-        Err(error) => {
-            let doing = format!("could not read {}", own.path().join(file).display());
-            return Err(Error::files(doing)(error));
-        }
-    };
-    serde_json::from_slice(&bytes).map(Some).map_err(|error| Error::RecordUnreadable {
-        path: own.path().join(file),
-        reason: error.to_string(),
-    })
+    let Some(bytes) = read_bytes(own, file, MAX_BYTES)? else { return Ok(None) };
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| unreadable(own, file, error.to_string()))
 }
 
-pub(crate) fn write(own: &Root, file: &Path, value: &impl Serialize) -> Result<(), Error> {
-    write_with(own, file, value, Durability::Synced)
+/// Reads the bytes of a file; `None` if it does not exist.
+pub(crate) fn read_bytes(own: &Root, file: &Path, limit: u64) -> Result<Option<Vec<u8>>, Error> {
+    match own.read_strict(file, limit) {
+        Err(error) if error.is_not_found() => Ok(None),
+        read => read.map(Some).map_err(|error| failed("read", own, file, error)),
+    }
 }
 
-pub(crate) fn write_with(
+pub(crate) fn write(
     own: &Root,
     file: &Path,
     value: &impl Serialize,
@@ -41,8 +37,7 @@ pub(crate) fn write_with(
     })?;
     bytes.push(b'\n');
     let options = WriteOptions { durability, new_mode: Some(0o600), ..WriteOptions::default() };
-    let doing = format!("could not write {}", own.path().join(file).display());
-    own.write(file, &bytes, options).map_err(Error::files(doing))
+    own.write(file, &bytes, options).map_err(|error| failed("write", own, file, error))
 }
 
 /// Removes a file. A missing one is no error.
@@ -53,4 +48,13 @@ pub(crate) fn remove(own: &Root, file: &Path) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
+}
+
+/// Adds the failed verb and the absolute path to the error of a file.
+pub(crate) fn failed(verb: &str, own: &Root, file: &Path, error: carrel_fsroot::Error) -> Error {
+    Error::files(format!("could not {verb} {}", own.path().join(file).display()))(error)
+}
+
+pub(crate) fn unreadable(own: &Root, file: &Path, reason: String) -> Error {
+    Error::RecordUnreadable { path: own.path().join(file), reason }
 }

@@ -12,7 +12,6 @@
 #![forbid(unsafe_code)]
 
 mod blocking;
-mod condition;
 mod create;
 mod error;
 mod gc;
@@ -21,6 +20,7 @@ mod hook_log;
 mod hooks;
 mod json_file;
 mod listing;
+mod location;
 mod lock;
 mod quota;
 mod record;
@@ -43,11 +43,10 @@ pub use hooks::{
     SandboxedHook,
 };
 pub use listing::{ListingState, WorkspaceListing};
-pub use lock::LOCK_TIMEOUT;
+pub use lock::{LOCK_TIMEOUT, poll};
 pub use quota::{Amount, Exceeded, Quota};
 pub use record::{Record, State, TrackerName};
 pub use remove::{RemovalLock, Remove, Removed, Target};
-pub use trash::Sweep;
 pub use usage::{Freshness, MeasuredUsage};
 pub use verify::{RootFinding, Severity, verify};
 pub use workspace::Workspace;

@@ -7,10 +7,8 @@ use carrel_fsroot::Root;
 use serde::Serialize;
 use tracing::warn;
 
-use crate::blocking::blocking;
-use crate::condition::Condition;
 use crate::error::Error;
-use crate::record::Record;
+use crate::record::{Record, State};
 use crate::usage::{Freshness, MeasuredUsage};
 use crate::workspaces::{RootInner, Workspaces};
 
@@ -43,8 +41,7 @@ impl Workspaces {
     /// Lists the workspaces in the order of their keys. A record that cannot be read is logged and left
     /// out.
     pub async fn list(&self, freshness: Freshness) -> Result<Vec<WorkspaceListing>, Error> {
-        let inner = self.inner.clone();
-        blocking(move || {
+        self.blocking(move |inner| {
             let listed = |key: &WorkspaceKey| {
                 inner.listing(key, freshness).unwrap_or_else(|error| {
                     warn!(%key, %error, "Workspace cannot be listed");
@@ -56,20 +53,13 @@ impl Workspaces {
         .await
     }
 
-    /// Counts the workspaces that have a record.
-    pub fn count(&self) -> Result<usize, Error> {
-        Ok(self.inner.records().keys()?.len())
-    }
-
     /// Returns one workspace; `None` without a record.
     pub async fn show(
         &self,
         key: &WorkspaceKey,
         freshness: Freshness,
     ) -> Result<Option<WorkspaceListing>, Error> {
-        let inner = self.inner.clone();
-        let key = key.clone();
-        blocking(move || inner.listing(&key, freshness)).await
+        self.with_key(key, move |inner, key| inner.listing(key, freshness)).await
     }
 }
 
@@ -82,26 +72,16 @@ impl RootInner {
         let Some(record) = self.records().read(key)? else { return Ok(None) };
         let path = self.location(key).workspace;
         let Ok(directory) = self.open_directory(key) else {
-            return Ok(Some(WorkspaceListing {
-                record,
-                path,
-                state: ListingState::Broken,
-                usage: None,
-            }));
+            let state = ListingState::Broken;
+            return Ok(Some(WorkspaceListing { record, path, state, usage: None }));
         };
-        let state = Condition::of(&record, directory.as_ref()).into();
+        let state = match (record.state, &directory) {
+            (_, None) => ListingState::Missing,
+            (State::Ready, Some(_)) => ListingState::Ready,
+            (State::Creating, Some(_)) => ListingState::Creating,
+            (State::Removing, Some(_)) => ListingState::Removing,
+        };
         let measure = |directory: Root| self.measure(key, &directory, freshness).ok();
         Ok(Some(WorkspaceListing { record, path, state, usage: directory.and_then(measure) }))
-    }
-}
-
-impl From<Condition> for ListingState {
-    fn from(condition: Condition) -> Self {
-        match condition {
-            Condition::Ready => Self::Ready,
-            Condition::Missing => Self::Missing,
-            Condition::HalfMade => Self::Creating,
-            Condition::HalfRemoved => Self::Removing,
-        }
     }
 }

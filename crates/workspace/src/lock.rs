@@ -24,6 +24,7 @@ use crate::error::Error;
 /// The longest wait for a lock of another process; then the operation fails with [`Error::Busy`].
 pub const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
+const FIRST_PAUSE: Duration = Duration::from_micros(100);
 const MAX_PAUSE: Duration = Duration::from_millis(20);
 
 const MAX_HOLDER_BYTES: u64 = 200;
@@ -73,21 +74,11 @@ pub(crate) struct Locks<'a> {
 impl Locks<'_> {
     /// Takes a lock, waiting at most [`LOCK_TIMEOUT`].
     pub(crate) fn take(self, name: &str, mode: Mode) -> Result<Lock, Error> {
-        let deadline = Instant::now() + LOCK_TIMEOUT;
-        let mut pause = Duration::from_micros(100);
-        loop {
-            if let Some(lock) = self.attempt(name, mode)? {
-                return Ok(lock);
-            }
-            if Instant::now() >= deadline {
-                let holder = self.holder(name);
-                // The name of a lock that all keys share says nothing about a workspace.
-                let key = if name.starts_with(SHARED) { "of another request" } else { name };
-                return Err(Error::Busy { key: key.to_owned(), holder });
-            }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(MAX_PAUSE);
-        }
+        poll(FIRST_PAUSE, MAX_PAUSE, || self.attempt(name, mode))?.ok_or_else(|| {
+            // The name of a lock that all keys share says nothing about a workspace.
+            let key = if name.starts_with(SHARED) { "of another request" } else { name };
+            Error::Busy { key: key.to_owned(), holder: self.holder(name) }
+        })
     }
 
     /// Takes a lock without waiting; `None` if it is held.
@@ -122,28 +113,35 @@ impl Locks<'_> {
         exists && matches!(self.attempt(name, Mode::Exclusive), Ok(None))
     }
 
-    /// Deletes the file of a lock that is not held; returns whether it did.
-    pub(crate) fn remove_idle(self, name: &str) -> Result<bool, Error> {
-        let Some(_lock) = self.attempt(name, Mode::Exclusive)? else {
-            return Ok(false);
-        };
-        self.own
-            .remove_file(&path(name))
-            .map(|()| true)
-            .map_err(Error::files("could not remove a lock"))
-    }
-
-    pub(crate) fn names(self) -> Result<Vec<String>, Error> {
-        let entries =
-            self.own.list(Path::new("locks")).map_err(Error::files("could not list locks"))?;
-        let names = entries.iter().filter_map(|entry| entry.name.to_str()?.strip_suffix(".lock"));
-        Ok(names.map(str::to_owned).collect())
+    /// Deletes the file of a lock, unless it is held.
+    pub(crate) fn remove_idle(self, name: &str) -> Result<(), Error> {
+        let Some(_lock) = self.attempt(name, Mode::Exclusive)? else { return Ok(()) };
+        self.own.remove_file(&path(name)).map_err(Error::files("could not remove a lock"))
     }
 
     fn holder(self, name: &str) -> Option<String> {
         let range = self.own.read_range(&path(name), 0, MAX_HOLDER_BYTES).ok()?;
         let text = String::from_utf8_lossy(&range.bytes).trim().to_owned();
         (!text.is_empty()).then_some(text)
+    }
+}
+
+/// Repeats an attempt with growing pauses until it has a result, at most for [`LOCK_TIMEOUT`]: `flock` has
+/// no deadline.
+pub fn poll<T>(
+    first_pause: Duration,
+    max_pause: Duration,
+    mut attempt: impl FnMut() -> Result<Option<T>, Error>,
+) -> Result<Option<T>, Error> {
+    let deadline = Instant::now() + LOCK_TIMEOUT;
+    let mut pause = first_pause;
+    loop {
+        let taken = attempt()?;
+        if taken.is_some() || Instant::now() >= deadline {
+            return Ok(taken);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(max_pause);
     }
 }
 

@@ -4,6 +4,8 @@ use carrel_domain::ByteSize;
 use carrel_fsroot::UsageLimit;
 use serde::{Deserialize, Serialize};
 
+use crate::error::Error;
+
 /// The limits of a workspace, in allocated blocks rather than file sizes; each inode counts once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quota {
@@ -15,7 +17,7 @@ pub struct Quota {
 }
 
 /// An amount of disk usage: allocated bytes, and files, directories and links together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the summary defines both fields")]
 pub struct Amount {
     pub bytes: u64,
@@ -32,24 +34,31 @@ pub struct Exceeded {
     pub bytes: ByteSize,
 }
 
+impl Exceeded {
+    /// Returns the error of a workspace that is over its quota.
+    pub fn in_workspace(self, key: &str) -> Error {
+        let Self { used, limit, bytes } = self;
+        Error::QuotaExceeded { key: key.to_owned(), used, limit, used_bytes: bytes }
+    }
+}
+
 impl Quota {
     /// Checks an amount against the limits. An amount equal to a limit passes. An incomplete count fails:
     /// a command could hide files in directories without permissions.
     pub fn check(&self, amount: Amount, incomplete: bool) -> Result<(), Exceeded> {
         let bytes = ByteSize::bytes(amount.bytes);
+        let exceeded = |used: String, limit: String| Err(Exceeded { used, limit, bytes });
         if incomplete {
             let used = format!("{bytes} and directories that cannot be read");
-            return Err(Exceeded { used, limit: self.bytes.to_string(), bytes });
+            return exceeded(used, self.bytes.to_string());
         }
         if bytes > self.bytes {
-            return Err(Exceeded { used: bytes.to_string(), limit: self.bytes.to_string(), bytes });
+            return exceeded(bytes.to_string(), self.bytes.to_string());
         }
         match self.files {
-            Some(limit) if amount.files > limit => Err(Exceeded {
-                used: format!("{} files", amount.files),
-                limit: format!("{limit} files"),
-                bytes,
-            }),
+            Some(limit) if amount.files > limit => {
+                exceeded(format!("{} files", amount.files), format!("{limit} files"))
+            }
             _ => Ok(()),
         }
     }
@@ -64,25 +73,23 @@ impl Amount {
     /// Adds two amounts, saturating.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes.saturating_add(other.bytes),
-            files: self.files.saturating_add(other.files),
-        }
+        self.with(other, u64::saturating_add)
     }
 
     /// Returns the smaller value of each component.
     #[must_use]
     pub fn min(self, other: Self) -> Self {
-        Self { bytes: self.bytes.min(other.bytes), files: self.files.min(other.files) }
+        self.with(other, u64::min)
     }
 
     /// Subtracts an amount, down to zero.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes.saturating_sub(other.bytes),
-            files: self.files.saturating_sub(other.files),
-        }
+        self.with(other, u64::saturating_sub)
+    }
+
+    fn with(self, other: Self, of: fn(u64, u64) -> u64) -> Self {
+        Self { bytes: of(self.bytes, other.bytes), files: of(self.files, other.files) }
     }
 }
 

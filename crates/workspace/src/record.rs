@@ -14,7 +14,7 @@ use crate::hooks::HookRun;
 use crate::json_file;
 use crate::lock::{self, Mode};
 use crate::quota::Quota;
-use crate::root::{SCHEMA, refuse_newer};
+use crate::root::{names_in, refuse_newer};
 use crate::workspaces::RootInner;
 
 /// The state of a workspace in its life.
@@ -79,30 +79,6 @@ pub struct Record {
 const MAX_HOOK_RUNS: usize = 10;
 
 impl Record {
-    pub(crate) fn new(
-        identifier: Identifier,
-        key: WorkspaceKey,
-        layout: Layout,
-        quota: Quota,
-        now: Timestamp,
-    ) -> Self {
-        Self {
-            schema: SCHEMA,
-            identifier,
-            issue_id: None,
-            tracker: None,
-            key,
-            layout,
-            state: State::Ready,
-            created_at: now,
-            last_used_at: now,
-            quota,
-            repos_cached: Vec::new(),
-            tasks_run: 0,
-            hook_runs: Vec::new(),
-        }
-    }
-
     /// Returns the tracker's id of the issue, or the identifier if there is none.
     pub fn issue_id(&self) -> &str {
         self.issue_id.as_deref().unwrap_or(self.identifier.as_str())
@@ -152,14 +128,14 @@ impl Records<'_> {
             refuse_newer(self.own, &file, record.schema)?;
             if record.key != *key {
                 let reason = format!("it is the record of {}", record.key);
-                return Err(Error::RecordUnreadable { path: self.own.path().join(file), reason });
+                return Err(json_file::unreadable(self.own, &file, reason));
             }
         }
         Ok(record)
     }
 
     pub(crate) fn write(self, record: &Record, durability: Durability) -> Result<(), Error> {
-        json_file::write_with(self.own, &file(&record.key), record, durability)
+        json_file::write(self.own, &file(&record.key), record, durability)
     }
 
     pub(crate) fn remove(self, key: &WorkspaceKey) -> Result<(), Error> {
@@ -167,13 +143,9 @@ impl Records<'_> {
     }
 
     pub(crate) fn keys(self) -> Result<Vec<WorkspaceKey>, Error> {
-        let entries =
-            self.own.list(Path::new("records")).map_err(Error::files("could not list records"))?;
-        Ok(entries
-            .iter()
-            .filter_map(|entry| entry.name.to_str()?.strip_suffix(".json"))
-            .filter_map(WorkspaceKey::from_name)
-            .collect())
+        let names = names_in(self.own, "records", "could not list records")?;
+        let names = names.iter().filter_map(|name| name.strip_suffix(".json"));
+        Ok(names.filter_map(WorkspaceKey::from_name).collect())
     }
 }
 

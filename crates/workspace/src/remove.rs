@@ -17,7 +17,6 @@ use carrel_domain::{Identifier, WorkspaceKey, message_of};
 use carrel_fsroot::{Durability, Root};
 use tracing::{info, warn};
 
-use crate::blocking::blocking;
 use crate::error::Error;
 use crate::git_state::GitState;
 use crate::hooks::{Hook, HookSite, Hooks};
@@ -67,28 +66,15 @@ pub struct RemovalLock {
     pub(crate) key: WorkspaceKey,
     pub(crate) record: Option<Record>,
     pub(crate) directory: Option<Root>,
-    lock: Lock,
-}
-
-/// The record and directory of a key, as far as they exist.
-pub(crate) struct RecordAndDirectory {
-    pub(crate) record: Option<Record>,
-    pub(crate) directory: Option<Root>,
-}
-
-impl RecordAndDirectory {
-    pub(crate) fn into_removal_lock(self, key: WorkspaceKey, lock: Lock) -> RemovalLock {
-        RemovalLock { key, record: self.record, directory: self.directory, lock }
-    }
+    pub(crate) lock: Lock,
 }
 
 impl Workspaces {
     /// Runs `before_remove` and moves the workspace into the trash, in constant time.
     /// [`Workspaces::sweep`] deletes it later.
     pub async fn remove(&self, request: Remove, hooks: &Hooks) -> Result<Removed, Error> {
-        let inner = self.inner.clone();
         let target = request.target.clone();
-        let result = match blocking(move || inner.lock_target(&target)).await {
+        let result = match self.blocking(move |inner| inner.lock_target(&target)).await {
             Ok(target) => self.remove_locked(target, request.keep_if_dirty, hooks).await,
             Err(error) => Err(error),
         };
@@ -100,8 +86,7 @@ impl Workspaces {
 
     /// Locks a workspace for removal. It need not exist.
     pub async fn lock_for_removal(&self, identifier: Identifier) -> Result<RemovalLock, Error> {
-        let inner = self.inner.clone();
-        blocking(move || inner.lock_identifier(&identifier)).await
+        self.blocking(move |inner| inner.lock_identifier(&identifier)).await
     }
 
     fn log_refused(&self, target: &Target, error: &Error) {
@@ -135,8 +120,7 @@ impl Workspaces {
         if hooks.has(Hook::BeforeRemove) && target.directory.is_some() {
             target = self.run_before_remove(target, hooks).await?;
         }
-        let inner = self.inner.clone();
-        let removed = blocking(move || inner.remove_now(target)).await?;
+        let removed = self.blocking(move |inner| inner.remove_now(target)).await?;
         let issue_identifier = removed.identifier.as_ref().map(Identifier::as_str);
         let issue_id = removed.issue_id.as_deref().or(issue_identifier);
         let workspace = removed.path.display();
@@ -165,11 +149,10 @@ impl Workspaces {
         target: RemovalLock,
         hooks: &Hooks,
     ) -> Result<RemovalLock, Error> {
-        let inner = self.inner.clone();
-        let target = blocking(move || Ok::<_, Error>(inner.mark_removing(target))).await?;
+        let target = self.blocking(move |inner| Ok(inner.mark_removing(target))).await?;
         if let (Some(record), Some(directory)) = (&target.record, &target.directory) {
-            let context = self.hook_context(record, None);
-            let site = HookSite { context, directory, lock: &target.lock, inner: &self.inner };
+            let lock = &target.lock;
+            let site = HookSite { workspaces: self, record, directory, lock, attempt: None };
             // The failure has been logged.
             let _ = hooks.run(Hook::BeforeRemove, site).await;
         }
@@ -180,7 +163,11 @@ impl Workspaces {
 impl RootInner {
     fn lock_target(&self, target: &Target) -> Result<RemovalLock, Error> {
         let locked = match target {
-            Target::Path(path) => self.lock_key(self.locate(path)?)?,
+            Target::Path(path) => {
+                let key = self.locate(path)?;
+                let lock = self.locks().take(key.as_str(), Mode::Exclusive)?;
+                self.removal_lock(key, lock)?
+            }
             Target::Identifier(identifier) => self.lock_identifier(identifier)?,
         };
         if locked.record.is_none() && locked.directory.is_none() {
@@ -192,20 +179,14 @@ impl RootInner {
 
     fn lock_identifier(&self, identifier: &Identifier) -> Result<RemovalLock, Error> {
         let (key, lock) = self.lock_of(identifier, Mode::Exclusive)?;
-        self.read_state(&key).map(|state| state.into_removal_lock(key, lock))
+        self.removal_lock(key, lock)
     }
 
-    fn lock_key(&self, key: WorkspaceKey) -> Result<RemovalLock, Error> {
-        let lock = self.locks().take(key.as_str(), Mode::Exclusive)?;
-        self.read_state(&key).map(|state| state.into_removal_lock(key, lock))
-    }
-
-    /// Reads the record and opens the directory of a key.
-    pub(crate) fn read_state(&self, key: &WorkspaceKey) -> Result<RecordAndDirectory, Error> {
-        Ok(RecordAndDirectory {
-            record: self.records().read(key)?,
-            directory: self.open_directory(key)?,
-        })
+    /// Reads the record and opens the directory of a locked key, as far as they exist.
+    pub(crate) fn removal_lock(&self, key: WorkspaceKey, lock: Lock) -> Result<RemovalLock, Error> {
+        let record = self.records().read(&key)?;
+        let directory = self.open_directory(&key)?;
+        Ok(RemovalLock { key, record, directory, lock })
     }
 
     fn mark_removing(&self, mut target: RemovalLock) -> RemovalLock {

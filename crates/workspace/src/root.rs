@@ -6,12 +6,13 @@
 use std::path::{Component, Path, PathBuf};
 
 use carrel_domain::WorkspaceKey;
-use carrel_fsroot::{Metadata, Problem, Root};
+use carrel_fsroot::{Durability, Metadata, Problem, Root};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::git_state::VIEWS;
+use crate::json_file;
 
 pub(crate) const SCHEMA: u64 = 1;
 
@@ -170,8 +171,8 @@ fn open_own(directory: &Root) -> Result<Root, Error> {
 /// Checks the schema of the root's records, or writes it into a new root.
 fn check_schema(own: &Root) -> Result<(), Error> {
     let file = Path::new(SCHEMA_FILE);
-    match crate::json_file::read::<Schema>(own, file)? {
-        None => crate::json_file::write(own, file, &Schema { schema: SCHEMA }),
+    match json_file::read::<Schema>(own, file)? {
+        None => json_file::write(own, file, &Schema { schema: SCHEMA }, Durability::Synced),
         Some(found) => refuse_newer(own, file, found.schema),
     }
 }
@@ -181,6 +182,12 @@ pub(crate) fn refuse_newer(own: &Root, file: &Path, found: u64) -> Result<(), Er
         return Err(Error::SchemaTooNew { path: own.path().join(file), found, supported: SCHEMA });
     }
     Ok(())
+}
+
+/// Lists the names in a directory of the server's own, or in the root.
+pub(crate) fn names_in(own: &Root, part: &str, doing: &str) -> Result<Vec<String>, Error> {
+    let entries = own.list(Path::new(part)).map_err(Error::files(doing))?;
+    Ok(entries.iter().map(|entry| entry.name.to_string_lossy().into_owned()).collect())
 }
 
 fn enclosing_repository(path: &Path) -> Option<PathBuf> {

@@ -14,7 +14,6 @@ use carrel_fsroot::{Durability, Root, UsageLimit};
 use serde::{Deserialize, Serialize};
 use tracing::debug;
 
-use crate::blocking::blocking;
 use crate::error::Error;
 use crate::json_file;
 use crate::quota::Amount;
@@ -31,24 +30,23 @@ pub enum Freshness {
 }
 
 /// The usage of a workspace at a point in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredUsage {
     /// Bytes and files in use.
+    #[serde(flatten)]
     pub amount: Amount,
-    /// The time of the count.
-    pub as_of: Timestamp,
     /// True if parts of the tree could not be read.
     pub incomplete: bool,
+    /// The time of the count.
+    pub as_of: Timestamp,
 }
 
 /// A count with the mark that was found before it began.
 #[derive(Serialize, Deserialize)]
 struct CachedUsage {
     mark: String,
-    bytes: u64,
-    files: u64,
-    incomplete: bool,
-    as_of: Timestamp,
+    #[serde(flatten)]
+    usage: MeasuredUsage,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -77,8 +75,8 @@ impl UsageCache<'_> {
     /// Overwrites the mark in place, which needs no disk space. A torn write equals neither mark.
     fn leave_mark(self, key: &WorkspaceKey, mark: &str) -> Result<(), Error> {
         let file = mark_file(key);
-        let doing = format!("could not write {}", self.own.path().join(&file).display());
-        self.own.overwrite(&file, mark.as_bytes(), 0o600).map_err(Error::files(doing))
+        let written = self.own.overwrite(&file, mark.as_bytes(), 0o600);
+        written.map_err(|error| json_file::failed("write", self.own, &file, error))
     }
 
     /// Removes count and mark, for a workspace that is new or removed.
@@ -95,17 +93,10 @@ impl UsageCache<'_> {
         }
     }
 
-    fn valid_count(self, key: &WorkspaceKey) -> Option<CachedUsage> {
+    fn valid_count(self, key: &WorkspaceKey) -> Option<MeasuredUsage> {
         let count: CachedUsage = json_file::read(self.own, &count_file(key)).ok().flatten()?;
-        (count.mark != IN_USE && Some(&count.mark) == self.mark(key).as_ref()).then_some(count)
-    }
-
-    /// Stores a count. A full disk is no error: the count only saves work later.
-    fn store(self, key: &WorkspaceKey, count: &CachedUsage) {
-        let stored = json_file::write_with(self.own, &count_file(key), count, Durability::Buffered);
-        if let Err(error) = stored {
-            debug!(%key, %error, "the count could not be kept");
-        }
+        let is_valid = count.mark != IN_USE && Some(&count.mark) == self.mark(key).as_ref();
+        is_valid.then_some(count.usage)
     }
 }
 
@@ -128,109 +119,26 @@ impl RootInner {
         if freshness == Freshness::Cached
             && let Some(count) = cache.valid_count(key)
         {
-            return Ok(count.into());
+            return Ok(count);
         }
         let mark = cache.mark(key);
         let as_of = self.clock.now();
         let usage = directory
             .usage(Path::new("."), UsageLimit::NONE)
             .map_err(Error::files("could not count the workspace"))?;
-        let is_cacheable = mark.as_ref().is_some_and(|mark| mark != IN_USE);
-        let count = CachedUsage {
-            mark: mark.unwrap_or_default(),
-            bytes: usage.bytes,
-            files: usage.inodes,
-            incomplete: usage.unreadable > 0,
-            as_of,
-        };
-        if is_cacheable {
-            cache.store(key, &count);
+        let amount = Amount { bytes: usage.bytes, files: usage.inodes };
+        let usage = MeasuredUsage { amount, as_of, incomplete: usage.unreadable > 0 };
+        if let Some(mark) = mark.filter(|mark| mark != IN_USE) {
+            let (file, count) = (count_file(key), CachedUsage { mark, usage });
+            // A full disk is no error: the count only saves work later.
+            if let Err(error) = json_file::write(cache.own, &file, &count, Durability::Buffered) {
+                debug!(%key, %error, "the count could not be kept");
+            }
         }
-        Ok(count.into())
-    }
-}
-
-impl From<CachedUsage> for MeasuredUsage {
-    fn from(count: CachedUsage) -> Self {
-        let amount = Amount { bytes: count.bytes, files: count.files };
-        Self { amount, as_of: count.as_of, incomplete: count.incomplete }
-    }
-}
-
-impl Workspaces {
-    /// Returns the usage of a workspace; `None` if it has no directory.
-    pub async fn usage(
-        &self,
-        key: &WorkspaceKey,
-        freshness: Freshness,
-    ) -> Result<Option<MeasuredUsage>, Error> {
-        let inner = self.inner.clone();
-        let key = key.clone();
-        blocking(move || match inner.open_directory(&key)? {
-            Some(directory) => inner.measure(&key, &directory, freshness).map(Some),
-            None => Ok(None),
-        })
-        .await
-    }
-
-    /// Makes the cached count of a workspace invalid, before a write and after it.
-    pub async fn touch(&self, key: &WorkspaceKey) -> Result<(), Error> {
-        let inner = self.inner.clone();
-        let key = key.clone();
-        blocking(move || inner.usage_cache().touch(&key)).await
-    }
-
-    /// Marks a workspace as in use: no count is cached until it is touched.
-    pub async fn mark_in_use(&self, key: &WorkspaceKey) -> Result<(), Error> {
-        let inner = self.inner.clone();
-        let key = key.clone();
-        blocking(move || inner.usage_cache().mark_in_use(&key)).await
-    }
-
-    /// Marks a workspace as in use, and returns its usage; `None` if it has no directory.
-    pub async fn mark_in_use_and_measure(
-        &self,
-        key: &WorkspaceKey,
-    ) -> Result<Option<MeasuredUsage>, Error> {
-        let inner = self.inner.clone();
-        let key = key.clone();
-        blocking(move || {
-            let Some(directory) = inner.open_directory(&key)? else { return Ok(None) };
-            let cached = inner.usage_cache().valid_count(&key);
-            inner.usage_cache().mark_in_use(&key)?;
-            let count = || inner.measure(&key, &directory, Freshness::Recount);
-            cached.map_or_else(count, |cached| Ok(cached.into())).map(Some)
-        })
-        .await
-    }
-
-    /// Marks a workspace as in use, and checks it against its quota; `None` if it has no directory.
-    pub async fn mark_in_use_and_check_quota(
-        &self,
-        key: &WorkspaceKey,
-    ) -> Result<Option<MeasuredUsage>, Error> {
-        let inner = self.inner.clone();
-        let key = key.clone();
-        blocking(move || {
-            inner.usage_cache().mark_in_use(&key)?;
-            inner.check_quota(&key, Freshness::Recount)
-        })
-        .await
+        Ok(usage)
     }
 
     /// Checks a workspace against its quota; `None` if it has no directory.
-    pub async fn check_quota(
-        &self,
-        key: &WorkspaceKey,
-        freshness: Freshness,
-    ) -> Result<Option<MeasuredUsage>, Error> {
-        let inner = self.inner.clone();
-        let key = key.clone();
-        blocking(move || inner.check_quota(&key, freshness)).await
-    }
-}
-
-impl RootInner {
     fn check_quota(
         &self,
         key: &WorkspaceKey,
@@ -245,14 +153,69 @@ impl RootInner {
         if quota.check(measured.amount, measured.incomplete).is_err() {
             measured = self.measure(key, &directory, Freshness::Recount)?;
         }
-        quota.check(measured.amount, measured.incomplete).map_err(|exceeded| {
-            Error::QuotaExceeded {
-                key: key.to_string(),
-                used: exceeded.used,
-                limit: exceeded.limit,
-                used_bytes: exceeded.bytes,
-            }
-        })?;
+        let checked = quota.check(measured.amount, measured.incomplete);
+        checked.map_err(|exceeded| exceeded.in_workspace(key.as_str()))?;
         Ok(Some(measured))
+    }
+}
+
+impl Workspaces {
+    /// Returns the usage of a workspace; `None` if it has no directory.
+    pub async fn usage(
+        &self,
+        key: &WorkspaceKey,
+        freshness: Freshness,
+    ) -> Result<Option<MeasuredUsage>, Error> {
+        let measure = move |inner: &RootInner, key: &WorkspaceKey| {
+            let directory = inner.open_directory(key)?;
+            directory.map(|directory| inner.measure(key, &directory, freshness)).transpose()
+        };
+        self.with_key(key, measure).await
+    }
+
+    /// Makes the cached count of a workspace invalid, before a write and after it.
+    pub async fn touch(&self, key: &WorkspaceKey) -> Result<(), Error> {
+        self.with_key(key, |inner, key| inner.usage_cache().touch(key)).await
+    }
+
+    /// Marks a workspace as in use: no count is cached until it is touched.
+    pub async fn mark_in_use(&self, key: &WorkspaceKey) -> Result<(), Error> {
+        self.with_key(key, |inner, key| inner.usage_cache().mark_in_use(key)).await
+    }
+
+    /// Marks a workspace as in use, and returns its usage; `None` if it has no directory.
+    pub async fn mark_in_use_and_measure(
+        &self,
+        key: &WorkspaceKey,
+    ) -> Result<Option<MeasuredUsage>, Error> {
+        self.with_key(key, |inner, key| {
+            let Some(directory) = inner.open_directory(key)? else { return Ok(None) };
+            let cached = inner.usage_cache().valid_count(key);
+            inner.usage_cache().mark_in_use(key)?;
+            let count = || inner.measure(key, &directory, Freshness::Recount);
+            cached.map_or_else(count, Ok).map(Some)
+        })
+        .await
+    }
+
+    /// Marks a workspace as in use, and checks it against its quota; `None` if it has no directory.
+    pub async fn mark_in_use_and_check_quota(
+        &self,
+        key: &WorkspaceKey,
+    ) -> Result<Option<MeasuredUsage>, Error> {
+        self.with_key(key, |inner, key| {
+            inner.usage_cache().mark_in_use(key)?;
+            inner.check_quota(key, Freshness::Recount)
+        })
+        .await
+    }
+
+    /// Checks a workspace against its quota; `None` if it has no directory.
+    pub async fn check_quota(
+        &self,
+        key: &WorkspaceKey,
+        freshness: Freshness,
+    ) -> Result<Option<MeasuredUsage>, Error> {
+        self.with_key(key, move |inner, key| inner.check_quota(key, freshness)).await
     }
 }

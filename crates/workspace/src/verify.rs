@@ -7,8 +7,8 @@ use carrel_fsroot::{FileKind, Metadata, Root};
 use rustix::process::geteuid;
 use serde::Serialize;
 
-use crate::condition::Condition;
 use crate::error::Error;
+use crate::record::State;
 use crate::root::{metadata_of, who_else_may_write};
 use crate::workspaces::{RootInner, RootOptions, Workspaces};
 
@@ -156,13 +156,13 @@ impl RootInner {
                 return Some(finding(Severity::Error, "occupied", &path, message, fix));
             }
         };
-        let (check, message, fix) = match Condition::of(&record, directory.as_ref()) {
-            Condition::Ready => return None,
-            Condition::Missing => ("missing", "has a record and no directory", recreate),
+        let (check, message, fix) = match (record.state, directory) {
+            (State::Ready, Some(_)) => return None,
+            (_, None) => ("missing", "has a record and no directory", recreate),
             // A process may be creating or removing it right now.
             _ if self.locks().is_held(key.as_str()) => return None,
-            Condition::HalfMade => ("half_made", "was left half-made", recreate),
-            Condition::HalfRemoved => {
+            (State::Creating, Some(_)) => ("half_made", "was left half-made", recreate),
+            (State::Removing, Some(_)) => {
                 ("half_removed", "was left half-removed", "carrel workspace gc".to_owned())
             }
         };
@@ -180,12 +180,7 @@ impl RootInner {
             let fix = format!("carrel workspace create {name} adopts it, gc --orphans removes it");
             findings.push(finding(Severity::Warning, "stray", &path, message, fix));
         }
-        let entries = self
-            .root
-            .directory
-            .list(Path::new("."))
-            .map_err(Error::files("could not list the root"))?;
-        for entry in entries.iter().filter(|entry| entry.kind != FileKind::Directory) {
+        for entry in self.entries()?.iter().filter(|entry| entry.kind != FileKind::Directory) {
             let path = self.root.path().join(&entry.name);
             let check = if entry.kind == FileKind::Link { "link" } else { "stray" };
             let message = format!("a {} where only workspaces belong", entry.kind);

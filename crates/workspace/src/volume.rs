@@ -6,6 +6,7 @@ use carrel_domain::VolumeId;
 use carrel_fsroot::{Collision, Problem, Root, WriteOptions};
 
 use crate::error::Error;
+use crate::json_file::{failed, read_bytes, unreadable};
 
 const FILE: &str = "volume";
 
@@ -26,30 +27,15 @@ pub(crate) fn volume(own: &Root) -> Result<VolumeId, Error> {
     match own.write(file, format!("{made}\n").as_bytes(), options) {
         Ok(()) => Ok(made),
         Err(error) if matches!(error.problem(), Problem::Exists) => {
-            read(own)?.ok_or_else(|| unreadable(own, "it appears and disappears".to_owned()))
+            read(own)?.ok_or_else(|| unreadable(own, file, "it appears and disappears".to_owned()))
         }
-        Err(error) => {
-            let doing = format!("could not write {}", own.path().join(file).display());
-            Err(Error::files(doing)(error))
-        }
+        Err(error) => Err(failed("write", own, file, error)),
     }
 }
 
 fn read(own: &Root) -> Result<Option<VolumeId>, Error> {
     let file = Path::new(FILE);
-    let bytes = match own.read_strict(file, MAX_BYTES) {
-        Ok(bytes) => bytes,
-        Err(error) if error.is_not_found() => return Ok(None),
-        Err(error) => {
-            let doing = format!("could not read {}", own.path().join(file).display());
-            return Err(Error::files(doing)(error));
-        }
-    };
-    let text = String::from_utf8_lossy(&bytes);
-    let volume = text.trim_end().parse::<VolumeId>();
-    volume.map(Some).map_err(|error| unreadable(own, error.to_string()))
-}
-
-fn unreadable(own: &Root, reason: String) -> Error {
-    Error::RecordUnreadable { path: own.path().join(FILE), reason }
+    let Some(bytes) = read_bytes(own, file, MAX_BYTES)? else { return Ok(None) };
+    let volume = String::from_utf8_lossy(&bytes).trim_end().parse::<VolumeId>();
+    volume.map(Some).map_err(|error| unreadable(own, file, error.to_string()))
 }

@@ -12,13 +12,11 @@ use carrel_domain::{Identifier, WorkspaceKey};
 use carrel_fsroot::Root;
 
 use crate::blocking::blocking;
-use crate::condition::Condition;
 use crate::error::{CwdReason, Error};
 use crate::hooks::{Hook, HookSite, Hooks};
 use crate::lock::{Lock, Mode};
 use crate::quota::Amount;
-use crate::record::Record;
-use crate::remove::RecordAndDirectory;
+use crate::record::{Record, State};
 use crate::usage::Freshness;
 use crate::workspaces::{RootInner, Workspaces};
 
@@ -44,22 +42,21 @@ impl Workspaces {
     }
 
     fn open_blocking(self, identifier: &Identifier) -> Result<Workspace, Error> {
-        let (key, lock) = self.inner.lock_of(identifier, Mode::Shared)?;
-        let RecordAndDirectory { record: Some(record), directory: Some(directory) } =
-            self.inner.read_state(&key)?
-        else {
-            return Err(self.inner.not_found(identifier));
+        let inner = &self.inner;
+        let (key, lock) = inner.lock_of(identifier, Mode::Shared)?;
+        let record = inner.records().read(&key)?;
+        let (Some(mut record), Some(directory)) = (record, inner.open_directory(&key)?) else {
+            return Err(inner.not_found(identifier));
         };
-        if Condition::of(&record, Some(&directory)) != Condition::Ready {
-            return Err(self.inner.not_found(identifier));
+        if record.state != State::Ready {
+            return Err(inner.not_found(identifier));
         }
-        let now = self.inner.clock.now();
-        if record.last_used_at.age(now) < LAST_USED_PRECISION {
-            return Ok(Workspace { workspaces: self, record, directory, lock });
+        let now = inner.clock.now();
+        if record.last_used_at.age(now) >= LAST_USED_PRECISION {
+            let used = inner.update(&key, |record| record.last_used_at = now);
+            // A full disk must not keep a workspace from being opened, and files deleted in it.
+            record = used.ok().flatten().unwrap_or(record);
         }
-        let used = self.inner.update(&key, |record| record.last_used_at = now);
-        // A full disk must not keep a workspace from being opened, and files deleted in it.
-        let record = used.ok().flatten().unwrap_or(record);
         Ok(Workspace { workspaces: self, record, directory, lock })
     }
 
@@ -68,14 +65,10 @@ impl Workspaces {
         let workspaces = self.clone();
         let path = path.to_owned();
         blocking(move || {
-            let key = workspaces.locate(&path)?;
-            let record = workspaces.inner.records().read(&key)?;
-            let identifier = record.map(|record| record.identifier);
-            let missing = || Error::InvalidCwd {
-                reason: CwdReason::OutsideWorkspaceRoot,
-                location: workspaces.inner.location(&key),
-            };
-            let identifier = identifier.ok_or_else(missing)?;
+            let inner = &workspaces.inner;
+            let key = inner.locate(&path)?;
+            let missing = || inner.cwd_error(&key, CwdReason::OutsideWorkspaceRoot);
+            let identifier = inner.records().read(&key)?.ok_or_else(missing)?.identifier;
             workspaces.open_blocking(&identifier)
         })
         .await
@@ -127,17 +120,15 @@ impl Workspace {
             return Ok(());
         }
         self.launch_directory()?;
-        let inner = &self.workspaces.inner;
-        let context = self.workspaces.hook_context(&self.record, attempt);
-        let site = HookSite { context, directory: &self.directory, lock: &self.lock, inner };
-        let ran = hooks.run(hook, site).await;
+        let Self { workspaces, record, directory, lock } = self;
+        let ran = hooks.run(hook, HookSite { workspaces, record, directory, lock, attempt }).await;
         if let Some(run) = ran.run {
-            let (inner, key, now) = (inner.clone(), self.record.key.clone(), inner.clock.now());
+            let now = workspaces.inner.clock.now();
             let add = move |record: &mut Record| {
                 record.last_used_at = now;
                 record.add_hook_run(run);
             };
-            blocking(move || inner.update(&key, add)).await?;
+            workspaces.with_key(&record.key, |inner, key| inner.update(key, add)).await?;
         }
         match hook {
             Hook::AfterRun => Ok(()),

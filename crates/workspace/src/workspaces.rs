@@ -13,6 +13,7 @@ use carrel_domain::{
 };
 use tracing::warn;
 
+use crate::blocking::blocking;
 use crate::error::{Error, WorkspaceLocation};
 use crate::lock::{Lock, Locks, Mode};
 use crate::quota::Quota;
@@ -84,6 +85,25 @@ impl Workspaces {
         Self { inner: Arc::new(RootInner { root, quota: options.quota, clock }) }
     }
 
+    /// Does file work on a blocking thread.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&RootInner) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let inner = Arc::clone(&self.inner);
+        blocking(move || work(&inner)).await
+    }
+
+    /// Does file work on the workspace of a key, on a blocking thread.
+    pub(crate) async fn with_key<T: Send + 'static>(
+        &self,
+        key: &WorkspaceKey,
+        work: impl FnOnce(&RootInner, &WorkspaceKey) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let key = key.clone();
+        self.blocking(move |inner| work(inner, &key)).await
+    }
+
     /// Returns the real path of the root.
     pub fn path(&self) -> &Path {
         self.inner.root.path()
@@ -104,7 +124,12 @@ impl Workspaces {
     /// Returns the record of an identifier's workspace, or [`Error::NotFound`]. Takes no lock, so the record
     /// may be outdated at once.
     pub fn record(&self, identifier: &Identifier) -> Result<Record, Error> {
-        self.inner.held_record(identifier)
+        let inner = &self.inner;
+        let record = match inner.choose(identifier)? {
+            KeyChoice::Held(key) => inner.records().read(&key)?,
+            KeyChoice::Free(_) => None,
+        };
+        record.ok_or_else(|| inner.not_found(identifier))
     }
 }
 
@@ -131,14 +156,6 @@ impl RootInner {
 
     pub(crate) fn no_key_left(&self, identifier: &Identifier) -> Error {
         Error::NoKeyLeft { identifier: identifier.clone(), root: self.root.path().to_owned() }
-    }
-
-    pub(crate) fn held_record(&self, identifier: &Identifier) -> Result<Record, Error> {
-        let record = match self.choose(identifier)? {
-            KeyChoice::Held(key) => self.records().read(&key)?,
-            KeyChoice::Free(_) => None,
-        };
-        record.ok_or_else(|| self.not_found(identifier))
     }
 
     /// Locks the workspace of an identifier, or the key that it would get.

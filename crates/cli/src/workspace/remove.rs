@@ -133,7 +133,7 @@ fn describe(action: &GcAction) -> String {
         }
         GcAction::DeleteLogs { name } => format!("delete the logs of {}", printable(name)),
         GcAction::DeleteLock { name } => format!("delete the idle lock {}", printable(name)),
-        GcAction::DeleteUnfinished { path } => format!("delete the unfinished {}", path.display()),
+        GcAction::DeleteUnfinished { path } => format!("delete the unfinished {path}"),
         GcAction::DeleteTrash { name } => format!("delete {} from the trash", printable(name)),
     }
 }

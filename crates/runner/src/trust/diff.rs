@@ -39,7 +39,6 @@ pub(super) struct Difference {
 /// The way in which a difference is undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Remedy {
-    /// The entry is moved into the quarantine.
     Quarantine,
     /// The entry is moved into the quarantine, and the trusted one written. Of a directory that something
     /// else replaced, only the watched entries are written, since the baseline has no others. A project
@@ -60,13 +59,6 @@ pub(super) enum NewRepositoryPolicy {
     QuarantineSettings,
 }
 
-/// Links to directories, by whether the baseline has the same link with the same destination.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LinkAge {
-    New,
-    Known,
-}
-
 /// Lists the differences in the order of paths. `top` is the absolute path of the workspace.
 pub(super) fn differences(
     top: &Path,
@@ -75,18 +67,13 @@ pub(super) fn differences(
     new_repository_policy: NewRepositoryPolicy,
 ) -> Vec<Difference> {
     let comparer = Comparer { top, old, new, new_repository_policy };
-    if !new.values().any(|entry| matches!(entry.state, EntryState::DirectoryLink { .. })) {
-        return comparer.all(old.keys().chain(new.keys()).collect());
-    }
-    let by_new = comparer.directories_behind_links(LinkAge::New);
-    let by_known = comparer.directories_behind_links(LinkAge::Known);
+    let (by_new, by_known) = comparer.directories_behind_links();
     let is_compared = |path: &&PathBuf| {
         !comparer.is_watched_only_in(path, &by_new) || comparer.is_watched_only_in(path, &by_known)
     };
     comparer.all(old.keys().chain(new.keys()).filter(is_compared).collect())
 }
 
-/// The result of comparing one path.
 enum PathComparison {
     /// Equivalent; what is below it is compared.
     Same,
@@ -128,21 +115,21 @@ impl<'a> Comparer<'a> {
         found
     }
 
-    /// Returns the [new directories](Self::new_directories_behind) behind all links of this age.
-    fn directories_behind_links(&self, age: LinkAge) -> Vec<&'a Path> {
-        let found =
-            self.new.iter().filter_map(|(path, entry)| match &entry.state {
-                EntryState::DirectoryLink {
-                    destination: LinkDestination::Inside(behind), ..
-                } if self.is_new_link(path) == (age == LinkAge::New) => Some((entry.rule, behind)),
-                _ => None,
-            });
-        found.flat_map(|(rule, behind)| self.new_directories_behind(rule, behind)).collect()
-    }
-
-    fn is_new_link(&self, path: &Path) -> bool {
-        let state = |tree: &'a Snapshot| tree.get(path).map(|entry| &entry.state);
-        state(self.old) != state(self.new)
+    /// Returns the [new directories](Self::new_directories_behind) behind new links, and those behind links
+    /// that the baseline has with the same destination.
+    fn directories_behind_links(&self) -> (Vec<&'a Path>, Vec<&'a Path>) {
+        let (mut by_new, mut by_known) = (Vec::new(), Vec::new());
+        for (path, entry) in self.new {
+            let EntryState::DirectoryLink { destination: LinkDestination::Inside(behind), .. } =
+                &entry.state
+            else {
+                continue;
+            };
+            let is_known = self.old.get(path).is_some_and(|old| old.state == entry.state);
+            let found = self.new_directories_behind(entry.rule, behind);
+            if is_known { &mut by_known } else { &mut by_new }.extend(found);
+        }
+        (by_new, by_known)
     }
 
     /// Returns the directories behind one link that are neither in the baseline nor watched for their own
@@ -230,17 +217,12 @@ impl<'a> Comparer<'a> {
 
     fn both(&self, path: &Path, old: &WatchedEntry, new: &'a WatchedEntry) -> PathComparison {
         if old.is_equivalent(new, depth_of(path)) {
-            return if new.is_incomplete() && !old.is_incomplete() {
-                let reason = Remedy::Accept("only a bounded number of directories is looked at");
-                PathComparison::EntryDiffers(one(
-                    path,
-                    reason,
-                    ChangeKind::Changed,
-                    "more than is watched",
-                ))
-            } else {
-                PathComparison::Same
-            };
+            if !new.is_incomplete() || old.is_incomplete() {
+                return PathComparison::Same;
+            }
+            let remedy = Remedy::Accept("only a bounded number of directories is looked at");
+            let difference = one(path, remedy, ChangeKind::Changed, "more than is watched");
+            return PathComparison::EntryDiffers(difference);
         }
         match (&old.state, &new.state) {
             (_, EntryState::DirectoryLink { target, destination }) => {
@@ -252,7 +234,8 @@ impl<'a> Comparer<'a> {
         }
         let role = old.rule.role();
         if role == Role::Config
-            && let Some(difference) = config_change(path, old, new)
+            && let (Some(old), Some(new)) = (old.bytes(), new.bytes())
+            && let Some(difference) = config_change(path, old, new, Remedy::RewriteConfig)
         {
             return PathComparison::SubtreeDiffers(difference);
         }
@@ -280,16 +263,19 @@ impl<'a> Comparer<'a> {
                 }
             }
             (EntryState::Directory { .. }, _) | (_, Role::Project) => PathComparison::Same,
-            (EntryState::File { bytes, .. }, Role::Config) => added_config(path, bytes)
-                .map_or(PathComparison::Same, PathComparison::SubtreeDiffers),
+            (EntryState::File { bytes, .. }, Role::Config) => {
+                match config_change(path, b"", bytes, Remedy::RewriteConfig) {
+                    Some(change) if change.notes.is_empty() => PathComparison::Same,
+                    Some(change) => PathComparison::SubtreeDiffers(change),
+                    None => difference(Remedy::Quarantine),
+                }
+            }
             (EntryState::File { bytes, .. }, Role::CommonDirectory)
                 if is_own_repository(path, bytes) =>
             {
                 PathComparison::Same
             }
-            (EntryState::File { .. }, Role::GitDirectory) if self.is_own_pointer(path, new) => {
-                PathComparison::Same
-            }
+            (_, Role::GitDirectory) if self.is_own_pointer(path, new) => PathComparison::Same,
             (_, Role::Settings(_)) => difference(self.remedy_for_settings(path)),
             (_, Role::Hook | Role::Config | Role::GitDirectory | Role::CommonDirectory) => {
                 difference(Remedy::Quarantine)
@@ -298,15 +284,11 @@ impl<'a> Comparer<'a> {
     }
 
     fn removed(&self, path: &Path, old: &WatchedEntry) -> PathComparison {
+        let role = old.rule.role();
         let difference = |remedy| {
-            PathComparison::SubtreeDiffers(one(
-                path,
-                remedy,
-                ChangeKind::Removed,
-                old.rule.role().what(),
-            ))
+            PathComparison::SubtreeDiffers(one(path, remedy, ChangeKind::Removed, role.what()))
         };
-        match (&old.state, old.rule.role()) {
+        match (&old.state, role) {
             // With the whole directory gone, nothing in it runs.
             (_, Role::Project) => PathComparison::SkipSubtree,
             (EntryState::Directory { .. }, Role::GitDirectory) => {
@@ -321,8 +303,13 @@ impl<'a> Comparer<'a> {
             }
             (EntryState::Directory { .. }, _) => PathComparison::Same,
             (_, Role::GitDirectory | Role::CommonDirectory) => PathComparison::SkipSubtree,
-            (EntryState::File { bytes, .. }, Role::Config) => removed_config(path, bytes)
-                .map_or(PathComparison::SkipSubtree, PathComparison::SubtreeDiffers),
+            (EntryState::File { bytes, .. }, Role::Config) => {
+                match config_change(path, bytes, b"", Remedy::Restore) {
+                    Some(change) if change.notes.is_empty() => PathComparison::SkipSubtree,
+                    Some(change) => PathComparison::SubtreeDiffers(change),
+                    None => difference(Remedy::Restore),
+                }
+            }
             _ => difference(Remedy::Restore),
         }
     }
@@ -354,7 +341,7 @@ impl<'a> Comparer<'a> {
     /// Returns whether a `.git` file names the git directory of a submodule or work tree of a repository
     /// that is watched itself.
     fn is_own_pointer(&self, path: &Path, new: &WatchedEntry) -> bool {
-        let EntryState::File { bytes, .. } = &new.state else { return false };
+        let Some(bytes) = new.bytes() else { return false };
         let directory = path.parent().unwrap_or(Path::new(""));
         let target = git_directory(self.top, directory, bytes).map(|(path, _)| path);
         target.and_then(|target| self.new.get(&target)).is_some_and(|entry| {
@@ -372,7 +359,6 @@ fn one(path: &Path, remedy: Remedy, kind: ChangeKind, what: &str) -> Difference 
     Difference { path: path.to_owned(), remedy, notes: vec![(kind, what.to_owned())] }
 }
 
-/// Returns all entries below a path.
 pub(super) fn below<'a>(
     tree: &'a Snapshot,
     path: &'a Path,
@@ -389,65 +375,35 @@ fn could_run(path: &Path, entry: &WatchedEntry) -> bool {
             false
         }
         (EntryState::File { bytes, .. }, Role::Config) => {
-            Config::read(bytes, depth_of(path)).is_ok_and(|config| config.has_sensitive_entries())
+            changed_entries(path, b"", bytes).is_some_and(|entries| !entries.is_empty())
         }
         (_, Role::Hook | Role::Config) => true,
     }
 }
 
-/// Returns the difference of two configurations; `None` if one of them cannot be parsed.
-fn config_change(path: &Path, old: &WatchedEntry, new: &WatchedEntry) -> Option<Difference> {
-    let (EntryState::File { bytes: old, .. }, EntryState::File { bytes: new, .. }) =
-        (&old.state, &new.state)
-    else {
-        return None;
-    };
+/// Lists the sensitive entries by which a configuration differs from a trusted one; `None` if one of them
+/// cannot be parsed. The empty file stands for one that is not there.
+fn changed_entries(path: &Path, old: &[u8], new: &[u8]) -> Option<Vec<(ChangeKind, String)>> {
     let trusted = Config::read(old, depth_of(path)).ok()?;
     let config = Config::read(new, depth_of(path)).ok()?;
-    Some(config_difference(path, Remedy::RewriteConfig, config.changes(&trusted)))
+    Some(config.changes(&trusted))
 }
 
-fn added_config(path: &Path, bytes: &[u8]) -> Option<Difference> {
-    let depth = depth_of(path);
-    match (Config::read(bytes, depth), Config::read(b"", depth)) {
-        (Ok(config), Ok(empty)) if config.has_sensitive_entries() => {
-            Some(config_difference(path, Remedy::RewriteConfig, config.changes(&empty)))
-        }
-        (Ok(_), _) => None,
-        (Err(_), _) => Some(one(path, Remedy::Quarantine, ChangeKind::Added, Role::Config.what())),
-    }
+/// Returns the difference of two configurations, without notes if no sensitive entry differs; `None` if
+/// one of them cannot be parsed.
+fn config_change(path: &Path, old: &[u8], new: &[u8], remedy: Remedy) -> Option<Difference> {
+    let note = |(kind, key)| (kind, format!("{} {key}", Role::Config.what()));
+    let notes = changed_entries(path, old, new)?.into_iter().map(note).collect();
+    Some(Difference { path: path.to_owned(), remedy, notes })
 }
 
 /// Describes the changes to sensitive entries that writing a configuration would make, if any.
 pub(super) fn config_notes(path: &Path, trusted: Option<&[u8]>, bytes: &[u8]) -> Option<String> {
-    let depth = depth_of(path);
-    let trusted = Config::read(trusted.unwrap_or_default(), depth);
-    let (Ok(trusted), Ok(config)) = (trusted, Config::read(bytes, depth)) else {
+    let Some(changes) = changed_entries(path, trusted.unwrap_or_default(), bytes) else {
         return Some(Role::Config.what().to_owned());
     };
-    let keys: Vec<_> = config.changes(&trusted).into_iter().map(|(_, key)| key).collect();
+    let keys: Vec<_> = changes.into_iter().map(|(_, key)| key).collect();
     (!keys.is_empty()).then(|| format!("{} {}", Role::Config.what(), keys.join(", ")))
-}
-
-fn removed_config(path: &Path, bytes: &[u8]) -> Option<Difference> {
-    let depth = depth_of(path);
-    match (Config::read(bytes, depth), Config::read(b"", depth)) {
-        (Ok(config), Ok(empty)) if config.has_sensitive_entries() => {
-            Some(config_difference(path, Remedy::Restore, empty.changes(&config)))
-        }
-        (Ok(_), _) => None,
-        (Err(_), _) => Some(one(path, Remedy::Restore, ChangeKind::Removed, Role::Config.what())),
-    }
-}
-
-fn config_difference(
-    path: &Path,
-    remedy: Remedy,
-    changes: Vec<(ChangeKind, String)>,
-) -> Difference {
-    let what = |key: String| format!("{} {key}", Role::Config.what());
-    let notes = changes.into_iter().map(|(kind, key)| (kind, what(key))).collect();
-    Difference { path: path.to_owned(), remedy, notes }
 }
 
 /// Returns whether a `commondir` names the repository in whose `worktrees` it lies, as git writes it.

@@ -84,18 +84,13 @@ fn escape_target(root: &Root, path: &Path) -> PathBuf {
 /// directory is back they lead to it as before.
 pub(super) fn keep_dangling_links(before: &Snapshot, now: &mut Snapshot) {
     for (path, entry) in now.iter_mut() {
-        let EntryState::DirectoryLink { target, destination: LinkDestination::Dangling } =
-            &entry.state
-        else {
-            continue;
-        };
-        let Some(EntryState::DirectoryLink { target: old, .. }) =
-            before.get(path).map(|entry| &entry.state)
-        else {
-            continue;
-        };
-        if old == target {
-            entry.state = before[path].state.clone();
+        let Some(WatchedEntry { state: old, .. }) = before.get(path) else { continue };
+        if let EntryState::DirectoryLink { target, destination } = &entry.state
+            && let EntryState::DirectoryLink { target: old_target, .. } = old
+            && *destination == LinkDestination::Dangling
+            && target == old_target
+        {
+            entry.state = old.clone();
         }
     }
 }

@@ -8,7 +8,6 @@
 
 use std::ops::Range;
 
-/// One entry of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ConfigEntry {
     /// The full name as git compares it: `core.hookspath`, `filter.LFS.clean`.
@@ -21,7 +20,6 @@ pub(super) struct ConfigEntry {
     pub(super) section: Option<usize>,
 }
 
-/// The entries and sections of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ParsedConfig {
     pub(super) entries: Vec<ConfigEntry>,
@@ -36,7 +34,6 @@ pub(super) struct Malformed;
 /// The UTF-8 byte order mark, which git skips at the start.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Parses a configuration.
 pub(super) fn parse(bytes: &[u8]) -> Result<ParsedConfig, Malformed> {
     if bytes.contains(&0) {
         return Err(Malformed);
@@ -56,9 +53,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<ParsedConfig, Malformed> {
             }
             first if is_space(first) => {}
             first if first.is_ascii_alphabetic() => {
-                let (key, value, end) = reader.entry(&base, first)?;
                 let section = parsed.sections.len().checked_sub(1);
-                parsed.entries.push(ConfigEntry { key, value, span: at..end, section });
+                let entry = reader.entry(&base, first)?;
+                parsed.entries.push(ConfigEntry { section, ..entry });
             }
             _ => return Err(Malformed),
         }
@@ -140,13 +137,9 @@ impl Reader<'_> {
         if self.next() == b']' { Ok(()) } else { Err(Malformed) }
     }
 
-    /// Reads an entry whose first letter is known; returns its name, value and end.
-    #[expect(clippy::type_complexity, reason = "the three parts are taken apart at once")]
-    fn entry(
-        &mut self,
-        base: &[u8],
-        first: u8,
-    ) -> Result<(Vec<u8>, Option<Vec<u8>>, usize), Malformed> {
+    /// Reads an entry whose first letter has been read. Its section is for the caller to say.
+    fn entry(&mut self, base: &[u8], first: u8) -> Result<ConfigEntry, Malformed> {
+        let start = self.at - 1;
         let mut key = base.to_vec();
         key.push(first.to_ascii_lowercase());
         let mut end = self.at;
@@ -166,7 +159,7 @@ impl Reader<'_> {
             _ => return Err(Malformed),
         };
         self.ended = false;
-        Ok((key, value, end))
+        Ok(ConfigEntry { key, value, span: start..end, section: None })
     }
 
     fn value(&mut self) -> Result<(Vec<u8>, usize), Malformed> {
@@ -227,5 +220,4 @@ fn is_name(byte: u8) -> bool {
 }
 
 #[cfg(test)]
-#[path = "git_config_tests.rs"]
 mod tests;

@@ -13,7 +13,6 @@ use super::git_config::{ConfigEntry, Malformed, ParsedConfig, parse};
 use super::git_config_keys;
 use super::report::ChangeKind;
 
-/// A parsed configuration file.
 #[derive(Debug)]
 pub(super) struct Config<'a> {
     bytes: &'a [u8],
@@ -36,10 +35,6 @@ impl<'a> Config<'a> {
     pub(super) fn values(&self, wanted: impl Fn(&[u8]) -> bool) -> Vec<&[u8]> {
         let entries = self.parsed.entries.iter().filter(|entry| wanted(&entry.key));
         entries.filter_map(|entry| entry.value.as_deref()).collect()
-    }
-
-    pub(super) fn has_sensitive_entries(&self) -> bool {
-        self.parsed.entries.iter().any(|entry| self.is_sensitive(entry))
     }
 
     /// Lists the names of sensitive entries that differ from a trusted configuration.
@@ -206,5 +201,4 @@ fn append(text: &mut Vec<u8>, entry: &ConfigEntry, written: &[u8]) {
 }
 
 #[cfg(test)]
-#[path = "git_config_diff_tests.rs"]
 mod tests;

@@ -11,63 +11,23 @@
 //! filters, and a `.gitattributes` in the work tree can do the same; a filter's command is sensitive).
 
 /// Names without a subsection.
-const PLAIN: &[&str] = &[
-    "core.alternaterefscommand",
-    "core.askpass",
-    "core.editor",
-    "core.gitproxy",
-    "core.hookspath",
-    "core.pager",
-    "core.sshcommand",
-    "core.virtualfilesystem",
-    "diff.external",
-    "gc.recentobjectshook",
-    "gpg.program",
-    "include.path",
-    "init.templatedir",
-    "instaweb.browser",
-    "instaweb.httpd",
-    "instaweb.modulepath",
-    "interactive.difffilter",
-    "protocol.allow",
-    "sequence.editor",
-    "svn.authors-prog",
-    "svn.authorsprog",
-    "uploadpack.packobjectshook",
-];
+const PLAIN: &str = "\
+    core.alternaterefscommand core.askpass core.editor core.gitproxy core.hookspath core.pager \
+    core.sshcommand core.virtualfilesystem diff.external gc.recentobjectshook gpg.program \
+    include.path init.templatedir instaweb.browser instaweb.httpd instaweb.modulepath \
+    interactive.difffilter protocol.allow sequence.editor svn.authors-prog svn.authorsprog \
+    uploadpack.packobjectshook";
 
 /// First and last part of names, with or without a subsection between.
-const PARTS: &[(&str, &str)] = &[
-    ("browser", "path"),
-    ("credential", "helper"),
-    ("diff", "textconv"),
-    ("difftool", "path"),
-    ("filter", "clean"),
-    ("filter", "process"),
-    ("filter", "smudge"),
-    // A cookie file is written as well as read, anywhere the operator may write.
-    ("http", "cookiefile"),
-    ("http", "curloptresolve"),
-    ("http", "proxy"),
-    ("http", "savecookies"),
-    ("http", "sslcainfo"),
-    ("http", "sslcapath"),
-    ("http", "sslverify"),
-    ("includeif", "path"),
-    ("lfs", "standalonetransferagent"),
-    ("man", "path"),
-    ("merge", "driver"),
-    ("mergetool", "path"),
-    ("protocol", "allow"),
-    ("remote", "proxy"),
-    ("remote", "receivepack"),
-    ("remote", "uploadpack"),
-    ("remote", "vcs"),
-    ("sendemail", "smtpserver"),
-    // Both send what the operator pushes and fetches elsewhere, invisibly.
-    ("url", "insteadof"),
-    ("url", "pushinsteadof"),
-];
+///
+/// A cookie file is written as well as read, anywhere the operator may write. Both of `url` send what the
+/// operator pushes and fetches elsewhere, invisibly.
+const PARTS: &str = "\
+    browser.path credential.helper diff.textconv difftool.path filter.clean filter.process \
+    filter.smudge http.cookiefile http.curloptresolve http.proxy http.savecookies http.sslcainfo \
+    http.sslcapath http.sslverify includeif.path lfs.standalonetransferagent man.path merge.driver \
+    mergetool.path protocol.allow remote.proxy remote.receivepack remote.uploadpack remote.vcs \
+    sendemail.smtpserver url.insteadof url.pushinsteadof";
 
 /// Prefixes of names that are all sensitive.
 const SECTIONS: &[&str] = &["alias.", "hook.", "lfs.customtransfer.", "lfs.extension."];
@@ -94,8 +54,9 @@ pub(super) fn is_sensitive(key: &[u8], value: Option<&[u8]>, depth: usize) -> bo
 }
 
 fn is_listed(key: &[u8], first: &[u8], last: &[u8]) -> bool {
-    PLAIN.iter().any(|name| name.as_bytes() == key)
-        || PARTS.iter().any(|(begin, end)| begin.as_bytes() == first && end.as_bytes() == last)
+    let mut parts = PARTS.split(' ').filter_map(|name| name.split_once('.'));
+    PLAIN.split(' ').any(|name| name.as_bytes() == key)
+        || parts.any(|(begin, end)| begin.as_bytes() == first && end.as_bytes() == last)
         || SECTIONS.iter().any(|section| key.starts_with(section.as_bytes()))
         || ENDS.iter().any(|end| last.ends_with(end.as_bytes()))
 }

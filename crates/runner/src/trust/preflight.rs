@@ -9,17 +9,17 @@
 //! because either may be watched. Then the watch rules are walked down from every directory that is
 //! watched (the workspace, references, destinations of links) to find the rule that applies to it.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use carrel_fsroot::{Error, FileKind, Root};
 
 use super::TrustBaseline;
 use super::diff::{Remedy, config_notes, differences};
 use super::directory_link::{rebased, resolve};
-use super::references::inside;
+use super::references::{extended, inside};
 use super::renames::follow_renames;
 use super::scan::scan;
-use super::snapshot::{EntryState, LinkDestination, Snapshot};
+use super::snapshot::{EntryState, LinkDestination, Snapshot, WatchedEntry};
 use super::watch_rules::{Role, WatchRule};
 use super::watched_names::makes_bare;
 
@@ -30,8 +30,8 @@ impl TrustBaseline {
     /// Returns the reason to refuse writing a file: the role in which it would run later. `bytes` are its
     /// contents; of unknown contents the worst is assumed.
     pub fn denies_write(&self, root: &Root, path: &Path, bytes: Option<&[u8]>) -> Option<String> {
-        let both = [LastComponent::NoFollow, LastComponent::Follow]
-            .map(|last| resolve_entry(root, path, last));
+        let target = root.locate(path).ok().filter(|_| path.is_relative());
+        let both = [resolve_entry(root, path), target];
         both.iter().flatten().find_map(|path| self.denied_role_at(root, path, bytes))
     }
 
@@ -42,8 +42,7 @@ impl TrustBaseline {
         from: &Path,
         to: &Path,
     ) -> Result<Option<String>, Error> {
-        let resolved = |path| resolve_entry(root, path, LastComponent::NoFollow);
-        let (Some(from), Some(to)) = (resolved(from), resolved(to)) else {
+        let (Some(from), Some(to)) = (resolve_entry(root, from), resolve_entry(root, to)) else {
             return Ok(None);
         };
         let rule = match self.rule_at(root, &to) {
@@ -73,10 +72,7 @@ impl TrustBaseline {
             RuleMatch::Rule(rule) => rule,
             RuleMatch::NewRepository => return Some(Role::GitDirectory.what().to_owned()),
         };
-        let trusted = match self.trusted.get(path).map(|entry| &entry.state) {
-            Some(EntryState::File { bytes, .. }) => Some(&**bytes),
-            _ => None,
-        };
+        let trusted = self.trusted.get(path).and_then(WatchedEntry::bytes);
         if !matches!(rule, WatchRule::File(_) | WatchRule::Tree { .. } | WatchRule::DotGit) {
             // A file where only a directory is watched.
             return None;
@@ -151,7 +147,9 @@ impl TrustBaseline {
         let starts = [top].into_iter().chain(self.references.iter().cloned()).chain(behind_links);
         let found = starts.filter_map(|(start, rule)| self.walk(root, &start, rule, path));
         // The most specific rule applies: every directory at the top is a project directory.
-        found.min_by_key(RuleMatch::is_project)
+        found.min_by_key(
+            |found| matches!(found, RuleMatch::Rule(rule) if rule.role() == Role::Project),
+        )
     }
 
     /// Walks the rules from a watched directory down to an entry; `None` if they end before it.
@@ -160,10 +158,10 @@ impl TrustBaseline {
         let mut at = start.to_owned();
         let mut rule = rule;
         for name in rest {
-            if let Some(known) = self.trusted.get(&at).filter(|known| {
-                known.rule.role() == rule.role() && known.rule.role() == Role::Project
-            }) {
-                rule = known.rule.or_repositories(rule);
+            let known = self.trusted.get(&at).map(|known| known.rule);
+            // `Repositories` watches all that `Project` does, and more.
+            if rule.role() == Role::Project && rule != WatchRule::Repositories {
+                rule = known.filter(|known| known.role() == Role::Project).unwrap_or(rule);
             }
             if rule.role() == Role::Project && makes_bare(root, &at, name) {
                 return Some(RuleMatch::NewRepository);
@@ -178,7 +176,6 @@ impl TrustBaseline {
     }
 }
 
-/// The rule that applies to an entry.
 #[derive(Clone, Copy, Debug)]
 enum RuleMatch {
     Rule(WatchRule),
@@ -186,20 +183,11 @@ enum RuleMatch {
     NewRepository,
 }
 
-impl RuleMatch {
-    fn is_project(&self) -> bool {
-        matches!(self, Self::Rule(rule) if rule.role() == Role::Project)
-    }
-}
-
-/// Resolves the links on the way to an entry that need not exist; `None` for a path that cannot be
-/// written.
-fn resolve_entry(root: &Root, path: &Path, last: LastComponent) -> Option<PathBuf> {
+/// Resolves the links on the way to an entry that need not exist and is not followed itself; `None` for a
+/// path that cannot be written.
+fn resolve_entry(root: &Root, path: &Path) -> Option<PathBuf> {
     if path.is_absolute() {
         return None;
-    }
-    if let (LastComponent::Follow, Ok(found)) = (last, root.locate(path)) {
-        return Some(found);
     }
     if let (Some(above), Some(name)) = (path.parent(), path.file_name())
         && let Ok(above) = root.locate(&Path::new(".").join(above))
@@ -215,27 +203,8 @@ fn resolve_entry(root: &Root, path: &Path, last: LastComponent) -> Option<PathBu
         match root.locate(&next) {
             Ok(there) if !is_last => found = there,
             Err(error) if !is_last && !error.is_not_found() => return None,
-            _ => return joined(found, [name].into_iter().chain(names)),
+            _ => return extended(found, [name].into_iter().chain(names)),
         }
     }
     None
-}
-
-/// The treatment of a link in the last component of a path.
-#[derive(Clone, Copy, Debug)]
-enum LastComponent {
-    NoFollow,
-    Follow,
-}
-
-fn joined<'a>(mut path: PathBuf, rest: impl Iterator<Item = Component<'a>>) -> Option<PathBuf> {
-    for part in rest {
-        match part {
-            Component::Normal(name) => path.push(name),
-            Component::ParentDir if path.pop() => {}
-            Component::CurDir => {}
-            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
-        }
-    }
-    Some(path)
 }

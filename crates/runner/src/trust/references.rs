@@ -39,23 +39,19 @@ pub(super) fn find(top: &Path, trusted: &Snapshot) -> Vec<Reference> {
 
 fn references_of(top: &Path, path: &Path, entry: &WatchedEntry) -> Vec<Reference> {
     let directory = path.parent().unwrap_or(Path::new(""));
-    match (&entry.state, entry.rule) {
-        (EntryState::Link(target), rule) => {
-            inside(top, directory, target).map(|path| (path, rule)).into_iter().collect()
-        }
+    let found = match (&entry.state, entry.rule) {
         (EntryState::File { bytes, .. }, WatchRule::File(Role::Config)) => {
-            from_config(top, path, directory, bytes)
+            return from_config(top, path, directory, bytes);
         }
-        (EntryState::File { bytes, .. }, WatchRule::DotGit) => {
-            git_directory(top, directory, bytes).into_iter().collect()
-        }
+        (EntryState::Link(target), rule) => inside(top, directory, target).map(|path| (path, rule)),
+        (EntryState::File { bytes, .. }, WatchRule::DotGit) => git_directory(top, directory, bytes),
         (EntryState::File { bytes, .. }, WatchRule::File(Role::CommonDirectory)) => {
             let target = Path::new(OsStr::from_bytes(bytes.trim_ascii_end()));
-            let path = inside(top, directory, target);
-            path.map(|path| (path, WatchRule::GitDirectory(0))).into_iter().collect()
+            inside(top, directory, target).map(|path| (path, WatchRule::GitDirectory(0)))
         }
-        _ => Vec::new(),
-    }
+        _ => None,
+    };
+    found.into_iter().collect()
 }
 
 fn from_config(top: &Path, path: &Path, directory: &Path, bytes: &[u8]) -> Vec<Reference> {
@@ -67,7 +63,7 @@ fn from_config(top: &Path, path: &Path, directory: &Path, bytes: &[u8]) -> Vec<R
     let includes = config.values(is_include).into_iter().filter_map(|value| {
         read(value, directory).map(|path| (path, WatchRule::File(Role::Config)))
     });
-    let hooks = WatchRule::Tree { role: Role::Hook, except: &[], depth: 0 };
+    let hooks = WatchRule::Tree { role: Role::Hook, except: "", depth: 0 };
     let hooks = config
         .values(|key| key == b"core.hookspath")
         .into_iter()
@@ -97,8 +93,15 @@ pub(super) fn inside(top: &Path, directory: &Path, target: &Path) -> Option<Path
         _ if target.is_absolute() || target.starts_with("~") => return None,
         _ => directory.join(target),
     };
-    let mut path = PathBuf::new();
-    for component in joined.components() {
+    extended(PathBuf::new(), joined.components()).filter(|path| !path.as_os_str().is_empty())
+}
+
+/// Adds components to a path by their names alone; `None` if they leave the workspace.
+pub(super) fn extended<'a>(
+    mut path: PathBuf,
+    components: impl Iterator<Item = Component<'a>>,
+) -> Option<PathBuf> {
+    for component in components {
         match component {
             Component::Normal(name) => path.push(name),
             Component::ParentDir if path.pop() => {}
@@ -106,7 +109,7 @@ pub(super) fn inside(top: &Path, directory: &Path, target: &Path) -> Option<Path
             Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
         }
     }
-    (!path.as_os_str().is_empty()).then_some(path)
+    Some(path)
 }
 
 /// Returns the depth of a file's directory below the workspace.

@@ -37,16 +37,14 @@ pub struct TrustChange {
 }
 
 /// The changes since the last check.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustReport {
     /// The changes, in the order of paths; at most [`MAX_CHANGES`].
     pub trust_changes: Vec<TrustChange>,
     /// The number of further changes, which were treated alike.
-    #[serde(skip_serializing_if = "is_zero")]
     pub omitted: usize,
     /// A directory with more watched entries than the bounds of a scan. What is beyond them was not
     /// checked.
-    #[serde(skip)]
     pub unchecked: Option<PathBuf>,
 }
 
@@ -78,9 +76,4 @@ fn shown<S: serde::Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<
         Some(path) => carrel_domain::lossy_path::serialize(path, serializer),
         None => serializer.serialize_none(),
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
-fn is_zero(count: &usize) -> bool {
-    *count == 0
 }

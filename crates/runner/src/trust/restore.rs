@@ -19,7 +19,6 @@ use super::snapshot::{EntryState, LinkDestination, Snapshot, WatchedEntry};
 /// The most neighbours that are searched for a renamed directory.
 const MAX_SEARCHED: usize = 4096;
 
-/// The result of undoing a difference.
 #[derive(Debug, Default)]
 pub(super) struct UndoResult {
     /// The path in the quarantine of what the command wrote.
@@ -28,7 +27,6 @@ pub(super) struct UndoResult {
     pub(super) failure: Option<String>,
 }
 
-/// Applies the remedy of one difference.
 pub(super) fn undo(
     root: &Root,
     old: &Snapshot,
@@ -41,25 +39,14 @@ pub(super) fn undo(
         Remedy::Quarantine => vacate(root, path, &mut undone),
         Remedy::Restore => put_back(root, old, path, &mut undone),
         Remedy::RewriteConfig => rewrite(root, old.get(path), new.get(path), path),
-        Remedy::Accept(reason) => Err(UndoError::Reason(reason)),
+        Remedy::Accept(reason) => Err(reason.into()),
     };
-    undone.failure = result.err().map(|error| match error {
-        UndoError::Reason(reason) => reason.to_owned(),
-        UndoError::Files(error) => error.to_string(),
-    });
+    undone.failure = result.err().map(|error| error.to_string());
     undone
 }
 
-enum UndoError {
-    Reason(&'static str),
-    Files(Error),
-}
-
-impl From<Error> for UndoError {
-    fn from(error: Error) -> Self {
-        Self::Files(error)
-    }
-}
+/// A file error, or the reason in words.
+type UndoError = Box<dyn std::error::Error>;
 
 /// Moves the entry at a path, if there is one, into the quarantine, so that the path is vacant.
 fn vacate(root: &Root, path: &Path, undone: &mut UndoResult) -> Result<(), UndoError> {
@@ -69,7 +56,7 @@ fn vacate(root: &Root, path: &Path, undone: &mut UndoResult) -> Result<(), UndoE
         return Ok(quarantine::open(root).map(drop)?);
     }
     let (parent, name) = match parent_of(root, path) {
-        Err(UndoError::Files(error)) if error.is_not_found() => return Ok(()),
+        Err(error) if error.downcast_ref().is_some_and(Error::is_not_found) => return Ok(()),
         other => other?,
     };
     match parent.link_metadata(name) {
@@ -135,7 +122,7 @@ fn bring_back(parent: &Root, name: &Path, entry: &WatchedEntry) -> Result<(), Un
         .filter(is_directory)
         .find(|candidate| is_at(parent, Path::new(&candidate.name), entry));
     let Some(found) = found else {
-        return Err(UndoError::Reason("the directory that stood there is gone"));
+        return Err("the directory that stood there is gone".into());
     };
     Ok(parent.rename(Path::new(&found.name), name, Collision::Refuse)?)
 }
@@ -151,7 +138,7 @@ fn write(parent: &Root, old: &Snapshot, path: &Path, name: &Path) -> Result<(), 
                 new_mode: Some(0o600),
             };
             let mut file = parent.begin_write(name, options)?;
-            file.write_all(bytes).map_err(|_| UndoError::Reason("it could not be written"))?;
+            file.write_all(bytes).map_err(|_| "it could not be written")?;
             file.set_mode(*mode)?;
             Ok(file.commit()?)
         }
@@ -169,10 +156,10 @@ fn write(parent: &Root, old: &Snapshot, path: &Path, name: &Path) -> Result<(), 
             results.into_iter().collect()
         }
         EntryState::TooLarge | EntryState::TooManyEntries => {
-            Err(UndoError::Reason("what stood there was too large to be kept"))
+            Err("what stood there was too large to be kept".into())
         }
         EntryState::SpecialFile | EntryState::Unreadable => {
-            Err(UndoError::Reason("what stood there could not be kept"))
+            Err("what stood there could not be kept".into())
         }
     }
 }
@@ -184,12 +171,12 @@ fn rewrite(
     new: Option<&WatchedEntry>,
     path: &Path,
 ) -> Result<(), UndoError> {
-    let trusted = bytes_of(old).unwrap_or_default();
-    let Some(bytes) = bytes_of(new) else { return Ok(()) };
+    let trusted = old.and_then(WatchedEntry::bytes).unwrap_or_default();
+    let Some(bytes) = new.and_then(WatchedEntry::bytes) else { return Ok(()) };
     let depth = depth_of(path);
     let (Ok(trusted), Ok(config)) = (Config::read(trusted, depth), Config::read(bytes, depth))
     else {
-        return Err(UndoError::Reason("git could not read it"));
+        return Err("git could not read it".into());
     };
     let text = config.with_entries_of(&trusted);
     let (parent, name) = parent_of(root, path)?;
@@ -198,15 +185,8 @@ fn rewrite(
     Ok(parent.write(name, &text, options)?)
 }
 
-fn bytes_of(entry: Option<&WatchedEntry>) -> Option<&[u8]> {
-    match entry.map(|entry| &entry.state) {
-        Some(EntryState::File { bytes, .. }) => Some(bytes),
-        _ => None,
-    }
-}
-
 fn parent_of<'a>(root: &Root, path: &'a Path) -> Result<(Root, &'a Path), UndoError> {
-    let name = path.file_name().map(Path::new).ok_or(UndoError::Reason("it has no name"))?;
+    let name = path.file_name().map(Path::new).ok_or("it has no name")?;
     match path.parent() {
         Some(parent) if parent != Path::new("") => Ok((root.open_root_strict(parent)?, name)),
         _ => Ok((root.try_clone()?, name)),

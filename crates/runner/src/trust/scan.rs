@@ -17,7 +17,6 @@ use std::time::SystemTime;
 
 use carrel_fsroot::{Error, FileKind, Root};
 
-use super::diff::below;
 use super::directory_link::resolve;
 use super::snapshot::{EntryState, LinkDestination, Snapshot, Stamp, WatchedEntry};
 use super::stamp_reliability::StampReliability;
@@ -139,7 +138,7 @@ pub(super) fn is_provably_unchanged(root: &Root, before: &Snapshot) -> bool {
     })
 }
 
-impl Scan<'_> {
+impl<'a> Scan<'a> {
     fn reference(&mut self, path: &Path, rule: WatchRule) {
         let parent = match path.parent() {
             Some(parent) if parent != Path::new("") => self.root.open_root_strict(parent),
@@ -154,27 +153,10 @@ impl Scan<'_> {
 
     /// Scans a directory of settings for the names of a project directory.
     fn also_project(&mut self, path: &Path) {
-        let before: &Snapshot = self.before;
-        let known = before.get(path).zip(self.entries.get(path)).filter(|(before, now)| {
-            self.reliability.directories && now.stamp.proves_unchanged_since(&before.stamp)
-        });
-        let names: Vec<(PathBuf, WatchRule)> = if known.is_some() {
-            let inside = below(before, path).filter(|(below, _)| below.parent() == Some(path));
-            inside.map(|(path, entry)| (path.clone(), entry.rule)).collect()
-        } else {
-            let Ok(directory) = self.root.open_root_strict(path) else { return };
-            let rule = with_bareness(&directory, WatchRule::Project { bare: false });
-            let names = rule.table_names().into_iter().map(OsStr::new);
-            names.map(|name| (path.join(name), rule.child(name))).collect()
-        };
-        let is_new = |path: &Path| !self.entries.contains_key(path);
-        let names: Vec<_> = names.into_iter().filter(|(path, _)| is_new(path)).collect();
-        if names.is_empty() {
-            return;
-        }
         let Ok(directory) = self.root.open_root_strict(path) else { return };
-        for (path, rule) in names {
-            self.entry(&directory, path, rule);
+        let rule = with_bareness(&directory, WatchRule::Project { bare: false });
+        for name in rule.table_names() {
+            self.entry(&directory, path.join(name), rule.child(OsStr::new(name)));
         }
     }
 
@@ -195,7 +177,6 @@ impl Scan<'_> {
         }
     }
 
-    /// Scans one entry of an open directory.
     fn entry(&mut self, parent: &Root, path: PathBuf, rule: WatchRule) {
         let Some(name) = path.file_name().map(Path::new) else { return };
         if self.entries.contains_key(&path) {
@@ -223,7 +204,7 @@ impl Scan<'_> {
             (_, WatchRule::Project { .. } | WatchRule::Repositories) => {}
             (FileKind::Link, _) => self.link(parent, path, rule, stamp),
             (FileKind::File, WatchRule::File(_) | WatchRule::Tree { .. } | WatchRule::DotGit) => {
-                self.file(parent, path, rule, stamp, metadata.size, metadata.mode);
+                self.file(parent, path, rule, stamp);
             }
             // A file where only a directory is watched.
             (FileKind::File, _) => {}
@@ -231,17 +212,9 @@ impl Scan<'_> {
         }
     }
 
-    fn file(
-        &mut self,
-        parent: &Root,
-        path: PathBuf,
-        rule: WatchRule,
-        stamp: Stamp,
-        size: u64,
-        mode: u32,
-    ) {
+    fn file(&mut self, parent: &Root, path: PathBuf, rule: WatchRule, stamp: Stamp) {
         if self.reliability.files && self.reuse(&path, rule, stamp) {
-            self.kept_bytes += size.min(MAX_FILE_BYTES);
+            self.kept_bytes += stamp.size.min(MAX_FILE_BYTES);
             return;
         }
         self.has_read = true;
@@ -250,10 +223,10 @@ impl Scan<'_> {
         let state = match parent.read_strict(name, limit) {
             Ok(bytes) => {
                 self.kept_bytes += bytes.len() as u64;
-                EntryState::File { mode, bytes: bytes.into() }
+                EntryState::File { mode: stamp.mode, bytes: bytes.into() }
             }
             Err(error) if error.is_not_found() => return,
-            Err(_) if size > limit => EntryState::TooLarge,
+            Err(_) if stamp.size > limit => EntryState::TooLarge,
             Err(_) => EntryState::Unreadable,
         };
         self.insert(path, rule, stamp, state);
@@ -272,13 +245,7 @@ impl Scan<'_> {
     /// Scans a link that stands where a project directory is watched.
     fn directory_link(&mut self, parent: &Root, path: PathBuf, rule: WatchRule, stamp: Stamp) {
         let name = path.file_name().map_or(Path::new(""), Path::new);
-        let before = self.before.get(&path).filter(|_| self.reliability.files);
-        let known =
-            match before.map(|entry| (&entry.state, stamp.proves_unchanged_since(&entry.stamp))) {
-                Some((EntryState::DirectoryLink { target, .. }, true)) => Some(target.clone()),
-                _ => None,
-            };
-        let target = match known.map_or_else(|| parent.read_link(name), Ok) {
+        let target = match parent.read_link(name) {
             Ok(target) => target,
             Err(error) if error.is_not_found() => return,
             Err(_) => return self.insert(path, rule, stamp, EntryState::Unreadable),
@@ -308,21 +275,16 @@ impl Scan<'_> {
             self.also_projects.push(path.clone());
         }
         let known = self.known(&path, rule, stamp);
-        if let Some((rule, _, complete)) =
-            known.as_ref().filter(|(_, children, _)| children.is_empty())
-        {
-            let state = EntryState::Directory { children: Vec::new(), complete: *complete };
-            let created_at = self.before.get(&path).and_then(|entry| entry.created_at);
-            self.entries.insert(path, WatchedEntry { rule: *rule, stamp, created_at, state });
+        if let Some(entry) = known.filter(|entry| entry.children().is_empty()) {
+            self.entries.insert(path, WatchedEntry { stamp, ..entry.clone() });
             return;
         }
         let Ok(directory) = open() else {
             return self.insert(path, rule, stamp, EntryState::Unreadable);
         };
-        let before = known.as_ref().and_then(|_| self.before.get(&path));
-        let created_at = before.map_or_else(|| directory.birth_time(), |entry| entry.created_at);
-        let (rule, names, complete) = if let Some(known) = known {
-            known
+        let created_at = known.map_or_else(|| directory.birth_time(), |entry| entry.created_at);
+        let (rule, names, complete) = if let Some(entry) = known {
+            (entry.rule, entry.children().to_vec(), !entry.is_incomplete())
         } else {
             let rule = with_bareness(&directory, rule);
             match self.names(&directory, &path, rule) {
@@ -342,19 +304,13 @@ impl Scan<'_> {
         self.entries.insert(path, WatchedEntry { rule, stamp, created_at, state });
     }
 
-    /// Returns the names of a directory from the earlier snapshot, if its stamp proves that they are the same.
-    fn known(
-        &self,
-        path: &Path,
-        rule: WatchRule,
-        stamp: Stamp,
-    ) -> Option<(WatchRule, Vec<OsString>, bool)> {
+    /// Returns a directory of the earlier snapshot, if its stamp proves that it has the same names.
+    fn known(&self, path: &Path, rule: WatchRule, stamp: Stamp) -> Option<&'a WatchedEntry> {
         let entry = self.before.get(path).filter(|_| self.reliability.directories)?;
-        if !stamp.proves_unchanged_since(&entry.stamp) {
-            return None;
-        }
-        let EntryState::Directory { children, complete } = &entry.state else { return None };
-        same_kind(entry.rule, rule).then(|| (entry.rule, children.clone(), *complete))
+        let is_same = stamp.proves_unchanged_since(&entry.stamp)
+            && entry.is_directory()
+            && same_kind(entry.rule, rule);
+        is_same.then_some(entry)
     }
 
     /// Returns the names to scan in a directory that may have changed, and whether they are all that its
@@ -366,7 +322,8 @@ impl Scan<'_> {
         rule: WatchRule,
     ) -> Option<(Vec<OsString>, bool)> {
         let WatchRule::Tree { depth, .. } = rule else {
-            return Some(watched_names(directory, rule, self.children_before(path)));
+            let before = self.before.get(path).map_or(&[][..], WatchedEntry::children);
+            return Some(watched_names(directory, rule, before.to_vec()));
         };
         if depth == 0 {
             self.tree_entries_left = MAX_TREE_ENTRIES;
@@ -376,13 +333,6 @@ impl Scan<'_> {
             (!is_too_large).then(|| tree_names(directory, rule, self.tree_entries_left))??;
         self.tree_entries_left -= names.len();
         Some((names, true))
-    }
-
-    fn children_before(&self, path: &Path) -> Vec<OsString> {
-        match self.before.get(path).map(|entry| &entry.state) {
-            Some(EntryState::Directory { children, .. }) => children.clone(),
-            _ => Vec::new(),
-        }
     }
 
     /// Takes an entry from the earlier snapshot, if its stamp proves that it is the same.

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::mem::discriminant;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -46,8 +47,8 @@ pub(super) struct WatchedEntry {
 pub(super) struct Stamp {
     pub(super) identity: Identity,
     kind: FileKind,
-    size: u64,
-    mode: u32,
+    pub(super) size: u64,
+    pub(super) mode: u32,
     modified: SystemTime,
     changed: SystemTime,
     /// Set if the last change was older than [`SETTLED_AFTER`] when the stamp was taken.
@@ -57,7 +58,6 @@ pub(super) struct Stamp {
 /// The kind and contents of a watched entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum EntryState {
-    /// A directory.
     Directory {
         /// The watched names that exist in it.
         children: Vec<OsString>,
@@ -67,11 +67,8 @@ pub(super) enum EntryState {
     /// A directory that is watched as a whole and has more entries than are kept. It cannot be
     /// restored.
     TooManyEntries,
-    /// A file with its contents.
     File {
-        /// The permission bits.
         mode: u32,
-        /// The contents.
         bytes: Arc<[u8]>,
     },
     /// A file that is too large to keep. It cannot be restored.
@@ -82,16 +79,13 @@ pub(super) enum EntryState {
     DirectoryLink {
         /// The target as the link has it.
         target: PathBuf,
-        /// The directory behind it.
         destination: LinkDestination,
     },
     /// A pipe, socket or device, or a directory where a file belongs.
     SpecialFile,
-    /// An entry that cannot be opened.
     Unreadable,
 }
 
-/// The directory behind a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LinkDestination {
     /// A directory of the workspace, by its path without links.
@@ -157,41 +151,38 @@ impl WatchedEntry {
                     | Role::Settings(_) => old == bytes,
                 }
             }
-            (EntryState::Link(_), EntryState::Link(_))
-            | (EntryState::DirectoryLink { .. }, EntryState::DirectoryLink { .. }) => {
-                self.state == now.state
-            }
-            (EntryState::Unreadable, EntryState::Unreadable)
-                if self.stamp.kind == FileKind::Directory =>
-            {
+            (old, new) if discriminant(old) != discriminant(new) => false,
+            (EntryState::Link(_) | EntryState::DirectoryLink { .. }, _) => self.state == now.state,
+            (EntryState::Unreadable, _) if self.stamp.kind == FileKind::Directory => {
                 self.stamp.identity == now.stamp.identity
             }
-            (EntryState::TooLarge, EntryState::TooLarge)
-            | (EntryState::Unreadable, EntryState::Unreadable) => {
+            (EntryState::TooLarge | EntryState::Unreadable, _) => {
                 self.stamp.has_equal_metadata(&now.stamp)
             }
-            (EntryState::Directory { .. }, EntryState::Directory { .. })
-            | (EntryState::TooManyEntries, EntryState::TooManyEntries)
-            | (EntryState::SpecialFile, EntryState::SpecialFile) => true,
             (
-                EntryState::Directory { .. }
+                EntryState::File { .. }
+                | EntryState::Directory { .. }
                 | EntryState::TooManyEntries
-                | EntryState::File { .. }
-                | EntryState::TooLarge
-                | EntryState::Link(_)
-                | EntryState::DirectoryLink { .. }
-                | EntryState::SpecialFile
-                | EntryState::Unreadable,
+                | EntryState::SpecialFile,
                 _,
-            ) => false,
+            ) => true,
         }
     }
 
-    /// Returns whether both are certainly the same directory, even at different paths.
-    pub(super) fn is_same_directory(&self, other: &Self) -> bool {
-        self.stamp.identity == other.stamp.identity
-            && self.created_at.is_some()
-            && self.created_at == other.created_at
+    /// Returns the watched names in a directory, none for anything else.
+    pub(super) fn children(&self) -> &[OsString] {
+        match &self.state {
+            EntryState::Directory { children, .. } => children,
+            _ => &[],
+        }
+    }
+
+    /// Returns the contents, if the entry is a file that is kept.
+    pub(super) fn bytes(&self) -> Option<&[u8]> {
+        match &self.state {
+            EntryState::File { bytes, .. } => Some(bytes),
+            _ => None,
+        }
     }
 
     /// Returns whether the baseline follows the entry when it is renamed: project and git directories.

@@ -9,13 +9,13 @@
 //! Memory is bounded. When the oldest tombstones have been evicted, it can no longer be told what is
 //! really new, and from then on nothing that looks new may bring settings along.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::diff::{NewRepositoryPolicy, below};
 use super::directory_link::rebased;
 use super::renames::is_same;
-use super::snapshot::{EntryState, Snapshot, WatchedEntry};
+use super::snapshot::{Snapshot, WatchedEntry};
 
 /// The most entries that are kept; the oldest are evicted.
 const MAX_ENTRIES: usize = 4096;
@@ -27,9 +27,7 @@ const MAX_BYTES: usize = 16 * 1024 * 1024;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tombstones {
     entries: Snapshot,
-    /// The sequence number of each entry. A pair in `oldest_first` with another number is stale.
     numbers: HashMap<PathBuf, u64>,
-    oldest_first: VecDeque<(u64, PathBuf)>,
     bytes: usize,
     last_number: u64,
     has_evicted: bool,
@@ -43,19 +41,26 @@ impl Tombstones {
             self.last_number += 1;
             self.bytes += content_bytes(&entry);
             self.numbers.insert(path.clone(), self.last_number);
-            self.oldest_first.push_back((self.last_number, path.clone()));
             self.entries.insert(path, entry);
         }
-        while self.entries.len() > MAX_ENTRIES || self.bytes > MAX_BYTES {
-            let Some((number, path)) = self.oldest_first.pop_front() else { break };
-            if self.numbers.get(&path) == Some(&number) {
-                self.remove(&path);
-                self.has_evicted = true;
-            }
+        if self.is_full() {
+            self.evict_oldest();
         }
-        if self.oldest_first.len() > 2 * MAX_ENTRIES {
-            let numbers = &self.numbers;
-            self.oldest_first.retain(|(number, path)| numbers.get(path) == Some(number));
+    }
+
+    fn is_full(&self) -> bool {
+        self.entries.len() > MAX_ENTRIES || self.bytes > MAX_BYTES
+    }
+
+    fn evict_oldest(&mut self) {
+        let mut paths: Vec<PathBuf> = self.numbers.keys().cloned().collect();
+        paths.sort_by_key(|path| self.numbers[path]);
+        for path in paths {
+            if !self.is_full() {
+                break;
+            }
+            self.remove(&path);
+            self.has_evicted = true;
         }
     }
 
@@ -120,8 +125,5 @@ impl Tombstones {
 }
 
 fn content_bytes(entry: &WatchedEntry) -> usize {
-    match &entry.state {
-        EntryState::File { bytes, .. } => bytes.len(),
-        _ => 0,
-    }
+    entry.bytes().map_or(0, <[u8]>::len)
 }

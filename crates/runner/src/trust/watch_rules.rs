@@ -58,12 +58,10 @@ impl Role {
 /// The way in which an entry is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WatchRule {
-    /// The workspace.
     WorkspaceRoot {
         /// Set if git takes the directory itself for a bare repository.
         bare: bool,
     },
-    /// A project directory.
     Project {
         /// Set if git takes the directory itself for a bare repository.
         bare: bool,
@@ -82,19 +80,20 @@ pub(super) enum WatchRule {
     /// `worktrees`, the directory of the git directories of linked work trees.
     Worktrees(u8),
     /// A directory of which only these names are watched.
-    NamedEntries(&'static [(&'static str, WatchRule)]),
-    /// One file.
+    NamedEntries(&'static Table),
     File(Role),
     /// A file, or a directory with all below it.
     Tree {
-        /// The role of each file.
         role: Role,
-        /// Names directly in it that hold a program's state and are not watched.
-        except: &'static [&'static str],
+        /// Names directly in it, separated by spaces, that hold a program's state and are not watched.
+        except: &'static str,
         /// The depth below the top of the tree; it does not grow beyond 255.
         depth: u8,
     },
 }
+
+/// Watched names of a directory. A row has names, separated by spaces, and the rule that they share.
+type Table = [(&'static str, WatchRule)];
 
 const AGENT: Role = Role::Settings("agent settings");
 const EDITOR: Role = Role::Settings("editor settings");
@@ -105,112 +104,62 @@ const CONTAINER: Role = Role::Settings("development container");
 const DIRENV: Role = Role::Settings("direnv script");
 const RECORDS: Role = Role::Settings("records that Carrel would take for its own");
 
-const fn tree(role: Role, except: &'static [&'static str]) -> WatchRule {
+const fn tree(role: Role, except: &'static str) -> WatchRule {
     WatchRule::Tree { role, except, depth: 0 }
 }
 
 /// Sessions, caches and logs that agents keep in their directories; nothing runs them.
-const AGENT_STATE: &[&str] = &[
-    "archived_sessions",
-    "auth.json",
-    "cache",
-    "chats",
-    "debug",
-    "file-history",
-    "history.jsonl",
-    "log",
-    "logs",
-    "plans",
-    "projects",
-    "sessions",
-    "statsig",
-    "tasks",
-    "telemetry",
-    "tmp",
-    "todos",
-    "worktrees",
-];
+const AGENT_STATE: &str = "\
+    archived_sessions auth.json cache chats debug file-history history.jsonl log logs plans \
+    projects sessions statsig tasks telemetry tmp todos worktrees";
 
 /// Names watched in every project directory.
-const PROJECT: &[(&str, WatchRule)] = &[
+const PROJECT: &Table = &[
     (".git", WatchRule::DotGit),
     (".mcp.json", WatchRule::File(MCP)),
-    (".claude", tree(AGENT, AGENT_STATE)),
-    (".codex", tree(AGENT, AGENT_STATE)),
-    (".cursor", tree(AGENT, AGENT_STATE)),
-    (".gemini", tree(AGENT, AGENT_STATE)),
-    (".opencode", tree(AGENT, AGENT_STATE)),
-    ("opencode.json", WatchRule::File(AGENT)),
-    ("opencode.jsonc", WatchRule::File(AGENT)),
-    (".vscode", tree(EDITOR, &[])),
-    (".idea", tree(EDITOR, &[])),
-    (".zed", tree(EDITOR, &[])),
-    (".fleet", tree(EDITOR, &[])),
-    (".exrc", WatchRule::File(EDITOR)),
-    (".nvim.lua", WatchRule::File(EDITOR)),
-    (".nvimrc", WatchRule::File(EDITOR)),
-    (".vimrc", WatchRule::File(EDITOR)),
-    (".dir-locals.el", WatchRule::File(EDITOR)),
-    (".dir-locals-2.el", WatchRule::File(EDITOR)),
-    (".devcontainer", tree(CONTAINER, &[])),
+    (".claude .codex .cursor .gemini .opencode", tree(AGENT, AGENT_STATE)),
+    ("opencode.json opencode.jsonc", WatchRule::File(AGENT)),
+    (".vscode .idea .zed .fleet", tree(EDITOR, "")),
+    (".exrc .nvim.lua .nvimrc .vimrc .dir-locals.el .dir-locals-2.el", WatchRule::File(EDITOR)),
+    (".devcontainer", tree(CONTAINER, "")),
     (".devcontainer.json", WatchRule::File(CONTAINER)),
     (".envrc", WatchRule::File(DIRENV)),
-    (".carrel", tree(RECORDS, &[])),
+    (".carrel", tree(RECORDS, "")),
 ];
 
 /// Names watched in the workspace only, the home directory of its commands.
-const TOP: &[(&str, WatchRule)] = &[
+const TOP: &Table = &[
     ("repos", WatchRule::Repositories),
-    (".bashrc", WatchRule::File(SHELL)),
-    (".bash_aliases", WatchRule::File(SHELL)),
-    (".bash_login", WatchRule::File(SHELL)),
-    (".bash_logout", WatchRule::File(SHELL)),
-    (".bash_profile", WatchRule::File(SHELL)),
-    (".profile", WatchRule::File(SHELL)),
-    (".zshenv", WatchRule::File(SHELL)),
-    (".zlogin", WatchRule::File(SHELL)),
-    (".zlogout", WatchRule::File(SHELL)),
-    (".zprofile", WatchRule::File(SHELL)),
-    (".zshrc", WatchRule::File(SHELL)),
-    (".cshrc", WatchRule::File(SHELL)),
-    (".kshrc", WatchRule::File(SHELL)),
-    (".tcshrc", WatchRule::File(SHELL)),
-    (".login", WatchRule::File(SHELL)),
-    (".inputrc", WatchRule::File(SHELL)),
-    (".tmux.conf", WatchRule::File(SHELL)),
+    (SHELL_FILES, WatchRule::File(SHELL)),
     (".gitconfig", WatchRule::File(Role::Config)),
     (".config", WatchRule::NamedEntries(DOT_CONFIG)),
-    (
-        ".ssh",
-        WatchRule::NamedEntries(&[("config", WatchRule::File(SSH)), ("rc", WatchRule::File(SSH))]),
-    ),
+    (".ssh", WatchRule::NamedEntries(&[("config rc", WatchRule::File(SSH))])),
 ];
+
+/// Files that a shell, a line editor or a terminal reads when it starts.
+const SHELL_FILES: &str = "\
+    .bashrc .bash_aliases .bash_login .bash_logout .bash_profile .profile .zshenv .zlogin .zlogout \
+    .zprofile .zshrc .cshrc .kshrc .tcshrc .login .inputrc .tmux.conf";
 
 /// Names watched in `.config`.
-const DOT_CONFIG: &[(&str, WatchRule)] = &[
+const DOT_CONFIG: &Table = &[
     ("git", WatchRule::NamedEntries(&[("config", WatchRule::File(Role::Config))])),
-    (
-        "fish",
-        WatchRule::NamedEntries(&[
-            ("config.fish", WatchRule::File(SHELL)),
-            ("conf.d", tree(SHELL, &[])),
-            ("functions", tree(SHELL, &[])),
-        ]),
-    ),
+    ("fish", WatchRule::NamedEntries(FISH)),
 ];
 
+const FISH: &Table =
+    &[("config.fish", WatchRule::File(SHELL)), ("conf.d functions", tree(SHELL, ""))];
+
 /// Names watched in a git directory. The depth of `modules` and `worktrees` comes from the directory.
-const GIT: &[(&str, WatchRule)] = &[
-    ("config", WatchRule::File(Role::Config)),
-    ("config.worktree", WatchRule::File(Role::Config)),
-    ("hooks", tree(Role::Hook, &[])),
+const GIT: &Table = &[
+    ("config config.worktree", WatchRule::File(Role::Config)),
+    ("hooks", tree(Role::Hook, "")),
     ("commondir", WatchRule::File(Role::CommonDirectory)),
     ("modules", WatchRule::Modules(0)),
     ("worktrees", WatchRule::Worktrees(0)),
 ];
 
 impl WatchRule {
-    /// Returns the role of the entry itself.
     pub(super) fn role(self) -> Role {
         match self {
             Self::WorkspaceRoot { .. } | Self::Project { .. } | Self::Repositories => Role::Project,
@@ -224,18 +173,22 @@ impl WatchRule {
         }
     }
 
+    fn rows(self) -> impl Iterator<Item = &'static (&'static str, Self)> {
+        let tables: [&'static Table; 3] = match self {
+            Self::WorkspaceRoot { bare: false } => [TOP, PROJECT, &[]],
+            Self::WorkspaceRoot { bare: true } => [TOP, PROJECT, GIT],
+            Self::Project { bare: false } | Self::Repositories => [PROJECT, &[], &[]],
+            Self::Project { bare: true } => [PROJECT, GIT, &[]],
+            Self::DotGit | Self::GitDirectory(_) | Self::Module(_) => [GIT, &[], &[]],
+            Self::NamedEntries(names) => [names, &[], &[]],
+            Self::Modules(_) | Self::Worktrees(_) | Self::File(_) | Self::Tree { .. } => [&[]; 3],
+        };
+        tables.into_iter().flatten()
+    }
+
     /// Returns the names that the tables list for a directory.
     pub(super) fn table_names(self) -> Vec<&'static str> {
-        let tables: &[&[(&str, Self)]] = match self {
-            Self::WorkspaceRoot { bare: false } => &[TOP, PROJECT],
-            Self::WorkspaceRoot { bare: true } => &[TOP, PROJECT, GIT],
-            Self::Project { bare: false } | Self::Repositories => &[PROJECT],
-            Self::Project { bare: true } => &[PROJECT, GIT],
-            Self::DotGit | Self::GitDirectory(_) | Self::Module(_) => &[GIT],
-            Self::NamedEntries(names) => &[names],
-            Self::Modules(_) | Self::Worktrees(_) | Self::File(_) | Self::Tree { .. } => &[],
-        };
-        tables.iter().flat_map(|table| table.iter().map(|(name, _)| *name)).collect()
+        self.rows().flat_map(|(names, _)| names.split_whitespace()).collect()
     }
 
     /// Returns the rule of a directory's entry. For a name that is in no table, it is the rule under which
@@ -244,53 +197,49 @@ impl WatchRule {
     /// `preflight` walks along paths that need not exist, so depths grow with the path and not with the
     /// directories that a scan visits.
     pub(super) fn child(self, name: &OsStr) -> Self {
-        let find = |table: &'static [(&'static str, Self)]| {
-            table.iter().find(|(watched, _)| *watched == name).map(|(_, rule)| *rule)
-        };
-        let project = Self::Project { bare: false };
-        match self {
-            Self::WorkspaceRoot { bare } => find(TOP)
-                .or_else(|| find(PROJECT))
-                .or_else(|| find(GIT).filter(|_| bare))
-                .unwrap_or(project),
-            Self::Project { bare } => {
-                find(PROJECT).or_else(|| find(GIT).filter(|_| bare)).unwrap_or(project)
+        let listed = self.rows().find(|(names, _)| is_among(name, names)).map(|(_, rule)| *rule);
+        match (self, listed) {
+            (Self::GitDirectory(depth) | Self::Module(depth), Some(Self::Modules(_))) => {
+                Self::Modules(depth)
             }
-            Self::Repositories => find(PROJECT).unwrap_or(project),
-            Self::DotGit => Self::GitDirectory(0).child(name),
-            Self::GitDirectory(depth) | Self::Module(depth) => match find(GIT) {
-                Some(Self::Modules(_)) => Self::Modules(depth),
-                Some(Self::Worktrees(_)) => Self::Worktrees(depth),
-                Some(rule) => rule,
-                None => Self::Module(depth.saturating_add(1)),
-            },
-            Self::Modules(depth) => Self::Module(depth.saturating_add(1)),
-            Self::Worktrees(depth) => Self::GitDirectory(depth.saturating_add(1)),
-            Self::NamedEntries(names) => find(names).unwrap_or(self),
-            Self::File(_) => self,
-            Self::Tree { role, depth, .. } => {
-                Self::Tree { role, except: &[], depth: depth.saturating_add(1) }
+            (Self::GitDirectory(depth) | Self::Module(depth), Some(Self::Worktrees(_))) => {
+                Self::Worktrees(depth)
+            }
+            (_, Some(rule)) => rule,
+            (Self::WorkspaceRoot { .. } | Self::Project { .. } | Self::Repositories, None) => {
+                Self::Project { bare: false }
+            }
+            (Self::DotGit, None) => Self::Module(1),
+            (Self::GitDirectory(depth) | Self::Module(depth) | Self::Modules(depth), None) => {
+                Self::Module(depth.saturating_add(1))
+            }
+            (Self::Worktrees(depth), None) => Self::GitDirectory(depth.saturating_add(1)),
+            (Self::NamedEntries(_) | Self::File(_), None) => self,
+            (Self::Tree { role, depth, .. }, None) => {
+                Self::Tree { role, except: "", depth: depth.saturating_add(1) }
             }
         }
     }
 
+    /// Returns whether directories of any name are watched. Of a [`WatchRule::Module`] only those above a
+    /// submodule are.
+    pub(super) fn watches_other_directories(self) -> bool {
+        matches!(
+            self,
+            Self::WorkspaceRoot { .. }
+                | Self::Repositories
+                | Self::Modules(_)
+                | Self::Module(_)
+                | Self::Worktrees(_)
+        )
+    }
+
     /// Returns the rule of a directory's entry, or `None` for an entry that is not watched.
     pub(super) fn child_if_watched(self, name: &OsStr) -> Option<Self> {
-        let is_in_table = self.table_names().iter().any(|watched| *watched == name);
-        let watches_other_names = match self {
-            Self::WorkspaceRoot { .. }
-            | Self::Repositories
-            | Self::Modules(_)
-            | Self::Module(_)
-            | Self::Worktrees(_) => true,
-            Self::Tree { .. } => !self.ignores(name),
-            Self::Project { .. }
-            | Self::DotGit
-            | Self::GitDirectory(_)
-            | Self::NamedEntries(_)
-            | Self::File(_) => false,
-        };
-        (is_in_table || watches_other_names).then(|| self.child(name))
+        let is_listed = self.rows().any(|(names, _)| is_among(name, names));
+        let is_in_tree = matches!(self, Self::Tree { .. }) && !self.ignores(name);
+        let is_watched = is_listed || is_in_tree || self.watches_other_directories();
+        is_watched.then(|| self.child(name))
     }
 
     /// Returns whether a directory of settings is also a project directory: `.config` and `.ssh` lie
@@ -299,21 +248,19 @@ impl WatchRule {
         matches!(self, Self::NamedEntries(_)) && path.parent() == Some(Path::new(""))
     }
 
-    /// Returns the rule of a directory that two rules apply to: `Repositories` watches all that `Project`
-    /// does, and more.
-    pub(super) fn or_repositories(self, other: Self) -> Self {
-        if other == Self::Repositories { other } else { self }
-    }
-
     /// Returns whether a name in a watched tree is not watched.
     pub(super) fn ignores(self, name: &OsStr) -> bool {
         match self {
             // Git never runs the samples that it puts into every repository.
             Self::Tree { role: Role::Hook, .. } => name.as_encoded_bytes().ends_with(b".sample"),
-            Self::Tree { except, .. } => except.iter().any(|state| *state == name),
+            Self::Tree { except, .. } => is_among(name, except),
             _ => false,
         }
     }
+}
+
+fn is_among(name: &OsStr, names: &str) -> bool {
+    names.split_whitespace().any(|watched| watched == name)
 }
 
 #[cfg(test)]
@@ -326,7 +273,7 @@ mod tests {
             (WatchRule::Modules(0), "modules"),
             (WatchRule::Modules(0), "a"),
             (WatchRule::Worktrees(0), "worktrees"),
-            (tree(AGENT, &[]), "a"),
+            (tree(AGENT, ""), "a"),
         ] {
             let mut rule = start;
             for _ in 0..600 {

@@ -81,28 +81,15 @@ pub(super) fn tree_names(directory: &Root, rule: WatchRule, limit: usize) -> Opt
 /// Returns whether a rule watches directories of any name.
 fn watches_any_name(directory: &Root, rule: WatchRule) -> bool {
     match rule {
-        WatchRule::WorkspaceRoot { .. }
-        | WatchRule::Repositories
-        | WatchRule::Modules(_)
-        | WatchRule::Worktrees(_) => true,
         // Without a `HEAD` it is the first component of a submodule's name.
         WatchRule::Module(depth) => depth < MAX_MODULE_SEARCH_DEPTH && !has(directory, "HEAD"),
-        WatchRule::Project { .. }
-        | WatchRule::DotGit
-        | WatchRule::GitDirectory(_)
-        | WatchRule::NamedEntries(_)
-        | WatchRule::File(_)
-        | WatchRule::Tree { .. } => false,
+        other => other.watches_other_directories(),
     }
 }
 
 /// Completes a rule with whether git takes the directory itself for a bare repository.
 pub(super) fn with_bareness(directory: &Root, rule: WatchRule) -> WatchRule {
-    let is_bare = || {
-        has(directory, "HEAD")
-            && (has(directory, "commondir")
-                || (has(directory, "objects") && has(directory, "refs")))
-    };
+    let is_bare = || looks_bare(|part| has(directory, part));
     match rule {
         WatchRule::WorkspaceRoot { .. } => WatchRule::WorkspaceRoot { bare: is_bare() },
         WatchRule::Project { .. } => WatchRule::Project { bare: is_bare() },
@@ -113,15 +100,15 @@ pub(super) fn with_bareness(directory: &Root, rule: WatchRule) -> WatchRule {
 /// Returns whether adding a name to a directory would make git take it for a bare repository.
 pub(super) fn makes_bare(root: &Root, directory: &Path, name: &OsStr) -> bool {
     const PARTS: [&str; 4] = ["HEAD", "commondir", "objects", "refs"];
-    if !PARTS.iter().any(|part| *part == name) || has_at(root, directory, name) {
-        return false;
-    }
-    let has = |part: &str| name == part || has_at(root, directory, OsStr::new(part));
-    has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
+    let exists = |name: &OsStr| root.link_metadata(&directory.join(name)).is_ok();
+    PARTS.iter().any(|part| *part == name)
+        && !exists(name)
+        && looks_bare(|part| name == part || exists(OsStr::new(part)))
 }
 
-fn has_at(root: &Root, directory: &Path, name: &OsStr) -> bool {
-    root.link_metadata(&directory.join(name)).is_ok()
+/// Returns whether git takes a directory with these names for a repository.
+fn looks_bare(has: impl Fn(&str) -> bool) -> bool {
+    has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
 }
 
 fn has(directory: &Root, name: &str) -> bool {

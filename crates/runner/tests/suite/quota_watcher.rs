@@ -50,8 +50,8 @@ async fn the_watcher_tells_of_a_writer_that_passes_the_quota() {
         written += 1;
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let overrun = watching.await.unwrap().unwrap().expect("the writer went beyond the quota");
-    assert!(overrun.used.bytes > quota.bytes.as_u64());
+    let exceeded = watching.await.unwrap().unwrap().expect("the writer went beyond the quota");
+    assert!(exceeded.bytes > quota.bytes);
 }
 
 #[tokio::test]

@@ -2,8 +2,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use carrel_config::Trust;
 use carrel_fsroot::Root;
-use carrel_runner::{ChangeKind, OnChange, TrustBaseline, TrustReport};
+use carrel_runner::{ChangeKind, TrustBaseline, TrustReport};
 
 /// A workspace with a repository in it, beside an `outside` that nothing may touch.
 pub(crate) struct Repository {
@@ -84,7 +85,7 @@ impl Repository {
     }
 
     pub(crate) fn check(&mut self) -> TrustReport {
-        self.trust.check(&self.root, OnChange::Restore).unwrap()
+        self.trust.check(&self.root, Trust::Restore).unwrap()
     }
 
     /// Settles, expects that all was put back, and returns what it was.
@@ -401,7 +402,7 @@ fn a_report_changes_nothing_and_is_given_once() {
     let mut world = Repository::new();
     world.program(".git/hooks/pre-commit", "new");
     world.git(&["config", "core.hooksPath", "ci/hooks"]);
-    let settled = world.trust.check(&world.root, OnChange::Report).unwrap();
+    let settled = world.trust.check(&world.root, Trust::Report).unwrap();
     assert_eq!(
         lines(&settled),
         ["added git config core.hooksPath .git/config", "added git hook .git/hooks/pre-commit"]

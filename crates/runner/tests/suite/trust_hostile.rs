@@ -372,7 +372,7 @@ fn looks_for_the_counter_below() {
     let root = carrel_fsroot::Root::open(directory.as_ref()).unwrap();
     let mut trust = TrustBaseline::capture(&root).unwrap();
     for _ in 0..count.parse().unwrap() {
-        let settled = trust.check(&root, carrel_runner::OnChange::Restore).unwrap();
+        let settled = trust.check(&root, carrel_config::Trust::Restore).unwrap();
         assert_eq!(settled, TrustReport::default());
     }
 }
@@ -430,7 +430,7 @@ fn a_process_that_keeps_swapping_leads_nothing_outside() {
             }
         });
         for _ in 0..300 {
-            world.trust.check(&world.root, carrel_runner::OnChange::Restore).unwrap();
+            world.trust.check(&world.root, carrel_config::Trust::Restore).unwrap();
         }
         stop.store(true, Ordering::Relaxed);
     });

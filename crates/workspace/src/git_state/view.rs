@@ -66,25 +66,18 @@ impl View {
         format: &StorageFormat,
     ) -> Result<Self, carrel_fsroot::Error> {
         let name = Path::new(VIEWS).join(format!("{:032x}", fastrand::u128(..)));
+        // Removed again if anything below fails.
         let view = Self { inner, name };
-        view.fill(git_directory, format)?;
-        Ok(view)
-    }
-
-    fn fill(
-        &self,
-        git_directory: &Root,
-        format: &StorageFormat,
-    ) -> Result<(), carrel_fsroot::Error> {
-        let own = &self.inner.root.own;
-        own.create_directories(&self.name, 0o700)?;
+        let own = &view.inner.root.own;
+        own.create_directories(&view.name, 0o700)?;
         for name in linked_names(git_directory)? {
-            own.create_link(&git_directory.path().join(&name), &self.name.join(&name))?;
+            own.create_link(&git_directory.path().join(&name), &view.name.join(&name))?;
         }
         let options = WriteOptions { durability: Durability::Buffered, ..WriteOptions::default() };
         let head = git_directory.read(Path::new("HEAD"), MAX_HEAD_BYTES)?;
-        own.write(&self.name.join("HEAD"), &head, options)?;
-        own.write(&self.name.join("config"), format.config().as_bytes(), options)
+        own.write(&view.name.join("HEAD"), &head, options)?;
+        own.write(&view.name.join("config"), format.config().as_bytes(), options)?;
+        Ok(view)
     }
 
     pub(super) fn path(&self) -> PathBuf {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use carrel_domain::{Code, Coded};
+use carrel_domain::{Code, Coded, message_of};
 use carrel_exec::{ExitStatus, SpawnError};
 use serde_json::{Value, json};
 
@@ -61,16 +61,8 @@ fn ending(end: ExitStatus, output: &str) -> String {
 }
 
 impl HookError {
-    fn hook(&self) -> Hook {
-        match self {
-            Self::Failed { hook, .. }
-            | Self::TimedOut { hook, .. }
-            | Self::NotReached { hook, .. }
-            | Self::Cancelled { hook }
-            | Self::Start { hook, .. }
-            | Self::Prepare { hook, .. }
-            | Self::Sandbox { hook, .. } => *hook,
-        }
+    pub(super) fn unprepared(hook: Hook, error: &impl Coded) -> Self {
+        Self::Prepare { hook, reason: message_of(error), code: error.code() }
     }
 }
 
@@ -88,24 +80,20 @@ impl Coded for HookError {
     }
 
     fn detail(&self) -> Value {
-        let mut detail = json!({ "hook": self.hook().as_str() });
         match self {
-            Self::Failed { end, output, log, .. } => {
-                detail["end"] = json!(end);
-                detail["output"] = json!(output);
-                detail["log"] = json!(log.to_string_lossy());
+            Self::Failed { hook, end, output, log } => {
+                let log = log.to_string_lossy();
+                json!({ "hook": hook, "end": end, "output": output, "log": log })
             }
-            Self::TimedOut { timeout, output, log, .. } => {
-                detail["timeout_ms"] = json!(timeout.as_millis());
-                detail["output"] = json!(output);
-                detail["log"] = json!(log.to_string_lossy());
+            Self::TimedOut { hook, timeout, output, log } => {
+                let (timeout, log) = (timeout.as_millis(), log.to_string_lossy());
+                json!({ "hook": hook, "timeout_ms": timeout, "output": output, "log": log })
             }
-            Self::NotReached { log, .. } => detail["log"] = json!(log.to_string_lossy()),
-            Self::Cancelled { .. }
-            | Self::Start { .. }
-            | Self::Prepare { .. }
-            | Self::Sandbox { .. } => {}
+            Self::NotReached { hook, log } => json!({ "hook": hook, "log": log.to_string_lossy() }),
+            Self::Cancelled { hook }
+            | Self::Start { hook, .. }
+            | Self::Prepare { hook, .. }
+            | Self::Sandbox { hook, .. } => json!({ "hook": hook }),
         }
-        detail
     }
 }

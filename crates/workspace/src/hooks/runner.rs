@@ -10,43 +10,37 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use carrel_config::{Environment, HooksConfig, withheld_variables};
-use carrel_domain::{Coded, Identifier, Timestamp, WorkspaceKey, message_of};
+use carrel_domain::{Timestamp, WorkspaceKey, message_of};
 use carrel_exec::{
-    CommandSpec, ExitStatus, HookCommand, LazySpawner, LogFile, Outcome, Receipt, SpawnError,
-    Spawner, Stop,
+    CommandSpec, ExitStatus, HookCommand, LazySpawner, LogFile, Outcome, Receipt, SpawnError, Stop,
 };
 use carrel_fsroot::Root;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::{Hook, HookEnd, HookError, HookRun, HookSandbox, HookSettings, SandboxedHook};
-use crate::blocking::blocking;
 use crate::error::Error;
-use crate::hook_log::{self, NewLog};
+use crate::hook_log;
 use crate::lock::Lock;
-use crate::workspaces::RootInner;
+use crate::record::Record;
+use crate::workspaces::{RootInner, Workspaces};
 
 /// The most bytes of a hook's output in a log line or an error.
 const MAX_LOGGED: usize = 2048;
 
-/// The facts about a workspace that a hook gets as variables.
-#[derive(Clone, Debug)]
-pub(crate) struct HookContext {
-    /// The tracker's id of the issue, or the identifier if there is none.
-    pub(crate) issue_id: String,
-    pub(crate) identifier: Identifier,
-    pub(crate) key: WorkspaceKey,
-    pub(crate) workspace: PathBuf,
-    pub(crate) root: PathBuf,
+/// The workspace that a hook runs in: its record, its checked directory and its held lock.
+pub(crate) struct HookSite<'a> {
+    pub(crate) workspaces: &'a Workspaces,
+    pub(crate) record: &'a Record,
+    pub(crate) directory: &'a Root,
+    pub(crate) lock: &'a Lock,
     pub(crate) attempt: Option<u32>,
 }
 
-/// The workspace that a hook runs in: its checked directory and its held lock.
-pub(crate) struct HookSite<'a> {
-    pub(crate) context: HookContext,
-    pub(crate) directory: &'a Root,
-    pub(crate) lock: &'a Lock,
-    pub(crate) inner: &'a Arc<RootInner>,
+impl HookSite<'_> {
+    pub(crate) fn path(&self) -> PathBuf {
+        self.workspaces.inner.location(&self.record.key).workspace
+    }
 }
 
 /// The result of a hook, and its run if it was started.
@@ -115,40 +109,34 @@ impl Hooks {
 
     /// Runs a hook until its last process has ended.
     pub(crate) async fn run(&self, hook: Hook, site: HookSite<'_>) -> HookResult {
-        let context = &site.context;
-        let workspace = context.workspace.display();
         info!(
             hook = hook.as_str(),
-            issue_id = context.issue_id,
-            issue_identifier = context.identifier.as_str(),
-            %workspace,
+            issue_id = site.record.issue_id(),
+            issue_identifier = site.record.identifier.as_str(),
+            workspace = %site.path().display(),
             "Running workspace hook"
         );
         let ran = match self.execute(hook, &site).await {
-            Ok(finished) => self.result(hook, context, finished),
+            Ok(finished) => self.result(hook, site.record.issue_id(), finished),
             Err(error) => HookResult { run: None, result: Err(error) },
         };
-        log_result(hook, context, &ran);
+        log_result(hook, &site, &ran);
         ran
     }
 
     async fn execute(&self, hook: Hook, site: &HookSite<'_>) -> Result<Finished, HookError> {
-        let started_at = site.inner.clock.now();
+        let started_at = site.workspaces.inner.clock.now();
         let prepared = prepare(hook, site).await;
-        let log = prepared.map_err(|error| HookError::Prepare {
-            hook,
-            reason: message_of(&error),
-            code: error.code(),
-        })?;
-        let path = log.path.clone();
+        let (path, log) = prepared.map_err(|error| HookError::unprepared(hook, &error))?;
         let (outcome, receipt) = if self.settings.is_sandboxed() {
             (self.run_sandboxed(hook, site, log).await?, None)
         } else {
             self.run_on_host(hook, site, log).await?
         };
-        if let Err(error) = touch(site).await {
+        let key = &site.record.key;
+        if let Err(error) = site.workspaces.touch(key).await {
             // Counts from before the hook are invalid already.
-            warn!(key = %site.context.key, %error, "could not note that the workspace changed");
+            warn!(%key, %error, "could not note that the workspace changed");
         }
         Ok(Finished { outcome, started_at, log: path, receipt })
     }
@@ -157,12 +145,24 @@ impl Hooks {
         &self,
         hook: Hook,
         site: &HookSite<'_>,
-        log: NewLog,
+        log: LogFile,
     ) -> Result<(Outcome, Option<Receipt>), HookError> {
         let start = |source| HookError::Start { hook, source };
         let io = |source| start(SpawnError::Resources(source));
         let spawner = self.spawner.get().map_err(io)?;
-        let (spec, receipt) = self.spec(hook, site, log, &spawner).map_err(io)?;
+        let command = HookCommand {
+            script: self.settings.script(hook).unwrap_or_default().to_owned(),
+            environment: self.settings.variables(hook, site),
+            directory: site.directory.as_fd().try_clone_to_owned().map_err(io)?,
+            secrets: self.settings.secrets().to_vec(),
+            // A login profile may set these as well as the server's own environment.
+            removed: withheld_variables().map(str::to_owned).collect(),
+        };
+        let (spec, receipt) = command.into_spec(&spawner).map_err(io)?;
+        // If this process dies, the workspace stays locked until the hook has ended.
+        let held = vec![site.lock.share().map_err(io)?];
+        let deadline = Some(self.settings.timeout());
+        let spec = CommandSpec { deadline, log: Some(log), held, ..spec };
         let outcome = spawner.run(spec, &self.cancel(hook)).await.map_err(start)?;
         Ok((outcome, Some(receipt)))
     }
@@ -173,22 +173,18 @@ impl Hooks {
         &self,
         hook: Hook,
         site: &HookSite<'_>,
-        log: NewLog,
+        log: LogFile,
     ) -> Result<Outcome, HookError> {
         let start = |source| HookError::Start { hook, source: SpawnError::Resources(source) };
-        let directory = site.directory.try_clone().map_err(|error| HookError::Prepare {
-            hook,
-            reason: message_of(&error),
-            code: error.code(),
-        })?;
+        let directory = site.directory.try_clone();
         let sandboxed = SandboxedHook {
-            directory,
-            root: site.context.root.clone(),
+            directory: directory.map_err(|error| HookError::unprepared(hook, &error))?,
+            root: site.workspaces.path().to_owned(),
             lock: site.lock.share().map_err(start)?,
             script: self.settings.script(hook).unwrap_or_default().to_owned(),
-            environment: self.settings.sandboxed_variables(hook, &site.context),
+            environment: self.settings.variables(hook, site),
             timeout: self.settings.timeout(),
-            log: LogFile { file: Some(log.file), limit: log.limit },
+            log,
         };
         let sandbox = self.sandbox.as_ref().expect("hooks with scripts have a sandbox");
         let outcome = sandbox.run(sandboxed, &self.cancel(hook)).await;
@@ -202,33 +198,11 @@ impl Hooks {
         }
     }
 
-    fn spec(
-        &self,
-        hook: Hook,
-        site: &HookSite<'_>,
-        log: NewLog,
-        spawner: &Spawner,
-    ) -> std::io::Result<(CommandSpec, Receipt)> {
-        let command = HookCommand {
-            script: self.settings.script(hook).unwrap_or_default().to_owned(),
-            environment: self.settings.variables(hook, &site.context),
-            directory: site.directory.as_fd().try_clone_to_owned()?,
-            secrets: self.settings.secrets().to_vec(),
-            // A login profile may set these as well as the server's own environment.
-            removed: withheld_variables().map(str::to_owned).collect(),
-        };
-        let (spec, receipt) = command.into_spec(spawner)?;
-        let log = Some(LogFile { file: Some(log.file), limit: log.limit });
-        // If this process dies, the workspace stays locked until the hook has ended.
-        let held = vec![site.lock.share()?];
-        Ok((CommandSpec { deadline: Some(self.settings.timeout()), log, held, ..spec }, receipt))
-    }
-
-    fn result(&self, hook: Hook, context: &HookContext, finished: Finished) -> HookResult {
+    fn result(&self, hook: Hook, issue_id: &str, finished: Finished) -> HookResult {
         let Finished { outcome, started_at, log, receipt } = finished;
         let output = self.settings.excerpt(&outcome.stdout, MAX_LOGGED);
         for line in output.lines() {
-            debug!(hook = hook.as_str(), issue_id = context.issue_id, line, "hook printed");
+            debug!(hook = hook.as_str(), issue_id, line, "hook printed");
         }
         if outcome.left_running > 0 {
             let processes = outcome.left_running;
@@ -237,15 +211,15 @@ impl Hooks {
                 processes, "Workspace hook left processes, which were ended"
             );
         }
-        let run = HookRun {
+        let reached = receipt.is_none_or(|receipt| receipt.script_was_reached().unwrap_or(true));
+        let run = Some(HookRun {
             hook,
             started_at,
             duration_ms: u64::try_from(outcome.wall.as_millis()).unwrap_or(u64::MAX),
-            end: HookEnd::of(&outcome),
+            end: if reached { HookEnd::of(&outcome) } else { HookEnd::Failed },
             output_bytes: outcome.stdout.total_bytes,
             log: log.clone(),
-        };
-        let reached = receipt.is_none_or(|receipt| receipt.script_was_reached().unwrap_or(true));
+        });
         let result = match (outcome.stop, outcome.end) {
             (Some(Stop::Deadline), _) => {
                 Err(HookError::TimedOut { hook, timeout: self.settings.timeout(), output, log })
@@ -255,30 +229,24 @@ impl Hooks {
             (None, ExitStatus::Exited(0)) => Err(HookError::NotReached { hook, log }),
             (None, end) => Err(HookError::Failed { hook, end, output, log }),
         };
-        let end = if reached { run.end } else { HookEnd::Failed };
-        HookResult { run: Some(HookRun { end, ..run }), result }
+        HookResult { run, result }
     }
 }
 
-async fn prepare(hook: Hook, site: &HookSite<'_>) -> Result<NewLog, Error> {
-    touch(site).await?;
-    let inner = Arc::clone(site.inner);
-    let key = site.context.key.clone();
-    blocking(move || hook_log::create(&inner.root.own, &key, hook.as_str(), inner.clock.now()))
-        .await
+async fn prepare(hook: Hook, site: &HookSite<'_>) -> Result<(PathBuf, LogFile), Error> {
+    let create = move |inner: &RootInner, key: &WorkspaceKey| {
+        inner.usage_cache().touch(key)?;
+        hook_log::create(inner, key, hook)
+    };
+    site.workspaces.with_key(&site.record.key, create).await
 }
 
-async fn touch(site: &HookSite<'_>) -> Result<(), Error> {
-    let inner = Arc::clone(site.inner);
-    let key = site.context.key.clone();
-    blocking(move || inner.usage_cache().touch(&key)).await
-}
-
-fn log_result(hook: Hook, context: &HookContext, ran: &HookResult) {
+fn log_result(hook: Hook, site: &HookSite<'_>, ran: &HookResult) {
     let hook = hook.as_str();
-    let issue_id = &context.issue_id;
-    let issue_identifier = context.identifier.as_str();
-    let workspace = context.workspace.display();
+    let issue_id = site.record.issue_id();
+    let issue_identifier = site.record.identifier.as_str();
+    let workspace = site.path();
+    let workspace = workspace.display();
     let log = ran.run.as_ref().map(|run| run.log.display().to_string());
     match &ran.result {
         Ok(()) => debug!(hook, issue_id, log, "Workspace hook succeeded"),

@@ -7,7 +7,7 @@ use carrel_config::{Environment, HooksConfig};
 use carrel_domain::Secret;
 use carrel_exec::Captured;
 
-use super::{Hook, HookContext};
+use super::{Hook, HookSite};
 
 /// Variables of the operator that every hook gets.
 const PASSED: [&str; 7] = ["PATH", "HOME", "USER", "LANG", "TERM", "TMPDIR", "SSH_AUTH_SOCK"];
@@ -78,22 +78,12 @@ impl HookSettings {
         &self.secrets
     }
 
-    /// Returns the environment of a hook on the host.
-    pub(crate) fn variables(&self, hook: Hook, context: &HookContext) -> Vec<(OsString, OsString)> {
-        let own = self.own.iter().cloned().chain(own_variables(hook, context));
-        self.variables.iter().cloned().chain(own).collect()
-    }
-
-    /// Returns the variables of a sandboxed hook, in addition to those of every command.
-    pub(crate) fn sandboxed_variables(
-        &self,
-        hook: Hook,
-        context: &HookContext,
-    ) -> Vec<(OsString, OsString)> {
+    /// Returns the environment of a hook. In a sandbox it is added to the environment of every command, and
+    /// has only the operator's variables that the workflow file names.
+    pub(crate) fn variables(&self, hook: Hook, site: &HookSite<'_>) -> Vec<(OsString, OsString)> {
         let named = |name: &OsStr| self.config.env.iter().any(|extra| name == extra.as_str());
-        let configured = self.variables.iter().filter(|(name, _)| named(name)).cloned();
-        let own = self.own.iter().cloned().chain(own_variables(hook, context));
-        configured.chain(own).collect()
+        let passed = self.variables.iter().filter(|(name, _)| !self.config.sandbox || named(name));
+        passed.chain(&self.own).cloned().chain(own_variables(hook, site)).collect()
     }
 
     /// Returns the beginning and the end of a hook's output, with known secrets masked. They are masked
@@ -116,17 +106,17 @@ impl HookSettings {
 
 fn own_variables(
     hook: Hook,
-    context: &HookContext,
+    site: &HookSite<'_>,
 ) -> impl Iterator<Item = (OsString, OsString)> + use<> {
-    let attempt = context.attempt.map(|attempt| attempt.to_string()).unwrap_or_default();
+    let attempt = site.attempt.map(|attempt| attempt.to_string()).unwrap_or_default();
     let own: [(&str, OsString); 6] = [
         ("CARREL_HOOK", hook.as_str().into()),
-        ("CARREL_ISSUE_ID", (&context.issue_id).into()),
-        ("CARREL_ISSUE_IDENTIFIER", context.identifier.as_str().into()),
-        ("CARREL_WORKSPACE", (&context.workspace).into()),
+        ("CARREL_ISSUE_ID", site.record.issue_id().into()),
+        ("CARREL_ISSUE_IDENTIFIER", site.record.identifier.as_str().into()),
+        ("CARREL_WORKSPACE", site.path().into()),
         ("CARREL_ATTEMPT", attempt.into()),
         // Keeps git from taking a repository around the root for the workspace's own.
-        ("GIT_CEILING_DIRECTORIES", (&context.root).into()),
+        ("GIT_CEILING_DIRECTORIES", site.workspaces.path().into()),
     ];
     own.into_iter().map(|(name, value)| (name.into(), value))
 }

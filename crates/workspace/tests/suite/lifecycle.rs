@@ -144,7 +144,7 @@ async fn removal_frees_the_name_at_once_and_the_sweep_deletes() {
     assert!(!made.path.exists());
     assert_eq!(world.workspaces.trash().unwrap().len(), 1);
     assert!(world.create("A").await.unwrap().created);
-    assert_eq!(world.workspaces.sweep().unwrap().deleted.len(), 1);
+    assert_eq!(world.workspaces.sweep().unwrap().actions.len(), 1);
     assert!(world.workspaces.trash().unwrap().is_empty());
     assert!(made.path.is_dir());
     let error = world.remove("never").await.unwrap_err();
@@ -269,7 +269,7 @@ async fn one_broken_workspace_does_not_hide_or_stop_the_others() {
         world.create(name).await.unwrap();
         world.remove(name).await.unwrap();
     }
-    assert_eq!(world.workspaces.sweep().unwrap().failed, []);
+    assert!(world.workspaces.sweep().unwrap().failed.is_empty());
 }
 
 #[tokio::test]

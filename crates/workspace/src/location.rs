@@ -1,6 +1,6 @@
-//! The state of a workspace on disk, from its record and its directory.
+//! The directory of a workspace: its path and its owner are checked whenever it is opened.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use carrel_domain::WorkspaceKey;
 use carrel_fsroot::{FileKind, Root};
@@ -8,28 +8,7 @@ use rustix::process::geteuid;
 use tracing::debug;
 
 use crate::error::{CwdReason, Error, LocationRule, WorkspaceLocation, is_link};
-use crate::record::{Record, State};
 use crate::workspaces::RootInner;
-
-/// The condition of a workspace: ready, or a record without a directory, or an interrupted creation or removal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Condition {
-    Ready,
-    Missing,
-    HalfMade,
-    HalfRemoved,
-}
-
-impl Condition {
-    pub(crate) fn of(record: &Record, directory: Option<&Root>) -> Self {
-        match (record.state, directory) {
-            (_, None) => Self::Missing,
-            (State::Ready, Some(_)) => Self::Ready,
-            (State::Creating, Some(_)) => Self::HalfMade,
-            (State::Removing, Some(_)) => Self::HalfRemoved,
-        }
-    }
-}
 
 impl RootInner {
     /// Opens the directory of a workspace: a real direct child of the root that belongs to this user.
@@ -40,10 +19,18 @@ impl RootInner {
         let directory = match self.root.directory.open_root_strict(name) {
             Ok(directory) => directory,
             Err(error) if error.is_not_found() => return Ok(None),
-            Err(error) => return Err(self.explain(name, location, error)),
+            Err(error) => {
+                let kind = self.root.directory.link_metadata(name).map(|metadata| metadata.kind);
+                return Err(match kind {
+                    Ok(FileKind::Link) => {
+                        Error::Misplaced { rule: LocationRule::NoLinks, location }
+                    }
+                    Ok(kind) if kind != FileKind::Directory => Error::Occupied { kind, location },
+                    _ => Error::files("could not open the workspace")(error),
+                });
+            }
         };
-        let owner =
-            directory.own_metadata().map_err(Error::files("could not look at the workspace"))?.uid;
+        let owner = owner_of(&directory)?;
         debug!(workspace = %location.workspace.display(), "path and link check passed");
         // A server that runs as root hands workspaces to other users on purpose.
         if owner != geteuid().as_raw() && !geteuid().is_root() {
@@ -53,25 +40,11 @@ impl RootInner {
     }
 
     pub(crate) fn refuse_foreign(&self, key: &WorkspaceKey, directory: &Root) -> Result<(), Error> {
-        let owner =
-            directory.own_metadata().map_err(Error::files("could not look at the workspace"))?.uid;
+        let owner = owner_of(directory)?;
         if owner == geteuid().as_raw() {
             return Ok(());
         }
         Err(Error::ForeignOwner { owner, location: self.location(key) })
-    }
-
-    fn explain(
-        &self,
-        name: &Path,
-        location: WorkspaceLocation,
-        error: carrel_fsroot::Error,
-    ) -> Error {
-        match self.root.directory.link_metadata(name).map(|metadata| metadata.kind) {
-            Ok(FileKind::Link) => Error::Misplaced { rule: LocationRule::NoLinks, location },
-            Ok(kind) if kind != FileKind::Directory => Error::Occupied { kind, location },
-            _ => Error::files("could not open the workspace")(error),
-        }
     }
 
     /// Returns the key of the workspace at an absolute path, by the same rules.
@@ -100,12 +73,10 @@ impl RootInner {
 
     /// Returns whether a path below the root, by its names, passes a link.
     fn passes_a_link(&self, path: &Path) -> bool {
-        let below: Option<PathBuf> = path.strip_prefix(self.root.path()).ok().map(Into::into);
-        below.is_some_and(|below| {
-            below.ancestors().any(|part| {
-                self.root.directory.open_root_strict(part).is_err_and(|error| is_link(&error))
-            })
-        })
+        let Ok(below) = path.strip_prefix(self.root.path()) else { return false };
+        let directory = &self.root.directory;
+        let mut opened = below.ancestors().map(|part| directory.open_root_strict(part));
+        opened.any(|opened| opened.is_err_and(|error| is_link(&error)))
     }
 
     pub(crate) fn check_cwd(&self, path: &Path) -> Result<WorkspaceKey, Error> {
@@ -121,6 +92,11 @@ impl RootInner {
             other => other,
         })
     }
+}
+
+fn owner_of(directory: &Root) -> Result<u32, Error> {
+    let metadata = directory.own_metadata();
+    Ok(metadata.map_err(Error::files("could not look at the workspace"))?.uid)
 }
 
 fn same_directory(path: &Path, directory: &Root) -> bool {
