@@ -176,7 +176,7 @@ impl Tasks {
 
     /// Streams the events of a task after the number `after`, up to and including the terminal one.
     pub fn follow(&self, id: TaskId, after: u64) -> impl Stream<Item = FollowItem> + Send + use<> {
-        follow(Arc::clone(&self.store), &self.hub, Arc::clone(&self.bus), id, after)
+        follow(self.clone(), id, after)
     }
 
     /// Publishes events that are in the store, in this process and to others.
