@@ -124,7 +124,7 @@ impl Tasks {
 
     /// Sends workers a hint for a task that is in the store.
     async fn offer(&self, task: Task) -> Result<Receipt, ServiceError> {
-        let Err(error) = self.bus.offer(&[Hint::of(&task, None)]).await else {
+        let Err(error) = self.bus.offer(&[Hint::of(&task)]).await else {
             return Ok(Receipt { task, repeated: false });
         };
         if self.on_enqueue_failure == OnEnqueueFailure::Fail {
@@ -189,7 +189,7 @@ impl Tasks {
     pub(crate) async fn offer_again(&self, task: &Task, status: TaskStatus) {
         if status == TaskStatus::Queued {
             // If this fails, the sweep offers the task.
-            let _ = self.bus.offer(&[Hint::of(task, None)]).await;
+            let _ = self.bus.offer(&[Hint::of(task)]).await;
         }
     }
 }
