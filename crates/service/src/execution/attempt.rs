@@ -96,8 +96,9 @@ impl<'a> Attempt<'a> {
         let own = Duration::from_secs(step.timeout.unwrap_or(STEP_SECONDS));
         let credentials = self.open_credentials(step).await;
         masked.extend(credentials.iter().flat_map(StepCredentials::secrets));
-        let timeout = own.min(left);
-        let runner = StepRunner { attempt: self, step, number, timeout, credentials, masked };
+        let (timeout, cancel) = (own.min(left), CancellationToken::new());
+        let runner =
+            StepRunner { attempt: self, step, number, timeout, credentials, masked, cancel };
         let span = trace::step(number, step);
         let (report, interruption) = runner.run(self.interrupted()).instrument(span.clone()).await;
         trace::step_ended(&span, &report);

@@ -30,7 +30,7 @@ use super::{Interruption, step_result};
 use crate::credentials::StepCredentials;
 use crate::error::ServiceError;
 use crate::open_workspace::OpenWorkspace;
-use crate::output_lines::OutputLines;
+use crate::output_lines::{OutputLines, PrintedLine};
 use crate::repository::{self, RepositoryUrl};
 use crate::step::{Action, Step};
 
@@ -69,6 +69,8 @@ pub(super) struct StepRunner<'a> {
     pub(super) credentials: Result<StepCredentials, ServiceError>,
     /// Secret values to mask in output, each with the name that replaces it.
     pub(super) masked: &'a [(String, Secret)],
+    /// Cancels the tool call.
+    pub(super) cancel: CancellationToken,
 }
 
 impl StepRunner<'_> {
@@ -80,13 +82,12 @@ impl StepRunner<'_> {
     ) -> (StepResult, Option<Interruption>) {
         let started = Instant::now();
         let started_at = self.attempt.execution.now();
-        let cancel = CancellationToken::new();
-        let execution = self.execute(&cancel);
+        let execution = self.execute();
         tokio::pin!(execution, interrupted);
         let (report, interruption) = tokio::select! {
             report = &mut execution => (report, None),
             interruption = &mut interrupted => {
-                cancel.cancel();
+                self.cancel.cancel();
                 (execution.await, Some(interruption))
             }
         };
@@ -102,7 +103,7 @@ impl StepRunner<'_> {
         (report, interruption)
     }
 
-    async fn execute(&self, cancel: &CancellationToken) -> StepResult {
+    async fn execute(&self) -> StepResult {
         if self.timeout.is_zero() {
             let error = Some("no time is left".to_owned());
             return self.report(StepStatus::TimedOut, error, Value::Null);
@@ -113,32 +114,30 @@ impl StepRunner<'_> {
         }
         let output = match self.step.action.clone() {
             Action::GitClone { repo, branch, shallow } => {
-                return self.clone_repository(&repo, branch.as_deref(), shallow, cancel).await;
+                return self.clone_repository(&repo, branch.as_deref(), shallow).await;
             }
             Action::Command { command } => {
                 let input = ExecInput { command, cwd: self.step.cwd.clone(), timeout: None };
-                let called =
-                    self.call(&ExecCommand, input, |facts| Some((&facts.result).into()), cancel);
-                called.await
+                self.call(&ExecCommand, input, |facts| Some((&facts.result).into())).await
             }
             Action::ReadFile { path } => {
-                self.call(&ReadFile, ReadFileInput { path }, |_| None, cancel).await
+                self.call(&ReadFile, ReadFileInput { path }, |_| None).await
             }
             Action::WriteFile { path, content } => {
-                self.call(&WriteFile, WriteFileInput { path, content }, |_| None, cancel).await
+                self.call(&WriteFile, WriteFileInput { path, content }, |_| None).await
             }
             Action::ListDirectory { path } => {
-                self.call(&ListDirectory, ListDirectoryInput { path }, |_| None, cancel).await
+                self.call(&ListDirectory, ListDirectoryInput { path }, |_| None).await
             }
             Action::CreateDirectory { path } => {
-                self.call(&CreateDirectory, CreateDirectoryInput { path }, |_| None, cancel).await
+                self.call(&CreateDirectory, CreateDirectoryInput { path }, |_| None).await
             }
             Action::GitPull { repo_name, branch } => {
                 let directory = format!("{REPOSITORIES}/{repo_name}");
-                self.pull(directory, branch.as_deref(), cancel).await
+                self.pull(directory, branch.as_deref()).await
             }
             Action::Tool { name, arguments } => {
-                self.calling(cancel, |options| async move {
+                self.calling(|options| async move {
                     let Attempt { workspace, session, .. } = self.attempt;
                     let response = workspace.call(session, &name, arguments, options).await;
                     StepOutput::of_response(response)
@@ -156,13 +155,12 @@ impl StepRunner<'_> {
         tool: &T,
         input: T::Input,
         end: impl Fn(&T::Facts) -> Option<CommandEnd> + Send,
-        cancel: &CancellationToken,
     ) -> Result<StepOutput, Failure>
     where
         T::Input: Serialize,
         T::Facts: RedactFacts,
     {
-        self.calling(cancel, |options| async move {
+        self.calling(|options| async move {
             let Attempt { workspace, session, .. } = self.attempt;
             let reply = workspace.service.call_typed(tool, session, input, options).await?;
             let command = end(&reply.facts);
@@ -176,31 +174,21 @@ impl StepRunner<'_> {
         operation: GitOperation,
         words: &[&str],
         directory: String,
-        cancel: &CancellationToken,
     ) -> Result<StepOutput, Failure> {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
         let args = Some(ArgumentList::Words(words));
         let input = RunGitInput { operation, cwd: Some(directory), args };
-        self.call(&RunGit, input, |facts| Some((&facts.result).into()), cancel).await
+        self.call(&RunGit, input, |facts| Some((&facts.result).into())).await
     }
 
     /// Pulls in a directory of the workspace.
-    async fn pull(
-        &self,
-        directory: String,
-        branch: Option<&str>,
-        cancel: &CancellationToken,
-    ) -> Result<StepOutput, Failure> {
+    async fn pull(&self, directory: String, branch: Option<&str>) -> Result<StepOutput, Failure> {
         let words = branch.map_or(Vec::new(), |branch| vec!["origin", branch]);
-        self.git(GitOperation::Pull, &words, directory, cancel).await
+        self.git(GitOperation::Pull, &words, directory).await
     }
 
     /// Makes a tool call with the settings of the step, and writes the output of its commands meanwhile.
-    async fn calling<F>(
-        &self,
-        cancel: &CancellationToken,
-        call: impl FnOnce(CallOptions) -> F,
-    ) -> Result<StepOutput, Failure>
+    async fn calling<F>(&self, call: impl FnOnce(CallOptions) -> F) -> Result<StepOutput, Failure>
     where
         F: Future<Output = Result<StepOutput, Failure>>,
     {
@@ -216,7 +204,7 @@ impl StepRunner<'_> {
         if let Ok(credentials) = &self.credentials {
             credentials.fill(&mut command_settings);
         }
-        let cancel = cancel.clone();
+        let cancel = self.cancel.clone();
         let options = CallOptions { cancel, command_settings, ..CallOptions::new(Interface::Task) };
         // Tools that run no command have no timeout of their own.
         let calling = tokio::time::timeout(self.timeout + TOOL_GRACE, call(options));
@@ -233,16 +221,16 @@ impl StepRunner<'_> {
         let mut lines = OutputLines::new(secrets, self.attempt.lines_left.load(Ordering::Relaxed));
         while let Some(piece) = pieces.recv().await {
             for line in lines.push(&piece) {
-                self.write_line(line.stream, &line.text).await;
+                self.write_line(line).await;
             }
         }
         for line in lines.finish() {
-            self.write_line(line.stream, &line.text).await;
+            self.write_line(line).await;
         }
         self.attempt.lines_left.store(lines.left(), Ordering::Relaxed);
     }
 
-    async fn write_line(&self, stream: &str, text: &str) {
+    async fn write_line(&self, PrintedLine { stream, text }: PrintedLine) {
         let data = json!({ "step": self.number, "stream": stream, "line": text });
         let event = self.attempt.execution.event(EventKind::LogLine, data);
         self.attempt.events.write(event).await;
@@ -294,7 +282,6 @@ impl StepRunner<'_> {
         repo: &str,
         branch: Option<&str>,
         shallow: bool,
-        cancel: &CancellationToken,
     ) -> StepResult {
         let checkout = match self.locate_repository(repo).await {
             Ok(checkout) => checkout,
@@ -302,12 +289,12 @@ impl StepRunner<'_> {
         };
         let path = format!("{REPOSITORIES}/{}", checkout.directory);
         let output = if checkout.exists {
-            self.pull(path.clone(), branch, cancel).await
+            self.pull(path.clone(), branch).await
         } else {
             let mut words = if shallow { vec!["--depth", "1"] } else { Vec::new() };
             words.extend(branch.into_iter().flat_map(|branch| ["--branch", branch]));
             words.extend(["--", &checkout.url, &checkout.directory]);
-            self.git(GitOperation::Clone, &words, REPOSITORIES.to_owned(), cancel).await
+            self.git(GitOperation::Clone, &words, REPOSITORIES.to_owned()).await
         };
         let mut report = self.report_output(output);
         if let Value::Object(fields) = &mut report.result {
