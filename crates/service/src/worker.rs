@@ -28,7 +28,7 @@ use crate::credentials::Vault;
 use crate::execution::Execution;
 use crate::hosted_workspaces::HostedWorkspaces;
 use crate::limits::{DRAIN, HEARTBEAT, LEASE, RUNNING_PER_WORKSPACE};
-use crate::registration::Registration;
+use crate::registration::keep_registered;
 use crate::repository::DEFAULT_HOSTS;
 use crate::slots::{Slot, Slots};
 use crate::tasks::Tasks;
@@ -132,8 +132,9 @@ impl Worker {
             drained.cancel();
         };
         let registered = async {
-            if let Some(registration) = self.shared.registration() {
-                registration.run(drained.clone()).await;
+            if let Some(endpoint) = self.shared.options.endpoint.clone() {
+                let worker = self.shared.record(endpoint);
+                keep_registered(&self.shared.tasks, worker, drained.clone()).await;
             }
         };
         tokio::join!(working, registered);
@@ -145,16 +146,14 @@ impl Shared {
         self.workspaces.volume()
     }
 
-    fn registration(&self) -> Option<Registration> {
-        let endpoint = self.options.endpoint.clone()?;
-        let worker = WorkerRecord {
+    fn record(&self, endpoint: WorkerEndpoint) -> WorkerRecord {
+        WorkerRecord {
             id: self.options.id.clone(),
             volume: self.volume(),
             address: endpoint.address,
             concurrency: u32::try_from(self.options.concurrency).unwrap_or(u32::MAX),
             seen_at: self.tasks.clock.now(),
-        };
-        Some(Registration { tasks: self.tasks.clone(), worker })
+        }
     }
 
     async fn drain(&self) {
