@@ -2,7 +2,7 @@
 //!
 //! An id is 16 bytes (`BLOB` or `uuid`), a time and a duration are whole milliseconds, JSON is text. Text
 //! loses its NUL characters on the way to PostgreSQL, which cannot store them. A row is read from left to
-//! right into the fields of a type ([`from_row!`]), so that the columns of a statement and the fields
+//! right into the fields of a type (`from_row!`), so that the columns of a statement and the fields
 //! have the same order. A value that this version does not know, such as a status of a newer one, is an
 //! error rather than a default.
 

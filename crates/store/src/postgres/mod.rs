@@ -193,12 +193,9 @@ impl Store for Postgres {
     ) -> Result<Vec<Event>, StoreError> {
         let mut events = Vec::new();
         loop {
-            let released: Result<_, StoreError> = in_queue_transaction!(
-                self,
-                LONG_TRY,
-                |session| lease::release_expired(session, now, delay).await?
-            );
-            let (released, more) = released?;
+            let (released, more) = in_queue_transaction!(self, LONG_TRY, |session| {
+                lease::release_expired(session, now, delay).await?
+            })?;
             events.extend(released);
             if !more {
                 return Ok(events);
@@ -250,18 +247,14 @@ impl Store for Postgres {
         // Leases that expired an hour ago, whose holders died.
         const KEYS: &str = "DELETE FROM replies_under_way
             WHERE held_until < clock_timestamp() - interval '1 hour'";
-        let deleted: Result<u64, StoreError> = with_session!(self, LONG_TRY, |session| session
-            .execute(REPLIES, values![replies])
-            .await?);
-        let mut deleted = deleted?;
+        let mut deleted = with_session!(self, LONG_TRY, |session| {
+            session.execute(REPLIES, values![replies]).await?
+        })?;
         self.execute(KEYS, vec![]).await?;
         loop {
-            let more: Result<u64, StoreError> =
-                in_queue_transaction!(self, LONG_TRY, |session| workspaces::delete_tasks(
-                    session, tasks
-                )
-                .await?);
-            let more = more?;
+            let more = in_queue_transaction!(self, LONG_TRY, |session| {
+                workspaces::delete_tasks(session, tasks).await?
+            })?;
             deleted += more;
             if more == 0 {
                 return Ok(deleted);
