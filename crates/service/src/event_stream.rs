@@ -17,14 +17,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_domain::TaskId;
-use carrel_store::{Event, Store, StoreError};
+use carrel_store::{Event, StoreError};
 use futures_util::stream::{self, Stream};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::timeout;
 
 use crate::backoff;
-use crate::bus::Bus;
-use crate::event_hub::{EventHub, Notification, Subscription};
+use crate::event_hub::{Notification, Subscription};
+use crate::tasks::Tasks;
 
 /// Events of one read of the store.
 const MAX_PAGE: u32 = 500;
@@ -45,23 +45,14 @@ pub enum FollowItem {
 }
 
 /// Streams the events of a task after the number `after`, up to and including the terminal one.
-pub fn follow(
-    store: Arc<dyn Store>,
-    hub: &EventHub,
-    bus: Arc<dyn Bus>,
+pub(crate) fn follow(
+    tasks: Tasks,
     task: TaskId,
     after: u64,
 ) -> impl Stream<Item = FollowItem> + Send + use<> {
-    let cursor = Cursor {
-        store,
-        bus,
-        task,
-        last: after,
-        subscription: hub.subscribe(task),
-        page: Vec::new(),
-        stale: true,
-        ended: false,
-    };
+    let subscription = tasks.hub.subscribe(task);
+    let (page, last) = (Vec::new(), after);
+    let cursor = Cursor { tasks, task, last, subscription, page, stale: true, ended: false };
     stream::unfold(cursor, |mut cursor| async move {
         let next = cursor.next().await?;
         Some((next, cursor))
@@ -69,8 +60,7 @@ pub fn follow(
 }
 
 struct Cursor {
-    store: Arc<dyn Store>,
-    bus: Arc<dyn Bus>,
+    tasks: Tasks,
     task: TaskId,
     /// The number of the last event that was passed on.
     last: u64,
@@ -115,7 +105,7 @@ impl Cursor {
     }
 
     fn poll_interval(&self) -> Duration {
-        if self.bus.delivers_all() { POLL_WITH_BUS } else { POLL_WITHOUT_BUS }
+        if self.tasks.bus.delivers_all() { POLL_WITH_BUS } else { POLL_WITHOUT_BUS }
     }
 
     fn idle(&mut self) -> FollowItem {
@@ -130,7 +120,7 @@ impl Cursor {
     }
 
     async fn read(&mut self) -> Result<(), StoreError> {
-        let events = self.store.events(self.task, self.last, MAX_PAGE).await?;
+        let events = self.tasks.store.events(self.task, self.last, MAX_PAGE).await?;
         self.stale = events.len() == MAX_PAGE as usize;
         self.page = events.into_iter().rev().map(Arc::new).collect();
         Ok(())

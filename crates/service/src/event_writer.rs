@@ -38,7 +38,7 @@ pub(crate) struct EventWriter {
 }
 
 /// The events that were accepted but not appended when the writer ended.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Unwritten {
     pub(crate) events: Vec<NewEvent>,
     /// The number of the last appended event.

@@ -41,7 +41,7 @@ pub use bus::{
 };
 pub use error::ServiceError;
 pub use event_hub::EventHub;
-pub use event_stream::{FollowItem, follow};
+pub use event_stream::FollowItem;
 pub use free_space::{FreeSpaceReserve, InvalidReserve};
 pub use hosted_workspaces::{HostedWorkspaces, HostedWorkspacesOptions, WorkspaceSpec};
 pub use open_workspace::OpenWorkspace;

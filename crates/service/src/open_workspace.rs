@@ -6,10 +6,9 @@ use carrel_domain::WorkspaceKey;
 use carrel_exec::JobStatus;
 use carrel_store::Workspace;
 use carrel_tools::{
-    CallOptions, Failure, NamedWorkspace, RedactFacts, Registry, Reply, Session, Tool,
-    ToolResponse, Toolbox, Toolset, Upload, UploadedFile,
+    CallOptions, Failure, NamedWorkspace, Registry, Session, ToolResponse, Toolbox, Toolset,
+    Upload, UploadedFile,
 };
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::usage_cache::UsageCache;
@@ -23,7 +22,7 @@ pub struct OpenWorkspace {
     pub key: WorkspaceKey,
     usage: UsageCache,
     named: Arc<NamedWorkspace>,
-    service: Registry,
+    pub(crate) service: Registry,
     code: Registry,
 }
 
@@ -38,21 +37,6 @@ impl OpenWorkspace {
         let service = Registry::new(Arc::clone(&toolbox), Toolset::Workspace);
         let code = Registry::new(toolbox, Toolset::Code).without_operator_tools();
         Self { workspace, key, usage, named, service, code }
-    }
-
-    /// Calls a tool of this process with its input type.
-    pub async fn call_typed<T: Tool>(
-        &self,
-        tool: &T,
-        session: &Arc<Session>,
-        input: T::Input,
-        options: CallOptions,
-    ) -> Result<Reply<T::Facts>, Failure>
-    where
-        T::Input: Serialize,
-        T::Facts: RedactFacts,
-    {
-        self.service.call_typed(tool, session, input, options).await
     }
 
     /// Calls a tool of either toolset by name.
@@ -80,11 +64,6 @@ impl OpenWorkspace {
     /// Marks the cached usage as outdated: a write may have happened.
     pub fn expect_changes(&self) {
         self.usage.expect_changes();
-    }
-
-    /// Returns the registries of both toolsets.
-    pub fn registries(&self) -> [&Registry; 2] {
-        [&self.service, &self.code]
     }
 
     /// Returns the workspace as its tools see it.

@@ -12,7 +12,7 @@ use crate::limits::MAX_LINE_BYTES;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PrintedLine {
-    pub(crate) stream: &'static str,
+    pub(crate) stream: StreamName,
     pub(crate) text: String,
 }
 
@@ -22,8 +22,7 @@ pub(crate) struct OutputLines {
     secrets: Vec<Secret>,
     /// Bytes of an incomplete line that are buffered: the limit of a line plus the longest secret.
     buffered: usize,
-    stdout: Unfinished,
-    stderr: Unfinished,
+    unfinished: [Unfinished; 2],
     /// Lines that may still be emitted. The last one is replaced by a notice.
     left: usize,
 }
@@ -38,13 +37,8 @@ struct Unfinished {
 impl OutputLines {
     pub(crate) fn new(secrets: Vec<Secret>, left: usize) -> Self {
         let longest = secrets.iter().map(|secret| secret.expose().len()).max().unwrap_or(0);
-        Self {
-            secrets,
-            buffered: MAX_LINE_BYTES + longest,
-            stdout: Unfinished::default(),
-            stderr: Unfinished::default(),
-            left,
-        }
+        let buffered = MAX_LINE_BYTES + longest;
+        Self { secrets, buffered, unfinished: Default::default(), left }
     }
 
     pub(crate) fn left(&self) -> usize {
@@ -58,33 +52,27 @@ impl OutputLines {
             if index > 0 {
                 lines.extend(self.complete(piece.stream));
             }
-            let capacity = self.buffered;
-            self.unfinished(piece.stream).push(part, capacity);
+            self.unfinished[piece.stream as usize].push(part, self.buffered);
         }
         lines
     }
 
     /// Returns the last lines of streams that did not end with a newline.
     pub(crate) fn finish(&mut self) -> Vec<PrintedLine> {
-        let streams = [StreamName::Stdout, StreamName::Stderr];
-        let unfinished =
-            streams.into_iter().filter(|stream| !self.unfinished(*stream).bytes.is_empty());
-        let unfinished: Vec<_> = unfinished.collect();
-        unfinished.into_iter().filter_map(|stream| self.complete(stream)).collect()
+        let mut streams = vec![StreamName::Stdout, StreamName::Stderr];
+        streams.retain(|stream| !self.unfinished[*stream as usize].bytes.is_empty());
+        streams.into_iter().filter_map(|stream| self.complete(stream)).collect()
     }
 
     fn complete(&mut self, stream: StreamName) -> Option<PrintedLine> {
-        let Unfinished { bytes, truncated } = std::mem::take(self.unfinished(stream));
-        let name = match stream {
-            StreamName::Stdout => "stdout",
-            StreamName::Stderr => "stderr",
-        };
+        let unfinished = &mut self.unfinished[stream as usize];
+        let Unfinished { bytes, truncated } = std::mem::take(unfinished);
         self.left = self.left.checked_sub(1)?;
         if self.left == 0 {
             let text =
                 "[more lines follow than a task may log; the result has the end of the output]"
                     .to_owned();
-            return Some(PrintedLine { stream: name, text });
+            return Some(PrintedLine { stream, text });
         }
         let is_long = truncated || bytes.len() > MAX_LINE_BYTES;
         let mut text = String::from_utf8_lossy(&bytes).trim_end_matches('\r').to_owned();
@@ -98,14 +86,7 @@ impl OutputLines {
             text.truncate(text.floor_char_boundary(most));
             text.push_str(" […]");
         }
-        Some(PrintedLine { stream: name, text })
-    }
-
-    fn unfinished(&mut self, stream: StreamName) -> &mut Unfinished {
-        match stream {
-            StreamName::Stdout => &mut self.stdout,
-            StreamName::Stderr => &mut self.stderr,
-        }
+        Some(PrintedLine { stream, text })
     }
 }
 

@@ -19,36 +19,28 @@ const RENEW_EVERY: Duration = Duration::from_secs(2);
 /// The age after which a registration counts as that of a dead worker: five missed renewals.
 pub const WORKER_TTL: Duration = Duration::from_secs(10);
 
-#[derive(Debug)]
-pub(crate) struct Registration {
-    pub(crate) tasks: Tasks,
-    pub(crate) worker: WorkerRecord,
-}
-
-impl Registration {
-    /// Renews the registration until `stop` is cancelled, and then removes it.
-    pub(crate) async fn run(&self, stop: CancellationToken) {
-        let mut ticks = tokio::time::interval(RENEW_EVERY);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => break,
-                _ = ticks.tick() => self.renew().await,
-            }
-        }
-        if let Err(error) = self.tasks.store.deregister_worker(&self.worker.id).await {
-            debug!(%error, "could not deregister the worker; its registration expires");
+/// Renews the registration of a worker until `stop` is cancelled, and then removes it.
+pub(crate) async fn keep_registered(tasks: &Tasks, worker: WorkerRecord, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(RENEW_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            _ = ticks.tick() => renew(tasks, &worker).await,
         }
     }
+    if let Err(error) = tasks.store.deregister_worker(&worker.id).await {
+        debug!(%error, "could not deregister the worker; its registration expires");
+    }
+}
 
-    async fn renew(&self) {
-        let worker = WorkerRecord { seen_at: self.tasks.clock.now(), ..self.worker.clone() };
-        if let Err(error) = self.tasks.store.register_worker(worker).await {
-            warn!(%error, "could not register the worker, trying again");
-        }
-        let running = self.tasks.hub.running_tasks();
-        if let Err(error) = self.tasks.bus.announce(&self.worker.id, &running).await {
-            debug!(%error, "could not announce the worker on the bus");
-        }
+async fn renew(tasks: &Tasks, worker: &WorkerRecord) {
+    let renewed = WorkerRecord { seen_at: tasks.clock.now(), ..worker.clone() };
+    if let Err(error) = tasks.store.register_worker(renewed).await {
+        warn!(%error, "could not register the worker, trying again");
+    }
+    let running = tasks.hub.running_tasks();
+    if let Err(error) = tasks.bus.announce(&worker.id, &running).await {
+        debug!(%error, "could not announce the worker on the bus");
     }
 }

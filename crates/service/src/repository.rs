@@ -14,29 +14,27 @@ pub const DEFAULT_HOSTS: [&str; 3] = ["github.com", "gitlab.com", "bitbucket.org
 /// A repository URL that the rules allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepositoryUrl {
-    host: String,
+    pub(crate) host: String,
     /// The path between host and name: one segment, or several for GitLab groups.
-    owner: String,
-    name: String,
+    pub(crate) owner: String,
+    pub(crate) name: String,
 }
 
 impl RepositoryUrl {
     /// Parses a URL: `https`, one of the hosts, no user, no port, an owner and a name.
     pub fn parse(text: &str, hosts: &[String]) -> Result<Self, InvalidRequest> {
-        let invalid = |rule: String| InvalidRequest::new("repo", rule);
-        let rest = text.strip_prefix("https://").ok_or_else(|| {
-            invalid("begins with https://; other transports are not allowed".to_owned())
-        })?;
+        let invalid = |rule: &str| InvalidRequest::new("repo", rule);
+        let other = || invalid("begins with https://; other transports are not allowed");
+        let rest = text.strip_prefix("https://").ok_or_else(other)?;
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
         if host.contains('@') {
-            return Err(invalid("contains no user; store a credential instead".to_owned()));
+            return Err(invalid("contains no user; store a credential instead"));
         }
         let host = host.to_ascii_lowercase();
         if !hosts.contains(&host) {
             let known = hosts.join(", ");
-            return Err(invalid(format!(
-                "has a host that is not allowed: {host}; allowed are {known}"
-            )));
+            let rule = format!("has a host that is not allowed: {host}; allowed are {known}");
+            return Err(invalid(&rule));
         }
         let path = path.trim_end_matches('/');
         let path = path.strip_suffix(".git").unwrap_or(path);
@@ -44,26 +42,12 @@ impl RepositoryUrl {
         let (Some((name, owner)), true) =
             (segments.split_last(), segments.iter().all(|segment| is_plain(segment)))
         else {
-            return Err(invalid(
-                "has segments of letters, digits, `.`, `_` and `-` only".to_owned(),
-            ));
+            return Err(invalid("has segments of letters, digits, `.`, `_` and `-` only"));
         };
         if owner.is_empty() {
-            return Err(invalid("names an owner and a repository".to_owned()));
+            return Err(invalid("names an owner and a repository"));
         }
         Ok(Self { host, owner: owner.join("/"), name: (*name).to_owned() })
-    }
-
-    pub(crate) fn host(&self) -> &str {
-        &self.host
-    }
-
-    pub(crate) fn owner(&self) -> &str {
-        &self.owner
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
     }
 
     /// Returns the normalised URL, which ends in `.git`.

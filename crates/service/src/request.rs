@@ -40,6 +40,11 @@ impl InvalidRequest {
     pub fn new(field: impl Into<String>, rule: impl Into<String>) -> Self {
         Self { field: field.into(), rule: rule.into() }
     }
+
+    /// Returns the error for the field of a step, counted from 0.
+    pub(crate) fn in_step(self, index: usize) -> Self {
+        Self { field: format!("steps[{index}].{}", self.field), ..self }
+    }
 }
 
 /// A checked request and its workspace.
@@ -81,10 +86,7 @@ impl TaskSubmission {
         let mut networks = Vec::new();
         for (index, step) in request.steps.iter().enumerate() {
             let step = parse_step(step, index)?;
-            step.check_repository(hosts).map_err(|error| InvalidRequest {
-                field: format!("steps[{index}].{}", error.field),
-                ..error
-            })?;
+            step.check_repository(hosts).map_err(|error| error.in_step(index))?;
             networks.extend(step.network);
             networks.extend(step.tool_network());
         }

@@ -14,7 +14,7 @@
 use std::time::Duration;
 
 use carrel_domain::Timestamp;
-use carrel_store::{QueuedTask, StoreError, WorkerId};
+use carrel_store::{StoreError, WorkerId};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -102,8 +102,7 @@ impl Sweep {
         }
         let due = before(self.tasks.clock.now(), OVERDUE);
         let queued = self.tasks.store.queued_tasks(due, MAX_OFFERED).await?;
-        let hint = |one: &QueuedTask| Hint::new(one.task, one.workspace, one.priority, one.volume);
-        let hints: Vec<_> = queued.iter().map(hint).collect();
+        let hints: Vec<_> = queued.into_iter().map(Hint::new).collect();
         // While the bus is away, workers poll the store.
         let _ = self.tasks.bus.replenish(&hints).await;
         Ok(())

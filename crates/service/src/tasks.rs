@@ -124,7 +124,7 @@ impl Tasks {
 
     /// Sends workers a hint for a task that is in the store.
     async fn offer(&self, task: Task) -> Result<Receipt, ServiceError> {
-        let Err(error) = self.bus.offer(&[Hint::of(&task, None)]).await else {
+        let Err(error) = self.bus.offer(&[Hint::of(&task)]).await else {
             return Ok(Receipt { task, repeated: false });
         };
         if self.on_enqueue_failure == OnEnqueueFailure::Fail {
@@ -176,7 +176,7 @@ impl Tasks {
 
     /// Streams the events of a task after the number `after`, up to and including the terminal one.
     pub fn follow(&self, id: TaskId, after: u64) -> impl Stream<Item = FollowItem> + Send + use<> {
-        follow(Arc::clone(&self.store), &self.hub, Arc::clone(&self.bus), id, after)
+        follow(self.clone(), id, after)
     }
 
     /// Publishes events that are in the store, in this process and to others.
@@ -189,7 +189,7 @@ impl Tasks {
     pub(crate) async fn offer_again(&self, task: &Task, status: TaskStatus) {
         if status == TaskStatus::Queued {
             // If this fails, the sweep offers the task.
-            let _ = self.bus.offer(&[Hint::of(task, None)]).await;
+            let _ = self.bus.offer(&[Hint::of(task)]).await;
         }
     }
 }

@@ -25,10 +25,10 @@ use tracing::{info, warn};
 use crate::backoff;
 use crate::bus::{Hint, HintReader};
 use crate::credentials::Vault;
-use crate::execution::{Execution, Limits};
+use crate::execution::Execution;
 use crate::hosted_workspaces::HostedWorkspaces;
 use crate::limits::{DRAIN, HEARTBEAT, LEASE, RUNNING_PER_WORKSPACE};
-use crate::registration::Registration;
+use crate::registration::keep_registered;
 use crate::repository::DEFAULT_HOSTS;
 use crate::slots::{Slot, Slots};
 use crate::tasks::Tasks;
@@ -93,13 +93,14 @@ pub struct Worker {
 }
 
 #[derive(Debug)]
-struct Shared {
-    options: WorkerOptions,
-    tasks: Tasks,
-    workspaces: HostedWorkspaces,
+pub(crate) struct Shared {
+    pub(crate) options: WorkerOptions,
+    pub(crate) tasks: Tasks,
+    pub(crate) workspaces: HostedWorkspaces,
     slots: Slots,
     running: TaskTracker,
-    drained: CancellationToken,
+    /// Cancelled when the drain time is over: running tasks go back to the queue.
+    pub(crate) drained: CancellationToken,
 }
 
 impl Worker {
@@ -131,8 +132,9 @@ impl Worker {
             drained.cancel();
         };
         let registered = async {
-            if let Some(registration) = self.shared.registration() {
-                registration.run(drained.clone()).await;
+            if let Some(endpoint) = self.shared.options.endpoint.clone() {
+                let worker = self.shared.record(endpoint);
+                keep_registered(&self.shared.tasks, worker, drained.clone()).await;
             }
         };
         tokio::join!(working, registered);
@@ -144,16 +146,14 @@ impl Shared {
         self.workspaces.volume()
     }
 
-    fn registration(&self) -> Option<Registration> {
-        let endpoint = self.options.endpoint.clone()?;
-        let worker = WorkerRecord {
+    fn record(&self, endpoint: WorkerEndpoint) -> WorkerRecord {
+        WorkerRecord {
             id: self.options.id.clone(),
             volume: self.volume(),
             address: endpoint.address,
             concurrency: u32::try_from(self.options.concurrency).unwrap_or(u32::MAX),
             seen_at: self.tasks.clock.now(),
-        };
-        Some(Registration { tasks: self.tasks.clone(), worker })
+        }
     }
 
     async fn drain(&self) {
@@ -168,8 +168,13 @@ impl Shared {
         }
     }
 
-    /// Waits until the disk is above its free-space reserve. Returns false if `stop` comes first.
-    async fn wait_for_free_space(&self, stop: &CancellationToken) -> bool {
+    /// Waits for a slot, and then until the disk is above its free-space reserve. Returns `None` if `stop`
+    /// comes first.
+    async fn slot(&self, stop: &CancellationToken) -> Option<Slot> {
+        let slot = tokio::select! {
+            () = stop.cancelled() => return None,
+            slot = self.slots.for_task() => slot?,
+        };
         let mut warned = false;
         while let Err(error) = self.workspaces.check_free_space() {
             if !warned {
@@ -177,11 +182,11 @@ impl Shared {
                 warned = true;
             }
             tokio::select! {
-                () = stop.cancelled() => return false,
+                () = stop.cancelled() => return None,
                 () = tokio::time::sleep(CHECK_SPACE_EVERY) => {}
             }
         }
-        true
+        Some(slot)
     }
 
     async fn claim(self: &Arc<Self>, stop: &CancellationToken) {
@@ -194,15 +199,7 @@ impl Shared {
     /// Claims with a request that waits in the store.
     async fn claim_by_waiting(self: &Arc<Self>, stop: &CancellationToken) {
         let mut failures = 0;
-        loop {
-            let slot = tokio::select! {
-                () = stop.cancelled() => return,
-                slot = self.slots.for_task() => slot,
-            };
-            let Some(slot) = slot else { return };
-            if !self.wait_for_free_space(stop).await {
-                return;
-            }
+        while let Some(slot) = self.slot(stop).await {
             let claimed = tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.slots.request_waits() => continue,
@@ -230,15 +227,7 @@ impl Shared {
     async fn claim_by_hints(self: &Arc<Self>, mut hints: HintReader, stop: &CancellationToken) {
         let mut failures = 0;
         let mut hint = None;
-        loop {
-            let slot = tokio::select! {
-                () = stop.cancelled() => return,
-                slot = self.slots.for_task() => slot,
-            };
-            let Some(slot) = slot else { return };
-            if !self.wait_for_free_space(stop).await {
-                return;
-            }
+        while let Some(slot) = self.slot(stop).await {
             // Never cancelled half-way: the store might hand over a task that this process then ignores.
             match self.try_claim().await {
                 Ok(Some(claimed)) => {
@@ -301,20 +290,10 @@ impl Shared {
         }
     }
 
-    async fn execute(&self, claimed: Claimed) {
-        self.tasks.publish(&claimed.events);
-        let execution = Execution {
-            tasks: self.tasks.clone(),
-            workspaces: self.workspaces.clone(),
-            claim: claimed.claim,
-            task: claimed.task,
-            limits: Limits { lease: self.options.lease, heartbeat: self.options.heartbeat },
-            hosts: Arc::clone(&self.options.hosts),
-            credentials: self.options.credentials.clone(),
-            github: self.options.github.clone(),
-            drained: self.drained.clone(),
-        };
-        execution.run().await;
+    async fn execute(self: &Arc<Self>, claimed: Claimed) {
+        let Claimed { claim, task, events } = claimed;
+        self.tasks.publish(&events);
+        Execution { worker: Arc::clone(self), claim, task }.run().await;
     }
 
     /// Keeps the number of hints equal to the number of queued tasks: each claim consumes one hint, its

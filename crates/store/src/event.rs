@@ -8,6 +8,8 @@ use carrel_domain::{TaskId, TaskStatus, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::value::from_row;
+
 /// One event of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
@@ -43,6 +45,17 @@ pub struct NewEvent {
     pub data: Value,
     /// The time at which it happened.
     pub at: Timestamp,
+}
+
+from_row! { NewEvent: kind, data, at }
+
+/// Returns events of a task with their numbers.
+pub(crate) fn numbered(
+    task: TaskId,
+    events: impl IntoIterator<Item = (u64, NewEvent)>,
+) -> Vec<Event> {
+    let number = |(number, NewEvent { kind, data, at })| Event { task, number, kind, data, at };
+    events.into_iter().map(number).collect()
 }
 
 /// The kind of an event.

@@ -10,6 +10,8 @@
 //! process dies in between, the lease expires and a repetition acts again: such requests happen at least
 //! once, and their reply is stored once.
 
+use crate::value::from_row;
+
 /// An idempotency key and the request that it was sent with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey {
@@ -32,3 +34,5 @@ pub struct StoredReply {
     /// The body as it was sent.
     pub body: String,
 }
+
+from_row! { StoredReply: digest, status, body }

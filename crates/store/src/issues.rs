@@ -9,7 +9,9 @@ use async_trait::async_trait;
 use carrel_domain::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::database::Database;
 use crate::error::StoreError;
+use crate::value::{from_row, values};
 
 /// The issues of the embedded tracker.
 ///
@@ -87,6 +89,9 @@ pub struct StoredIssue {
     pub updated_at: Timestamp,
 }
 
+from_row! { StoredIssue: number, title, description, state, priority, labels, created_at,
+updated_at, blocked_by }
+
 /// A change of an issue. Absent and empty fields leave it as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IssueChange {
@@ -158,4 +163,22 @@ pub struct Comment {
 /// Returns the form of a state that is compared: trimmed, in lower case.
 pub(crate) fn normalize(state: &str) -> String {
     state.trim().to_lowercase()
+}
+
+from_row! { Comment: author, body, created_at }
+
+pub(crate) async fn comments(
+    database: &impl Database,
+    number: u64,
+    limit: u32,
+) -> Result<Vec<Comment>, StoreError> {
+    const LATEST: &str = "SELECT author, body, created_at FROM
+            (SELECT * FROM issue_comments WHERE issue = $1 ORDER BY id DESC LIMIT $2) latest
+        ORDER BY id";
+    database.all(LATEST, values![number, limit]).await
+}
+
+/// Returns the name of a tracker that was read.
+pub(crate) fn tracker_name(found: Option<String>) -> Result<String, StoreError> {
+    found.ok_or_else(|| StoreError::Unreadable { what: "a tracker without a name".into() })
 }

@@ -21,8 +21,10 @@ use carrel_domain::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::database::{Database, Statement};
 use crate::error::StoreError;
 use crate::tenure::{Tenure, TenureOutcome};
+use crate::value::{from_row, values};
 
 /// The write-ahead journals of conductors, one for each scope. Writes need the latest [`Tenure`] of the
 /// scope.
@@ -152,6 +154,9 @@ pub struct RunRecord {
     pub transcript: Option<String>,
 }
 
+from_row! { RunRecord: run, issue, identifier, attempt, started_at, ended_at, outcome, error,
+workspace, thread, session, transcript }
+
 /// A selection of runs. Absent fields select all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
@@ -163,4 +168,124 @@ pub struct RunFilter {
     pub open: bool,
     /// The most runs to return.
     pub limit: Option<u32>,
+}
+
+#[async_trait]
+impl<D: Database> Journal for D {
+    async fn acquire(
+        &self,
+        scope: &str,
+        holder: &str,
+        now: Timestamp,
+    ) -> Result<TenureOutcome, StoreError> {
+        self.acquire_tenure(scope, holder, now).await
+    }
+
+    async fn append(
+        &self,
+        tenure: &Tenure,
+        records: Vec<JournalRecord>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let records = records.into_iter();
+        let statements = records.flat_map(|record| record.statements(tenure.scope(), now));
+        self.write_fenced(tenure, statements.collect()).await?;
+        Ok(())
+    }
+
+    async fn entries(&self, scope: &str) -> Result<Vec<(String, Value)>, StoreError> {
+        const ENTRIES: &str = "SELECT issue, entry FROM conductor_entries WHERE scope = $1";
+        let mut entries: Vec<(String, Value)> = self.all(ENTRIES, values![scope]).await?;
+        entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(entries)
+    }
+
+    async fn ledger(&self, scope: &str) -> Result<Option<Value>, StoreError> {
+        const LEDGER: &str = "SELECT ledger FROM conductor_ledgers WHERE scope = $1";
+        self.first(LEDGER, values![scope]).await
+    }
+
+    async fn last_run(&self, scope: &str) -> Result<Option<u64>, StoreError> {
+        const LAST: &str =
+            "SELECT run FROM conductor_runs WHERE scope = $1 ORDER BY run DESC LIMIT 1";
+        self.first(LAST, values![scope]).await
+    }
+
+    async fn runs(&self, scope: &str, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
+        const RUNS: &str = "SELECT run, issue, identifier, attempt, started_at, ended_at, outcome,
+                error, workspace, thread, session, transcript
+            FROM conductor_runs
+            WHERE scope = $1 AND (issue = $2 OR $2 IS NULL) AND (identifier = $3 OR $3 IS NULL)
+                AND (NOT $4 OR ended_at IS NULL)
+            ORDER BY run DESC LIMIT $5";
+        let RunFilter { issue, identifier, open, limit } = filter;
+        let limit = limit.map_or(i64::MAX, i64::from);
+        self.all(RUNS, values![scope, issue, identifier, open, limit]).await
+    }
+
+    async fn delete_runs(&self, tenure: &Tenure, before: Timestamp) -> Result<u64, StoreError> {
+        const DELETE: &str = "DELETE FROM conductor_runs WHERE scope = $1 AND ended_at < $2
+            AND run < (SELECT max(run) FROM conductor_runs WHERE scope = $1) RETURNING 1";
+        let delete = Statement::new(DELETE, values![tenure.scope(), before]);
+        let deleted = self.write_fenced(tenure, vec![delete]).await?;
+        Ok(deleted.iter().map(|rows| rows.len() as u64).sum())
+    }
+}
+
+impl JournalRecord {
+    /// Returns the statements that write the record. Repeating them changes nothing.
+    fn statements(self, scope: &str, now: Timestamp) -> Vec<Statement> {
+        vec![match self {
+            Self::Save { issue, entry } => Statement::new(
+                "INSERT INTO conductor_entries (scope, issue, entry, updated_at)
+                 VALUES ($1, $2, $3, $4) ON CONFLICT (scope, issue) DO UPDATE
+                 SET entry = excluded.entry, updated_at = excluded.updated_at",
+                values![scope, issue, &entry, now],
+            ),
+            Self::Delete { issue } => Statement::new(
+                "DELETE FROM conductor_entries WHERE scope = $1 AND issue = $2",
+                values![scope, issue],
+            ),
+            Self::Ledger(ledger) => Statement::new(
+                "INSERT INTO conductor_ledgers (scope, ledger) VALUES ($1, $2)
+                 ON CONFLICT (scope) DO UPDATE SET ledger = excluded.ledger",
+                values![scope, &ledger],
+            ),
+            Self::RunStarted(new) => return new.statements(scope, now),
+            Self::RunWorkspace { run, workspace } => Statement::new(
+                "UPDATE conductor_runs SET workspace = $3 WHERE scope = $1 AND run = $2",
+                values![scope, run, workspace],
+            ),
+            Self::RunSession { run, session, thread } => Statement::new(
+                "UPDATE conductor_runs SET session = $3, thread = $4
+                 WHERE scope = $1 AND run = $2",
+                values![scope, run, session, thread],
+            ),
+            Self::RunEnded { run, outcome, error } => Statement::new(
+                "UPDATE conductor_runs SET ended_at = $3, outcome = $4, error = $5
+                 WHERE scope = $1 AND run = $2 AND ended_at IS NULL",
+                values![scope, run, now, outcome, error],
+            ),
+        }]
+    }
+}
+
+impl NewRun {
+    /// Adds the run, and fails unless it is now there and open. Repeating it while the run is open changes
+    /// nothing.
+    fn statements(self, scope: &str, now: Timestamp) -> Vec<Statement> {
+        let Self { run, issue, identifier, attempt, transcript } = self;
+        let add = Statement::new(
+            "INSERT INTO conductor_runs
+                 (scope, run, issue, identifier, attempt, started_at, transcript)
+             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (scope, run) DO NOTHING",
+            values![scope, run, &issue, identifier, attempt, now, transcript],
+        );
+        let is_open = Statement::new(
+            "SELECT 1 FROM conductor_runs
+             WHERE scope = $1 AND run = $2 AND issue = $3 AND ended_at IS NULL",
+            values![scope, run, issue],
+        );
+        vec![add, is_open.required(format!("run {run} exists already"))]
+    }
 }

@@ -1,7 +1,7 @@
 //! The durable state of the service and of the conductor.
 //!
 //! [`Store`] is the trait of the service: workspaces, tasks and their events, replies to repeated
-//! requests, sealed credentials. [`Journal`] is the conductor's write-ahead journal and [`IssueStore`] the
+//! requests, sealed credentials. Its plain records are the supertrait [`RecordStore`]. [`Journal`] is the conductor's write-ahead journal and [`IssueStore`] the
 //! embedded tracker. [`Sqlite`] implements all three in one file and needs nothing installed;
 //! [`Postgres`] serves any number of processes. Both pass the same suites (`testkit`).
 //!
@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod claim;
+mod database;
 mod error;
 mod event;
 mod idempotency;
@@ -19,11 +20,13 @@ mod journal;
 mod lifecycle;
 mod migration;
 mod postgres;
+mod records;
 mod sqlite;
 mod store;
 mod task;
 mod tenure;
 pub mod tls;
+mod value;
 mod workspace;
 
 pub use claim::{
@@ -38,6 +41,7 @@ pub use issues::{
 pub use journal::{Journal, JournalRecord, NewRun, RunFilter, RunRecord};
 pub use migration::Migration;
 pub use postgres::{Postgres, PostgresOptions};
+pub use records::RecordStore;
 pub use sqlite::{Sqlite, SqliteOptions};
 pub use store::Store;
 pub use task::{Cancellation, Counts, NewTask, Page, QueuedTask, Submission, Task, TaskFilter};

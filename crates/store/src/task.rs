@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::event::Event;
 use crate::idempotency::IdempotencyKey;
+use crate::value::from_row;
 use crate::workspace::WorkerId;
 
 /// The row of a task.
@@ -56,6 +57,20 @@ pub struct Task {
     /// The number of the last event, at least 1.
     pub last_event: u64,
 }
+
+from_row! { Task: id, workspace, task_type, priority, status, configuration, timeout,
+correlation_id, submitted_at, started_at, completed_at, attempt, max_attempts, worker,
+cancel_requested, result, error, execution_time, last_event }
+
+/// The columns of a [`Task`].
+macro_rules! task_columns {
+    () => {
+        "id, workspace_id, task_type, priority, status, configuration, timeout_ms, correlation_id, \
+         submitted_at, started_at, completed_at, attempt, max_attempts, worker_id, \
+         cancel_requested, result, error_message, execution_time_ms, last_event"
+    };
+}
+pub(crate) use task_columns;
 
 /// A task to submit.
 #[derive(Clone, Debug)]
@@ -116,6 +131,8 @@ pub struct QueuedTask {
     pub volume: Option<VolumeId>,
 }
 
+from_row! { QueuedTask: task, workspace, priority, volume }
+
 /// The result of a cancellation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cancellation {
@@ -163,3 +180,5 @@ pub struct Counts {
     /// Workspaces.
     pub workspaces: u64,
 }
+
+from_row! { Counts: workspaces, queued, running }

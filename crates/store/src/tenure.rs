@@ -10,12 +10,21 @@
 //! process holds until it ends. PostgreSQL holds an advisory lock on a connection of its own and watches
 //! it.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::error::StoreError;
+
+/// Gives a scope its next tenure, and returns the number.
+pub(crate) const ACQUIRE: &str = "INSERT INTO conductor_tenures (scope, number, holder, taken_at)
+    VALUES ($1, 1, $2, $3)
+    ON CONFLICT (scope) DO UPDATE SET number = conductor_tenures.number + 1,
+        holder = excluded.holder, taken_at = excluded.taken_at
+    RETURNING number";
+
+pub(crate) const LATEST: &str = "SELECT number, holder FROM conductor_tenures WHERE scope = $1";
 
 /// The right to write the journal of a scope. Released when the last clone is dropped.
 #[derive(Clone, Debug)]
@@ -25,7 +34,7 @@ pub struct Tenure {
     /// The holder that took over. `None` where the tenure cannot be lost while the process lives.
     successor: Option<watch::Receiver<Option<String>>>,
     /// The task that holds the lock, ended with the last clone.
-    _guard: Option<Arc<dyn Any + Send + Sync>>,
+    _guard: Option<Arc<AbortOnDropHandle<()>>>,
 }
 
 /// The result of acquiring a tenure.
@@ -51,7 +60,7 @@ impl Tenure {
         scope: &str,
         number: u64,
         successor: watch::Receiver<Option<String>>,
-        guard: Arc<dyn Any + Send + Sync>,
+        guard: Arc<AbortOnDropHandle<()>>,
     ) -> Self {
         Self { scope: scope.into(), number, successor: Some(successor), _guard: Some(guard) }
     }
@@ -61,12 +70,13 @@ impl Tenure {
         &self.scope
     }
 
-    /// Fails unless `latest`, the number of the latest tenure of the scope, is that of this one.
-    pub(crate) fn check(&self, latest: u64, holder: String) -> Result<(), StoreError> {
-        if latest == self.number {
-            return Ok(());
+    /// Fails unless `latest`, the number and the holder of the scope's latest tenure, is this one.
+    pub(crate) fn check(&self, latest: Option<(u64, String)>) -> Result<(), StoreError> {
+        match latest {
+            Some((number, _)) if number == self.number => Ok(()),
+            Some((_, by)) => Err(StoreError::Superseded { scope: self.scope.to_string(), by }),
+            None => Err(StoreError::Unreadable { what: format!("no tenure of {}", self.scope) }),
         }
-        Err(StoreError::Superseded { scope: self.scope.to_string(), by: holder })
     }
 
     /// Waits until another conductor has acquired the scope, and returns its description.

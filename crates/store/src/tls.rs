@@ -6,8 +6,7 @@ mod verifier;
 
 use std::sync::Arc;
 
-use rustls::ClientConfig;
-use rustls::client::danger::ServerCertVerifier;
+use rustls::{ClientConfig, RootCertStore};
 
 use self::verifier::Verifier;
 pub use self::verifier::{Authorities, AuthorityError, Verification};
@@ -17,20 +16,22 @@ pub fn verified(
     verification: Verification,
     authorities: &Authorities,
 ) -> Result<Arc<ClientConfig>, AuthorityError> {
-    Ok(client(Arc::new(Verifier::verified(verification, authorities.read()?))))
+    Ok(client(Some((verification, authorities.read()?))))
 }
 
 /// Returns a configuration that encrypts but accepts any certificate.
 pub(crate) fn unverified() -> Arc<ClientConfig> {
-    client(Arc::new(Verifier::unverified()))
+    client(None)
 }
 
-fn client(verifier: Arc<dyn ServerCertVerifier>) -> Arc<ClientConfig> {
-    let config = ClientConfig::builder_with_provider(verifier::provider())
+fn client(verification: Option<(Verification, RootCertStore)>) -> Arc<ClientConfig> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = Verifier { verification, provider: Arc::clone(&provider) };
+    let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("ring has the usual versions")
         .dangerous()
-        .with_custom_certificate_verifier(verifier)
+        .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
     Arc::new(config)
 }

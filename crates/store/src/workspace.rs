@@ -5,6 +5,8 @@ use std::fmt;
 use carrel_domain::{Layout, Network, Timestamp, VolumeId, WorkspaceId};
 use serde::Serialize;
 
+use crate::value::from_row;
+
 /// The row of a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workspace {
@@ -24,6 +26,8 @@ pub struct Workspace {
     /// never changes after that.
     pub volume: Option<VolumeId>,
 }
+
+from_row! { Workspace: id, name, layout, network, quota_bytes, created_at, volume }
 
 /// The name of a worker process. Never used by a second process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -49,6 +53,8 @@ pub struct WorkerRecord {
     /// The time of the last registration. Readers decide the age at which a worker counts as dead.
     pub seen_at: Timestamp,
 }
+
+from_row! { WorkerRecord: id, volume, address, concurrency, seen_at }
 
 /// A sealed credential. Cannot be read without a key that is not in the store; its `Debug` form shows the
 /// length alone.

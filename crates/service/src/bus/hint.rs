@@ -5,7 +5,7 @@
 //! this version does not know survive when a hint is put back.
 
 use carrel_domain::{Priority, TaskId, VolumeId, WorkspaceId};
-use carrel_store::Task;
+use carrel_store::{QueuedTask, Task};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -42,17 +42,12 @@ struct Entry {
 
 impl Hint {
     /// Creates the hint for a queued task from its ids alone.
-    pub fn new(
-        task: TaskId,
-        workspace: WorkspaceId,
-        priority: Priority,
-        volume: Option<VolumeId>,
-    ) -> Self {
+    pub fn new(QueuedTask { task, workspace, priority, volume }: QueuedTask) -> Self {
         Self { task, workspace, priority, volume, more: Map::new() }
     }
 
     /// Creates the hint for a task, with the fields that other programs expect in an entry.
-    pub fn of(task: &Task, volume: Option<VolumeId>) -> Self {
+    pub fn of(task: &Task) -> Self {
         let mut more = Map::new();
         let mut add = |name: &str, value| more.insert(name.to_owned(), value);
         add("task_type", json!(task.task_type));
@@ -63,7 +58,8 @@ impl Hint {
         if fits(steps) {
             add("steps", steps.clone());
         }
-        Self { more, ..Self::new(task.id, task.workspace, task.priority, volume) }
+        let (id, workspace, priority) = (task.id, task.workspace, task.priority);
+        Self { task: id, workspace, priority, volume: None, more }
     }
 
     /// Returns the hint addressed to the workers of a volume.
@@ -152,7 +148,7 @@ mod tests {
 
     #[test]
     fn an_entry_has_the_fields_of_the_lists() {
-        let hint = Hint::of(&task("x"), None);
+        let hint = Hint::of(&task("x"));
         let entry: Value = serde_json::from_str(&hint.entry()).unwrap();
         let expected = json!({
             "task_id": "0198c0de-7a11-7000-8000-000000000001",
@@ -170,7 +166,7 @@ mod tests {
 
     #[test]
     fn long_steps_stay_in_the_row() {
-        let hint = Hint::of(&task(&"x".repeat(MAX_STEPS_BYTES)), None);
+        let hint = Hint::of(&task(&"x".repeat(MAX_STEPS_BYTES)));
         assert!(hint.entry().len() < 1024, "{}", hint.entry());
     }
 

@@ -13,6 +13,8 @@ use carrel_store::Sealed;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
 
+use super::vault::CredentialError;
+
 /// The version of the layout.
 const VERSION: u8 = 1;
 
@@ -24,14 +26,6 @@ pub struct SealingKey {
     sealing: LessSafeKey,
     fingerprints: hmac::Key,
     id: [u8; KEY_ID_BYTES],
-}
-
-/// The reason for which a sealed credential cannot be opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OpenError {
-    OtherKey,
-    /// The bytes were changed, or belong to another name or workspace.
-    Changed,
 }
 
 impl fmt::Debug for SealingKey {
@@ -74,27 +68,31 @@ impl SealingKey {
         workspace: WorkspaceId,
         name: &str,
         sealed: &Sealed,
-    ) -> Result<Vec<u8>, OpenError> {
-        let rest = self.strip_header(sealed)?;
-        let (nonce, rest) = rest.split_at_checked(NONCE_LEN).ok_or(OpenError::Changed)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| OpenError::Changed)?;
+    ) -> Result<Vec<u8>, CredentialError> {
+        let changed = || CredentialError::changed(workspace, name);
+        let rest = self.strip_header(workspace, name, sealed)?;
+        let (nonce, rest) = rest.split_at_checked(NONCE_LEN).ok_or_else(changed)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| changed())?;
         let mut bytes = rest.to_vec();
         let bound = Aad::from(associated_data(workspace, name));
         let opened = self.sealing.open_in_place(nonce, bound, &mut bytes);
-        opened.map(|plain| plain.to_vec()).map_err(|_| OpenError::Changed)
+        opened.map(|plain| plain.to_vec()).map_err(|_| changed())
     }
 
     /// Checks version and key id, and returns the bytes after them.
-    pub(super) fn strip_header<'a>(&self, sealed: &'a Sealed) -> Result<&'a [u8], OpenError> {
-        let (version, rest) = sealed.0.split_first().ok_or(OpenError::Changed)?;
-        let (id, rest) = rest.split_at_checked(KEY_ID_BYTES).ok_or(OpenError::Changed)?;
-        if *version != VERSION {
-            Err(OpenError::Changed)
-        } else if id != self.id {
-            Err(OpenError::OtherKey)
-        } else {
-            Ok(rest)
+    pub(super) fn strip_header<'a>(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        sealed: &'a Sealed,
+    ) -> Result<&'a [u8], CredentialError> {
+        let parts = sealed.0.split_first().filter(|(version, _)| **version == VERSION);
+        let parts = parts.and_then(|(_, rest)| rest.split_at_checked(KEY_ID_BYTES));
+        let (id, rest) = parts.ok_or_else(|| CredentialError::changed(workspace, name))?;
+        if id == self.id {
+            return Ok(rest);
         }
+        Err(CredentialError::OtherKey { workspace, name: name.to_owned() })
     }
 
     /// Returns a keyed hash of the bytes. Without the key it cannot be compared with guesses.
@@ -121,10 +119,11 @@ mod tests {
     fn a_sealed_credential_opens_only_with_its_name_workspace_and_key() {
         let (one, two) = (WorkspaceId::generate(), WorkspaceId::generate());
         let sealed = key("k").seal(one, "deploy", b"hunter2");
-        assert_eq!(key("k").open(one, "deploy", &sealed), Ok(b"hunter2".to_vec()));
-        assert_eq!(key("k").open(one, "other", &sealed), Err(OpenError::Changed));
-        assert_eq!(key("k").open(two, "deploy", &sealed), Err(OpenError::Changed));
-        assert_eq!(key("x").open(one, "deploy", &sealed), Err(OpenError::OtherKey));
+        let opened = |text: &str, workspace, name| key(text).open(workspace, name, &sealed);
+        assert_eq!(opened("k", one, "deploy").unwrap(), b"hunter2");
+        assert!(matches!(opened("k", one, "other"), Err(CredentialError::Changed { .. })));
+        assert!(matches!(opened("k", two, "deploy"), Err(CredentialError::Changed { .. })));
+        assert!(matches!(opened("x", one, "deploy"), Err(CredentialError::OtherKey { .. })));
         assert!(!sealed.0.windows(7).any(|bytes| bytes == b"hunter2"));
         assert_ne!(key("k").seal(one, "deploy", b"hunter2"), sealed, "each has its own nonce");
     }

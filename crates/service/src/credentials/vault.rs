@@ -7,7 +7,7 @@ use carrel_git::CredentialSource as _;
 use carrel_store::{Store, StoreError};
 
 use super::content::{CredentialContent, MAX_CREDENTIAL_BYTES};
-use super::sealing_key::{OpenError, SealingKey};
+use super::sealing_key::SealingKey;
 use super::step_credentials::StepCredentials;
 
 /// The most credentials of one workspace.
@@ -67,6 +67,12 @@ pub enum CredentialError {
     Store(#[from] StoreError),
 }
 
+impl CredentialError {
+    pub(super) fn changed(workspace: WorkspaceId, name: &str) -> Self {
+        Self::Changed { workspace, name: name.to_owned() }
+    }
+}
+
 impl Coded for CredentialError {
     fn code(&self) -> Code {
         match self {
@@ -92,9 +98,10 @@ impl Vault {
             let workspace = workspace.id;
             let names = self.store.credential_names(workspace).await?;
             let Some(name) = names.into_iter().next() else { continue };
-            let sealed = self.store.credential(workspace, &name).await?;
-            let opened = sealed.map_or(Ok(()), |sealed| self.key.strip_header(&sealed).map(|_| ()));
-            return opened.map_err(|error| not_opened(error, workspace, &name));
+            if let Some(sealed) = self.store.credential(workspace, &name).await? {
+                self.key.strip_header(workspace, &name, &sealed)?;
+            }
+            return Ok(());
         }
         Ok(())
     }
@@ -178,20 +185,10 @@ impl Vault {
             let sealed = self.store.credential(workspace, name).await?;
             let unknown = || CredentialError::Unknown { workspace, name: name.clone() };
             let sealed = sealed.ok_or_else(unknown)?;
-            let plain = self.key.open(workspace, name, &sealed);
-            let plain = plain.map_err(|error| not_opened(error, workspace, name))?;
+            let plain = self.key.open(workspace, name, &sealed)?;
             let content = serde_json::from_slice(&plain);
-            let changed = |_| not_opened(OpenError::Changed, workspace, name);
-            credentials.add(name, content.map_err(changed)?);
+            credentials.add(name, content.map_err(|_| CredentialError::changed(workspace, name))?);
         }
         Ok(credentials)
-    }
-}
-
-fn not_opened(error: OpenError, workspace: WorkspaceId, name: &str) -> CredentialError {
-    let name = name.to_owned();
-    match error {
-        OpenError::OtherKey => CredentialError::OtherKey { workspace, name },
-        OpenError::Changed => CredentialError::Changed { workspace, name },
     }
 }

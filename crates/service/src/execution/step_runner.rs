@@ -7,29 +7,30 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use carrel_domain::{Code, Coded as _, Secret, TaskId, message_of};
-use carrel_git::GitOperation;
+use carrel_git::{ArgumentList, GitOperation};
 use carrel_store::EventKind;
 use carrel_tools::workspace_tools::{
-    CreateDirectoryInput, ExecInput, ListDirectoryInput, ReadFileInput, WriteFileInput,
+    CreateDirectory, CreateDirectoryInput, ExecCommand, ExecInput, ListDirectory,
+    ListDirectoryInput, ReadFile, ReadFileInput, RunGit, RunGitInput, WriteFile, WriteFileInput,
 };
-use carrel_tools::{CallOptions, CommandSettings, Failure, Interface, Session};
+use carrel_tools::{CallOptions, CommandSettings, Failure, Interface, RedactFacts, Tool};
 use carrel_wire::{StepResult, StepStatus};
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::step_call::{CommandEnd, StepCall, StepOutput};
-use super::step_result;
-use super::{Execution, Interruption};
+use super::attempt::Attempt;
+use super::step_output::{CommandEnd, StepOutput};
+use super::{Interruption, step_result};
 use crate::credentials::StepCredentials;
 use crate::error::ServiceError;
-use crate::event_writer::EventWriter;
 use crate::open_workspace::OpenWorkspace;
-use crate::output_lines::OutputLines;
+use crate::output_lines::{OutputLines, PrintedLine};
 use crate::repository::{self, RepositoryUrl};
 use crate::step::{Action, Step};
 
@@ -60,10 +61,7 @@ pub(super) async fn repositories(workspace: &OpenWorkspace) -> Vec<String> {
 }
 
 pub(super) struct StepRunner<'a> {
-    pub(super) execution: &'a Execution,
-    pub(super) workspace: &'a Arc<OpenWorkspace>,
-    pub(super) session: &'a Arc<Session>,
-    pub(super) events: &'a EventWriter,
+    pub(super) attempt: &'a Attempt<'a>,
     pub(super) step: &'a Step,
     pub(super) number: usize,
     pub(super) timeout: Duration,
@@ -71,8 +69,8 @@ pub(super) struct StepRunner<'a> {
     pub(super) credentials: Result<StepCredentials, ServiceError>,
     /// Secret values to mask in output, each with the name that replaces it.
     pub(super) masked: &'a [(String, Secret)],
-    /// Log lines that the task may still write, over all of its steps.
-    pub(super) lines_left: &'a AtomicUsize,
+    /// Cancels the tool call.
+    pub(super) cancel: CancellationToken,
 }
 
 impl StepRunner<'_> {
@@ -83,14 +81,13 @@ impl StepRunner<'_> {
         interrupted: impl Future<Output = Interruption>,
     ) -> (StepResult, Option<Interruption>) {
         let started = Instant::now();
-        let started_at = self.execution.now();
-        let cancel = CancellationToken::new();
-        let execution = self.execute(&cancel);
+        let started_at = self.attempt.execution.now();
+        let execution = self.execute();
         tokio::pin!(execution, interrupted);
         let (report, interruption) = tokio::select! {
             report = &mut execution => (report, None),
             interruption = &mut interrupted => {
-                cancel.cancel();
+                self.cancel.cancel();
                 (execution.await, Some(interruption))
             }
         };
@@ -106,60 +103,95 @@ impl StepRunner<'_> {
         (report, interruption)
     }
 
-    async fn execute(&self, cancel: &CancellationToken) -> StepResult {
+    async fn execute(&self) -> StepResult {
         if self.timeout.is_zero() {
-            return self.report(
-                StepStatus::TimedOut,
-                Some("no time is left".to_owned()),
-                Value::Null,
-            );
+            let error = Some("no time is left".to_owned());
+            return self.report(StepStatus::TimedOut, error, Value::Null);
         }
         if let Err(error) = &self.credentials {
             let report = self.report(StepStatus::Failed, Some(message_of(error)), Value::Null);
             return StepResult { code: Some(error.code()), ..report };
         }
-        let output = match &self.step.action {
+        let output = match self.step.action.clone() {
             Action::GitClone { repo, branch, shallow } => {
-                return self.clone_repository(repo, branch.as_deref(), *shallow, cancel).await;
+                return self.clone_repository(&repo, branch.as_deref(), shallow).await;
             }
             Action::Command { command } => {
-                let (command, cwd) = (command.clone(), self.step.cwd.clone());
-                let input = ExecInput { command, cwd, timeout: None };
-                self.call(StepCall::Exec(input), cancel).await
+                let input = ExecInput { command, cwd: self.step.cwd.clone(), timeout: None };
+                self.call(&ExecCommand, input, |facts| Some((&facts.result).into())).await
             }
             Action::ReadFile { path } => {
-                let input = ReadFileInput { path: path.clone() };
-                self.call(StepCall::ReadFile(input), cancel).await
+                self.call(&ReadFile, ReadFileInput { path }, |_| None).await
             }
             Action::WriteFile { path, content } => {
-                let input = WriteFileInput { path: path.clone(), content: content.clone() };
-                self.call(StepCall::WriteFile(input), cancel).await
+                self.call(&WriteFile, WriteFileInput { path, content }, |_| None).await
             }
             Action::ListDirectory { path } => {
-                let input = ListDirectoryInput { path: path.clone() };
-                self.call(StepCall::ListDirectory(input), cancel).await
+                self.call(&ListDirectory, ListDirectoryInput { path }, |_| None).await
             }
             Action::CreateDirectory { path } => {
-                let input = CreateDirectoryInput { path: path.clone() };
-                self.call(StepCall::CreateDirectory(input), cancel).await
+                self.call(&CreateDirectory, CreateDirectoryInput { path }, |_| None).await
             }
             Action::GitPull { repo_name, branch } => {
                 let directory = format!("{REPOSITORIES}/{repo_name}");
-                self.call(StepCall::pull(directory, branch.as_deref()), cancel).await
+                self.pull(directory, branch.as_deref()).await
             }
             Action::Tool { name, arguments } => {
-                let (tool, arguments) = (name.clone(), arguments.clone());
-                self.call(StepCall::Named { tool, arguments }, cancel).await
+                self.calling(|options| async move {
+                    let Attempt { workspace, session, .. } = self.attempt;
+                    let response = workspace.call(session, &name, arguments, options).await;
+                    StepOutput::of_response(response)
+                })
+                .await
             }
         };
         self.report_output(output)
     }
 
-    async fn call(
+    /// Calls a tool of the service with its input type. The tools of the service combine content and facts
+    /// for tasks; `end` reads the end of a command from the facts.
+    async fn call<T: Tool>(
         &self,
-        call: StepCall,
-        cancel: &CancellationToken,
+        tool: &T,
+        input: T::Input,
+        end: impl Fn(&T::Facts) -> Option<CommandEnd> + Send,
+    ) -> Result<StepOutput, Failure>
+    where
+        T::Input: Serialize,
+        T::Facts: RedactFacts,
+    {
+        self.calling(|options| async move {
+            let Attempt { workspace, session, .. } = self.attempt;
+            let reply = workspace.service.call_typed(tool, session, input, options).await?;
+            let command = end(&reply.facts);
+            Ok(StepOutput { result: reply.data.unwrap_or_default(), command })
+        })
+        .await
+    }
+
+    async fn git(
+        &self,
+        operation: GitOperation,
+        words: &[&str],
+        directory: String,
     ) -> Result<StepOutput, Failure> {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        let args = Some(ArgumentList::Words(words));
+        let input = RunGitInput { operation, cwd: Some(directory), args };
+        self.call(&RunGit, input, |facts| Some((&facts.result).into())).await
+    }
+
+    /// Pulls in a directory of the workspace.
+    async fn pull(&self, directory: String, branch: Option<&str>) -> Result<StepOutput, Failure> {
+        let words = branch.map_or(Vec::new(), |branch| vec!["origin", branch]);
+        self.git(GitOperation::Pull, &words, directory).await
+    }
+
+    /// Makes a tool call with the settings of the step, and writes the output of its commands meanwhile.
+    async fn calling<F>(&self, call: impl FnOnce(CallOptions) -> F) -> Result<StepOutput, Failure>
+    where
+        F: Future<Output = Result<StepOutput, Failure>>,
+    {
         let (output, pieces) = mpsc::channel(OUTPUT_CAPACITY);
         let streaming = self.stream_output(pieces);
         let mut command_settings = CommandSettings {
@@ -172,13 +204,10 @@ impl StepRunner<'_> {
         if let Ok(credentials) = &self.credentials {
             credentials.fill(&mut command_settings);
         }
-        let cancel = cancel.clone();
+        let cancel = self.cancel.clone();
         let options = CallOptions { cancel, command_settings, ..CallOptions::new(Interface::Task) };
-        let calling = async {
-            let calling = call.run(self.workspace, self.session, options);
-            // Tools that run no command have no timeout of their own.
-            tokio::time::timeout(self.timeout + TOOL_GRACE, calling).await
-        };
+        // Tools that run no command have no timeout of their own.
+        let calling = tokio::time::timeout(self.timeout + TOOL_GRACE, call(options));
         let (called, ()) = tokio::join!(calling, streaming);
         called.unwrap_or_else(|_| {
             let message = format!("the step took longer than {} s", self.timeout.as_secs());
@@ -189,21 +218,22 @@ impl StepRunner<'_> {
     /// Writes the output of commands as events, one for each complete line.
     async fn stream_output(&self, mut pieces: mpsc::Receiver<carrel_exec::Piece>) {
         let secrets = self.masked.iter().map(|(_, secret)| secret.clone()).collect();
-        let mut lines = OutputLines::new(secrets, self.lines_left.load(Ordering::Relaxed));
+        let mut lines = OutputLines::new(secrets, self.attempt.lines_left.load(Ordering::Relaxed));
         while let Some(piece) = pieces.recv().await {
             for line in lines.push(&piece) {
-                self.write_line(line.stream, &line.text).await;
+                self.write_line(line).await;
             }
         }
         for line in lines.finish() {
-            self.write_line(line.stream, &line.text).await;
+            self.write_line(line).await;
         }
-        self.lines_left.store(lines.left(), Ordering::Relaxed);
+        self.attempt.lines_left.store(lines.left(), Ordering::Relaxed);
     }
 
-    async fn write_line(&self, stream: &str, text: &str) {
+    async fn write_line(&self, PrintedLine { stream, text }: PrintedLine) {
         let data = json!({ "step": self.number, "stream": stream, "line": text });
-        self.events.write(self.execution.event(EventKind::LogLine, data)).await;
+        let event = self.attempt.execution.event(EventKind::LogLine, data);
+        self.attempt.events.write(event).await;
     }
 
     /// Turns the output of a tool call into a report. A command with a non-zero exit status is a failed
@@ -252,22 +282,21 @@ impl StepRunner<'_> {
         repo: &str,
         branch: Option<&str>,
         shallow: bool,
-        cancel: &CancellationToken,
     ) -> StepResult {
         let checkout = match self.locate_repository(repo).await {
             Ok(checkout) => checkout,
             Err(error) => return self.report(StepStatus::Failed, Some(error), Value::Null),
         };
         let path = format!("{REPOSITORIES}/{}", checkout.directory);
-        let call = if checkout.exists {
-            StepCall::pull(path.clone(), branch)
+        let output = if checkout.exists {
+            self.pull(path.clone(), branch).await
         } else {
             let mut words = if shallow { vec!["--depth", "1"] } else { Vec::new() };
             words.extend(branch.into_iter().flat_map(|branch| ["--branch", branch]));
             words.extend(["--", &checkout.url, &checkout.directory]);
-            StepCall::git(GitOperation::Clone, &words, REPOSITORIES.to_owned())
+            self.git(GitOperation::Clone, &words, REPOSITORIES.to_owned()).await
         };
-        let mut report = self.report_output(self.call(call, cancel).await);
+        let mut report = self.report_output(output);
         if let Value::Object(fields) = &mut report.result {
             fields.insert("repo_path".to_owned(), path.into());
             fields.insert("cached".to_owned(), checkout.exists.into());
@@ -278,9 +307,10 @@ impl StepRunner<'_> {
     /// Returns the directory of a repository: the one whose `origin` it is, or the first free one of its
     /// two candidates. Fails if repositories of other origins hold both.
     async fn locate_repository(&self, repo: &str) -> Result<Checkout, String> {
-        let url =
-            RepositoryUrl::parse(repo, &self.execution.hosts).map_err(|error| error.to_string())?;
-        let workspace = Arc::clone(self.workspace.named_workspace());
+        let Attempt { execution, workspace, .. } = self.attempt;
+        let url = RepositoryUrl::parse(repo, &execution.worker.options.hosts);
+        let url = url.map_err(|error| error.to_string())?;
+        let workspace = Arc::clone(workspace.named_workspace());
         let locate = move || {
             let files = workspace.files();
             files

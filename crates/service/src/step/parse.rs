@@ -40,54 +40,11 @@ fn check_texts(request: &StepRequest) -> Result<(), InvalidRequest> {
 
 /// Returns the step that a request describes. `index` is its position in the task, counted from 0.
 pub(crate) fn parse_step(request: &StepRequest, index: usize) -> Result<Step, InvalidRequest> {
-    let at = |field: &str| format!("steps[{index}].{field}");
-    let text = |field: &str, value: &Option<String>| {
-        let value = value.clone().filter(|value| !value.is_empty());
-        value.ok_or_else(|| {
-            InvalidRequest::new(at(field), format!("is required for `{}`", request.action))
-        })
-    };
-    check_texts(request).map_err(|error| InvalidRequest { field: at(&error.field), ..error })?;
-    let path = || text("path", &request.path);
-    let branch = || request.branch.clone().filter(|branch| !branch.trim().is_empty());
-    let action = match request.action.as_str() {
-        "execute_command" | "shell" => {
-            Action::Command { command: text("command", &request.command)? }
-        }
-        "git_clone" => Action::GitClone {
-            repo: text("repo", &request.repo)?,
-            branch: branch(),
-            shallow: request.shallow.unwrap_or(true),
-        },
-        "git_pull" => {
-            Action::GitPull { repo_name: text("repo_name", &request.repo_name)?, branch: branch() }
-        }
-        "read_file" => Action::ReadFile { path: path()? },
-        "write_file" => {
-            let content = request.content.clone();
-            let missing = || InvalidRequest::new(at("content"), "is required for `write_file`");
-            Action::WriteFile { path: path()?, content: content.ok_or_else(missing)? }
-        }
-        "list_directory" => {
-            let path = request.path.clone().filter(|path| !path.is_empty());
-            Action::ListDirectory { path: path.unwrap_or_else(|| ".".to_owned()) }
-        }
-        "create_directory" => Action::CreateDirectory { path: path()? },
-        "tool" => Action::Tool {
-            name: text("tool", &request.tool)?,
-            arguments: request.arguments.clone().unwrap_or_default(),
-        },
-        _ => {
-            let known = STEP_ACTIONS.join(", ");
-            let word: String = request.action.chars().take(40).collect();
-            return Err(InvalidRequest::new(
-                at("action"),
-                format!("is unknown: {word:?}; known are {known}"),
-            ));
-        }
-    };
+    let parsed = check_texts(request).and_then(|()| parse_action(request));
+    let action = parsed.map_err(|error| error.in_step(index))?;
     if request.timeout == Some(0) {
-        return Err(InvalidRequest::new(at("timeout"), "is a number of seconds above 0"));
+        let error = InvalidRequest::new("timeout", "is a number of seconds above 0");
+        return Err(error.in_step(index));
     }
     Ok(Step {
         action,
@@ -98,6 +55,46 @@ pub(crate) fn parse_step(request: &StepRequest, index: usize) -> Result<Step, In
         on_error: request.on_error.unwrap_or_default(),
         network: request.network,
         credentials: request.credentials.clone(),
+    })
+}
+
+fn parse_action(request: &StepRequest) -> Result<Action, InvalidRequest> {
+    let missing =
+        |field: &str| InvalidRequest::new(field, format!("is required for `{}`", request.action));
+    let text = |field: &str, value: &Option<String>| {
+        value.clone().filter(|value| !value.is_empty()).ok_or_else(|| missing(field))
+    };
+    let path = || text("path", &request.path);
+    let branch = request.branch.clone().filter(|branch| !branch.trim().is_empty());
+    Ok(match request.action.as_str() {
+        "execute_command" | "shell" => {
+            Action::Command { command: text("command", &request.command)? }
+        }
+        "git_clone" => Action::GitClone {
+            repo: text("repo", &request.repo)?,
+            branch,
+            shallow: request.shallow.unwrap_or(true),
+        },
+        "git_pull" => Action::GitPull { repo_name: text("repo_name", &request.repo_name)?, branch },
+        "read_file" => Action::ReadFile { path: path()? },
+        "write_file" => {
+            let content = request.content.clone();
+            Action::WriteFile { path: path()?, content: content.ok_or_else(|| missing("content"))? }
+        }
+        "list_directory" => {
+            Action::ListDirectory { path: path().unwrap_or_else(|_| ".".to_owned()) }
+        }
+        "create_directory" => Action::CreateDirectory { path: path()? },
+        "tool" => Action::Tool {
+            name: text("tool", &request.tool)?,
+            arguments: request.arguments.clone().unwrap_or_default(),
+        },
+        _ => {
+            let known = STEP_ACTIONS.join(", ");
+            let word: String = request.action.chars().take(40).collect();
+            let rule = format!("is unknown: {word:?}; known are {known}");
+            return Err(InvalidRequest::new("action", rule));
+        }
     })
 }
 

@@ -44,7 +44,8 @@ impl Process {
 }
 
 fn hint(priority: Priority, volume: Option<VolumeId>) -> Hint {
-    Hint::new(TaskId::generate(), WorkspaceId::generate(), priority, volume)
+    let (task, workspace) = (TaskId::generate(), WorkspaceId::generate());
+    Hint::new(carrel_store::QueuedTask { task, workspace, priority, volume })
 }
 
 #[tokio::test]

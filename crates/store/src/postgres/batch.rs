@@ -12,19 +12,19 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use carrel_domain::{TaskId, Timestamp};
+use carrel_domain::{TaskId, TaskStatus, Timestamp};
 use futures_util::future::join_all;
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres::{Client, Statement};
 
-use super::QUEUE_LOCK;
-use super::columns::{self, Values};
 use super::error::PgError;
 use super::operation::{LaneOperation, PendingClaim};
-use super::rows;
-use super::session::PgSession;
-use crate::lifecycle::status_changed;
-use crate::{Claim, Claimed, Event, NewEvent};
+use super::session::{PgSession, parameters};
+use super::values::rows;
+use super::{QUEUE_LOCK, columns};
+use crate::Claimed;
+use crate::error::StoreError;
+use crate::lifecycle::claimed;
+use crate::value::{Row, Value, values};
 
 pub(super) const SUBMIT: &str = include_str!("sql/submit.sql");
 pub(super) const FINISH: &str = include_str!("sql/finish.sql");
@@ -49,7 +49,7 @@ pub(super) struct BatchOutcome {
     /// The verdict of `submit.sql`, and the first task of the idempotency key.
     pub(super) submitted: Vec<(String, TaskId)>,
     /// The terminal status; `None` if the claim was lost.
-    pub(super) finished: Vec<Option<String>>,
+    pub(super) finished: Vec<Option<TaskStatus>>,
     pub(super) appended: Vec<bool>,
     /// True if a cancellation was requested; `None` if the claim was lost.
     pub(super) heartbeats: Vec<Option<bool>>,
@@ -96,13 +96,13 @@ pub(super) async fn execute(
             LaneOperation::Claim(..) => {}
         }
     }
-    let mut parts: Vec<(Part, &'static str, Values)> = Vec::new();
+    let mut parts: Vec<(Part, &'static str, Vec<Value>)> = Vec::new();
     if !ends.is_empty() {
         parts.push((Part::Finish, FINISH, columns::ends(&ends)));
     }
     if !new.is_empty() {
         parts.push((Part::Submit, SUBMIT, columns::submissions(&new)));
-        parts.push((Part::Notify, NOTIFY, vec![Box::new(options.sender.to_owned())]));
+        parts.push((Part::Notify, NOTIFY, values![options.sender]));
     }
     if !heartbeats.is_empty() {
         parts.push((Part::Heartbeat, HEARTBEAT, columns::heartbeats(&heartbeats)));
@@ -111,12 +111,12 @@ pub(super) async fn execute(
         parts.push((Part::Append, APPEND, columns::appends(&appends)));
     }
     for group in group_alike(claims) {
-        let tokens = group.iter().map(|claim| claims[*claim].token).collect();
+        let tokens = group.iter().map(|claim| claims[*claim].token);
         let values = columns::claims(&claims[group[0]], tokens);
         parts.push((Part::Claim(group), CLAIM, values));
     }
     if let Some(latest) = claims.iter().map(|claim| claim.now).max() {
-        parts.push((Part::TasksLeft, TASKS_LEFT, vec![Box::new(latest.as_millis())]));
+        parts.push((Part::TasksLeft, TASKS_LEFT, values![latest]));
     }
     let results = send(session, options.locks_queue, &parts).await?;
     let mut outcome = BatchOutcome {
@@ -127,7 +127,9 @@ pub(super) async fn execute(
         ..BatchOutcome::default()
     };
     for ((part, ..), rows) in parts.iter().zip(results) {
-        outcome.read(part, &rows, claims)?;
+        for (number, row) in rows.into_iter().enumerate() {
+            outcome.read(part, number, row, claims)?;
+        }
     }
     Ok(outcome)
 }
@@ -150,8 +152,9 @@ fn group_alike(claims: &[PendingClaim]) -> Vec<Vec<usize>> {
     groups
 }
 
-type PendingRows<'a> =
-    Pin<Box<dyn Future<Output = Result<Vec<Row>, tokio_postgres::Error>> + Send + 'a>>;
+type PendingRows<'a> = Pin<
+    Box<dyn Future<Output = Result<Vec<tokio_postgres::Row>, tokio_postgres::Error>> + Send + 'a>,
+>;
 
 fn simple_query<'a>(client: &'a Client, text: &'static str) -> PendingRows<'a> {
     Box::pin(async move { client.batch_execute(text).await.map(|()| Vec::new()) })
@@ -161,7 +164,7 @@ fn simple_query<'a>(client: &'a Client, text: &'static str) -> PendingRows<'a> {
 async fn send(
     session: &mut PgSession,
     locks_queue: bool,
-    parts: &[(Part, &'static str, Values)],
+    parts: &[(Part, &'static str, Vec<Value>)],
 ) -> Result<Vec<Vec<Row>>, PgError> {
     let mut statements: Vec<Statement> = Vec::with_capacity(parts.len());
     for (_, text, _) in parts {
@@ -180,8 +183,7 @@ async fn send(
     }
     let before = pending.len();
     for (statement, (_, _, values)) in statements.iter().zip(parts) {
-        let values: Vec<&(dyn ToSql + Sync)> =
-            values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
+        let values = parameters(values);
         pending.push(Box::pin(async move { client.query(statement, &values).await }));
     }
     if explicit {
@@ -191,49 +193,40 @@ async fn send(
     // Queries are sent in the order in which they are first polled, which `join_all` keeps.
     let results = join_all(pending).await;
     let results = results.into_iter().collect::<Result<Vec<_>, _>>()?;
-    Ok(results.into_iter().skip(before).take(parts.len()).collect())
+    results.iter().skip(before).take(parts.len()).map(|found| rows(found)).collect()
 }
 
 impl BatchOutcome {
-    fn read(&mut self, part: &Part, rows: &[Row], claims: &[PendingClaim]) -> Result<(), PgError> {
-        for (number, row) in rows.iter().enumerate() {
-            match part {
-                Part::Submit => {
-                    let first: uuid::Uuid = rows::get(row, 1)?;
-                    let first = TaskId::from_bytes(first.into_bytes());
-                    self.submitted.push((rows::get(row, 0)?, first));
-                }
-                Part::Finish => self.finished[position(row)?] = Some(rows::get(row, 1)?),
-                Part::Append => self.appended[position(row)?] = true,
-                Part::Heartbeat => self.heartbeats[position(row)?] = Some(rows::get(row, 1)?),
-                Part::Claim(group) => {
-                    let claim = group[number];
-                    self.claimed[claim] = Some(claimed(row, claims[group[0]].now)?);
-                }
-                Part::TasksLeft => {
-                    let due: Option<i64> = rows::get(row, 0)?;
-                    self.next_due = due.map(Timestamp::from_millis);
-                    self.tasks_left = rows::get(row, 1)?;
-                }
-                Part::Notify => {}
+    /// Reads one row of a part.
+    fn read(
+        &mut self,
+        part: &Part,
+        number: usize,
+        mut row: Row,
+        claims: &[PendingClaim],
+    ) -> Result<(), StoreError> {
+        match part {
+            Part::Submit => self.submitted.push(row.take()?),
+            Part::Finish => {
+                let (place, status) = row.take()?;
+                self.finished[index(place)] = Some(status);
             }
+            Part::Append => self.appended[index(row.take()?)] = true,
+            Part::Heartbeat => {
+                let (place, cancel_requested) = row.take()?;
+                self.heartbeats[index(place)] = Some(cancel_requested);
+            }
+            Part::Claim(group) => {
+                self.claimed[group[number]] = Some(claimed(row.take()?, claims[group[0]].now));
+            }
+            Part::TasksLeft => (self.next_due, self.tasks_left) = row.take()?,
+            Part::Notify => {}
         }
         Ok(())
     }
 }
 
-/// Returns the index of a row's operation. SQL counts from one.
-fn position(row: &Row) -> Result<usize, PgError> {
-    let position = rows::unsigned(row, 0)?;
-    Ok(usize::try_from(position).unwrap_or(usize::MAX) - 1)
-}
-
-fn claimed(row: &Row, now: Timestamp) -> Result<Claimed, PgError> {
-    let task = rows::task(row)?;
-    let worker = task.worker.as_ref().map(|worker| worker.0.as_str());
-    let fields = [("attempt", task.attempt.into()), ("worker_id", worker.into())];
-    let NewEvent { kind, data, at } = status_changed(task.status, fields, now);
-    let event = Event { task: task.id, number: task.last_event, kind, data, at };
-    let claim = Claim { task: task.id, attempt: task.attempt };
-    Ok(Claimed { claim, task, events: vec![event] })
+/// Returns the index of an operation by its place, which SQL counts from one.
+fn index(place: u64) -> usize {
+    usize::try_from(place).unwrap_or(usize::MAX) - 1
 }

@@ -4,19 +4,21 @@
 //! be a repetition of an earlier one whose reply was lost.
 
 use carrel_domain::{TaskId, TaskStatus};
-use serde_json::json;
 
 use super::batch::BatchOutcome;
 use super::error::PgError;
 use super::operation::{LaneOperation, ReplySender};
 use super::session::PgSession;
-use super::tasks;
 use crate::error::StoreError;
+use crate::event::numbered;
 use crate::lifecycle::{
-    is_repeated_append, is_repeated_finish, queued_task, status_changed, to_millis,
+    is_repeated_append, is_repeated_finish, last_events, queued_task, status_changed,
 };
+use crate::records::{EVENTS, TASK};
+use crate::value::values;
 use crate::{
     Appended, Claim, Claimed, Event, Finish, Finished, Heartbeat, NewEvent, NewTask, Submission,
+    Task,
 };
 
 /// Replies to all operations. Returns the claims whose caller has gone, and the claimed tasks that remain for
@@ -43,18 +45,14 @@ pub(super) async fn reply(
             }
             LaneOperation::Finish(claim, finish, reply) => {
                 let status = finished.next().flatten();
-                send(reply, finish_task(session, claim, *finish, status.as_deref()).await);
+                send(reply, finish_task(session, claim, *finish, status).await);
             }
             LaneOperation::Append(claim, after, events, reply) => {
                 let written = appended.next().unwrap_or(false);
                 send(reply, append(session, claim, after, events, written).await);
             }
             LaneOperation::Heartbeat(_, _, reply) => {
-                let held = heartbeats.next().flatten();
-                let heartbeat = held.map_or(Heartbeat::Lost, |cancel_requested| Heartbeat::Held {
-                    cancel_requested,
-                });
-                send(reply, Ok(heartbeat));
+                send(reply, Ok(Heartbeat::of(heartbeats.next().flatten())));
             }
             LaneOperation::Claim(_, reply) => {
                 let claimed = claimed.next().flatten();
@@ -73,10 +71,18 @@ fn send<T>(reply: ReplySender<T>, result: Result<T, PgError>) {
     let _ = reply.send(result.map_err(StoreError::from));
 }
 
-fn numbered(task: TaskId, after: u64, events: Vec<NewEvent>) -> Vec<Event> {
-    let numbers = after + 1..;
-    let number = |(number, NewEvent { kind, data, at })| Event { task, number, kind, data, at };
-    numbers.zip(events).map(number).collect()
+async fn find(session: &mut PgSession, id: TaskId) -> Result<Option<Task>, PgError> {
+    session.first(TASK, values![id]).await
+}
+
+/// Returns up to `limit` events with numbers greater than `after`.
+async fn events_after(
+    session: &mut PgSession,
+    task: TaskId,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Event>, PgError> {
+    Ok(numbered(task, session.all(EVENTS, values![task, after, limit]).await?))
 }
 
 async fn submission(
@@ -89,18 +95,18 @@ async fn submission(
         "created" => {
             let event = status_changed(TaskStatus::Queued, [], new.now);
             let task = queued_task(&new);
-            Ok(Submission::Created(task, numbered(new.id, 0, vec![event])))
+            Ok(Submission::Created(task, numbered(new.id, [(1, event)])))
         }
         "mismatch" => Ok(Submission::Mismatch),
         "no_workspace" => Ok(Submission::NoWorkspace),
         "full" => Ok(Submission::Full { limit: new.max_waiting }),
         _ => {
-            let task = tasks::find(session, first).await?;
+            let task = find(session, first).await?;
             let task = task.ok_or_else(|| PgError::transient("the task was just deleted"))?;
             if task.id != new.id {
                 return Ok(Submission::Repeated(task));
             }
-            let events = tasks::events(session, new.id, 0, 1).await?;
+            let events = events_after(session, new.id, 0, 1).await?;
             Ok(Submission::Created(task, events))
         }
     }
@@ -110,21 +116,18 @@ async fn finish_task(
     session: &mut PgSession,
     claim: Claim,
     finish: Finish,
-    status: Option<&str>,
+    status: Option<TaskStatus>,
 ) -> Result<Finished, PgError> {
     if let Some(status) = status {
-        let status = status.parse::<TaskStatus>();
-        let status = status.map_err(|error| StoreError::Unreadable { what: error.to_string() })?;
-        let fields = [("execution_time_ms", json!(to_millis(finish.took)))];
-        let mut events = finish.events;
-        events.push(status_changed(status, fields, finish.now));
-        return Ok(Finished::Done { status, events: numbered(claim.task, finish.after, events) });
+        let numbers = finish.after + 1..;
+        let events = numbered(claim.task, numbers.zip(last_events(finish, status)));
+        return Ok(Finished::Done { status, events });
     }
-    let Some(task) = tasks::find(session, claim.task).await? else { return Ok(Finished::Lost) };
+    let Some(task) = find(session, claim.task).await? else { return Ok(Finished::Lost) };
     if !is_repeated_finish(&task, claim, &finish) {
         return Ok(Finished::Lost);
     }
-    let events = tasks::events(session, claim.task, finish.after, u32::MAX).await?;
+    let events = events_after(session, claim.task, finish.after, usize::MAX).await?;
     Ok(Finished::Done { status: task.status, events })
 }
 
@@ -136,13 +139,12 @@ async fn append(
     written: bool,
 ) -> Result<Appended, PgError> {
     if written {
-        return Ok(Appended::Written(numbered(claim.task, after, events)));
+        return Ok(Appended::Written(numbered(claim.task, (after + 1..).zip(events))));
     }
-    let held = tasks::find(session, claim.task)
+    let held = find(session, claim.task)
         .await?
         .is_some_and(|task| task.status == TaskStatus::Running && task.attempt == claim.attempt);
-    let limit = u32::try_from(events.len()).unwrap_or(u32::MAX);
-    let stored = tasks::events(session, claim.task, after, limit).await?;
+    let stored = events_after(session, claim.task, after, events.len()).await?;
     let repeated = held && is_repeated_append(&stored, &events);
     Ok(if repeated { Appended::Written(stored) } else { Appended::Lost })
 }

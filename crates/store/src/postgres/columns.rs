@@ -3,67 +3,59 @@
 //! Each function builds the parameters `$1`, `$2`, … of the file in `sql/` that is named after its operation,
 //! in order. `unnest` turns the arrays back into rows, and the position of a row leads to its operation.
 
-use carrel_domain::{TaskStatus, Timestamp, VolumeId};
-use tokio_postgres::types::ToSql;
+use carrel_domain::Timestamp;
 use uuid::Uuid;
 
 use super::operation::PendingClaim;
-use super::rows::{AsUuid as _, optional, small, text};
-use crate::lifecycle::{rank, signed, to_millis};
-use crate::{Claim, Finish, NewEvent, NewTask};
+use crate::value::{Value, values};
+use crate::{Claim, Finish, IdempotencyKey, NewEvent, NewTask};
 
-pub(super) type Values = Vec<Box<dyn ToSql + Sync + Send>>;
-
-fn column<T: ToSql + Sync + Send + 'static>(
-    values: impl Iterator<Item = T>,
-) -> Box<dyn ToSql + Sync + Send> {
-    Box::new(values.collect::<Vec<T>>())
-}
-
-pub(super) fn submissions(new: &[&NewTask]) -> Values {
+pub(super) fn submissions(new: &[&NewTask]) -> Vec<Value> {
+    fn key<T>(new: &NewTask, field: impl Fn(&IdempotencyKey) -> T) -> Option<T> {
+        new.idempotency_key.as_ref().map(field)
+    }
     let each = || new.iter();
-    let key = |new: &&&NewTask| new.idempotency_key.clone();
     vec![
-        column(each().map(|new| new.id.uuid())),
-        column(each().map(|new| new.workspace.uuid())),
-        column(each().map(|new| text(&new.task_type).into_owned())),
-        column(each().map(|new| rank(new.priority))),
-        column(each().map(|new| new.configuration.to_string())),
-        column(each().map(|new| to_millis(new.timeout))),
-        column(each().map(|new| optional(new.correlation_id.as_deref()).map(String::from))),
-        column(each().map(|new| new.now.as_millis())),
-        column(each().map(|new| small(new.max_attempts))),
-        column(each().map(|new| signed(new.max_waiting))),
-        column(each().map(|new| key(&new).map(|key| text(&key.scope).into_owned()))),
-        column(each().map(|new| key(&new).map(|key| text(&key.key).into_owned()))),
-        column(each().map(|new| key(&new).map(|key| key.digest.to_vec()))),
+        Value::list(each().map(|new| new.id)),
+        Value::list(each().map(|new| new.workspace)),
+        Value::list(each().map(|new| &new.task_type)),
+        Value::list(each().map(|new| new.priority)),
+        Value::list(each().map(|new| &new.configuration)),
+        Value::list(each().map(|new| new.timeout)),
+        Value::list(each().map(|new| new.correlation_id.as_ref())),
+        Value::list(each().map(|new| new.now)),
+        Value::list(each().map(|new| new.max_attempts)),
+        Value::list(each().map(|new| new.max_waiting)),
+        Value::list(each().map(|new| key(new, |key| key.scope.clone()))),
+        Value::list(each().map(|new| key(new, |key| key.key.clone()))),
+        Value::list(each().map(|new| key(new, |key| key.digest))),
     ]
 }
 
-pub(super) fn ends(ends: &[(Claim, &Finish)]) -> Values {
+pub(super) fn ends(ends: &[(Claim, &Finish)]) -> Vec<Value> {
     let each = || ends.iter();
-    let mut values: Values = vec![
-        column(each().map(|(claim, _)| claim.task.uuid())),
-        column(each().map(|(claim, _)| small(claim.attempt))),
-        column(each().map(|(_, finish)| TaskStatus::as_str(finish.status))),
-        column(each().map(|(_, finish)| finish.result.to_string())),
-        column(each().map(|(_, finish)| optional(finish.error.as_deref()).map(String::from))),
-        column(each().map(|(_, finish)| to_millis(finish.took))),
-        column(each().map(|(_, finish)| finish.now.as_millis())),
-        column(each().map(|(_, finish)| signed(finish.after))),
-        column(each().map(|(_, finish)| signed(finish.events.len() as u64))),
+    let mut values = vec![
+        Value::list(each().map(|(claim, _)| claim.task)),
+        Value::list(each().map(|(claim, _)| claim.attempt)),
+        Value::list(each().map(|(_, finish)| finish.status)),
+        Value::list(each().map(|(_, finish)| &finish.result)),
+        Value::list(each().map(|(_, finish)| finish.error.as_ref())),
+        Value::list(each().map(|(_, finish)| finish.took)),
+        Value::list(each().map(|(_, finish)| finish.now)),
+        Value::list(each().map(|(_, finish)| finish.after)),
+        Value::list(each().map(|(_, finish)| finish.events.len())),
     ];
     values.extend(events(each().map(|(_, finish)| finish.events.as_slice())));
     values
 }
 
-pub(super) fn appends(appends: &[(Claim, u64, &[NewEvent])]) -> Values {
+pub(super) fn appends(appends: &[(Claim, u64, &[NewEvent])]) -> Vec<Value> {
     let each = || appends.iter();
-    let mut values: Values = vec![
-        column(each().map(|(claim, ..)| claim.task.uuid())),
-        column(each().map(|(claim, ..)| small(claim.attempt))),
-        column(each().map(|(_, after, _)| signed(*after))),
-        column(each().map(|(.., events)| signed(events.len() as u64))),
+    let mut values = vec![
+        Value::list(each().map(|(claim, ..)| claim.task)),
+        Value::list(each().map(|(claim, ..)| claim.attempt)),
+        Value::list(each().map(|(_, after, _)| *after)),
+        Value::list(each().map(|(.., events)| events.len())),
     ];
     values.extend(events(each().map(|(.., events)| *events)));
     values
@@ -71,7 +63,7 @@ pub(super) fn appends(appends: &[(Claim, u64, &[NewEvent])]) -> Values {
 
 /// The events of several operations: the position of the operation, the position of the event in it, and its
 /// fields.
-fn events<'a>(of: impl Iterator<Item = &'a [NewEvent]>) -> Values {
+fn events<'a>(of: impl Iterator<Item = &'a [NewEvent]>) -> Vec<Value> {
     let numbered = |events: &'a [NewEvent]| (1_i64..).zip(events);
     let all: Vec<(i64, i64, &NewEvent)> = (1_i64..)
         .zip(of)
@@ -80,32 +72,26 @@ fn events<'a>(of: impl Iterator<Item = &'a [NewEvent]>) -> Values {
         })
         .collect();
     vec![
-        column(all.iter().map(|(position, ..)| *position)),
-        column(all.iter().map(|(_, number, _)| *number)),
-        column(all.iter().map(|(.., event)| event.kind.as_str())),
-        column(all.iter().map(|(.., event)| event.data.to_string())),
-        column(all.iter().map(|(.., event)| event.at.as_millis())),
+        Value::list(all.iter().map(|(position, ..)| *position)),
+        Value::list(all.iter().map(|(_, number, _)| *number)),
+        Value::list(all.iter().map(|(.., event)| event.kind)),
+        Value::list(all.iter().map(|(.., event)| &event.data)),
+        Value::list(all.iter().map(|(.., event)| event.at)),
     ]
 }
 
-pub(super) fn heartbeats(heartbeats: &[(Claim, Timestamp)]) -> Values {
+pub(super) fn heartbeats(heartbeats: &[(Claim, Timestamp)]) -> Vec<Value> {
     let each = || heartbeats.iter();
     vec![
-        column(each().map(|(claim, _)| claim.task.uuid())),
-        column(each().map(|(claim, _)| small(claim.attempt))),
-        column(each().map(|(_, until)| until.as_millis())),
+        Value::list(each().map(|(claim, _)| claim.task)),
+        Value::list(each().map(|(claim, _)| claim.attempt)),
+        Value::list(each().map(|(_, until)| *until)),
     ]
 }
 
 /// The parameters of `claim.sql` for claims that differ only in their tokens.
-pub(super) fn claims(first: &PendingClaim, tokens: Vec<Uuid>) -> Values {
-    let volume: VolumeId = first.request.volume;
-    vec![
-        Box::new(i64::from(first.request.per_workspace)),
-        Box::new(volume.uuid()),
-        Box::new(first.now.as_millis()),
-        Box::new(tokens),
-        Box::new(text(&first.request.worker.0).into_owned()),
-        Box::new(first.now.after(first.request.lease).as_millis()),
-    ]
+pub(super) fn claims(first: &PendingClaim, tokens: impl Iterator<Item = Uuid>) -> Vec<Value> {
+    let PendingClaim { request, now, .. } = first;
+    let (tokens, until) = (Value::list(tokens), now.after(request.lease));
+    values![request.per_workspace, request.volume, *now, tokens, &request.worker, until]
 }

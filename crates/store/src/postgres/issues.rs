@@ -4,23 +4,20 @@
 
 use async_trait::async_trait;
 use carrel_domain::Timestamp;
-use serde::de::DeserializeOwned;
 use serde_json::json;
-use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::Postgres;
 use super::error::PgError;
 use super::retry::{in_transaction, with_session};
-use super::rows::{self, optional, text};
 use super::session::PgSession;
+use crate::database::Database as _;
 use crate::error::StoreError;
 use crate::issues::{
-    Comment, IssueChange, IssueFilter, IssueOutcome, IssueStore, NewComment, NewIssue, StoredIssue,
-    normalize,
+    self, Comment, IssueChange, IssueFilter, IssueOutcome, IssueStore, NewComment, NewIssue,
+    StoredIssue, normalize,
 };
-use crate::lifecycle::signed;
+use crate::value::{Value, values};
 
 #[async_trait]
 impl IssueStore for Postgres {
@@ -53,15 +50,11 @@ impl IssueStore for Postgres {
     }
 
     async fn comments(&self, number: u64, limit: u32) -> Result<Vec<Comment>, StoreError> {
-        with_session!(self, |session| comments(session, number, limit).await?)
+        issues::comments(self, number, limit).await
     }
 
     async fn tracker_name(&self) -> Result<String, StoreError> {
-        with_session!(self, |session| {
-            let found = session.first("SELECT name FROM tracker", &[]).await?;
-            let row = found.ok_or_else(|| rows::unreadable("a tracker without a name".into()))?;
-            rows::get(&row, 0)?
-        })
+        issues::tracker_name(self.first("SELECT name FROM tracker", vec![]).await?)
     }
 }
 
@@ -77,31 +70,30 @@ async fn add(
     const ADD: &str = "INSERT INTO issues (number, token, title, description, state, normal_state,
             priority, labels, created_at, updated_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)";
-    if let Some(row) = session.first(ADDED, &[&token]).await? {
-        return outcome(session, rows::unsigned(&row, 0)?).await;
+    if let Some(number) = session.first(ADDED, values![token]).await? {
+        return outcome(session, number).await;
     }
     if let Some(unknown) = first_unknown(session, &issue.blocked_by).await? {
         return Ok(IssueOutcome::Unknown(unknown));
     }
-    let number = session.first(NUMBER, &[]).await?;
-    let number = number.ok_or_else(|| rows::unreadable("a tracker without a number".into()))?;
-    let number = rows::unsigned(&number, 0)?;
-    let (title, description) = (text(&issue.title), optional(issue.description.as_deref()));
-    let (state, compared) = (text(&issue.state), normalize(&text(&issue.state)));
-    let labels = json!(issue.labels).to_string();
-    let values: &[&(dyn ToSql + Sync)] = &[
-        &signed(number),
-        &token,
-        &title,
-        &description,
-        &state,
-        &compared,
-        &issue.priority,
-        &labels,
-        &now.as_millis(),
+    let number: Option<u64> = session.first(NUMBER, vec![]).await?;
+    let missing = || StoreError::Unreadable { what: "a tracker without a number".into() };
+    let number = number.ok_or_else(missing)?;
+    let NewIssue { title, description, state, priority, labels, blocked_by } = issue;
+    let (compared, labels) = (normalize(state), &json!(labels));
+    let values = values![
+        number,
+        token,
+        title,
+        description.as_ref(),
+        state,
+        compared,
+        *priority,
+        labels,
+        now
     ];
     session.execute(ADD, values).await?;
-    add_blockers(session, number, &issue.blocked_by).await?;
+    add_blockers(session, number, blocked_by).await?;
     outcome(session, number).await
 }
 
@@ -121,20 +113,18 @@ async fn change_issue(
     if let Some(unknown) = first_unknown(session, &change.add_blockers).await? {
         return Ok(IssueOutcome::Unknown(unknown));
     }
-    let state = text(change.state.as_ref().unwrap_or(&issue.state));
-    let labels = json!(change.labels(&issue.labels)).to_string();
-    let values: &[&(dyn ToSql + Sync)] =
-        &[&signed(number), &state, &normalize(&state), &labels, &now.as_millis()];
-    session.execute(UPDATE, values).await?;
-    session.execute(UNBLOCK, &[&signed(number), &all_signed(&change.remove_blockers)]).await?;
+    let state = change.state.as_ref().unwrap_or(&issue.state);
+    let labels = &json!(change.labels(&issue.labels));
+    session.execute(UPDATE, values![number, state, normalize(state), labels, now]).await?;
+    session.execute(UNBLOCK, values![number, numbers(&change.remove_blockers)]).await?;
     add_blockers(session, number, &change.add_blockers).await?;
     outcome(session, number).await
 }
 
 /// Locks an issue until the end of the transaction. Returns whether it exists.
 async fn lock(session: &mut PgSession, number: u64) -> Result<bool, PgError> {
-    const LOCK: &str = "SELECT FROM issues WHERE number = $1 FOR NO KEY UPDATE";
-    Ok(session.first(LOCK, &[&signed(number)]).await?.is_some())
+    const LOCK: &str = "SELECT 1 FROM issues WHERE number = $1 FOR NO KEY UPDATE";
+    Ok(session.first::<i64>(LOCK, values![number]).await?.is_some())
 }
 
 /// Adds blockers; an issue is never its own.
@@ -146,12 +136,12 @@ async fn add_blockers(
     const BLOCK: &str = "INSERT INTO issue_blockers (issue, blocker)
         SELECT $1, blocker FROM unnest($2::int8[]) blocker WHERE blocker <> $1
         ON CONFLICT DO NOTHING";
-    session.execute(BLOCK, &[&signed(number), &all_signed(blockers)]).await?;
+    session.execute(BLOCK, values![number, numbers(blockers)]).await?;
     Ok(())
 }
 
-fn all_signed(numbers: &[u64]) -> Vec<i64> {
-    numbers.iter().copied().map(signed).collect()
+fn numbers(numbers: &[u64]) -> Value {
+    Value::list(numbers.iter().copied())
 }
 
 async fn first_unknown(session: &mut PgSession, numbers: &[u64]) -> Result<Option<u64>, PgError> {
@@ -180,8 +170,7 @@ macro_rules! issue_columns {
 }
 
 async fn find(session: &mut PgSession, number: u64) -> Result<Option<StoredIssue>, PgError> {
-    const FIND: &str = concat!(issue_columns!(), "WHERE number = $1");
-    session.first(FIND, &[&signed(number)]).await?.as_ref().map(issue).transpose()
+    session.first(concat!(issue_columns!(), "WHERE number = $1"), values![number]).await
 }
 
 async fn list(session: &mut PgSession, filter: &IssueFilter) -> Result<Vec<StoredIssue>, PgError> {
@@ -192,31 +181,9 @@ async fn list(session: &mut PgSession, filter: &IssueFilter) -> Result<Vec<Store
          ORDER BY number LIMIT $3"
     );
     let states = filter.states.as_ref();
-    let states: Option<Vec<_>> =
-        states.map(|states| states.iter().map(|state| normalize(&text(state))).collect());
-    let numbers = filter.numbers.as_deref().map(all_signed);
-    let limit = filter.limit.map(i64::from);
-    let found = session.query(LIST, &[&states, &numbers, &limit]).await?;
-    found.iter().map(issue).collect()
-}
-
-fn issue(row: &Row) -> Result<StoredIssue, PgError> {
-    Ok(StoredIssue {
-        number: rows::unsigned(row, 0)?,
-        title: rows::get(row, 1)?,
-        description: rows::get(row, 2)?,
-        state: rows::get(row, 3)?,
-        priority: rows::get(row, 4)?,
-        labels: value(row, 5)?,
-        created_at: rows::time(row, 6)?,
-        updated_at: rows::time(row, 7)?,
-        blocked_by: value(row, 8)?,
-    })
-}
-
-fn value<T: DeserializeOwned>(row: &Row, column: usize) -> Result<T, PgError> {
-    let text: &str = rows::get(row, column)?;
-    serde_json::from_str(text).map_err(|error| rows::unreadable(error.to_string()))
+    let states = states.map(|states| Value::list(states.iter().map(|state| normalize(state))));
+    let numbers = filter.numbers.as_deref().map(numbers);
+    session.all(LIST, values![states, numbers, filter.limit]).await
 }
 
 /// Adds a comment, unless one was added with the same token.
@@ -233,30 +200,9 @@ async fn add_comment(
     if !lock(session, number).await? {
         return Ok(None);
     }
-    let (author, body) = (text(&new.author), text(&new.body));
-    let values: &[&(dyn ToSql + Sync)] =
-        &[&token, &signed(number), &author, &body, &now.as_millis()];
-    session.execute(ADD, values).await?;
-    session.execute(TOUCH, &[&signed(number), &now.as_millis()]).await?;
-    let (author, body) = (author.into_owned(), body.into_owned());
-    Ok(Some(Comment { author, body, created_at: now }))
-}
-
-async fn comments(
-    session: &mut PgSession,
-    number: u64,
-    limit: u32,
-) -> Result<Vec<Comment>, PgError> {
-    const LAST: &str = "SELECT author, body, created_at FROM
-            (SELECT * FROM issue_comments WHERE issue = $1 ORDER BY id DESC LIMIT $2) latest
-        ORDER BY id";
-    let found = session.query(LAST, &[&signed(number), &i64::from(limit)]).await?;
-    let comment = |row: &Row| {
-        Ok(Comment {
-            author: rows::get(row, 0)?,
-            body: rows::get(row, 1)?,
-            created_at: rows::time(row, 2)?,
-        })
-    };
-    found.iter().map(comment).collect()
+    let NewComment { author, body } = new;
+    session.execute(ADD, values![token, number, author, body, now]).await?;
+    session.execute(TOUCH, values![number, now]).await?;
+    let stored = |text: &str| text.replace('\0', "\u{fffd}");
+    Ok(Some(Comment { author: stored(author), body: stored(body), created_at: now }))
 }

@@ -38,6 +38,7 @@ use super::retry::timed_out;
 use super::session::{PgSession, Server};
 use super::{OUTAGE_LIMIT, batch_reply, lease};
 use crate::error::StoreError;
+use crate::lifecycle::WORKER_GONE;
 use crate::{Claim, ClaimRequest, Claimed, Release};
 
 /// Operations in the queue of a lane. Further callers wait before they are queued.
@@ -367,9 +368,7 @@ impl Runner {
     /// Releases a task whose worker has gone before it got the reply.
     async fn release_abandoned(&mut self, claim: Claim) {
         let Some(session) = self.session.as_mut() else { return };
-        let now = SystemClock.now();
-        let reason = "its worker stopped before it began".to_owned();
-        let release = Release { reason, due: now, now, counts_as_lost: false };
+        let release = Release::unused(WORKER_GONE);
         if let Err(error) = lease::release_in_transaction(session, claim, &release).await {
             // The lease expires and the sweep releases the task.
             warn!(task = %claim.task, ?error, "could not release a task of a worker that is gone");

@@ -6,125 +6,54 @@
 
 use std::time::Duration;
 
-use carrel_domain::{Clock as _, SystemClock, TaskId, TaskStatus, Timestamp};
-use tokio_postgres::Row;
+use carrel_domain::{TaskId, TaskStatus, Timestamp};
 use uuid::Uuid;
 
 use super::error::PgError;
-use super::rows::{self, AsUuid as _, small};
 use super::session::PgSession;
-use crate::lifecycle::{AttemptState, LEASE_EXPIRED, Transition, failed, signed, status_changed};
-use crate::{Cancellation, Claim, Event, NewEvent, Release, Released, WorkerId};
+use crate::event::numbered;
+use crate::lifecycle::{TaskState, Transition, select_task_state};
+use crate::value::{Value, values};
+use crate::{Cancellation, Claim, Event, Release, Released, WorkerId};
 
 /// Tasks that one transaction releases, so that others do not wait long for the lock of the queue.
-const MAX_RELEASED: i64 = 100;
-
-struct LockedTask {
-    id: TaskId,
-    sequence: i64,
-    last: u64,
-    status: TaskStatus,
-    state: AttemptState,
-}
+const MAX_RELEASED: usize = 100;
 
 macro_rules! select_locked {
     ($condition:literal) => {
-        concat!(
-            "SELECT id, sequence, last_event, status, cancel_requested, attempt, lost, max_attempts
-             FROM task_executions WHERE ",
-            $condition,
-            " FOR NO KEY UPDATE"
-        )
+        concat!(select_task_state!($condition), " FOR NO KEY UPDATE")
     };
 }
 
-fn locked_task(row: &Row) -> Result<LockedTask, PgError> {
-    let number = |column| Ok::<_, PgError>(rows::get::<i32>(row, column)?.unsigned_abs());
-    let status: &str = rows::get(row, 3)?;
-    let status = status.parse::<TaskStatus>();
-    Ok(LockedTask {
-        id: TaskId::from_bytes(rows::get::<Uuid>(row, 0)?.into_bytes()),
-        sequence: rows::get(row, 1)?,
-        last: rows::unsigned(row, 2)?,
-        status: status.map_err(|error| PgError::transient(error.to_string()))?,
-        state: AttemptState {
-            cancel_requested: rows::get(row, 4)?,
-            attempt: number(5)?,
-            lost: number(6)?,
-            max_attempts: number(7)?,
-        },
-    })
-}
-
-impl LockedTask {
-    async fn write(
-        &self,
-        session: &mut PgSession,
-        transition: &Transition,
-        due: Option<Timestamp>,
-        now: Timestamp,
-    ) -> Result<Vec<Event>, PgError> {
-        const UPDATE: &str = "UPDATE task_executions SET status = $2, error_message = $3,
-            completed_at = $4, due_at = coalesce($5, due_at), lost = $6, last_event = $7,
-            lease_until = NULL, claim_token = NULL WHERE sequence = $1";
-        const INSERT: &str = "INSERT INTO task_events (task, number, kind, data, at)
-            SELECT $1, $2::int8 + position, kind, data, at
-            FROM unnest($3::text[], $4::text[], $5::int8[])
-                WITH ORDINALITY AS n (kind, data, at, position)";
-        let Transition { status, error, lost, events } = transition;
-        let completed = status.is_terminal().then(|| now.as_millis());
-        let last = signed(self.last + events.len() as u64);
-        let error = rows::optional(error.as_deref());
-        let due = due.map(Timestamp::as_millis);
-        session
-            .execute(
-                UPDATE,
-                &[&self.sequence, &status.as_str(), &error, &completed, &due, &small(*lost), &last],
-            )
-            .await?;
-        let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
-        let data: Vec<_> = events.iter().map(|event| event.data.to_string()).collect();
-        let times: Vec<_> = events.iter().map(|event| event.at.as_millis()).collect();
-        let values: &[&(dyn tokio_postgres::types::ToSql + Sync)] =
-            &[&self.sequence, &signed(self.last), &kinds, &data, &times];
-        session.execute(INSERT, values).await?;
-        let number = |(number, event): (u64, &NewEvent)| Event {
-            task: self.id,
-            number,
-            kind: event.kind,
-            data: event.data.clone(),
-            at: event.at,
-        };
-        Ok((self.last + 1..).zip(events).map(number).collect())
-    }
-
-    async fn release(
-        &self,
-        session: &mut PgSession,
-        release: &Release,
-    ) -> Result<(TaskStatus, Vec<Event>), PgError> {
-        let transition = self.state.release(release);
-        let due = (transition.status == TaskStatus::Queued).then_some(release.due);
-        let events = self.write(session, &transition, due, release.now).await?;
-        Ok((transition.status, events))
-    }
-
-    async fn end(
-        &self,
-        session: &mut PgSession,
-        status: TaskStatus,
-        error: Option<String>,
-        events: Vec<NewEvent>,
-        now: Timestamp,
-    ) -> Result<Vec<Event>, PgError> {
-        let transition = Transition { status, error, lost: self.state.lost, events };
-        self.write(session, &transition, None, now).await
-    }
+/// Writes a transition with its events, which are returned.
+async fn write(
+    session: &mut PgSession,
+    task: &TaskState,
+    transition: Transition,
+) -> Result<Vec<Event>, PgError> {
+    const UPDATE: &str = "UPDATE task_executions SET status = $2, error_message = $3,
+        completed_at = $4, due_at = coalesce($5, due_at), lost = $6, last_event = $7,
+        lease_until = NULL, claim_token = NULL WHERE sequence = $1";
+    const INSERT: &str = "INSERT INTO task_events (task, number, kind, data, at)
+        SELECT $1, number, kind, data, at
+        FROM unnest($2::int8[], $3::text[], $4::text[], $5::int8[]) AS n (number, kind, data, at)";
+    let completed = transition.completed_at();
+    let Transition { status, error, lost, due, events, .. } = transition;
+    let last = task.last_event + events.len() as u64;
+    let events = numbered(task.id, (task.last_event + 1..).zip(events));
+    let values = values![task.sequence, status, error, completed, due, lost, last];
+    session.execute(UPDATE, values).await?;
+    let numbers = Value::list(events.iter().map(|event| event.number));
+    let kinds = Value::list(events.iter().map(|event| event.kind));
+    let data = Value::list(events.iter().map(|event| &event.data));
+    let times = Value::list(events.iter().map(|event| event.at));
+    session.execute(INSERT, values![task.sequence, numbers, kinds, data, times]).await?;
+    Ok(events)
 }
 
 /// Notifies waiting claims of all processes, this one included.
 async fn notify(session: &mut PgSession) -> Result<(), PgError> {
-    session.execute("SELECT pg_notify('carrel_queued', '')", &[]).await.map(|_| ())
+    session.execute("SELECT pg_notify('carrel_queued', '')", vec![]).await.map(|_| ())
 }
 
 /// Releases the task of a claim, if its attempt is the current one.
@@ -134,9 +63,11 @@ pub(super) async fn release(
     release: &Release,
 ) -> Result<Released, PgError> {
     const HELD: &str = select_locked!("id = $1 AND attempt = $2 AND status = 'running'");
-    let held = session.first(HELD, &[&claim.task.uuid(), &small(claim.attempt)]).await?;
-    let Some(row) = held else { return Ok(Released::Lost) };
-    let (status, events) = locked_task(&row)?.release(session, release).await?;
+    let held: Option<TaskState> = session.first(HELD, values![claim.task, claim.attempt]).await?;
+    let Some(task) = held else { return Ok(Released::Lost) };
+    let transition = task.release(release);
+    let status = transition.status;
+    let events = write(session, &task, transition).await?;
     notify(session).await?;
     Ok(Released::Done { status, events })
 }
@@ -160,12 +91,11 @@ pub(super) async fn release_unacknowledged(
     const CLAIMED: &str =
         select_locked!("status = 'running' AND claim_token = ANY($1) ORDER BY sequence");
     session.begin_queue_transaction().await?;
-    let claimed = session.query(CLAIMED, &[&tokens]).await?;
-    let now = SystemClock.now();
-    let reason = "the reply to its claim was lost".to_owned();
-    let release = Release { reason, due: now, now, counts_as_lost: false };
-    for row in &claimed {
-        locked_task(row)?.release(session, &release).await?;
+    let tokens = Value::list(tokens.iter().copied());
+    let claimed: Vec<TaskState> = session.all(CLAIMED, vec![tokens]).await?;
+    let release = Release::unused("the reply to its claim was lost");
+    for task in &claimed {
+        write(session, task, task.release(&release)).await?;
     }
     if !claimed.is_empty() {
         notify(session).await?;
@@ -185,19 +115,16 @@ pub(super) async fn release_expired(
              WHERE status = 'running' AND lease_until <= $1 ORDER BY lease_until LIMIT $2)
          AND status = 'running' AND lease_until <= $1 ORDER BY sequence"
     );
-    let expired = session.query(EXPIRED, &[&now.as_millis(), &MAX_RELEASED]).await?;
+    let expired: Vec<TaskState> = session.all(EXPIRED, values![now, MAX_RELEASED]).await?;
     let mut events = Vec::new();
-    for row in &expired {
-        let task = locked_task(row)?;
-        let due = now.after(delay(task.state.lost + 1));
-        let reason = LEASE_EXPIRED.to_owned();
-        let release = Release { reason, due, now, counts_as_lost: true };
-        events.extend(task.release(session, &release).await?.1);
+    for task in &expired {
+        let release = Release::expired(now.after(delay(task.lost + 1)), now);
+        events.extend(write(session, task, task.release(&release)).await?);
     }
     if !expired.is_empty() {
         notify(session).await?;
     }
-    Ok((events, signed(expired.len() as u64) == MAX_RELEASED))
+    Ok((events, expired.len() == MAX_RELEASED))
 }
 
 /// Releases every running task whose worker is not in `alive`.
@@ -208,63 +135,55 @@ pub(super) async fn release_except(
 ) -> Result<Vec<Event>, PgError> {
     const OTHERS: &str =
         select_locked!("status = 'running' AND worker_id <> ALL($1) ORDER BY sequence");
-    let alive: Vec<&str> = alive.iter().map(|worker| worker.0.as_str()).collect();
+    let release = Release::expired(now, now);
     let mut events = Vec::new();
-    for row in &session.query(OTHERS, &[&alive]).await? {
-        let reason = LEASE_EXPIRED.to_owned();
-        let release = Release { reason, due: now, now, counts_as_lost: true };
-        events.extend(locked_task(row)?.release(session, &release).await?.1);
+    for task in session.all::<TaskState>(OTHERS, vec![Value::list(alive)]).await? {
+        events.extend(write(session, &task, task.release(&release)).await?);
     }
     notify(session).await?;
     Ok(events)
 }
 
-async fn find(session: &mut PgSession, task: TaskId) -> Result<Option<LockedTask>, PgError> {
-    const FIND: &str = select_locked!("id = $1");
-    session.first(FIND, &[&task.uuid()]).await?.as_ref().map(locked_task).transpose()
+async fn find(session: &mut PgSession, task: TaskId) -> Result<Option<TaskState>, PgError> {
+    session.first(select_locked!("id = $1"), values![task]).await
 }
 
 /// Cancels a queued task, or requests the cancellation of a running one.
 pub(super) async fn cancel(
     session: &mut PgSession,
-    task: TaskId,
+    id: TaskId,
     now: Timestamp,
 ) -> Result<Cancellation, PgError> {
-    let Some(locked) = find(session, task).await? else { return Ok(Cancellation::Unknown) };
-    match locked.status {
+    const REQUEST: &str = "UPDATE task_executions SET cancel_requested = true WHERE sequence = $1";
+    let Some(task) = find(session, id).await? else { return Ok(Cancellation::Unknown) };
+    match task.status {
         TaskStatus::Queued => {
-            let events = vec![status_changed(TaskStatus::Cancelled, [], now)];
-            let events = locked.end(session, TaskStatus::Cancelled, None, events, now).await?;
-            Ok(Cancellation::Cancelled(events))
+            Ok(Cancellation::Cancelled(write(session, &task, task.cancel(now)).await?))
         }
         TaskStatus::Running => {
-            const REQUEST: &str =
-                "UPDATE task_executions SET cancel_requested = true WHERE sequence = $1";
-            session.execute(REQUEST, &[&locked.sequence]).await?;
+            session.execute(REQUEST, values![task.sequence]).await?;
             Ok(Cancellation::Requested)
         }
         TaskStatus::Completed
         | TaskStatus::Failed
         | TaskStatus::Cancelled
         | TaskStatus::TimedOut
-        | TaskStatus::Dead => Ok(Cancellation::Finished(locked.status)),
+        | TaskStatus::Dead => Ok(Cancellation::Finished(task.status)),
     }
 }
 
 /// Ends a queued task as failed and deletes its idempotency key.
 pub(super) async fn fail_queued(
     session: &mut PgSession,
-    task: TaskId,
+    id: TaskId,
     error: &str,
     now: Timestamp,
 ) -> Result<Option<Vec<Event>>, PgError> {
-    match find(session, task).await? {
-        Some(locked) if locked.status == TaskStatus::Queued => {
-            session.execute("DELETE FROM replies WHERE task_id = $1", &[&task.uuid()]).await?;
-            let status = TaskStatus::Failed;
-            let events = failed(status, error, now);
-            let events = locked.end(session, status, Some(error.to_owned()), events, now).await?;
-            Ok(Some(events))
+    match find(session, id).await? {
+        Some(task) if task.status == TaskStatus::Queued => {
+            session.execute("DELETE FROM replies WHERE task_id = $1", values![id]).await?;
+            let failure = task.fail(TaskStatus::Failed, error.to_owned(), now);
+            Ok(Some(write(session, &task, failure).await?))
         }
         _ => Ok(None),
     }

@@ -7,8 +7,8 @@
 use std::future::poll_fn;
 use std::time::Duration;
 
-use tokio::task::AbortHandle;
 use tokio_postgres::AsyncMessage;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
 use super::error::PgError;
@@ -18,27 +18,15 @@ use super::tls::connect;
 
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 
-/// The listening task, ended when it is dropped.
-#[derive(Debug)]
-pub(super) struct Listener(AbortHandle);
-
-impl Listener {
-    pub(super) fn start(server: Server, lane: Lane) -> Self {
-        let listening = async move {
-            loop {
-                let ended = listen(&server, &lane).await;
-                debug!(?ended, "notifications of new tasks do not arrive, trying again");
-                tokio::time::sleep(RECONNECT_DELAY).await;
-            }
-        };
-        Self(tokio::spawn(listening).abort_handle())
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+/// Starts to listen, until the handle is dropped.
+pub(super) fn start(server: Server, lane: Lane) -> AbortOnDropHandle<()> {
+    AbortOnDropHandle::new(tokio::spawn(async move {
+        loop {
+            let ended = listen(&server, &lane).await;
+            debug!(?ended, "notifications of new tasks do not arrive, trying again");
+            tokio::time::sleep(RECONNECT_DELAY).await;
+        }
+    }))
 }
 
 async fn listen(server: &Server, lane: &Lane) -> Result<(), PgError> {

@@ -15,20 +15,17 @@ mod batch;
 mod batch_reply;
 mod columns;
 mod error;
-mod idempotency_keys;
 mod issues;
-mod journal;
 mod lane;
 mod lease;
 mod listener;
 mod migrate;
 mod operation;
 mod retry;
-mod rows;
 mod session;
-mod tasks;
 mod tenure;
 mod tls;
+mod values;
 mod workspaces;
 
 use std::sync::{Arc, OnceLock};
@@ -36,19 +33,20 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use carrel_domain::{Secret, TaskId, Timestamp, VolumeId, WorkspaceId};
+use tokio_util::task::AbortOnDropHandle;
 
 use self::lane::{Kind, Lane};
-use self::listener::Listener;
 use self::operation::{LaneOperation, PendingClaim};
-use self::retry::{in_queue_transaction, with_session};
-use self::rows::{AsUuid as _, text};
+use self::retry::{in_queue_transaction, in_transaction, with_session};
 use self::session::{Server, SessionPool};
+use crate::database::{Database, Statement};
 use crate::error::StoreError;
 use crate::store::Store;
+use crate::tenure::{Tenure, TenureOutcome};
+use crate::value::{Row, values};
 use crate::{
-    Appended, Cancellation, Claim, ClaimRequest, Claimed, Counts, Event, Finish, Finished,
-    Heartbeat, IdempotencyKey, Migration, NewEvent, NewTask, Page, QueuedTask, Release, Released,
-    Sealed, StoredReply, Submission, Task, TaskFilter, WorkerId, WorkerRecord, Workspace,
+    Appended, Cancellation, Claim, ClaimRequest, Claimed, Event, Finish, Finished, Heartbeat,
+    IdempotencyKey, Migration, NewEvent, NewTask, Release, Released, Submission, WorkerId,
 };
 
 /// Excludes all other transactions of the queue, in any process, until this one ends. The number is an
@@ -73,7 +71,7 @@ pub struct Postgres {
     sessions: SessionPool,
     queue_lane: Lane,
     claim_lane: Lane,
-    listener: Arc<OnceLock<Listener>>,
+    listener: Arc<OnceLock<AbortOnDropHandle<()>>>,
 }
 
 impl Postgres {
@@ -100,24 +98,40 @@ impl Postgres {
     }
 }
 
+impl Database for Postgres {
+    async fn read(&self, statements: Vec<Statement>) -> Result<Vec<Vec<Row>>, StoreError> {
+        with_session!(self, |session| session.execute_all(&statements).await?)
+    }
+
+    async fn write(&self, statements: Vec<Statement>) -> Result<Vec<Vec<Row>>, StoreError> {
+        self.read(statements).await
+    }
+
+    /// The check of the tenure takes a share lock, which keeps a successor from taking over before the
+    /// commit. The lock of the queue is not taken.
+    async fn write_fenced(
+        &self,
+        tenure: &Tenure,
+        statements: Vec<Statement>,
+    ) -> Result<Vec<Vec<Row>>, StoreError> {
+        in_transaction!(self, |session| {
+            tenure::check(session, tenure).await?;
+            session.execute_all(&statements).await?
+        })
+    }
+
+    async fn acquire_tenure(
+        &self,
+        scope: &str,
+        holder: &str,
+        now: Timestamp,
+    ) -> Result<TenureOutcome, StoreError> {
+        tenure::acquire(self.server(), scope, holder, now).await
+    }
+}
+
 #[async_trait]
 impl Store for Postgres {
-    async fn add_workspace(&self, workspace: Workspace) -> Result<Option<Workspace>, StoreError> {
-        with_session!(self, |session| workspaces::add(session, &workspace).await?)
-    }
-
-    async fn workspace(&self, id: WorkspaceId) -> Result<Option<Workspace>, StoreError> {
-        with_session!(self, |session| workspaces::find(session, id).await?)
-    }
-
-    async fn workspaces(
-        &self,
-        after: Option<WorkspaceId>,
-        limit: u32,
-    ) -> Result<Vec<Workspace>, StoreError> {
-        with_session!(self, |session| workspaces::list(session, after, limit).await?)
-    }
-
     async fn delete_workspace(&self, id: WorkspaceId) -> Result<bool, StoreError> {
         in_queue_transaction!(self, LONG_TRY, |session| workspaces::delete(session, id).await?)
     }
@@ -129,21 +143,6 @@ impl Store for Postgres {
     ) -> Result<Option<VolumeId>, StoreError> {
         in_queue_transaction!(self, |session| workspaces::assign_volume(session, workspace, among)
             .await?)
-    }
-
-    async fn register_worker(&self, worker: WorkerRecord) -> Result<(), StoreError> {
-        with_session!(self, |session| workspaces::register_worker(session, &worker).await?)
-    }
-
-    async fn deregister_worker(&self, id: &WorkerId) -> Result<(), StoreError> {
-        const DEREGISTER: &str = "DELETE FROM workers WHERE id = $1";
-        with_session!(self, |session| {
-            session.execute(DEREGISTER, &[&text(&id.0)]).await?;
-        })
-    }
-
-    async fn workers(&self, seen_since: Timestamp) -> Result<Vec<WorkerRecord>, StoreError> {
-        with_session!(self, |session| workspaces::workers(session, seen_since).await?)
     }
 
     async fn submit(&self, task: NewTask) -> Result<Submission, StoreError> {
@@ -162,7 +161,7 @@ impl Store for Postgres {
 
     async fn claim(&self, request: ClaimRequest) -> Result<Claimed, StoreError> {
         self.listener
-            .get_or_init(|| Listener::start(self.server().clone(), self.queue_lane.clone()));
+            .get_or_init(|| listener::start(self.server().clone(), self.queue_lane.clone()));
         self.queue_lane.wait_for_task(request).await
     }
 
@@ -194,12 +193,9 @@ impl Store for Postgres {
     ) -> Result<Vec<Event>, StoreError> {
         let mut events = Vec::new();
         loop {
-            let released: Result<_, StoreError> = in_queue_transaction!(
-                self,
-                LONG_TRY,
-                |session| lease::release_expired(session, now, delay).await?
-            );
-            let (released, more) = released?;
+            let (released, more) = in_queue_transaction!(self, LONG_TRY, |session| {
+                lease::release_expired(session, now, delay).await?
+            })?;
             events.extend(released);
             if !more {
                 return Ok(events);
@@ -215,14 +211,6 @@ impl Store for Postgres {
         in_queue_transaction!(self, |session| lease::release_except(session, alive, now).await?)
     }
 
-    async fn queued_tasks(
-        &self,
-        due_before: Timestamp,
-        limit: u32,
-    ) -> Result<Vec<QueuedTask>, StoreError> {
-        with_session!(self, |session| tasks::queued(session, due_before, limit).await?)
-    }
-
     async fn fail_queued(
         &self,
         task: TaskId,
@@ -236,121 +224,42 @@ impl Store for Postgres {
         in_queue_transaction!(self, |session| lease::cancel(session, task, now).await?)
     }
 
-    async fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError> {
-        with_session!(self, |session| tasks::find(session, id).await?)
-    }
-
-    async fn tasks(&self, filter: TaskFilter) -> Result<Page, StoreError> {
-        with_session!(self, |session| tasks::list(session, &filter).await?)
-    }
-
-    async fn events(&self, task: TaskId, after: u64, limit: u32) -> Result<Vec<Event>, StoreError> {
-        with_session!(self, |session| tasks::events(session, task, after, limit).await?)
-    }
-
-    async fn save_reply(
-        &self,
-        key: IdempotencyKey,
-        status: u16,
-        body: String,
-        now: Timestamp,
-    ) -> Result<StoredReply, StoreError> {
-        with_session!(self, |session| {
-            workspaces::save_reply(session, &key, status, &body, now).await?
-        })
-    }
-
-    async fn reply(&self, scope: &str, key: &str) -> Result<Option<StoredReply>, StoreError> {
-        with_session!(self, |session| workspaces::reply(session, scope, key).await?)
-    }
-
     async fn acquire_key(
         &self,
         key: &IdempotencyKey,
         holder: &str,
         lease: Duration,
     ) -> Result<bool, StoreError> {
-        with_session!(self, |session| idempotency_keys::acquire(session, key, holder, lease)
-            .await?)
+        with_session!(self, |session| {
+            workspaces::acquire_key(session, key, holder, lease).await?
+        })
     }
 
     async fn release_key(&self, key: &IdempotencyKey, holder: &str) -> Result<(), StoreError> {
-        with_session!(self, |session| idempotency_keys::release(session, key, holder).await?)
-    }
-
-    async fn put_credential(
-        &self,
-        workspace: WorkspaceId,
-        name: String,
-        sealed: Sealed,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        const PUT: &str = "INSERT INTO credentials (workspace_id, name, sealed, at)
-            VALUES ($1, $2, $3, $4) ON CONFLICT (workspace_id, name) DO UPDATE
-            SET sealed = excluded.sealed, at = excluded.at";
-        with_session!(self, |session| {
-            let at = now.as_millis();
-            session.execute(PUT, &[&workspace.uuid(), &text(&name), &sealed.0, &at]).await?;
-        })
-    }
-
-    async fn credential(
-        &self,
-        workspace: WorkspaceId,
-        name: &str,
-    ) -> Result<Option<Sealed>, StoreError> {
-        const FIND: &str = "SELECT sealed FROM credentials WHERE workspace_id = $1 AND name = $2";
-        with_session!(self, |session| {
-            let found = session.first(FIND, &[&workspace.uuid(), &text(name)]).await?;
-            found.map(|row| rows::get(&row, 0)).transpose()?.map(Sealed)
-        })
-    }
-
-    async fn credential_names(&self, workspace: WorkspaceId) -> Result<Vec<String>, StoreError> {
-        const NAMES: &str = r#"SELECT name FROM credentials WHERE workspace_id = $1
-            ORDER BY name COLLATE "C""#;
-        with_session!(self, |session| {
-            let found = session.query(NAMES, &[&workspace.uuid()]).await?;
-            found.iter().map(|row| rows::get(row, 0)).collect::<Result<_, _>>()?
-        })
-    }
-
-    async fn delete_credential(
-        &self,
-        workspace: WorkspaceId,
-        name: &str,
-    ) -> Result<bool, StoreError> {
-        const DELETE: &str = "DELETE FROM credentials WHERE workspace_id = $1 AND name = $2";
-        with_session!(self, |session| {
-            session.execute(DELETE, &[&workspace.uuid(), &text(name)]).await? > 0
-        })
+        const RELEASE: &str =
+            "DELETE FROM replies_under_way WHERE scope = $1 AND key = $2 AND holder = $3";
+        self.execute(RELEASE, values![&key.scope, &key.key, holder]).await?;
+        Ok(())
     }
 
     async fn delete_before(&self, replies: Timestamp, tasks: Timestamp) -> Result<u64, StoreError> {
         const REPLIES: &str = "DELETE FROM replies WHERE at < $1";
-        let deleted: Result<u64, StoreError> = with_session!(self, LONG_TRY, |session| session
-            .execute(REPLIES, &[&replies.as_millis()])
-            .await?);
-        let mut deleted = deleted?;
-        let expired: Result<(), StoreError> =
-            with_session!(self, |session| idempotency_keys::delete_expired(session).await?);
-        expired?;
+        // Leases that expired an hour ago, whose holders died.
+        const KEYS: &str = "DELETE FROM replies_under_way
+            WHERE held_until < clock_timestamp() - interval '1 hour'";
+        let mut deleted = with_session!(self, LONG_TRY, |session| {
+            session.execute(REPLIES, values![replies]).await?
+        })?;
+        self.execute(KEYS, vec![]).await?;
         loop {
-            let more: Result<u64, StoreError> =
-                in_queue_transaction!(self, LONG_TRY, |session| tasks::delete_before(
-                    session, tasks
-                )
-                .await?);
-            let more = more?;
+            let more = in_queue_transaction!(self, LONG_TRY, |session| {
+                workspaces::delete_tasks(session, tasks).await?
+            })?;
             deleted += more;
             if more == 0 {
                 return Ok(deleted);
             }
         }
-    }
-
-    async fn counts(&self) -> Result<Counts, StoreError> {
-        with_session!(self, |session| workspaces::counts(session).await?)
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

@@ -11,14 +11,17 @@ use std::time::Duration;
 
 use carrel_domain::sync;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, Row, Statement};
+use tokio_postgres::{Client, Config, Statement as Prepared};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::error::PgError;
 use super::tls::{TlsMode, connect};
+use super::values::rows;
 use super::{OUTAGE_LIMIT, QUEUE_LOCK, migrate};
+use crate::database::{self, Statement};
+use crate::value::{FromRow, Row, Value};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -55,7 +58,8 @@ impl Server {
                 // Pending queries get the error of the connection.
                 let _ = connection.await;
             });
-            let session = PgSession { client, statements: HashMap::new(), driver: Driver(driver) };
+            let driver = AbortOnDropHandle::new(driver);
+            let session = PgSession { client, statements: HashMap::new(), _driver: driver };
             session.client.batch_execute(SETTINGS).await?;
             Ok(session)
         };
@@ -67,26 +71,19 @@ impl Server {
 #[derive(Debug)]
 pub(super) struct PgSession {
     pub(super) client: Client,
-    statements: HashMap<&'static str, Statement>,
-    #[expect(dead_code, reason = "aborts the connection's task when the session is dropped")]
-    driver: Driver,
+    statements: HashMap<&'static str, Prepared>,
+    /// The task that does the I/O of the connection.
+    _driver: AbortOnDropHandle<()>,
 }
 
-/// The task that does the I/O of a connection, aborted when it is dropped.
-#[derive(Debug)]
-struct Driver(JoinHandle<()>);
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+/// Returns values in the form that the driver takes.
+pub(super) fn parameters(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
+    values.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
 }
-
-type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl PgSession {
     /// Returns a prepared statement, preparing it at its first use.
-    pub(super) async fn statement(&mut self, text: &'static str) -> Result<Statement, PgError> {
+    pub(super) async fn statement(&mut self, text: &'static str) -> Result<Prepared, PgError> {
         if let Some(known) = self.statements.get(text) {
             return Ok(known.clone());
         }
@@ -95,30 +92,52 @@ impl PgSession {
         Ok(statement)
     }
 
-    pub(super) async fn query(
+    pub(super) async fn rows(
         &mut self,
         text: &'static str,
-        parameters: Parameters<'_>,
+        values: &[Value],
     ) -> Result<Vec<Row>, PgError> {
         let statement = self.statement(text).await?;
-        Ok(self.client.query(&statement, parameters).await?)
+        rows(&self.client.query(&statement, &parameters(values)).await?)
     }
 
-    pub(super) async fn first(
+    pub(super) async fn all<T: FromRow>(
         &mut self,
         text: &'static str,
-        parameters: Parameters<'_>,
-    ) -> Result<Option<Row>, PgError> {
-        Ok(self.query(text, parameters).await?.into_iter().next())
+        values: Vec<Value>,
+    ) -> Result<Vec<T>, PgError> {
+        Ok(database::read(self.rows(text, &values).await?)?)
     }
 
+    pub(super) async fn first<T: FromRow>(
+        &mut self,
+        text: &'static str,
+        values: Vec<Value>,
+    ) -> Result<Option<T>, PgError> {
+        Ok(self.all(text, values).await?.into_iter().next())
+    }
+
+    /// Writes, and returns the number of changed rows.
     pub(super) async fn execute(
         &mut self,
         text: &'static str,
-        parameters: Parameters<'_>,
+        values: Vec<Value>,
     ) -> Result<u64, PgError> {
         let statement = self.statement(text).await?;
-        Ok(self.client.execute(&statement, parameters).await?)
+        Ok(self.client.execute(&statement, &parameters(&values)).await?)
+    }
+
+    pub(super) async fn execute_all(
+        &mut self,
+        statements: &[Statement],
+    ) -> Result<Vec<Vec<Row>>, PgError> {
+        let mut results = Vec::with_capacity(statements.len());
+        for statement in statements {
+            let rows = self.rows(statement.text, &statement.values).await?;
+            statement.check(&rows)?;
+            results.push(rows);
+        }
+        Ok(results)
     }
 
     /// Begins a transaction and takes the lock of the queue.

@@ -14,16 +14,16 @@ use std::time::Duration;
 
 use carrel_domain::Timestamp;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
 use super::error::PgError;
 use super::retry::{RETRY_DELAY, TRY, should_retry, timed_out};
-use super::rows::{self, text};
 use super::session::{PgSession, Server};
 use crate::error::StoreError;
-use crate::tenure::{Tenure, TenureOutcome};
+use crate::tenure::{ACQUIRE, LATEST, Tenure, TenureOutcome};
+use crate::value::values;
 
 /// The time for which a held scope is retried, since the server may not have noticed yet that the holder was
 /// killed.
@@ -72,19 +72,11 @@ async fn try_acquire(
     holder: &str,
     now: Timestamp,
 ) -> Result<Attempt, PgError> {
-    const ACQUIRE: &str = "INSERT INTO conductor_tenures (scope, number, holder, taken_at)
-        VALUES ($1, 1, $2, $3)
-        ON CONFLICT (scope) DO UPDATE SET number = conductor_tenures.number + 1,
-            holder = excluded.holder, taken_at = excluded.taken_at
-        RETURNING number";
     let mut session = connect(server).await?;
     if !lock(&mut session, scope).await? {
         return Ok(Attempt::Held(latest(&mut session, scope).await?.1));
     }
-    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
-        [&text(scope), &text(holder), &now.as_millis()];
-    let acquired = session.first(ACQUIRE, &values).await?;
-    let number = acquired.map_or(Ok(0), |row| rows::unsigned(&row, 0))?;
+    let number = session.first(ACQUIRE, values![scope, holder, now]).await?.unwrap_or_default();
     Ok(Attempt::Acquired(Box::new(session), number))
 }
 
@@ -95,26 +87,20 @@ async fn connect(server: &Server) -> Result<PgSession, PgError> {
 }
 
 async fn lock(session: &mut PgSession, scope: &str) -> Result<bool, PgError> {
-    let locked = session.first(LOCK, &[&text(scope)]).await?;
-    locked.map_or(Ok(false), |row| rows::get(&row, 0))
+    Ok(session.first(LOCK, values![scope]).await?.unwrap_or_default())
 }
 
 /// Returns the number and the holder of the latest tenure of a scope.
 async fn latest(session: &mut PgSession, scope: &str) -> Result<(u64, String), PgError> {
-    const LATEST: &str = "SELECT number, holder FROM conductor_tenures WHERE scope = $1";
-    let found = session.first(LATEST, &[&text(scope)]).await?;
-    let unknown = || (0, "an unnamed conductor".to_owned());
-    found.map_or_else(|| Ok(unknown()), |row| Ok((rows::unsigned(&row, 0)?, rows::get(&row, 1)?)))
+    let found = session.first(LATEST, values![scope]).await?;
+    Ok(found.unwrap_or_else(|| (0, "an unnamed conductor".to_owned())))
 }
 
 /// Fails unless the tenure is the latest of its scope. Inside a transaction, the share lock keeps it the latest
 /// until the transaction ends.
 pub(super) async fn check(session: &mut PgSession, tenure: &Tenure) -> Result<(), PgError> {
     const LATEST: &str = "SELECT number, holder FROM conductor_tenures WHERE scope = $1 FOR SHARE";
-    let found = session.first(LATEST, &[&text(tenure.scope())]).await?;
-    let missing = || rows::unreadable(format!("no tenure of {}", tenure.scope()));
-    let row = found.ok_or_else(missing)?;
-    Ok(tenure.check(rows::unsigned(&row, 0)?, rows::get(&row, 1)?)?)
+    Ok(tenure.check(session.first(LATEST, values![tenure.scope()]).await?)?)
 }
 
 fn guard(server: &Server, scope: &str, number: u64, session: PgSession) -> Tenure {
@@ -126,17 +112,8 @@ fn guard(server: &Server, scope: &str, number: u64, session: PgSession) -> Tenur
         session: Some(session),
         locked: true,
     };
-    let task = GuardTask(tokio::spawn(guard.run(lost)));
+    let task = AbortOnDropHandle::new(tokio::spawn(guard.run(lost)));
     Tenure::guarded(scope, number, successor, Arc::new(task))
-}
-
-/// The running guard, which releases the lock when it is dropped.
-struct GuardTask(JoinHandle<()>);
-
-impl Drop for GuardTask {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 /// Holds the lock, and takes it again after its connection broke.

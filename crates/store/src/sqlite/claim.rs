@@ -7,14 +7,15 @@
 //! queued and running tasks in the workspace's row, so that no claim counts tasks.
 
 use carrel_domain::{Timestamp, WorkspaceId};
-use rusqlite::{Connection, OptionalExtension as _, params};
-use serde_json::json;
+use rusqlite::{Connection, params};
 
-use super::events::EventLog;
-use super::rows::{self, task_columns};
+use super::connection::Execute as _;
+use super::tasks;
 use crate::error::StoreError;
-use crate::lifecycle::status_changed;
-use crate::{Claim, ClaimRequest, Claimed};
+use crate::lifecycle::claimed;
+use crate::task::task_columns;
+use crate::value::values;
+use crate::{ClaimRequest, Claimed, Task};
 
 /// Returns a turn that is greater than `last` and not before `now`.
 pub(super) fn next_turn(last: i64, now: Timestamp) -> i64 {
@@ -29,6 +30,9 @@ pub(super) fn claim(
     turn: i64,
     now: Timestamp,
 ) -> Result<Option<Claimed>, StoreError> {
+    const SERVED: &str =
+        "UPDATE workspaces SET turn = $1, volume = coalesce(volume, $2) WHERE id = $3";
+    // Read one by one: nearly always the first workspace has a due task.
     let mut candidates = connection.prepare_cached(
         "SELECT id FROM workspaces WHERE queued > 0 AND running < ?
              AND (volume IS NULL OR volume = ?) ORDER BY turn",
@@ -38,11 +42,7 @@ pub(super) fn claim(
     while let Some(row) = workspaces.next()? {
         let workspace = WorkspaceId::from_bytes(row.get(0)?);
         if let Some(claimed) = claim_in(connection, workspace, request, now)? {
-            connection
-                .prepare_cached(
-                    "UPDATE workspaces SET turn = ?, volume = coalesce(volume, ?) WHERE id = ?",
-                )?
-                .execute(params![turn, volume, workspace.to_bytes()])?;
+            connection.change(SERVED, values![turn, request.volume, workspace])?;
             return Ok(Some(claimed));
         }
     }
@@ -55,41 +55,32 @@ fn claim_in(
     request: &ClaimRequest,
     now: Timestamp,
 ) -> Result<Option<Claimed>, StoreError> {
-    let mut update = connection.prepare_cached(concat!(
-        "UPDATE task_executions SET status = 'running', attempt = attempt + 1, worker_id = ?1,
-             lease_until = ?2, started_at = ?3
+    const CLAIM: &str = concat!(
+        "UPDATE task_executions SET status = 'running', attempt = attempt + 1, worker_id = $1,
+             lease_until = $2, started_at = $3, last_event = last_event + 1
          WHERE sequence = (
              SELECT sequence FROM task_executions
-             WHERE workspace_id = ?4 AND status = 'queued' AND due_at <= ?3
+             WHERE workspace_id = $4 AND status = 'queued' AND due_at <= $3
              ORDER BY priority, sequence LIMIT 1)
          RETURNING ",
-        task_columns!()
-    ))?;
-    let until = now.after(request.lease).as_millis();
-    let bound = params![request.worker.0, until, now.as_millis(), workspace.to_bytes()];
-    let claimed = update
-        .query_row(bound, |row| Ok((rows::task(row)?, row.get(rows::SEQUENCE)?)))
-        .optional()?;
-    let Some((mut task, sequence)) = claimed else { return Ok(None) };
-    let mut log = EventLog { task: task.id, sequence, last: task.last_event };
-    let fields = [("attempt", json!(task.attempt)), ("worker_id", json!(request.worker.0))];
-    let event = status_changed(task.status, fields, now);
-    let events = log.append(connection, vec![event])?;
-    task.last_event = log.last;
-    let claim = Claim { task: task.id, attempt: task.attempt };
-    Ok(Some(Claimed { claim, task, events }))
+        task_columns!(),
+        ", sequence"
+    );
+    let until = now.after(request.lease);
+    let found = connection.first(CLAIM, values![&request.worker, until, now, workspace])?;
+    let Some((task, sequence)): Option<(Task, i64)> = found else { return Ok(None) };
+    let claimed = claimed(task, now);
+    tasks::insert_events(connection, sequence, &claimed.events)?;
+    Ok(Some(claimed))
 }
 
 /// Returns the due time of the earliest released task. New tasks are due at once and need no timer.
 pub(super) fn next_due(connection: &Connection) -> Result<Option<Timestamp>, StoreError> {
-    let due: Option<i64> = connection
-        .prepare_cached(
-            "SELECT min(due_at) FROM task_executions WHERE status = 'queued' AND attempt > 0",
-        )?
-        .query_row([], |row| row.get(0))?;
-    Ok(due.map(Timestamp::from_millis))
+    const NEXT: &str =
+        "SELECT min(due_at) FROM task_executions WHERE status = 'queued' AND attempt > 0";
+    Ok(connection.first(NEXT, vec![])?.flatten())
 }
 
 pub(super) fn is_any_queued(connection: &Connection) -> Result<bool, StoreError> {
-    Ok(connection.prepare_cached("SELECT 1 FROM workspaces WHERE queued > 0 LIMIT 1")?.exists([])?)
+    Ok(!connection.rows("SELECT 1 FROM workspaces WHERE queued > 0 LIMIT 1", &[])?.is_empty())
 }

@@ -3,17 +3,18 @@
 
 use async_trait::async_trait;
 use carrel_domain::Timestamp;
-use rusqlite::types::Value as SqlValue;
-use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
+use rusqlite::Connection;
 use serde_json::json;
 
-use super::{Sqlite, rows};
+use super::Sqlite;
+use super::connection::Execute as _;
+use crate::database::Database as _;
 use crate::error::StoreError;
 use crate::issues::{
-    Comment, IssueChange, IssueFilter, IssueOutcome, IssueStore, NewComment, NewIssue, StoredIssue,
-    normalize,
+    self, Comment, IssueChange, IssueFilter, IssueOutcome, IssueStore, NewComment, NewIssue,
+    StoredIssue, normalize,
 };
-use crate::lifecycle::signed;
+use crate::value::{Value, values};
 
 #[async_trait]
 impl IssueStore for Sqlite {
@@ -22,7 +23,7 @@ impl IssueStore for Sqlite {
     }
 
     async fn issues(&self, filter: IssueFilter) -> Result<Vec<StoredIssue>, StoreError> {
-        self.readers.read(move |connection| list(connection, &filter)).await
+        self.readers.read(move |connection| list(connection, filter)).await
     }
 
     async fn change_issue(
@@ -44,14 +45,11 @@ impl IssueStore for Sqlite {
     }
 
     async fn comments(&self, number: u64, limit: u32) -> Result<Vec<Comment>, StoreError> {
-        self.readers.read(move |connection| comments(connection, number, limit)).await
+        issues::comments(self, number, limit).await
     }
 
     async fn tracker_name(&self) -> Result<String, StoreError> {
-        let read = |connection: &Connection| {
-            Ok(connection.query_row("SELECT name FROM tracker_name", [], |row| row.get(0))?)
-        };
-        self.readers.read(read).await
+        issues::tracker_name(self.first("SELECT name FROM tracker_name", vec![]).await?)
     }
 }
 
@@ -60,26 +58,18 @@ fn add(
     issue: &NewIssue,
     now: Timestamp,
 ) -> Result<IssueOutcome, StoreError> {
+    const ADD: &str = "INSERT INTO issues
+            (title, description, state, normal_state, priority, labels, created_at, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $7)";
     if let Some(unknown) = first_unknown(connection, &issue.blocked_by)? {
         return Ok(IssueOutcome::Unknown(unknown));
     }
-    connection
-        .prepare_cached(
-            "INSERT INTO issues
-                 (title, description, state, normal_state, priority, labels, created_at, updated_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)",
-        )?
-        .execute(params![
-            issue.title,
-            issue.description,
-            issue.state,
-            normalize(&issue.state),
-            issue.priority,
-            json!(issue.labels).to_string(),
-            now.as_millis()
-        ])?;
+    let NewIssue { title, description, state, priority, labels, blocked_by } = issue;
+    let (compared, labels) = (normalize(state), &json!(labels));
+    let values = values![title, description.as_ref(), state, compared, *priority, labels, now];
+    connection.change(ADD, values)?;
     let number = u64::try_from(connection.last_insert_rowid()).unwrap_or_default();
-    add_blockers(connection, number, &issue.blocked_by)?;
+    add_blockers(connection, number, blocked_by)?;
     outcome(connection, number)
 }
 
@@ -89,6 +79,9 @@ fn change_issue(
     change: &IssueChange,
     now: Timestamp,
 ) -> Result<IssueOutcome, StoreError> {
+    const UPDATE: &str = "UPDATE issues
+        SET state = $2, normal_state = $3, labels = $4, updated_at = $5 WHERE number = $1";
+    const UNBLOCK: &str = "DELETE FROM issue_blockers WHERE issue = $1 AND blocker = $2";
     let IssueOutcome::Done(issue) = outcome(connection, number)? else {
         return Ok(IssueOutcome::Unknown(number));
     };
@@ -96,33 +89,19 @@ fn change_issue(
         return Ok(IssueOutcome::Unknown(unknown));
     }
     let state = change.state.as_ref().unwrap_or(&issue.state);
-    let labels = change.labels(&issue.labels);
-    connection
-        .prepare_cached(
-            "UPDATE issues SET state = ?, normal_state = ?, labels = ?, updated_at = ?
-             WHERE number = ?",
-        )?
-        .execute(params![
-            state,
-            normalize(state),
-            json!(labels).to_string(),
-            now.as_millis(),
-            signed(number)
-        ])?;
+    let labels = &json!(change.labels(&issue.labels));
+    connection.change(UPDATE, values![number, state, normalize(state), labels, now])?;
     for blocker in &change.remove_blockers {
-        connection
-            .prepare_cached("DELETE FROM issue_blockers WHERE issue = ? AND blocker = ?")?
-            .execute([signed(number), signed(*blocker)])?;
+        connection.change(UNBLOCK, values![number, *blocker])?;
     }
     add_blockers(connection, number, &change.add_blockers)?;
     outcome(connection, number)
 }
 
 fn add_blockers(connection: &Connection, number: u64, blockers: &[u64]) -> Result<(), StoreError> {
+    const BLOCK: &str = "INSERT OR IGNORE INTO issue_blockers (issue, blocker) VALUES ($1, $2)";
     for blocker in blockers {
-        connection
-            .prepare_cached("INSERT OR IGNORE INTO issue_blockers (issue, blocker) VALUES (?, ?)")?
-            .execute([signed(number), signed(*blocker)])?;
+        connection.change(BLOCK, values![number, *blocker])?;
     }
     Ok(())
 }
@@ -140,53 +119,36 @@ fn outcome(connection: &Connection, number: u64) -> Result<IssueOutcome, StoreEr
     Ok(find(connection, number)?.map_or(IssueOutcome::Unknown(number), IssueOutcome::Done))
 }
 
-const COLUMNS: &str = "number, title, description, state, priority, labels, created_at, updated_at,
-     (SELECT json_group_array(json_array(there.number, there.state)) FROM issue_blockers
-      JOIN issues there ON there.number = blocker WHERE issue = issues.number)";
-
-fn find(connection: &Connection, number: u64) -> Result<Option<StoredIssue>, StoreError> {
-    let found = connection
-        .prepare_cached(&format!("SELECT {COLUMNS} FROM issues WHERE number = ?"))?
-        .query_row([signed(number)], issue)
-        .optional()?;
-    Ok(found)
+macro_rules! select_issues {
+    () => {
+        "SELECT number, title, description, state, priority, labels, created_at, updated_at,
+             (SELECT json_group_array(json_array(there.number, there.state)) FROM issue_blockers
+              JOIN issues there ON there.number = blocker WHERE issue = issues.number)
+         FROM issues WHERE "
+    };
 }
 
-fn list(connection: &Connection, filter: &IssueFilter) -> Result<Vec<StoredIssue>, StoreError> {
+fn find(connection: &Connection, number: u64) -> Result<Option<StoredIssue>, StoreError> {
+    connection.first(concat!(select_issues!(), "number = $1"), values![number])
+}
+
+fn list(connection: &Connection, filter: IssueFilter) -> Result<Vec<StoredIssue>, StoreError> {
     let mut conditions = vec!["1".to_owned()];
-    let mut values: Vec<SqlValue> = Vec::new();
-    let mut among = |column: &str, wanted: Vec<SqlValue>| {
+    let mut values: Vec<Value> = Vec::new();
+    let mut among = |column: &str, wanted: Vec<Value>| {
         let marks = vec!["?"; wanted.len()].join(", ");
         conditions.push(format!("{column} IN ({marks})"));
         values.extend(wanted);
     };
-    if let Some(states) = &filter.states {
+    if let Some(states) = filter.states {
         among("normal_state", states.iter().map(|state| normalize(state).into()).collect());
     }
-    if let Some(numbers) = &filter.numbers {
-        among("number", numbers.iter().map(|number| signed(*number).into()).collect());
+    if let Some(numbers) = filter.numbers {
+        among("number", numbers.into_iter().map(Value::from).collect());
     }
+    let (select, conditions) = (select_issues!(), conditions.join(" AND "));
     let limit = filter.limit.map_or(-1, i64::from);
-    let conditions = conditions.join(" AND ");
-    let statement =
-        format!("SELECT {COLUMNS} FROM issues WHERE {conditions} ORDER BY number LIMIT {limit}");
-    let mut select = connection.prepare(&statement)?;
-    let found = select.query_map(params_from_iter(values), issue)?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
-}
-
-fn issue(row: &Row<'_>) -> rusqlite::Result<StoredIssue> {
-    Ok(StoredIssue {
-        number: rows::unsigned(row, 0)?,
-        title: row.get(1)?,
-        description: row.get(2)?,
-        state: row.get(3)?,
-        priority: row.get(4)?,
-        labels: rows::value(row, 5)?,
-        created_at: Timestamp::from_millis(row.get(6)?),
-        updated_at: Timestamp::from_millis(row.get(7)?),
-        blocked_by: rows::value(row, 8)?,
-    })
+    connection.all(&format!("{select} {conditions} ORDER BY number LIMIT {limit}"), values)
 }
 
 fn add_comment(
@@ -195,32 +157,13 @@ fn add_comment(
     new: NewComment,
     now: Timestamp,
 ) -> Result<Option<Comment>, StoreError> {
-    if find(connection, number)?.is_none() {
+    const ADD: &str =
+        "INSERT INTO issue_comments (issue, author, body, created_at) VALUES ($1, $2, $3, $4)";
+    const TOUCH: &str = "UPDATE issues SET updated_at = $2 WHERE number = $1";
+    if connection.change(TOUCH, values![number, now])? == 0 {
         return Ok(None);
     }
     let NewComment { author, body } = new;
-    connection
-        .prepare_cached(
-            "INSERT INTO issue_comments (issue, author, body, created_at) VALUES (?, ?, ?, ?)",
-        )?
-        .execute(params![signed(number), author, body, now.as_millis()])?;
-    connection
-        .prepare_cached("UPDATE issues SET updated_at = ? WHERE number = ?")?
-        .execute([now.as_millis(), signed(number)])?;
+    connection.change(ADD, values![number, &author, &body, now])?;
     Ok(Some(Comment { author, body, created_at: now }))
-}
-
-fn comments(connection: &Connection, number: u64, limit: u32) -> Result<Vec<Comment>, StoreError> {
-    let mut select = connection.prepare_cached(
-        "SELECT author, body, created_at FROM
-             (SELECT * FROM issue_comments WHERE issue = ? ORDER BY id DESC LIMIT ?) ORDER BY id",
-    )?;
-    let found = select.query_map(params![signed(number), limit], |row| {
-        Ok(Comment {
-            author: row.get(0)?,
-            body: row.get(1)?,
-            created_at: Timestamp::from_millis(row.get(2)?),
-        })
-    })?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
 }

@@ -6,56 +6,25 @@
 
 use std::time::Duration;
 
-use carrel_domain::{TaskId, TaskStatus, Timestamp};
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
-use serde_json::{Value, json};
+use carrel_domain::{TaskStatus, Timestamp};
+use rusqlite::Connection;
 
-use super::events::{self, EventLog};
+use super::connection::Execute as _;
 use super::tasks;
 use crate::error::StoreError;
+use crate::event::numbered;
 use crate::lifecycle::{
-    AttemptState, LEASE_EXPIRED, Transition, failed, is_repeated_append, is_repeated_finish,
-    status_changed, to_millis,
+    TaskState, Transition, is_repeated_append, is_repeated_finish, last_events, select_task_state,
 };
+use crate::value::values;
 use crate::{
     Appended, Claim, Event, Finish, Finished, Heartbeat, NewEvent, Release, Released, WorkerId,
 };
 
-struct RunningTask {
-    log: EventLog,
-    state: AttemptState,
-}
-
-const RUNNING_COLUMNS: &str =
-    "id, sequence, last_event, cancel_requested, attempt, lost, max_attempts";
-
-fn running_task(row: &Row<'_>) -> rusqlite::Result<RunningTask> {
-    let last: i64 = row.get(2)?;
-    Ok(RunningTask {
-        log: EventLog {
-            task: TaskId::from_bytes(row.get(0)?),
-            sequence: row.get(1)?,
-            last: u64::try_from(last)
-                .map_err(|_| rusqlite::Error::IntegralValueOutOfRange(2, last))?,
-        },
-        state: AttemptState {
-            cancel_requested: row.get(3)?,
-            attempt: row.get(4)?,
-            lost: row.get(5)?,
-            max_attempts: row.get(6)?,
-        },
-    })
-}
-
 /// Returns the task if the claim's attempt is the current one.
-fn held(connection: &Connection, claim: Claim) -> rusqlite::Result<Option<RunningTask>> {
-    connection
-        .prepare_cached(&format!(
-            "SELECT {RUNNING_COLUMNS} FROM task_executions
-             WHERE id = ? AND attempt = ? AND status = 'running'"
-        ))?
-        .query_row(params![claim.task.to_bytes(), claim.attempt], running_task)
-        .optional()
+fn held(connection: &Connection, claim: Claim) -> Result<Option<TaskState>, StoreError> {
+    const HELD: &str = select_task_state!("id = $1 AND attempt = $2 AND status = 'running'");
+    connection.first(HELD, values![claim.task, claim.attempt])
 }
 
 pub(super) fn heartbeat(
@@ -63,17 +32,10 @@ pub(super) fn heartbeat(
     claim: Claim,
     until: Timestamp,
 ) -> Result<Heartbeat, StoreError> {
-    let cancel_requested = connection
-        .prepare_cached(
-            "UPDATE task_executions SET lease_until = max(lease_until, ?)
-             WHERE id = ? AND attempt = ? AND status = 'running' RETURNING cancel_requested",
-        )?
-        .query_row(params![until.as_millis(), claim.task.to_bytes(), claim.attempt], |row| {
-            row.get(0)
-        })
-        .optional()?;
-    Ok(cancel_requested
-        .map_or(Heartbeat::Lost, |cancel_requested| Heartbeat::Held { cancel_requested }))
+    const EXTEND: &str = "UPDATE task_executions SET lease_until = max(lease_until, $1)
+        WHERE id = $2 AND attempt = $3 AND status = 'running' RETURNING cancel_requested";
+    let held = connection.first(EXTEND, values![until, claim.task, claim.attempt])?;
+    Ok(Heartbeat::of(held))
 }
 
 pub(super) fn append(
@@ -82,12 +44,15 @@ pub(super) fn append(
     after: u64,
     events: Vec<NewEvent>,
 ) -> Result<Appended, StoreError> {
-    let Some(mut running) = held(connection, claim)? else { return Ok(Appended::Lost) };
-    if running.log.last == after {
-        return Ok(Appended::Written(running.log.append(connection, events)?));
+    const LAST: &str = "UPDATE task_executions SET last_event = $1 WHERE sequence = $2";
+    let Some(task) = held(connection, claim)? else { return Ok(Appended::Lost) };
+    if task.last_event == after {
+        let events = numbered(task.id, (after + 1..).zip(events));
+        tasks::insert_events(connection, task.sequence, &events)?;
+        connection.change(LAST, values![after + events.len() as u64, task.sequence])?;
+        return Ok(Appended::Written(events));
     }
-    let limit = u32::try_from(events.len()).unwrap_or(u32::MAX);
-    let stored = events::after(connection, claim.task, after, limit)?;
+    let stored = tasks::events(connection, claim.task, after, events.len())?;
     let repeated = is_repeated_append(&stored, &events);
     Ok(if repeated { Appended::Written(stored) } else { Appended::Lost })
 }
@@ -98,26 +63,22 @@ pub(super) fn finish(
     claim: Claim,
     finish: Finish,
 ) -> Result<Finished, StoreError> {
-    let Some(running) = held(connection, claim)? else {
+    const RESULT: &str =
+        "UPDATE task_executions SET result = $1, execution_time_ms = $2 WHERE sequence = $3";
+    let Some(task) = held(connection, claim)? else {
         return repeated_finish(connection, claim, &finish);
     };
-    if running.log.last != finish.after {
+    if task.last_event != finish.after {
         return Ok(Finished::Lost);
     }
     // A requested cancellation was acknowledged and wins over the worker's status.
-    let status = if running.state.cancel_requested { TaskStatus::Cancelled } else { finish.status };
-    let took = to_millis(finish.took);
-    let mut events = finish.events;
-    events.push(status_changed(status, [("execution_time_ms", json!(took))], finish.now));
-    let end = TerminalState {
-        status,
-        result: Some(&finish.result),
-        error: finish.error.as_deref(),
-        took: Some(took),
-        now: finish.now,
-    };
-    let events = end.write(connection, running.log, events)?;
-    Ok(Finished::Done { status, events })
+    let status = if task.cancel_requested { TaskStatus::Cancelled } else { finish.status };
+    debug_assert!(status.is_terminal(), "{status} is no end");
+    connection.change(RESULT, values![&finish.result, finish.took, task.sequence])?;
+    let (error, now) = (finish.error.clone(), finish.now);
+    let events = last_events(finish, status);
+    let end = Transition { status, error, lost: task.lost, due: None, events, now };
+    Ok(Finished::Done { status, events: write(connection, &task, end)? })
 }
 
 /// Returns the earlier reply to a worker that missed it, or `Lost`.
@@ -130,63 +91,27 @@ fn repeated_finish(
     if !is_repeated_finish(&task, claim, finish) {
         return Ok(Finished::Lost);
     }
-    let events = events::after(connection, claim.task, finish.after, u32::MAX)?;
+    let events = tasks::events(connection, claim.task, finish.after, usize::MAX)?;
     Ok(Finished::Done { status: task.status, events })
 }
 
-struct TerminalState<'a> {
-    status: TaskStatus,
-    result: Option<&'a Value>,
-    error: Option<&'a str>,
-    took: Option<i64>,
-    now: Timestamp,
-}
-
-impl TerminalState<'_> {
-    fn write(
-        &self,
-        connection: &Connection,
-        mut log: EventLog,
-        events: Vec<NewEvent>,
-    ) -> rusqlite::Result<Vec<Event>> {
-        debug_assert!(self.status.is_terminal(), "{} is no end", self.status);
-        connection
-            .prepare_cached(
-                "UPDATE task_executions SET status = ?, result = ?, error_message = ?,
-                     execution_time_ms = ?, completed_at = ?, lease_until = NULL
-                 WHERE sequence = ? AND completed_at IS NULL",
-            )?
-            .execute(params![
-                self.status.as_str(),
-                self.result.map(Value::to_string),
-                self.error,
-                self.took,
-                self.now.as_millis(),
-                log.sequence
-            ])?;
-        log.append(connection, events)
-    }
-}
-
-pub(super) fn fail_queued(
+/// Writes a transition with its events, which are returned.
+pub(super) fn write(
     connection: &Connection,
-    log: EventLog,
-    error: &str,
-    now: Timestamp,
-) -> rusqlite::Result<Vec<Event>> {
-    let status = TaskStatus::Failed;
-    let end = TerminalState { status, result: None, error: Some(error), took: None, now };
-    end.write(connection, log, failed(status, error, now))
-}
-
-pub(super) fn cancel_queued(
-    connection: &Connection,
-    log: EventLog,
-    now: Timestamp,
-) -> rusqlite::Result<Vec<Event>> {
-    let status = TaskStatus::Cancelled;
-    let end = TerminalState { status, result: None, error: None, took: None, now };
-    end.write(connection, log, vec![status_changed(status, [], now)])
+    task: &TaskState,
+    transition: Transition,
+) -> Result<Vec<Event>, StoreError> {
+    const UPDATE: &str = "UPDATE task_executions SET status = $2, error_message = $3,
+            completed_at = $4, due_at = coalesce($5, due_at), lost = $6, last_event = $7,
+            lease_until = NULL
+        WHERE sequence = $1 AND completed_at IS NULL";
+    let completed = transition.completed_at();
+    let Transition { status, error, lost, due, events, .. } = transition;
+    let last = task.last_event + events.len() as u64;
+    let events = numbered(task.id, (task.last_event + 1..).zip(events));
+    connection.change(UPDATE, values![task.sequence, status, error, completed, due, lost, last])?;
+    tasks::insert_events(connection, task.sequence, &events)?;
+    Ok(events)
 }
 
 pub(super) fn release(
@@ -194,30 +119,10 @@ pub(super) fn release(
     claim: Claim,
     release: &Release,
 ) -> Result<Released, StoreError> {
-    let Some(running) = held(connection, claim)? else { return Ok(Released::Lost) };
-    let (status, events) = release_task(connection, running, release)?;
-    Ok(Released::Done { status, events })
-}
-
-fn release_task(
-    connection: &Connection,
-    running: RunningTask,
-    release: &Release,
-) -> rusqlite::Result<(TaskStatus, Vec<Event>)> {
-    let RunningTask { mut log, state } = running;
-    let Transition { status, error, lost, events } = state.release(release);
-    if status.is_terminal() {
-        let error = error.as_deref();
-        let end = TerminalState { status, result: None, error, took: None, now: release.now };
-        return Ok((status, end.write(connection, log, events)?));
-    }
-    connection
-        .prepare_cached(
-            "UPDATE task_executions SET status = 'queued', lease_until = NULL, due_at = ?, lost = ?
-             WHERE sequence = ?",
-        )?
-        .execute(params![release.due.as_millis(), lost, log.sequence])?;
-    Ok((status, log.append(connection, events)?))
+    let Some(task) = held(connection, claim)? else { return Ok(Released::Lost) };
+    let transition = task.release(release);
+    let status = transition.status;
+    Ok(Released::Done { status, events: write(connection, &task, transition)? })
 }
 
 pub(super) fn release_expired(
@@ -225,18 +130,12 @@ pub(super) fn release_expired(
     now: Timestamp,
     delay: fn(u32) -> Duration,
 ) -> Result<Vec<Event>, StoreError> {
-    let mut select = connection.prepare_cached(&format!(
-        "SELECT {RUNNING_COLUMNS} FROM task_executions
-         WHERE status = 'running' AND lease_until <= ? ORDER BY lease_until"
-    ))?;
-    let expired: Vec<_> =
-        select.query_map([now.as_millis()], running_task)?.collect::<rusqlite::Result<_>>()?;
+    const EXPIRED: &str =
+        select_task_state!("status = 'running' AND lease_until <= $1 ORDER BY lease_until");
     let mut events = Vec::new();
-    for running in expired {
-        let due = now.after(delay(running.state.lost + 1));
-        let reason = LEASE_EXPIRED.to_owned();
-        let release = Release { reason, due, now, counts_as_lost: true };
-        events.extend(release_task(connection, running, &release)?.1);
+    for task in connection.all::<TaskState>(EXPIRED, values![now])? {
+        let release = Release::expired(now.after(delay(task.lost + 1)), now);
+        events.extend(write(connection, &task, task.release(&release))?);
     }
     Ok(events)
 }
@@ -247,21 +146,15 @@ pub(super) fn release_except(
     alive: &[WorkerId],
     now: Timestamp,
 ) -> Result<Vec<Event>, StoreError> {
-    let mut select = connection.prepare_cached(&format!(
-        "SELECT {RUNNING_COLUMNS}, worker_id FROM task_executions WHERE status = 'running'
-         ORDER BY sequence"
-    ))?;
-    let all: Vec<(RunningTask, Option<String>)> = select
-        .query_map([], |row| Ok((running_task(row)?, row.get(7)?)))?
-        .collect::<rusqlite::Result<_>>()?;
+    const RUNNING: &str =
+        "SELECT id, sequence, last_event, status, cancel_requested, attempt, lost,
+        max_attempts, worker_id FROM task_executions WHERE status = 'running' ORDER BY sequence";
     let mut events = Vec::new();
-    for (running, worker) in all {
-        if alive.iter().any(|alive| Some(&alive.0) == worker.as_ref()) {
-            continue;
+    for (task, worker) in connection.all::<(TaskState, Option<WorkerId>)>(RUNNING, vec![])? {
+        if worker.is_none_or(|worker| !alive.contains(&worker)) {
+            let release = Release::expired(now, now);
+            events.extend(write(connection, &task, task.release(&release))?);
         }
-        let reason = LEASE_EXPIRED.to_owned();
-        let release = Release { reason, due: now, now, counts_as_lost: true };
-        events.extend(release_task(connection, running, &release)?.1);
     }
     Ok(events)
 }

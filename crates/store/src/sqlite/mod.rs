@@ -6,15 +6,10 @@
 
 mod claim;
 mod connection;
-mod events;
-mod idempotency;
 mod issues;
-mod journal;
 mod lease;
 mod migrate;
-mod placement;
 mod readers;
-mod rows;
 mod tasks;
 mod workspaces;
 mod writer;
@@ -24,15 +19,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use carrel_domain::{TaskId, Timestamp, VolumeId, WorkspaceId};
+use rusqlite::Connection;
 
+use self::connection::Execute as _;
 use self::readers::Readers;
 use self::writer::Writer;
+use crate::database::{Database, Statement, last};
 use crate::error::StoreError;
 use crate::store::Store;
+use crate::tenure::{self, Tenure, TenureOutcome};
+use crate::value::{Row, values};
 use crate::{
-    Appended, Cancellation, Claim, ClaimRequest, Claimed, Counts, Event, Finish, Finished,
-    Heartbeat, IdempotencyKey, Migration, NewEvent, NewTask, Page, QueuedTask, Release, Released,
-    Sealed, StoredReply, Submission, Task, TaskFilter, WorkerId, WorkerRecord, Workspace,
+    Appended, Cancellation, Claim, ClaimRequest, Claimed, Event, Finish, Finished, Heartbeat,
+    IdempotencyKey, Migration, NewEvent, NewTask, Release, Released, Submission, WorkerId,
 };
 
 /// The settings of a SQLite store.
@@ -64,24 +63,43 @@ impl Sqlite {
     }
 }
 
+impl Database for Sqlite {
+    async fn read(&self, statements: Vec<Statement>) -> Result<Vec<Vec<Row>>, StoreError> {
+        self.readers.read(move |connection| connection.execute_all(&statements)).await
+    }
+
+    async fn write(&self, statements: Vec<Statement>) -> Result<Vec<Vec<Row>>, StoreError> {
+        self.writer.write(move |connection| connection.execute_all(&statements)).await
+    }
+
+    async fn write_fenced(
+        &self,
+        tenure: &Tenure,
+        statements: Vec<Statement>,
+    ) -> Result<Vec<Vec<Row>>, StoreError> {
+        let tenure = tenure.clone();
+        let write = move |connection: &Connection| {
+            tenure.check(connection.first(tenure::LATEST, values![tenure.scope()])?)?;
+            connection.execute_all(&statements)
+        };
+        self.writer.write(write).await
+    }
+
+    /// Always succeeds: the lock of the data directory excludes other conductors.
+    async fn acquire_tenure(
+        &self,
+        scope: &str,
+        holder: &str,
+        now: Timestamp,
+    ) -> Result<TenureOutcome, StoreError> {
+        let acquire = Statement::new(tenure::ACQUIRE, values![scope, holder, now]);
+        let number = last(self.write(vec![acquire]).await?)?.pop();
+        Ok(TenureOutcome::Acquired(Tenure::permanent(scope, number.unwrap_or_default())))
+    }
+}
+
 #[async_trait]
 impl Store for Sqlite {
-    async fn add_workspace(&self, workspace: Workspace) -> Result<Option<Workspace>, StoreError> {
-        self.writer.write(move |connection| workspaces::add(connection, &workspace)).await
-    }
-
-    async fn workspace(&self, id: WorkspaceId) -> Result<Option<Workspace>, StoreError> {
-        self.readers.read(move |connection| workspaces::find(connection, id)).await
-    }
-
-    async fn workspaces(
-        &self,
-        after: Option<WorkspaceId>,
-        limit: u32,
-    ) -> Result<Vec<Workspace>, StoreError> {
-        self.readers.read(move |connection| workspaces::list(connection, after, limit)).await
-    }
-
     async fn delete_workspace(&self, id: WorkspaceId) -> Result<bool, StoreError> {
         self.writer.write(move |connection| workspaces::delete(connection, id)).await
     }
@@ -93,21 +111,8 @@ impl Store for Sqlite {
     ) -> Result<Option<VolumeId>, StoreError> {
         let among = among.to_vec();
         self.writer
-            .write(move |connection| placement::assign_volume(connection, workspace, &among))
+            .write(move |connection| workspaces::assign_volume(connection, workspace, &among))
             .await
-    }
-
-    async fn register_worker(&self, worker: WorkerRecord) -> Result<(), StoreError> {
-        self.writer.write(move |connection| placement::register(connection, &worker)).await
-    }
-
-    async fn deregister_worker(&self, id: &WorkerId) -> Result<(), StoreError> {
-        let id = id.clone();
-        self.writer.write(move |connection| placement::deregister(connection, &id)).await
-    }
-
-    async fn workers(&self, seen_since: Timestamp) -> Result<Vec<WorkerRecord>, StoreError> {
-        self.readers.read(move |connection| placement::workers(connection, seen_since)).await
     }
 
     async fn submit(&self, task: NewTask) -> Result<Submission, StoreError> {
@@ -119,11 +124,10 @@ impl Store for Sqlite {
         request: ClaimRequest,
         now: Timestamp,
     ) -> Result<Option<Claimed>, StoreError> {
-        let claim = move |connection: &rusqlite::Connection| {
-            let last = connection
-                .prepare_cached("SELECT coalesce(max(turn), 0) FROM workspaces")?
-                .query_row([], |row| row.get(0))?;
-            claim::claim(connection, &request, claim::next_turn(last, now), now)
+        let claim = move |connection: &Connection| {
+            let last = connection.first("SELECT coalesce(max(turn), 0) FROM workspaces", vec![])?;
+            let turn = claim::next_turn(last.unwrap_or_default(), now);
+            claim::claim(connection, &request, turn, now)
         };
         self.writer.write(claim).await
     }
@@ -171,14 +175,6 @@ impl Store for Sqlite {
         self.writer.write(release).await
     }
 
-    async fn queued_tasks(
-        &self,
-        due_before: Timestamp,
-        limit: u32,
-    ) -> Result<Vec<QueuedTask>, StoreError> {
-        self.readers.read(move |connection| tasks::queued(connection, due_before, limit)).await
-    }
-
     async fn fail_queued(
         &self,
         task: TaskId,
@@ -186,39 +182,11 @@ impl Store for Sqlite {
         now: Timestamp,
     ) -> Result<Option<Vec<Event>>, StoreError> {
         let error = error.to_owned();
-        self.writer.write(move |connection| tasks::fail(connection, task, &error, now)).await
+        self.writer.write(move |connection| tasks::fail(connection, task, error, now)).await
     }
 
     async fn cancel(&self, task: TaskId, now: Timestamp) -> Result<Cancellation, StoreError> {
         self.writer.write(move |connection| tasks::cancel(connection, task, now)).await
-    }
-
-    async fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError> {
-        self.readers.read(move |connection| tasks::find(connection, id)).await
-    }
-
-    async fn tasks(&self, filter: TaskFilter) -> Result<Page, StoreError> {
-        self.readers.read(move |connection| tasks::list(connection, &filter)).await
-    }
-
-    async fn events(&self, task: TaskId, after: u64, limit: u32) -> Result<Vec<Event>, StoreError> {
-        self.readers.read(move |connection| events::after(connection, task, after, limit)).await
-    }
-
-    async fn save_reply(
-        &self,
-        key: IdempotencyKey,
-        status: u16,
-        body: String,
-        now: Timestamp,
-    ) -> Result<StoredReply, StoreError> {
-        let save = move |connection: &_| idempotency::save(connection, &key, status, &body, now);
-        self.writer.write(save).await
-    }
-
-    async fn reply(&self, scope: &str, key: &str) -> Result<Option<StoredReply>, StoreError> {
-        let (scope, key) = (scope.to_owned(), key.to_owned());
-        self.readers.read(move |connection| idempotency::find(connection, &scope, &key)).await
     }
 
     async fn acquire_key(
@@ -234,58 +202,9 @@ impl Store for Sqlite {
         Ok(())
     }
 
-    async fn put_credential(
-        &self,
-        workspace: WorkspaceId,
-        name: String,
-        sealed: Sealed,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let put = move |connection: &_| {
-            workspaces::put_credential(connection, workspace, &name, &sealed, now)
-        };
-        self.writer.write(put).await
-    }
-
-    async fn credential(
-        &self,
-        workspace: WorkspaceId,
-        name: &str,
-    ) -> Result<Option<Sealed>, StoreError> {
-        let name = name.to_owned();
-        self.readers
-            .read(move |connection| workspaces::credential(connection, workspace, &name))
-            .await
-    }
-
-    async fn credential_names(&self, workspace: WorkspaceId) -> Result<Vec<String>, StoreError> {
-        self.readers
-            .read(move |connection| workspaces::credential_names(connection, workspace))
-            .await
-    }
-
-    async fn delete_credential(
-        &self,
-        workspace: WorkspaceId,
-        name: &str,
-    ) -> Result<bool, StoreError> {
-        let name = name.to_owned();
-        let delete =
-            move |connection: &_| workspaces::delete_credential(connection, workspace, &name);
-        self.writer.write(delete).await
-    }
-
     async fn delete_before(&self, replies: Timestamp, tasks: Timestamp) -> Result<u64, StoreError> {
-        let delete = move |connection: &_| {
-            let deleted = idempotency::delete_before(connection, replies)?
-                + workspaces::delete_tasks(connection, tasks)?;
-            Ok(deleted as u64)
-        };
+        let delete = move |connection: &_| workspaces::delete_before(connection, replies, tasks);
         self.writer.write(delete).await
-    }
-
-    async fn counts(&self) -> Result<Counts, StoreError> {
-        self.readers.read(workspaces::counts).await
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

@@ -29,6 +29,7 @@ use tracing::warn;
 
 use super::{claim, lease};
 use crate::error::StoreError;
+use crate::lifecycle::WORKER_GONE;
 use crate::{ClaimRequest, Claimed, Release};
 
 /// Operations in the queue. Further callers wait before they are queued.
@@ -49,7 +50,7 @@ pub(super) struct Writer {
 
 enum Request {
     /// With its permit, held until the operation ran.
-    Operation(Box<dyn Operation>, OwnedSemaphorePermit),
+    Operation(Operation, OwnedSemaphorePermit),
     Claim(PendingClaim),
 }
 
@@ -58,51 +59,12 @@ struct PendingClaim {
     reply: oneshot::Sender<Result<Claimed, StoreError>>,
 }
 
-/// An operation that runs in a transaction and is replied to after the commit.
-trait Operation: Send {
-    /// Runs the operation once. An error rolls back this operation and no other.
-    fn perform(&mut self, connection: &Connection) -> Result<(), ()>;
+/// Runs an operation, unless its transaction has failed and there is no connection to run it on. Returns
+/// whether it succeeded; an error rolls back this operation and no other.
+type Operation = Box<dyn FnOnce(Option<&Connection>) -> (bool, Reply) + Send>;
 
-    fn reply(self: Box<Self>, committed: Result<(), &CommitFailure>);
-}
-
-/// The error of a whole transaction, for each of its operations.
-struct CommitFailure(String);
-
-impl CommitFailure {
-    fn to_error(&self) -> StoreError {
-        StoreError::Unavailable(self.0.clone().into())
-    }
-}
-
-struct Single<F, T> {
-    work: Option<F>,
-    outcome: Option<Result<T, StoreError>>,
-    reply: oneshot::Sender<Result<T, StoreError>>,
-}
-
-impl<F, T> Operation for Single<F, T>
-where
-    F: FnOnce(&Connection) -> Result<T, StoreError> + Send,
-    T: Send,
-{
-    fn perform(&mut self, connection: &Connection) -> Result<(), ()> {
-        let work = self.work.take().expect("an operation is performed once");
-        let outcome = work(connection);
-        let performed = outcome.as_ref().map(|_| ()).map_err(|_| ());
-        self.outcome = Some(outcome);
-        performed
-    }
-
-    fn reply(self: Box<Self>, committed: Result<(), &CommitFailure>) {
-        let outcome = match committed {
-            Ok(()) => self.outcome.unwrap_or_else(|| Err(ended())),
-            Err(failure) => Err(failure.to_error()),
-        };
-        // The caller may have gone; the operation is committed all the same.
-        let _ = self.reply.send(outcome);
-    }
-}
+/// Replies to the caller after the commit, or with the reason for which it failed.
+type Reply = Box<dyn FnOnce(Option<&str>)>;
 
 fn ended() -> StoreError {
     StoreError::Unavailable("the writer thread has ended".into())
@@ -127,7 +89,16 @@ impl Writer {
         let (reply, replied) = oneshot::channel();
         let capacity = Arc::clone(&self.capacity);
         let permit = capacity.acquire_owned().await.map_err(|_| ended())?;
-        let operation = Box::new(Single { work: Some(work), outcome: None, reply });
+        let operation: Operation = Box::new(move |connection| {
+            let outcome = connection.map_or_else(|| Err(ended()), work);
+            let succeeded = outcome.is_ok();
+            let answer: Reply = Box::new(move |failure| {
+                let unavailable = |reason: &str| StoreError::Unavailable(reason.to_owned().into());
+                // The caller may have gone; the operation is committed all the same.
+                let _ = reply.send(failure.map_or(outcome, |reason| Err(unavailable(reason))));
+            });
+            (succeeded, answer)
+        });
         self.requests.send(Request::Operation(operation, permit)).map_err(|_| ended())?;
         replied.await.map_err(|_| ended())?
     }
@@ -185,16 +156,16 @@ impl Thread {
     }
 
     /// Runs operations and waiting claims in one transaction, and replies to all of them.
-    fn commit(&mut self, operations: Vec<(Box<dyn Operation>, OwnedSemaphorePermit)>) {
-        let mut done = Vec::with_capacity(operations.len());
+    fn commit(&mut self, operations: Vec<(Operation, OwnedSemaphorePermit)>) {
+        let mut replies = Vec::with_capacity(operations.len());
         let mut claimed = Vec::new();
-        let outcome = self.in_transaction(operations, &mut done, &mut claimed);
-        let failure = outcome.err().map(|error| CommitFailure(carrel_domain::message_of(&error)));
-        if let Some(CommitFailure(reason)) = &failure {
+        let outcome = self.in_transaction(operations, &mut replies, &mut claimed);
+        let failure = outcome.err().map(|error| carrel_domain::message_of(&error));
+        if let Some(reason) = &failure {
             warn!(%reason, "could not commit a transaction");
         }
-        for operation in done {
-            operation.reply(failure.as_ref().map_or(Ok(()), Err));
+        for reply in replies {
+            reply(failure.as_deref());
         }
         for (pending, claimed) in claimed {
             match &failure {
@@ -206,17 +177,17 @@ impl Thread {
 
     fn in_transaction(
         &mut self,
-        operations: Vec<(Box<dyn Operation>, OwnedSemaphorePermit)>,
-        done: &mut Vec<Box<dyn Operation>>,
+        operations: Vec<(Operation, OwnedSemaphorePermit)>,
+        replies: &mut Vec<Reply>,
         claimed: &mut Vec<(PendingClaim, Claimed)>,
     ) -> Result<(), StoreError> {
-        let begun = self.execute("BEGIN IMMEDIATE");
-        let mut failed = begun.err();
-        for (mut operation, _permit) in operations {
-            if failed.is_none() {
-                failed = self.perform(operation.as_mut()).err();
-            }
-            done.push(operation);
+        let mut failed = self.execute("BEGIN IMMEDIATE").err();
+        for (operation, _permit) in operations {
+            let begun = failed.is_none().then(|| self.execute("SAVEPOINT one"));
+            let connection = matches!(begun, Some(Ok(()))).then_some(&self.connection);
+            let (succeeded, reply) = operation(connection);
+            replies.push(reply);
+            failed = failed.or_else(|| begun?.and_then(|()| self.end_savepoint(succeeded)).err());
         }
         if failed.is_none() {
             failed = self.serve_claims(claimed).err();
@@ -230,9 +201,8 @@ impl Thread {
         }
     }
 
-    fn perform(&self, operation: &mut dyn Operation) -> Result<(), StoreError> {
-        self.execute("SAVEPOINT one")?;
-        if operation.perform(&self.connection).is_err() {
+    fn end_savepoint(&self, succeeded: bool) -> Result<(), StoreError> {
+        if !succeeded {
             self.execute("ROLLBACK TO one")?;
         }
         self.execute("RELEASE one")
@@ -273,9 +243,7 @@ impl Thread {
         if pending.reply.send(Ok(claimed)).is_ok() {
             return;
         }
-        let now = SystemClock.now();
-        let reason = "its worker stopped before it began".to_owned();
-        let release = Release { reason, due: now, now, counts_as_lost: false };
+        let release = Release::unused(WORKER_GONE);
         let transaction = self.connection.unchecked_transaction().map_err(StoreError::from);
         let released = transaction.and_then(|transaction| {
             lease::release(&transaction, claim, &release)?;

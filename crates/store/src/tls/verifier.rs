@@ -33,10 +33,6 @@ pub enum Authorities {
     File(PathBuf),
 }
 
-pub(super) fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
-}
-
 /// Certificate authorities that could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
@@ -87,20 +83,9 @@ fn certificates(path: &std::path::Path) -> Result<Vec<CertificateDer<'static>>, 
 
 #[derive(Debug)]
 pub(super) struct Verifier {
-    /// `None` accepts any certificate.
-    verification: Option<(Verification, RootCertStore)>,
-    provider: Arc<CryptoProvider>,
-}
-
-impl Verifier {
-    /// Accepts any server that owns the key of its certificate.
-    pub(super) fn unverified() -> Self {
-        Self { verification: None, provider: provider() }
-    }
-
-    pub(super) fn verified(verification: Verification, roots: RootCertStore) -> Self {
-        Self { verification: Some((verification, roots)), provider: provider() }
-    }
+    /// `None` accepts any server that owns the key of its certificate.
+    pub(super) verification: Option<(Verification, RootCertStore)>,
+    pub(super) provider: Arc<CryptoProvider>,
 }
 
 impl ServerCertVerifier for Verifier {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use carrel_domain::{Code, Coded as _, Secret};
-use carrel_store::{Postgres, PostgresOptions, Store as _, StoreError};
+use carrel_store::{Postgres, PostgresOptions, RecordStore as _, StoreError};
 use carrel_testkit::servers::{self, TestAuthority};
 use pretty_assertions::assert_eq;
 

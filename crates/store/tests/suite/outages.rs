@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrel_domain::{Clock as _, Code, Coded as _, Priority, SystemClock, TaskId};
-use carrel_store::{Claim, Store, StoreError, Submission};
+use carrel_store::{Claim, RecordStore as _, Store, StoreError, Submission};
 use carrel_testkit::fault_proxy::FaultProxy;
 use carrel_testkit::servers;
 use carrel_testkit::store::{claim_request, new_task, submit, workspace};

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use carrel_domain::{Code, Coded as _, Priority, Secret, TaskStatus};
 use carrel_store::{
-    Appended, EventKind, IdempotencyKey, NewEvent, NewTask, Postgres, PostgresOptions, Store,
+    Appended, EventKind, IdempotencyKey, NewEvent, NewTask, Postgres, PostgresOptions,
+    RecordStore as _, Store,
 };
 use carrel_testkit::conductor_store::ConductorStore;
 use carrel_testkit::store::{at, claim_request, finish, new_task, workspace};

@@ -2,7 +2,8 @@
 
 use carrel_domain::{Code, Coded as _, Priority, TaskStatus, WorkspaceId};
 use carrel_store::{
-    IssueFilter, IssueOutcome, IssueStore as _, NewIssue, Sqlite, SqliteOptions, Store as _,
+    IssueFilter, IssueOutcome, IssueStore as _, NewIssue, RecordStore as _, Sqlite, SqliteOptions,
+    Store as _,
 };
 use carrel_testkit::store::{all_events, at, claim_request, finish, submit, workspace};
 use pretty_assertions::assert_eq;

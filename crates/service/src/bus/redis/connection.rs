@@ -86,7 +86,7 @@ impl Connection {
             let _ = tokio::time::timeout(PING_EVERY, self.command_failed.notified()).await;
             let pong = redis::cmd("PING").query_async::<()>(&mut connection).await;
             if let Err(error) = pong {
-                return failed(&error);
+                return error.into();
             }
         }
     }
@@ -100,20 +100,13 @@ impl Connection {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(RESPONSE_TIMEOUT))
             .set_response_timeout(response_timeout);
-        let connecting = self.address.connect(config);
         // A server may accept the connection and then stay silent.
-        match tokio::time::timeout(RESPONSE_TIMEOUT * 2, connecting).await {
-            Ok(connected) => connected.map_err(|error| failed(&error)),
-            Err(_) => Err(BusError { reason: "Redis does not answer".to_owned() }),
-        }
+        answered(RESPONSE_TIMEOUT * 2, self.address.connect(config)).await
     }
 
     /// Opens a connection for channels.
     pub(super) async fn pubsub(&self) -> Result<redis::aio::PubSub, BusError> {
-        match tokio::time::timeout(RESPONSE_TIMEOUT * 2, self.address.pubsub()).await {
-            Ok(connected) => connected.map_err(|error| failed(&error)),
-            Err(_) => Err(BusError { reason: "Redis does not answer".to_owned() }),
-        }
+        answered(RESPONSE_TIMEOUT * 2, self.address.pubsub()).await
     }
 
     /// Runs commands and returns their replies. Fails at once while Redis is away.
@@ -127,7 +120,7 @@ impl Connection {
         };
         pipeline.query_async(&mut connection).await.map_err(|error| {
             self.command_failed.notify_one();
-            failed(&error)
+            error.into()
         })
     }
 
@@ -166,6 +159,17 @@ impl Connection {
     }
 }
 
-pub(super) fn failed(error: &RedisError) -> BusError {
-    BusError { reason: error.to_string() }
+impl From<RedisError> for BusError {
+    fn from(error: RedisError) -> Self {
+        Self { reason: error.to_string() }
+    }
+}
+
+/// Waits for a reply of Redis, at most `limit`.
+pub(super) async fn answered<T>(
+    limit: Duration,
+    reply: impl Future<Output = Result<T, RedisError>>,
+) -> Result<T, BusError> {
+    let silent = |_| BusError { reason: "Redis does not answer".to_owned() };
+    Ok(tokio::time::timeout(limit, reply).await.map_err(silent)??)
 }

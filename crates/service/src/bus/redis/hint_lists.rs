@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::connection::{Connection, failed};
+use super::connection::{Connection, answered};
 use super::keys;
 use crate::bus::{BusError, Hint};
 
@@ -219,10 +219,7 @@ async fn blocking_pop(
     }
     command.arg(POP_SECONDS);
     let limit = Duration::from_secs(u64::from(POP_SECONDS) + 2);
-    match tokio::time::timeout(limit, command.query_async(connection)).await {
-        Ok(reply) => reply.map_err(|error| failed(&error)),
-        Err(_) => Err(BusError { reason: "Redis does not answer".to_owned() }),
-    }
+    answered(limit, command.query_async(connection)).await
 }
 
 /// Returns a hint to the end of its list that is popped next.

@@ -14,7 +14,7 @@ use redis::Msg;
 use redis::aio::PubSubSink;
 use tracing::debug;
 
-use super::connection::{Connection, failed};
+use super::connection::{Connection, answered};
 use super::{keys, outbox};
 use crate::bus::BusError;
 use crate::event_hub::EventHub;
@@ -44,7 +44,7 @@ pub(super) async fn reload_on_disconnect(connection: &Connection, hub: &EventHub
 
 async fn receive(connection: &Connection, hub: &EventHub) -> Result<(), BusError> {
     let (mut sink, mut messages) = connection.pubsub().await?.split();
-    sink.subscribe(keys::CANCEL).await.map_err(|error| failed(&error))?;
+    sink.subscribe(keys::CANCEL).await?;
     let mut subscribed = HashSet::new();
     update_subscriptions(&mut sink, &mut subscribed, hub, hub.subscribed_tasks()).await?;
     let (every, limit) = PING;
@@ -58,10 +58,9 @@ async fn receive(connection: &Connection, hub: &EventHub) -> Result<(), BusError
             changed = hub.subscriptions_changed() => {
                 update_subscriptions(&mut sink, &mut subscribed, hub, changed).await?;
             }
-            _ = pings.tick() => match tokio::time::timeout(limit, sink.ping::<redis::Value>()).await {
-                Ok(pong) => { pong.map_err(|error| failed(&error))?; }
-                Err(_) => return Err(BusError { reason: "Redis does not answer".to_owned() }),
-            },
+            _ = pings.tick() => {
+                answered(limit, sink.ping::<redis::Value>()).await?;
+            }
         }
     }
 }
@@ -80,10 +79,10 @@ async fn update_subscriptions(
     let channels =
         |tasks: &[TaskId]| tasks.iter().map(|task| keys::events(*task)).collect::<Vec<_>>();
     if !gone.is_empty() {
-        sink.unsubscribe(channels(&gone)).await.map_err(|error| failed(&error))?;
+        sink.unsubscribe(channels(&gone)).await?;
     }
     if !new.is_empty() {
-        sink.subscribe(channels(&new)).await.map_err(|error| failed(&error))?;
+        sink.subscribe(channels(&new)).await?;
         // Messages before the subscription were not received.
         hub.reload(&new);
     }
