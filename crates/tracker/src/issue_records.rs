@@ -9,7 +9,7 @@ use std::io;
 use carrel_domain::Timestamp;
 use serde_json::Value;
 
-use crate::error::TrackerError;
+use crate::error::{Result, TrackerError};
 use crate::issue::{Issue, IssueId, normal};
 
 /// Returns the string at a JSON pointer, unless it is blank.
@@ -59,6 +59,16 @@ pub(crate) struct IssueRecords {
 }
 
 impl IssueRecords {
+    /// Reads the records of a list. `read` returns `None` for a malformed one.
+    pub(crate) fn read<'a>(
+        list: impl IntoIterator<Item = &'a Value>,
+        read: impl Fn(&'a Value) -> Option<Issue>,
+    ) -> Self {
+        let mut records = Self::default();
+        list.into_iter().for_each(|record| records.add(read(record)));
+        records
+    }
+
     /// Adds an issue, or counts a record that could not be read as one or lacks a required member.
     pub(crate) fn add(&mut self, read: Option<Issue>) {
         match read.filter(Issue::is_well_formed) {
@@ -100,16 +110,10 @@ impl IssueRecords {
 
     /// Returns the issues in the order of these ids, or an error if a record was malformed. For reads of
     /// claimed issues: a missing one would be released.
-    pub(crate) fn strict(
-        self,
-        provider: &str,
-        ids: &[IssueId],
-    ) -> Result<Vec<Issue>, TrackerError> {
+    pub(crate) fn strict(self, provider: &str, ids: &[IssueId]) -> Result<Vec<Issue>> {
         if self.malformed > 0 {
-            return Err(TrackerError::malformed(
-                provider,
-                "the id, identifier, title or state of an issue",
-            ));
+            let what = "the id, identifier, title or state of an issue";
+            return Err(TrackerError::malformed(provider, what));
         }
         let mut found: HashMap<IssueId, Issue> =
             self.issues.into_iter().map(|issue| (issue.id.clone(), issue)).collect();

@@ -114,26 +114,20 @@ impl LocalTracker {
                 state: Some(state),
             })
             .collect();
-        let is_done = |blocker: &Blocker| {
-            let state = blocker.state.as_deref().unwrap_or_default();
-            self.terminal.contains(&normal(state))
-        };
         Issue {
             id: IssueId(identifier.clone()),
-            native_ref: None,
             title: stored.title,
             description: stored.description,
             priority: stored.priority,
             state: stored.state,
             branch_name: Some(identifier.to_lowercase()),
             identifier,
-            url: None,
-            assignee_id: None,
             labels: stored.labels,
-            dispatchable: blocked_by.iter().all(is_done),
+            dispatchable: blocked_by.iter().all(|blocker| blocker.is_resolved(&self.terminal)),
             blocked_by,
             created_at: Some(stored.created_at),
             updated_at: Some(stored.updated_at),
+            ..Issue::default()
         }
     }
 }
