@@ -20,7 +20,7 @@ use tracing::warn;
 
 use crate::OpenRequest;
 use crate::credentials;
-use crate::failure::{AgentFailure, FailureKind};
+use crate::failure::{AgentFailure, FailureKind, Result};
 use crate::process::{Input, Process};
 use crate::program_lookup;
 use crate::reporter::Reporter;
@@ -59,7 +59,7 @@ pub(crate) struct AgentWorkspace {
 }
 
 impl AgentWorkspace {
-    pub(crate) async fn open(request: &OpenRequest) -> Result<Self, AgentFailure> {
+    pub(crate) async fn open(request: &OpenRequest) -> Result<Self> {
         let handle = WorkspaceHandle::open(&request.workspace).await;
         let handle =
             handle.map_err(|error| AgentFailure::new(FailureKind::Launch, message_of(&error)))?;
@@ -153,11 +153,7 @@ impl Launcher {
         Self { access: WorkspaceAccess::ReadOnly, ..self }
     }
 
-    pub(crate) async fn start(
-        &self,
-        workspace: &AgentWorkspace,
-        input: Input,
-    ) -> Result<Process, AgentFailure> {
+    pub(crate) async fn start(&self, workspace: &AgentWorkspace, input: Input) -> Result<Process> {
         let request = self.request(workspace);
         Process::start(Arc::clone(&workspace.runner), Arc::clone(&workspace.handle), request, input)
             .await

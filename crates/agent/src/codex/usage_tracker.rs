@@ -46,7 +46,7 @@ const MAX_DEPTH: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct UsageTracker {
     /// The session's thread.
-    thread: String,
+    pub(super) thread: String,
     threads: HashMap<String, ThreadUsage>,
     limits: Option<Value>,
     turn: Option<String>,
@@ -60,13 +60,9 @@ struct ThreadUsage {
 }
 
 impl UsageTracker {
-    pub(super) fn start_thread(&mut self, thread: &str) {
-        thread.clone_into(&mut self.thread);
-    }
-
     /// Sets a resumed thread, whose baseline is not known yet.
     pub(super) fn resume_thread(&mut self, thread: &str) {
-        self.start_thread(thread);
+        thread.clone_into(&mut self.thread);
         self.threads.entry(thread.to_owned()).or_default();
     }
 
@@ -233,7 +229,7 @@ mod tests {
         tracker.start_turn("now");
         assert_eq!(total(&mut tracker, &report(107, 7)), Some(7));
         let mut tracker = UsageTracker::default();
-        tracker.start_thread("a");
+        tracker.thread = "a".to_owned();
         tracker.start_turn("now");
         assert_eq!(total(&mut tracker, &report(10, 7)), Some(10));
         assert_eq!(total(&mut tracker, &used("a", 12, 2)), Some(12));

@@ -9,17 +9,17 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::CHUNK_BYTES;
-use super::mcp::{self, RelayRequest};
+use super::{CHUNK_BYTES, mcp};
 use crate::line_splitter::{LineSplitter, OutputLine};
 use crate::reporter::Reporter;
+use crate::rpc::Message;
 use crate::session_tools::{SessionTools, ToolOutcome};
 use crate::tools::{Progress, ToolCall};
 
@@ -97,32 +97,51 @@ impl RelayConnection {
     }
 
     async fn handle(&mut self, line: &str) -> io::Result<()> {
-        match mcp::read(line, self.tools.list()) {
-            RelayRequest::Reply(reply) => self.write(&reply).await,
-            RelayRequest::Initialize { client, reply } => {
-                self.client = client;
-                self.write(&reply).await
-            }
-            RelayRequest::Call { id, tool, arguments, progress } => {
-                let cancel = self.tools.cancellation();
-                self.running.insert(id.to_string(), cancel.clone());
-                let notifications = self.progress.0.clone();
-                let call = self.tools.begin(ToolCall {
-                    client: self.client.clone(),
-                    progress: progress.map(|token| Progress { token, notifications }),
-                    ..ToolCall::new(tool, arguments, cancel)
-                });
-                self.calls.spawn(async move { (id, call.await) });
-                Ok(())
-            }
-            RelayRequest::Cancel(id) => {
-                if let Some(cancel) = self.running.remove(&id.to_string()) {
+        let (id, method, params) = match Message::of(line) {
+            Message::Request { id, method, params } => (id, method, params),
+            Message::Notification { method, params } if method == "notifications/cancelled" => {
+                if let Some(cancel) = self.running.remove(&params["requestId"].to_string()) {
                     cancel.cancel();
                 }
-                Ok(())
+                return Ok(());
             }
-            RelayRequest::Ignored => Ok(()),
-        }
+            Message::Notification { .. }
+            | Message::Reply { .. }
+            | Message::Other(_)
+            | Message::Malformed(_)
+            | Message::Text(_) => return Ok(()),
+        };
+        let reply = match method.as_str() {
+            "initialize" => {
+                self.client = params["clientInfo"]["name"].as_str().map(str::to_owned);
+                mcp::result(&id, &mcp::introduction(&params))
+            }
+            "ping" => mcp::result(&id, &json!({})),
+            "tools/list" => mcp::result(&id, &json!({ "tools": self.tools.list() })),
+            "tools/call" => {
+                self.begin_call(id, &params);
+                return Ok(());
+            }
+            _ => mcp::refusal(&id, &format!("{method} is not supported here")),
+        };
+        self.write(&reply).await
+    }
+
+    /// Starts a tool call, whose reply follows its result.
+    fn begin_call(&mut self, id: Value, params: &Value) {
+        let cancel = self.tools.cancellation();
+        self.running.insert(id.to_string(), cancel.clone());
+        let notifications = self.progress.0.clone();
+        let progress = params.pointer("/_meta/progressToken").cloned();
+        let tool = params["name"].as_str().unwrap_or_default();
+        let arguments = params.get("arguments").filter(|arguments| !arguments.is_null());
+        let arguments = arguments.cloned().unwrap_or_else(|| json!({}));
+        let call = self.tools.begin(ToolCall {
+            client: self.client.clone(),
+            progress: progress.map(|token| Progress { token, notifications }),
+            ..ToolCall::new(tool, arguments, cancel)
+        });
+        self.calls.spawn(async move { (id, call.await) });
     }
 
     /// Sends the reply to a call, after its progress. A cancelled call gets none.
