@@ -28,7 +28,7 @@ const MAX_NOTICES: usize = 100;
 pub struct QueryId(pub u64);
 
 /// The state of the conductor's loop. Cloned for each published copy, so it holds no handles.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct State {
     /// The rules of the last valid workflow file.
     pub rules: Rules,
@@ -118,10 +118,11 @@ pub enum Mode {
 }
 
 /// The poll of the tracker. At most one is in flight.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants say it")]
 pub enum PollState {
     /// No event has been decided yet. The first decision takes over the journal.
+    #[default]
     NotStarted,
     /// Issues of the journal are read and workspaces of finished ones removed, before the first poll.
     StartupCleanup {
@@ -166,22 +167,7 @@ impl State {
         }
         let runs = issues.values().filter_map(|issue| issue.stage.run());
         let next_run = runs.map(|run| run.id.0).max().unwrap_or_default();
-        Self {
-            rules,
-            workflow_error: None,
-            issues,
-            waiting: BTreeMap::new(),
-            poll: PollState::NotStarted,
-            ledger,
-            rate_limits: None,
-            outcomes: BTreeMap::new(),
-            notices: VecDeque::new(),
-            notice_count: 0,
-            single_pass: None,
-            next_run,
-            next_query: 0,
-            last_resting_read: None,
-        }
+        Self { rules, issues, ledger, next_run, ..Self::default() }
     }
 
     /// Numbers further runs after `last`, the greatest run number in the journal.
@@ -224,7 +210,7 @@ impl State {
     pub fn spent(&self, now: Timestamp) -> Spend {
         let runs = self.issues.values().filter_map(|issue| issue.stage.run());
         let live = runs.map(|run| run.started_at.age(now)).sum();
-        self.ledger.spent + Spend { time: live, ..Spend::default() }
+        self.ledger.spent + Spend::of_time(live)
     }
 
     /// Returns today's consumption, the time of runs in progress since midnight UTC included.
@@ -232,7 +218,7 @@ impl State {
         let today = self.ledger.today;
         let runs = self.issues.values().filter_map(|issue| issue.stage.run());
         let live = runs.map(|run| run.started_at.max(today.begin()).age(now)).sum();
-        today.spent + Spend { time: live, ..Spend::default() }
+        today.spent + Spend::of_time(live)
     }
 
     /// Returns the reference to an issue that notices carry. An unknown issue is identified by its id.

@@ -13,7 +13,7 @@ use carrel_domain::Timestamp;
 
 use crate::claimed_issue::{ClaimedIssue, Retry, Stage};
 use crate::rules::{Rules, dispatch_order, priority_rank};
-use crate::state::{Mode, State};
+use crate::state::State;
 use carrel_tracker::{Issue, IssueId};
 
 use super::Transition;
@@ -32,8 +32,7 @@ struct SlotUsage {
 impl Transition {
     /// Takes slots for retries that are due and for eligible issues, in their order.
     pub(super) fn fill_slots(&mut self) {
-        let begins = self.state.ledger.mode == Mode::Working && self.state.workflow_error.is_none();
-        if !begins || self.state.is_starting_up() || self.is_rate_limited() {
+        if !self.state.may_dispatch() || self.is_rate_limited() {
             return;
         }
         let mut slots = SlotUsage::taken(&self.state);

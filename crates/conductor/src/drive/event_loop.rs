@@ -74,8 +74,8 @@ impl Conductor {
                 () = stop.cancelled(), if !self.ending => self.stop_requested(),
                 by = &mut lost, if !self.ending => self.superseded(by),
                 // Before the queue: an operator waits for the result.
-                Some((command, reply)) = self.handle_backend.commands.recv(), if !self.ending => {
-                    self.handle_command((command, reply)).await;
+                Some(request) = self.handle_backend.commands.recv(), if !self.ending => {
+                    self.handle_command(request).await;
                 }
                 Some(update) = workflow_updates.recv(), if !self.ending => self.handle_workflow_update(update).await,
                 Some(_) = self.queries.join_next(), if !self.queries.is_empty() => {}
@@ -141,15 +141,10 @@ impl Conductor {
         if let (Some(active), Teardown::Incomplete) = (active, teardown) {
             self.unsettled.insert(active.issue);
         }
-        let claimed = self
-            .state()
-            .issues
-            .values()
-            .find(|claimed| matches!(&claimed.stage, Stage::Running(there) if there.id == run));
-        if self.ending && stopped && claimed.is_some() && end != RunEnd::Completed {
-            let outcome = "interrupted".to_owned();
-            self.write_journal(vec![JournalRecord::RunEnded { run: run.0, outcome, error: None }])
-                .await;
+        let is_running = |stage: &Stage| matches!(stage, Stage::Running(there) if there.id == run);
+        let running = self.state().issues.values().any(|claimed| is_running(&claimed.stage));
+        if self.ending && stopped && running && end != RunEnd::Completed {
+            self.write_journal(vec![journal::interrupted(run.0)]).await;
             return None;
         }
         Some(Event::RunEnded(run, end))
@@ -212,7 +207,6 @@ impl Conductor {
                 Effect::Notify(notice) => {
                     notice_log::write(&notice, &self.transcripts);
                     self.report.record(&notice);
-                    self.handle_backend.notify(self.clock.now(), notice);
                 }
                 _ if self.ending => {}
                 effect => self.perform(effect),
@@ -228,14 +222,14 @@ impl Conductor {
         }
         let (mut reported, began) = (false, Instant::now());
         loop {
-            let written =
-                self.journal.append(&self.tenure, records.clone(), self.clock.now()).await;
-            let problem = match written {
-                Ok(()) if reported => {
-                    info!("The journal can be written again");
+            let now = self.clock.now();
+            let problem = match self.journal.append(&self.tenure, records.clone(), now).await {
+                Ok(()) => {
+                    if reported {
+                        info!("The journal can be written again");
+                    }
                     return;
                 }
-                Ok(()) => return,
                 Err(StoreError::Superseded { by, .. }) => return self.superseded(by),
                 Err(problem) => message_of(&problem),
             };
