@@ -39,8 +39,8 @@ const MAX_MESSAGE_CHARS: usize = 300;
 #[derive(Clone)]
 pub(crate) struct Api {
     connections: HttpClient,
-    server: ServerUrl,
-    provider: &'static str,
+    pub(crate) server: ServerUrl,
+    pub(crate) provider: &'static str,
     secret: (HeaderName, HeaderValue),
     /// Secrets that are redacted in errors and tool replies.
     redacted: Vec<Secret>,
@@ -153,14 +153,6 @@ impl Api {
     pub(crate) fn with_address(&self, address: &str) -> Result<Self> {
         let server = address.parse().map_err(|_| self.malformed("an address"))?;
         Ok(Self { server, ..self.clone() })
-    }
-
-    pub(crate) fn address(&self) -> String {
-        self.server.to_string()
-    }
-
-    pub(crate) fn provider(&self) -> &'static str {
-        self.provider
     }
 
     /// Sends a request and returns the response of any status. During a rate limit it fails without

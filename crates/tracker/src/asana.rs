@@ -14,7 +14,7 @@ use crate::error::{Result, TrackerError};
 use crate::issue::{Issue, IssueId, normal};
 use crate::issue_records::{IssueRecords, is_number, labels, link, list, text, time, word};
 use crate::pages::Cursor;
-use crate::provider::Provider;
+use crate::provider::IssueProvider;
 use crate::rest_tool;
 use crate::settings::Settings;
 use crate::tool::{Tool, ToolRefusal, ToolReply};
@@ -97,7 +97,7 @@ impl Asana {
 }
 
 #[async_trait::async_trait]
-impl Provider for Asana {
+impl IssueProvider for Asana {
     const NAME: &'static str = "Asana";
 
     /// Actions per batch; Asana's maximum.

@@ -15,7 +15,7 @@ use crate::error::{Result, TrackerError, TrackerErrorKind};
 use crate::issue::Issue;
 use crate::issue_records::{IssueRecords, is_number, list};
 use crate::pages::{IssuePage, PageCache, next_page};
-use crate::provider::{Provider, queried_state};
+use crate::provider::{IssueProvider, queried_state};
 use crate::settings::Settings;
 use crate::tool::{Tool, ToolRefusal, ToolReply};
 use crate::{graphql, rest_tool};
@@ -97,7 +97,7 @@ fn unseen_depth(error: &Value) -> Option<usize> {
 }
 
 #[async_trait::async_trait]
-impl Provider for Github {
+impl IssueProvider for Github {
     const NAME: &'static str = "GitHub";
 
     /// Issues per page and per query; GitHub's maximum.
@@ -106,7 +106,7 @@ impl Provider for Github {
     fn new(settings: Settings<'_>) -> Result<Self> {
         let token = settings.secret("token")?;
         let api = Api::with_token(settings, "api_url", Self::NAME, token)?.with_headers(HEADERS);
-        let graphql = api.with_address(&graphql_address(&api.address()))?;
+        let graphql = api.with_address(&graphql_address(&api.server.to_string()))?;
         let repository = Repository::parse(settings.text("repo")?)?;
         Ok(Self { api, graphql, repository, pages: PageCache::default() })
     }

@@ -11,7 +11,7 @@ use crate::error::{Result, TrackerError};
 use crate::issue::{Issue, IssueId};
 use crate::issue_records::{IssueRecords, is_number, labels, link, list, text, time, word};
 use crate::pages::{IssuePage, PageCache, next_page};
-use crate::provider::{Provider, queried_state};
+use crate::provider::{IssueProvider, queried_state};
 use crate::rest_tool;
 use crate::settings::Settings;
 use crate::tool::{Tool, ToolRefusal, ToolReply};
@@ -45,7 +45,7 @@ impl Gitlab {
 }
 
 #[async_trait::async_trait]
-impl Provider for Gitlab {
+impl IssueProvider for Gitlab {
     const NAME: &'static str = "GitLab";
 
     /// Issues per page; GitLab's maximum.

@@ -49,7 +49,7 @@ pub(crate) async fn query(api: &Api, query: &str, variables: Value) -> Result<Va
 
 pub(crate) fn query_error(api: &Api, error: &Value) -> TrackerError {
     let json = text(error, "/message").unwrap_or_else(|| "no reason".to_owned());
-    let message = format!("{} rejected a query: {}", api.provider(), line(&json));
+    let message = format!("{} rejected a query: {}", api.provider, line(&json));
     TrackerError::new(TrackerErrorKind::Response, api.redact(&message))
 }
 
@@ -62,7 +62,7 @@ fn special_error(api: &Api, headers: &HeaderMap, errors: &[Value]) -> Option<Tra
         return Some(api.rate_limited(headers));
     }
     any_of(UNAUTHENTICATED).then(|| {
-        let message = format!("{} rejects the secret", api.provider());
+        let message = format!("{} rejects the secret", api.provider);
         TrackerError::new(TrackerErrorKind::Secret, message)
     })
 }

@@ -4,7 +4,6 @@
 //! missing or malformed reads as absent, so that it never hides an issue.
 
 use std::collections::{HashMap, HashSet};
-use std::io;
 
 use carrel_domain::Timestamp;
 use serde_json::Value;
@@ -53,9 +52,10 @@ pub(crate) fn labels<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
 /// Issues of one or more pages, and the number of malformed records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IssueRecords {
-    issues: Vec<Issue>,
+    pub(crate) issues: Vec<Issue>,
     malformed: usize,
-    bytes: u64,
+    /// The size of the issues as JSON.
+    pub(crate) bytes: u64,
 }
 
 impl IssueRecords {
@@ -73,7 +73,8 @@ impl IssueRecords {
     pub(crate) fn add(&mut self, read: Option<Issue>) {
         match read.filter(Issue::is_well_formed) {
             Some(issue) => {
-                self.bytes += length(&issue);
+                let json = serde_json::to_vec(&issue).expect("an issue can be written as JSON");
+                self.bytes += json.len() as u64;
                 self.issues.push(issue);
             }
             None => self.malformed += 1,
@@ -84,14 +85,6 @@ impl IssueRecords {
         self.issues.extend(other.issues);
         self.malformed += other.malformed;
         self.bytes += other.bytes;
-    }
-
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.issues.len()
     }
 
     /// Returns the issues, each once, and logs the number of malformed records. For lists: one bad record
@@ -119,25 +112,6 @@ impl IssueRecords {
             self.issues.into_iter().map(|issue| (issue.id.clone(), issue)).collect();
         Ok(ids.iter().filter_map(|id| found.remove(id)).collect())
     }
-}
-
-struct ByteCounter(u64);
-
-impl io::Write for ByteCounter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-fn length(issue: &Issue) -> u64 {
-    let mut counter = ByteCounter(0);
-    serde_json::to_writer(&mut counter, issue).expect("an issue can be written as JSON");
-    counter.0
 }
 
 /// Returns the ids that have the tracker's format, each once. Others cannot exist there.

@@ -15,7 +15,7 @@ use crate::error::{Result, TrackerError, TrackerErrorKind};
 use crate::issue::{Blocker, Issue, IssueId, normal};
 use crate::issue_records::{IssueRecords, labels, list, text, time, word};
 use crate::pages::Cursor;
-use crate::provider::Provider;
+use crate::provider::IssueProvider;
 use crate::rest_tool;
 use crate::settings::Settings;
 use crate::tool::{Tool, ToolRefusal, ToolReply};
@@ -55,7 +55,7 @@ impl Jira {
         let links = list(json, "/fields/issuelinks");
         let mut issue = Issue {
             id: IssueId(word(json, "/id")?),
-            url: Some(format!("{}/browse/{key}", self.api.address())),
+            url: Some(format!("{}/browse/{key}", self.api.server)),
             identifier: key,
             title: text(json, "/fields/summary")?,
             description: (!description.is_empty()).then_some(description),
@@ -96,7 +96,7 @@ fn quoted(text: &str) -> String {
 }
 
 #[async_trait::async_trait]
-impl Provider for Jira {
+impl IssueProvider for Jira {
     const NAME: &'static str = "Jira";
 
     /// Issues per bulk fetch; Jira's maximum.

@@ -23,7 +23,7 @@ use crate::graphql;
 use crate::issue::{Issue, normal};
 use crate::issue_records::{IssueRecords, list, text};
 use crate::pages::Cursor;
-use crate::provider::Provider;
+use crate::provider::IssueProvider;
 use crate::settings::Settings;
 use crate::tool::{Tool, ToolRefusal, ToolReply};
 use issue_fields::DispatchRules;
@@ -112,7 +112,7 @@ impl Linear {
 }
 
 #[async_trait::async_trait]
-impl Provider for Linear {
+impl IssueProvider for Linear {
     const NAME: &'static str = "Linear";
 
     /// Keeps the complexity of a read below the limit too.
@@ -146,7 +146,7 @@ impl Provider for Linear {
         let filter = json!({ "project": project, "state": { "or": states } });
         let size = (self.last_count.load(Ordering::Relaxed) + PAGE_MARGIN).min(LARGEST_PAGE);
         let records = self.read(&filter, size).await?;
-        self.last_count.store(records.len(), Ordering::Relaxed);
+        self.last_count.store(records.issues.len(), Ordering::Relaxed);
         Ok(records)
     }
 

@@ -49,7 +49,7 @@ impl PageCache {
         read: impl Fn(&ApiResponse) -> Result<IssuePage>,
     ) -> Result<IssueRecords> {
         let mut records = IssueRecords::default();
-        let mut cursor = Cursor::new(api.provider());
+        let mut cursor = Cursor::new(api.provider);
         loop {
             let path = cursor.at.clone().unwrap_or_else(|| first.clone());
             let page = self.page(api, path, &read).await?;
@@ -127,7 +127,7 @@ impl Cursor {
         if self.at.as_ref() == Some(&next) {
             return refused(format!("it repeats the {field}"));
         }
-        if so_far.bytes() > MAX_LIST_BYTES.as_u64() {
+        if so_far.bytes > MAX_LIST_BYTES.as_u64() {
             return refused(format!("the list exceeds {MAX_LIST_BYTES}"));
         }
         if self.pages == MAX_PAGES {

@@ -16,7 +16,7 @@ use crate::{Tracker, asana, github, gitlab, jira, linear};
 
 /// The part of a tracker that differs between providers. [`RemoteTracker`] makes a [`Tracker`] of it.
 #[async_trait::async_trait]
-pub(crate) trait Provider: fmt::Debug + Send + Sync + Sized + 'static {
+pub(crate) trait IssueProvider: fmt::Debug + Send + Sync + Sized + 'static {
     /// The name of the provider in messages.
     const NAME: &'static str;
 
@@ -47,7 +47,7 @@ pub(crate) trait Provider: fmt::Debug + Send + Sync + Sized + 'static {
 struct RemoteTracker<P>(P);
 
 #[async_trait::async_trait]
-impl<P: Provider> Tracker for RemoteTracker<P> {
+impl<P: IssueProvider> Tracker for RemoteTracker<P> {
     async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>> {
         Ok(self.0.list(states).await?.lenient(P::NAME))
     }
@@ -92,7 +92,7 @@ pub fn from_config(
     connections: &HttpClient,
     local: Option<Arc<dyn Tracker>>,
 ) -> Result<Arc<dyn Tracker>, TrackerError> {
-    fn remote<P: Provider>(settings: Settings<'_>) -> Result<Arc<dyn Tracker>> {
+    fn remote<P: IssueProvider>(settings: Settings<'_>) -> Result<Arc<dyn Tracker>> {
         Ok(Arc::new(RemoteTracker(P::new(settings)?)))
     }
     let settings = Settings { config, connections };
