@@ -76,7 +76,7 @@ impl Agent for Acp {
             approvals: self.approvals,
             is_sandboxed: request.runner.is_sandboxed(),
             silence_timeout: self.silence_timeout,
-            reporter: Reporter::new(request.events.clone()),
+            reporter: Reporter(request.events.clone()),
             stop: request.stop.clone(),
             session: String::new(),
             is_resumable: false,
@@ -213,7 +213,7 @@ impl AcpSession {
         (self.prompt, self.last_message) = (Some(id), LastMessage::default());
         self.turns += 1;
         let session = format!("{}-{}", self.session, self.turns);
-        let (thread, pid) = (self.session.clone(), self.rpc.pid());
+        let (thread, pid) = (self.session.clone(), self.rpc.process.pid);
         self.reporter.send(Event::SessionStarted { session, thread, pid }).await;
         loop {
             match self.rpc.next(self.silence_timeout).await? {

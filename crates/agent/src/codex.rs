@@ -95,10 +95,10 @@ impl Agent for Codex {
     async fn open(&self, request: OpenRequest) -> Result<Box<dyn Session>, OpenError> {
         let workspace = AgentWorkspace::open(&request).await?;
         let process = self.launcher.start(&workspace, Input::Pipe).await?;
-        let reporter = Reporter::new(request.events.clone());
+        let reporter = Reporter(request.events.clone());
         let mut session = CodexSession {
             rpc: Connection::new(process, Dialect::Bare, self.response_timeout),
-            settings: self.settings.for_session(&workspace, request.runner.is_sandboxed()),
+            settings: self.settings.for_session(workspace.path(), request.runner.is_sandboxed()),
             workspace,
             silence_timeout: self.silence_timeout,
             tools: SessionTools::new(Arc::clone(&request.tools), &request.stop),
@@ -139,7 +139,7 @@ impl Session for CodexSession {
     }
 
     async fn close(mut self: Box<Self>) -> Teardown {
-        if let Some(turn) = self.events.turn().map(str::to_owned) {
+        if let Some(turn) = self.events.turn.clone() {
             // An interrupted turn is recorded as such, and the thread can be resumed.
             let _ = timeout(INTERRUPT_TIMEOUT, self.interrupt(&turn)).await;
         }
@@ -162,7 +162,7 @@ impl CodexSession {
         {
             return Ok(());
         }
-        let tools: Vec<Value> = self.tools.list().iter().map(dynamic_tool).collect();
+        let tools: Vec<Value> = self.tools.list.iter().map(dynamic_tool).collect();
         let mut params = self.settings.thread_params();
         params["dynamicTools"] = tools.into();
         let reply = self.rpc.request("thread/start", params).await?;
@@ -203,7 +203,7 @@ impl CodexSession {
         let thread = self.events.thread().to_owned();
         let session = format!("{thread}-{turn}");
         self.events.start_turn(turn);
-        let pid = self.rpc.pid();
+        let pid = self.rpc.process.pid;
         self.reporter.send(Event::SessionStarted { session, thread, pid }).await;
         loop {
             // A server that waits for a tool sends nothing.

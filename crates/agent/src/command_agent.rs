@@ -39,7 +39,7 @@ impl Agent for CommandAgent {
             launcher: self.launcher.clone(),
             silence_timeout: self.silence_timeout,
             workspace,
-            reporter: Reporter::new(request.events),
+            reporter: Reporter(request.events),
             stop: request.stop,
             name: format!("command-{:016x}", fastrand::u64(..)),
             turns: 0,

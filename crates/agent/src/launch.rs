@@ -76,11 +76,11 @@ impl AgentWorkspace {
     /// tools.
     pub(crate) fn with_tools(mut self, request: &OpenRequest) -> Self {
         let tools = SessionTools::new(Arc::clone(&request.tools), &request.stop);
-        if tools.list().is_empty() {
+        if tools.list.is_empty() {
             return self;
         }
         let temporary = self.runner.environment().temp_dir();
-        let reporter = Reporter::new(request.events.clone());
+        let reporter = Reporter(request.events.clone());
         match ToolSocket::open(&temporary, tools, reporter) {
             Ok(socket) => self.tool_socket = Some(socket),
             Err(error) => warn!(
@@ -169,7 +169,7 @@ impl Launcher {
         grants.writable.extend(credentials.writable);
         if let Some(socket) = &workspace.tool_socket {
             let program = workspace.runner.program().to_owned();
-            grants.readable.extend([socket.directory().to_owned(), program]);
+            grants.readable.extend([socket.directory.clone(), program]);
         }
         let passed = self.passed.iter().filter_map(|name| Some((name, operator.get(name)?)));
         let mut environment: Vec<(OsString, OsString)> =

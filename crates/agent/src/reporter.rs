@@ -16,17 +16,11 @@ const DELTA_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Sends events. A closed channel is ignored; a full one is waited for.
 #[derive(Clone, Debug)]
-pub(crate) struct Reporter {
-    events: mpsc::Sender<Event>,
-}
+pub(crate) struct Reporter(pub(crate) mpsc::Sender<Event>);
 
 impl Reporter {
-    pub(crate) fn new(events: mpsc::Sender<Event>) -> Self {
-        Self { events }
-    }
-
     pub(crate) async fn send(&self, event: Event) {
-        let _ = self.events.send(event).await;
+        let _ = self.0.send(event).await;
     }
 
     pub(crate) async fn usage(&self, tokens: Tokens) {

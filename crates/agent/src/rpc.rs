@@ -56,7 +56,7 @@ pub(crate) enum Dialect {
 
 #[derive(Debug)]
 pub(crate) struct Connection {
-    process: Process,
+    pub(crate) process: Process,
     dialect: Dialect,
     response_timeout: Duration,
     next_id: u64,
@@ -68,10 +68,6 @@ impl Connection {
     pub(crate) fn new(process: Process, dialect: Dialect, response_timeout: Duration) -> Self {
         let (backlog, backlog_bytes) = (VecDeque::new(), 0);
         Self { process, dialect, response_timeout, next_id: 1, backlog, backlog_bytes }
-    }
-
-    pub(crate) fn pid(&self) -> Option<u32> {
-        self.process.pid
     }
 
     /// Sends a request and awaits its reply. An error reply becomes a failure that names the method.

@@ -24,7 +24,7 @@ use crate::reporter::{Reporter, Throttle};
 
 /// The reader of one session's notifications, and the thread and turn that they are matched against.
 pub(super) struct EventReader {
-    turn: Option<String>,
+    pub(super) turn: Option<String>,
     /// The last message of the agent in the current turn.
     answer: String,
     usage: UsageTracker,
@@ -60,10 +60,6 @@ impl EventReader {
 
     pub(super) fn thread(&self) -> &str {
         &self.usage.thread
-    }
-
-    pub(super) fn turn(&self) -> Option<&str> {
-        self.turn.as_deref()
     }
 
     /// Handles a notification. Returns the answer if it ends the turn successfully, and the failure if it

@@ -16,10 +16,10 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::{CHUNK_BYTES, mcp};
+use super::CHUNK_BYTES;
 use crate::line_splitter::{LineSplitter, OutputLine};
 use crate::reporter::Reporter;
-use crate::rpc::Message;
+use crate::rpc::{Message, UNKNOWN_METHOD};
 use crate::session_tools::{SessionTools, ToolOutcome};
 use crate::tools::{Progress, ToolCall};
 
@@ -31,6 +31,12 @@ const MAX_PROGRESS: usize = 16;
 
 /// The interval at which a half-closed connection is checked for a disconnect.
 const DISCONNECT_CHECK: Duration = Duration::from_millis(200);
+
+/// The protocol revision for clients that name none.
+const REVISION: &str = "2025-06-18";
+
+/// The error code of a server that is at its limit.
+const BUSY: i64 = -32000;
 
 /// A connected relay. Dropping it cancels the calls in progress, since their replies have no receiver.
 pub(super) struct RelayConnection {
@@ -114,15 +120,15 @@ impl RelayConnection {
         let reply = match method.as_str() {
             "initialize" => {
                 self.client = params["clientInfo"]["name"].as_str().map(str::to_owned);
-                mcp::result(&id, &mcp::introduction(&params))
+                result(&id, &introduction(&params))
             }
-            "ping" => mcp::result(&id, &json!({})),
-            "tools/list" => mcp::result(&id, &json!({ "tools": self.tools.list() })),
+            "ping" => result(&id, &json!({})),
+            "tools/list" => result(&id, &json!({ "tools": self.tools.list })),
             "tools/call" => {
                 self.begin_call(id, &params);
                 return Ok(());
             }
-            _ => mcp::refusal(&id, &format!("{method} is not supported here")),
+            _ => refusal(&id, &format!("{method} is not supported here")),
         };
         self.write(&reply).await
     }
@@ -158,10 +164,44 @@ impl RelayConnection {
         if self.running.remove(&id.to_string()).is_none() {
             return Ok(());
         }
-        self.write(&mcp::tool_reply(&id, &used)).await
+        self.write(&tool_reply(&id, &used)).await
     }
 
     async fn write(&mut self, message: &Value) -> io::Result<()> {
         self.stream.write_all(format!("{message}\n").as_bytes()).await
     }
+}
+
+/// Echoes the client's revision: tools are the same in all of them.
+fn introduction(params: &Value) -> Value {
+    let revision = params["protocolVersion"].as_str().unwrap_or(REVISION);
+    json!({
+        "protocolVersion": revision,
+        "capabilities": { "tools": {} },
+        "serverInfo": { "name": "carrel", "title": "Carrel", "version": env!("CARGO_PKG_VERSION") },
+    })
+}
+
+fn tool_reply(id: &Value, used: &ToolOutcome) -> Value {
+    let tool_result = &used.result;
+    let mut reply = json!({ "content": tool_result.content, "isError": tool_result.is_error });
+    if let Some(facts) = &tool_result.facts {
+        reply["structuredContent"] = facts.clone();
+    }
+    result(id, &reply)
+}
+
+fn result(id: &Value, result: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}
+
+/// Returns the error for a client beyond the limit.
+pub(super) fn too_many(most: usize) -> Value {
+    let message = format!("{most} clients use the tools of this session already; end one of them");
+    json!({ "jsonrpc": "2.0", "id": null, "error": { "code": BUSY, "message": message } })
+}
+
+fn refusal(id: &Value, message: &str) -> Value {
+    let error = json!({ "code": UNKNOWN_METHOD, "message": message });
+    json!({ "jsonrpc": "2.0", "id": id, "error": error })
 }
