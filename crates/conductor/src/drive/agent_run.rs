@@ -180,7 +180,7 @@ impl RunInProgress {
             Ok(session) => session,
             Err(OpenError { failure, teardown }) => {
                 self.teardown = teardown;
-                return self.failed(&failure, reader.session()).await;
+                return self.failed(&failure, reader.session.as_deref()).await;
             }
         };
         let end = self.turns(session.as_mut(), prompt, &mut reader, workspace).await;

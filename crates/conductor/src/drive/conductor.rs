@@ -38,7 +38,7 @@ const KEEP_RUNS: Duration = Duration::from_hours(30 * 24);
 /// A conductor of one tracker, and the one owner of its state.
 #[derive(Debug)]
 pub struct Conductor {
-    pub(super) state: Option<State>,
+    pub(super) state: State,
     pub(super) setup: Arc<Setup>,
     pub(super) runner: Arc<Runner>,
     pub(super) clock: Arc<dyn Clock>,
@@ -97,12 +97,12 @@ impl Conductor {
         // An ended run may have left a process that could not be killed.
         unsettled.extend(state.issues.keys().cloned());
         let workflow = Arc::clone(&setup.workflow);
-        let files = Arc::clone(directory.files());
+        let files = Arc::clone(&directory.files);
         let (handle, handle_backend) =
             handle::pair(&state, workflow, Arc::clone(&journal), scope, files);
         let (inbox, queue) = mpsc::channel(MESSAGE_BUFFER);
         Ok(Self {
-            state: Some(state),
+            state,
             setup,
             runner,
             clock,

@@ -52,11 +52,11 @@ enum WriteRequest {
 impl TranscriptWriter {
     pub(super) fn start(home: &ConductorDirectory) -> io::Result<Self> {
         let (requests, queue) = mpsc::channel(QUEUED_LINES);
-        let writer = WriterThread { files: Arc::clone(home.files()), open: HashMap::new() };
+        let writer = WriterThread { files: Arc::clone(&home.files), open: HashMap::new() };
         std::thread::Builder::new()
             .name("transcripts".to_owned())
             .spawn(move || writer.run(queue))?;
-        Ok(Self { requests, directory: home.path().into() })
+        Ok(Self { requests, directory: home.path.as_path().into() })
     }
 
     pub(super) fn path(&self, identifier: &str, run: RunId) -> PathBuf {
