@@ -44,9 +44,10 @@ pub(crate) fn link(value: &Value, path: &str) -> Option<String> {
 }
 
 /// Returns labels in the form of [`normal`], each once.
-pub(crate) fn labels<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+pub(crate) fn labels(names: impl Iterator<Item = impl AsRef<str>>) -> Vec<String> {
     let mut seen = HashSet::new();
-    names.map(normal).filter(|name| !name.is_empty() && seen.insert(name.clone())).collect()
+    let names = names.map(|name| normal(name.as_ref()));
+    names.filter(|name| !name.is_empty() && seen.insert(name.clone())).collect()
 }
 
 /// Issues of one or more pages, and the number of malformed records.

@@ -31,16 +31,16 @@ pub(super) fn is_pull_request(entry: &Value) -> bool {
 
 pub(super) fn from_list(entry: &Value, repository: &Repository) -> Option<Issue> {
     // A label is an object or a string.
-    let name = |label: &'_ Value| label["name"].as_str().or(label.as_str()).map(str::to_owned);
-    let names = list(entry, "/labels").iter().filter_map(name).collect();
+    let names = list(entry, "/labels").iter();
+    let names = names.filter_map(|label| label["name"].as_str().or(label.as_str()));
     let paths = ["/node_id", "/html_url", "/assignee/login", "/created_at", "/updated_at"];
-    read(entry, repository, paths, names)
+    read(entry, repository, paths, labels(names))
 }
 
 pub(super) fn from_graphql(node: &Value, repository: &Repository) -> Option<Issue> {
     let names = list(node, "/labels/nodes").iter().filter_map(|label| text(label, "/name"));
     let paths = ["/id", "/url", "/assignees/nodes/0/login", "/createdAt", "/updatedAt"];
-    read(node, repository, paths, names.collect())
+    read(node, repository, paths, labels(names))
 }
 
 /// Reads an issue. The paths are the locations of members that differ between the formats: node id, page,
@@ -49,7 +49,7 @@ fn read(
     json: &Value,
     repository: &Repository,
     [node, url, assignee, created, updated]: [&str; 5],
-    names: Vec<String>,
+    labels: Vec<String>,
 ) -> Option<Issue> {
     let number = json["number"].as_u64().filter(|number| *number > 0)?;
     Some(Issue {
@@ -65,7 +65,7 @@ fn read(
         state: text(json, "/state")?.to_lowercase(),
         url: link(json, url),
         assignee_id: text(json, assignee),
-        labels: labels(names.iter().map(String::as_str)),
+        labels,
         dispatchable: true,
         created_at: time(json, created),
         updated_at: time(json, updated),
