@@ -166,7 +166,7 @@ impl CodexSession {
         let mut params = self.settings.thread_params();
         params["dynamicTools"] = tools.into();
         let reply = self.rpc.request("thread/start", params).await?;
-        let thread = thread_id(&reply, "thread/start")?;
+        let thread = id_at(&reply, "/thread/id", "thread/start")?;
         let name = json!({ "threadId": thread, "name": request.title });
         self.events.start_thread(thread);
         // Only a label; a server without this method replies with an error that nothing waits for.
@@ -182,7 +182,7 @@ impl CodexSession {
         let reply = self.rpc.request("thread/resume", params).await;
         let reply = self.reporter.unless_refused("thread_not_resumed", reply).await?;
         let Some(reply) = reply else { return Ok(false) };
-        self.events.resume_thread(thread_id(&reply, "thread/resume")?);
+        self.events.resume_thread(&id_at(&reply, "/thread/id", "thread/resume")?);
         self.reporter.event("thread_resumed", None).await;
         Ok(true)
     }
@@ -199,7 +199,7 @@ impl CodexSession {
                 return Err(failure);
             }
         };
-        let turn = text(&reply, "/turn/id").ok_or_else(|| missing_id("turn/start"))?;
+        let turn = id_at(&reply, "/turn/id", "turn/start")?;
         let thread = self.events.thread().to_owned();
         let session = format!("{thread}-{turn}");
         self.events.start_turn(turn);
@@ -313,13 +313,11 @@ fn text<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
     value.pointer(path).and_then(Value::as_str)
 }
 
-fn thread_id(reply: &Value, method: &str) -> Result<String> {
-    text(reply, "/thread/id").map(str::to_owned).ok_or_else(|| missing_id(method))
-}
-
-fn missing_id(method: &str) -> AgentFailure {
-    let message = format!("the reply to {method} has no id");
-    AgentFailure::new(FailureKind::ResponseError, message)
+fn id_at(reply: &Value, path: &str, method: &str) -> Result<String> {
+    match text(reply, path) {
+        Some(id) => Ok(id.to_owned()),
+        None => FailureKind::ResponseError.err(format!("the reply to {method} has no id")),
+    }
 }
 
 /// Converts an MCP tool definition into a dynamic tool of the app server.

@@ -79,26 +79,12 @@ impl Throttle {
 /// Returns a text as one line of at most [`MAX_CHARS`] characters, without control characters and escape
 /// sequences.
 fn one_line(text: &str) -> String {
-    let mut line = String::new();
-    let mut left = MAX_CHARS;
-    for word in plain(text).split_whitespace() {
-        let length = word.chars().count() + usize::from(!line.is_empty());
-        if length > left {
-            let fits = left.saturating_sub(usize::from(!line.is_empty()) + 1);
-            if fits > 0 && !line.is_empty() {
-                line.push(' ');
-            }
-            line.extend(word.chars().take(fits));
-            line.push('…');
-            return line;
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-        left -= length;
+    let line = plain(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= MAX_CHARS {
+        return line;
     }
-    line
+    let cut: String = line.chars().take(MAX_CHARS - 1).collect();
+    format!("{}…", cut.trim_end())
 }
 
 /// Removes control characters and escape sequences. Reads only as much as a summary can show.

@@ -48,13 +48,13 @@ impl EventReader {
     }
 
     /// Sets a resumed thread. Tokens of its earlier turns are not counted.
-    pub(super) fn resume_thread(&mut self, thread: String) {
-        self.usage.resume_thread(&thread);
+    pub(super) fn resume_thread(&mut self, thread: &str) {
+        self.usage.resume_thread(thread);
     }
 
-    pub(super) fn start_turn(&mut self, turn: &str) {
-        self.usage.start_turn(turn);
-        self.turn = Some(turn.to_owned());
+    pub(super) fn start_turn(&mut self, turn: String) {
+        self.usage.start_turn(&turn);
+        self.turn = Some(turn);
         self.answer.clear();
     }
 

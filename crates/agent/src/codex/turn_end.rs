@@ -12,15 +12,8 @@ use super::usage_tracker::UsageTracker;
 use crate::failure::{AgentFailure, FailureKind, Result};
 
 /// Notifications that end a turn because the agent needs input.
-const INPUT_REQUIRED: [&str; 7] = [
-    "turn/input_required",
-    "turn/needs_input",
-    "turn/need_input",
-    "turn/request_input",
-    "turn/request_response",
-    "turn/provide_input",
-    "turn/approval_required",
-];
+const INPUT_REQUIRED: &str = "turn/input_required, turn/needs_input, turn/need_input, \
+    turn/request_input, turn/request_response, turn/provide_input, turn/approval_required";
 
 /// Names of errors that are limits of the provider.
 const RATE_LIMIT_ERRORS: [&str; 4] =
@@ -32,7 +25,7 @@ pub(super) fn of(method: &str, params: &Value, usage: &UsageTracker) -> Option<R
         "turn/completed" => Some(completed(params, usage)),
         "turn/failed" => Some(Err(failed(params, usage))),
         "turn/cancelled" => Some(FailureKind::TurnCancelled.err("the turn was cancelled")),
-        _ if INPUT_REQUIRED.contains(&method)
+        _ if INPUT_REQUIRED.split(", ").any(|name| name == method)
             || (method.starts_with("turn/") && requires_input(params)) =>
         {
             let question = ["/message", "/question", "/prompt"]
