@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::claimed_issue::ClaimedIssue;
-use crate::notice::{Notice, RunOutcome};
+use crate::notice::RunOutcome;
 use crate::spend::Spend;
 use crate::state::{Mode, NumberedNotice, PollState, State};
 
@@ -60,7 +60,7 @@ pub struct Snapshot {
     /// Ended runs since the start of the conductor, by outcome.
     pub outcomes: BTreeMap<RunOutcome, u64>,
     /// The latest notices, oldest first, at most 100.
-    pub recent_events: Vec<NoticeRow>,
+    pub recent_events: Vec<NumberedNotice>,
 }
 
 /// Numbers of issues by stage; a resting issue is in none of them.
@@ -103,24 +103,6 @@ pub struct Polling {
     pub poll_interval_ms: u64,
 }
 
-/// A notice with its number, its time and its one-line message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "ConductorEvent")]
-pub struct NoticeRow {
-    /// The number of the notice, from 1 since the start; a subscriber's cursor.
-    pub number: u64,
-    /// The time of the notice.
-    pub at: Timestamp,
-    /// The one-line message.
-    pub message: String,
-    /// True for notices that an operator should look at.
-    pub warning: bool,
-    /// The members of the notice.
-    #[serde(flatten)]
-    #[schemars(with = "BTreeMap<String, Value>")]
-    pub notice: Notice,
-}
-
 impl Snapshot {
     /// Creates the snapshot of a state. `now` is the end of the running times and the base of waits.
     pub fn of(state: &State, now: Timestamp) -> Self {
@@ -158,7 +140,7 @@ impl Snapshot {
             held_until: state.ledger.rate_limited.until(now),
             workflow_error: state.workflow_error.clone(),
             outcomes: state.outcomes.clone(),
-            recent_events: state.notices.iter().map(|notice| NoticeRow::of(notice)).collect(),
+            recent_events: state.notices.iter().map(|notice| (**notice).clone()).collect(),
         }
     }
 }
@@ -187,18 +169,5 @@ impl Polling {
         };
         let poll_interval_ms = millis(state.rules.poll_interval);
         Self { checking, next_poll_in_ms: next, poll_interval_ms }
-    }
-}
-
-impl NoticeRow {
-    /// Creates the row of a notice.
-    pub fn of(numbered: &NumberedNotice) -> Self {
-        Self {
-            number: numbered.number,
-            at: numbered.at,
-            message: numbered.notice.to_string(),
-            warning: numbered.notice.is_warning(),
-            notice: numbered.notice.clone(),
-        }
     }
 }

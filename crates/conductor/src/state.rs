@@ -60,14 +60,21 @@ pub struct State {
     pub(crate) last_resting_read: Option<IssueId>,
 }
 
-/// A notice with the number that API subscribers use as their cursor.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "the struct says it")]
+/// A notice with its number, its time and its one-line message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ConductorEvent")]
 pub struct NumberedNotice {
-    /// The number, from 1 since the start of the conductor.
+    /// The number of the notice, from 1 since the start; a subscriber's cursor.
     pub number: u64,
+    /// The time of the notice.
     pub at: Timestamp,
+    /// The one-line message.
+    pub message: String,
+    /// True for notices that an operator should look at.
+    pub warning: bool,
+    /// The members of the notice.
     #[serde(flatten)]
+    #[schemars(with = "BTreeMap<String, Value>")]
     pub notice: Notice,
 }
 
@@ -257,8 +264,10 @@ impl State {
             self.notices.pop_front();
         }
         self.notice_count += 1;
+        let (message, warning) = (notice.to_string(), notice.is_warning());
         let number = self.notice_count;
-        self.notices.push_back(Arc::new(NumberedNotice { number, at: now, notice }));
+        let numbered = NumberedNotice { number, at: now, message, warning, notice };
+        self.notices.push_back(Arc::new(numbered));
     }
 
     pub(crate) fn new_query(&mut self) -> QueryId {

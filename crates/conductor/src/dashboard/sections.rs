@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::frame::{Style, StyledLine};
 use super::terminal_text::{count, duration, time_of_day, web_link};
-use crate::snapshot::{BlockedRow, NoticeRow, Phase, RetryRow, RunningRow, Snapshot, WaitingRow};
-use crate::state::Mode;
+use crate::snapshot::{BlockedRow, Phase, RetryRow, RunningRow, Snapshot, WaitingRow};
+use crate::state::{Mode, NumberedNotice};
 
 pub(super) struct Section {
     title: StyledLine,
@@ -207,7 +207,7 @@ fn blocked(row: &BlockedRow, now: Timestamp) -> StyledLine {
         .with(&row.error, Style::Warning)
 }
 
-fn event(row: &NoticeRow) -> StyledLine {
+fn event(row: &NumberedNotice) -> StyledLine {
     let style = if row.warning { Style::Warning } else { Style::Plain };
     StyledLine::of(&format!("  {}  ", time_of_day(row.at)), Style::Dim).with(&row.message, style)
 }
