@@ -21,19 +21,17 @@ const MAX_FIELDS: usize = 2_000;
 /// A mutation that agents may use, and the arguments that name its targets.
 struct Mutation {
     name: &'static str,
+    /// The paths of arguments; a question mark follows those that may be missing.
     targets: &'static [(&'static str, Target)],
     /// The allowed members of `input`, separated by commas; empty for all.
     input: &'static str,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Target {
     Issue,
-    MaybeIssue,
     Comment,
-    MaybeComment,
     Project,
-    MaybeProject,
     Never,
 }
 
@@ -51,15 +49,15 @@ const MUTATIONS: &[Mutation] = &[
         "issueUpdate",
         &[
             ("id", Target::Issue),
-            ("input.parentId", Target::MaybeIssue),
-            ("input.projectId", Target::MaybeProject),
-            ("input.teamId", Target::Never),
+            ("input.parentId?", Target::Issue),
+            ("input.projectId?", Target::Project),
+            ("input.teamId?", Target::Never),
         ],
         "",
     ),
     mutation(
         "issueCreate",
-        &[("input.projectId", Target::Project), ("input.parentId", Target::MaybeIssue)],
+        &[("input.projectId", Target::Project), ("input.parentId?", Target::Issue)],
         "",
     ),
     mutation("issueAddLabel", &[("id", Target::Issue)], ""),
@@ -71,7 +69,7 @@ const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "commentCreate",
-        &[("input.issueId", Target::Issue), ("input.parentId", Target::MaybeComment)],
+        &[("input.issueId", Target::Issue), ("input.parentId?", Target::Comment)],
         "id, issueId, parentId, body, quotedText, doNotSubscribeToIssue",
     ),
     mutation("commentUpdate", &[("id", Target::Comment)], "body, quotedText"),
@@ -135,9 +133,12 @@ impl<'a> Checker<'a> {
             let message = format!("`{name}` is not allowed for agents; allowed are {known}");
             return ToolRefusal::scope(message);
         };
-        for (path, target) in mutation.targets {
+        for (name, target) in mutation.targets {
+            let path = name.trim_end_matches('?');
             let value = self.argument(field, path);
-            self.reference(*target, path, &value)?;
+            if path == *name || !value.is_null() {
+                self.reference(*target, path, &value)?;
+            }
         }
         let input = self.argument(field, "input");
         let mut given = input.as_object().into_iter().flat_map(Map::keys);
@@ -163,18 +164,13 @@ impl<'a> Checker<'a> {
 
     /// Records an id for the second part of the check.
     fn reference(&mut self, target: Target, path: &str, value: &Value) -> Result<(), ToolRefusal> {
-        let optional =
-            matches!(target, Target::MaybeIssue | Target::MaybeComment | Target::MaybeProject);
-        if value.is_null() && (optional || target == Target::Never) {
-            return Ok(());
-        }
         let refused = |rule: &str| ToolRefusal::scope(format!("`{path}` {rule}"));
         let Some(id) = value.as_str() else { return refused("is missing or not a string") };
         let set = match target {
-            Target::Issue | Target::MaybeIssue => &mut self.named.issues,
-            Target::Comment | Target::MaybeComment if is_id(id) => &mut self.named.comments,
-            Target::Comment | Target::MaybeComment => return refused("is not an id"),
-            Target::Project | Target::MaybeProject => &mut self.named.projects,
+            Target::Issue => &mut self.named.issues,
+            Target::Comment if is_id(id) => &mut self.named.comments,
+            Target::Comment => return refused("is not an id"),
+            Target::Project => &mut self.named.projects,
             Target::Never => return refused("is not allowed for agents"),
         };
         set.insert(id.to_owned());
