@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::spend::Spend;
 use crate::state::QueryId;
-use carrel_tracker::{Issue, IssueId};
+use carrel_tracker::Issue;
 
 /// The length of [`ClaimedIssue::recent`]; older events are only in the transcript.
 pub(crate) const MAX_RECENT_EVENTS: usize = 20;
@@ -309,11 +309,6 @@ impl ClaimedIssue {
             self.recent.pop_front();
         }
         self.recent.push_back(event);
-    }
-
-    /// Returns the tracker's id of the issue, the key of [`crate::State::issues`].
-    pub fn id(&self) -> &IssueId {
-        &self.issue.id
     }
 }
 

@@ -10,7 +10,7 @@ use carrel_domain::{Clock, Timestamp};
 use carrel_runner::Runner;
 use carrel_store::{Journal, Tenure, TenureOutcome};
 use carrel_tracker::IssueId;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -18,7 +18,7 @@ use tracing::{info, warn};
 use super::conductor_directory::{self, ConductorDirectory};
 use super::effects::ActiveRun;
 use super::event_loop::Message;
-use super::handle::{self, Handle, HandleBackend};
+use super::handle::{self, Handle, Request};
 use super::report::Report;
 use super::setup::{Setup, conductor, scope_of};
 use super::start_error::StartError;
@@ -57,7 +57,9 @@ pub struct Conductor {
     pub(super) tenure: Tenure,
     pub(super) workflow_watcher: Option<WorkflowWatcher>,
     pub(super) handle: Handle,
-    pub(super) handle_backend: HandleBackend,
+    /// The state as handles see it.
+    pub(super) published_state: watch::Sender<Arc<State>>,
+    pub(super) commands: mpsc::Receiver<Request>,
     pub(super) report: Report,
     pub(super) published: Option<Instant>,
     pub(super) ending: bool,
@@ -98,8 +100,8 @@ impl Conductor {
         unsettled.extend(state.issues.keys().cloned());
         let workflow = Arc::clone(&setup.workflow);
         let files = Arc::clone(&directory.files);
-        let (handle, handle_backend) =
-            handle::pair(&state, workflow, Arc::clone(&journal), scope, files);
+        let (handle, published_state, commands) =
+            handle::open(&state, workflow, Arc::clone(&journal), scope, files);
         let (inbox, queue) = mpsc::channel(MESSAGE_BUFFER);
         Ok(Self {
             state,
@@ -117,7 +119,8 @@ impl Conductor {
             tenure,
             workflow_watcher: Some(workflow_watcher),
             handle,
-            handle_backend,
+            published_state,
+            commands,
             report: Report::default(),
             published: None,
             ending: false,

@@ -73,7 +73,7 @@ impl Conductor {
                 () = stop.cancelled(), if !self.ending => self.stop_requested(),
                 by = &mut lost, if !self.ending => self.superseded(by),
                 // Before the queue: an operator waits for the result.
-                Some(request) = self.handle_backend.commands.recv(), if !self.ending => {
+                Some(request) = self.commands.recv(), if !self.ending => {
                     self.handle_command(request).await;
                 }
                 Some(update) = workflow_updates.recv(), if !self.ending => self.handle_workflow_update(update).await,
@@ -92,7 +92,7 @@ impl Conductor {
         while let Some(message) = self.queue.recv().await {
             self.receive(message).await;
         }
-        self.handle_backend.publish(&self.state);
+        self.published_state.send_replace(Arc::new(self.state.clone()));
         info!(scope = self.tenure.scope(), "Conductor has ended");
         self.report
     }
@@ -181,7 +181,7 @@ impl Conductor {
     fn publish(&mut self) {
         let due = self.published.is_none_or(|last| last.elapsed() >= PUBLISH_INTERVAL);
         if due || self.queue.is_empty() {
-            self.handle_backend.publish(&self.state);
+            self.published_state.send_replace(Arc::new(self.state.clone()));
             self.published = Some(Instant::now());
         }
     }
@@ -262,7 +262,7 @@ impl Conductor {
     async fn handle_workflow_update(&mut self, update: WorkflowUpdate) {
         match update {
             WorkflowUpdate::Changed(setup) => {
-                self.handle_backend.workflow.store(Arc::clone(&setup.workflow));
+                self.handle.workflow.store(Arc::clone(&setup.workflow));
                 let rules = Box::new(Rules::of(setup.config()));
                 self.setup = setup;
                 self.step(vec![Event::WorkflowChanged(rules)]).await;

@@ -28,7 +28,7 @@ const COMMAND_BUFFER: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Handle {
     state: watch::Receiver<Arc<State>>,
-    workflow: Arc<ArcSwap<Workflow>>,
+    pub(super) workflow: Arc<ArcSwap<Workflow>>,
     commands: mpsc::Sender<Request>,
     journal: Arc<dyn Journal>,
     scope: Arc<str>,
@@ -49,40 +49,26 @@ pub enum CommandError {
 
 pub(super) type Request = (OperatorCommand, oneshot::Sender<Result<(), CommandError>>);
 
-#[derive(Debug)]
-pub(super) struct HandleBackend {
-    state: watch::Sender<Arc<State>>,
-    pub(super) workflow: Arc<ArcSwap<Workflow>>,
-    pub(super) commands: mpsc::Receiver<Request>,
-}
-
-pub(super) fn pair(
+/// Creates a handle, and the ends of its channels that the conductor holds.
+pub(super) fn open(
     state: &State,
     workflow: Arc<Workflow>,
     journal: Arc<dyn Journal>,
     scope: &str,
     files: Arc<Root>,
-) -> (Handle, HandleBackend) {
+) -> (Handle, watch::Sender<Arc<State>>, mpsc::Receiver<Request>) {
     let (published, seen) = watch::channel(Arc::new(state.clone()));
     let (commands, queue) = mpsc::channel(COMMAND_BUFFER);
-    let workflow = Arc::new(ArcSwap::new(workflow));
     let handle = Handle {
         state: seen,
-        workflow: Arc::clone(&workflow),
+        workflow: Arc::new(ArcSwap::new(workflow)),
         commands,
         journal,
         scope: scope.into(),
         webhook_secret: WebhookSecretStore::new(Arc::clone(&files)),
         files,
     };
-    (handle, HandleBackend { state: published, workflow, commands: queue })
-}
-
-impl HandleBackend {
-    /// Publishes a copy of the state to all handles.
-    pub(super) fn publish(&self, state: &State) {
-        self.state.send_replace(Arc::new(state.clone()));
-    }
+    (handle, published, queue)
 }
 
 impl Handle {
