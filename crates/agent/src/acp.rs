@@ -21,15 +21,13 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{Event, Tokens};
-use crate::failure::{AgentFailure, FailureKind, unless_stopped};
+use crate::failure::{AgentFailure, FailureKind, Result, unless_stopped};
 use crate::launch::{AgentWorkspace, Launcher};
 use crate::process::Input;
-use crate::reporter::Reporter;
-use crate::rpc::{Connection, Dialect, Message, Refusal, UNKNOWN_METHOD, mentions_rate_limit};
-use crate::throttle::Throttle;
+use crate::reporter::{Reporter, Throttle};
+use crate::rpc::{Connection, Dialect, Message, Refusal, mentions_rate_limit};
 use crate::token_usage;
 use crate::{Agent, OpenError, OpenRequest, Session, Teardown};
-use permission::Decision;
 use update::Update;
 
 /// The supported protocol version.
@@ -43,14 +41,8 @@ const UNCONFINED_MODES: [&str; 4] =
 /// The error code "authentication required".
 const AUTH_REQUIRED: i64 = -32000;
 
-/// Added to the response timeout of the first requests: a login shell and the agent have to start.
-const START_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// The time for a cancelled turn to end.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// The time for the agent to exit after the end of its stdin, before it is killed.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Acp {
@@ -83,9 +75,8 @@ impl Agent for Acp {
             workspace,
             approvals: self.approvals,
             is_sandboxed: request.runner.is_sandboxed(),
-            response_timeout: self.response_timeout,
             silence_timeout: self.silence_timeout,
-            reporter: Reporter::new(request.events.clone()),
+            reporter: Reporter(request.events.clone()),
             stop: request.stop.clone(),
             session: String::new(),
             is_resumable: false,
@@ -108,7 +99,6 @@ struct AcpSession {
     workspace: AgentWorkspace,
     approvals: Approvals,
     is_sandboxed: bool,
-    response_timeout: Duration,
     silence_timeout: Duration,
     reporter: Reporter,
     stop: CancellationToken,
@@ -137,11 +127,8 @@ impl Session for AcpSession {
         self.is_resumable.then(|| self.session.clone())
     }
 
-    async fn turn(&mut self, prompt: &str) -> Result<String, AgentFailure> {
+    async fn turn(&mut self, prompt: &str) -> Result<String> {
         let stop = self.stop.clone();
-        if stop.is_cancelled() {
-            return Err(AgentFailure::stopped());
-        }
         unless_stopped(&stop, self.run_turn(prompt)).await
     }
 
@@ -156,7 +143,7 @@ impl Session for AcpSession {
 
 impl AcpSession {
     /// Performs the handshake, and resumes the requested session or opens a new one.
-    async fn begin(&mut self, earlier: Option<&str>) -> Result<(), AgentFailure> {
+    async fn begin(&mut self, earlier: Option<&str>) -> Result<()> {
         let introduction = json!({
             "protocolVersion": VERSION,
             "clientInfo": { "name": "carrel", "title": "Carrel", "version": env!("CARGO_PKG_VERSION") },
@@ -165,13 +152,12 @@ impl AcpSession {
                 "terminal": false,
             },
         });
-        let limit = self.response_timeout.saturating_add(START_TIMEOUT);
-        let agent = self.rpc.request_within("initialize", introduction, limit).await?;
+        let agent = self.rpc.slow_request("initialize", introduction).await?;
         if agent["protocolVersion"] != VERSION {
             let spoken = &agent["protocolVersion"];
             let message =
                 format!("the agent speaks version {spoken} of the protocol instead of {VERSION}");
-            return Err(AgentFailure::new(FailureKind::ResponseError, message));
+            return FailureKind::ResponseError.err(message);
         }
         let method = resume_method(&agent);
         self.is_resumable = method.is_some();
@@ -181,31 +167,22 @@ impl AcpSession {
             return Ok(());
         }
         // Agents may install dependencies or contact their provider first.
-        let opened = self.rpc.request_within("session/new", self.session_params(), limit).await?;
-        let session = opened["sessionId"].as_str().map(str::to_owned);
-        self.session = session.ok_or_else(|| {
-            AgentFailure::new(
-                FailureKind::ResponseError,
-                "the reply to session/new has no sessionId",
-            )
-        })?;
+        let opened = self.rpc.slow_request("session/new", self.session_params()).await?;
+        let Some(session) = opened["sessionId"].as_str() else {
+            return FailureKind::ResponseError.err("the reply to session/new has no sessionId");
+        };
+        session.clone_into(&mut self.session);
         self.choose_mode(&opened).await
     }
 
     /// Switches to the unconfined mode, if the agent has one: inside Carrel's sandbox it cannot create a
     /// sandbox of its own.
-    async fn choose_mode(&mut self, opened: &Value) -> Result<(), AgentFailure> {
+    async fn choose_mode(&mut self, opened: &Value) -> Result<()> {
         let unconfined = self.is_sandboxed && self.approvals == Approvals::Accept;
         let Some(mode) = unconfined_mode(opened).filter(|_| unconfined) else { return Ok(()) };
         let params = json!({ "sessionId": self.session, "modeId": mode });
-        match self.rpc.request("session/set_mode", params).await {
-            Ok(_) => Ok(()),
-            Err(AgentFailure { kind: FailureKind::ResponseError, message }) => {
-                self.reporter.event("mode_not_set", Some(&message)).await;
-                Ok(())
-            }
-            Err(failure) => Err(failure),
-        }
+        let reply = self.rpc.request("session/set_mode", params).await;
+        self.reporter.unless_refused("mode_not_set", reply).await.map(drop)
     }
 
     fn session_params(&self) -> Value {
@@ -213,28 +190,21 @@ impl AcpSession {
     }
 
     /// Resumes a session. Returns false if the agent refuses; a new one is opened then.
-    async fn resume(&mut self, method: &str, session: &str) -> Result<bool, AgentFailure> {
+    async fn resume(&mut self, method: &str, session: &str) -> Result<bool> {
         let mut params = self.session_params();
         params["sessionId"] = session.into();
-        let limit = self.response_timeout.saturating_add(START_TIMEOUT);
-        match self.rpc.request_within(method, params, limit).await {
-            Ok(opened) => {
-                // `session/load` replays the conversation.
-                self.rpc.drop_notifications();
-                session.clone_into(&mut self.session);
-                self.reporter.event("thread_resumed", None).await;
-                self.choose_mode(&opened).await?;
-                Ok(true)
-            }
-            Err(AgentFailure { kind: FailureKind::ResponseError, message }) => {
-                self.reporter.event("thread_not_resumed", Some(&message)).await;
-                Ok(false)
-            }
-            Err(failure) => Err(failure),
-        }
+        let reply = self.rpc.slow_request(method, params).await;
+        let reply = self.reporter.unless_refused("thread_not_resumed", reply).await?;
+        let Some(opened) = reply else { return Ok(false) };
+        // `session/load` replays the conversation.
+        self.rpc.drop_notifications();
+        session.clone_into(&mut self.session);
+        self.reporter.event("thread_resumed", None).await;
+        self.choose_mode(&opened).await?;
+        Ok(true)
     }
 
-    async fn run_turn(&mut self, prompt: &str) -> Result<String, AgentFailure> {
+    async fn run_turn(&mut self, prompt: &str) -> Result<String> {
         let params = json!({
             "sessionId": self.session,
             "prompt": [{ "type": "text", "text": prompt }],
@@ -243,7 +213,7 @@ impl AcpSession {
         (self.prompt, self.last_message) = (Some(id), LastMessage::default());
         self.turns += 1;
         let session = format!("{}-{}", self.session, self.turns);
-        let (thread, pid) = (self.session.clone(), self.rpc.pid());
+        let (thread, pid) = (self.session.clone(), self.rpc.process.pid);
         self.reporter.send(Event::SessionStarted { session, thread, pid }).await;
         loop {
             match self.rpc.next(self.silence_timeout).await? {
@@ -265,7 +235,7 @@ impl AcpSession {
     }
 
     /// Counts the usage of a turn and returns its result.
-    async fn conclude(&mut self, result: Result<Value, Refusal>) -> Result<String, AgentFailure> {
+    async fn conclude(&mut self, result: Result<Value, Refusal>) -> Result<String> {
         let ended = match result {
             Ok(result) => {
                 if let Some(tokens) = token_usage::tokens(&result["usage"]) {
@@ -276,11 +246,7 @@ impl AcpSession {
             }
             Err(refusal) => Err(failure_of(&refusal)),
         };
-        let (kind, message) = match &ended {
-            Ok(()) => ("turn_completed", None),
-            Err(failure) => (failure.kind.name(), Some(failure.message.as_str())),
-        };
-        self.reporter.event(kind, message).await;
+        self.reporter.turn_ended(&ended).await;
         ended.map(|()| std::mem::take(&mut self.last_message.text))
     }
 
@@ -300,51 +266,14 @@ impl AcpSession {
         }
     }
 
-    async fn handle_request(
-        &mut self,
-        id: &Value,
-        method: &str,
-        params: &Value,
-    ) -> Result<(), AgentFailure> {
-        match method {
-            "session/request_permission" => match permission::decide(params, self.approvals) {
-                Decision::Allow { reply, subject } => {
-                    self.reporter.event("approval_auto_approved", Some(&subject)).await;
-                    self.rpc.reply(id, reply).await
-                }
-                Decision::Stop { reply, subject } => {
-                    let message = format!("approval requested: {subject}");
-                    let failure = AgentFailure::new(FailureKind::ApprovalRequired, message);
-                    self.stop_for(id, reply, failure).await
-                }
-            },
-            "elicitation/create" => {
-                let question = params["message"].as_str().unwrap_or("the agent asks for input");
-                let failure = AgentFailure::new(FailureKind::InputRequired, question);
-                self.stop_for(id, json!({ "action": "cancel" }), failure).await
-            }
-            _ => {
-                self.reporter.event("unknown_request", Some(method)).await;
-                let message =
-                    format!("{method} is not supported by this client; access the files directly");
-                self.rpc.reply_error(id, UNKNOWN_METHOD, &message).await
-            }
-        }
-    }
-
-    async fn stop_for(
-        &mut self,
-        id: &Value,
-        reply: Value,
-        failure: AgentFailure,
-    ) -> Result<(), AgentFailure> {
-        self.reporter.event(failure.kind.name(), Some(&failure.message)).await;
-        self.rpc.reply(id, reply).await?;
-        Err(failure)
+    async fn handle_request(&mut self, id: &Value, method: &str, params: &Value) -> Result<()> {
+        let decision = permission::decide(method, params, self.approvals);
+        let hint = "; access the files directly";
+        decision.reply((id, method), hint, &mut self.rpc, &self.reporter).await.map(drop)
     }
 
     /// Cancels the turn, and returns when the agent has replied to the prompt.
-    async fn cancel(&mut self) -> Result<(), AgentFailure> {
+    async fn cancel(&mut self) -> Result<()> {
         self.rpc.notify("session/cancel", json!({ "sessionId": self.session })).await?;
         while let Some(prompt) = self.prompt {
             match self.rpc.next(CANCEL_TIMEOUT).await? {
@@ -354,7 +283,7 @@ impl AcpSession {
                 }
                 Message::Request { id, method, .. } => {
                     let message = format!("{method} is too late: the turn is cancelled");
-                    self.rpc.reply_error(&id, UNKNOWN_METHOD, &message).await?;
+                    self.rpc.reject(&id, &message).await?;
                 }
                 _ => {}
             }
@@ -363,7 +292,7 @@ impl AcpSession {
     }
 
     async fn end(self) -> Teardown {
-        let teardown = self.rpc.close(EXIT_TIMEOUT).await;
+        let teardown = self.rpc.close().await;
         self.workspace.leave().await;
         teardown
     }
@@ -400,26 +329,22 @@ fn resume_method(agent: &Value) -> Option<&'static str> {
 }
 
 /// Returns the result of a turn from the reply to its prompt.
-fn turn_result(result: &Value, message: &str) -> Result<(), AgentFailure> {
+fn turn_result(result: &Value, message: &str) -> Result<()> {
     if has_no_model_reply(result) {
         let limited = FailureKind::RateLimited { retry_after: None };
         let kind = if mentions_rate_limit(message) { limited } else { FailureKind::TurnFailed };
-        return Err(AgentFailure::new(kind, format!("the turn failed: {}", message.trim())));
+        return kind.err(format!("the turn failed: {}", message.trim()));
     }
     match result["stopReason"].as_str() {
         // A turn that reached a limit of the agent can be continued by the next one.
         Some("end_turn" | "max_tokens" | "max_turn_requests") => Ok(()),
-        Some("cancelled") => {
-            Err(AgentFailure::new(FailureKind::TurnCancelled, "the turn was cancelled"))
+        Some("cancelled") => FailureKind::TurnCancelled.err("the turn was cancelled"),
+        Some("refusal") => {
+            FailureKind::TurnFailed.err("the turn failed: the model refused to continue")
         }
-        Some("refusal") => Err(AgentFailure::new(
-            FailureKind::TurnFailed,
-            "the turn failed: the model refused to continue",
-        )),
         reason => {
-            let message =
-                format!("the turn failed: it ended with {}", reason.unwrap_or("no reason"));
-            Err(AgentFailure::new(FailureKind::TurnFailed, message))
+            let reason = reason.unwrap_or("no reason");
+            FailureKind::TurnFailed.err(format!("the turn failed: it ended with {reason}"))
         }
     }
 }
@@ -432,17 +357,14 @@ fn has_no_model_reply(result: &Value) -> bool {
 }
 
 fn failure_of(refusal: &Refusal) -> AgentFailure {
-    let message = format!("the turn failed: {}", refusal.full_message());
-    let kind = match refusal {
-        Refusal { code: AUTH_REQUIRED, .. } => {
-            let message = format!(
-                "{message}; log the agent in on this machine, or list the variable with its key in agent.env"
-            );
-            return AgentFailure::new(FailureKind::TurnFailed, message);
-        }
-        refusal if refusal.is_rate_limit() => FailureKind::RateLimited { retry_after: None },
-        _ => FailureKind::TurnFailed,
-    };
+    let mut message = format!("the turn failed: {}", refusal.full_message());
+    let mut kind = FailureKind::TurnFailed;
+    if refusal.code == AUTH_REQUIRED {
+        message +=
+            "; log the agent in on this machine, or list the variable with its key in agent.env";
+    } else if refusal.is_rate_limit() {
+        kind = FailureKind::RateLimited { retry_after: None };
+    }
     AgentFailure::new(kind, message)
 }
 

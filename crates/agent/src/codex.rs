@@ -44,26 +44,19 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::Event;
-use crate::failure::{AgentFailure, FailureKind, unless_stopped};
+use crate::failure::{AgentFailure, FailureKind, Result, unless_stopped};
 use crate::launch::{AgentWorkspace, Launcher};
 use crate::process::Input;
 use crate::reporter::Reporter;
-use crate::rpc::{Connection, Dialect, Message, UNKNOWN_METHOD};
+use crate::rpc::{Connection, Dialect, Message};
 use crate::session_tools::{SessionTools, ToolOutcome};
 use crate::tools::ToolCall;
 use crate::{Agent, OpenError, OpenRequest, Session, Teardown};
 use event_reader::EventReader;
-use server_request::RequestDecision;
 use settings::{SessionSettings, Settings};
-
-/// Added to the response timeout of `initialize`: a login shell and the server have to start first.
-const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The time for an interrupted turn to end. The server then records the turn as interrupted.
 const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// The time for the server to exit after the end of its stdin, before it is killed.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The client name in tool calls. Tools then return text, since the model of Codex sees nothing else.
 const CLIENT: &str = "codex";
@@ -102,13 +95,12 @@ impl Agent for Codex {
     async fn open(&self, request: OpenRequest) -> Result<Box<dyn Session>, OpenError> {
         let workspace = AgentWorkspace::open(&request).await?;
         let process = self.launcher.start(&workspace, Input::Pipe).await?;
-        let reporter = Reporter::new(request.events.clone());
+        let reporter = Reporter(request.events.clone());
         let mut session = CodexSession {
             rpc: Connection::new(process, Dialect::Bare, self.response_timeout),
-            settings: self.settings.for_session(&workspace, request.runner.is_sandboxed()),
+            settings: self.settings.for_session(workspace.path(), request.runner.is_sandboxed()),
             workspace,
             silence_timeout: self.silence_timeout,
-            response_timeout: self.response_timeout,
             tools: SessionTools::new(Arc::clone(&request.tools), &request.stop),
             tool_calls: JoinSet::new(),
             events: EventReader::new(reporter.clone()),
@@ -127,7 +119,6 @@ struct CodexSession {
     workspace: AgentWorkspace,
     settings: SessionSettings,
     silence_timeout: Duration,
-    response_timeout: Duration,
     tools: Arc<SessionTools>,
     /// Tool calls in progress, each with the id of the server's request.
     tool_calls: JoinSet<(Value, ToolOutcome)>,
@@ -142,16 +133,13 @@ impl Session for CodexSession {
         Some(self.events.thread().to_owned())
     }
 
-    async fn turn(&mut self, prompt: &str) -> Result<String, AgentFailure> {
+    async fn turn(&mut self, prompt: &str) -> Result<String> {
         let stop = self.stop.clone();
-        if stop.is_cancelled() {
-            return Err(AgentFailure::stopped());
-        }
         unless_stopped(&stop, self.run_turn(prompt)).await
     }
 
     async fn close(mut self: Box<Self>) -> Teardown {
-        if let Some(turn) = self.events.turn().map(str::to_owned) {
+        if let Some(turn) = self.events.turn.clone() {
             // An interrupted turn is recorded as such, and the thread can be resumed.
             let _ = timeout(INTERRUPT_TIMEOUT, self.interrupt(&turn)).await;
         }
@@ -161,25 +149,24 @@ impl Session for CodexSession {
 
 impl CodexSession {
     /// Performs the handshake, and resumes the requested thread or starts a new one.
-    async fn begin(&mut self, request: &OpenRequest) -> Result<(), AgentFailure> {
+    async fn begin(&mut self, request: &OpenRequest) -> Result<()> {
         let version = env!("CARGO_PKG_VERSION");
         let introduction = json!({
             "clientInfo": { "name": "carrel", "title": "Carrel", "version": version },
             "capabilities": { "experimentalApi": true },
         });
-        let limit = self.response_timeout.saturating_add(START_TIMEOUT);
-        self.rpc.request_within("initialize", introduction, limit).await?;
+        self.rpc.slow_request("initialize", introduction).await?;
         self.rpc.notify("initialized", json!({})).await?;
         if let Some(thread) = &request.thread
             && self.resume(thread).await?
         {
             return Ok(());
         }
-        let tools: Vec<Value> = self.tools.list().iter().map(dynamic_tool).collect();
+        let tools: Vec<Value> = self.tools.list.iter().map(dynamic_tool).collect();
         let mut params = self.settings.thread_params();
         params["dynamicTools"] = tools.into();
         let reply = self.rpc.request("thread/start", params).await?;
-        let thread = thread_id(&reply, "thread/start")?;
+        let thread = id_at(&reply, "/thread/id", "thread/start")?;
         let name = json!({ "threadId": thread, "name": request.title });
         self.events.start_thread(thread);
         // Only a label; a server without this method replies with an error that nothing waits for.
@@ -188,26 +175,20 @@ impl CodexSession {
 
     /// Resumes a thread. Returns false if the server refuses, for example because the thread is lost; a
     /// new one is started then.
-    async fn resume(&mut self, thread: &str) -> Result<bool, AgentFailure> {
+    async fn resume(&mut self, thread: &str) -> Result<bool> {
         let mut params = self.settings.thread_params();
         params["threadId"] = thread.into();
         params["excludeTurns"] = true.into();
-        match self.rpc.request("thread/resume", params).await {
-            Ok(reply) => {
-                self.events.resume_thread(thread_id(&reply, "thread/resume")?);
-                self.reporter.event("thread_resumed", None).await;
-                Ok(true)
-            }
-            Err(AgentFailure { kind: FailureKind::ResponseError, message }) => {
-                self.reporter.event("thread_not_resumed", Some(&message)).await;
-                Ok(false)
-            }
-            Err(failure) => Err(failure),
-        }
+        let reply = self.rpc.request("thread/resume", params).await;
+        let reply = self.reporter.unless_refused("thread_not_resumed", reply).await?;
+        let Some(reply) = reply else { return Ok(false) };
+        self.events.resume_thread(&id_at(&reply, "/thread/id", "thread/resume")?);
+        self.reporter.event("thread_resumed", None).await;
+        Ok(true)
     }
 
     /// Starts a turn and reads messages until it ends. Returns the agent's last message.
-    async fn run_turn(&mut self, prompt: &str) -> Result<String, AgentFailure> {
+    async fn run_turn(&mut self, prompt: &str) -> Result<String> {
         let mut params = self.settings.turn_params();
         params["threadId"] = self.events.thread().into();
         params["input"] = json!([{ "type": "text", "text": prompt }]);
@@ -218,11 +199,11 @@ impl CodexSession {
                 return Err(failure);
             }
         };
-        let turn = text(&reply, "/turn/id").ok_or_else(|| missing_id("turn/start"))?;
+        let turn = id_at(&reply, "/turn/id", "turn/start")?;
         let thread = self.events.thread().to_owned();
         let session = format!("{thread}-{turn}");
         self.events.start_turn(turn);
-        let pid = self.rpc.pid();
+        let pid = self.rpc.process.pid;
         self.reporter.send(Event::SessionStarted { session, thread, pid }).await;
         loop {
             // A server that waits for a tool sends nothing.
@@ -243,7 +224,7 @@ impl CodexSession {
     }
 
     /// Handles a message of the server. Returns the agent's last message if it ends the turn.
-    async fn handle(&mut self, message: Message) -> Result<Option<String>, AgentFailure> {
+    async fn handle(&mut self, message: Message) -> Result<Option<String>> {
         match message {
             Message::Notification { method, params } => {
                 return self.events.notification(&method, &params).await;
@@ -260,48 +241,25 @@ impl CodexSession {
     }
 
     /// Replies to a request of the server, or starts the tool call that it asks for.
-    async fn handle_request(
-        &mut self,
-        id: &Value,
-        method: &str,
-        params: &Value,
-    ) -> Result<(), AgentFailure> {
-        match server_request::decide(method, params, self.settings.approves_all()) {
-            RequestDecision::Approve { reply, subject } => {
-                self.reporter.event("approval_auto_approved", Some(&subject)).await;
-                self.rpc.reply(id, reply).await
-            }
-            RequestDecision::Skip { reply, subject } => {
-                self.reporter.event("input_not_given", Some(&subject)).await;
-                self.rpc.reply(id, reply).await
-            }
-            RequestDecision::Stop { reply, failure } => {
-                self.reporter.event(failure.kind.name(), Some(&failure.message)).await;
-                self.rpc.reply(id, reply).await?;
-                Err(failure)
-            }
-            RequestDecision::CallTool { tool, arguments } => {
-                let call = ToolCall {
-                    client: Some(CLIENT.to_owned()),
-                    ..ToolCall::new(tool, arguments, self.tools.cancellation())
-                };
-                let (id, call) = (id.clone(), self.tools.begin(call));
-                self.tool_calls.spawn(async move { (id, call.await) });
-                Ok(())
-            }
-            RequestDecision::Unsupported => {
-                self.reporter.event("unknown_request", Some(method)).await;
-                let message = format!("{method} is not supported by this client");
-                self.rpc.reply_error(id, UNKNOWN_METHOD, &message).await
-            }
+    async fn handle_request(&mut self, id: &Value, method: &str, params: &Value) -> Result<()> {
+        let decision = server_request::decide(method, params, self.settings.approves_all());
+        let call = decision.reply((id, method), "", &mut self.rpc, &self.reporter).await?;
+        if let Some((tool, arguments)) = call {
+            let call = ToolCall {
+                client: Some(CLIENT.to_owned()),
+                ..ToolCall::new(tool, arguments, self.tools.cancellation())
+            };
+            let (id, call) = (id.clone(), self.tools.begin(call));
+            self.tool_calls.spawn(async move { (id, call.await) });
         }
+        Ok(())
     }
 
     /// Sends the result of a tool call to the server.
     async fn reply_to_tool_call(
         &mut self,
         done: Result<(Value, ToolOutcome), JoinError>,
-    ) -> Result<(), AgentFailure> {
+    ) -> Result<()> {
         let lost = |error| {
             AgentFailure::new(FailureKind::TurnFailed, format!("a tool call was lost: {error}"))
         };
@@ -314,15 +272,14 @@ impl CodexSession {
     }
 
     /// Interrupts a turn, and returns when the server reports its end.
-    async fn interrupt(&mut self, turn: &str) -> Result<(), AgentFailure> {
+    async fn interrupt(&mut self, turn: &str) -> Result<()> {
         let params = json!({ "threadId": self.events.thread(), "turnId": turn });
         self.rpc.send_request("turn/interrupt", params).await?;
         loop {
             match self.rpc.next(INTERRUPT_TIMEOUT).await? {
                 Message::Request { id, method, .. } => {
-                    // No code of JSON-RPC fits; the message has the reason.
                     let message = format!("{method} is too late: the turn is interrupted");
-                    self.rpc.reply_error(&id, UNKNOWN_METHOD, &message).await?;
+                    self.rpc.reject(&id, &message).await?;
                 }
                 Message::Notification { method, params }
                     if self.events.ends_turn(&method, &params) =>
@@ -335,7 +292,7 @@ impl CodexSession {
     }
 
     async fn end(self) -> Teardown {
-        let teardown = self.rpc.close(EXIT_TIMEOUT).await;
+        let teardown = self.rpc.close().await;
         self.tools.close().await;
         self.workspace.leave().await;
         teardown
@@ -356,13 +313,11 @@ fn text<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
     value.pointer(path).and_then(Value::as_str)
 }
 
-fn thread_id(reply: &Value, method: &str) -> Result<String, AgentFailure> {
-    text(reply, "/thread/id").map(str::to_owned).ok_or_else(|| missing_id(method))
-}
-
-fn missing_id(method: &str) -> AgentFailure {
-    let message = format!("the reply to {method} has no id");
-    AgentFailure::new(FailureKind::ResponseError, message)
+fn id_at(reply: &Value, path: &str, method: &str) -> Result<String> {
+    match text(reply, path) {
+        Some(id) => Ok(id.to_owned()),
+        None => FailureKind::ResponseError.err(format!("the reply to {method} has no id")),
+    }
 }
 
 /// Converts an MCP tool definition into a dynamic tool of the app server.

@@ -14,16 +14,13 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{Event, Tokens};
-use crate::failure::{AgentFailure, FailureKind, unless_stopped};
+use crate::failure::{AgentFailure, FailureKind, Result, unless_stopped};
 use crate::launch::{AgentWorkspace, Launcher};
 use crate::line_splitter::OutputLine;
 use crate::process::{ExitReport, Input, Process, ProcessEvent};
 use crate::reporter::Reporter;
 use crate::{Agent, OpenError, OpenRequest, Session, Teardown};
 use output_line::OutputEvent;
-
-/// The exit status of a shell that did not find the program.
-const NOT_FOUND: i32 = 127;
 
 /// The time for leftover processes to end by themselves after a turn.
 const EXIT_TIMEOUT: Duration = Duration::ZERO;
@@ -42,7 +39,7 @@ impl Agent for CommandAgent {
             launcher: self.launcher.clone(),
             silence_timeout: self.silence_timeout,
             workspace,
-            reporter: Reporter::new(request.events),
+            reporter: Reporter(request.events),
             stop: request.stop,
             name: format!("command-{:016x}", fastrand::u64(..)),
             turns: 0,
@@ -80,7 +77,7 @@ impl Session for CommandSession {
         None
     }
 
-    async fn turn(&mut self, prompt: &str) -> Result<String, AgentFailure> {
+    async fn turn(&mut self, prompt: &str) -> Result<String> {
         if self.stop.is_cancelled() {
             return Err(AgentFailure::stopped());
         }
@@ -107,7 +104,7 @@ impl Session for CommandSession {
 }
 
 impl CommandSession {
-    async fn read_events(&mut self) -> Result<String, AgentFailure> {
+    async fn read_events(&mut self) -> Result<String> {
         let mut turn = Turn::default();
         loop {
             let process = self.process.as_mut().expect("started by `turn`");
@@ -115,7 +112,7 @@ impl CommandSession {
                 let limit = self.silence_timeout.as_millis();
                 let message =
                     format!("the command was silent for {limit} ms (codex.turn_timeout_ms)");
-                return Err(AgentFailure::new(FailureKind::TurnTimeout, message));
+                return FailureKind::TurnTimeout.err(message);
             };
             match event {
                 Some(ProcessEvent::Stdout(line)) => self.handle_line(&mut turn, line).await,
@@ -128,7 +125,7 @@ impl CommandSession {
                     return turn.into_result(&report);
                 }
                 None => {
-                    return Err(AgentFailure::new(FailureKind::Exited, "the command has exited"));
+                    return FailureKind::Exited.err("the command has exited");
                 }
             }
         }
@@ -173,23 +170,21 @@ impl CommandSession {
 
 impl Turn {
     /// Returns the result of the turn from its events and the exit status.
-    fn into_result(self, report: &ExitReport) -> Result<String, AgentFailure> {
+    fn into_result(self, report: &ExitReport) -> Result<String> {
         if let Some(question) = self.question {
-            return Err(AgentFailure::new(FailureKind::InputRequired, question));
+            return FailureKind::InputRequired.err(question);
         }
         match (report.status, self.limited) {
             (Some(0), _) => Ok(self.answer),
             (_, Some((retry_after, message))) => {
-                Err(AgentFailure::new(FailureKind::RateLimited { retry_after }, message))
+                FailureKind::RateLimited { retry_after }.err(message)
             }
             (status, None) => {
-                let kind = match status {
-                    Some(NOT_FOUND) => FailureKind::NotFound,
-                    Some(_) => FailureKind::TurnFailed,
-                    None => FailureKind::Exited,
+                let kind = match report.failure_kind() {
+                    FailureKind::Exited if status.is_some() => FailureKind::TurnFailed,
+                    kind => kind,
                 };
-                let message = format!("the command failed: {}", report.description);
-                Err(AgentFailure::new(kind, message))
+                kind.err(format!("the command failed: {}", report.description))
             }
         }
     }

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+/// A result of this crate, with an agent's failure unless another error is named.
+pub(crate) type Result<T, E = AgentFailure> = std::result::Result<T, E>;
+
 /// The failure of a session or turn.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -24,12 +27,15 @@ impl AgentFailure {
     }
 }
 
-/// Awaits `work`, or fails with [`FailureKind::Stopped`] when `stop` is cancelled. Work that is already
-/// complete wins.
+/// Awaits `work`, or fails with [`FailureKind::Stopped`] when `stop` is cancelled. Work does not begin
+/// after that, and work that completes at the same time wins.
 pub(crate) async fn unless_stopped<T>(
     stop: &CancellationToken,
-    work: impl Future<Output = Result<T, AgentFailure>>,
-) -> Result<T, AgentFailure> {
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    if stop.is_cancelled() {
+        return Err(AgentFailure::stopped());
+    }
     tokio::select! {
         biased;
         done = work => done,
@@ -70,6 +76,10 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    pub(crate) fn err<T>(self, message: impl Into<String>) -> Result<T> {
+        Err(AgentFailure::new(self, message))
+    }
+
     /// Returns the stable name of the kind, for logs and events.
     pub fn name(self) -> &'static str {
         match self {

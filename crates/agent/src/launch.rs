@@ -20,7 +20,7 @@ use tracing::warn;
 
 use crate::OpenRequest;
 use crate::credentials;
-use crate::failure::{AgentFailure, FailureKind};
+use crate::failure::{AgentFailure, FailureKind, Result};
 use crate::process::{Input, Process};
 use crate::program_lookup;
 use crate::reporter::Reporter;
@@ -59,7 +59,7 @@ pub(crate) struct AgentWorkspace {
 }
 
 impl AgentWorkspace {
-    pub(crate) async fn open(request: &OpenRequest) -> Result<Self, AgentFailure> {
+    pub(crate) async fn open(request: &OpenRequest) -> Result<Self> {
         let handle = WorkspaceHandle::open(&request.workspace).await;
         let handle =
             handle.map_err(|error| AgentFailure::new(FailureKind::Launch, message_of(&error)))?;
@@ -76,11 +76,11 @@ impl AgentWorkspace {
     /// tools.
     pub(crate) fn with_tools(mut self, request: &OpenRequest) -> Self {
         let tools = SessionTools::new(Arc::clone(&request.tools), &request.stop);
-        if tools.list().is_empty() {
+        if tools.list.is_empty() {
             return self;
         }
         let temporary = self.runner.environment().temp_dir();
-        let reporter = Reporter::new(request.events.clone());
+        let reporter = Reporter(request.events.clone());
         match ToolSocket::open(&temporary, tools, reporter) {
             Ok(socket) => self.tool_socket = Some(socket),
             Err(error) => warn!(
@@ -153,11 +153,7 @@ impl Launcher {
         Self { access: WorkspaceAccess::ReadOnly, ..self }
     }
 
-    pub(crate) async fn start(
-        &self,
-        workspace: &AgentWorkspace,
-        input: Input,
-    ) -> Result<Process, AgentFailure> {
+    pub(crate) async fn start(&self, workspace: &AgentWorkspace, input: Input) -> Result<Process> {
         let request = self.request(workspace);
         Process::start(Arc::clone(&workspace.runner), Arc::clone(&workspace.handle), request, input)
             .await
@@ -173,7 +169,7 @@ impl Launcher {
         grants.writable.extend(credentials.writable);
         if let Some(socket) = &workspace.tool_socket {
             let program = workspace.runner.program().to_owned();
-            grants.readable.extend([socket.directory().to_owned(), program]);
+            grants.readable.extend([socket.directory.clone(), program]);
         }
         let passed = self.passed.iter().filter_map(|name| Some((name, operator.get(name)?)));
         let mut environment: Vec<(OsString, OsString)> =

@@ -25,7 +25,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{debug, warn};
 
 use crate::Teardown;
-use crate::failure::{AgentFailure, FailureKind};
+use crate::failure::{AgentFailure, FailureKind, Result};
 use crate::line_splitter::{LineSplitter, OutputLine};
 
 /// Lines that wait to be read. Each may have 10 MiB; an agent that writes faster is slowed down.
@@ -45,6 +45,9 @@ const KEPT_STDERR: CaptureLimits =
 /// The part of stdout that is captured; its lines are read as they arrive.
 const KEPT_STDOUT: CaptureLimits =
     CaptureLimits { head: carrel_domain::ByteSize::kib(1), tail: carrel_domain::ByteSize::kib(1) };
+
+/// The exit status of a shell that did not find the program.
+const NOT_FOUND: i32 = 127;
 
 #[derive(Debug)]
 pub(crate) enum ProcessEvent {
@@ -85,7 +88,7 @@ impl Process {
         workspace: Arc<WorkspaceHandle>,
         mut request: RunRequest,
         input: Input,
-    ) -> Result<Self, AgentFailure> {
+    ) -> Result<Self> {
         let (stdin, stdin_messages) =
             input.open().map_err(|error| launch_failed(message_of(&error)))?;
         let (pieces, printed) = mpsc::channel(1);
@@ -117,15 +120,12 @@ impl Process {
     }
 
     /// Queues bytes for stdin. Fails if the queue stays full for `limit`.
-    pub(crate) async fn write(&self, bytes: Vec<u8>, limit: Duration) -> Result<(), AgentFailure> {
+    pub(crate) async fn write(&self, bytes: Vec<u8>, limit: Duration) -> Result<()> {
         let Some(stdin_messages) = &self.stdin_messages else { return Ok(()) };
         match timeout(limit, stdin_messages.send(bytes)).await {
             // An error means that it has closed its stdin; its exit is reported as an event.
             Ok(_) => Ok(()),
-            Err(_) => Err(AgentFailure::new(
-                FailureKind::ResponseTimeout,
-                "the agent does not read its stdin",
-            )),
+            Err(_) => FailureKind::ResponseTimeout.err("the agent does not read its stdin"),
         }
     }
 
@@ -213,6 +213,10 @@ async fn read_output(
 }
 
 impl ExitReport {
+    pub(crate) fn failure_kind(&self) -> FailureKind {
+        if self.status == Some(NOT_FOUND) { FailureKind::NotFound } else { FailureKind::Exited }
+    }
+
     fn of(completed: &Completed) -> Self {
         let outcome = &completed.outcome;
         let how = match (outcome.stop, completed.limit, outcome.end) {

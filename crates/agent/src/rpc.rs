@@ -15,9 +15,9 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::debug;
 
 use crate::Teardown;
-use crate::failure::{AgentFailure, FailureKind};
+use crate::failure::{FailureKind, Result};
 use crate::line_splitter::OutputLine;
-use crate::process::{ExitReport, Process, ProcessEvent};
+use crate::process::{Process, ProcessEvent};
 pub(crate) use message::{Message, Refusal, mentions_rate_limit};
 
 /// Bytes that may arrive while a reply is awaited.
@@ -39,8 +39,12 @@ const BASE_BACKOFF: Duration = Duration::from_millis(200);
 /// The JSON-RPC error code "method not found".
 pub(crate) const UNKNOWN_METHOD: i64 = -32601;
 
-/// The exit status of a shell that did not find the program.
-const NOT_FOUND: i32 = 127;
+/// Added to the response timeout of requests for which a login shell and the agent have to start, or the
+/// agent contacts its provider.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The time for the agent to exit after the end of its stdin, before it is killed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
@@ -52,7 +56,7 @@ pub(crate) enum Dialect {
 
 #[derive(Debug)]
 pub(crate) struct Connection {
-    process: Process,
+    pub(crate) process: Process,
     dialect: Dialect,
     response_timeout: Duration,
     next_id: u64,
@@ -66,26 +70,23 @@ impl Connection {
         Self { process, dialect, response_timeout, next_id: 1, backlog, backlog_bytes }
     }
 
-    pub(crate) fn pid(&self) -> Option<u32> {
-        self.process.pid
-    }
-
     /// Sends a request and awaits its reply. An error reply becomes a failure that names the method.
-    pub(crate) async fn request(
-        &mut self,
-        method: &str,
-        params: Value,
-    ) -> Result<Value, AgentFailure> {
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Result<Value> {
         self.request_within(method, params, self.response_timeout).await
     }
 
-    /// Sends a request with a timeout of its own.
-    pub(crate) async fn request_within(
+    /// Sends a request that may take [`START_TIMEOUT`] longer than others.
+    pub(crate) async fn slow_request(&mut self, method: &str, params: Value) -> Result<Value> {
+        let limit = self.response_timeout.saturating_add(START_TIMEOUT);
+        self.request_within(method, params, limit).await
+    }
+
+    async fn request_within(
         &mut self,
         method: &str,
         params: Value,
         limit: Duration,
-    ) -> Result<Value, AgentFailure> {
+    ) -> Result<Value> {
         let mut backoff = BASE_BACKOFF;
         for _ in 0..MAX_ATTEMPTS {
             let id = self.send_request(method, params.clone()).await?;
@@ -99,41 +100,33 @@ impl Connection {
                 Err(refusal) => return Err(refusal.failure_of(method)),
             }
         }
-        let message = format!("{method}: the agent is overloaded");
-        Err(AgentFailure::new(FailureKind::RateLimited { retry_after: None }, message))
+        let limited = FailureKind::RateLimited { retry_after: None };
+        limited.err(format!("{method}: the agent is overloaded"))
     }
 
     /// Sends a request without awaiting its reply, and returns its id.
-    pub(crate) async fn send_request(
-        &mut self,
-        method: &str,
-        params: Value,
-    ) -> Result<u64, AgentFailure> {
+    pub(crate) async fn send_request(&mut self, method: &str, params: Value) -> Result<u64> {
         let id = self.next_id;
         self.next_id += 1;
         self.send(json!({ "id": id, "method": method, "params": params })).await?;
         Ok(id)
     }
 
-    pub(crate) async fn notify(&mut self, method: &str, params: Value) -> Result<(), AgentFailure> {
+    pub(crate) async fn notify(&mut self, method: &str, params: Value) -> Result<()> {
         self.send(json!({ "method": method, "params": params })).await
     }
 
-    pub(crate) async fn reply(&mut self, id: &Value, result: Value) -> Result<(), AgentFailure> {
+    pub(crate) async fn reply(&mut self, id: &Value, result: Value) -> Result<()> {
         self.send(json!({ "id": id, "result": result })).await
     }
 
-    /// Replies to a request of the peer with an error.
-    pub(crate) async fn reply_error(
-        &mut self,
-        id: &Value,
-        code: i64,
-        message: &str,
-    ) -> Result<(), AgentFailure> {
-        self.send(json!({ "id": id, "error": { "code": code, "message": message } })).await
+    /// Replies to a request of the peer that it is not supported. The message has the reason.
+    pub(crate) async fn reject(&mut self, id: &Value, message: &str) -> Result<()> {
+        let error = json!({ "code": UNKNOWN_METHOD, "message": message });
+        self.send(json!({ "id": id, "error": error })).await
     }
 
-    async fn send(&mut self, mut message: Value) -> Result<(), AgentFailure> {
+    async fn send(&mut self, mut message: Value) -> Result<()> {
         if self.dialect == Dialect::Full {
             message["jsonrpc"] = "2.0".into();
         }
@@ -147,7 +140,7 @@ impl Connection {
         id: u64,
         method: &str,
         limit: Duration,
-    ) -> Result<Result<Value, Refusal>, AgentFailure> {
+    ) -> Result<Result<Value, Refusal>> {
         let last = Instant::now() + limit * MAX_EXTENSION;
         loop {
             let until = (Instant::now() + limit).min(last);
@@ -155,7 +148,7 @@ impl Connection {
                 let limit = limit.as_millis();
                 let message =
                     format!("{method} got no reply within {limit} ms (codex.read_timeout_ms)");
-                return Err(AgentFailure::new(FailureKind::ResponseTimeout, message));
+                return FailureKind::ResponseTimeout.err(message);
             };
             match received? {
                 (Message::Reply { id: about, result }, _) if about == id => return Ok(result),
@@ -164,14 +157,13 @@ impl Connection {
         }
     }
 
-    fn keep(&mut self, message: Message, bytes: usize) -> Result<(), AgentFailure> {
+    fn keep(&mut self, message: Message, bytes: usize) -> Result<()> {
         self.backlog_bytes += bytes;
         self.backlog.push_back(message);
         if self.backlog_bytes <= MAX_BACKLOG_BYTES {
             return Ok(());
         }
-        let message = "the agent sent too much while a reply was awaited";
-        Err(AgentFailure::new(FailureKind::ResponseError, message))
+        FailureKind::ResponseError.err("the agent sent too much while a reply was awaited")
     }
 
     pub(crate) fn drop_notifications(&mut self) {
@@ -179,7 +171,7 @@ impl Connection {
     }
 
     /// Returns the next message, or fails after `silence`. Cancel-safe.
-    pub(crate) async fn next(&mut self, silence: Duration) -> Result<Message, AgentFailure> {
+    pub(crate) async fn next(&mut self, silence: Duration) -> Result<Message> {
         if let Some(message) = self.backlog.pop_front() {
             if self.backlog.is_empty() {
                 self.backlog_bytes = 0;
@@ -189,13 +181,13 @@ impl Connection {
         let Ok(received) = timeout(silence, self.receive()).await else {
             let limit = silence.as_millis();
             let message = format!("the agent was silent for {limit} ms (codex.turn_timeout_ms)");
-            return Err(AgentFailure::new(FailureKind::TurnTimeout, message));
+            return FailureKind::TurnTimeout.err(message);
         };
         received.map(|(message, _)| message)
     }
 
     /// Returns the next message from stdout with its length; lines on stderr are logged.
-    async fn receive(&mut self) -> Result<(Message, usize), AgentFailure> {
+    async fn receive(&mut self) -> Result<(Message, usize)> {
         loop {
             match self.process.next().await {
                 Some(ProcessEvent::Stdout(OutputLine::Text(text))) if text.trim().is_empty() => {}
@@ -209,22 +201,17 @@ impl Connection {
                     debug!(text, "an agent wrote to stderr");
                 }
                 Some(ProcessEvent::Stderr(OutputLine::TooLong { .. })) => {}
-                Some(ProcessEvent::Exited(report)) => return Err(unexpected_exit(&report)),
-                None => return Err(AgentFailure::new(FailureKind::Exited, "the agent has exited")),
+                Some(ProcessEvent::Exited(report)) => {
+                    let message = format!("the agent has exited: {}", report.description);
+                    return report.failure_kind().err(message);
+                }
+                None => return FailureKind::Exited.err("the agent has exited"),
             }
         }
     }
 
     /// Closes stdin and ends the process with its descendants.
-    pub(crate) async fn close(self, response_timeout: Duration) -> Teardown {
-        self.process.close(response_timeout).await
+    pub(crate) async fn close(self) -> Teardown {
+        self.process.close(EXIT_TIMEOUT).await
     }
-}
-
-fn unexpected_exit(report: &ExitReport) -> AgentFailure {
-    let kind = match report.status {
-        Some(NOT_FOUND) => FailureKind::NotFound,
-        Some(_) | None => FailureKind::Exited,
-    };
-    AgentFailure::new(kind, format!("the agent has exited: {}", report.description))
 }

@@ -28,7 +28,7 @@ const MAX_CONCURRENT_CALLS: usize = 8;
 #[derive(Debug)]
 pub(crate) struct SessionTools {
     tools: Arc<dyn Tools>,
-    list: Vec<Value>,
+    pub(crate) list: Vec<Value>,
     permits: Semaphore,
     running: TaskTracker,
     stop: CancellationToken,
@@ -56,10 +56,6 @@ impl SessionTools {
         let list = tools.list();
         let (permits, running) = (Semaphore::new(MAX_CONCURRENT_CALLS), TaskTracker::new());
         Arc::new(Self { tools, list, permits, running, stop: stop.child_token() })
-    }
-
-    pub(crate) fn list(&self) -> &[Value] {
-        &self.list
     }
 
     /// Returns a cancellation token for one call, which the session cancels too.

@@ -37,30 +37,26 @@ impl Tokens {
     /// Returns the sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        Self {
-            input: self.input.saturating_add(other.input),
-            output: self.output.saturating_add(other.output),
-            total: self.total.saturating_add(other.total),
-        }
+        self.zip(other, u64::saturating_add)
     }
 
     /// Returns the difference, at least 0.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
-        Self {
-            input: self.input.saturating_sub(other.input),
-            output: self.output.saturating_sub(other.output),
-            total: self.total.saturating_sub(other.total),
-        }
+        self.zip(other, u64::saturating_sub)
     }
 
     /// Returns the greater of each count, so that a total that is repeated or out of order never falls.
     #[must_use]
     pub fn at_least(self, other: Self) -> Self {
+        self.zip(other, u64::max)
+    }
+
+    fn zip(self, other: Self, combine: fn(u64, u64) -> u64) -> Self {
         Self {
-            input: self.input.max(other.input),
-            output: self.output.max(other.output),
-            total: self.total.max(other.total),
+            input: combine(self.input, other.input),
+            output: combine(self.output, other.output),
+            total: combine(self.total, other.total),
         }
     }
 }

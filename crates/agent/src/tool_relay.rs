@@ -7,7 +7,7 @@
 //!
 //! Such an agent starts its MCP servers itself, inside its sandbox, where no tool could run. So the server
 //! it starts is [`relay`], which copies bytes between its standard streams and a socket of the session; the
-//! MCP protocol is spoken by the session outside (`connection`, `mcp`). The socket is in a directory of its
+//! MCP protocol is spoken by the session outside (`connection`). The socket is in a directory of its
 //! own below the temporary directory, mode 0700, and is removed with the session. A killed conductor leaves
 //! it behind; [`remove_stale_sockets`] removes sockets that nothing listens on at the next start.
 //!
@@ -15,7 +15,6 @@
 //! entered but not listed by others, and the socket has a random name: the name is the secret.
 
 mod connection;
-mod mcp;
 mod stale_sockets;
 
 use std::io::{self, Read, Write};
@@ -34,7 +33,7 @@ use tracing::debug;
 
 use crate::reporter::Reporter;
 use crate::session_tools::SessionTools;
-use connection::RelayConnection;
+use connection::{RelayConnection, too_many};
 pub use stale_sockets::remove_stale_sockets;
 
 /// Concurrent relays of one session.
@@ -54,7 +53,8 @@ const CHUNK_BYTES: usize = 16 << 10;
 /// A listening socket for relays. Dropping it closes and removes the socket.
 #[derive(Debug)]
 pub(crate) struct ToolSocket {
-    directory: PathBuf,
+    /// The directory that the agent's sandbox has to show.
+    pub(crate) directory: PathBuf,
     name: String,
     tools: Arc<SessionTools>,
     _stop: DropGuard,
@@ -86,11 +86,6 @@ impl ToolSocket {
             }
         });
         Ok(socket)
-    }
-
-    /// Returns the directory that the agent's sandbox has to show.
-    pub(crate) fn directory(&self) -> &Path {
-        &self.directory
     }
 
     /// Closes the socket, and returns when all tool calls have ended.
@@ -143,7 +138,7 @@ async fn accept(
     while let Ok((stream, _)) = listener.accept().await {
         let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else {
             // A client that does not read it sees the connection close.
-            let _ = stream.try_write(format!("{}\n", mcp::too_many(MAX_RELAYS)).as_bytes());
+            let _ = stream.try_write(format!("{}\n", too_many(MAX_RELAYS)).as_bytes());
             continue;
         };
         let connection = RelayConnection::new(stream, Arc::clone(tools), reporter.clone());

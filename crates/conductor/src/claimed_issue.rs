@@ -21,8 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::spend::Spend;
 use crate::state::QueryId;
-use crate::truncate::truncated;
-use carrel_tracker::{Issue, IssueId};
+use carrel_tracker::Issue;
 
 /// The length of [`ClaimedIssue::recent`]; older events are only in the transcript.
 pub(crate) const MAX_RECENT_EVENTS: usize = 20;
@@ -36,7 +35,7 @@ pub struct RunId(pub u64);
 ///
 /// It exists from the moment a slot is taken for the issue until the workspace of the finished issue is
 /// removed, so that spending and the workspace path survive the time between two runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClaimedIssue {
     /// The issue as the tracker last returned it, by a poll or by a read.
     pub issue: Issue,
@@ -71,19 +70,20 @@ pub struct ClaimedIssue {
     pub(crate) read: QueryId,
 }
 
-/// One event of an agent, kept for the snapshot. The transcript has all events in full.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An event of an agent, as it was reported to the conductor.
+// The doc comment is a description in `docs/openapi.json`. The transcript has all events in full; here the
+// texts are truncated to 500 bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "EventRow")]
+#[expect(missing_docs, reason = "an event as it was received")]
 pub struct AgentEvent {
-    /// The time at which the conductor received it.
     pub at: Timestamp,
-    /// The agent's name for the kind of event.
     pub event: String,
-    /// The text of the event, truncated to 500 bytes.
     pub message: Option<String>,
 }
 
 /// The stage of a claimed issue. The diagram of the module shows the transitions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "stage", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the variant says it")]
 pub enum Stage {
@@ -115,6 +115,7 @@ pub enum Stage {
     Blocked(Block),
     /// Not worked on and not claimed; the workspace and the spending record are kept. A later poll may
     /// claim the issue again, and a terminal state removes it.
+    #[default]
     Resting,
     /// The issue is in a terminal state, and its workspace is being removed. The issue is erased when the
     /// removal has succeeded.
@@ -271,11 +272,11 @@ impl BlockReason {
         }
     }
 
-    pub(crate) fn truncated(self, max_bytes: usize) -> Self {
+    pub(crate) fn map_detail(self, change: impl FnOnce(String) -> String) -> Self {
         match self {
-            Self::Input(text) => Self::Input(truncated(text, max_bytes)),
-            Self::Approval(text) => Self::Approval(truncated(text, max_bytes)),
-            Self::Budget(text) => Self::Budget(truncated(text, max_bytes)),
+            Self::Input(text) => Self::Input(change(text)),
+            Self::Approval(text) => Self::Approval(change(text)),
+            Self::Budget(text) => Self::Budget(change(text)),
             Self::NoProgress | Self::Cancelled => self,
         }
     }
@@ -295,20 +296,7 @@ impl fmt::Display for BlockReason {
 
 impl ClaimedIssue {
     pub(crate) fn new(issue: Issue) -> Self {
-        Self {
-            issue,
-            attempt: 0,
-            rate_limited_runs: 0,
-            spent: Spend::default(),
-            spent_at_unblock: Spend::default(),
-            workspace: None,
-            thread: None,
-            answer: None,
-            last_turn: None,
-            recent: VecDeque::new(),
-            stage: Stage::Resting,
-            read: QueryId::default(),
-        }
+        Self { issue, ..Self::default() }
     }
 
     /// Returns the spending that counts against the budget of the issue.
@@ -321,11 +309,6 @@ impl ClaimedIssue {
             self.recent.pop_front();
         }
         self.recent.push_back(event);
-    }
-
-    /// Returns the tracker's id of the issue, the key of [`crate::State::issues`].
-    pub fn id(&self) -> &IssueId {
-        &self.issue.id
     }
 }
 
@@ -355,30 +338,13 @@ impl Run {
 impl Stage {
     /// Returns the run that has not ended yet: in the stages running and stopping.
     pub fn run(&self) -> Option<&Run> {
-        match self {
-            Self::Running(run) | Self::Stopping { run, .. } => Some(run),
-            Self::Checking { .. }
-            | Self::Retrying(_)
-            | Self::Blocked(_)
-            | Self::Resting
-            | Self::Cleaning { .. } => None,
-        }
+        let (Self::Running(run) | Self::Stopping { run, .. }) = self else { return None };
+        Some(run)
     }
 
     pub(crate) fn run_mut(&mut self) -> Option<&mut Run> {
-        match self {
-            Self::Running(run) | Self::Stopping { run, .. } => Some(run),
-            Self::Checking { .. }
-            | Self::Retrying(_)
-            | Self::Blocked(_)
-            | Self::Resting
-            | Self::Cleaning { .. } => None,
-        }
-    }
-
-    /// Returns true if the issue is not available for a first dispatch.
-    pub fn is_claimed(&self) -> bool {
-        !matches!(self, Self::Resting | Self::Cleaning { .. })
+        let (Self::Running(run) | Self::Stopping { run, .. }) = self else { return None };
+        Some(run)
     }
 
     /// Returns true if the issue takes one of the agent slots.

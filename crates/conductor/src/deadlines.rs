@@ -45,10 +45,13 @@ impl State {
 
     /// Returns true if a retry is dispatched when it is due.
     pub(crate) fn retries_now(&self, claimed: &ClaimedIssue) -> bool {
-        let begins = self.ledger.mode == Mode::Working
-            && self.workflow_error.is_none()
-            && !matches!(self.poll, PollState::NotStarted | PollState::StartupCleanup { .. });
-        begins && (self.single_pass.is_none() || self.is_due_in_single_pass(claimed))
+        self.may_dispatch() && (self.single_pass.is_none() || self.is_due_in_single_pass(claimed))
+    }
+
+    /// Returns true if the mode, the workflow file and the startup allow dispatches.
+    pub(crate) fn may_dispatch(&self) -> bool {
+        let is_working = self.ledger.mode == Mode::Working;
+        is_working && self.workflow_error.is_none() && !self.is_starting_up()
     }
 
     pub(crate) fn is_starting_up(&self) -> bool {

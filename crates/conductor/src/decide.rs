@@ -27,7 +27,6 @@ mod budget;
 mod cleanup;
 mod operator_command;
 mod poll;
-mod rate_limit;
 mod reconcile;
 mod retry;
 mod slots;
@@ -38,7 +37,7 @@ use std::collections::BTreeSet;
 
 use carrel_domain::Timestamp;
 
-use crate::claimed_issue::{ClaimedIssue, Stage};
+use crate::claimed_issue::{ClaimedIssue, Run, Stage};
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::notice::{IssueRef, Notice};
@@ -134,6 +133,17 @@ impl Transition {
 
     fn issue_mut(&mut self, id: &IssueId) -> Option<&mut ClaimedIssue> {
         self.state.issues.get_mut(id)
+    }
+
+    /// Returns the run of an issue that is in the stage running.
+    fn running(&self, id: &IssueId) -> Option<&Run> {
+        let Stage::Running(run) = &self.state.issues.get(id)?.stage else { return None };
+        Some(run)
+    }
+
+    fn running_mut(&mut self, id: &IssueId) -> Option<&mut Run> {
+        let Stage::Running(run) = &mut self.issue_mut(id)?.stage else { return None };
+        Some(run)
     }
 
     /// Moves an issue to a stage. Only a resting issue can be in the queue of eligible ones.

@@ -48,7 +48,7 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 pub use conductor::Conductor;
-pub use handle::{CommandError, Handle, TimedNotice};
+pub use handle::{CommandError, Handle};
 pub use report::Report;
 pub use setup::scope_of;
 pub use start_error::StartError;

@@ -25,19 +25,13 @@ pub(crate) const MAX_RATE_LIMIT: Duration = Duration::from_hours(24);
 pub(crate) fn limited_until(limits: &Value, now: Timestamp) -> Option<Timestamp> {
     let limits =
         ["rateLimits", "rate_limits"].iter().find_map(|key| limits.get(key)).unwrap_or(limits);
-    let credits = limits.get("credits");
-    if credits.is_some_and(|credits| {
-        flag(credits, "hasCredits", "has_credits") || flag(credits, "unlimited", "unlimited")
-    }) {
+    let is_set = |key: &&str| limits["credits"][*key] == true;
+    if ["hasCredits", "has_credits", "unlimited"].iter().any(is_set) {
         return None;
     }
     let windows = ["primary", "secondary"].iter().filter_map(|name| limits.get(name));
     let until = windows.filter(|window| is_used_up(window)).filter_map(|window| reset(window, now));
     until.max().map(|until| until.min(now.after(MAX_RATE_LIMIT))).filter(|until| *until > now)
-}
-
-fn flag(value: &Value, camel: &str, snake: &str) -> bool {
-    [camel, snake].iter().any(|key| value.get(key).and_then(Value::as_bool) == Some(true))
 }
 
 fn number(value: &Value, keys: &[&str]) -> Option<f64> {

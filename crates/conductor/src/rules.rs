@@ -13,7 +13,7 @@ use carrel_tracker::{Issue, normal};
 /// Dispatch rules. Changed rules apply from the next decision on, also to runs in progress.
 ///
 /// Names of states and labels are in the form of [`normal`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     /// States in which an issue is worked on.
     pub active: BTreeSet<String>,

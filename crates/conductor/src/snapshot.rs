@@ -9,9 +9,7 @@ mod issue_view;
 mod rows;
 
 pub use issue_view::{Attempts, IssueView, Logs, SessionLog, Status, WorkspaceView};
-pub use rows::{
-    BlockedRow, CleaningRow, EventRow, Phase, RetryRow, RunningRow, TokenCounts, WaitingRow,
-};
+pub use rows::{BlockedRow, CleaningRow, Phase, RetryRow, RunningRow, TokenCounts, WaitingRow};
 
 use std::collections::BTreeMap;
 
@@ -20,10 +18,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::notice::{Notice, RunOutcome};
+use crate::claimed_issue::ClaimedIssue;
+use crate::notice::RunOutcome;
 use crate::spend::Spend;
 use crate::state::{Mode, NumberedNotice, PollState, State};
-use rows::by_identifier;
 
 /// The state of the conductor at one time, as the API, the console and the terminal show it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -62,7 +60,7 @@ pub struct Snapshot {
     /// Ended runs since the start of the conductor, by outcome.
     pub outcomes: BTreeMap<RunOutcome, u64>,
     /// The latest notices, oldest first, at most 100.
-    pub recent_events: Vec<NoticeRow>,
+    pub recent_events: Vec<NumberedNotice>,
 }
 
 /// Numbers of issues by stage; a resting issue is in none of them.
@@ -105,35 +103,19 @@ pub struct Polling {
     pub poll_interval_ms: u64,
 }
 
-/// A notice with its number, its time and its one-line message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "ConductorEvent")]
-pub struct NoticeRow {
-    /// The number of the notice, from 1 since the start; a subscriber's cursor.
-    pub number: u64,
-    /// The time of the notice.
-    pub at: Timestamp,
-    /// The one-line message.
-    pub message: String,
-    /// True for notices that an operator should look at.
-    pub warning: bool,
-    /// The members of the notice.
-    #[serde(flatten)]
-    #[schemars(with = "BTreeMap<String, Value>")]
-    pub notice: Notice,
-}
-
 impl Snapshot {
     /// Creates the snapshot of a state. `now` is the end of the running times and the base of waits.
     pub fn of(state: &State, now: Timestamp) -> Self {
-        let mut retrying: Vec<_> = by_identifier(state).filter_map(RetryRow::of).collect();
+        let mut issues: Vec<&ClaimedIssue> = state.issues.values().collect();
+        issues.sort_by(|one, other| one.issue.identifier.cmp(&other.issue.identifier));
+        let issues = || issues.iter().copied();
+        let running: Vec<_> = issues().filter_map(|claimed| RunningRow::of(claimed, now)).collect();
+        let mut retrying: Vec<_> = issues().filter_map(RetryRow::of).collect();
         retrying.sort_by_key(|one| one.due_at);
-        let mut blocked: Vec<_> = by_identifier(state).filter_map(BlockedRow::of).collect();
+        let mut blocked: Vec<_> = issues().filter_map(BlockedRow::of).collect();
         blocked.sort_by_key(|one| one.blocked_at);
-        let running: Vec<_> =
-            by_identifier(state).filter_map(|claimed| RunningRow::of(claimed, now)).collect();
         let waiting = WaitingRow::all(state);
-        let cleaning: Vec<_> = by_identifier(state).filter_map(CleaningRow::of).collect();
+        let cleaning: Vec<_> = issues().filter_map(CleaningRow::of).collect();
         let counts = IssueCounts {
             running: running.len(),
             retrying: retrying.len(),
@@ -158,7 +140,7 @@ impl Snapshot {
             held_until: state.ledger.rate_limited.until(now),
             workflow_error: state.workflow_error.clone(),
             outcomes: state.outcomes.clone(),
-            recent_events: state.notices.iter().map(|notice| NoticeRow::of(notice)).collect(),
+            recent_events: state.notices.iter().map(|notice| (**notice).clone()).collect(),
         }
     }
 }
@@ -180,33 +162,12 @@ impl Polling {
     fn of(state: &State, now: Timestamp) -> Self {
         let millis =
             |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let next = match state.poll {
-            PollState::Waiting { due } => Some(millis(now.age(due))),
-            PollState::NotStarted
-            | PollState::StartupCleanup { .. }
-            | PollState::InFlight { .. }
-            | PollState::Finished => None,
+        let (checking, next) = match state.poll {
+            PollState::Waiting { due } => (false, Some(millis(now.age(due)))),
+            PollState::InFlight { .. } | PollState::StartupCleanup { .. } => (true, None),
+            PollState::NotStarted | PollState::Finished => (false, None),
         };
-        Self {
-            checking: matches!(
-                state.poll,
-                PollState::InFlight { .. } | PollState::StartupCleanup { .. }
-            ),
-            next_poll_in_ms: next,
-            poll_interval_ms: millis(state.rules.poll_interval),
-        }
-    }
-}
-
-impl NoticeRow {
-    /// Creates the row of a notice.
-    pub fn of(numbered: &NumberedNotice) -> Self {
-        Self {
-            number: numbered.number,
-            at: numbered.at,
-            message: numbered.notice.to_string(),
-            warning: numbered.notice.is_warning(),
-            notice: numbered.notice.clone(),
-        }
+        let poll_interval_ms = millis(state.rules.poll_interval);
+        Self { checking, next_poll_in_ms: next, poll_interval_ms }
     }
 }

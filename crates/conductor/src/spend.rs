@@ -32,14 +32,7 @@ impl Add for Spend {
     type Output = Self;
 
     fn add(self, more: Self) -> Self {
-        Self {
-            input_tokens: self.input_tokens.saturating_add(more.input_tokens),
-            output_tokens: self.output_tokens.saturating_add(more.output_tokens),
-            total_tokens: self.total_tokens.saturating_add(more.total_tokens),
-            turns: self.turns.saturating_add(more.turns),
-            attempts: self.attempts.saturating_add(more.attempts),
-            time: self.time.saturating_add(more.time),
-        }
+        self.zip(more, u64::saturating_add, Duration::saturating_add)
     }
 }
 
@@ -55,14 +48,28 @@ impl Spend {
     }
 
     pub(crate) fn since(self, earlier: Self) -> Self {
+        self.zip(earlier, u64::saturating_sub, Duration::saturating_sub)
+    }
+
+    fn zip(
+        self,
+        other: Self,
+        count: fn(u64, u64) -> u64,
+        time: fn(Duration, Duration) -> Duration,
+    ) -> Self {
         Self {
-            input_tokens: self.input_tokens.saturating_sub(earlier.input_tokens),
-            output_tokens: self.output_tokens.saturating_sub(earlier.output_tokens),
-            total_tokens: self.total_tokens.saturating_sub(earlier.total_tokens),
-            turns: self.turns.saturating_sub(earlier.turns),
-            attempts: self.attempts.saturating_sub(earlier.attempts),
-            time: self.time.saturating_sub(earlier.time),
+            input_tokens: count(self.input_tokens, other.input_tokens),
+            output_tokens: count(self.output_tokens, other.output_tokens),
+            total_tokens: count(self.total_tokens, other.total_tokens),
+            turns: count(self.turns, other.turns),
+            attempts: count(self.attempts, other.attempts),
+            time: time(self.time, other.time),
         }
+    }
+
+    /// Returns the amount of one time alone.
+    pub(crate) fn of_time(time: Duration) -> Self {
+        Self { time, ..Self::default() }
     }
 
     /// Returns the description of the first limit of a budget that is reached.

@@ -28,7 +28,7 @@ const MAX_NOTICES: usize = 100;
 pub struct QueryId(pub u64);
 
 /// The state of the conductor's loop. Cloned for each published copy, so it holds no handles.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct State {
     /// The rules of the last valid workflow file.
     pub rules: Rules,
@@ -60,14 +60,21 @@ pub struct State {
     pub(crate) last_resting_read: Option<IssueId>,
 }
 
-/// A notice with the number that API subscribers use as their cursor.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "the struct says it")]
+/// A notice with its number, its time and its one-line message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ConductorEvent")]
 pub struct NumberedNotice {
-    /// The number, from 1 since the start of the conductor.
+    /// The number of the notice, from 1 since the start; a subscriber's cursor.
     pub number: u64,
+    /// The time of the notice.
     pub at: Timestamp,
+    /// The one-line message.
+    pub message: String,
+    /// True for notices that an operator should look at.
+    pub warning: bool,
+    /// The members of the notice.
     #[serde(flatten)]
+    #[schemars(with = "BTreeMap<String, Value>")]
     pub notice: Notice,
 }
 
@@ -118,10 +125,11 @@ pub enum Mode {
 }
 
 /// The poll of the tracker. At most one is in flight.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants say it")]
 pub enum PollState {
     /// No event has been decided yet. The first decision takes over the journal.
+    #[default]
     NotStarted,
     /// Issues of the journal are read and workspaces of finished ones removed, before the first poll.
     StartupCleanup {
@@ -166,22 +174,7 @@ impl State {
         }
         let runs = issues.values().filter_map(|issue| issue.stage.run());
         let next_run = runs.map(|run| run.id.0).max().unwrap_or_default();
-        Self {
-            rules,
-            workflow_error: None,
-            issues,
-            waiting: BTreeMap::new(),
-            poll: PollState::NotStarted,
-            ledger,
-            rate_limits: None,
-            outcomes: BTreeMap::new(),
-            notices: VecDeque::new(),
-            notice_count: 0,
-            single_pass: None,
-            next_run,
-            next_query: 0,
-            last_resting_read: None,
-        }
+        Self { rules, issues, ledger, next_run, ..Self::default() }
     }
 
     /// Numbers further runs after `last`, the greatest run number in the journal.
@@ -224,7 +217,7 @@ impl State {
     pub fn spent(&self, now: Timestamp) -> Spend {
         let runs = self.issues.values().filter_map(|issue| issue.stage.run());
         let live = runs.map(|run| run.started_at.age(now)).sum();
-        self.ledger.spent + Spend { time: live, ..Spend::default() }
+        self.ledger.spent + Spend::of_time(live)
     }
 
     /// Returns today's consumption, the time of runs in progress since midnight UTC included.
@@ -232,7 +225,7 @@ impl State {
         let today = self.ledger.today;
         let runs = self.issues.values().filter_map(|issue| issue.stage.run());
         let live = runs.map(|run| run.started_at.max(today.begin()).age(now)).sum();
-        today.spent + Spend { time: live, ..Spend::default() }
+        today.spent + Spend::of_time(live)
     }
 
     /// Returns the reference to an issue that notices carry. An unknown issue is identified by its id.
@@ -271,8 +264,10 @@ impl State {
             self.notices.pop_front();
         }
         self.notice_count += 1;
+        let (message, warning) = (notice.to_string(), notice.is_warning());
         let number = self.notice_count;
-        self.notices.push_back(Arc::new(NumberedNotice { number, at: now, notice }));
+        let numbered = NumberedNotice { number, at: now, message, warning, notice };
+        self.notices.push_back(Arc::new(numbered));
     }
 
     pub(crate) fn new_query(&mut self) -> QueryId {

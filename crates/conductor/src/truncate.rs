@@ -11,11 +11,7 @@ const ELLIPSIS: &str = "…";
 /// Truncates a text to `max_bytes` with an ellipsis, at a character boundary.
 pub(crate) fn truncated(mut text: String, max_bytes: usize) -> String {
     if text.len() > max_bytes {
-        let mut end = max_bytes.saturating_sub(ELLIPSIS.len());
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        text.truncate(end);
+        text.truncate(text.floor_char_boundary(max_bytes.saturating_sub(ELLIPSIS.len())));
         text.push_str(ELLIPSIS);
     }
     text

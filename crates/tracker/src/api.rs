@@ -10,15 +10,16 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use carrel_client::{HttpClient, SendError, ServerUrl, empty_body, full_body, read_all};
-use carrel_domain::{ByteSize, Clock as _, Secret, SystemClock};
+use carrel_domain::{ByteSize, Clock as _, Secret, SystemClock, message_of};
 use hyper::header::{
-    ACCEPT, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, USER_AGENT,
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, IF_NONE_MATCH, USER_AGENT,
 };
 use hyper::{HeaderMap, Method, Request};
 use serde_json::Value;
 
-use crate::error::{TrackerError, TrackerErrorKind};
+use crate::error::{Result, TrackerError, TrackerErrorKind};
 use crate::rate_limit::{self, RateLimit};
+use crate::settings::Settings;
 
 /// The time until the response headers arrive. A tracker that is slower than this is treated as failed.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -38,8 +39,8 @@ const MAX_MESSAGE_CHARS: usize = 300;
 #[derive(Clone)]
 pub(crate) struct Api {
     connections: HttpClient,
-    server: ServerUrl,
-    provider: &'static str,
+    pub(crate) server: ServerUrl,
+    pub(crate) provider: &'static str,
     secret: (HeaderName, HeaderValue),
     /// Secrets that are redacted in errors and tool replies.
     redacted: Vec<Secret>,
@@ -80,10 +81,6 @@ pub(crate) struct ApiResponse {
 }
 
 impl ApiResponse {
-    pub(crate) fn etag(&self) -> Option<String> {
-        Some(self.headers.get(ETAG)?.to_str().ok()?.to_owned())
-    }
-
     /// Returns a header that is present, valid and not blank.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok().map(str::trim).filter(|text| !text.is_empty())
@@ -94,46 +91,56 @@ impl ApiResponse {
         serde_json::from_slice(&self.body).ok()
     }
 
-    pub(crate) fn is_not_modified(&self) -> bool {
-        self.status == 304
+    pub(crate) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
     }
 }
 
 impl Api {
-    /// Creates an API whose credential is the value of a header. The address must be `https`, or local.
+    /// Creates an API at the address in a setting, whose credential is the value of a header. The address
+    /// must be `https`, or local.
     pub(crate) fn new(
-        connections: &HttpClient,
-        server: (&'static str, &str),
+        settings: Settings<'_>,
+        setting: &str,
         provider: &'static str,
         (header, value): (HeaderName, &Secret),
-        headers: &'static [(&'static str, &'static str)],
-    ) -> Result<Self, TrackerError> {
-        let (setting, address) = server;
-        let server: ServerUrl = address
-            .parse()
+    ) -> Result<Self> {
+        let server = settings.text(setting)?.parse::<ServerUrl>();
+        let server = server
             .map_err(|error| TrackerError::invalid_setting(setting, &format!("is {error}")))?;
         if server.is_cleartext_remote() {
             return Err(TrackerError::invalid_setting(setting, "must begin with https://"));
         }
-        let refused = || {
-            TrackerError::new(
-                TrackerErrorKind::Secret,
-                format!("the secret of {provider} is not a single line of text"),
-            )
-        };
-        let mut shown = HeaderValue::from_str(value.expose()).map_err(|_| refused())?;
+        let mut shown = HeaderValue::from_str(value.expose()).map_err(|_| {
+            let message = format!("the secret of {provider} is not a single line of text");
+            TrackerError::new(TrackerErrorKind::Secret, message)
+        })?;
         shown.set_sensitive(true);
-        let connections = connections.clone();
-        let (redacted, rate_limit) = (vec![value.clone()], Arc::default());
         Ok(Self {
-            connections,
+            connections: settings.connections.clone(),
             server,
             provider,
             secret: (header, shown),
-            redacted,
-            headers,
-            rate_limit,
+            redacted: vec![value.clone()],
+            headers: &[],
+            rate_limit: Arc::default(),
         })
+    }
+
+    /// Creates an API whose credential is a bearer token.
+    pub(crate) fn with_token(
+        settings: Settings<'_>,
+        setting: &str,
+        provider: &'static str,
+        token: &Secret,
+    ) -> Result<Self> {
+        let shown = Secret::new(format!("Bearer {}", token.expose()));
+        Ok(Self::new(settings, setting, provider, (AUTHORIZATION, &shown))?.redacting(token))
+    }
+
+    #[must_use]
+    pub(crate) fn with_headers(self, headers: &'static [(&'static str, &'static str)]) -> Self {
+        Self { headers, ..self }
     }
 
     #[must_use]
@@ -143,29 +150,20 @@ impl Api {
     }
 
     /// Returns an API at another address with the same credential and the same shared rate limit.
-    pub(crate) fn with_address(&self, address: &str) -> Result<Self, TrackerError> {
+    pub(crate) fn with_address(&self, address: &str) -> Result<Self> {
         let server = address.parse().map_err(|_| self.malformed("an address"))?;
         Ok(Self { server, ..self.clone() })
     }
 
-    pub(crate) fn address(&self) -> String {
-        self.server.to_string()
-    }
-
-    pub(crate) fn provider(&self) -> &'static str {
-        self.provider
-    }
-
     /// Sends a request and returns the response of any status. During a rate limit it fails without
     /// sending.
-    pub(crate) async fn send(&self, request: ApiRequest) -> Result<ApiResponse, TrackerError> {
+    pub(crate) async fn send(&self, request: ApiRequest) -> Result<ApiResponse> {
         if let Some(left) = self.rate_limit.remaining(Instant::now()) {
             return Err(TrackerError::rate_limited(self.provider, left));
         }
         let exchange = tokio::time::timeout(TOTAL_TIMEOUT, self.exchange(request)).await;
         exchange.unwrap_or(Err(SendError::Timeout { within: TOTAL_TIMEOUT })).map_err(|error| {
-            let why = chain(&error);
-            let message = format!("{} does not answer: {why}", self.provider);
+            let message = format!("{} does not answer: {}", self.provider, message_of(&error));
             TrackerError::new(TrackerErrorKind::Request, self.redact(&message))
         })
     }
@@ -179,19 +177,19 @@ impl Api {
     }
 
     /// Sends a request and returns a successful response, or 304 for a conditional one.
-    pub(crate) async fn request(&self, request: ApiRequest) -> Result<ApiResponse, TrackerError> {
-        let (method, path) = (request.method.clone(), request.path.clone());
+    pub(crate) async fn request(&self, request: ApiRequest) -> Result<ApiResponse> {
+        let path = request.path.split('?').next().unwrap_or_default();
+        let what = format!("{} {path}", request.method);
         let known = request.etag.is_some();
         let response = self.send(request).await?;
-        match response.status {
-            200..=299 => Ok(response),
-            304 if known => Ok(response),
-            _ => Err(self.refusal(&response, &format!("{method} {}", without_query(&path)))),
+        if response.is_success() || (known && response.status == 304) {
+            return Ok(response);
         }
+        Err(self.refusal(&response, &what))
     }
 
     /// Sends a request and returns the JSON of a successful response.
-    pub(crate) async fn json(&self, request: ApiRequest) -> Result<Value, TrackerError> {
+    pub(crate) async fn json(&self, request: ApiRequest) -> Result<Value> {
         self.request(request).await?.json().ok_or_else(|| self.malformed("JSON"))
     }
 
@@ -253,20 +251,6 @@ impl Api {
         };
         builder.body(body).ok()
     }
-}
-
-fn without_query(path: &str) -> &str {
-    path.split('?').next().unwrap_or(path)
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
 }
 
 /// Returns the error message in a response body, from the location that each tracker uses.

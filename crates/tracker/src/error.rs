@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// A result of this crate, with the error of a tracker unless another is named.
+pub(crate) type Result<T, E = TrackerError> = std::result::Result<T, E>;
+
 /// The failure of a request to a tracker. The message names the provider and a remedy where there is one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -72,10 +75,8 @@ impl TrackerError {
 
     /// Creates the error of a list whose next page cannot be requested.
     pub(crate) fn pagination(provider: &str, what: &str) -> Self {
-        Self::new(
-            TrackerErrorKind::Pagination,
-            format!("{provider} announced another page, but {what}"),
-        )
+        let message = format!("{provider} announced another page, but {what}");
+        Self::new(TrackerErrorKind::Pagination, message)
     }
 
     pub(crate) fn invalid_setting(name: &str, rule: &str) -> Self {

@@ -7,23 +7,18 @@
 mod agent_tool;
 mod issue_fields;
 
-use carrel_client::{HttpClient, percent_encode};
-use carrel_config::TrackerConfig;
-use carrel_domain::Secret;
-use hyper::header::AUTHORIZATION;
+use carrel_client::percent_encode;
 use serde_json::{Value, json};
 
 use crate::api::{Api, ApiResponse};
-use crate::error::{TrackerError, TrackerErrorKind};
-use crate::issue::{Issue, IssueId, normal};
-use crate::issue_records::{IssueRecords, is_number, list, valid_ids};
+use crate::error::{Result, TrackerError, TrackerErrorKind};
+use crate::issue::Issue;
+use crate::issue_records::{IssueRecords, is_number, list};
 use crate::pages::{IssuePage, PageCache, next_page};
+use crate::provider::{IssueProvider, queried_state};
 use crate::settings::Settings;
-use crate::tool::{Tool, ToolReply};
-use crate::{Tracker, graphql, rest_tool};
-
-/// Issues per page and per query; GitHub's maximum.
-const BATCH: usize = 100;
+use crate::tool::{Tool, ToolRefusal, ToolReply};
+use crate::{graphql, rest_tool};
 
 const HEADERS: &[(&str, &str)] = &[("x-github-api-version", "2022-11-28")];
 
@@ -42,7 +37,7 @@ pub(crate) struct Repository {
 }
 
 impl Repository {
-    fn parse(text: &str) -> Result<Self, TrackerError> {
+    fn parse(text: &str) -> Result<Self> {
         let word = |word: &str| {
             let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
             !word.is_empty() && word != "." && word != ".." && word.bytes().all(fits)
@@ -65,46 +60,6 @@ impl Repository {
 }
 
 impl Github {
-    pub(crate) fn new(
-        config: &TrackerConfig,
-        connections: &HttpClient,
-    ) -> Result<Self, TrackerError> {
-        let settings = Settings(config);
-        let token = settings.secret("token")?;
-        let shown = Secret::new(format!("Bearer {}", token.expose()));
-        let address = settings.text("api_url")?;
-        let api = Api::new(
-            connections,
-            ("api_url", address),
-            "GitHub",
-            (AUTHORIZATION, &shown),
-            HEADERS,
-        )?;
-        let api = api.redacting(token);
-        let graphql = api.with_address(&graphql_address(&api.address()))?;
-        let repository = Repository::parse(settings.text("repo")?)?;
-        Ok(Self { api, graphql, repository, pages: PageCache::default() })
-    }
-
-    async fn batch(&self, numbers: &[&str]) -> Result<IssueRecords, TrackerError> {
-        let query = issue_fields::query(numbers);
-        let Repository { owner, name } = &self.repository;
-        let variables = json!({ "owner": owner, "name": name });
-        let reply = graphql::query_partial(&self.graphql, "", &query, variables).await?;
-        match reply.errors.iter().find(|error| unseen(error) != Some(Unseen::Issue)) {
-            Some(error) if unseen(error) == Some(Unseen::Repository) => return Err(self.unseen()),
-            Some(error) => return Err(graphql::query_error(&self.graphql, error)),
-            None => {}
-        }
-        let found = reply.data["repository"].as_object();
-        let found = found.ok_or_else(|| self.graphql.malformed("a repository"))?;
-        let mut records = IssueRecords::default();
-        for node in found.values().filter(|node| !node.is_null()) {
-            records.add(issue_fields::from_graphql(node, &self.repository));
-        }
-        Ok(records)
-    }
-
     fn unseen(&self) -> TrackerError {
         let name = self.repository.full_name();
         let message = format!(
@@ -113,15 +68,14 @@ impl Github {
         TrackerError::new(TrackerErrorKind::Status(404), message)
     }
 
-    fn page(&self, response: &ApiResponse) -> Result<IssuePage, TrackerError> {
+    fn page(&self, response: &ApiResponse) -> Result<IssuePage> {
         let json = response.json().filter(Value::is_array);
         let json = json.ok_or_else(|| self.api.malformed("a list of issues"))?;
-        let mut records = IssueRecords::default();
-        for entry in list(&json, "").iter().filter(|entry| !issue_fields::is_pull_request(entry)) {
-            records.add(issue_fields::from_list(entry, &self.repository));
-        }
+        let issues = list(&json, "").iter().filter(|entry| !issue_fields::is_pull_request(entry));
+        let read = |entry| issue_fields::from_list(entry, &self.repository);
         let next = response.header("link").and_then(next_page);
-        Ok(IssuePage { records, next: next.map(|page| self.list_path(&page)) })
+        let next = next.map(|page| self.list_path(&page));
+        Ok(IssuePage { records: IssueRecords::read(issues, read), next })
     }
 
     fn list_path(&self, query: &str) -> String {
@@ -137,64 +91,64 @@ fn graphql_address(api: &str) -> String {
     }
 }
 
-/// The object of a `NOT_FOUND` error.
-#[derive(PartialEq, Eq)]
-enum Unseen {
-    Repository,
-    Issue,
-}
-
-fn unseen(error: &Value) -> Option<Unseen> {
-    let depth = list(error, "/path").len();
-    match error["type"].as_str() {
-        Some("NOT_FOUND") if depth == 1 => Some(Unseen::Repository),
-        Some("NOT_FOUND") if depth == 2 => Some(Unseen::Issue),
-        _ => None,
-    }
+/// Returns the depth of the object that a `NOT_FOUND` error names: 1 for the repository, 2 for an issue.
+fn unseen_depth(error: &Value) -> Option<usize> {
+    (error["type"] == "NOT_FOUND").then(|| list(error, "/path").len())
 }
 
 #[async_trait::async_trait]
-impl Tracker for Github {
-    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, TrackerError> {
-        let asked = |name: &str| states.iter().any(|state| normal(state) == name);
-        let state = match (asked("open"), asked("closed")) {
-            (false, false) => return Ok(Vec::new()),
-            (true, false) => "open",
-            (false, true) => "closed",
-            (true, true) => "all",
-        };
-        let first = format!("state={state}&sort=created&direction=asc&per_page={BATCH}");
+impl IssueProvider for Github {
+    const NAME: &'static str = "GitHub";
+
+    /// Issues per page and per query; GitHub's maximum.
+    const BATCH: usize = 100;
+
+    fn new(settings: Settings<'_>) -> Result<Self> {
+        let token = settings.secret("token")?;
+        let api = Api::with_token(settings, "api_url", Self::NAME, token)?.with_headers(HEADERS);
+        let graphql = api.with_address(&graphql_address(&api.server.to_string()))?;
+        let repository = Repository::parse(settings.text("repo")?)?;
+        Ok(Self { api, graphql, repository, pages: PageCache::default() })
+    }
+
+    /// Returns true for an issue number that fits GraphQL's `Int` of 31 bits.
+    fn is_id(id: &str) -> bool {
+        is_number(id) && id.parse::<i32>().is_ok()
+    }
+
+    async fn list(&self, states: &[String]) -> Result<IssueRecords> {
+        let Some(state) = queried_state(states, "open") else { return Ok(IssueRecords::default()) };
+        let batch = Self::BATCH;
+        let first = format!("state={state}&sort=created&direction=asc&per_page={batch}");
         let first = self.list_path(&first);
-        let records = self.pages.read_all(&self.api, first, |response| self.page(response)).await?;
-        Ok(records.lenient("GitHub"))
+        self.pages.read_all(&self.api, first, |response| self.page(response)).await
     }
 
-    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError> {
-        let mut records = IssueRecords::default();
-        for batch in valid_ids(ids, is_issue_number).chunks(BATCH) {
-            records.append(self.batch(batch).await?);
+    async fn batch(&self, numbers: &[&str]) -> Result<IssueRecords> {
+        let Repository { owner, name } = &self.repository;
+        let variables = json!({ "owner": owner, "name": name });
+        let query = issue_fields::query(numbers);
+        let (data, errors) = graphql::query_partial(&self.graphql, &query, variables).await?;
+        if let Some(error) = errors.iter().find(|error| unseen_depth(error) != Some(2)) {
+            return Err(match unseen_depth(error) {
+                Some(1) => self.unseen(),
+                _ => graphql::query_error(&self.graphql, error),
+            });
         }
-        records.strict("GitHub", ids)
+        let found = data["repository"].as_object();
+        let found = found.ok_or_else(|| self.graphql.malformed("a repository"))?;
+        let nodes = found.values().filter(|node| !node.is_null());
+        Ok(IssueRecords::read(nodes, |node| issue_fields::from_graphql(node, &self.repository)))
     }
 
-    fn tools(&self) -> Vec<Tool> {
-        vec![agent_tool::tool(&self.repository)]
+    fn tool(&self) -> Tool {
+        agent_tool::tool(&self.repository)
     }
 
-    async fn call(&self, issue: &Issue, name: &str, arguments: Value) -> ToolReply {
-        if name != agent_tool::NAME {
-            return ToolReply::unknown(name, &self.tools());
-        }
-        match agent_tool::check(arguments, &self.repository, issue) {
-            Ok(call) => rest_tool::send(&self.api, &call).await,
-            Err(refusal) => refusal.into(),
-        }
+    async fn call_tool(&self, issue: &Issue, arguments: Value) -> Result<ToolReply, ToolRefusal> {
+        let call = agent_tool::check(arguments, &self.repository, issue)?;
+        Ok(rest_tool::send(&self.api, &call).await)
     }
-}
-
-/// Returns true for an issue number that fits GraphQL's `Int` of 31 bits.
-fn is_issue_number(id: &str) -> bool {
-    is_number(id) && id.parse::<i32>().is_ok()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The tracker's id of an issue: stable, unique per tracker, and opaque to the conductor.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct IssueId(pub String);
 
@@ -18,7 +18,7 @@ impl fmt::Display for IssueId {
 }
 
 /// An issue as it was when it was read. It is part of the journal, and of the prompt template as `issue`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Issue {
     /// The tracker's id, by which the conductor claims and reads the issue.
     pub id: IssueId,
@@ -59,6 +59,13 @@ pub struct Blocker {
     pub id: Option<String>,
     pub identifier: Option<String>,
     pub state: Option<String>,
+}
+
+impl Blocker {
+    /// Returns true if the issue is known to be in one of the terminal states, given in the form of [`normal`].
+    pub(crate) fn is_resolved(&self, terminal: &[String]) -> bool {
+        self.state.as_ref().is_some_and(|state| terminal.contains(&normal(state)))
+    }
 }
 
 impl Issue {

@@ -4,12 +4,11 @@
 //! missing or malformed reads as absent, so that it never hides an issue.
 
 use std::collections::{HashMap, HashSet};
-use std::io;
 
 use carrel_domain::Timestamp;
 use serde_json::Value;
 
-use crate::error::TrackerError;
+use crate::error::{Result, TrackerError};
 use crate::issue::{Issue, IssueId, normal};
 
 /// Returns the string at a JSON pointer, unless it is blank.
@@ -45,25 +44,38 @@ pub(crate) fn link(value: &Value, path: &str) -> Option<String> {
 }
 
 /// Returns labels in the form of [`normal`], each once.
-pub(crate) fn labels<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+pub(crate) fn labels(names: impl Iterator<Item = impl AsRef<str>>) -> Vec<String> {
     let mut seen = HashSet::new();
-    names.map(normal).filter(|name| !name.is_empty() && seen.insert(name.clone())).collect()
+    let names = names.map(|name| normal(name.as_ref()));
+    names.filter(|name| !name.is_empty() && seen.insert(name.clone())).collect()
 }
 
 /// Issues of one or more pages, and the number of malformed records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IssueRecords {
-    issues: Vec<Issue>,
+    pub(crate) issues: Vec<Issue>,
     malformed: usize,
-    bytes: u64,
+    /// The size of the issues as JSON.
+    pub(crate) bytes: u64,
 }
 
 impl IssueRecords {
+    /// Reads the records of a list. `read` returns `None` for a malformed one.
+    pub(crate) fn read<'a>(
+        list: impl IntoIterator<Item = &'a Value>,
+        read: impl Fn(&'a Value) -> Option<Issue>,
+    ) -> Self {
+        let mut records = Self::default();
+        list.into_iter().for_each(|record| records.add(read(record)));
+        records
+    }
+
     /// Adds an issue, or counts a record that could not be read as one or lacks a required member.
     pub(crate) fn add(&mut self, read: Option<Issue>) {
         match read.filter(Issue::is_well_formed) {
             Some(issue) => {
-                self.bytes += length(&issue);
+                let json = serde_json::to_vec(&issue).expect("an issue can be written as JSON");
+                self.bytes += json.len() as u64;
                 self.issues.push(issue);
             }
             None => self.malformed += 1,
@@ -74,14 +86,6 @@ impl IssueRecords {
         self.issues.extend(other.issues);
         self.malformed += other.malformed;
         self.bytes += other.bytes;
-    }
-
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.issues.len()
     }
 
     /// Returns the issues, each once, and logs the number of malformed records. For lists: one bad record
@@ -100,40 +104,15 @@ impl IssueRecords {
 
     /// Returns the issues in the order of these ids, or an error if a record was malformed. For reads of
     /// claimed issues: a missing one would be released.
-    pub(crate) fn strict(
-        self,
-        provider: &str,
-        ids: &[IssueId],
-    ) -> Result<Vec<Issue>, TrackerError> {
+    pub(crate) fn strict(self, provider: &str, ids: &[IssueId]) -> Result<Vec<Issue>> {
         if self.malformed > 0 {
-            return Err(TrackerError::malformed(
-                provider,
-                "the id, identifier, title or state of an issue",
-            ));
+            let what = "the id, identifier, title or state of an issue";
+            return Err(TrackerError::malformed(provider, what));
         }
         let mut found: HashMap<IssueId, Issue> =
             self.issues.into_iter().map(|issue| (issue.id.clone(), issue)).collect();
         Ok(ids.iter().filter_map(|id| found.remove(id)).collect())
     }
-}
-
-struct ByteCounter(u64);
-
-impl io::Write for ByteCounter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-fn length(issue: &Issue) -> u64 {
-    let mut counter = ByteCounter(0);
-    serde_json::to_writer(&mut counter, issue).expect("an issue can be written as JSON");
-    counter.0
 }
 
 /// Returns the ids that have the tracker's format, each once. Others cannot exist there.

@@ -1,45 +1,31 @@
 //! Jira Cloud, over its REST API version 3. Lists are JQL searches; issues by id are bulk fetches.
 
 mod agent_tool;
-mod issue_fields;
 mod jql;
 mod rich_text;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use carrel_client::HttpClient;
-use carrel_config::TrackerConfig;
 use carrel_domain::Secret;
 use hyper::header::AUTHORIZATION;
 use serde_json::{Value, json};
 
 use crate::api::{Api, ApiRequest, line};
-use crate::error::{TrackerError, TrackerErrorKind};
-use crate::issue::{Issue, IssueId};
-use crate::issue_records::{IssueRecords, is_number, list, text, valid_ids};
+use crate::error::{Result, TrackerError, TrackerErrorKind};
+use crate::issue::{Blocker, Issue, IssueId, normal};
+use crate::issue_records::{IssueRecords, labels, list, text, time, word};
 use crate::pages::Cursor;
+use crate::provider::IssueProvider;
+use crate::rest_tool;
 use crate::settings::Settings;
 use crate::tool::{Tool, ToolRefusal, ToolReply};
-use crate::{Tracker, rest_tool};
 
 /// Issues per page of a search; Jira may return fewer.
 const PAGE: usize = 250;
 
-/// Issues per bulk fetch; Jira's maximum.
-const BATCH: usize = 100;
-
 /// The requested fields of an issue.
-const FIELDS: &[&str] = &[
-    "summary",
-    "description",
-    "status",
-    "labels",
-    "issuelinks",
-    "assignee",
-    "project",
-    "created",
-    "updated",
-];
+const FIELDS: &str =
+    "summary,description,status,labels,issuelinks,assignee,project,created,updated";
 
 #[derive(Debug)]
 pub(crate) struct Jira {
@@ -49,61 +35,60 @@ pub(crate) struct Jira {
 }
 
 impl Jira {
-    pub(crate) fn new(
-        config: &TrackerConfig,
-        connections: &HttpClient,
-    ) -> Result<Self, TrackerError> {
-        let settings = Settings(config);
-        let (token, email) = (settings.secret("api_token")?, settings.text("email")?);
-        let pair = Secret::new(STANDARD.encode(format!("{email}:{}", token.expose())));
-        let shown = Secret::new(format!("Basic {}", pair.expose()));
-        let address = ("base_url", settings.text("base_url")?);
-        let api = Api::new(connections, address, "Jira", (AUTHORIZATION, &shown), &[])?;
-        let api = api.redacting(&pair).redacting(token);
-        let project = settings.text("project_key")?.to_ascii_uppercase();
-        if !project.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-            return Err(TrackerError::invalid_setting(
-                "project_key",
-                "is not a project key, such as ABC",
-            ));
-        }
-        Ok(Self { api, project, terminal: settings.terminal() })
+    /// Posts a request for issues, whose reply lists them in `issues`.
+    async fn request(&self, path: &str, mut body: Value) -> Result<Value> {
+        body["fields"] = FIELDS.split(',').collect();
+        self.api.json(ApiRequest::post(path, body)).await
     }
 
-    async fn use_tool(&self, issue: &Issue, arguments: Value) -> Result<ToolReply, ToolRefusal> {
-        let checked = agent_tool::check(arguments, &self.project, issue)?;
-        self.verify_scope(&checked).await?;
-        Ok(rest_tool::send(&self.api, &checked.call).await)
+    fn issues<'a>(&self, json: &'a Value) -> Result<&'a [Value]> {
+        let issues = json["issues"].as_array().map(Vec::as_slice);
+        issues.ok_or_else(|| self.api.malformed("a list of issues"))
     }
 
+    /// Reads an issue; `None` if a required member is missing. A new issue is dispatchable once its blockers
+    /// are resolved.
     fn read(&self, json: &Value) -> Option<Issue> {
-        issue_fields::read(json, &self.api.address(), &self.terminal)
+        let key = text(json, "/key")?;
+        let names = list(json, "/fields/labels").iter().filter_map(Value::as_str);
+        let description = rich_text::plain(&json["fields"]["description"]);
+        let links = list(json, "/fields/issuelinks");
+        let mut issue = Issue {
+            id: IssueId(word(json, "/id")?),
+            url: Some(format!("{}/browse/{key}", self.api.server)),
+            identifier: key,
+            title: text(json, "/fields/summary")?,
+            description: (!description.is_empty()).then_some(description),
+            state: text(json, "/fields/status/name")?,
+            assignee_id: text(json, "/fields/assignee/accountId"),
+            labels: labels(names),
+            blocked_by: links.iter().filter_map(blocker).collect(),
+            created_at: time(json, "/fields/created"),
+            updated_at: time(json, "/fields/updated"),
+            ..Issue::default()
+        };
+        issue.dispatchable = !is_new(json, &issue)
+            || issue.blocked_by.iter().all(|blocker| blocker.is_resolved(&self.terminal));
+        Some(issue)
     }
+}
 
-    async fn batch(&self, ids: &[&str]) -> Result<IssueRecords, TrackerError> {
-        let body = json!({ "issueIdsOrKeys": ids, "fields": FIELDS });
-        let json = self.api.json(ApiRequest::post("/rest/api/3/issue/bulkfetch", body)).await?;
-        // Invisible issues are not in this list; these are temporary failures.
-        if let Some(error) = list(&json, "/issueErrors").first() {
-            let why = text(error, "/errorMessage").unwrap_or_else(|| "no reason".to_owned());
-            let message = format!("Jira did not return issue {}: {}", error["id"], line(&why));
-            return Err(TrackerError::new(TrackerErrorKind::Response, self.api.redact(&message)));
-        }
-        if !json["issues"].is_array() {
-            return Err(self.api.malformed("a list of issues"));
-        }
-        let mut records = IssueRecords::default();
-        for issue in list(&json, "/issues") {
-            match text(issue, "/fields/project/key") {
-                Some(key) if key.eq_ignore_ascii_case(&self.project) => {
-                    records.add(self.read(issue));
-                }
-                Some(_) => {}
-                None => records.add(None),
-            }
-        }
-        Ok(records)
+/// Returns true for an issue in the status category `new`.
+fn is_new(json: &Value, issue: &Issue) -> bool {
+    match text(json, "/fields/status/statusCategory/key") {
+        Some(category) => normal(&category) == "new",
+        None => matches!(issue.normal_state().as_str(), "todo" | "to do"),
     }
+}
+
+fn blocker(link: &Value) -> Option<Blocker> {
+    let blocks = normal(link.pointer("/type/name")?.as_str()?) == "blocks";
+    let inward = link.get("inwardIssue").filter(|issue| issue.is_object())?;
+    blocks.then(|| Blocker {
+        id: word(inward, "/id"),
+        identifier: text(inward, "/key"),
+        state: text(inward, "/fields/status/name"),
+    })
 }
 
 fn quoted(text: &str) -> String {
@@ -111,61 +96,75 @@ fn quoted(text: &str) -> String {
 }
 
 #[async_trait::async_trait]
-impl Tracker for Jira {
-    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, TrackerError> {
-        let names: Vec<String> = states
-            .iter()
-            .map(|state| state.trim())
-            .filter(|name| !name.is_empty())
-            .map(quoted)
-            .collect();
-        if names.is_empty() {
-            return Ok(Vec::new());
+impl IssueProvider for Jira {
+    const NAME: &'static str = "Jira";
+
+    /// Issues per bulk fetch; Jira's maximum.
+    const BATCH: usize = 100;
+
+    fn new(settings: Settings<'_>) -> Result<Self> {
+        let (token, email) = (settings.secret("api_token")?, settings.text("email")?);
+        let pair = Secret::new(STANDARD.encode(format!("{email}:{}", token.expose())));
+        let shown = Secret::new(format!("Basic {}", pair.expose()));
+        let api = Api::new(settings, "base_url", Self::NAME, (AUTHORIZATION, &shown))?;
+        let api = api.redacting(&pair).redacting(token);
+        let project = settings.text("project_key")?.to_ascii_uppercase();
+        if !project.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            let rule = "is not a project key, such as ABC";
+            return Err(TrackerError::invalid_setting("project_key", rule));
         }
-        let project = quoted(&self.project);
-        let jql = format!(
-            "project = {project} AND status in ({}) ORDER BY created ASC",
-            names.join(", ")
-        );
+        Ok(Self { api, project, terminal: settings.terminal() })
+    }
+
+    async fn list(&self, states: &[String]) -> Result<IssueRecords> {
+        let names = states.iter().map(|state| state.trim()).filter(|name| !name.is_empty());
+        let names: Vec<String> = names.map(quoted).collect();
         let mut records = IssueRecords::default();
-        let mut cursor = Cursor::new("Jira");
+        if names.is_empty() {
+            return Ok(records);
+        }
+        let (project, names) = (quoted(&self.project), names.join(", "));
+        let jql = format!("project = {project} AND status in ({names}) ORDER BY created ASC");
+        let mut cursor = Cursor::new(Self::NAME);
         loop {
-            let mut body = json!({ "jql": jql, "maxResults": PAGE, "fields": FIELDS });
+            let mut body = json!({ "jql": jql, "maxResults": PAGE });
             if let Some(token) = &cursor.at {
                 body["nextPageToken"] = json!(token);
             }
-            let json = self.api.json(ApiRequest::post("/rest/api/3/search/jql", body)).await?;
-            if !json["issues"].is_array() {
-                return Err(self.api.malformed("a list of issues"));
-            }
-            for issue in list(&json, "/issues") {
-                records.add(self.read(issue));
-            }
+            let json = self.request("/rest/api/3/search/jql", body).await?;
+            records.append(IssueRecords::read(self.issues(&json)?, |issue| self.read(issue)));
             let next = text(&json, "/nextPageToken");
             let more = json["isLast"].as_bool().map_or(next.is_some(), |last| !last);
             if !cursor.advance(&records, more, next, "nextPageToken")? {
-                return Ok(records.lenient("Jira"));
+                return Ok(records);
             }
         }
     }
 
-    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError> {
-        let mut records = IssueRecords::default();
-        for batch in valid_ids(ids, is_number).chunks(BATCH) {
-            records.append(self.batch(batch).await?);
+    async fn batch(&self, ids: &[&str]) -> Result<IssueRecords> {
+        let body = json!({ "issueIdsOrKeys": ids });
+        let json = self.request("/rest/api/3/issue/bulkfetch", body).await?;
+        // Invisible issues are not in this list; these are temporary failures.
+        if let Some(error) = list(&json, "/issueErrors").first() {
+            let why = text(error, "/errorMessage").unwrap_or_else(|| "no reason".to_owned());
+            let message = format!("Jira did not return issue {}: {}", error["id"], line(&why));
+            return Err(TrackerError::new(TrackerErrorKind::Response, self.api.redact(&message)));
         }
-        records.strict("Jira", ids)
+        let key = |issue: &Value| text(issue, "/fields/project/key");
+        let is_own = |key: String| key.eq_ignore_ascii_case(&self.project);
+        let issues = self.issues(&json)?.iter();
+        let here = issues.filter(|issue| key(issue).is_none_or(is_own));
+        Ok(IssueRecords::read(here, |issue| key(issue).and_then(|_| self.read(issue))))
     }
 
-    fn tools(&self) -> Vec<Tool> {
-        vec![agent_tool::tool(&self.project)]
+    fn tool(&self) -> Tool {
+        agent_tool::tool(&self.project)
     }
 
-    async fn call(&self, issue: &Issue, name: &str, arguments: Value) -> ToolReply {
-        if name != agent_tool::NAME {
-            return ToolReply::unknown(name, &self.tools());
-        }
-        self.use_tool(issue, arguments).await.unwrap_or_else(ToolReply::from)
+    async fn call_tool(&self, issue: &Issue, arguments: Value) -> Result<ToolReply, ToolRefusal> {
+        let checked = agent_tool::check(arguments, &self.project, issue)?;
+        self.verify_scope(&checked).await?;
+        Ok(rest_tool::send(&self.api, &checked.call).await)
     }
 }
 

@@ -9,7 +9,6 @@
 mod api;
 mod asana;
 mod error;
-mod from_config;
 mod github;
 mod gitlab;
 mod graphql;
@@ -19,6 +18,7 @@ mod jira;
 mod linear;
 mod local;
 mod pages;
+mod provider;
 mod rate_limit;
 mod rest_tool;
 mod settings;
@@ -26,9 +26,9 @@ mod tool;
 mod webhook;
 
 pub use error::{TrackerError, TrackerErrorKind};
-pub use from_config::from_config;
 pub use issue::{Blocker, Issue, IssueId, normal};
 pub use local::{LocalError, LocalTracker, MAX_TEXT_BYTES, numbers_of};
+pub use provider::from_config;
 pub use tool::{Tool, ToolReply};
 pub use webhook::{
     ASANA_SECRET, ASANA_SIGNATURE, GITHUB_SIGNATURE, GITLAB_TOKEN, JIRA_SIGNATURE,

@@ -13,25 +13,20 @@ mod scope;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use carrel_client::HttpClient;
-use carrel_config::TrackerConfig;
-use carrel_domain::Secret;
 use hyper::header::AUTHORIZATION;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::api::Api;
-use crate::error::{TrackerError, TrackerErrorKind};
-use crate::issue::{Issue, IssueId, normal};
-use crate::issue_records::{IssueRecords, list, text, valid_ids};
+use crate::error::{Result, TrackerError, TrackerErrorKind};
+use crate::graphql;
+use crate::issue::{Issue, normal};
+use crate::issue_records::{IssueRecords, list, text};
 use crate::pages::Cursor;
+use crate::provider::IssueProvider;
 use crate::settings::Settings;
-use crate::tool::{Tool, ToolReply};
-use crate::{Tracker, graphql};
+use crate::tool::{Tool, ToolRefusal, ToolReply};
 use issue_fields::DispatchRules;
-
-/// Ids per request, which keeps the complexity of a read below the limit too.
-const BATCH: usize = 50;
 
 /// Issues per page: the most that keeps a query below Linear's limit of 10,000 complexity points, with
 /// the labels and relations of each issue.
@@ -52,46 +47,27 @@ pub(crate) struct Linear {
 
 #[derive(Debug)]
 enum Assignee {
-    ReferencedIds(String),
+    Id(String),
     Me(OnceCell<String>),
 }
 
 impl Linear {
-    pub(crate) fn new(
-        config: &TrackerConfig,
-        connections: &HttpClient,
-    ) -> Result<Self, TrackerError> {
-        let settings = Settings(config);
-        let key: &Secret = settings.secret("api_key")?;
-        let endpoint = ("endpoint", settings.text("endpoint")?);
-        let api = Api::new(connections, endpoint, "Linear", (AUTHORIZATION, key), &[])?;
-        let assignee = settings.find("assignee").map(|name| match normal(name).as_str() {
-            "me" => Assignee::Me(OnceCell::new()),
-            _ => Assignee::ReferencedIds(name.to_owned()),
-        });
-        let project = settings.text("project_slug")?.to_owned();
-        let last_count = AtomicUsize::new(LARGEST_PAGE);
-        let terminal = settings.terminal();
-        Ok(Self { api, project, assignee, terminal, last_count, project_id: OnceCell::new() })
-    }
-
-    async fn query(&self, query: &str, variables: Value) -> Result<Value, TrackerError> {
-        graphql::query(&self.api, "", query, variables).await
+    async fn query(&self, query: &str, variables: Value) -> Result<Value> {
+        graphql::query(&self.api, query, variables).await
     }
 
     /// Returns the rules for `dispatchable`.
-    async fn rules(&self) -> Result<DispatchRules<'_>, TrackerError> {
+    async fn rules(&self) -> Result<DispatchRules<'_>> {
         let assignee = match &self.assignee {
             None => None,
-            Some(Assignee::ReferencedIds(id)) => Some(id.as_str()),
-            Some(Assignee::Me(known)) => {
-                Some(known.get_or_try_init(|| self.viewer()).await?.as_str())
-            }
+            Some(Assignee::Id(id)) => Some(id),
+            Some(Assignee::Me(known)) => Some(known.get_or_try_init(|| self.viewer()).await?),
         };
+        let assignee = assignee.map(String::as_str);
         Ok(DispatchRules { assignee, terminal: &self.terminal })
     }
 
-    async fn viewer(&self) -> Result<String, TrackerError> {
+    async fn viewer(&self) -> Result<String> {
         let json = self.query(queries::VIEWER, json!({})).await?;
         let message =
             "Linear does not return the owner of the secret; configure the assignee by id";
@@ -100,10 +76,10 @@ impl Linear {
     }
 
     /// Reads all pages of the issues that match a filter, `size` issues per page.
-    async fn read(&self, filter: &Value, size: usize) -> Result<IssueRecords, TrackerError> {
+    async fn read(&self, filter: &Value, size: usize) -> Result<IssueRecords> {
         let rules = self.rules().await?;
         let mut records = IssueRecords::default();
-        let mut cursor = Cursor::new("Linear");
+        let mut cursor = Cursor::new(Self::NAME);
         loop {
             let variables = json!({ "filter": filter, "first": size, "after": cursor.at });
             let mut json = self.query(queries::ISSUES, variables).await?;
@@ -122,11 +98,7 @@ impl Linear {
     }
 
     /// Reads an issue, and requests the labels and relations that did not fit on the page.
-    async fn issue(
-        &self,
-        node: &Value,
-        rules: &DispatchRules<'_>,
-    ) -> Result<Option<Issue>, TrackerError> {
+    async fn issue(&self, node: &Value, rules: &DispatchRules<'_>) -> Result<Option<Issue>> {
         if !issue_fields::is_truncated(node) {
             return Ok(issue_fields::read(node, rules));
         }
@@ -140,44 +112,54 @@ impl Linear {
 }
 
 #[async_trait::async_trait]
-impl Tracker for Linear {
-    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, TrackerError> {
+impl IssueProvider for Linear {
+    const NAME: &'static str = "Linear";
+
+    /// Keeps the complexity of a read below the limit too.
+    const BATCH: usize = 50;
+
+    fn new(settings: Settings<'_>) -> Result<Self> {
+        let secret = (AUTHORIZATION, settings.secret("api_key")?);
+        let api = Api::new(settings, "endpoint", Self::NAME, secret)?;
+        let assignee = settings.find("assignee").map(|name| match normal(name).as_str() {
+            "me" => Assignee::Me(OnceCell::new()),
+            _ => Assignee::Id(name.to_owned()),
+        });
+        let project = settings.text("project_slug")?.to_owned();
+        let last_count = AtomicUsize::new(LARGEST_PAGE);
+        let terminal = settings.terminal();
+        Ok(Self { api, project, assignee, terminal, last_count, project_id: OnceCell::new() })
+    }
+
+    fn is_id(id: &str) -> bool {
+        issue_fields::is_id(id)
+    }
+
+    async fn list(&self, states: &[String]) -> Result<IssueRecords> {
         let named = |state: &String| json!({ "name": { "eqIgnoreCase": state.trim() } });
         let states: Vec<Value> =
             states.iter().filter(|state| !state.trim().is_empty()).map(named).collect();
         if states.is_empty() {
-            return Ok(Vec::new());
+            return Ok(IssueRecords::default());
         }
-        let filter = json!({
-            "project": { "slugId": { "eq": self.project } },
-            "state": { "or": states },
-        });
+        let project = json!({ "slugId": { "eq": self.project } });
+        let filter = json!({ "project": project, "state": { "or": states } });
         let size = (self.last_count.load(Ordering::Relaxed) + PAGE_MARGIN).min(LARGEST_PAGE);
         let records = self.read(&filter, size).await?;
-        self.last_count.store(records.len(), Ordering::Relaxed);
-        Ok(records.lenient("Linear"))
+        self.last_count.store(records.issues.len(), Ordering::Relaxed);
+        Ok(records)
     }
 
-    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError> {
-        let mut records = IssueRecords::default();
-        for batch in valid_ids(ids, issue_fields::is_id).chunks(BATCH) {
-            let filter = json!({
-                "project": { "slugId": { "eq": self.project } },
-                "id": { "in": batch },
-            });
-            records.append(self.read(&filter, batch.len()).await?);
-        }
-        records.strict("Linear", ids)
+    async fn batch(&self, ids: &[&str]) -> Result<IssueRecords> {
+        let project = json!({ "slugId": { "eq": self.project } });
+        self.read(&json!({ "project": project, "id": { "in": ids } }), ids.len()).await
     }
 
-    fn tools(&self) -> Vec<Tool> {
-        vec![agent_tool::tool()]
+    fn tool(&self) -> Tool {
+        agent_tool::tool()
     }
 
-    async fn call(&self, issue: &Issue, name: &str, arguments: Value) -> ToolReply {
-        if name != agent_tool::NAME {
-            return ToolReply::unknown(name, &self.tools());
-        }
-        self.use_tool(issue, arguments).await.unwrap_or_else(ToolReply::from)
+    async fn call_tool(&self, issue: &Issue, arguments: Value) -> Result<ToolReply, ToolRefusal> {
+        self.use_tool(issue, arguments).await
     }
 }

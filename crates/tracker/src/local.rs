@@ -6,20 +6,18 @@
 //! show, comment and move its own issue only.
 
 mod agent_tools;
-mod error;
 mod validation;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use carrel_domain::Clock;
+use carrel_domain::{Clock, Code, Coded, message_of};
 use carrel_store::{
     Comment, IssueChange, IssueFilter, IssueOutcome, IssueStore, NewComment, NewIssue, StoreError,
     StoredIssue,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
-pub use error::LocalError;
 pub use validation::MAX_TEXT_BYTES;
 
 use crate::{
@@ -31,6 +29,43 @@ const PREFIX: &str = "CAR-";
 
 /// Comments that are returned with an issue.
 const MAX_COMMENTS: u32 = 100;
+
+/// The failure of an operation on the embedded tracker.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum LocalError {
+    #[error("there is no issue CAR-{number}")]
+    Unknown { number: u64 },
+    #[error("{text:?} names no issue; write an identifier such as CAR-1")]
+    NotAnIdentifier { text: String },
+    #[error("{what} {rule}")]
+    Refused {
+        what: &'static str,
+        /// The violated rule, with a valid alternative.
+        rule: String,
+    },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Coded for LocalError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Unknown { .. } => Code::IssueNotFound,
+            Self::NotAnIdentifier { .. } | Self::Refused { .. } => Code::InvalidArguments,
+            Self::Store(error) => error.code(),
+        }
+    }
+
+    fn detail(&self) -> Value {
+        match self {
+            Self::Unknown { number } => json!({ "issue": format!("CAR-{number}") }),
+            Self::NotAnIdentifier { text } => json!({ "issue": text }),
+            Self::Refused { what, .. } => json!({ "what": what }),
+            Self::Store(error) => error.detail(),
+        }
+    }
+}
 
 /// The embedded tracker. Its issues are numbered `CAR-1`, `CAR-2` … per database.
 #[derive(Clone, Debug)]
@@ -114,26 +149,20 @@ impl LocalTracker {
                 state: Some(state),
             })
             .collect();
-        let is_done = |blocker: &Blocker| {
-            let state = blocker.state.as_deref().unwrap_or_default();
-            self.terminal.contains(&normal(state))
-        };
         Issue {
             id: IssueId(identifier.clone()),
-            native_ref: None,
             title: stored.title,
             description: stored.description,
             priority: stored.priority,
             state: stored.state,
             branch_name: Some(identifier.to_lowercase()),
             identifier,
-            url: None,
-            assignee_id: None,
             labels: stored.labels,
-            dispatchable: blocked_by.iter().all(is_done),
+            dispatchable: blocked_by.iter().all(|blocker| blocker.is_resolved(&self.terminal)),
             blocked_by,
             created_at: Some(stored.created_at),
             updated_at: Some(stored.updated_at),
+            ..Issue::default()
         }
     }
 }
@@ -167,7 +196,7 @@ impl Tracker for LocalTracker {
 }
 
 fn store_error(error: &(impl std::error::Error + ?Sized)) -> TrackerError {
-    TrackerError::new(TrackerErrorKind::Request, carrel_domain::message_of(error))
+    TrackerError::new(TrackerErrorKind::Request, message_of(error))
 }
 
 fn identifier_of(number: u64) -> String {

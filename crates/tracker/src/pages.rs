@@ -6,12 +6,12 @@
 //! cursor, exceeds [`MAX_PAGES`] or [`MAX_LIST_BYTES`] is an error, never a partial list.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use carrel_domain::{ByteSize, sync};
 
 use crate::api::{Api, ApiRequest, ApiResponse};
-use crate::error::TrackerError;
+use crate::error::{Result, TrackerError};
 use crate::issue_records::IssueRecords;
 
 /// Pages of one list. A tracker that announces further pages forever is not followed forever.
@@ -46,10 +46,10 @@ impl PageCache {
         &self,
         api: &Api,
         first: String,
-        read: impl Fn(&ApiResponse) -> Result<IssuePage, TrackerError>,
-    ) -> Result<IssueRecords, TrackerError> {
+        read: impl Fn(&ApiResponse) -> Result<IssuePage>,
+    ) -> Result<IssueRecords> {
         let mut records = IssueRecords::default();
-        let mut cursor = Cursor::new(api.provider());
+        let mut cursor = Cursor::new(api.provider);
         loop {
             let path = cursor.at.clone().unwrap_or_else(|| first.clone());
             let page = self.page(api, path, &read).await?;
@@ -64,17 +64,18 @@ impl PageCache {
         &self,
         api: &Api,
         path: String,
-        read: impl Fn(&ApiResponse) -> Result<IssuePage, TrackerError>,
-    ) -> Result<IssuePage, TrackerError> {
+        read: impl Fn(&ApiResponse) -> Result<IssuePage>,
+    ) -> Result<IssuePage> {
         let cached = self.lock().get(&path).cloned();
         let etag = cached.as_ref().map(|cached| cached.etag.clone());
         let response = api.request(ApiRequest { etag, ..ApiRequest::get(path.clone()) }).await?;
-        if let (true, Some(cached)) = (response.is_not_modified(), cached) {
+        if let (304, Some(cached)) = (response.status, cached) {
             return Ok(cached.page);
         }
         let page = read(&response)?;
-        if let Some(etag) = response.etag() {
-            self.insert(path, CachedPage { etag, page: page.clone(), bytes: response.body.len() });
+        if let Some(etag) = response.header("etag") {
+            let (etag, bytes) = (etag.to_owned(), response.body.len());
+            self.insert(path, CachedPage { etag, page: page.clone(), bytes });
         }
         Ok(page)
     }
@@ -92,7 +93,7 @@ impl PageCache {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, CachedPage>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, CachedPage>> {
         sync::lock(&self.0)
     }
 }
@@ -117,32 +118,25 @@ impl Cursor {
         more: bool,
         next: Option<String>,
         field: &str,
-    ) -> Result<bool, TrackerError> {
+    ) -> Result<bool> {
         if !more {
             return Ok(false);
         }
-        let missing = || TrackerError::pagination(self.provider, &format!("without a {field}"));
-        let next = next.ok_or_else(missing)?;
+        let refused = |what: String| Err(TrackerError::pagination(self.provider, &what));
+        let Some(next) = next else { return refused(format!("without a {field}")) };
         if self.at.as_ref() == Some(&next) {
-            return Err(TrackerError::pagination(
-                self.provider,
-                &format!("it repeats the {field}"),
-            ));
+            return refused(format!("it repeats the {field}"));
         }
-        if so_far.bytes() > MAX_LIST_BYTES.as_u64() {
-            return Err(TrackerError::pagination(
-                self.provider,
-                &format!("the list exceeds {MAX_LIST_BYTES}"),
-            ));
+        if so_far.bytes > MAX_LIST_BYTES.as_u64() {
+            return refused(format!("the list exceeds {MAX_LIST_BYTES}"));
+        }
+        if self.pages == MAX_PAGES {
+            return refused(format!("the list has more than {MAX_PAGES} pages"));
         }
         self.at = Some(next);
         self.pages += 1;
-        if self.pages > MAX_PAGES { Err(too_long(self.provider)) } else { Ok(true) }
+        Ok(true)
     }
-}
-
-fn too_long(provider: &str) -> TrackerError {
-    TrackerError::pagination(provider, &format!("the list has more than {MAX_PAGES} pages"))
 }
 
 /// Returns the query of the next page from a `Link` header.

@@ -12,9 +12,9 @@ use hyper::Method;
 use serde_json::{Map, Value, json};
 
 use crate::api::{Api, ApiRequest, ApiResponse};
-use crate::error::whole_seconds;
+use crate::error::{Result, whole_seconds};
 use crate::rate_limit;
-use crate::tool::{Tool, ToolRefusal, ToolReply};
+use crate::tool::{Tool, ToolRefusal, ToolReply, is_listed};
 
 /// The size of a response body that an agent receives; a longer one is truncated.
 const MAX_OUTPUT_BYTES: usize = 256 * 1024;
@@ -53,35 +53,44 @@ impl ApiCall {
         fill: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, ToolRefusal> {
         let Value::Object(mut json) = arguments else {
-            return Err(ToolRefusal::arguments("the arguments are not an object"));
+            return ToolRefusal::arguments("the arguments are not an object");
         };
         let method = method(json.remove("method").as_ref(), shape.methods)?;
-        let path = match json.remove("path") {
-            Some(Value::String(path)) => path::segments(&path, shape.slashed, fill)?,
-            _ => {
-                return Err(ToolRefusal::arguments(
-                    "`path` is missing; it is a string that begins with /",
-                ));
-            }
+        let Some(Value::String(path)) = json.remove("path") else {
+            return ToolRefusal::arguments("`path` is missing; it is a string that begins with /");
         };
+        let path = path::segments(&path, shape.slashed, fill)?;
         let query = values(json.remove(shape.query), shape.query)?;
         let body = json.remove("body").filter(|body| !body.is_null());
         if let Some(name) = json.keys().next() {
             let known = format!("method, path, {} and body", shape.query);
-            return Err(ToolRefusal::arguments(format!(
-                "unknown argument {name:?}; known are {known}"
-            )));
+            return ToolRefusal::arguments(format!("unknown argument {name:?}; known are {known}"));
         }
-        if body.as_ref().is_some_and(is_too_long) {
-            return Err(too_long());
-        }
-        if body.is_some() && method == Method::GET {
-            return Err(ToolRefusal::arguments(format!("GET has no body; use `{}`", shape.query)));
-        }
-        if let Some(name) = body.as_ref().and_then(Value::as_object).and_then(forbidden) {
-            return Err(not_for_agents(name));
+        if let Some(body) = &body {
+            check_length(body)?;
+            if method == Method::GET {
+                let message = format!("GET has no body; use `{}`", shape.query);
+                return ToolRefusal::arguments(message);
+            }
+            body.as_object().map_or(Ok(()), reject_forbidden)?;
         }
         Ok(Self { method, path, query, body })
+    }
+
+    /// Returns the call if its first segment below the project is readable, or writable for a write.
+    pub(crate) fn within(
+        self,
+        project: &str,
+        first: Option<&&str>,
+        readable: &str,
+        writable: &str,
+    ) -> Result<Self, ToolRefusal> {
+        let allowed = if self.is_read() { readable } else { writable };
+        if first.map_or(self.is_read(), |first| is_listed(first, allowed)) {
+            return Ok(self);
+        }
+        let method = &self.method;
+        ToolRefusal::scope(format!("{method} goes below the {project} to one of {allowed}"))
     }
 
     pub(crate) fn is_read(&self) -> bool {
@@ -129,41 +138,37 @@ fn collect(value: &Value, names: &[&str], found: &mut Vec<Value>) {
     }
 }
 
-pub(crate) fn is_too_long(body: &Value) -> bool {
-    body.to_string().len() > MAX_BODY_BYTES
+pub(crate) fn check_length(body: &Value) -> Result<(), ToolRefusal> {
+    if body.to_string().len() > MAX_BODY_BYTES {
+        return ToolRefusal::arguments(format!("the body has more than {MAX_BODY_BYTES} bytes"));
+    }
+    Ok(())
 }
 
-pub(crate) fn too_long() -> ToolRefusal {
-    ToolRefusal::arguments(format!("the body has more than {MAX_BODY_BYTES} bytes"))
-}
-
-fn forbidden(fields: &Map<String, Value>) -> Option<&str> {
-    fields.keys().map(String::as_str).find(|name| FORBIDDEN_VALUES.contains(name))
-}
-
-fn not_for_agents(name: &str) -> ToolRefusal {
-    ToolRefusal::scope(format!(
-        "`{name}` is not allowed: requests use the tracker's own credential"
-    ))
+fn reject_forbidden(fields: &Map<String, Value>) -> Result<(), ToolRefusal> {
+    match fields.keys().find(|name| FORBIDDEN_VALUES.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) => ToolRefusal::scope(format!(
+            "`{name}` is not allowed: requests use the tracker's own credential"
+        )),
+    }
 }
 
 fn method(json: Option<&Value>, methods: &[&str]) -> Result<Method, ToolRefusal> {
     let name = json.and_then(Value::as_str).map(|text| text.trim().to_ascii_uppercase());
     let known = name.filter(|name| methods.contains(&name.as_str()));
     let parsed = known.and_then(|name| Method::from_bytes(name.as_bytes()).ok());
-    parsed
-        .ok_or_else(|| ToolRefusal::arguments(format!("`method` is one of {}", methods.join(", "))))
+    let rule = || ToolRefusal::Arguments(format!("`method` is one of {}", methods.join(", ")));
+    parsed.ok_or_else(rule)
 }
 
 fn values(json: Option<Value>, field: &str) -> Result<Vec<(String, String)>, ToolRefusal> {
     let fields = match json {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Object(fields)) => fields,
-        Some(_) => return Err(ToolRefusal::arguments(format!("`{field}` is not an object"))),
+        Some(_) => return ToolRefusal::arguments(format!("`{field}` is not an object")),
     };
-    if let Some(name) = forbidden(&fields) {
-        return Err(not_for_agents(name));
-    }
+    reject_forbidden(&fields)?;
     let mut values = Vec::new();
     for (name, value) in fields {
         let several = if let Value::Array(several) = value { several } else { vec![value] };
@@ -173,16 +178,16 @@ fn values(json: Option<Value>, field: &str) -> Result<Vec<(String, String)>, Too
                 Value::Bool(_) | Value::Number(_) => value.to_string(),
                 _ => {
                     let rule = "is not a string, a number or a boolean";
-                    return Err(ToolRefusal::arguments(format!("`{field}.{name}` {rule}")));
+                    return ToolRefusal::arguments(format!("`{field}.{name}` {rule}"));
                 }
             };
             values.push((name.clone(), text));
         }
     }
-    let at_most = values.len() <= MAX_VALUES;
-    at_most
-        .then_some(values)
-        .ok_or_else(|| ToolRefusal::arguments(format!("`{field}` has too many values")))
+    if values.len() > MAX_VALUES {
+        return ToolRefusal::arguments(format!("`{field}` has too many values"));
+    }
+    Ok(values)
 }
 
 /// Sends a checked request, and returns the reply for the agent.
@@ -197,14 +202,13 @@ pub(crate) async fn send(api: &Api, call: &ApiCall) -> ToolReply {
 
 /// Converts a response into the reply for the agent. A rate limit is recorded for all requests.
 pub(crate) fn reply(api: &Api, response: &ApiResponse) -> ToolReply {
-    let success = (200..300).contains(&response.status);
     let mut json = json!({ "status": response.status, "body": body(response) });
     if rate_limit::is_limit(response.status, &response.headers, &json["body"].to_string()) {
         let wait = api.rate_limited(&response.headers).retry_after;
         json["retryAfterSeconds"] = json!(wait.map(whole_seconds));
     }
     let output = serde_json::to_string_pretty(&json).expect("JSON can be written");
-    ToolReply { success, output: api.redact(&output) }
+    ToolReply { success: response.is_success(), output: api.redact(&output) }
 }
 
 /// Returns the body as JSON, truncated to [`MAX_OUTPUT_BYTES`].
@@ -232,16 +236,7 @@ pub(crate) fn tool(name: &str, description: String, shape: &RequestShape<'_>) ->
         "additionalProperties": true,
     });
     properties["body"] = json!({ "description": "The JSON body." });
-    Tool {
-        name: name.to_owned(),
-        description,
-        input_schema: json!({
-            "type": "object",
-            "properties": properties,
-            "required": ["method", "path"],
-            "additionalProperties": false,
-        }),
-    }
+    Tool::new(name, description, &properties, &["method", "path"])
 }
 
 #[cfg(test)]

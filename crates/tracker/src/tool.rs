@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::error::{TrackerError, whole_seconds};
+use crate::error::{Result, TrackerError, whole_seconds};
 
 /// A tool definition in the format of MCP.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,12 +34,14 @@ pub(crate) enum ToolRefusal {
 }
 
 impl ToolRefusal {
-    pub(crate) fn arguments(message: impl Into<String>) -> Self {
-        Self::Arguments(message.into())
+    /// Refuses arguments that are invalid for any project.
+    pub(crate) fn arguments<T>(message: impl Into<String>) -> Result<T, Self> {
+        Err(Self::Arguments(message.into()))
     }
 
-    pub(crate) fn scope(message: impl Into<String>) -> Self {
-        Self::Scope(message.into())
+    /// Refuses a request that leads out of the configured project.
+    pub(crate) fn scope<T>(message: impl Into<String>) -> Result<T, Self> {
+        Err(Self::Scope(message.into()))
     }
 }
 
@@ -64,6 +66,23 @@ impl From<ToolRefusal> for ToolReply {
     }
 }
 
+impl Tool {
+    pub(crate) fn new(
+        name: &str,
+        description: impl Into<String>,
+        properties: &Value,
+        required: &[&str],
+    ) -> Self {
+        let input_schema = json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        });
+        Self { name: name.to_owned(), description: description.into(), input_schema }
+    }
+}
+
 impl ToolReply {
     /// Creates the reply for an unknown tool, with the names of the known ones.
     pub fn unknown(name: &str, tools: &[Tool]) -> Self {
@@ -76,4 +95,9 @@ impl ToolReply {
     pub fn refusal(why: &Value) -> Self {
         Self { success: false, output: why.to_string() }
     }
+}
+
+/// Returns true if a list has a name. The list is written as it is shown: separated by a comma and a space.
+pub(crate) fn is_listed(name: &str, list: &str) -> bool {
+    list.split(", ").any(|listed| listed == name)
 }

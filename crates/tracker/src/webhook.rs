@@ -78,34 +78,30 @@ pub fn verify_webhook(
     if kind == TrackerKind::Asana && headers.contains_key(ASANA_SECRET) {
         return Ok(Webhook::Handshake(Secret::new(single(headers, ASANA_SECRET)?)));
     }
-    let secret = secret.filter(|secret| !secret.expose().is_empty());
-    let key = || {
-        let secret = secret.ok_or(WebhookError::NotConfigured)?;
-        Ok(hmac::Key::new(hmac::HMAC_SHA256, secret.expose().as_bytes()))
+    let (name, prefix) = match kind {
+        TrackerKind::Github => (GITHUB_SIGNATURE, "sha256="),
+        TrackerKind::Jira => (JIRA_SIGNATURE, "sha256="),
+        TrackerKind::Asana => (ASANA_SIGNATURE, ""),
+        TrackerKind::Linear => (LINEAR_SIGNATURE, ""),
+        TrackerKind::Gitlab => (GITLAB_TOKEN, ""),
+        TrackerKind::Local => return Err(WebhookError::Unsupported),
     };
-    match kind {
-        TrackerKind::Github => {
-            verify_prefixed(&key()?, body, single(headers, GITHUB_SIGNATURE)?, GITHUB_SIGNATURE)
-        }
-        TrackerKind::Jira => {
-            verify_prefixed(&key()?, body, single(headers, JIRA_SIGNATURE)?, JIRA_SIGNATURE)
-        }
-        TrackerKind::Asana => {
-            verify_hex(&key()?, body, single(headers, ASANA_SIGNATURE)?, ASANA_SIGNATURE)
-        }
-        TrackerKind::Linear => {
-            verify_hex(&key()?, body, single(headers, LINEAR_SIGNATURE)?, LINEAR_SIGNATURE)?;
-            verify_timestamp(body, now)
-        }
-        TrackerKind::Gitlab => {
-            // HMACs of both tokens are compared, in constant time and independent of their lengths.
-            let (key, header) = (key()?, single(headers, GITLAB_TOKEN)?);
-            let own = secret.ok_or(WebhookError::NotConfigured)?.expose();
-            let tag = hmac::sign(&key, own.as_bytes());
-            hmac::verify(&key, header.as_bytes(), tag.as_ref()).map_err(|_| WebhookError::Forged)
-        }
-        TrackerKind::Local => Err(WebhookError::Unsupported),
-    }?;
+    let secret =
+        secret.map(|secret| secret.expose().as_bytes()).filter(|secret| !secret.is_empty());
+    let secret = secret.ok_or(WebhookError::NotConfigured)?;
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
+    let unsigned = WebhookError::Unsigned(name);
+    let signature = single(headers, name)?.strip_prefix(prefix).ok_or(unsigned)?;
+    if kind == TrackerKind::Gitlab {
+        // HMACs of both tokens are compared, in constant time and independent of their lengths.
+        hmac::verify(&key, signature.as_bytes(), hmac::sign(&key, secret).as_ref())
+    } else {
+        hmac::verify(&key, body, &hex::decode(signature).ok_or(unsigned)?)
+    }
+    .map_err(|_| WebhookError::Forged)?;
+    if kind == TrackerKind::Linear {
+        verify_timestamp(body, now)?;
+    }
     Ok(Webhook::Wake)
 }
 
@@ -116,27 +112,6 @@ fn single<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<&'a str, Web
         _ => None,
     };
     header.filter(|text| !text.is_empty()).ok_or(WebhookError::Unsigned(name))
-}
-
-/// Verifies a signature with the prefix `sha256=`.
-fn verify_prefixed(
-    key: &hmac::Key,
-    body: &[u8],
-    header: &str,
-    name: &'static str,
-) -> Result<(), WebhookError> {
-    let digits = header.strip_prefix("sha256=").ok_or(WebhookError::Unsigned(name))?;
-    verify_hex(key, body, digits, name)
-}
-
-fn verify_hex(
-    key: &hmac::Key,
-    body: &[u8],
-    digits: &str,
-    name: &'static str,
-) -> Result<(), WebhookError> {
-    let tag = hex::decode(digits).ok_or(WebhookError::Unsigned(name))?;
-    hmac::verify(key, body, &tag).map_err(|_| WebhookError::Forged)
 }
 
 fn verify_timestamp(body: &[u8], now: Timestamp) -> Result<(), WebhookError> {

@@ -1,29 +1,39 @@
-//! Decisions about `session/request_permission`.
+//! Decisions about the agent's requests: permissions and questions.
 
 use carrel_config::Approvals;
 use serde_json::{Value, json};
 
-#[derive(Debug, PartialEq)]
-pub(super) enum Decision {
-    /// Allow it with the broadest option that the agent offers.
-    Allow { reply: Value, subject: String },
-    /// Cancel it and end the turn: an operator has to decide.
-    Stop { reply: Value, subject: String },
-}
+use crate::failure::FailureKind;
+use crate::request_decision::RequestDecision;
 
 /// Decides about a request by the workflow file's `agent.approvals`.
-pub(super) fn decide(params: &Value, approvals: Approvals) -> Decision {
+pub(super) fn decide(method: &str, params: &Value, approvals: Approvals) -> RequestDecision {
+    match method {
+        "session/request_permission" => permission(params, approvals),
+        "elicitation/create" => {
+            let question = params["message"].as_str().unwrap_or("the agent asks for input");
+            let reply = json!({ "action": "cancel" });
+            RequestDecision::stop(reply, FailureKind::InputRequired, question)
+        }
+        _ => RequestDecision::Unsupported,
+    }
+}
+
+/// Allows a request with the broadest option that the agent offers, or leaves it to an operator.
+fn permission(params: &Value, approvals: Approvals) -> RequestDecision {
     let subject = params["toolCall"]["title"].as_str().unwrap_or("a tool").to_owned();
     let options = params["options"].as_array().map(Vec::as_slice).unwrap_or_default();
     let of_kind = |kind: &str| options.iter().find(|option| option["kind"] == kind);
     let allowing = of_kind("allow_always").or_else(|| of_kind("allow_once"));
     match (approvals, allowing) {
         (Approvals::Accept, Some(option)) => {
-            let reply =
-                json!({ "outcome": { "outcome": "selected", "optionId": option["optionId"] } });
-            Decision::Allow { reply, subject }
+            let outcome = json!({ "outcome": "selected", "optionId": option["optionId"] });
+            RequestDecision::Approve { reply: json!({ "outcome": outcome }), subject }
         }
-        (Approvals::Accept | Approvals::Ask, _) => Decision::Stop { reply: cancelled(), subject },
+        (Approvals::Accept | Approvals::Ask, _) => {
+            let message = format!("approval requested: {subject}");
+            RequestDecision::stop(cancelled(), FailureKind::ApprovalRequired, message)
+        }
     }
 }
 
@@ -46,18 +56,20 @@ mod tests {
 
     #[test]
     fn item_065_a_permission_is_given_or_left_to_a_person() {
-        let subject = "rm x".to_owned();
+        let decide = |params: &Value, approvals| {
+            super::decide("session/request_permission", params, approvals)
+        };
+        let message = "approval requested: rm x";
+        let stopped = || RequestDecision::stop(cancelled(), FailureKind::ApprovalRequired, message);
         for (kinds, option) in [
             (&["reject_once", "allow_once", "allow_always"][..], "id-allow_always"),
             (&["reject_once", "allow_once"], "id-allow_once"),
         ] {
             let reply = json!({"outcome": {"outcome": "selected", "optionId": option}});
-            let decision = decide(&asks(kinds), Approvals::Accept);
-            assert_eq!(decision, Decision::Allow { reply, subject: subject.clone() });
-            let stopped = Decision::Stop { reply: cancelled(), subject: subject.clone() };
-            assert_eq!(decide(&asks(kinds), Approvals::Ask), stopped);
+            let allowed = RequestDecision::Approve { reply, subject: "rm x".to_owned() };
+            assert_eq!(decide(&asks(kinds), Approvals::Accept), allowed);
+            assert_eq!(decide(&asks(kinds), Approvals::Ask), stopped());
         }
-        let stopped = Decision::Stop { reply: cancelled(), subject };
-        assert_eq!(decide(&asks(&["reject_once"]), Approvals::Accept), stopped);
+        assert_eq!(decide(&asks(&["reject_once"]), Approvals::Accept), stopped());
     }
 }

@@ -19,14 +19,12 @@ use serde_json::Value;
 use super::usage_tracker::UsageTracker;
 use super::{notification, text, turn_end};
 use crate::event::Event;
-use crate::failure::AgentFailure;
-use crate::reporter::Reporter;
-use crate::throttle::Throttle;
+use crate::failure::Result;
+use crate::reporter::{Reporter, Throttle};
 
 /// The reader of one session's notifications, and the thread and turn that they are matched against.
 pub(super) struct EventReader {
-    thread: String,
-    turn: Option<String>,
+    pub(super) turn: Option<String>,
     /// The last message of the agent in the current turn.
     answer: String,
     usage: UsageTracker,
@@ -37,7 +35,6 @@ pub(super) struct EventReader {
 impl EventReader {
     pub(super) fn new(reporter: Reporter) -> Self {
         Self {
-            thread: String::new(),
             turn: None,
             answer: String::new(),
             usage: UsageTracker::default(),
@@ -47,28 +44,22 @@ impl EventReader {
     }
 
     pub(super) fn start_thread(&mut self, thread: String) {
-        self.usage.start_thread(&thread);
-        self.thread = thread;
+        self.usage.thread = thread;
     }
 
     /// Sets a resumed thread. Tokens of its earlier turns are not counted.
-    pub(super) fn resume_thread(&mut self, thread: String) {
-        self.usage.resume_thread(&thread);
-        self.thread = thread;
+    pub(super) fn resume_thread(&mut self, thread: &str) {
+        self.usage.resume_thread(thread);
     }
 
-    pub(super) fn start_turn(&mut self, turn: &str) {
-        self.usage.start_turn(turn);
-        self.turn = Some(turn.to_owned());
+    pub(super) fn start_turn(&mut self, turn: String) {
+        self.usage.start_turn(&turn);
+        self.turn = Some(turn);
         self.answer.clear();
     }
 
     pub(super) fn thread(&self) -> &str {
-        &self.thread
-    }
-
-    pub(super) fn turn(&self) -> Option<&str> {
-        self.turn.as_deref()
+        &self.usage.thread
     }
 
     /// Handles a notification. Returns the answer if it ends the turn successfully, and the failure if it
@@ -77,7 +68,7 @@ impl EventReader {
         &mut self,
         method: &str,
         params: &Value,
-    ) -> Result<Option<String>, AgentFailure> {
+    ) -> Result<Option<String>> {
         if let Some(tokens) = self.usage.update(method, params) {
             self.reporter.usage(tokens).await;
         }
@@ -90,8 +81,7 @@ impl EventReader {
             }
             if let Some(end) = turn_end::of(method, params, &self.usage) {
                 self.turn = None;
-                let message = end.as_ref().err().map(|failure| failure.message.clone());
-                self.reporter.event(turn_end::event_name(&end), message.as_deref()).await;
+                self.reporter.turn_ended(&end).await;
                 return end.map(|()| Some(std::mem::take(&mut self.answer)));
             }
         }
@@ -112,7 +102,7 @@ impl EventReader {
         let matches =
             |path, own: Option<&str>| text(params, path).is_none_or(|named| Some(named) == own);
         let turn = self.turn.as_deref();
-        matches("/threadId", Some(&self.thread))
+        matches("/threadId", Some(self.thread()))
             && matches("/turn/id", turn)
             && matches("/turnId", turn)
     }

@@ -12,35 +12,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::failure::{AgentFailure, FailureKind};
+use crate::failure::FailureKind;
+use crate::request_decision::RequestDecision;
 
 /// The prefix of question ids that ask for the approval of an MCP tool call.
 const TOOL_APPROVAL: &str = "mcp_tool_call_approval_";
-
-#[derive(Debug, PartialEq)]
-pub(super) enum RequestDecision {
-    /// Allow it, for the whole session where the protocol can say so.
-    Approve {
-        reply: Value,
-        subject: String,
-    },
-    /// Decline it; the turn continues.
-    Skip {
-        reply: Value,
-        subject: String,
-    },
-    /// Decline it and end the turn: an operator has to decide.
-    Stop {
-        reply: Value,
-        failure: AgentFailure,
-    },
-    /// Call a tool; the reply follows its result.
-    CallTool {
-        tool: String,
-        arguments: Value,
-    },
-    Unsupported,
-}
 
 /// Decides about a request. `approves_all` is true with the approval policy `never`.
 pub(super) fn decide(method: &str, params: &Value, approves_all: bool) -> RequestDecision {
@@ -55,9 +31,12 @@ pub(super) fn decide(method: &str, params: &Value, approves_all: bool) -> Reques
         "item/tool/requestUserInput" => input(params, approves_all),
         "mcpServer/elicitation/request" => {
             let question = params.get("message").and_then(Value::as_str);
-            let question = question.unwrap_or("a tool asks for input").to_owned();
-            let failure = AgentFailure::new(FailureKind::InputRequired, question);
-            RequestDecision::Stop { reply: json!({ "action": "cancel" }), failure }
+            let question = question.unwrap_or("a tool asks for input");
+            RequestDecision::stop(
+                json!({ "action": "cancel" }),
+                FailureKind::InputRequired,
+                question,
+            )
         }
         "item/tool/call" => tool(params),
         _ => RequestDecision::Unsupported,
@@ -69,23 +48,19 @@ fn approval(params: &Value, approves_all: bool, yes: &str, no: &str) -> RequestD
     if approves_all {
         return RequestDecision::Approve { reply: json!({ "decision": yes }), subject };
     }
-    let failure =
-        AgentFailure::new(FailureKind::ApprovalRequired, format!("approval requested: {subject}"));
-    RequestDecision::Stop { reply: json!({ "decision": no }), failure }
+    let message = format!("approval requested: {subject}");
+    RequestDecision::stop(json!({ "decision": no }), FailureKind::ApprovalRequired, message)
 }
 
 fn permissions(params: &Value, approves_all: bool) -> RequestDecision {
     let subject = subject_of(params);
     if approves_all {
         let requested = params.get("permissions").cloned().unwrap_or_else(|| json!({}));
-        return RequestDecision::Approve {
-            reply: json!({ "permissions": requested, "scope": "session" }),
-            subject,
-        };
+        let reply = json!({ "permissions": requested, "scope": "session" });
+        return RequestDecision::Approve { reply, subject };
     }
     let message = format!("more permissions requested: {subject}");
-    let failure = AgentFailure::new(FailureKind::ApprovalRequired, message);
-    RequestDecision::Stop { reply: json!({ "permissions": {} }), failure }
+    RequestDecision::stop(json!({ "permissions": {} }), FailureKind::ApprovalRequired, message)
 }
 
 /// Returns the command, reason or files that an approval is about.
@@ -106,6 +81,7 @@ fn subject_of(params: &Value) -> String {
 fn input(params: &Value, approves_all: bool) -> RequestDecision {
     let questions = params.get("questions").and_then(Value::as_array);
     let questions = questions.map(Vec::as_slice).unwrap_or_default();
+    let subject = question_text(questions);
     let is_about_tools = |question: &Value| {
         question.get("id").and_then(Value::as_str).is_some_and(|id| id.starts_with(TOOL_APPROVAL))
     };
@@ -114,17 +90,13 @@ fn input(params: &Value, approves_all: bool) -> RequestDecision {
         && questions.iter().all(is_about_tools)
         && let Some(answers) = questions.iter().map(approve).collect::<Option<Map<_, _>>>()
     {
-        return RequestDecision::Approve {
-            reply: json!({ "answers": answers }),
-            subject: question_text(questions),
-        };
+        return RequestDecision::Approve { reply: json!({ "answers": answers }), subject };
     }
     let reply = json!({ "answers": {} });
     if params.get("isBlocking") == Some(&Value::Bool(false)) {
-        return RequestDecision::Skip { reply, subject: question_text(questions) };
+        return RequestDecision::Skip { reply, subject };
     }
-    let failure = AgentFailure::new(FailureKind::InputRequired, question_text(questions));
-    RequestDecision::Stop { reply, failure }
+    RequestDecision::stop(reply, FailureKind::InputRequired, subject)
 }
 
 /// Selects the option with the broadest approval; `None` if no option approves.
@@ -163,6 +135,7 @@ fn tool(params: &Value) -> RequestDecision {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::AgentFailure;
     use pretty_assertions::assert_eq;
 
     #[test]

@@ -5,12 +5,10 @@
 //! workspace mount and passes on a denied network. Without Carrel's sandbox the server gets the
 //! policy as it is written, or `workspaceWrite` for the workspace.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use carrel_config::{ConductorConfig, Network};
 use serde_json::{Map, Value, json};
-
-use crate::launch::AgentWorkspace;
 
 /// The `codex` section of a workflow file.
 #[derive(Clone, Debug)]
@@ -45,16 +43,8 @@ impl Settings {
         self.thread_sandbox == "read-only" || turn.is_some_and(|kind| kind == "readOnly")
     }
 
-    pub(super) fn for_session(
-        &self,
-        workspace: &AgentWorkspace,
-        sandboxed: bool,
-    ) -> SessionSettings {
-        SessionSettings {
-            settings: self.clone(),
-            sandboxed,
-            workspace: workspace.path().to_owned(),
-        }
+    pub(super) fn for_session(&self, workspace: &Path, sandboxed: bool) -> SessionSettings {
+        SessionSettings { settings: self.clone(), sandboxed, workspace: workspace.to_owned() }
     }
 }
 

@@ -9,62 +9,42 @@ use serde_json::Value;
 
 use super::text;
 use super::usage_tracker::UsageTracker;
-use crate::failure::{AgentFailure, FailureKind};
+use crate::failure::{AgentFailure, FailureKind, Result};
 
 /// Notifications that end a turn because the agent needs input.
-const INPUT_REQUIRED: [&str; 7] = [
-    "turn/input_required",
-    "turn/needs_input",
-    "turn/need_input",
-    "turn/request_input",
-    "turn/request_response",
-    "turn/provide_input",
-    "turn/approval_required",
-];
+const INPUT_REQUIRED: &str = "turn/input_required, turn/needs_input, turn/need_input, \
+    turn/request_input, turn/request_response, turn/provide_input, turn/approval_required";
 
 /// Names of errors that are limits of the provider.
 const RATE_LIMIT_ERRORS: [&str; 4] =
     ["usageLimitExceeded", "rateLimitExceeded", "serverOverloaded", "usage_limit_exceeded"];
 
 /// Returns the result of the turn that a notification ends; `None` if the turn continues.
-pub(super) fn of(
-    method: &str,
-    params: &Value,
-    usage: &UsageTracker,
-) -> Option<Result<(), AgentFailure>> {
+pub(super) fn of(method: &str, params: &Value, usage: &UsageTracker) -> Option<Result<()>> {
     match method {
         "turn/completed" => Some(completed(params, usage)),
         "turn/failed" => Some(Err(failed(params, usage))),
-        "turn/cancelled" => {
-            Some(Err(AgentFailure::new(FailureKind::TurnCancelled, "the turn was cancelled")))
-        }
-        _ if INPUT_REQUIRED.contains(&method)
+        "turn/cancelled" => Some(FailureKind::TurnCancelled.err("the turn was cancelled")),
+        _ if INPUT_REQUIRED.split(", ").any(|name| name == method)
             || (method.starts_with("turn/") && requires_input(params)) =>
         {
             let question = ["/message", "/question", "/prompt"]
                 .into_iter()
                 .find_map(|path| text(params, path));
             let question = question.unwrap_or("the agent asks for input");
-            Some(Err(AgentFailure::new(FailureKind::InputRequired, question)))
+            Some(FailureKind::InputRequired.err(question))
         }
         _ => None,
     }
 }
 
-pub(super) fn event_name(ended: &Result<(), AgentFailure>) -> &'static str {
-    match ended {
-        Ok(()) => "turn_completed",
-        Err(failure) => failure.kind.name(),
-    }
-}
-
 /// Reads `turn.status` of `turn/completed`. Servers without a status send it for success only, and an
 /// unknown status is taken for success as well.
-fn completed(params: &Value, usage: &UsageTracker) -> Result<(), AgentFailure> {
+fn completed(params: &Value, usage: &UsageTracker) -> Result<()> {
     match text(params, "/turn/status") {
         Some("failed") => Err(failed(params, usage)),
         Some("interrupted" | "cancelled") => {
-            Err(AgentFailure::new(FailureKind::TurnCancelled, "the turn was interrupted"))
+            FailureKind::TurnCancelled.err("the turn was interrupted")
         }
         Some(_) | None => Ok(()),
     }

@@ -23,21 +23,15 @@ use super::text;
 use crate::event::Tokens;
 use crate::token_usage;
 
-/// The locations of a thread's total, in servers of different ages.
-const TOTALS: [&str; 4] = [
-    "/tokenUsage/total",
-    "/token_usage/total",
-    "/msg/payload/info/total_token_usage",
-    "/msg/info/total_token_usage",
-];
-
-/// The locations of the tokens of a thread's last request.
-const LAST: [&str; 4] = [
-    "/tokenUsage/last",
-    "/token_usage/last",
-    "/msg/payload/info/last_token_usage",
-    "/msg/info/last_token_usage",
-];
+/// The locations of a thread's tokens in servers of different ages: for `total`, and for the `last` request.
+fn locations(tokens: &str) -> [String; 4] {
+    [
+        format!("/tokenUsage/{tokens}"),
+        format!("/token_usage/{tokens}"),
+        format!("/msg/payload/info/{tokens}_token_usage"),
+        format!("/msg/info/{tokens}_token_usage"),
+    ]
+}
 
 /// The depth to which a notification is searched for rate limits.
 const MAX_DEPTH: usize = 8;
@@ -46,7 +40,7 @@ const MAX_DEPTH: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct UsageTracker {
     /// The session's thread.
-    thread: String,
+    pub(super) thread: String,
     threads: HashMap<String, ThreadUsage>,
     limits: Option<Value>,
     turn: Option<String>,
@@ -60,13 +54,9 @@ struct ThreadUsage {
 }
 
 impl UsageTracker {
-    pub(super) fn start_thread(&mut self, thread: &str) {
-        thread.clone_into(&mut self.thread);
-    }
-
     /// Sets a resumed thread, whose baseline is not known yet.
     pub(super) fn resume_thread(&mut self, thread: &str) {
-        self.start_thread(thread);
+        thread.clone_into(&mut self.thread);
         self.threads.entry(thread.to_owned()).or_default();
     }
 
@@ -76,10 +66,11 @@ impl UsageTracker {
 
     /// Reads token counts from a notification. Returns the session's usage if it has grown.
     pub(super) fn update(&mut self, method: &str, params: &Value) -> Option<Tokens> {
-        let at = |paths: &[&str]| {
+        let at = |tokens: &str| {
+            let paths = locations(tokens);
             paths.iter().find_map(|path| token_usage::tokens(params.pointer(path)?))
         };
-        let total = at(&TOTALS).or_else(|| turn_usage(method, params))?;
+        let total = at("total").or_else(|| turn_usage(method, params))?;
         let thread = text(params, "/threadId").unwrap_or(&self.thread).to_owned();
         let sum_before = self.sum();
         let is_new = !self.threads.contains_key(&thread);
@@ -90,7 +81,7 @@ impl UsageTracker {
         let current = self.turn.as_deref();
         let is_earlier =
             current.is_none() || text(params, "/turnId").is_some_and(|turn| Some(turn) != current);
-        let last = at(&LAST).filter(|_| !is_earlier).unwrap_or_default();
+        let last = at("last").filter(|_| !is_earlier).unwrap_or_default();
         usage.baseline.get_or_insert_with(|| total.minus(last));
         usage.total = usage.total.at_least(total);
         let sum = self.sum();
@@ -232,8 +223,7 @@ mod tests {
         tracker.resume_thread("a");
         tracker.start_turn("now");
         assert_eq!(total(&mut tracker, &report(107, 7)), Some(7));
-        let mut tracker = UsageTracker::default();
-        tracker.start_thread("a");
+        let mut tracker = UsageTracker { thread: "a".to_owned(), ..UsageTracker::default() };
         tracker.start_turn("now");
         assert_eq!(total(&mut tracker, &report(10, 7)), Some(10));
         assert_eq!(total(&mut tracker, &used("a", 12, 2)), Some(12));

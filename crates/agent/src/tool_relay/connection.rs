@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -17,9 +17,9 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::CHUNK_BYTES;
-use super::mcp::{self, RelayRequest};
 use crate::line_splitter::{LineSplitter, OutputLine};
 use crate::reporter::Reporter;
+use crate::rpc::{Message, UNKNOWN_METHOD};
 use crate::session_tools::{SessionTools, ToolOutcome};
 use crate::tools::{Progress, ToolCall};
 
@@ -31,6 +31,12 @@ const MAX_PROGRESS: usize = 16;
 
 /// The interval at which a half-closed connection is checked for a disconnect.
 const DISCONNECT_CHECK: Duration = Duration::from_millis(200);
+
+/// The protocol revision for clients that name none.
+const REVISION: &str = "2025-06-18";
+
+/// The error code of a server that is at its limit.
+const BUSY: i64 = -32000;
 
 /// A connected relay. Dropping it cancels the calls in progress, since their replies have no receiver.
 pub(super) struct RelayConnection {
@@ -97,32 +103,51 @@ impl RelayConnection {
     }
 
     async fn handle(&mut self, line: &str) -> io::Result<()> {
-        match mcp::read(line, self.tools.list()) {
-            RelayRequest::Reply(reply) => self.write(&reply).await,
-            RelayRequest::Initialize { client, reply } => {
-                self.client = client;
-                self.write(&reply).await
-            }
-            RelayRequest::Call { id, tool, arguments, progress } => {
-                let cancel = self.tools.cancellation();
-                self.running.insert(id.to_string(), cancel.clone());
-                let notifications = self.progress.0.clone();
-                let call = self.tools.begin(ToolCall {
-                    client: self.client.clone(),
-                    progress: progress.map(|token| Progress { token, notifications }),
-                    ..ToolCall::new(tool, arguments, cancel)
-                });
-                self.calls.spawn(async move { (id, call.await) });
-                Ok(())
-            }
-            RelayRequest::Cancel(id) => {
-                if let Some(cancel) = self.running.remove(&id.to_string()) {
+        let (id, method, params) = match Message::of(line) {
+            Message::Request { id, method, params } => (id, method, params),
+            Message::Notification { method, params } if method == "notifications/cancelled" => {
+                if let Some(cancel) = self.running.remove(&params["requestId"].to_string()) {
                     cancel.cancel();
                 }
-                Ok(())
+                return Ok(());
             }
-            RelayRequest::Ignored => Ok(()),
-        }
+            Message::Notification { .. }
+            | Message::Reply { .. }
+            | Message::Other(_)
+            | Message::Malformed(_)
+            | Message::Text(_) => return Ok(()),
+        };
+        let reply = match method.as_str() {
+            "initialize" => {
+                self.client = params["clientInfo"]["name"].as_str().map(str::to_owned);
+                result(&id, &introduction(&params))
+            }
+            "ping" => result(&id, &json!({})),
+            "tools/list" => result(&id, &json!({ "tools": self.tools.list })),
+            "tools/call" => {
+                self.begin_call(id, &params);
+                return Ok(());
+            }
+            _ => refusal(&id, &format!("{method} is not supported here")),
+        };
+        self.write(&reply).await
+    }
+
+    /// Starts a tool call, whose reply follows its result.
+    fn begin_call(&mut self, id: Value, params: &Value) {
+        let cancel = self.tools.cancellation();
+        self.running.insert(id.to_string(), cancel.clone());
+        let notifications = self.progress.0.clone();
+        let progress = params.pointer("/_meta/progressToken").cloned();
+        let tool = params["name"].as_str().unwrap_or_default();
+        let arguments = params.get("arguments").filter(|arguments| !arguments.is_null());
+        let arguments = arguments.cloned().unwrap_or_else(|| json!({}));
+        let call = self.tools.begin(ToolCall {
+            client: self.client.clone(),
+            progress: progress.map(|token| Progress { token, notifications }),
+            ..ToolCall::new(tool, arguments, cancel)
+        });
+        self.calls.spawn(async move { (id, call.await) });
     }
 
     /// Sends the reply to a call, after its progress. A cancelled call gets none.
@@ -139,10 +164,44 @@ impl RelayConnection {
         if self.running.remove(&id.to_string()).is_none() {
             return Ok(());
         }
-        self.write(&mcp::tool_reply(&id, &used)).await
+        self.write(&tool_reply(&id, &used)).await
     }
 
     async fn write(&mut self, message: &Value) -> io::Result<()> {
         self.stream.write_all(format!("{message}\n").as_bytes()).await
     }
+}
+
+/// Echoes the client's revision: tools are the same in all of them.
+fn introduction(params: &Value) -> Value {
+    let revision = params["protocolVersion"].as_str().unwrap_or(REVISION);
+    json!({
+        "protocolVersion": revision,
+        "capabilities": { "tools": {} },
+        "serverInfo": { "name": "carrel", "title": "Carrel", "version": env!("CARGO_PKG_VERSION") },
+    })
+}
+
+fn tool_reply(id: &Value, used: &ToolOutcome) -> Value {
+    let tool_result = &used.result;
+    let mut reply = json!({ "content": tool_result.content, "isError": tool_result.is_error });
+    if let Some(facts) = &tool_result.facts {
+        reply["structuredContent"] = facts.clone();
+    }
+    result(id, &reply)
+}
+
+fn result(id: &Value, result: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}
+
+/// Returns the error for a client beyond the limit.
+pub(super) fn too_many(most: usize) -> Value {
+    let message = format!("{most} clients use the tools of this session already; end one of them");
+    json!({ "jsonrpc": "2.0", "id": null, "error": { "code": BUSY, "message": message } })
+}
+
+fn refusal(id: &Value, message: &str) -> Value {
+    let error = json!({ "code": UNKNOWN_METHOD, "message": message });
+    json!({ "jsonrpc": "2.0", "id": id, "error": error })
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::frame::{Style, StyledLine};
 use super::terminal_text::{count, duration, time_of_day, web_link};
-use crate::snapshot::{BlockedRow, NoticeRow, Phase, RetryRow, RunningRow, Snapshot};
-use crate::state::Mode;
+use crate::snapshot::{BlockedRow, Phase, RetryRow, RunningRow, Snapshot, WaitingRow};
+use crate::state::{Mode, NumberedNotice};
 
 pub(super) struct Section {
     title: StyledLine,
@@ -126,26 +126,19 @@ fn rate_limits(limits: &Value, now: Timestamp) -> Option<StyledLine> {
 
 pub(super) fn all(snapshot: &Snapshot) -> Vec<Section> {
     let now = snapshot.generated_at;
-    let mut sections = vec![agents(snapshot, now)];
-    if !snapshot.waiting.is_empty() {
-        let rows = snapshot.waiting.iter().map(|row| {
-            issue(&row.issue_identifier, row.issue_url.as_deref())
-                .column(&row.state, 14, Style::Plain)
-                .with(&format!("for {}", duration(row.since.age(now))), Style::Dim)
-        });
-        sections.push(Section::new(title("Waiting for a slot", ""), rows.collect()));
-    }
-    if !snapshot.retrying.is_empty() {
-        let rows = snapshot.retrying.iter().map(|row| retry(row, now));
-        sections.push(Section::new(title("Retrying", ""), rows.collect()));
-    }
-    if !snapshot.blocked.is_empty() {
-        let rows = snapshot.blocked.iter().map(|row| blocked(row, now));
-        sections.push(Section::new(title("Blocked", ""), rows.collect()));
-    }
-    let events: Vec<StyledLine> = snapshot.recent_events.iter().map(event).collect();
-    let events = Section::new(title("Events", ""), events);
-    sections.push(Section { from_end: true, ..events });
+    let section = |name, rows| Section::new(title(name, ""), rows);
+    let waiting = snapshot.waiting.iter().map(|row| waiting(row, now)).collect();
+    let retrying = snapshot.retrying.iter().map(|row| retry(row, now)).collect();
+    let blocked = snapshot.blocked.iter().map(|row| blocked(row, now)).collect();
+    let events = snapshot.recent_events.iter().map(event).collect();
+    let mut sections = vec![
+        section("Waiting for a slot", waiting),
+        section("Retrying", retrying),
+        section("Blocked", blocked),
+    ];
+    sections.retain(|section| !section.rows.is_empty());
+    sections.insert(0, agents(snapshot, now));
+    sections.push(Section { from_end: true, ..section("Events", events) });
     sections
 }
 
@@ -164,11 +157,8 @@ fn agents(snapshot: &Snapshot, now: Timestamp) -> Section {
     if rows.is_empty() {
         return Section::new(title("Agents", ""), vec![StyledLine::of("  none", Style::Dim)]);
     }
-    let columns = format!(
-        "       {:<14} {:<12} {:>4} {:>8} {:>8}  LAST",
-        "STATE", "PHASE", "TURN", "AGE", "TOKENS"
-    );
-    Section::new(title("Agents", &columns), rows)
+    let columns = "       STATE          PHASE        TURN      AGE   TOKENS  LAST";
+    Section::new(title("Agents", columns), rows)
 }
 
 fn agent(row: &RunningRow, now: Timestamp) -> StyledLine {
@@ -191,18 +181,23 @@ fn agent(row: &RunningRow, now: Timestamp) -> StyledLine {
         .with(last.map_or("", String::as_str), Style::Dim)
 }
 
+fn waiting(row: &WaitingRow, now: Timestamp) -> StyledLine {
+    issue(&row.issue_identifier, row.issue_url.as_deref())
+        .column(&row.state, 14, Style::Plain)
+        .with(&format!("for {}", duration(row.since.age(now))), Style::Dim)
+}
+
 fn retry(row: &RetryRow, now: Timestamp) -> StyledLine {
     let when = if row.waits_for_slot {
         "waits for a slot".to_owned()
     } else {
         format!("in {}", duration(now.age(row.due_at)))
     };
-    let error = row.error.clone().unwrap_or_default();
     issue(&row.issue_identifier, row.issue_url.as_deref())
         .column(&format!("attempt {}", row.attempt), 11, Style::Plain)
         .column(&when, 18, Style::Plain)
         .column(&row.why.to_string(), 28, Style::Dim)
-        .with(&error, Style::Warning)
+        .with(row.error.as_deref().unwrap_or_default(), Style::Warning)
 }
 
 fn blocked(row: &BlockedRow, now: Timestamp) -> StyledLine {
@@ -212,7 +207,7 @@ fn blocked(row: &BlockedRow, now: Timestamp) -> StyledLine {
         .with(&row.error, Style::Warning)
 }
 
-fn event(row: &NoticeRow) -> StyledLine {
+fn event(row: &NumberedNotice) -> StyledLine {
     let style = if row.warning { Style::Warning } else { Style::Plain };
     StyledLine::of(&format!("  {}  ", time_of_day(row.at)), Style::Dim).with(&row.message, style)
 }

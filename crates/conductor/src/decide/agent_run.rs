@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+use carrel_domain::Timestamp;
+
 use crate::backoff;
 use crate::claimed_issue::{
     AgentEvent, BlockReason, ClaimedIssue, FollowUp, RetryReason, Run, RunId, Stage,
@@ -109,9 +111,8 @@ impl Transition {
 
     /// Counts the growth of a run's token total. A smaller total than before counts as no growth.
     fn usage_reported(&mut self, id: &IssueId, total: Spend) {
-        let Some(run) = self.issue_mut(id).and_then(|claimed| claimed.stage.run_mut()) else {
-            return;
-        };
+        let Some(claimed) = self.issue_mut(id) else { return };
+        let Some(run) = claimed.stage.run_mut() else { return };
         let more = total.since(run.spent).tokens();
         run.spent = run.spent + more;
         self.spend_on(id, more, more);
@@ -119,11 +120,7 @@ impl Transition {
 
     /// Stops a run: kills the agent during a turn, and lets it finish between two turns.
     pub(super) fn stop(&mut self, id: &IssueId, then: FollowUp, why: &str) {
-        let Some(ClaimedIssue { stage: Stage::Running(run), .. }) = self.state.issues.get(id)
-        else {
-            return;
-        };
-        let mut run = run.clone();
+        let Some(mut run) = self.running(id).cloned() else { return };
         if run.is_in_turn() {
             self.effects.push(Effect::Stop(run.id));
         } else if !run.finishing {
@@ -145,10 +142,7 @@ impl Transition {
             Stage::Stopping { then, .. } => Some(then.clone()),
             _ => None,
         };
-        let time = |since: carrel_domain::Timestamp| Spend {
-            time: since.age(self.now),
-            ..Spend::default()
-        };
+        let time = |since: Timestamp| Spend::of_time(since.age(self.now));
         let today = run.started_at.max(self.state.ledger.today.begin());
         self.spend_on(&id, time(run.started_at), time(today));
         let issue = self.issue_ref(&id);

@@ -6,7 +6,9 @@
 //! dispatch, between two turns, and during a turn. During a turn only tokens and time count: the
 //! number of turns and attempts is spent when one begins, and must not stop the one that spent it.
 
-use crate::claimed_issue::{BlockReason, ClaimedIssue, FollowUp, RetryReason, Run, Stage};
+use carrel_domain::Timestamp;
+
+use crate::claimed_issue::{BlockReason, FollowUp, RetryReason, Run, Stage};
 use crate::spend::Spend;
 use carrel_tracker::IssueId;
 
@@ -41,14 +43,11 @@ impl Transition {
 
     /// Ends a run between two turns whose budget does not allow another turn. Returns true if it did.
     pub(super) fn next_turn_exceeds_budget(&mut self, id: &IssueId) -> bool {
-        let Some(ClaimedIssue { stage: Stage::Running(run), .. }) = self.state.issues.get(id)
-        else {
-            return true;
-        };
+        let Some(run) = self.running(id) else { return true };
         let begun = |spent: Spend| Spend { attempts: 0, ..spent };
         let budgets = &self.state.rules.budgets;
         let claimed = &self.state.issues[id];
-        let time = Spend { time: run.started_at.age(self.now), ..Spend::default() };
+        let time = Spend::of_time(run.started_at.age(self.now));
         let of_issue = begun(claimed.spent_of_budget()) + time;
         if let Some(reached) = of_issue.reached(&budgets.issue) {
             let reason = format!("for the issue, {reached}");
@@ -93,10 +92,7 @@ impl Transition {
             let reason = format!("for the {span}, {reached}");
             (FollowUp::Block(BlockReason::Budget(reason.clone())), reason)
         };
-        let since = |begin: carrel_domain::Timestamp| Spend {
-            time: begin.age(self.now),
-            ..Spend::default()
-        };
+        let since = |begin: Timestamp| Spend::of_time(begin.age(self.now));
         let of_turn = run.spent.since(run.spent_before_turn).tokens() + since(run.turn_started_at);
         if run.is_in_turn()
             && let Some(reached) = of_turn.reached(&budgets.turn)

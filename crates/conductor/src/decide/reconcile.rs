@@ -65,55 +65,58 @@ impl Transition {
             return;
         }
         claimed.read = query;
-        let visible = issue.is_some();
-        let disposition =
-            issue.as_ref().map_or(Disposition::Inactive, |issue| self.state.rules.classify(issue));
-        if let Some(issue) = issue
-            && issue != claimed.issue
-        {
+        let Some(issue) = issue else {
+            return self.apply_disposition(query, id, Disposition::Inactive, false);
+        };
+        let disposition = self.state.rules.classify(&issue);
+        if issue != claimed.issue {
             claimed.issue = issue;
             self.changed.insert(id.clone());
         }
-        let stage = claimed.stage.clone();
-        match (stage, disposition) {
-            (Stage::Running(_), Disposition::Terminal) => {
-                self.stop(id, FollowUp::Clean, "it is finished");
-            }
-            (Stage::Running(_), Disposition::Inactive) => {
+        self.apply_disposition(query, id, disposition, true);
+    }
+
+    fn apply_disposition(
+        &mut self,
+        query: QueryId,
+        id: &IssueId,
+        disposition: Disposition,
+        visible: bool,
+    ) {
+        use Disposition::{Active, Inactive, Terminal};
+        let Some(claimed) = self.state.issues.get(id) else { return };
+        match (claimed.stage.clone(), disposition) {
+            (Stage::Running(_), Terminal) => self.stop(id, FollowUp::Clean, "it is finished"),
+            (Stage::Running(_), Inactive) => {
                 self.stop(id, FollowUp::Release, "it is no longer active");
             }
-            (Stage::Running(run), Disposition::Active) => {
+            (Stage::Running(run), Active) => {
                 if run.between_turns.is_some_and(|between| between.query <= query) {
                     self.next_turn(id);
                 }
             }
-            (Stage::Stopping { run, .. }, Disposition::Terminal) => {
+            (Stage::Stopping { run, .. }, Terminal) => {
                 self.set_stage(id, Stage::Stopping { run, then: FollowUp::Clean });
             }
             // It was reopened while its run ended: the workspace stays.
             (Stage::Stopping { run, then: FollowUp::Clean }, _) if visible => {
                 self.set_stage(id, Stage::Stopping { run, then: FollowUp::Release });
             }
-            (Stage::Cleaning { due: Some(_), .. }, Disposition::Active | Disposition::Inactive)
-                if visible =>
-            {
+            (Stage::Cleaning { due: Some(_), .. }, Active | Inactive) if visible => {
                 self.release(id);
             }
             (Stage::Checking { query: expected, .. }, _) if query < expected => {}
-            (Stage::Checking { retry, .. }, Disposition::Active) => {
-                self.dispatch_checked(id, retry);
-            }
-            (Stage::Checking { retry: None, .. }, Disposition::Inactive) => {
+            (Stage::Checking { retry, .. }, Active) => self.dispatch_checked(id, retry),
+            (Stage::Checking { retry: None, .. }, Inactive) => {
                 self.skip(id, "it is no longer active");
             }
             (
                 Stage::Checking { .. } | Stage::Retrying(_) | Stage::Blocked(_) | Stage::Resting,
-                Disposition::Terminal,
+                Terminal,
             ) => self.clean(id),
-            (
-                Stage::Checking { .. } | Stage::Retrying(_) | Stage::Blocked(_),
-                Disposition::Inactive,
-            ) => self.release(id),
+            (Stage::Checking { .. } | Stage::Retrying(_) | Stage::Blocked(_), Inactive) => {
+                self.release(id);
+            }
             (
                 Stage::Stopping { .. }
                 | Stage::Retrying(_)
@@ -170,11 +173,8 @@ impl Transition {
                 self.skip(id, "it could not be read before its dispatch");
             }
             Stage::Checking { retry: Some(_), .. } => {
-                self.fail(
-                    id,
-                    RetryReason::Failure,
-                    format!("retry poll failed: {}", fault.message),
-                );
+                let error = format!("retry poll failed: {}", fault.message);
+                self.fail(id, RetryReason::Failure, error);
             }
             Stage::Running(mut run) => {
                 let Some(between) = run.between_turns.filter(|there| there.query == query) else {

@@ -52,12 +52,8 @@ impl Transition {
 
     pub(super) fn retry_tomorrow(&mut self, id: &IssueId) {
         let wait = self.now.age(DailySpend::next(self.now));
-        self.retry(
-            id,
-            RetryReason::DayBudget,
-            wait,
-            Some("today's budget is exhausted".to_owned()),
-        );
+        let error = "today's budget is exhausted".to_owned();
+        self.retry(id, RetryReason::DayBudget, wait, Some(error));
     }
 
     pub(super) fn retry(
@@ -78,7 +74,7 @@ impl Transition {
     }
 
     pub(super) fn block(&mut self, id: &IssueId, reason: BlockReason, session: Option<String>) {
-        let reason = reason.truncated(MAX_ERROR);
+        let reason = reason.map_detail(|text| truncated(text, MAX_ERROR));
         let block = Block { reason: reason.clone(), since: self.now, session };
         self.set_stage(id, Stage::Blocked(block));
         self.notify(Notice::Blocked { issue: self.issue_ref(id), reason });

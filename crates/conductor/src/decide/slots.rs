@@ -13,7 +13,7 @@ use carrel_domain::Timestamp;
 
 use crate::claimed_issue::{ClaimedIssue, Retry, Stage};
 use crate::rules::{Rules, dispatch_order, priority_rank};
-use crate::state::{Mode, State};
+use crate::state::State;
 use carrel_tracker::{Issue, IssueId};
 
 use super::Transition;
@@ -32,37 +32,31 @@ struct SlotUsage {
 impl Transition {
     /// Takes slots for retries that are due and for eligible issues, in their order.
     pub(super) fn fill_slots(&mut self) {
-        let begins = self.state.ledger.mode == Mode::Working && self.state.workflow_error.is_none();
-        if !begins || self.state.is_starting_up() || self.is_rate_limited() {
+        if !self.state.may_dispatch() || self.is_rate_limited() {
             return;
         }
         let mut slots = SlotUsage::taken(&self.state);
-        if slots.all >= self.state.rules.max_agents {
-            return self.mark_all_waiting();
+        // Without a free slot the order of the candidates does not matter.
+        if slots.all < self.state.rules.max_agents {
+            let mut chosen = Vec::new();
+            for candidate in self.candidates() {
+                if slots.take(&self.state.rules, candidate.issue) {
+                    chosen.push((candidate.issue.id.clone(), candidate.is_retry));
+                }
+            }
+            for (id, is_retry) in chosen {
+                self.take_slot(&id, is_retry);
+            }
         }
-        let mut chosen = Vec::new();
-        let mut left_over = Vec::new();
-        for candidate in self.candidates() {
-            let fits = slots.take(&self.state.rules, candidate.issue);
-            let list = if fits { &mut chosen } else { &mut left_over };
-            list.push((candidate.issue.id.clone(), candidate.is_retry));
-        }
-        for (id, is_retry) in chosen {
-            self.take_slot(&id, is_retry);
-        }
-        for (id, _) in left_over.into_iter().filter(|(_, is_retry)| *is_retry) {
-            self.mark_waiting(&id);
-        }
+        self.mark_waiting();
     }
 
     /// Returns the candidates for slots in their order: new issues by [`dispatch_order`], retries by
     /// priority and waiting time, merged by the latter.
     fn candidates(&self) -> Vec<Candidate<'_>> {
-        let due = self.state.issues.values().filter_map(|claimed| match &claimed.stage {
-            Stage::Retrying(retry) if retry.due <= self.now && self.state.retries_now(claimed) => {
-                Some(Candidate { since: retry.due, issue: &claimed.issue, is_retry: true })
-            }
-            _ => None,
+        let due = self.state.issues.values().filter_map(|claimed| {
+            let since = self.due_retry(claimed)?.due;
+            Some(Candidate { since, issue: &claimed.issue, is_retry: true })
         });
         let mut due: Vec<_> = due.collect();
         due.sort_by(Candidate::compare);
@@ -98,28 +92,21 @@ impl Transition {
         self.set_stage(id, Stage::Checking { retry, query });
     }
 
-    /// Marks all retries that are due when no slot is free. Their order does not matter then.
-    fn mark_all_waiting(&mut self) {
-        let due = self.ids(|claimed| match &claimed.stage {
-            Stage::Retrying(retry) => {
-                !retry.no_slot && retry.due <= self.now && self.state.retries_now(claimed)
+    /// Marks the retries that are due and got no slot.
+    fn mark_waiting(&mut self) {
+        let is_new =
+            |claimed: &ClaimedIssue| self.due_retry(claimed).is_some_and(|retry| !retry.no_slot);
+        for id in self.ids(is_new) {
+            if let Some(ClaimedIssue { stage: Stage::Retrying(retry), .. }) = self.issue_mut(&id) {
+                retry.no_slot = true;
+                self.changed.insert(id);
             }
-            _ => false,
-        });
-        for id in due {
-            self.mark_waiting(&id);
         }
     }
 
-    fn mark_waiting(&mut self, id: &IssueId) {
-        let Some(ClaimedIssue { stage: Stage::Retrying(retry), .. }) = self.state.issues.get(id)
-        else {
-            return;
-        };
-        if !retry.no_slot {
-            let retry = Retry { no_slot: true, ..retry.clone() };
-            self.set_stage(id, Stage::Retrying(retry));
-        }
+    fn due_retry<'a>(&self, claimed: &'a ClaimedIssue) -> Option<&'a Retry> {
+        let Stage::Retrying(retry) = &claimed.stage else { return None };
+        (retry.due <= self.now && self.state.retries_now(claimed)).then_some(retry)
     }
 }
 

@@ -6,6 +6,8 @@
 //! issue that was only being checked goes back. Then all issues are read from the tracker, and workspaces
 //! of finished ones are removed, before the first poll and the first dispatch.
 
+use carrel_domain::Timestamp;
+
 use crate::claimed_issue::{FollowUp, Retry, RetryReason, Run, Stage};
 use crate::effect::Effect;
 use crate::spend::Spend;
@@ -70,10 +72,8 @@ impl Transition {
 
     /// Counts the time of an interrupted run, up to its last journaled event.
     fn spend_interrupted_time(&mut self, id: &IssueId, run: &Run) {
-        let time = run.started_at.age(run.last_event_at);
-        let spent = Spend { time, ..Spend::default() };
-        let begin = self.state.ledger.today.begin();
-        let today = run.started_at.max(begin).age(run.last_event_at);
-        self.spend_on(id, spent, Spend { time: today, ..spent });
+        let time = |since: Timestamp| Spend::of_time(since.age(run.last_event_at));
+        let today = run.started_at.max(self.state.ledger.today.begin());
+        self.spend_on(id, time(run.started_at), time(today));
     }
 }

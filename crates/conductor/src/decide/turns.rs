@@ -35,11 +35,9 @@ impl Transition {
         }
         self.changed.insert(id.clone());
         if stuck {
-            self.stop(
-                id,
-                FollowUp::Block(BlockReason::NoProgress),
-                "two turns in a row changed nothing",
-            );
+            let reason = BlockReason::NoProgress;
+            let why = reason.to_string();
+            self.stop(id, FollowUp::Block(reason), &why);
         } else if over {
             self.finish_run(id);
         }
@@ -47,13 +45,12 @@ impl Transition {
 
     /// Finishes a run after its last turn. Its end is a success.
     pub(super) fn finish_run(&mut self, id: &IssueId) {
-        if let Some(ClaimedIssue { stage: Stage::Running(run), .. }) = self.issue_mut(id) {
-            run.between_turns = None;
-            run.finishing = true;
-            let run = run.id;
-            self.changed.insert(id.clone());
-            self.effects.push(Effect::Finish(run));
-        }
+        let Some(run) = self.running_mut(id) else { return };
+        run.between_turns = None;
+        run.finishing = true;
+        let run = run.id;
+        self.changed.insert(id.clone());
+        self.effects.push(Effect::Finish(run));
     }
 
     pub(super) fn read_between_turns(&mut self) {
@@ -66,9 +63,8 @@ impl Transition {
         };
         for id in self.ids(is_due) {
             let query = self.request_read(id.clone());
-            if let Some(ClaimedIssue { stage: Stage::Running(run), .. }) = self.issue_mut(&id)
-                && let Some(waiting) = &mut run.between_turns
-            {
+            let run = self.running_mut(&id);
+            if let Some(waiting) = run.and_then(|run| run.between_turns.as_mut()) {
                 waiting.due = None;
                 waiting.query = query;
             }
@@ -85,9 +81,7 @@ impl Transition {
         }
         let now = self.now;
         let of = self.state.rules.max_turns;
-        let Some(ClaimedIssue { stage: Stage::Running(run), .. }) = self.issue_mut(id) else {
-            return;
-        };
+        let Some(run) = self.running_mut(id) else { return };
         run.turn += 1;
         run.turn_started_at = now;
         run.last_event_at = now;

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use carrel_agent::{AgentFailure, FailureKind, OpenError, OpenRequest, Teardown, Tools};
 use carrel_domain::{Clock, Identifier, message_of};
 use carrel_runner::Runner;
+use carrel_tracker::{Issue, IssueId};
 use carrel_workspace::{Create, Hook, Hooks, Workspace, Workspaces};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -83,7 +84,7 @@ impl RunJob {
         let began = json!({ "run": run, "issue": issue, "attempt": attempt, "thread": thread });
         transcript.note("run_started", began).await;
         let mut doing = RunInProgress { job: self, transcript, teardown: Teardown::Complete };
-        let end = doing.run().await;
+        let end = doing.run().await.unwrap_or_else(RunEnd::Failed);
         let (outcome, error) = super::journal::outcome(&end);
         let transcript = doing.transcript;
         transcript.note("run_ended", json!({ "outcome": outcome, "error": error })).await;
@@ -93,14 +94,10 @@ impl RunJob {
 }
 
 impl RunInProgress {
-    async fn run(&mut self) -> RunEnd {
-        match self.prepare_workspace().await {
-            Ok((workspace, path)) => {
-                self.send(Event::WorkspaceReady(self.job.dispatch.run, path)).await;
-                self.run_hooks_and_agent(workspace).await
-            }
-            Err(error) => RunEnd::Failed(error),
-        }
+    async fn run(&mut self) -> Result<RunEnd, String> {
+        let (workspace, path) = self.prepare_workspace().await?;
+        self.send(Event::WorkspaceReady(self.job.dispatch.run, path)).await;
+        self.run_hooks_and_agent(workspace).await
     }
 
     /// Creates the workspace or reuses the existing one, and opens it.
@@ -143,12 +140,12 @@ impl RunInProgress {
     }
 
     /// Runs the agent between `before_run` and `after_run`.
-    async fn run_hooks_and_agent(&mut self, workspace: Arc<Workspace>) -> RunEnd {
+    async fn run_hooks_and_agent(&mut self, workspace: Arc<Workspace>) -> Result<RunEnd, String> {
         let hooks = self.hooks();
         let attempt = self.job.dispatch.attempt;
         let end = match workspace.run_hook(Hook::BeforeRun, &hooks, attempt).await {
             Ok(()) => self.run_agent(&workspace).await,
-            Err(error) => RunEnd::Failed(message_of(&error)),
+            Err(error) => Err(message_of(&error)),
         };
         // Also for a run that was stopped; the hook has a timeout of its own.
         if let Err(error) = workspace.run_hook(Hook::AfterRun, &hooks, attempt).await {
@@ -158,18 +155,13 @@ impl RunInProgress {
     }
 
     /// Renders the prompt, prepares the tools and runs the session. No tool runs when this returns.
-    async fn run_agent(&mut self, workspace: &Arc<Workspace>) -> RunEnd {
-        let prompt = match prompts::initial(&self.job.setup.workflow.prompt, &self.job.dispatch) {
-            Ok(prompt) => prompt,
-            Err(error) => return RunEnd::Failed(format!("{}: {error}", error.kind())),
-        };
-        let tools = match self.tools(workspace).await {
-            Ok(tools) => tools,
-            Err(error) => return RunEnd::Failed(error),
-        };
+    async fn run_agent(&mut self, workspace: &Arc<Workspace>) -> Result<RunEnd, String> {
+        let prompt = prompts::initial(&self.job.setup.workflow.prompt, &self.job.dispatch);
+        let prompt = prompt.map_err(|error| format!("{}: {error}", error.kind()))?;
+        let tools = self.tools(workspace).await?;
         let end = self.run_session(workspace, prompt, Arc::clone(&tools)).await;
         tools.close().await;
-        end
+        Ok(end)
     }
 
     /// Opens a session, runs its turns and closes it.
@@ -188,7 +180,7 @@ impl RunInProgress {
             Ok(session) => session,
             Err(OpenError { failure, teardown }) => {
                 self.teardown = teardown;
-                return self.failed(&failure, reader.session()).await;
+                return self.failed(&failure, reader.session.as_deref()).await;
             }
         };
         let end = self.turns(session.as_mut(), prompt, &mut reader, workspace).await;
@@ -240,24 +232,19 @@ impl RunInProgress {
     /// Maps an agent's failure to the result of the run.
     async fn failed(&self, failure: &AgentFailure, session_id: Option<&str>) -> RunEnd {
         let AgentFailure { kind, message } = failure;
-        let told = json!({ "kind": kind.name(), "message": message });
+        let name = kind.name();
+        let told = json!({ "kind": name, "message": message });
         self.transcript.note("failure", told).await;
-        let issue = &self.job.dispatch.issue;
-        info!(
-            issue_id = issue.id.0,
-            issue_identifier = issue.identifier,
-            session_id,
-            kind = kind.name(),
-            message,
-            "A turn failed"
-        );
+        let Issue { id: IssueId(issue_id), identifier: issue_identifier, .. } =
+            &self.job.dispatch.issue;
+        info!(issue_id, issue_identifier, session_id, kind = name, message, "A turn failed");
         match kind {
             FailureKind::InputRequired => RunEnd::Blocked(BlockReason::Input(message.clone())),
             FailureKind::ApprovalRequired => {
                 RunEnd::Blocked(BlockReason::Approval(message.clone()))
             }
             FailureKind::RateLimited { retry_after } => RunEnd::RateLimited(*retry_after),
-            _ => RunEnd::Failed(format!("{}: {message}", kind.name())),
+            _ => RunEnd::Failed(format!("{name}: {message}")),
         }
     }
 

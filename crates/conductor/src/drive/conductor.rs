@@ -1,6 +1,7 @@
 //! Construction of a conductor: lock, tenure, journal, takeover.
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use carrel_domain::{Clock, Timestamp};
 use carrel_runner::Runner;
 use carrel_store::{Journal, Tenure, TenureOutcome};
 use carrel_tracker::IssueId;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -17,7 +18,7 @@ use tracing::{info, warn};
 use super::conductor_directory::{self, ConductorDirectory};
 use super::effects::ActiveRun;
 use super::event_loop::Message;
-use super::handle::{self, Handle, HandleBackend};
+use super::handle::{self, Handle, Request};
 use super::report::Report;
 use super::setup::{Setup, conductor, scope_of};
 use super::start_error::StartError;
@@ -37,7 +38,7 @@ const KEEP_RUNS: Duration = Duration::from_hours(30 * 24);
 /// A conductor of one tracker, and the one owner of its state.
 #[derive(Debug)]
 pub struct Conductor {
-    pub(super) state: Option<State>,
+    pub(super) state: State,
     pub(super) setup: Arc<Setup>,
     pub(super) runner: Arc<Runner>,
     pub(super) clock: Arc<dyn Clock>,
@@ -56,7 +57,9 @@ pub struct Conductor {
     pub(super) tenure: Tenure,
     pub(super) workflow_watcher: Option<WorkflowWatcher>,
     pub(super) handle: Handle,
-    pub(super) handle_backend: HandleBackend,
+    /// The state as handles see it.
+    pub(super) published_state: watch::Sender<Arc<State>>,
+    pub(super) commands: mpsc::Receiver<Request>,
     pub(super) report: Report,
     pub(super) published: Option<Instant>,
     pub(super) ending: bool,
@@ -71,68 +74,42 @@ impl Conductor {
     /// Fails if another conductor has either. The lock excludes one with the same data directory, the
     /// tenure one with the same database, on any machine.
     pub async fn open(options: Options) -> Result<Self, StartError> {
-        let Options { workflow, environment, journal, clock, runner, commands, .. } = options;
-        let scope = scope_of(&conductor(&workflow)?.tracker);
+        let Options { journal, clock, runner, poll_mode, stop, .. } = options;
+        let scope = scope_of(&conductor(&options.workflow)?.tracker);
         let directory = ConductorDirectory::take(&options.data, &scope)?;
-        let holder = conductor_directory::describe_holder(&options.data);
-        let tenure = match journal.acquire(&scope, &holder, clock.now()).await? {
-            TenureOutcome::Acquired(tenure) => tenure,
-            TenureOutcome::Held { by } => return Err(StartError::Held { scope, by }),
+        let tenure = acquire(&*journal, &scope, &options.data, clock.now()).await?;
+        let workflow_watcher = WorkflowWatcher {
+            reloader: Reloader::new(options.workflow),
+            environment: options.environment,
+            factories: options.factories,
+            commands: options.commands,
+            data: options.data,
+            tracker_name: options.tracker_name,
+            scope,
+            last_error: None,
         };
-        let reloader = Reloader::new(workflow);
-        let factories = options.factories;
-        let (current, data) = (reloader.current(), options.data);
-        let name = options.tracker_name;
-        let setup =
-            Setup::of(current, &environment(), &factories, &commands, &data, name).map(Arc::new)?;
+        let scope = workflow_watcher.scope.as_str();
+        let setup = Arc::new(workflow_watcher.setup(&workflow_watcher.reloader.current())?);
         let mut unsettled =
             takeover::settle_interrupted_runs(&*journal, &tenure, &setup, &*clock).await?;
         let now = clock.now();
         let long_ago = now.as_millis() - i64::try_from(KEEP_RUNS.as_millis()).unwrap_or(i64::MAX);
         journal.delete_runs(&tenure, Timestamp::from_millis(long_ago)).await?;
-        let recovered = journal::recover(&*journal, &scope).await?;
-        info!(scope, issues = recovered.issues.len(), "Conductor starts");
-        if recovered.ledger.mode != Mode::Working {
-            let mode = serde_json::json!(recovered.ledger.mode);
-            warn!(%mode, "Nothing is dispatched, as an operator set; `carrel conductor resume` changes that");
-        }
+        let state = recover(&*journal, scope, &setup, poll_mode, now).await?;
         // An ended run may have left a process that could not be killed.
-        unsettled.extend(recovered.issues.keys().cloned());
-        let rules = Rules::of(setup.config());
-        let mut state =
-            State::begin(rules, recovered.issues, recovered.ledger).after_run(recovered.last_run);
-        if options.poll_mode == PollMode::Once {
-            let stages = state.issues.values_mut().map(|claimed| &mut claimed.stage);
-            stages.for_each(|stage| make_due(stage, now));
-            state = state.once();
-        }
+        unsettled.extend(state.issues.keys().cloned());
         let workflow = Arc::clone(&setup.workflow);
-        let (handle, handle_backend) = handle::pair(
-            &state,
-            workflow,
-            Arc::clone(&journal),
-            &scope,
-            Arc::clone(directory.files()),
-        );
+        let files = Arc::clone(&directory.files);
+        let (handle, published_state, commands) =
+            handle::open(&state, workflow, Arc::clone(&journal), scope, files);
         let (inbox, queue) = mpsc::channel(MESSAGE_BUFFER);
-        let transcripts = TranscriptWriter::start(&directory).map_err(StartError::Thread)?;
-        let workflow_watcher = WorkflowWatcher {
-            reloader,
-            environment,
-            factories,
-            commands,
-            data,
-            tracker_name: setup.tracker_name.clone(),
-            scope,
-            last_error: None,
-        };
         Ok(Self {
-            state: Some(state),
+            state,
             setup,
             runner,
             clock,
             inbox,
-            transcripts,
+            transcripts: TranscriptWriter::start(&directory).map_err(StartError::Thread)?,
             active: HashMap::new(),
             unsettled,
             queries: JoinSet::new(),
@@ -142,11 +119,12 @@ impl Conductor {
             tenure,
             workflow_watcher: Some(workflow_watcher),
             handle,
-            handle_backend,
+            published_state,
+            commands,
             report: Report::default(),
             published: None,
             ending: false,
-            stop: options.stop,
+            stop,
             _directory: directory,
         })
     }
@@ -155,6 +133,42 @@ impl Conductor {
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
+}
+
+/// Acquires the tenure of a scope. Fails if another conductor has it.
+async fn acquire(
+    journal: &dyn Journal,
+    scope: &str,
+    data: &Path,
+    now: Timestamp,
+) -> Result<Tenure, StartError> {
+    let holder = conductor_directory::describe_holder(data);
+    match journal.acquire(scope, &holder, now).await? {
+        TenureOutcome::Acquired(tenure) => Ok(tenure),
+        TenureOutcome::Held { by } => Err(StartError::Held { scope: scope.to_owned(), by }),
+    }
+}
+
+/// Recovers the state from the journal, and prepares it for a single pass.
+async fn recover(
+    journal: &dyn Journal,
+    scope: &str,
+    setup: &Setup,
+    poll_mode: PollMode,
+    now: Timestamp,
+) -> Result<State, StartError> {
+    let mut state = journal::recover(journal, scope, Rules::of(setup.config())).await?;
+    info!(scope, issues = state.issues.len(), "Conductor starts");
+    if state.ledger.mode != Mode::Working {
+        let mode = serde_json::json!(state.ledger.mode);
+        warn!(%mode, "Nothing is dispatched, as an operator set; `carrel conductor resume` changes that");
+    }
+    if poll_mode == PollMode::Once {
+        let stages = state.issues.values_mut().map(|claimed| &mut claimed.stage);
+        stages.for_each(|stage| make_due(stage, now));
+        state = state.once();
+    }
+    Ok(state)
 }
 
 /// Makes a retry due for a single pass, unless it waits for a budget or a rate limit.

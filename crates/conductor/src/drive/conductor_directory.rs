@@ -25,8 +25,8 @@ const HASH_BYTES: usize = 6;
 
 #[derive(Clone, Debug)]
 pub(super) struct ConductorDirectory {
-    files: Arc<Root>,
-    path: PathBuf,
+    pub(super) files: Arc<Root>,
+    pub(super) path: PathBuf,
     _lock: Arc<File>,
 }
 
@@ -51,14 +51,6 @@ impl ConductorDirectory {
         // A hint for the error of a second conductor; a failure does not matter.
         let _ = lock.set_len(0).and_then(|()| lock.write_all_at(note.as_bytes(), 0));
         Ok(Self { files: Arc::new(files), path: data.join(below), _lock: Arc::new(lock) })
-    }
-
-    pub(super) fn files(&self) -> &Arc<Root> {
-        &self.files
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 }
 

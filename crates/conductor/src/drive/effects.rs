@@ -56,25 +56,21 @@ impl Conductor {
 
     fn poll(&mut self, query: QueryId) {
         let setup = Arc::clone(&self.setup);
-        let polled = async move {
+        let lost = Message::Event(Event::Polled(query, Err(panicked())));
+        self.queries.spawn(reporting(self.inbox.clone(), lost, async move {
             let states = &setup.config().tracker.active_states;
             let found = with_timeout(setup.tracker.by_states(states)).await;
             Message::Event(Event::Polled(query, found))
-        };
-        let lost = Message::Event(Event::Polled(query, Err(panicked())));
-        let task = reporting(self.inbox.clone(), lost, polled);
-        self.queries.spawn(task);
+        }));
     }
 
     fn read(&mut self, query: QueryId, ids: Vec<IssueId>) {
         let setup = Arc::clone(&self.setup);
         let lost = Message::Event(Event::Read(query, ids.clone(), Err(panicked())));
-        let read = async move {
+        self.queries.spawn(reporting(self.inbox.clone(), lost, async move {
             let found = with_timeout(setup.tracker.by_ids(&ids)).await;
             Message::Event(Event::Read(query, ids, found))
-        };
-        let task = reporting(self.inbox.clone(), lost, read);
-        self.queries.spawn(task);
+        }));
     }
 
     fn dispatch(&mut self, dispatch: Dispatch) {
@@ -93,12 +89,10 @@ impl Conductor {
             stop: stop.clone(),
         };
         self.active.insert(run, ActiveRun { issue, stop, commands });
-        let worked = async move {
+        self.jobs.spawn(reporting(self.inbox.clone(), Message::RunPanicked(run), async move {
             let (end, teardown) = job.run().await;
             Message::RunOver(run, end, teardown)
-        };
-        let task = reporting(self.inbox.clone(), Message::RunPanicked(run), worked);
-        self.jobs.spawn(task);
+        }));
     }
 
     fn send_turn_command(&mut self, run: RunId, next: TurnCommand) {
@@ -113,12 +107,9 @@ impl Conductor {
         let id = issue.id.clone();
         let failed = Err("the removal panicked, which is a defect in Carrel".to_owned());
         let lost = Message::Event(Event::Cleaned(id.clone(), failed));
-        let cleaned = async move {
-            let cleaned = clean(&setup, &issue, workspace).await;
-            Message::Event(Event::Cleaned(id, cleaned))
-        };
-        let task = reporting(self.inbox.clone(), lost, cleaned);
-        self.jobs.spawn(task);
+        self.jobs.spawn(reporting(self.inbox.clone(), lost, async move {
+            Message::Event(Event::Cleaned(id, clean(&setup, &issue, workspace).await))
+        }));
     }
 }
 
@@ -142,10 +133,8 @@ async fn with_timeout(
 }
 
 fn panicked() -> TrackerError {
-    TrackerError::new(
-        TrackerErrorKind::Response,
-        "the query to the tracker panicked, which is a defect in Carrel",
-    )
+    let message = "the query to the tracker panicked, which is a defect in Carrel";
+    TrackerError::new(TrackerErrorKind::Response, message)
 }
 
 /// Removes the workspace of an issue at its recorded path, or by identifier. A workspace that does not
@@ -162,12 +151,8 @@ async fn clean(setup: &Setup, issue: &Issue, workspace: Option<PathBuf>) -> Resu
     if let Ok(record) = workspaces.record(&identifier)
         && let Some(there) = record.foreign_to(Some(&setup.tracker_name))
     {
-        let issue_identifier = issue.identifier.as_str();
-        warn!(
-            issue_identifier,
-            there = there.location,
-            "The workspace of an issue of another tracker stays"
-        );
+        let (issue_identifier, there) = (issue.identifier.as_str(), &there.location);
+        warn!(issue_identifier, there, "The workspace of an issue of another tracker stays");
         return Ok(());
     }
     let request = Remove { target, keep_if_dirty: false };

@@ -25,7 +25,6 @@ use crate::decide;
 use crate::effect::Effect;
 use crate::event::{Event, RunEnd};
 use crate::rules::Rules;
-use crate::state::State;
 
 /// Messages that share one journal write.
 const MAX_BATCH: usize = 64;
@@ -74,8 +73,8 @@ impl Conductor {
                 () = stop.cancelled(), if !self.ending => self.stop_requested(),
                 by = &mut lost, if !self.ending => self.superseded(by),
                 // Before the queue: an operator waits for the result.
-                Some((command, reply)) = self.handle_backend.commands.recv(), if !self.ending => {
-                    self.handle_command((command, reply)).await;
+                Some(request) = self.commands.recv(), if !self.ending => {
+                    self.handle_command(request).await;
                 }
                 Some(update) = workflow_updates.recv(), if !self.ending => self.handle_workflow_update(update).await,
                 Some(_) = self.queries.join_next(), if !self.queries.is_empty() => {}
@@ -93,17 +92,13 @@ impl Conductor {
         while let Some(message) = self.queue.recv().await {
             self.receive(message).await;
         }
-        self.handle_backend.publish(self.state());
+        self.published_state.send_replace(Arc::new(self.state.clone()));
         info!(scope = self.tenure.scope(), "Conductor has ended");
         self.report
     }
 
-    pub(super) fn state(&self) -> &State {
-        self.state.as_ref().expect("taken only during a decision")
-    }
-
     fn is_over(&self) -> bool {
-        let over = self.active.is_empty() && (self.ending || self.state().is_over());
+        let over = self.active.is_empty() && (self.ending || self.state.is_over());
         // Removals in progress report their result first.
         over && self.jobs.is_empty()
     }
@@ -111,7 +106,7 @@ impl Conductor {
     /// Returns the time until the next decision that no event causes.
     fn sleep(&self) -> Duration {
         let now = self.clock.now();
-        let due = self.state().next_due().map(|due| now.age(due));
+        let due = self.state.next_due().map(|due| now.age(due));
         due.unwrap_or(MAX_SLEEP).clamp(MIN_SLEEP, MAX_SLEEP)
     }
 
@@ -141,15 +136,10 @@ impl Conductor {
         if let (Some(active), Teardown::Incomplete) = (active, teardown) {
             self.unsettled.insert(active.issue);
         }
-        let claimed = self
-            .state()
-            .issues
-            .values()
-            .find(|claimed| matches!(&claimed.stage, Stage::Running(there) if there.id == run));
-        if self.ending && stopped && claimed.is_some() && end != RunEnd::Completed {
-            let outcome = "interrupted".to_owned();
-            self.write_journal(vec![JournalRecord::RunEnded { run: run.0, outcome, error: None }])
-                .await;
+        let is_running = |stage: &Stage| matches!(stage, Stage::Running(there) if there.id == run);
+        let running = self.state.issues.values().any(|claimed| is_running(&claimed.stage));
+        if self.ending && stopped && running && end != RunEnd::Completed {
+            self.write_journal(vec![journal::interrupted(run.0)]).await;
             return None;
         }
         Some(Event::RunEnded(run, end))
@@ -167,7 +157,7 @@ impl Conductor {
     /// order.
     async fn step(&mut self, events: Vec<Event>) {
         let now = self.clock.now();
-        let mut state = self.state.take().expect("taken only during a decision");
+        let mut state = std::mem::take(&mut self.state);
         let (mut records, mut effects) = (Vec::new(), Vec::new());
         for event in events {
             let event = redaction::event(event, &self.setup.secrets);
@@ -179,7 +169,7 @@ impl Conductor {
         }
         let (more_records, actions) = journal::split_effects(&state, effects, &self.transcripts);
         records.extend(more_records);
-        self.state = Some(state);
+        self.state = state;
         self.write_journal(records).await;
         self.publish();
         if self.report.superseded.is_none() {
@@ -191,7 +181,7 @@ impl Conductor {
     fn publish(&mut self) {
         let due = self.published.is_none_or(|last| last.elapsed() >= PUBLISH_INTERVAL);
         if due || self.queue.is_empty() {
-            self.handle_backend.publish(self.state());
+            self.published_state.send_replace(Arc::new(self.state.clone()));
             self.published = Some(Instant::now());
         }
     }
@@ -212,7 +202,6 @@ impl Conductor {
                 Effect::Notify(notice) => {
                     notice_log::write(&notice, &self.transcripts);
                     self.report.record(&notice);
-                    self.handle_backend.notify(self.clock.now(), notice);
                 }
                 _ if self.ending => {}
                 effect => self.perform(effect),
@@ -228,14 +217,14 @@ impl Conductor {
         }
         let (mut reported, began) = (false, Instant::now());
         loop {
-            let written =
-                self.journal.append(&self.tenure, records.clone(), self.clock.now()).await;
-            let problem = match written {
-                Ok(()) if reported => {
-                    info!("The journal can be written again");
+            let now = self.clock.now();
+            let problem = match self.journal.append(&self.tenure, records.clone(), now).await {
+                Ok(()) => {
+                    if reported {
+                        info!("The journal can be written again");
+                    }
                     return;
                 }
-                Ok(()) => return,
                 Err(StoreError::Superseded { by, .. }) => return self.superseded(by),
                 Err(problem) => message_of(&problem),
             };
@@ -250,7 +239,7 @@ impl Conductor {
                 warn!(error = problem, "The last changes are not in the journal");
                 return;
             }
-            if self.state().single_pass.is_some() && began.elapsed() >= ONCE_JOURNAL_TIMEOUT {
+            if self.state.single_pass.is_some() && began.elapsed() >= ONCE_JOURNAL_TIMEOUT {
                 self.report.failed.push(("the journal".to_owned(), problem));
                 self.shut_down();
                 continue;
@@ -263,7 +252,7 @@ impl Conductor {
     }
 
     async fn handle_command(&mut self, (command, reply): Request) {
-        let refused = self.state().reject(&command);
+        let refused = self.state.reject(&command);
         self.published = None;
         self.step(vec![Event::Command(command)]).await;
         // The sender may have stopped waiting.
@@ -273,7 +262,7 @@ impl Conductor {
     async fn handle_workflow_update(&mut self, update: WorkflowUpdate) {
         match update {
             WorkflowUpdate::Changed(setup) => {
-                self.handle_backend.workflow.store(Arc::clone(&setup.workflow));
+                self.handle.workflow.store(Arc::clone(&setup.workflow));
                 let rules = Box::new(Rules::of(setup.config()));
                 self.setup = setup;
                 self.step(vec![Event::WorkflowChanged(rules)]).await;
@@ -299,7 +288,7 @@ impl Conductor {
 
     /// Shuts down on request. An unfinished single pass is reported as failed.
     fn stop_requested(&mut self) {
-        if !self.state().is_over() {
+        if !self.state.is_over() {
             let why = "it was stopped before all runs had ended".to_owned();
             self.report.failed.push(("carrel run".to_owned(), why));
         }

@@ -1,8 +1,8 @@
 //! Handles: the interface of a conductor to the API and the terminal.
 //!
-//! A [`Handle`] reads published copies of the state without the loop, subscribes to notices, and sends
-//! commands through a bounded queue. It stays valid after the conductor has ended and then shows the last
-//! state.
+//! A [`Handle`] reads published copies of the state, the latest notices among it, without the loop, and
+//! sends commands through a bounded queue. It stays valid after the conductor has ended and then shows the
+//! last state.
 
 use std::fs::File;
 use std::io;
@@ -10,45 +10,30 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use carrel_config::Workflow;
-use carrel_domain::{Secret, Timestamp};
+use carrel_domain::Secret;
 use carrel_fsroot::Root;
 use carrel_store::{Journal, RunFilter, RunRecord, StoreError};
-use serde::Serialize;
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::transcript;
 use super::webhook_secret::{SecretReceipt, WebhookSecretStore};
 use crate::command_rejection::CommandRejection;
 use crate::event::OperatorCommand;
-use crate::notice::Notice;
 use crate::state::State;
-
-/// Notices that a subscriber may be behind before it misses some.
-const NOTICE_BUFFER: usize = 1024;
 
 /// Commands that wait for the loop; further senders wait themselves.
 const COMMAND_BUFFER: usize = 64;
 
-/// A handle to a conductor: the published state, notices, journaled runs and commands. Cheap to clone.
+/// A handle to a conductor: the published state, journaled runs and commands. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Handle {
     state: watch::Receiver<Arc<State>>,
-    workflow: Arc<ArcSwap<Workflow>>,
+    pub(super) workflow: Arc<ArcSwap<Workflow>>,
     commands: mpsc::Sender<Request>,
-    notices: broadcast::Sender<Arc<TimedNotice>>,
     journal: Arc<dyn Journal>,
     scope: Arc<str>,
     files: Arc<Root>,
     webhook_secret: WebhookSecretStore,
-}
-
-/// A notice with its time.
-#[derive(Clone, Debug, Serialize)]
-#[expect(missing_docs, reason = "the struct says it")]
-pub struct TimedNotice {
-    pub at: Timestamp,
-    #[serde(flatten)]
-    pub notice: Notice,
 }
 
 /// The reason for which a command has no effect.
@@ -64,48 +49,26 @@ pub enum CommandError {
 
 pub(super) type Request = (OperatorCommand, oneshot::Sender<Result<(), CommandError>>);
 
-#[derive(Debug)]
-pub(super) struct HandleBackend {
-    state: watch::Sender<Arc<State>>,
-    pub(super) workflow: Arc<ArcSwap<Workflow>>,
-    pub(super) commands: mpsc::Receiver<Request>,
-    notices: broadcast::Sender<Arc<TimedNotice>>,
-}
-
-pub(super) fn pair(
+/// Creates a handle, and the ends of its channels that the conductor holds.
+pub(super) fn open(
     state: &State,
     workflow: Arc<Workflow>,
     journal: Arc<dyn Journal>,
     scope: &str,
     files: Arc<Root>,
-) -> (Handle, HandleBackend) {
+) -> (Handle, watch::Sender<Arc<State>>, mpsc::Receiver<Request>) {
     let (published, seen) = watch::channel(Arc::new(state.clone()));
     let (commands, queue) = mpsc::channel(COMMAND_BUFFER);
-    let (notices, _) = broadcast::channel(NOTICE_BUFFER);
-    let workflow = Arc::new(ArcSwap::new(workflow));
     let handle = Handle {
         state: seen,
-        workflow: Arc::clone(&workflow),
+        workflow: Arc::new(ArcSwap::new(workflow)),
         commands,
-        notices: notices.clone(),
         journal,
         scope: scope.into(),
         webhook_secret: WebhookSecretStore::new(Arc::clone(&files)),
         files,
     };
-    (handle, HandleBackend { state: published, workflow, commands: queue, notices })
-}
-
-impl HandleBackend {
-    /// Publishes a copy of the state to all handles.
-    pub(super) fn publish(&self, state: &State) {
-        self.state.send_replace(Arc::new(state.clone()));
-    }
-
-    pub(super) fn notify(&self, at: Timestamp, notice: Notice) {
-        // There may be no subscriber.
-        let _ = self.notices.send(Arc::new(TimedNotice { at, notice }));
-    }
+    (handle, published, queue)
 }
 
 impl Handle {
@@ -134,11 +97,6 @@ impl Handle {
     /// Returns true when the conductor has ended. Commands fail then, and the state does not change.
     pub fn is_over(&self) -> bool {
         self.commands.is_closed()
-    }
-
-    /// Subscribes to notices from now on. A subscriber that falls behind by 1024 misses the oldest.
-    pub fn subscribe(&self) -> broadcast::Receiver<Arc<TimedNotice>> {
-        self.notices.subscribe()
     }
 
     /// Returns journaled runs of this tracker, the latest first, for at most 30 days.

@@ -11,25 +11,21 @@ use carrel_store::{Journal, JournalRecord, NewRun, StoreError};
 use serde_json::json;
 use tracing::error;
 
-use crate::claimed_issue::{ClaimedIssue, RunId};
+use crate::claimed_issue::RunId;
 use crate::effect::Effect;
 use crate::event::{AgentUpdate, Event, RunEnd};
-use crate::state::{Ledger, State};
+use crate::rules::Rules;
+use crate::state::State;
 use carrel_tracker::IssueId;
 
 use super::transcript::TranscriptWriter;
 
-#[derive(Debug)]
-pub(super) struct RecoveredState {
-    pub(super) issues: BTreeMap<IssueId, ClaimedIssue>,
-    pub(super) ledger: Ledger,
-    pub(super) last_run: RunId,
-}
-
+/// Reads the state that the last conductor of a scope left.
 pub(super) async fn recover(
     journal: &dyn Journal,
     scope: &str,
-) -> Result<RecoveredState, StoreError> {
+    rules: Rules,
+) -> Result<State, StoreError> {
     let mut issues = BTreeMap::new();
     for (issue, claimed) in journal.entries(scope).await? {
         match serde_json::from_value(claimed) {
@@ -47,7 +43,12 @@ pub(super) async fn recover(
         None
     });
     let last_run = RunId(journal.last_run(scope).await?.unwrap_or_default());
-    Ok(RecoveredState { issues, ledger: ledger.unwrap_or_default(), last_run })
+    Ok(State::begin(rules, issues, ledger.unwrap_or_default()).after_run(last_run))
+}
+
+/// Returns the record of a run that ended with its conductor.
+pub(super) fn interrupted(run: u64) -> JournalRecord {
+    JournalRecord::RunEnded { run, outcome: "interrupted".to_owned(), error: None }
 }
 
 /// Returns the record of an event in the row of its run.
@@ -98,18 +99,16 @@ pub(super) fn split_effects(
                 ledger = Some(JournalRecord::Ledger(json!(state.ledger)));
                 continue;
             }
-            Effect::Dispatch(ref start) => runs.push(JournalRecord::RunStarted(NewRun {
-                run: start.run.0,
-                issue: start.issue.id.0.clone(),
-                identifier: start.issue.identifier.clone(),
-                attempt: start.attempt.unwrap_or_default(),
-                transcript: Some(
-                    transcripts
-                        .path(&start.issue.identifier, start.run)
-                        .to_string_lossy()
-                        .into_owned(),
-                ),
-            })),
+            Effect::Dispatch(ref start) => {
+                let transcript = transcripts.path(&start.issue.identifier, start.run);
+                runs.push(JournalRecord::RunStarted(NewRun {
+                    run: start.run.0,
+                    issue: start.issue.id.0.clone(),
+                    identifier: start.issue.identifier.clone(),
+                    attempt: start.attempt.unwrap_or_default(),
+                    transcript: Some(transcript.to_string_lossy().into_owned()),
+                }));
+            }
             _ => {}
         }
         doing.push(effect);

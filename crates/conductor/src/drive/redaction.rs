@@ -5,7 +5,6 @@
 
 use carrel_domain::Secret;
 
-use crate::claimed_issue::BlockReason;
 use crate::event::{AgentUpdate, Event, RunEnd};
 use carrel_tracker::TrackerError;
 
@@ -23,11 +22,8 @@ pub(super) fn event(event: Event, secrets: &[Secret]) -> Event {
         Event::RunEnded(run, RunEnd::Failed(error)) => {
             Event::RunEnded(run, RunEnd::Failed(text(error)))
         }
-        Event::RunEnded(run, RunEnd::Blocked(BlockReason::Input(question))) => {
-            Event::RunEnded(run, RunEnd::Blocked(BlockReason::Input(text(question))))
-        }
-        Event::RunEnded(run, RunEnd::Blocked(BlockReason::Approval(wanted))) => {
-            Event::RunEnded(run, RunEnd::Blocked(BlockReason::Approval(text(wanted))))
+        Event::RunEnded(run, RunEnd::Blocked(reason)) => {
+            Event::RunEnded(run, RunEnd::Blocked(reason.map_detail(text)))
         }
         Event::Cleaned(issue, Err(error)) => Event::Cleaned(issue, Err(text(error))),
         Event::Polled(query, Err(error)) => Event::Polled(query, Err(fault(error))),
@@ -40,7 +36,7 @@ pub(super) fn event(event: Event, secrets: &[Secret]) -> Event {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claimed_issue::RunId;
+    use crate::claimed_issue::{BlockReason, RunId};
     use carrel_tracker::TrackerErrorKind;
 
     #[test]

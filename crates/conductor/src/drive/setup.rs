@@ -7,31 +7,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use carrel_agent::Agent;
-use carrel_config::environment::{CARREL, CARREL_DATA};
-use carrel_config::{ConductorConfig, Environment, TrackerConfig, Workflow};
+use carrel_config::{ConductorConfig, TrackerConfig, Workflow};
 use carrel_domain::Secret;
-use carrel_exec::LazySpawner;
-use carrel_runner::SandboxedHooks;
 use carrel_tracker::Tracker;
-use carrel_workspace::{HookSettings, Hooks, RootOptions, TrackerName, Workspaces};
-use serde_json::Value;
-use tokio_util::sync::CancellationToken;
+use carrel_workspace::{Hooks, RootOptions, TrackerName, Workspaces};
 use tracing::warn;
 
+use super::ToolsFactory;
 use super::start_error::StartError;
-use super::{Factories, ToolsFactory};
 
 /// Provider settings that identify a set of issues.
-const SCOPE_SETTINGS: [&str; 8] = [
-    "base_url",
-    "endpoint",
-    "api_url",
-    "project_slug",
-    "repo",
-    "project_path",
-    "project_key",
-    "project_gid",
-];
+const SCOPE_SETTINGS: &str =
+    "base_url, endpoint, api_url, project_slug, repo, project_path, project_key, project_gid";
 
 pub(super) struct Setup {
     pub(super) workflow: Arc<Workflow>,
@@ -42,7 +29,7 @@ pub(super) struct Setup {
     pub(super) agent: Arc<dyn Agent>,
     pub(super) tools: Arc<ToolsFactory>,
     pub(super) secrets: Vec<Secret>,
-    root: RootOptions,
+    pub(super) root: RootOptions,
 }
 
 impl std::fmt::Debug for Setup {
@@ -52,32 +39,8 @@ impl std::fmt::Debug for Setup {
 }
 
 impl Setup {
-    /// Opens the root and creates tracker, agent and hooks.
-    pub(super) fn of(
-        workflow: Arc<Workflow>,
-        environment: &Environment,
-        factories: &Factories,
-        commands: &LazySpawner,
-        data: &Path,
-        tracker_name: TrackerName,
-    ) -> Result<Self, StartError> {
-        let config = conductor(&workflow)?;
-        let tracker = (factories.tracker)(config).map_err(StartError::Tracker)?;
-        let agent = (factories.agent)(config);
-        let tools = Arc::clone(&factories.tools);
-        let root = RootOptions::of(&workflow, environment);
-        let workspaces = Workspaces::open_or_create(&root)?;
-        let secrets = workflow.known_secrets();
-        let hooks = workflow.config.hooks.clone();
-        let hooks = HookSettings::new(hooks, environment, secrets.clone());
-        let hooks = hooks.with(CARREL, commands.program()).with(CARREL_DATA, data);
-        let sandbox = SandboxedHooks::new(environment, commands);
-        let hooks = Hooks::new(hooks, commands.clone(), sandbox, CancellationToken::new());
-        Ok(Self { workflow, workspaces, hooks, tracker, tracker_name, agent, tools, secrets, root })
-    }
-
     pub(super) fn config(&self) -> &ConductorConfig {
-        conductor(&self.workflow).expect("checked by `of`")
+        conductor(&self.workflow).expect("checked when it was created")
     }
 
     /// Opens the root of an existing workspace, which may be another than the configured one; `None` if
@@ -106,11 +69,9 @@ pub(super) fn conductor(workflow: &Workflow) -> Result<&ConductorConfig, StartEr
 pub fn scope_of(tracker: &TrackerConfig) -> String {
     let settings = &tracker.provider.settings;
     let mut scope = tracker.kind.as_str().to_owned();
-    for value in
-        SCOPE_SETTINGS.iter().filter_map(|name| settings.get(*name)).filter_map(Value::as_str)
-    {
-        scope.push(':');
-        scope.push_str(value);
+    let names = SCOPE_SETTINGS.split(", ");
+    for value in names.filter_map(|name| settings.get(name)?.as_str()) {
+        scope.extend([":", value]);
     }
     scope
 }

@@ -10,25 +10,26 @@ use std::path::Path;
 use std::sync::Arc;
 
 use carrel_domain::{Clock, Identifier, message_of};
-use carrel_store::{Journal, JournalRecord, RunFilter, RunRecord, StoreError, Tenure};
+use carrel_store::{Journal, RunFilter, RunRecord, StoreError, Tenure};
 use carrel_tracker::IssueId;
 use carrel_workspace::{Error, Workspaces};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
+use super::journal;
 use super::setup::Setup;
 
 /// Waits for the workspaces of all runs without an end, concurrently, and journals the ends. Returns the
 /// issues whose workspace is still locked.
 pub(super) async fn settle_interrupted_runs(
-    journal: &dyn Journal,
+    records: &dyn Journal,
     tenure: &Tenure,
     setup: &Arc<Setup>,
     clock: &dyn Clock,
 ) -> Result<BTreeSet<IssueId>, StoreError> {
     let open = RunFilter { open: true, ..RunFilter::default() };
     let mut looking = JoinSet::new();
-    for run in journal.runs(tenure.scope(), open).await? {
+    for run in records.runs(tenure.scope(), open).await? {
         let setup = Arc::clone(setup);
         looking.spawn(async move {
             let free = settle_run(&setup, &run).await;
@@ -37,36 +38,21 @@ pub(super) async fn settle_interrupted_runs(
     }
     let (mut notes, mut left) = (Vec::new(), BTreeSet::new());
     while let Some(Ok((run, free))) = looking.join_next().await {
-        let RunRecord { run: number, issue, identifier, .. } = run;
+        let RunRecord { run, issue: issue_id, identifier: issue_identifier, .. } = run;
         match free {
             Ok(()) => {
-                info!(
-                    issue_id = issue,
-                    issue_identifier = identifier,
-                    run = number,
-                    "An interrupted run is over"
-                );
-                notes.push(JournalRecord::RunEnded {
-                    run: number,
-                    outcome: "interrupted".to_owned(),
-                    error: None,
-                });
+                info!(issue_id, issue_identifier, run, "An interrupted run is over");
+                notes.push(journal::interrupted(run));
             }
             Err(error) => {
                 let error = message_of(&error);
-                warn!(
-                    issue_id = issue,
-                    issue_identifier = identifier,
-                    run = number,
-                    error,
-                    "An interrupted run is not over"
-                );
-                left.insert(IssueId(issue));
+                warn!(issue_id, issue_identifier, run, error, "An interrupted run is not over");
+                left.insert(IssueId(issue_id));
             }
         }
     }
     if !notes.is_empty() {
-        journal.append(tenure, notes, clock.now()).await?;
+        records.append(tenure, notes, clock.now()).await?;
     }
     Ok(left)
 }

@@ -6,6 +6,8 @@
 //! Secrets are redacted before a line is queued. Size is bounded per line, per run and per issue.
 
 use std::collections::HashMap;
+use std::error::Error;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -50,11 +52,11 @@ enum WriteRequest {
 impl TranscriptWriter {
     pub(super) fn start(home: &ConductorDirectory) -> io::Result<Self> {
         let (requests, queue) = mpsc::channel(QUEUED_LINES);
-        let writer = WriterThread { files: Arc::clone(home.files()), open: HashMap::new() };
+        let writer = WriterThread { files: Arc::clone(&home.files), open: HashMap::new() };
         std::thread::Builder::new()
             .name("transcripts".to_owned())
             .spawn(move || writer.run(queue))?;
-        Ok(Self { requests, directory: home.path().into() })
+        Ok(Self { requests, directory: home.path.as_path().into() })
     }
 
     pub(super) fn path(&self, identifier: &str, run: RunId) -> PathBuf {
@@ -70,10 +72,8 @@ impl TranscriptWriter {
     ) -> Transcript {
         let run = start.run.0;
         // A thread that has ended has logged its error.
-        let _ = self
-            .requests
-            .send(WriteRequest::Begin(run, relative_path(&start.issue.identifier, run)))
-            .await;
+        let path = relative_path(&start.issue.identifier, run);
+        let _ = self.requests.send(WriteRequest::Begin(run, path)).await;
         Transcript { run, requests: self.requests.clone(), secrets, clock }
     }
 }
@@ -150,49 +150,41 @@ struct OpenTranscript {
 impl WriterThread {
     fn run(mut self, mut requests: mpsc::Receiver<WriteRequest>) {
         while let Some(request) = requests.blocking_recv() {
-            match request {
-                WriteRequest::Begin(run, path) => match self.open(&path) {
-                    Ok(file) => {
-                        self.open.insert(run, OpenTranscript { file, left: MAX_BYTES });
-                    }
-                    Err(error) => log_failure(run, &error),
-                },
+            let (run, written, done) = match request {
+                WriteRequest::Begin(run, path) => (run, self.begin(run, &path), None),
                 WriteRequest::Line(run, line) => {
-                    let transcript = self.open.get_mut(&run);
-                    let written = transcript
-                        .map_or(Ok(()), |transcript| transcript.write(&line, requests.is_empty()));
-                    self.drop_if_failed(run, written);
+                    (run, self.write(run, &line, requests.is_empty()), None)
                 }
-                WriteRequest::Close(run, done) => {
-                    let written = self
-                        .open
-                        .remove(&run)
-                        .map_or(Ok(()), |mut transcript| transcript.file.flush());
-                    self.drop_if_failed(run, written);
-                    let _ = done.send(());
-                }
+                WriteRequest::Close(run, done) => (run, self.close(run), Some(done)),
+            };
+            if let Err(error) = written {
+                self.open.remove(&run);
+                warn!(run, %error, "A transcript cannot be written");
+            }
+            if let Some(done) = done {
+                let _ = done.send(());
             }
         }
     }
 
-    fn open(&self, path: &Path) -> Result<BufWriter<File>, carrel_fsroot::Error> {
+    fn begin(&mut self, run: u64, path: &Path) -> Result<(), Box<dyn Error>> {
         let directory = path.parent().unwrap_or(Path::new("runs"));
         self.files.create_directories(directory, 0o700)?;
         remove_oldest(&self.files, directory);
-        self.files.open_or_create(path, 0o600).map(BufWriter::new)
+        let file = BufWriter::new(self.files.open_or_create(path, 0o600)?);
+        self.open.insert(run, OpenTranscript { file, left: MAX_BYTES });
+        Ok(())
     }
 
-    /// Closes a transcript that cannot be written, and logs the error.
-    fn drop_if_failed(&mut self, run: u64, written: io::Result<()>) {
-        if let Err(error) = written {
-            self.open.remove(&run);
-            log_failure(run, &error);
-        }
+    fn write(&mut self, run: u64, line: &str, nothing_waits: bool) -> Result<(), Box<dyn Error>> {
+        let Some(transcript) = self.open.get_mut(&run) else { return Ok(()) };
+        Ok(transcript.write(line, nothing_waits)?)
     }
-}
 
-fn log_failure(run: u64, error: &dyn std::fmt::Display) {
-    warn!(run, %error, "A transcript cannot be written");
+    fn close(&mut self, run: u64) -> Result<(), Box<dyn Error>> {
+        let Some(mut transcript) = self.open.remove(&run) else { return Ok(()) };
+        Ok(transcript.file.flush()?)
+    }
 }
 
 impl OpenTranscript {
@@ -213,17 +205,13 @@ impl OpenTranscript {
 
 /// Removes the oldest transcripts of an issue. A failed removal is repeated at the next run.
 fn remove_oldest(files: &Root, directory: &Path) {
-    let Ok(issues) = files.list(directory) else { return };
-    let mut runs: Vec<(u64, PathBuf)> = issues
-        .iter()
-        .filter_map(|claimed| {
-            let number = claimed.name.to_str()?.strip_suffix(".jsonl")?.parse().ok()?;
-            Some((number, directory.join(&claimed.name)))
-        })
-        .collect();
+    let Ok(entries) = files.list(directory) else { return };
+    let number = |name: &OsStr| name.to_str()?.strip_suffix(".jsonl")?.parse::<u64>().ok();
+    let runs = entries.iter().filter_map(|entry| Some((number(&entry.name)?, &entry.name)));
+    let mut runs: Vec<_> = runs.collect();
     runs.sort_unstable();
     let surplus = (runs.len() + 1).saturating_sub(MAX_KEPT);
-    for (_, path) in runs.into_iter().take(surplus) {
-        let _ = files.remove_file(&path);
+    for (_, name) in runs.into_iter().take(surplus) {
+        let _ = files.remove_file(&directory.join(name));
     }
 }

@@ -9,10 +9,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use carrel_config::environment::{CARREL, CARREL_DATA};
 use carrel_config::{Environment, ReloadOutcome, Reloader, Workflow};
 use carrel_domain::message_of;
 use carrel_exec::LazySpawner;
-use carrel_workspace::TrackerName;
+use carrel_runner::SandboxedHooks;
+use carrel_workspace::{HookSettings, Hooks, RootOptions, TrackerName, Workspaces};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -100,15 +102,32 @@ impl WorkflowWatcher {
         }
     }
 
-    fn setup(&self, workflow: &Arc<Workflow>) -> Result<Setup, StartError> {
-        let to = scope_of(&conductor(workflow)?.tracker);
+    /// Opens the root and creates tracker, agent and hooks. Fails for a workflow file of another scope.
+    pub(super) fn setup(&self, workflow: &Arc<Workflow>) -> Result<Setup, StartError> {
+        let config = conductor(workflow)?;
+        let to = scope_of(&config.tracker);
         if to != self.scope {
             return Err(StartError::OtherScope { from: self.scope.clone(), to });
         }
         let environment = (self.environment)();
-        let workflow = Arc::clone(workflow);
-        let name = self.tracker_name.clone();
-        Setup::of(workflow, &environment, &self.factories, &self.commands, &self.data, name)
+        let tracker = (self.factories.tracker)(config).map_err(StartError::Tracker)?;
+        let root = RootOptions::of(workflow, &environment);
+        let secrets = workflow.known_secrets();
+        let hooks = workflow.config.hooks.clone();
+        let hooks = HookSettings::new(hooks, &environment, secrets.clone());
+        let hooks = hooks.with(CARREL, self.commands.program()).with(CARREL_DATA, &self.data);
+        let sandbox = SandboxedHooks::new(&environment, &self.commands);
+        Ok(Setup {
+            workflow: Arc::clone(workflow),
+            workspaces: Workspaces::open_or_create(&root)?,
+            hooks: Hooks::new(hooks, self.commands.clone(), sandbox, CancellationToken::new()),
+            tracker,
+            tracker_name: self.tracker_name.clone(),
+            agent: (self.factories.agent)(config),
+            tools: Arc::clone(&self.factories.tools),
+            secrets,
+            root,
+        })
     }
 
     fn invalid(&mut self, error: String) -> Option<WorkflowUpdate> {

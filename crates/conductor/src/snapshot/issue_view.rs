@@ -5,12 +5,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::claimed_issue::{ClaimedIssue, Stage};
+use crate::claimed_issue::{AgentEvent, ClaimedIssue, Stage};
 use crate::state::State;
 use carrel_tracker::{Issue, IssueId};
 
 use super::Totals;
-use super::rows::{BlockedRow, CleaningRow, EventRow, RetryRow, RunningRow, WaitingRow, path};
+use super::rows::{BlockedRow, CleaningRow, RetryRow, RunningRow, WaitingRow, path};
 
 /// One issue with its stage, its runs and its latest events. Exactly one of `running`, `retry`, `blocked`,
 /// `waiting` and `cleaning` is set, or none for a resting issue.
@@ -48,7 +48,7 @@ pub struct IssueView {
     /// Runs with their transcripts, the latest first.
     pub logs: Logs,
     /// The latest agent events, oldest first, at most 20.
-    pub recent_events: Vec<EventRow>,
+    pub recent_events: Vec<AgentEvent>,
     /// The error of the block, the retry or the latest failed run.
     pub last_error: Option<String>,
     /// Always empty; part of the specified format.
@@ -166,7 +166,7 @@ impl IssueView {
             blocked,
             waiting,
             cleaning: CleaningRow::of(claimed),
-            recent_events: claimed.recent.iter().map(EventRow::of).collect(),
+            recent_events: claimed.recent.iter().cloned().collect(),
             last_error: of_block.or(of_retry).or(of_runs),
             logs: Logs { codex_session_logs: logs },
             tracked: Map::new(),

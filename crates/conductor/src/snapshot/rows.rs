@@ -4,7 +4,7 @@ use carrel_domain::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::claimed_issue::{AgentEvent, ClaimedIssue, RetryReason, Run, Stage};
+use crate::claimed_issue::{ClaimedIssue, RetryReason, Run, Stage};
 use crate::spend::Spend;
 use crate::state::State;
 use carrel_tracker::Issue;
@@ -169,21 +169,6 @@ pub struct CleaningRow {
     pub due_at: Option<Timestamp>,
 }
 
-/// An event of an agent, as it was reported to the conductor.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "an event as it was received")]
-pub struct EventRow {
-    pub at: Timestamp,
-    pub event: String,
-    pub message: Option<String>,
-}
-
-pub(super) fn by_identifier(state: &State) -> impl Iterator<Item = &ClaimedIssue> {
-    let mut all: Vec<_> = state.issues.values().collect();
-    all.sort_by(|one, other| one.issue.identifier.cmp(&other.issue.identifier));
-    all.into_iter()
-}
-
 impl RunningRow {
     pub(super) fn of(claimed: &ClaimedIssue, now: Timestamp) -> Option<Self> {
         let phase = Phase::of(claimed)?;
@@ -322,12 +307,6 @@ impl CleaningRow {
             failures,
             due_at: due,
         })
-    }
-}
-
-impl EventRow {
-    pub(super) fn of(event: &AgentEvent) -> Self {
-        Self { at: event.at, event: event.event.clone(), message: event.message.clone() }
     }
 }
 

@@ -31,74 +31,44 @@ pub(super) fn is_pull_request(entry: &Value) -> bool {
 
 pub(super) fn from_list(entry: &Value, repository: &Repository) -> Option<Issue> {
     // A label is an object or a string.
-    let name = |label: &'_ Value| label["name"].as_str().or(label.as_str()).map(str::to_owned);
-    let names: Vec<String> = list(entry, "/labels").iter().filter_map(name).collect();
-    read(
-        entry,
-        repository,
-        &FieldPaths {
-            node: "/node_id",
-            url: "/html_url",
-            assignee: "/assignee/login",
-            created: "/created_at",
-            updated: "/updated_at",
-        },
-        &names,
-    )
+    let names = list(entry, "/labels").iter();
+    let names = names.filter_map(|label| label["name"].as_str().or(label.as_str()));
+    let paths = ["/node_id", "/html_url", "/assignee/login", "/created_at", "/updated_at"];
+    read(entry, repository, paths, labels(names))
 }
 
 pub(super) fn from_graphql(node: &Value, repository: &Repository) -> Option<Issue> {
     let names = list(node, "/labels/nodes").iter().filter_map(|label| text(label, "/name"));
-    let names: Vec<String> = names.collect();
-    read(
-        node,
-        repository,
-        &FieldPaths {
-            node: "/id",
-            url: "/url",
-            assignee: "/assignees/nodes/0/login",
-            created: "/createdAt",
-            updated: "/updatedAt",
-        },
-        &names,
-    )
+    let paths = ["/id", "/url", "/assignees/nodes/0/login", "/createdAt", "/updatedAt"];
+    read(node, repository, paths, labels(names))
 }
 
-/// The locations of members that differ between the formats.
-struct FieldPaths {
-    node: &'static str,
-    url: &'static str,
-    assignee: &'static str,
-    created: &'static str,
-    updated: &'static str,
-}
-
+/// Reads an issue. The paths are the locations of members that differ between the formats: node id, page,
+/// assignee, creation and last change.
 fn read(
     json: &Value,
     repository: &Repository,
-    paths: &FieldPaths,
-    names: &[String],
+    [node, url, assignee, created, updated]: [&str; 5],
+    labels: Vec<String>,
 ) -> Option<Issue> {
     let number = json["number"].as_u64().filter(|number| *number > 0)?;
     Some(Issue {
         id: IssueId(number.to_string()),
         native_ref: Some(json!({
-            "node_id": word(json, paths.node),
+            "node_id": word(json, node),
             "number": number,
             "repo": repository.full_name(),
         })),
         identifier: format!("GH-{number}"),
         title: text(json, "/title")?,
         description: text(json, "/body"),
-        priority: None,
         state: text(json, "/state")?.to_lowercase(),
-        branch_name: None,
-        url: link(json, paths.url),
-        assignee_id: text(json, paths.assignee),
-        labels: labels(names.iter().map(String::as_str)),
-        blocked_by: Vec::new(),
+        url: link(json, url),
+        assignee_id: text(json, assignee),
+        labels,
         dispatchable: true,
-        created_at: time(json, paths.created),
-        updated_at: time(json, paths.updated),
+        created_at: time(json, created),
+        updated_at: time(json, updated),
+        ..Issue::default()
     })
 }

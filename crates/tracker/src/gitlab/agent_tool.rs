@@ -5,56 +5,28 @@
 
 use serde_json::Value;
 
+use crate::error::Result;
 use crate::issue::Issue;
 use crate::issue_records::word;
 use crate::rest_tool::{self, ApiCall, RequestShape};
-use crate::tool::{Tool, ToolRefusal};
-
-pub(super) const NAME: &str = "gitlab_api";
+use crate::tool::{Tool, ToolRefusal, is_listed};
 
 /// Resources below a project that agents may read.
-const READABLE: &[&str] = &[
-    "boards",
-    "events",
-    "issues",
-    "issues_statistics",
-    "jobs",
-    "labels",
-    "languages",
-    "merge_requests",
-    "milestones",
-    "pipelines",
-    "releases",
-    "repository",
-    "statuses",
-    "wikis",
-];
+const READABLE: &str = "boards, events, issues, issues_statistics, jobs, labels, languages, \
+    merge_requests, milestones, pipelines, releases, repository, statuses, wikis";
 
 /// Resources below a project that agents may change.
-const WRITABLE: &[&str] =
-    &["issues", "labels", "merge_requests", "milestones", "repository", "statuses"];
+const WRITABLE: &str = "issues, labels, merge_requests, milestones, repository, statuses";
 
 /// Resources of an entry that reach beyond the project or show secrets.
-const OUT_OF_SCOPE: &[&str] = &["clone", "links", "move", "promote", "variables"];
+const OUT_OF_SCOPE: &str = "clone, links, move, promote, variables";
 
 /// Members that name another project.
 const OTHER_PROJECTS: &[&str] = &["target_project_id", "to_project_id", "move_to_project_id"];
 
 /// Quick actions that reach beyond the project.
-const QUICK_ACTIONS: &[&str] = &[
-    "/add_child",
-    "/blocked_by",
-    "/blocks",
-    "/clone",
-    "/copy_metadata",
-    "/epic",
-    "/link",
-    "/move",
-    "/parent_epic",
-    "/promote",
-    "/relate",
-    "/set_parent",
-];
+const QUICK_ACTIONS: &str = "/add_child, /blocked_by, /blocks, /clone, /copy_metadata, /epic, \
+    /link, /move, /parent_epic, /promote, /relate, /set_parent";
 
 fn shape(project: &str) -> RequestShape<'_> {
     RequestShape {
@@ -67,11 +39,10 @@ fn shape(project: &str) -> RequestShape<'_> {
 pub(super) fn tool(project: &str) -> Tool {
     let description = format!(
         "Sends a request to GitLab's REST API, confined to the project {project}. Paths begin with \
-         /projects/:id; :id and :issue_iid are set for the current issue. Readable: {}. Writable: {}.",
-        READABLE.join(", "),
-        WRITABLE.join(", ")
+         /projects/:id; :id and :issue_iid are set for the current issue. Readable: {READABLE}. Writable: \
+         {WRITABLE}."
     );
-    rest_tool::tool(NAME, description, &shape(project))
+    rest_tool::tool("gitlab_api", description, &shape(project))
 }
 
 /// Parses a request and checks that it stays within the project.
@@ -87,46 +58,37 @@ pub(super) fn check(
     })?;
     let number = issue.native_ref.as_ref().and_then(|json| word(json, "/project_id"));
     let own = |name: &str| name.eq_ignore_ascii_case(project) || number.as_deref() == Some(name);
-    let rest = match call.segments().as_slice() {
+    let rest: Vec<String> = match call.segments().as_slice() {
         ["projects", name, rest @ ..] if own(name) => {
-            rest.iter().map(|part| part.to_ascii_lowercase()).collect::<Vec<_>>()
+            rest.iter().map(|part| part.to_ascii_lowercase()).collect()
         }
         _ => {
             let message =
                 format!("only what is below /projects/:id, which is {project}, can be reached");
-            return Err(ToolRefusal::scope(message));
+            return ToolRefusal::scope(message);
         }
     };
     project.clone_into(&mut call.path[1]);
     check_targets(&call, own)?;
-    let allowed = if call.is_read() { READABLE } else { WRITABLE };
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
     match rest.as_slice() {
-        ["repository", ..] if allowed.contains(&"repository") => Ok(call),
-        // GitLab treats `move.json` like `move`.
-        [_, _, part, ..]
-            if part.split('.').next().is_some_and(|part| OUT_OF_SCOPE.contains(&part)) =>
-        {
-            Err(ToolRefusal::scope(format!(
-                "`{part}` reaches beyond the project's issues and code"
-            )))
+        [first, _, part, ..] if *first != "repository" && is_listed(action(part), OUT_OF_SCOPE) => {
+            ToolRefusal::scope(format!("`{part}` reaches beyond the project's issues and code"))
         }
-        [] if call.is_read() => Ok(call),
-        [first, ..] if allowed.contains(first) => Ok(call),
-        _ => {
-            let method = &call.method;
-            let message =
-                format!("{method} goes below the project to one of {}", allowed.join(", "));
-            Err(ToolRefusal::scope(message))
-        }
+        _ => call.within("project", rest.first(), READABLE, WRITABLE),
     }
+}
+
+/// Returns the name in a segment: GitLab treats `move.json` like `move`.
+fn action(part: &str) -> &str {
+    part.split('.').next().unwrap_or_default()
 }
 
 /// Refuses members that name another project, and texts with quick actions.
 fn check_targets(call: &ApiCall, own: impl Fn(&str) -> bool) -> Result<(), ToolRefusal> {
     let other = |value: &Value| !word(value, "").is_some_and(|name| own(&name));
     if call.values_of(OTHER_PROJECTS).iter().any(other) {
-        return Err(ToolRefusal::scope("the request names another project"));
+        return ToolRefusal::scope("the request names another project");
     }
     let mut texts: Vec<&str> = call.query.iter().map(|(_, value)| value.as_str()).collect();
     if let Some(body) = &call.body {
@@ -134,11 +96,11 @@ fn check_targets(call: &ApiCall, own: impl Fn(&str) -> bool) -> Result<(), ToolR
     }
     let commands = |line: &str| {
         let line = line.trim_start().to_lowercase();
-        QUICK_ACTIONS.iter().copied().find(|command| line.starts_with(command))
+        QUICK_ACTIONS.split(", ").find(|command| line.starts_with(command))
     };
     match texts.iter().flat_map(|text| text.lines()).find_map(commands) {
         Some(command) => {
-            Err(ToolRefusal::scope(format!("GitLab would execute the quick action {command}")))
+            ToolRefusal::scope(format!("GitLab would execute the quick action {command}"))
         }
         None => Ok(()),
     }

@@ -1,6 +1,8 @@
 //! The syntax tree of a GraphQL request, and its canonical text.
+//!
+//! Parts that no check looks at, such as directives and types, are kept as their canonical text.
 
-use std::fmt::{self, Display, Write as _};
+use std::fmt::{self, Display};
 
 use serde_json::{Map, Value};
 
@@ -21,9 +23,10 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct GraphqlOperation {
     pub(crate) kind: Kind,
-    pub(crate) name: Option<String>,
+    /// The name after a space; empty without a name.
+    pub(crate) name: String,
     pub(crate) variables: Vec<Variable>,
-    pub(crate) directives: Vec<Directive>,
+    pub(crate) directives: String,
     pub(crate) selections: Vec<Selection>,
 }
 
@@ -39,14 +42,8 @@ pub(crate) struct Variable {
 pub(crate) struct Fragment {
     pub(crate) name: String,
     pub(crate) on: String,
-    pub(crate) directives: Vec<Directive>,
+    pub(crate) directives: String,
     pub(crate) selections: Vec<Selection>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Directive {
-    pub(crate) name: String,
-    pub(crate) arguments: Arguments,
 }
 
 /// Named values; each name is unique.
@@ -55,16 +52,24 @@ pub(crate) type Arguments = Vec<(String, Literal)>;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Selection {
     Field(Field),
-    Spread { name: String, directives: Vec<Directive> },
-    Inline { on: Option<String>, directives: Vec<Directive>, selections: Vec<Selection> },
+    Spread {
+        name: String,
+        directives: String,
+    },
+    Inline {
+        /// The type condition and the directives.
+        condition: String,
+        selections: Vec<Selection>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Field {
-    pub(crate) alias: Option<String>,
+    /// The alias with its colon; empty without an alias.
+    pub(crate) alias: String,
     pub(crate) name: String,
     pub(crate) arguments: Arguments,
-    pub(crate) directives: Vec<Directive>,
+    pub(crate) directives: String,
     pub(crate) selections: Vec<Selection>,
 }
 
@@ -99,72 +104,44 @@ impl Literal {
 impl Display for GraphqlDocument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let GraphqlOperation { kind, name, variables, directives, selections } = &self.operation;
-        f.write_str(if *kind == Kind::Query { "query" } else { "mutation" })?;
-        if let Some(name) = name {
-            write!(f, " {name}")?;
-        }
+        let kind = if *kind == Kind::Query { "query" } else { "mutation" };
+        write!(f, "{kind}{name}")?;
         if !variables.is_empty() {
-            separated(f, "(", variables, ")", |f, variable| {
-                write!(f, "${}: {}", variable.name, variable.kind)?;
-                variable.default.as_ref().map_or(Ok(()), |default| write!(f, " = {default}"))
-            })?;
+            write!(f, "({})", joined(variables))?;
         }
-        write_directives(f, directives)?;
-        write_selections(f, selections)?;
+        write!(f, "{directives}{}", block(selections))?;
         for Fragment { name, on, directives, selections } in &self.fragments {
-            write!(f, "\nfragment {name} on {on}")?;
-            write_directives(f, directives)?;
-            write_selections(f, selections)?;
+            write!(f, "\nfragment {name} on {on}{directives}{}", block(selections))?;
         }
         Ok(())
     }
 }
 
-fn write_selections(f: &mut fmt::Formatter<'_>, selections: &[Selection]) -> fmt::Result {
-    if selections.is_empty() {
-        return Ok(());
+impl Display for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "${}: {}", self.name, self.kind)?;
+        self.default.as_ref().map_or(Ok(()), |default| write!(f, " = {default}"))
     }
-    separated(f, " { ", selections, " }", |f, selection| match selection {
-        Selection::Field(field) => write!(f, "{field}"),
-        Selection::Spread { name, directives } => {
-            write!(f, "...{name}")?;
-            write_directives(f, directives)
-        }
-        Selection::Inline { on, directives, selections } => {
-            f.write_str("...")?;
-            if let Some(on) = on {
-                write!(f, " on {on}")?;
+}
+
+impl Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Field(field) => write!(f, "{field}"),
+            Self::Spread { name, directives } => write!(f, "...{name}{directives}"),
+            Self::Inline { condition, selections } => {
+                write!(f, "...{condition}{}", block(selections))
             }
-            write_directives(f, directives)?;
-            write_selections(f, selections)
         }
-    })
+    }
 }
 
 impl Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(alias) = &self.alias {
-            write!(f, "{alias}: ")?;
-        }
-        f.write_str(&self.name)?;
-        write_arguments(f, &self.arguments)?;
-        write_directives(f, &self.directives)?;
-        write_selections(f, &self.selections)
+        let Self { alias, name, arguments, directives, selections } = self;
+        let (arguments, selections) = (parenthesised(arguments), block(selections));
+        write!(f, "{alias}{name}{arguments}{directives}{selections}")
     }
-}
-
-fn write_directives(f: &mut fmt::Formatter<'_>, directives: &[Directive]) -> fmt::Result {
-    directives.iter().try_for_each(|directive| {
-        write!(f, " @{}", directive.name)?;
-        write_arguments(f, &directive.arguments)
-    })
-}
-
-fn write_arguments(f: &mut fmt::Formatter<'_>, arguments: &Arguments) -> fmt::Result {
-    if arguments.is_empty() {
-        return Ok(());
-    }
-    separated(f, "(", arguments, ")", |f, (name, value)| write!(f, "{name}: {value}"))
 }
 
 impl Display for Literal {
@@ -174,27 +151,26 @@ impl Display for Literal {
             // JSON string escapes are valid in GraphQL and mean the same.
             Self::Text(text) => write!(f, "{}", Value::String(text.clone())),
             Self::Word(word) => f.write_str(word),
-            Self::List(values) => separated(f, "[", values, "]", |f, value| write!(f, "{value}")),
-            Self::Object(fields) => {
-                separated(f, "{", fields, "}", |f, (name, value)| write!(f, "{name}: {value}"))
-            }
+            Self::List(values) => write!(f, "[{}]", joined(values)),
+            Self::Object(fields) => write!(f, "{{{}}}", pairs(fields)),
         }
     }
 }
 
-fn separated<T>(
-    f: &mut fmt::Formatter<'_>,
-    begin: &str,
-    items: &[T],
-    end: &str,
-    one: impl Fn(&mut fmt::Formatter<'_>, &T) -> fmt::Result,
-) -> fmt::Result {
-    f.write_str(begin)?;
-    for (index, item) in items.iter().enumerate() {
-        if index > 0 {
-            f.write_char(' ')?;
-        }
-        one(f, item)?;
-    }
-    f.write_str(end)
+/// Returns arguments in parentheses; nothing if there are none.
+pub(super) fn parenthesised(arguments: &Arguments) -> String {
+    if arguments.is_empty() { String::new() } else { format!("({})", pairs(arguments)) }
+}
+
+fn block(selections: &[Selection]) -> String {
+    if selections.is_empty() { String::new() } else { format!(" {{ {} }}", joined(selections)) }
+}
+
+fn pairs(arguments: &Arguments) -> String {
+    joined(arguments.iter().map(|(name, value)| format!("{name}: {value}")))
+}
+
+fn joined(items: impl IntoIterator<Item = impl Display>) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    items.join(" ")
 }

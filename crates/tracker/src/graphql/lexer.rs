@@ -67,10 +67,8 @@ fn quoted(text: &str) -> Result<(Token, &str), String> {
             '"' if !escaped => {
                 let (written, rest) = text.split_at(index + 1);
                 let read = serde_json::from_str(written);
-                return Ok((
-                    Token::Text(read.map_err(|_| format!("{written} is not a valid string"))?),
-                    rest,
-                ));
+                let read = read.map_err(|_| format!("{written} is not a valid string"))?;
+                return Ok((Token::Text(read), rest));
             }
             _ => escaped = c == '\\' && !escaped,
         }

@@ -7,8 +7,8 @@
 //! operations, subscriptions, type definitions, block strings) is refused. Length and depth are bounded.
 
 use super::document::{
-    Arguments, Directive, Field, Fragment, GraphqlDocument, GraphqlOperation, Kind, Literal,
-    Selection, Variable,
+    Arguments, Field, Fragment, GraphqlDocument, GraphqlOperation, Kind, Literal, Selection,
+    Variable, parenthesised,
 };
 use super::lexer::{Token, tokenize};
 
@@ -90,33 +90,25 @@ impl Parser {
 
     fn operation(&mut self) -> Read<GraphqlOperation> {
         let kind = match self.peek() {
-            Some(Token::Mark('{')) => None,
-            Some(Token::Name(word)) if word == "query" => Some(Kind::Query),
-            Some(Token::Name(word)) if word == "mutation" => Some(Kind::Mutation),
+            Some(Token::Mark('{')) => Kind::Query,
+            Some(Token::Name(word)) if word == "query" => Kind::Query,
+            Some(Token::Name(word)) if word == "mutation" => Kind::Mutation,
             _ => return Err("it is neither a query nor a mutation".to_owned()),
         };
-        let mut operation = GraphqlOperation {
-            kind: kind.unwrap_or(Kind::Query),
-            name: None,
-            variables: Vec::new(),
-            directives: Vec::new(),
-            selections: Vec::new(),
-        };
-        if kind.is_some() {
+        // A query may consist of its selections alone.
+        if !self.is('{') {
             self.take()?;
-            if let Some(Token::Name(_)) = self.peek() {
-                operation.name = Some(self.name()?);
-            }
-            if self.accept('(') {
-                while !self.accept(')') {
-                    let variable = self.variable()?;
-                    operation.variables.push(variable);
-                }
-            }
-            operation.directives = self.directives()?;
         }
-        operation.selections = self.selections()?;
-        Ok(operation)
+        let is_named = matches!(self.peek(), Some(Token::Name(_)));
+        let name = if is_named { format!(" {}", self.name()?) } else { String::new() };
+        let mut variables = Vec::new();
+        if self.accept('(') {
+            while !self.accept(')') {
+                variables.push(self.variable()?);
+            }
+        }
+        let directives = self.directives()?;
+        Ok(GraphqlOperation { kind, name, variables, directives, selections: self.selections()? })
     }
 
     fn variable(&mut self) -> Read<Variable> {
@@ -150,10 +142,11 @@ impl Parser {
         Ok(Fragment { name, on, directives, selections: self.selections()? })
     }
 
-    fn directives(&mut self) -> Read<Vec<Directive>> {
-        let mut directives = Vec::new();
+    fn directives(&mut self) -> Read<String> {
+        let mut directives = String::new();
         while self.accept('@') {
-            directives.push(Directive { name: self.name()?, arguments: self.arguments()? });
+            let name = self.name()?;
+            directives.extend([" @", &name, &parenthesised(&self.arguments()?)]);
         }
         Ok(directives)
     }
@@ -201,10 +194,9 @@ impl Parser {
                 selections.push(parser.selection()?);
             }
             if selections.is_empty() {
-                Err("`{}` selects nothing".to_owned())
-            } else {
-                Ok(selections)
+                return Err("`{}` selects nothing".to_owned());
             }
+            Ok(selections)
         })
     }
 
@@ -213,27 +205,23 @@ impl Parser {
             return self.field();
         }
         self.take()?;
-        let on = match self.peek() {
-            Some(Token::Name(word)) if word != "on" => {
-                return Ok(Selection::Spread {
-                    name: self.name()?,
-                    directives: self.directives()?,
-                });
+        let mut condition = String::new();
+        if matches!(self.peek(), Some(Token::Name(_))) {
+            let name = self.name()?;
+            if name != "on" {
+                return Ok(Selection::Spread { name, directives: self.directives()? });
             }
-            Some(Token::Name(_)) => {
-                self.take()?;
-                Some(self.name()?)
-            }
-            _ => None,
-        };
-        let directives = self.directives()?;
-        Ok(Selection::Inline { on, directives, selections: self.selections()? })
+            condition = format!(" on {}", self.name()?);
+        }
+        condition += &self.directives()?;
+        Ok(Selection::Inline { condition, selections: self.selections()? })
     }
 
     fn field(&mut self) -> Read<Selection> {
         let first = self.name()?;
-        let (alias, name) =
-            if self.accept(':') { (Some(first), self.name()?) } else { (None, first) };
+        let is_alias = self.accept(':');
+        let name = if is_alias { self.name()? } else { first.clone() };
+        let alias = if is_alias { first + ": " } else { String::new() };
         let arguments = self.arguments()?;
         let directives = self.directives()?;
         let selections = if self.is('{') { self.selections()? } else { Vec::new() };

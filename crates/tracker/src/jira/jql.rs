@@ -25,7 +25,7 @@ pub(super) fn scoped(jql: &str, project: &str) -> Result<String, ToolRefusal> {
 
 /// Splits a search into its condition and its `ORDER BY` clause.
 fn split(jql: &str) -> Result<(&str, &str), ToolRefusal> {
-    let refused = |rule: &str| ToolRefusal::arguments(format!("the search {jql:?} {rule}"));
+    let refused = |rule: &str| ToolRefusal::Arguments(format!("the search {jql:?} {rule}"));
     let (mut depth, mut quote, mut escaped, mut order) = (0_usize, None, false, None);
     for (index, c) in jql.char_indices() {
         if let Some(open) = quote {

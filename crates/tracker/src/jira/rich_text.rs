@@ -2,21 +2,11 @@
 
 use serde_json::Value;
 
+use crate::tool::is_listed;
+
 /// Nodes that begin a new line.
-const BLOCKS: &[&str] = &[
-    "paragraph",
-    "heading",
-    "codeBlock",
-    "listItem",
-    "taskItem",
-    "blockquote",
-    "panel",
-    "rule",
-    "tableRow",
-    "mediaSingle",
-    "expand",
-    "decisionItem",
-];
+const BLOCKS: &str = "paragraph, heading, codeBlock, listItem, taskItem, blockquote, panel, rule, \
+    tableRow, mediaSingle, expand, decisionItem";
 
 /// Returns the text of a document: one line per block, with a dash before list items. A plain string is
 /// returned as it is.
@@ -31,7 +21,7 @@ pub(super) fn plain(document: &Value) -> String {
 
 fn write(node: &Value, out: &mut String) {
     let kind = node["type"].as_str().unwrap_or_default();
-    if BLOCKS.contains(&kind) {
+    if is_listed(kind, BLOCKS) {
         begin_line(out);
     }
     match kind {

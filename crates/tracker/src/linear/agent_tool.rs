@@ -6,13 +6,12 @@ use super::issue_fields::is_id;
 use super::scope::{self, ReferencedIds};
 use super::{Linear, queries};
 use crate::api::ApiRequest;
+use crate::error::Result;
 use crate::graphql::{self, document::GraphqlDocument};
 use crate::issue::Issue;
 use crate::issue_records::{list, text};
 use crate::rest_tool;
 use crate::tool::{Tool, ToolRefusal, ToolReply};
-
-pub(super) const NAME: &str = "linear_graphql";
 
 /// Issues and comments that one request may name.
 const MAX_NAMED: usize = 50;
@@ -21,19 +20,11 @@ pub(super) fn tool() -> Tool {
     let description = "Sends a GraphQL query or mutation to Linear, confined to the configured project. \
         Root fields are issue(id:), project(id:) and viewer; issues are listed below project. The variables \
         $issueId and $projectId are set for the current issue. One operation; no block strings.";
-    Tool {
-        name: NAME.to_owned(),
-        description: description.to_owned(),
-        input_schema: json!({
-            "type": "object",
-            "properties": {
-                "query": { "type": "string", "description": "One query or mutation." },
-                "variables": { "type": "object", "additionalProperties": true },
-            },
-            "required": ["query"],
-            "additionalProperties": false,
-        }),
-    }
+    let properties = json!({
+        "query": { "type": "string", "description": "One query or mutation." },
+        "variables": { "type": "object", "additionalProperties": true },
+    });
+    Tool::new("linear_graphql", description, &properties, &["query"])
 }
 
 impl Linear {
@@ -43,16 +34,13 @@ impl Linear {
         arguments: Value,
     ) -> Result<ToolReply, ToolRefusal> {
         let (query, mut variables) = read(arguments)?;
-        let document = graphql::parse(&query).map_err(|why| {
-            ToolRefusal::arguments(format!("`query` is not valid GraphQL: {why}"))
-        })?;
+        let invalid = |why| ToolRefusal::Arguments(format!("`query` is not valid GraphQL: {why}"));
+        let document = graphql::parse(&query).map_err(invalid)?;
         self.fill(&document, &mut variables, issue).await?;
         let named = scope::check(&document, &with_defaults(&document, &variables))?;
         self.verify_scope(named, issue).await?;
         let body = json!({ "query": document.to_string(), "variables": variables });
-        if rest_tool::is_too_long(&body) {
-            return Err(rest_tool::too_long());
-        }
+        rest_tool::check_length(&body)?;
         let response = self.api.send(ApiRequest::post("", body)).await?;
         let mut reply = rest_tool::reply(&self.api, &response);
         let json = response.json().unwrap_or_default();
@@ -85,15 +73,12 @@ impl Linear {
     async fn verify_scope(&self, named: ReferencedIds, issue: &Issue) -> Result<(), ToolRefusal> {
         let ReferencedIds { issues, comments, projects } = named;
         if issues.len() + comments.len() > MAX_NAMED {
-            return Err(ToolRefusal::arguments(format!(
-                "it names more than {MAX_NAMED} issues and comments"
-            )));
+            let message = format!("it names more than {MAX_NAMED} issues and comments");
+            return ToolRefusal::arguments(message);
         }
         for project in projects {
             if project != self.project && project != self.project_id().await? {
-                return Err(ToolRefusal::scope(format!(
-                    "{project:?} is not the configured project"
-                )));
+                return ToolRefusal::scope(format!("{project:?} is not the configured project"));
             }
         }
         let other = |id: &String| *id != issue.id.0 && *id != issue.identifier;
@@ -101,7 +86,7 @@ impl Linear {
         if let Some(name) = others.iter().find(|id| !is_id(id)) {
             let message =
                 format!("{name:?} is not the current issue; name others by id, not by key");
-            return Err(ToolRefusal::scope(message));
+            return ToolRefusal::scope(message);
         }
         self.verify_in_project("issues", "IssueFilter", "project", &others).await?;
         let comments: Vec<String> = comments.into_iter().collect();
@@ -124,14 +109,13 @@ impl Linear {
         let filter = json!({ "id": { "in": ids }, through: path });
         let asked = queries::matching_ids(what, kind);
         let json = self.query(&asked, json!({ "filter": filter, "first": ids.len() })).await?;
-        let found: Vec<String> = list(&json, &format!("/{what}/nodes"))
-            .iter()
-            .filter_map(|node| text(node, "/id"))
-            .collect();
+        let found = list(&json[what], "/nodes").iter().filter_map(|node| text(node, "/id"));
+        let found: Vec<String> = found.collect();
         match ids.iter().find(|id| !found.contains(id)) {
-            Some(id) => Err(ToolRefusal::scope(format!(
-                "{id:?} of the {what} is not in the configured project"
-            ))),
+            Some(id) => {
+                let message = format!("{id:?} of the {what} is not in the configured project");
+                ToolRefusal::scope(message)
+            }
             None => Ok(()),
         }
     }
@@ -140,7 +124,8 @@ impl Linear {
         let id = self.project_id.get_or_try_init(|| async {
             let json = self.query(queries::PROJECT, json!({ "slug": self.project })).await?;
             let found = text(&json, "/projects/nodes/0/id");
-            found.ok_or_else(|| ToolRefusal::scope("Linear does not show the configured project"))
+            let message = "Linear does not show the configured project";
+            found.ok_or_else(|| ToolRefusal::Scope(message.to_owned()))
         });
         Ok(id.await?.as_str())
     }
@@ -151,22 +136,20 @@ fn read(arguments: Value) -> Result<(String, Map<String, Value>), ToolRefusal> {
     let mut json = match arguments {
         Value::String(query) => return Ok((query, Map::new())),
         Value::Object(json) => json,
-        _ => {
-            return Err(ToolRefusal::arguments("the arguments are neither a query nor an object"));
-        }
+        _ => return ToolRefusal::arguments("the arguments are neither a query nor an object"),
     };
     let Some(Value::String(query)) = json.remove("query") else {
-        return Err(ToolRefusal::arguments("`query` is missing; it is a GraphQL request"));
+        return ToolRefusal::arguments("`query` is missing; it is a GraphQL request");
     };
     let variables = match json.remove("variables") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(variables)) => variables,
-        Some(_) => return Err(ToolRefusal::arguments("`variables` is not an object")),
+        Some(_) => return ToolRefusal::arguments("`variables` is not an object"),
     };
     match json.keys().next() {
-        Some(name) => Err(ToolRefusal::arguments(format!(
+        Some(name) => ToolRefusal::arguments(format!(
             "unknown argument {name:?}; known are query and variables"
-        ))),
+        )),
         None => Ok((query, variables)),
     }
 }

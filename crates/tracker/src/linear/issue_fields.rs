@@ -17,24 +17,18 @@ impl DispatchRules<'_> {
     /// stays so.
     fn allow(&self, issue: &Issue, unknown_blockers: bool) -> bool {
         let mine = self.assignee.is_none_or(|id| issue.assignee_id.as_deref() == Some(id));
-        let waits =
-            unknown_blockers || issue.blocked_by.iter().any(|blocker| self.is_unresolved(blocker));
+        let is_open = |blocker: &Blocker| !blocker.is_resolved(self.terminal);
+        let waits = unknown_blockers || issue.blocked_by.iter().any(is_open);
         mine && !(issue.normal_state() == "todo" && waits)
-    }
-
-    fn is_unresolved(&self, blocker: &Blocker) -> bool {
-        let done = |state: &String| self.terminal.contains(&normal(state));
-        !blocker.state.as_ref().is_some_and(done)
     }
 }
 
 pub(super) fn is_id(id: &str) -> bool {
     let dash = |index: usize| matches!(index, 8 | 13 | 18 | 23);
-    id.len() == 36
-        && id
-            .bytes()
-            .enumerate()
-            .all(|(index, byte)| if dash(index) { byte == b'-' } else { byte.is_ascii_hexdigit() })
+    let fits = |(index, byte): (usize, u8)| {
+        if dash(index) { byte == b'-' } else { byte.is_ascii_hexdigit() }
+    };
+    id.len() == 36 && id.bytes().enumerate().all(fits)
 }
 
 /// Returns true if the page does not hold all labels or relations of the issue.
@@ -49,7 +43,6 @@ pub(super) fn read(node: &Value, rules: &DispatchRules<'_>) -> Option<Issue> {
     let names = list(node, "/labels/nodes").iter().filter_map(|label| label["name"].as_str());
     let mut issue = Issue {
         id: IssueId(text(node, "/id")?),
-        native_ref: None,
         identifier: text(node, "/identifier")?,
         title: text(node, "/title")?,
         description: text(node, "/description"),
@@ -60,9 +53,9 @@ pub(super) fn read(node: &Value, rules: &DispatchRules<'_>) -> Option<Issue> {
         assignee_id: text(node, "/assignee/id"),
         labels: labels(names),
         blocked_by: list(node, "/inverseRelations/nodes").iter().filter_map(blocker).collect(),
-        dispatchable: false,
         created_at: time(node, "/createdAt"),
         updated_at: time(node, "/updatedAt"),
+        ..Issue::default()
     };
     issue.dispatchable = rules.allow(&issue, is_truncated(node));
     Some(issue)

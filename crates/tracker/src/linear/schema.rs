@@ -6,12 +6,18 @@
 //! not: it would list the issues of the whole team. A related or parent issue may be in another project, so
 //! of such an issue only the identity and the state can be read.
 
+use crate::tool::is_listed;
+
 /// Scalars that are credentials.
 pub(super) const SECRETS: &[&str] = &["apiKey", "calendarHash", "inviteHash", "secret", "token"];
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SchemaType {
     pub(super) name: &'static str,
+    /// Fields with one object of which only scalars are allowed, separated by commas.
+    plain: &'static str,
+    /// Fields with a connection of such objects.
+    plain_lists: &'static str,
     /// Fields with one object, and fields with a connection.
     one: &'static [(&'static str, &'static SchemaType)],
     many: &'static [(&'static str, &'static SchemaType)],
@@ -29,11 +35,14 @@ pub(super) enum SchemaPosition {
 impl SchemaPosition {
     /// Returns the position below an object field; `None` if the field is not allowed.
     pub(super) fn follow(self, field: &str) -> Option<Self> {
-        let find = |fields: &[(&str, &'static SchemaType)]| {
-            fields.iter().find(|(name, _)| *name == field).map(|(_, led)| *led)
+        let find = |plain: &str, fields: &[(&str, &'static SchemaType)]| {
+            let led = fields.iter().find(|(name, _)| *name == field).map(|(_, led)| *led);
+            led.or_else(|| is_listed(field, plain).then_some(&PLAIN))
         };
         match self {
-            Self::At(at) => find(at.one).map(Self::At).or_else(|| find(at.many).map(Self::List)),
+            Self::At(at) => find(at.plain, at.one)
+                .map(Self::At)
+                .or_else(|| find(at.plain_lists, at.many).map(Self::List)),
             Self::List(of) => match field {
                 "nodes" => Some(Self::At(of)),
                 "edges" => Some(Self::Entry(of)),
@@ -53,86 +62,69 @@ impl SchemaPosition {
 }
 
 /// An object whose scalars alone are allowed.
-static PLAIN: SchemaType = SchemaType { name: "an object with scalars only", one: &[], many: &[] };
+static PLAIN: SchemaType = EMPTY;
 
-static TEAM: SchemaType = SchemaType {
-    name: "a team",
+const EMPTY: SchemaType = SchemaType {
+    name: "an object with scalars only",
+    plain: "",
+    plain_lists: "",
     one: &[],
-    many: &[("states", &PLAIN), ("labels", &PLAIN), ("members", &PLAIN)],
-};
-
-/// An issue that may be in another project: only its identity and state.
-static RELATED: SchemaType = SchemaType {
-    name: "a related issue",
-    one: &[("state", &PLAIN), ("assignee", &PLAIN), ("project", &PLAIN)],
     many: &[],
 };
+
+static TEAM: SchemaType =
+    SchemaType { name: "a team", plain_lists: "states, labels, members", ..EMPTY };
+
+/// An issue that may be in another project: only its identity and state.
+static RELATED: SchemaType =
+    SchemaType { name: "a related issue", plain: "state, assignee, project", ..EMPTY };
 
 static RELATION: SchemaType = SchemaType {
     name: "a relation",
     one: &[("issue", &RELATED), ("relatedIssue", &RELATED)],
-    many: &[],
+    ..EMPTY
 };
 
 static COMMENT: SchemaType = SchemaType {
     name: "a comment",
-    one: &[("user", &PLAIN), ("parent", &PLAIN), ("botActor", &PLAIN)],
-    many: &[("children", &PLAIN)],
+    plain: "user, parent, botActor",
+    plain_lists: "children",
+    ..EMPTY
 };
 
 pub(super) static ISSUE: SchemaType = SchemaType {
     name: "an issue",
-    one: &[
-        ("assignee", &PLAIN),
-        ("creator", &PLAIN),
-        ("cycle", &PLAIN),
-        ("delegate", &PLAIN),
-        ("parent", &RELATED),
-        ("project", &PLAIN),
-        ("projectMilestone", &PLAIN),
-        ("state", &PLAIN),
-        ("team", &TEAM),
-    ],
+    plain: "assignee, creator, cycle, delegate, project, projectMilestone, state",
+    plain_lists: "attachments, history, labels, subscribers",
+    one: &[("parent", &RELATED), ("team", &TEAM)],
     many: &[
-        ("attachments", &PLAIN),
         ("children", &RELATED),
         ("comments", &COMMENT),
-        ("history", &PLAIN),
         ("inverseRelations", &RELATION),
-        ("labels", &PLAIN),
         ("relations", &RELATION),
-        ("subscribers", &PLAIN),
     ],
 };
 
 pub(super) static PROJECT: SchemaType = SchemaType {
     name: "the project",
-    one: &[("creator", &PLAIN), ("lead", &PLAIN), ("status", &PLAIN)],
-    many: &[
-        ("issues", &ISSUE),
-        ("labels", &PLAIN),
-        ("members", &PLAIN),
-        ("projectMilestones", &PLAIN),
-        ("projectUpdates", &PLAIN),
-        ("teams", &TEAM),
-    ],
+    plain: "creator, lead, status",
+    plain_lists: "labels, members, projectMilestones, projectUpdates",
+    one: &[],
+    many: &[("issues", &ISSUE), ("teams", &TEAM)],
 };
 
 /// The root fields of queries.
 pub(super) static QUERY: SchemaType = SchemaType {
     name: "a query",
-    one: &[("issue", &ISSUE), ("project", &PROJECT), ("viewer", &PLAIN)],
-    many: &[],
+    plain: "viewer",
+    one: &[("issue", &ISSUE), ("project", &PROJECT)],
+    ..EMPTY
 };
 
 /// The payload of mutations.
 pub(super) static PAYLOAD: SchemaType = SchemaType {
     name: "the payload of a mutation",
-    one: &[
-        ("attachment", &PLAIN),
-        ("comment", &COMMENT),
-        ("issue", &ISSUE),
-        ("issueRelation", &RELATION),
-    ],
-    many: &[],
+    plain: "attachment",
+    one: &[("comment", &COMMENT), ("issue", &ISSUE), ("issueRelation", &RELATION)],
+    ..EMPTY
 };

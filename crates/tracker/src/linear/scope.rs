@@ -11,8 +11,9 @@ use serde_json::{Map, Value};
 
 use super::issue_fields::is_id;
 use super::schema::{PAYLOAD, QUERY, SECRETS, SchemaPosition};
+use crate::error::Result;
 use crate::graphql::document::{Field, GraphqlDocument, Kind, Selection};
-use crate::tool::ToolRefusal;
+use crate::tool::{ToolRefusal, is_listed};
 
 /// Fields of a request, fragments expanded. Nested fragments could multiply them without this bound.
 const MAX_FIELDS: usize = 2_000;
@@ -20,65 +21,63 @@ const MAX_FIELDS: usize = 2_000;
 /// A mutation that agents may use, and the arguments that name its targets.
 struct Mutation {
     name: &'static str,
+    /// The paths of arguments; a question mark follows those that may be missing.
     targets: &'static [(&'static str, Target)],
-    /// The allowed members of `input`; empty for all.
-    input: &'static [&'static str],
+    /// The allowed members of `input`, separated by commas; empty for all.
+    input: &'static str,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Target {
     Issue,
-    MaybeIssue,
     Comment,
-    MaybeComment,
     Project,
-    MaybeProject,
     Never,
+}
+
+const fn mutation(
+    name: &'static str,
+    targets: &'static [(&'static str, Target)],
+    input: &'static str,
+) -> Mutation {
+    Mutation { name, targets, input }
 }
 
 /// The mutations that agents may use.
 const MUTATIONS: &[Mutation] = &[
-    Mutation {
-        name: "issueUpdate",
-        targets: &[
+    mutation(
+        "issueUpdate",
+        &[
             ("id", Target::Issue),
-            ("input.parentId", Target::MaybeIssue),
-            ("input.projectId", Target::MaybeProject),
-            ("input.teamId", Target::Never),
+            ("input.parentId?", Target::Issue),
+            ("input.projectId?", Target::Project),
+            ("input.teamId?", Target::Never),
         ],
-        input: &[],
-    },
-    Mutation {
-        name: "issueCreate",
-        targets: &[("input.projectId", Target::Project), ("input.parentId", Target::MaybeIssue)],
-        input: &[],
-    },
-    Mutation { name: "issueAddLabel", targets: &[("id", Target::Issue)], input: &[] },
-    Mutation { name: "issueRemoveLabel", targets: &[("id", Target::Issue)], input: &[] },
-    Mutation {
-        name: "issueRelationCreate",
-        targets: &[("input.issueId", Target::Issue), ("input.relatedIssueId", Target::Issue)],
-        input: &["id", "issueId", "relatedIssueId", "type"],
-    },
-    Mutation {
-        name: "commentCreate",
-        targets: &[("input.issueId", Target::Issue), ("input.parentId", Target::MaybeComment)],
-        input: &["id", "issueId", "parentId", "body", "quotedText", "doNotSubscribeToIssue"],
-    },
-    Mutation {
-        name: "commentUpdate",
-        targets: &[("id", Target::Comment)],
-        input: &["body", "quotedText"],
-    },
-    Mutation { name: "commentDelete", targets: &[("id", Target::Comment)], input: &[] },
-    Mutation { name: "attachmentCreate", targets: &[("input.issueId", Target::Issue)], input: &[] },
-    Mutation { name: "attachmentLinkURL", targets: &[("issueId", Target::Issue)], input: &[] },
-    Mutation { name: "attachmentLinkGitHubPR", targets: &[("issueId", Target::Issue)], input: &[] },
-    Mutation {
-        name: "attachmentLinkGitHubIssue",
-        targets: &[("issueId", Target::Issue)],
-        input: &[],
-    },
+        "",
+    ),
+    mutation(
+        "issueCreate",
+        &[("input.projectId", Target::Project), ("input.parentId?", Target::Issue)],
+        "",
+    ),
+    mutation("issueAddLabel", &[("id", Target::Issue)], ""),
+    mutation("issueRemoveLabel", &[("id", Target::Issue)], ""),
+    mutation(
+        "issueRelationCreate",
+        &[("input.issueId", Target::Issue), ("input.relatedIssueId", Target::Issue)],
+        "id, issueId, relatedIssueId, type",
+    ),
+    mutation(
+        "commentCreate",
+        &[("input.issueId", Target::Issue), ("input.parentId?", Target::Comment)],
+        "id, issueId, parentId, body, quotedText, doNotSubscribeToIssue",
+    ),
+    mutation("commentUpdate", &[("id", Target::Comment)], "body, quotedText"),
+    mutation("commentDelete", &[("id", Target::Comment)], ""),
+    mutation("attachmentCreate", &[("input.issueId", Target::Issue)], ""),
+    mutation("attachmentLinkURL", &[("issueId", Target::Issue)], ""),
+    mutation("attachmentLinkGitHubPR", &[("issueId", Target::Issue)], ""),
+    mutation("attachmentLinkGitHubIssue", &[("issueId", Target::Issue)], ""),
 ];
 
 /// The ids that a request names, which have to belong to the project.
@@ -130,24 +129,23 @@ impl<'a> Checker<'a> {
     fn check_mutation(&mut self, field: &'a Field) -> Result<(), ToolRefusal> {
         let Some(mutation) = MUTATIONS.iter().find(|mutation| mutation.name == field.name) else {
             let known: Vec<&str> = MUTATIONS.iter().map(|mutation| mutation.name).collect();
-            let message = format!(
-                "`{}` is not allowed for agents; allowed are {}",
-                field.name,
-                known.join(", ")
-            );
-            return Err(ToolRefusal::scope(message));
+            let (name, known) = (&field.name, known.join(", "));
+            let message = format!("`{name}` is not allowed for agents; allowed are {known}");
+            return ToolRefusal::scope(message);
         };
-        for (path, target) in mutation.targets {
+        for (name, target) in mutation.targets {
+            let path = name.trim_end_matches('?');
             let value = self.argument(field, path);
-            self.reference(*target, path, &value)?;
+            if path == *name || !value.is_null() {
+                self.reference(*target, path, &value)?;
+            }
         }
         let input = self.argument(field, "input");
-        let given = input.as_object().into_iter().flat_map(Map::keys);
-        let other = given
-            .filter(|name| !mutation.input.is_empty() && !mutation.input.contains(&name.as_str()));
-        if let Some(name) = other.into_iter().next() {
+        let mut given = input.as_object().into_iter().flat_map(Map::keys);
+        let is_other = |name: &&String| !is_listed(name, mutation.input);
+        if let (false, Some(name)) = (mutation.input.is_empty(), given.find(is_other)) {
             let message = format!("`input.{name}` of `{}` is not allowed for agents", field.name);
-            return Err(ToolRefusal::scope(message));
+            return ToolRefusal::scope(message);
         }
         self.check_subfields(SchemaPosition::At(&PAYLOAD), field)
     }
@@ -166,18 +164,13 @@ impl<'a> Checker<'a> {
 
     /// Records an id for the second part of the check.
     fn reference(&mut self, target: Target, path: &str, value: &Value) -> Result<(), ToolRefusal> {
-        let optional =
-            matches!(target, Target::MaybeIssue | Target::MaybeComment | Target::MaybeProject);
-        if value.is_null() && (optional || target == Target::Never) {
-            return Ok(());
-        }
-        let refused = |rule: &str| Err(ToolRefusal::scope(format!("`{path}` {rule}")));
+        let refused = |rule: &str| ToolRefusal::scope(format!("`{path}` {rule}"));
         let Some(id) = value.as_str() else { return refused("is missing or not a string") };
         let set = match target {
-            Target::Issue | Target::MaybeIssue => &mut self.named.issues,
-            Target::Comment | Target::MaybeComment if is_id(id) => &mut self.named.comments,
-            Target::Comment | Target::MaybeComment => return refused("is not an id"),
-            Target::Project | Target::MaybeProject => &mut self.named.projects,
+            Target::Issue => &mut self.named.issues,
+            Target::Comment if is_id(id) => &mut self.named.comments,
+            Target::Comment => return refused("is not an id"),
+            Target::Project => &mut self.named.projects,
             Target::Never => return refused("is not allowed for agents"),
         };
         set.insert(id.to_owned());
@@ -186,7 +179,7 @@ impl<'a> Checker<'a> {
 
     fn check_field(&mut self, from: SchemaPosition, field: &'a Field) -> Result<(), ToolRefusal> {
         if SECRETS.contains(&field.name.as_str()) {
-            return Err(ToolRefusal::scope(format!("`{}` is not allowed for agents", field.name)));
+            return ToolRefusal::scope(format!("`{}` is not allowed for agents", field.name));
         }
         if field.selections.is_empty() {
             return Ok(());
@@ -211,14 +204,12 @@ impl<'a> Checker<'a> {
         let mut open: Vec<(&'a [Selection], usize)> = vec![(selections, 0)];
         while let Some((selections, depth)) = open.pop() {
             if depth > self.document.fragments.len() + 32 {
-                return Err(ToolRefusal::arguments("a fragment contains itself"));
+                return ToolRefusal::arguments("a fragment contains itself");
             }
             for selection in selections {
                 self.fields += 1;
                 if self.fields > MAX_FIELDS {
-                    return Err(ToolRefusal::arguments(format!(
-                        "it has more than {MAX_FIELDS} fields"
-                    )));
+                    return ToolRefusal::arguments(format!("it has more than {MAX_FIELDS} fields"));
                 }
                 match selection {
                     Selection::Field(field) => fields.push(field),
@@ -234,12 +225,12 @@ impl<'a> Checker<'a> {
         let mut found = self.document.fragments.iter().filter(|fragment| fragment.name == name);
         match (found.next(), found.next()) {
             (Some(fragment), None) => Ok(&fragment.selections),
-            _ => Err(ToolRefusal::arguments(format!("there is not one fragment {name:?}"))),
+            _ => ToolRefusal::arguments(format!("there is not one fragment {name:?}")),
         }
     }
 }
 
 fn leaves_project(from: SchemaPosition, field: &Field) -> ToolRefusal {
     let message = format!("`{}` of {} may lead out of the project", field.name, from.name());
-    ToolRefusal::scope(message)
+    ToolRefusal::Scope(message)
 }

@@ -1,10 +1,11 @@
 //! Tools of the embedded tracker, confined to the agent's own issue.
 
+use carrel_domain::message_of;
 use carrel_store::IssueChange;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{LocalError, LocalTracker};
+use super::LocalTracker;
 use crate::{Issue, Tool, ToolReply};
 
 /// The author of agents' comments.
@@ -16,30 +17,15 @@ const MOVE: &str = "issue_move";
 
 /// Returns the tools. None takes an identifier: the issue is always the agent's own.
 pub(super) fn all() -> Vec<Tool> {
-    let tool = |name: &str, description: &str, properties: Value, required: &[&str]| Tool {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        input_schema: json!({
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": false,
-        }),
-    };
+    let body = json!({ "type": "string", "description": "What it says, in Markdown." });
+    let state = json!({ "type": "string", "description": "The name of the state." });
+    let show = "Shows your issue as it is now, with its comments.";
+    let comment = "Adds a comment to your issue, for the people who read it.";
+    let move_to = "Moves your issue to another state, such as Done when the work is finished.";
     vec![
-        tool(SHOW, "Shows your issue as it is now, with its comments.", json!({}), &[]),
-        tool(
-            COMMENT,
-            "Adds a comment to your issue, for the people who read it.",
-            json!({ "body": { "type": "string", "description": "What it says, in Markdown." } }),
-            &["body"],
-        ),
-        tool(
-            MOVE,
-            "Moves your issue to another state, such as Done when the work is finished.",
-            json!({ "state": { "type": "string", "description": "The name of the state." } }),
-            &["state"],
-        ),
+        Tool::new(SHOW, show, &json!({}), &[]),
+        Tool::new(COMMENT, comment, &json!({ "body": body }), &["body"]),
+        Tool::new(MOVE, move_to, &json!({ "state": state }), &["state"]),
     ]
 }
 
@@ -62,46 +48,39 @@ struct State {
 impl LocalTracker {
     pub(super) async fn use_tool(&self, issue: &Issue, tool: &str, arguments: Value) -> ToolReply {
         let identifier = &issue.identifier;
-        let done = match tool {
-            SHOW => match parse::<Nothing>(arguments) {
-                Ok(Nothing {}) => self
-                    .find(identifier)
-                    .await
-                    .map(|(issue, comments)| json!({ "issue": issue, "comments": comments })),
-                Err(refusal) => return refusal,
-            },
-            COMMENT => match parse::<Body>(arguments) {
-                Ok(Body { body }) => {
-                    let made = self.comment(identifier, AUTHOR, &body).await;
-                    made.map(|comment| json!({ "comment": comment }))
-                }
-                Err(refusal) => return refusal,
-            },
-            MOVE => match parse::<State>(arguments) {
-                Ok(State { state }) => {
-                    let change = IssueChange { state: Some(state), ..IssueChange::default() };
-                    self.change(identifier, change).await.map(|issue| json!({ "issue": issue }))
-                }
-                Err(refusal) => return refusal,
-            },
+        let output = match tool {
+            SHOW => self.show(identifier, arguments).await,
+            COMMENT => self.add_comment(identifier, arguments).await,
+            MOVE => self.move_to(identifier, arguments).await,
             _ => return ToolReply::unknown(tool, &all()),
         };
-        match done {
+        match output {
             Ok(output) => ToolReply { success: true, output: output.to_string() },
-            Err(error) => refused(&error),
+            Err(message) => ToolReply::refusal(&json!({ "error": { "message": message } })),
         }
+    }
+
+    async fn show(&self, identifier: &str, arguments: Value) -> Result<Value, String> {
+        let Nothing {} = parse(arguments)?;
+        let (issue, comments) = self.find(identifier).await.map_err(|error| message_of(&error))?;
+        Ok(json!({ "issue": issue, "comments": comments }))
+    }
+
+    async fn add_comment(&self, identifier: &str, arguments: Value) -> Result<Value, String> {
+        let Body { body } = parse(arguments)?;
+        let comment = self.comment(identifier, AUTHOR, &body).await;
+        Ok(json!({ "comment": comment.map_err(|error| message_of(&error))? }))
+    }
+
+    async fn move_to(&self, identifier: &str, arguments: Value) -> Result<Value, String> {
+        let State { state } = parse(arguments)?;
+        let change = IssueChange { state: Some(state), ..IssueChange::default() };
+        let issue = self.change(identifier, change).await;
+        Ok(json!({ "issue": issue.map_err(|error| message_of(&error))? }))
     }
 }
 
-fn parse<T: for<'de> Deserialize<'de>>(arguments: Value) -> Result<T, ToolReply> {
+fn parse<T: for<'de> Deserialize<'de>>(arguments: Value) -> Result<T, String> {
     let arguments = if arguments.is_null() { json!({}) } else { arguments };
-    serde_json::from_value(arguments).map_err(|error| {
-        let message = format!("invalid arguments: {error}");
-        ToolReply::refusal(&json!({ "error": { "message": message } }))
-    })
-}
-
-fn refused(error: &LocalError) -> ToolReply {
-    let message = carrel_domain::message_of(error);
-    ToolReply::refusal(&json!({ "error": { "message": message } }))
+    serde_json::from_value(arguments).map_err(|error| format!("invalid arguments: {error}"))
 }

@@ -14,7 +14,7 @@ pub(super) fn segments(
     slashed: Option<&str>,
     fill: impl Fn(&str) -> Option<String>,
 ) -> Result<Vec<String>, ToolRefusal> {
-    let refused = |rule: &str| ToolRefusal::arguments(format!("the path {path:?} {rule}"));
+    let refused = |rule: &str| ToolRefusal::Arguments(format!("the path {path:?} {rule}"));
     let rest = path.strip_prefix('/').ok_or_else(|| refused("does not begin with /"))?;
     if rest.contains(['?', '#']) {
         return Err(refused("has a query; use the query argument"));

@@ -10,7 +10,6 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use carrel_conductor::drive::Handle;
-use carrel_conductor::snapshot::NoticeRow;
 use carrel_http::sse;
 use carrel_wire::ConductorEventsQuery;
 use futures_util::stream::{self, Stream};
@@ -84,7 +83,7 @@ impl Follower {
             self.ready.push_back(frame(first - 1, "missed", &json!({ "missed": missed })));
         }
         for told in state.notices_after(seen) {
-            let row = json!(NoticeRow::of(told));
+            let row = json!(**told);
             let kind = row["what"].as_str().unwrap_or("notice").to_owned();
             self.ready.push_back(frame(told.number, &kind, &row));
         }

@@ -3,7 +3,8 @@
 //! The public API has the same routes with handlers that refuse, so that one document describes both servers
 //! and a client that asks the wrong one learns where the conductor is.
 
-use carrel_conductor::snapshot::{IssueView, NoticeRow, Snapshot};
+use carrel_conductor::NumberedNotice;
+use carrel_conductor::snapshot::{IssueView, Snapshot};
 use carrel_domain::{Code, TokenScope};
 use carrel_wire::{AnswerRequest, ConductorEventsQuery, IssueQuery, RefreshReply};
 
@@ -45,7 +46,7 @@ fn looking() -> Vec<Route<ConductorApi>> {
             .scope(TokenScope::Read)
             .header(Header::LastEvent)
             .query::<ConductorEventsQuery>()
-            .events::<NoticeRow>("The events.")
+            .events::<NumberedNotice>("The events.")
             .errors(AWAY)
             .errors(&[Code::Overloaded]),
         Route::get("/api/v1/{issue}", show)

@@ -29,7 +29,7 @@ pub(super) struct EventReader {
     run: RunId,
     events: mpsc::Receiver<AgentEvent>,
     inbox: mpsc::Sender<Message>,
-    session: Option<String>,
+    pub(super) session: Option<String>,
     usage: Option<Spend>,
     limits: Option<Value>,
     other: Option<(String, Option<String>)>,
@@ -45,10 +45,6 @@ impl EventReader {
     ) -> Self {
         let (session, usage, limits, other) = (None, None, None, None);
         Self { run, events, inbox, session, usage, limits, other, due: None }
-    }
-
-    pub(super) fn session(&self) -> Option<&str> {
-        self.session.as_deref()
     }
 
     /// Awaits a future, and reads events until it completes. Events are preferred over the completion, so

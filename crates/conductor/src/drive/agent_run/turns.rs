@@ -41,7 +41,7 @@ impl RunInProgress {
             drop(span);
             let answer = match ended {
                 Ok(answer) => answer,
-                Err(failure) => return self.failed(&failure, reader.session()).await,
+                Err(failure) => return self.failed(&failure, reader.session.as_deref()).await,
             };
             self.transcript.note("answer", json!({ "text": answer })).await;
             reader.flush(&self.transcript).await;

@@ -273,7 +273,6 @@ async fn item_003_and_096_a_changed_file_is_in_force_and_a_broken_one_is_not() {
         world.issue(title).await;
     }
     let working = world.start().await;
-    let mut heard = working.handle.subscribe();
     working.until("one works", |state| state.agents() == 1).await;
     world.write("agent: {max_concurrent_agents: many}");
     working.until("the file is broken", |state| state.workflow_error.is_some()).await;
@@ -290,11 +289,14 @@ async fn item_003_and_096_a_changed_file_is_in_force_and_a_broken_one_is_not() {
     working.until("three work", |state| state.agents() == 3).await;
     working.until("all were asked", |_| world.prompts().len() == 3).await;
     assert_eq!(world.prompts()[2].1, "Please do CAR-3, attempt .");
-    let mut told = Vec::new();
-    while let Ok(said) = heard.try_recv() {
-        told.push(serde_json::to_value(&*said).unwrap()["what"].as_str().unwrap().to_owned());
-    }
-    let count = |what: &str| told.iter().filter(|told| *told == what).count();
+    let told: Vec<_> = working
+        .handle
+        .state()
+        .notices
+        .iter()
+        .map(|said| serde_json::to_value(&**said).unwrap())
+        .collect();
+    let count = |what: &str| told.iter().filter(|told| told["what"] == what).count();
     assert_eq!((count("workflow_broken"), count("workflow_changed")), (1, 2), "{told:?}");
     working.end().await;
 }
