@@ -5,22 +5,19 @@
 //! match before the first can be returned, which is why there are no pages: a caller narrows the
 //! pattern instead.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::budget::{Budget, Cancel, Halt};
-use crate::error::Error;
+use crate::budget::{Budget, Halt};
 use crate::glob_pattern::PathGlob;
 use crate::node::{Node, PathFilter, vanished};
-use crate::read_failure::{ReadFailure, ReadFailures};
 use crate::render::shown;
-use crate::report::TruncationReason;
-use crate::request::DEFAULT_TIME;
-use crate::scope::Scope;
-use crate::visitor::{Batch, Collector, Flow, Visitor};
-use crate::walk::{WalkEnd, walk};
+use crate::visitor::{Batch, Collector, Visitor};
+use crate::walk::walk;
+use crate::{Cancel, DEFAULT_TIME, Error, ReadFailure, ReadFailures, Scope, TruncationReason};
 use carrel_fsroot::{Entry, FileKind};
 
 /// Files returned by a request that sets no limit.
@@ -104,12 +101,17 @@ pub fn glob(
     let directory = scope.open_directory()?;
     let mut unreadable = Vec::new();
     let first = Node::root(scope, path, directory, &visitor, &mut unreadable)?;
-    let mut top = TopMatches::new(request);
+    let mut top = TopMatches {
+        request,
+        kept: BinaryHeap::new(),
+        total: 0,
+        unreadable: ReadFailures::default(),
+    };
     top.unreadable.extend(unreadable);
     let (top, end) = walk(scope, first, &visitor, top, budget);
     match end {
-        WalkEnd::Cancelled => Err(Error::Cancelled),
-        WalkEnd::TimeUp | WalkEnd::Exhausted | WalkEnd::Enough => Ok(top.report(end)),
+        Some(Halt::Cancelled) => Err(Error::Cancelled),
+        Some(Halt::TimeUp | Halt::Enough) | None => Ok(top.report(end)),
     }
 }
 
@@ -128,6 +130,7 @@ impl PathFilter for GlobVisitor<'_> {
     }
 }
 
+#[derive(Default)]
 struct GlobBatch {
     files: Vec<GlobMatch>,
     unreadable: Vec<ReadFailure>,
@@ -148,8 +151,7 @@ impl Visitor for GlobVisitor<'_> {
         entries: &[Entry],
     ) -> Result<(GlobBatch, usize), Halt> {
         self.budget.check()?;
-        let mut found =
-            GlobBatch { files: Vec::with_capacity(entries.len()), unreadable: Vec::new() };
+        let mut found = GlobBatch::default();
         for entry in entries {
             let path = node.path_of(entry);
             match node.with_directory(|directory| directory.link_metadata(Path::new(&entry.name))) {
@@ -162,50 +164,26 @@ impl Visitor for GlobVisitor<'_> {
     }
 }
 
-/// A match with the requested order; the smallest comes first.
-#[derive(PartialEq, Eq)]
-struct Ranked {
-    order: Order,
-    file: GlobMatch,
-}
-
-impl Ord for Ranked {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let by_path = || self.file.path.cmp(&other.file.path);
-        match self.order {
-            Order::Modified => {
-                Reverse(self.file.modified).cmp(&Reverse(other.file.modified)).then_with(by_path)
-            }
-            Order::Path => by_path(),
-        }
-    }
-}
-
-impl PartialOrd for Ranked {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
+/// The rank of a match, the first of which is the smallest: its time, if the order asks for it, and
+/// its path. The time is repeated for the report.
+type Rank = (Option<Reverse<SystemTime>>, PathBuf, SystemTime);
 
 /// The first `limit` matches in the requested order. The heap's top is the worst of them.
 struct TopMatches<'a> {
     request: &'a GlobRequest,
-    kept: BinaryHeap<Ranked>,
+    kept: BinaryHeap<Rank>,
     total: u64,
     unreadable: ReadFailures,
 }
 
-impl<'a> TopMatches<'a> {
-    fn new(request: &'a GlobRequest) -> Self {
-        let unreadable = ReadFailures::default();
-        Self { request, kept: BinaryHeap::new(), total: 0, unreadable }
-    }
-
-    fn report(self, end: WalkEnd) -> GlobReport {
-        let files: Vec<_> = self.kept.into_sorted_vec().into_iter().map(|one| one.file).collect();
+impl TopMatches<'_> {
+    fn report(self, end: Option<Halt>) -> GlobReport {
+        let ranked = self.kept.into_sorted_vec().into_iter();
+        let files: Vec<_> =
+            ranked.map(|(_, path, modified)| GlobMatch { path, modified }).collect();
         let truncation = match end {
-            WalkEnd::TimeUp | WalkEnd::Cancelled => Some(TruncationReason::Time),
-            WalkEnd::Exhausted | WalkEnd::Enough => {
+            Some(Halt::TimeUp | Halt::Cancelled) => Some(TruncationReason::Time),
+            None | Some(Halt::Enough) => {
                 (files.len() as u64 != self.total).then_some(TruncationReason::Limit)
             }
         };
@@ -214,16 +192,17 @@ impl<'a> TopMatches<'a> {
 }
 
 impl Collector<GlobVisitor<'_>> for TopMatches<'_> {
-    fn take(&mut self, found: GlobBatch, (): &mut ()) -> Result<Flow, Halt> {
+    fn take(&mut self, found: GlobBatch, (): &mut ()) -> Result<ControlFlow<()>, Halt> {
         self.unreadable.extend(found.unreadable);
-        for file in found.files {
+        for GlobMatch { path, modified } in found.files {
             self.total += 1;
-            self.kept.push(Ranked { order: self.request.order, file });
+            let time = (self.request.order == Order::Modified).then_some(Reverse(modified));
+            self.kept.push((time, path, modified));
             if self.kept.len() > self.request.limit {
                 self.kept.pop();
             }
         }
-        Ok(Flow::Continue)
+        Ok(ControlFlow::Continue(()))
     }
 
     fn unreadable(&mut self, unreadable: Vec<ReadFailure>) {

@@ -10,21 +10,18 @@ use std::path::{Path, PathBuf};
 
 use carrel_fsroot::{Entry, FileKind, Metadata};
 
-use crate::budget::{Budget, Cancel, Halt};
-use crate::error::Error;
+use crate::budget::{Budget, Halt};
 use crate::file_filter::FileFilter;
 use crate::file_search::{FileSearchError, FileSearcher, SearchedFile};
 use crate::line_sink::{CollectedLines, SinkLimits};
 use crate::matcher::Pattern;
 use crate::node::{Node, PathFilter, vanished};
 use crate::page::Page;
-use crate::read_failure::ReadFailure;
 use crate::render::MIN_UNIT_BYTES;
-use crate::report::GrepReport;
-use crate::request::GrepRequest;
-use crate::scope::{Scope, ScopeTarget};
+use crate::scope::ScopeTarget;
 use crate::visitor::{Batch, Collector, Visitor};
-use crate::walk::{WalkEnd, walk};
+use crate::walk::walk;
+use crate::{Cancel, Error, GrepReport, GrepRequest, ReadFailure, Scope};
 
 /// Bounds the bytes of one batch, unless it is a single file. Larger batches would keep files from
 /// idle workers and delay the results that follow in path order.
@@ -59,8 +56,8 @@ pub fn grep(
         }
     };
     match end {
-        WalkEnd::Cancelled => Err(Error::Cancelled),
-        WalkEnd::TimeUp | WalkEnd::Exhausted | WalkEnd::Enough => Ok(page.report(end)),
+        Some(Halt::Cancelled) => Err(Error::Cancelled),
+        Some(Halt::TimeUp | Halt::Enough) | None => Ok(page.report(end)),
     }
 }
 
@@ -157,7 +154,7 @@ impl GrepVisitor<'_> {
         file: File,
         metadata: &Metadata,
         page: &mut Page<'a>,
-    ) -> WalkEnd {
+    ) -> Option<Halt> {
         let mut searcher = self.scratch();
         let mut batch = GrepBatch::default();
         match searcher.search(file, metadata, self.limits(0), self.budget) {
@@ -165,9 +162,9 @@ impl GrepVisitor<'_> {
             Err(FileSearchError::Unreadable(reason)) => {
                 page.unreadable(vec![ReadFailure::new(path, reason)]);
             }
-            Err(FileSearchError::Halt(halt)) => return halt.into(),
+            Err(FileSearchError::Halt(halt)) => return Some(halt),
         }
-        page.take(batch, &mut searcher).map_or_else(WalkEnd::from, |_| WalkEnd::Exhausted)
+        page.take(batch, &mut searcher).err()
     }
 }
 

@@ -8,15 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::budget::{Budget, Cancel, Halt};
-use crate::error::Error;
+use crate::budget::{Budget, Halt};
 use crate::node::{ExpandedDirectory, Node, PathFilter, vanished};
-use crate::read_failure::{ReadFailure, ReadFailures};
 use crate::render::shown;
-use crate::report::{Truncation, TruncationReason};
-use crate::request::DEFAULT_TIME;
-use crate::scope::{Scope, Sensitive};
-use carrel_fsroot::{Entry, FileKind, Root};
+use crate::{
+    Cancel, DEFAULT_TIME, Error, ReadFailure, ReadFailures, Scope, Sensitive, Truncation,
+    TruncationReason,
+};
+use carrel_fsroot::{Entry, FileKind, Metadata, Root};
 
 /// Bounds the depth of a listing; greater depths are reduced to it.
 pub const MAX_LIST_DEPTH: usize = 64;
@@ -92,7 +91,7 @@ pub struct LinkTarget {
 }
 
 /// The entries of a directory, parents before their contents, in path order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListReport {
     /// The entries of this page.
     pub entries: Vec<ListEntry>,
@@ -132,7 +131,7 @@ pub fn list(
 ) -> Result<ListReport, Error> {
     let budget = Budget::new(cancel, request.time);
     let directory = scope.open_directory()?;
-    let mut lister = Lister { scope, request, seen: 0, report: ListReport::empty() };
+    let mut lister = Lister { scope, request, seen: 0, report: ListReport::default() };
     let mut unreadable = Vec::new();
     let first = Node::root(scope, scope.resolved_path(), directory, &AllPaths, &mut unreadable)?;
     lister.add_failures(unreadable);
@@ -159,28 +158,18 @@ struct Lister<'a> {
     report: ListReport,
 }
 
-struct Level {
-    node: Arc<Node>,
-    entries: std::vec::IntoIter<Entry>,
-}
-
-impl From<ExpandedDirectory> for Level {
-    fn from(expanded: ExpandedDirectory) -> Self {
-        Self { node: expanded.node, entries: expanded.entries.into_iter() }
-    }
-}
-
 impl Lister<'_> {
     fn list(&mut self, first: ExpandedDirectory, budget: &Budget) -> Result<(), Halt> {
         let depth = self.request.depth.clamp(1, MAX_LIST_DEPTH);
-        let mut levels = vec![Level::from(first)];
-        while let Some(level) = levels.last_mut() {
-            let Some(entry) = level.entries.next() else {
+        let level = |listed: ExpandedDirectory| (listed.node, listed.entries.into_iter());
+        let mut levels = vec![level(first)];
+        while let Some((node, entries)) = levels.last_mut() {
+            let Some(entry) = entries.next() else {
                 levels.pop();
                 continue;
             };
             budget.check()?;
-            let node = Arc::clone(&level.node);
+            let node = Arc::clone(node);
             if !self.add(&node, &entry) {
                 self.truncate(TruncationReason::Limit);
                 return Ok(());
@@ -188,7 +177,7 @@ impl Lister<'_> {
             if entry.kind == FileKind::Directory && node.depth() + 1 < depth {
                 let mut unreadable = Vec::new();
                 let below = node.enter(&entry.name, self.scope, &AllPaths, &mut unreadable);
-                levels.extend(below.map(Level::from));
+                levels.extend(below.map(level));
                 self.add_failures(unreadable);
             }
         }
@@ -222,12 +211,6 @@ impl Lister<'_> {
     }
 }
 
-impl ListReport {
-    fn empty() -> Self {
-        Self { entries: Vec::new(), truncation: None, unreadable: ReadFailures::default() }
-    }
-}
-
 fn describe(
     scope: &Scope<'_>,
     node: &Node,
@@ -239,10 +222,9 @@ fn describe(
     let (kind, metadata) = match detail {
         Detail::Kinds => (entry.kind, None),
         Detail::Sizes => {
-            let metadata = node.with_directory(|directory| directory.link_metadata(name))?;
-            let size = metadata.size;
-            let modified = metadata.modified;
-            (metadata.kind, Some(EntryMetadata { size, modified }))
+            let Metadata { kind, size, modified, .. } =
+                node.with_directory(|directory| directory.link_metadata(name))?;
+            (kind, Some(EntryMetadata { size, modified }))
         }
     };
     let target = match kind {

@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use carrel_fsroot::{Directory, Entry, FileKind, Metadata, Problem};
+use ignore::Match;
 
-use crate::ignore_rules::{PresentRuleFiles, RuleMatch, Rules};
+use crate::ignore_rules::{PresentRuleFiles, Rules};
 use crate::read_failure::ReadFailure;
 use crate::scope::{Scope, last_name};
 
@@ -207,12 +208,11 @@ fn filter_entries(
         }
         path.set_file_name(&entry.name);
         let is_directory = entry.kind == FileKind::Directory;
-        let included =
-            match rules.map_or(RuleMatch::None, |rules| rules.matched(&path, is_directory)) {
-                RuleMatch::None => !scope.hides_by_default(&entry.name),
-                RuleMatch::Whitelist => true,
-                RuleMatch::Ignore => false,
-            };
+        let included = match rules.map_or(Match::None, |rules| rules.matched(&path, is_directory)) {
+            Match::None => !scope.hides_by_default(&entry.name),
+            Match::Whitelist(()) => true,
+            Match::Ignore(()) => false,
+        };
         included && filter.accepts(&path, entry.kind)
     });
     entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
