@@ -87,11 +87,10 @@ impl EditRun<'_> {
                 self.check_find(old, new)?;
                 let result_bytes = self.request.limits.result_bytes;
                 let occurrences = *occurrences;
-                let replacements = self.batch.replacements_left();
+                let replacements = self.batch.replacements_left;
                 let search =
                     TextSearch { path, text, old, new, occurrences, replacements, result_bytes };
-                let found = search.run().map_err(|problem| self.with_limit(problem))?;
-                (found.splices, found.prefixes_removed)
+                search.run().map_err(|problem| self.with_limit(problem))?
             }
             Edit::Lines { start, end, new } => {
                 let range = LineRange { path, text, start: *start, end: *end, new };

@@ -29,18 +29,13 @@ pub(super) struct TextSearch<'a> {
     pub(super) result_bytes: usize,
 }
 
-pub(super) struct TextSplices {
-    pub(super) splices: Vec<Splice>,
-    pub(super) prefixes_removed: bool,
-}
-
 impl TextSearch<'_> {
-    /// Searches for the text as it is, then without line numbers.
-    pub(super) fn run(&self) -> Result<TextSplices, EditProblem> {
+    /// Searches for the text as it is, then without line numbers. Also returns true if line numbers
+    /// were removed.
+    pub(super) fn run(&self) -> Result<(Vec<Splice>, bool), EditProblem> {
         let matches = MatchRanges::of(self.text, self.old, self.replacements);
         if !matches.ranges.is_empty() {
-            let splices = self.splices(matches)?;
-            return Ok(TextSplices { splices, prefixes_removed: false });
+            return Ok((self.splices(matches)?, false));
         }
         let Some((old, new)) = line_numbers::strip(self.old, self.new) else {
             return Err(self.not_found(self.old));
@@ -49,8 +44,7 @@ impl TextSearch<'_> {
         if matches.ranges.is_empty() {
             return Err(self.not_found(&old));
         }
-        let splices = TextSearch { old: &old, new: &new, ..*self }.splices(matches)?;
-        Ok(TextSplices { splices, prefixes_removed: true })
+        Ok((TextSearch { old: &old, new: &new, ..*self }.splices(matches)?, true))
     }
 
     fn not_found(&self, old: &str) -> EditProblem {
