@@ -13,11 +13,11 @@ use std::time::{Duration, SystemTime};
 
 use crate::budget::{Budget, Halt};
 use crate::glob_pattern::PathGlob;
-use crate::node::{Node, PathFilter, vanished};
+use crate::node::{Node, PathFilter};
 use crate::render::shown;
 use crate::visitor::{Batch, Collector, Visitor};
 use crate::walk::walk;
-use crate::{Cancel, DEFAULT_TIME, Error, ReadFailure, ReadFailures, Scope, TruncationReason};
+use crate::{Cancel, DEFAULT_TIME, Error, ReadFailures, Scope, TruncationReason};
 use carrel_fsroot::{Entry, FileKind};
 
 /// Files returned by a request that sets no limit.
@@ -99,15 +99,13 @@ pub fn glob(
     let path = scope.resolved_path();
     let visitor = GlobVisitor { pattern: PathGlob::compile(&request.pattern, &path)?, budget };
     let directory = scope.open_directory()?;
-    let mut unreadable = Vec::new();
-    let first = Node::root(scope, path, directory, &visitor, &mut unreadable)?;
     let mut top = TopMatches {
         request,
         kept: BinaryHeap::new(),
         total: 0,
         unreadable: ReadFailures::default(),
     };
-    top.unreadable.extend(unreadable);
+    let first = Node::root(scope, path, directory, &visitor, &mut top.unreadable)?;
     let (top, end) = walk(scope, first, &visitor, top, budget);
     match end {
         Some(Halt::Cancelled) => Err(Error::Cancelled),
@@ -133,7 +131,7 @@ impl PathFilter for GlobVisitor<'_> {
 #[derive(Default)]
 struct GlobBatch {
     files: Vec<GlobMatch>,
-    unreadable: Vec<ReadFailure>,
+    unreadable: ReadFailures,
 }
 
 impl Batch for GlobBatch {}
@@ -156,8 +154,7 @@ impl Visitor for GlobVisitor<'_> {
             let path = node.path_of(entry);
             match node.with_directory(|directory| directory.link_metadata(Path::new(&entry.name))) {
                 Ok(metadata) => found.files.push(GlobMatch { path, modified: metadata.modified }),
-                Err(error) if vanished(error.problem()) => {}
-                Err(error) => found.unreadable.push(ReadFailure::of(path, &error)),
+                Err(error) => found.unreadable.add_error(path, &error),
             }
         }
         Ok((found, entries.len()))
@@ -193,7 +190,7 @@ impl TopMatches<'_> {
 
 impl Collector<GlobVisitor<'_>> for TopMatches<'_> {
     fn take(&mut self, found: GlobBatch, (): &mut ()) -> Result<ControlFlow<()>, Halt> {
-        self.unreadable.extend(found.unreadable);
+        self.unreadable.merge(found.unreadable);
         for GlobMatch { path, modified } in found.files {
             self.total += 1;
             let time = (self.request.order == Order::Modified).then_some(Reverse(modified));
@@ -205,7 +202,7 @@ impl Collector<GlobVisitor<'_>> for TopMatches<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn unreadable(&mut self, unreadable: Vec<ReadFailure>) {
-        self.unreadable.extend(unreadable);
+    fn unreadable(&mut self) -> &mut ReadFailures {
+        &mut self.unreadable
     }
 }

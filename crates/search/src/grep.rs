@@ -15,13 +15,13 @@ use crate::file_filter::FileFilter;
 use crate::file_search::{FileSearchError, FileSearcher, SearchedFile};
 use crate::line_sink::{CollectedLines, SinkLimits};
 use crate::matcher::Pattern;
-use crate::node::{Node, PathFilter, vanished};
+use crate::node::{Node, PathFilter};
 use crate::page::Page;
 use crate::render::MIN_UNIT_BYTES;
 use crate::scope::ScopeTarget;
 use crate::visitor::{Batch, Collector, Visitor};
 use crate::walk::walk;
-use crate::{Cancel, Error, GrepReport, GrepRequest, ReadFailure, Scope};
+use crate::{Cancel, Error, GrepReport, GrepRequest, ReadFailures, Scope};
 
 /// Bounds the bytes of one batch, unless it is a single file. Larger batches would keep files from
 /// idle workers and delay the results that follow in path order.
@@ -49,9 +49,7 @@ pub fn grep(
             (page, end)
         }
         ScopeTarget::Directory(directory) => {
-            let mut unreadable = Vec::new();
-            let first = Node::root(scope, path, directory, &visitor, &mut unreadable)?;
-            page.unreadable(unreadable);
+            let first = Node::root(scope, path, directory, &visitor, page.unreadable())?;
             walk(scope, first, &visitor, page, budget)
         }
     };
@@ -74,7 +72,7 @@ pub(crate) struct GrepBatch {
     pub(crate) searched: u64,
     pub(crate) binary_matches: u64,
     pub(crate) files: Vec<MatchedFile>,
-    pub(crate) unreadable: Vec<ReadFailure>,
+    pub(crate) unreadable: ReadFailures,
 }
 
 impl Batch for GrepBatch {
@@ -106,7 +104,7 @@ impl GrepBatch {
         match outcome {
             SearchedFile::Text(collected) => self.add_hits(path, collected),
             SearchedFile::Partial(collected, reason) => {
-                self.unreadable.push(ReadFailure::new(path(), reason));
+                self.unreadable.add(path(), reason);
                 self.add_hits(path, collected);
             }
             SearchedFile::Binary { matches } => self.binary_matches += u64::from(matches),
@@ -159,9 +157,7 @@ impl GrepVisitor<'_> {
         let mut batch = GrepBatch::default();
         match searcher.search(file, metadata, self.limits(0), self.budget) {
             Ok(outcome) => batch.add(|| path.clone(), outcome),
-            Err(FileSearchError::Unreadable(reason)) => {
-                page.unreadable(vec![ReadFailure::new(path, reason)]);
-            }
+            Err(FileSearchError::Unreadable(reason)) => page.unreadable().add(path, reason),
             Err(FileSearchError::Halt(halt)) => return Some(halt),
         }
         page.take(batch, &mut searcher).err()
@@ -195,9 +191,8 @@ impl Visitor for GrepVisitor<'_> {
             let path = || node.path_of(entry);
             let (file, metadata) = match node.open_file(&entry.name) {
                 Ok(opened) => opened,
-                Err(error) if vanished(error.problem()) => continue,
                 Err(error) => {
-                    batch.unreadable.push(ReadFailure::of(path(), &error));
+                    batch.unreadable.add_error(path(), &error);
                     continue;
                 }
             };
@@ -207,9 +202,7 @@ impl Visitor for GrepVisitor<'_> {
             }
             match searcher.search(file, &metadata, batch.narrow(self.limits(0)), self.budget) {
                 Ok(outcome) => batch.add(path, outcome),
-                Err(FileSearchError::Unreadable(reason)) => {
-                    batch.unreadable.push(ReadFailure::new(path(), reason));
-                }
+                Err(FileSearchError::Unreadable(reason)) => batch.unreadable.add(path(), reason),
                 Err(FileSearchError::Halt(halt)) => return Err(halt),
             }
         }

@@ -21,7 +21,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::node::vanished;
-use crate::read_failure::ReadFailure;
+use crate::read_failure::ReadFailures;
 
 /// Bounds the size of one ignore file.
 const MAX_IGNORE_FILE_BYTES: u64 = 256 * 1024;
@@ -75,7 +75,7 @@ impl Rules {
         directory: &Directory,
         base: &Path,
         present: PresentRuleFiles,
-        unreadable: &mut Vec<ReadFailure>,
+        unreadable: &mut ReadFailures,
     ) -> Option<Arc<Self>> {
         let PresentRuleFiles(present) = present;
         if !present.contains(&true) {
@@ -85,7 +85,7 @@ impl Rules {
             let name = Path::new(FILES[kind]);
             let text = present[kind].then(|| read_text(directory, name)).flatten()?;
             let rules = text.and_then(|text| compile(&text));
-            rules.map_err(|reason| unreadable.push(ReadFailure::new(base.join(name), reason))).ok()
+            rules.map_err(|reason| unreadable.add(base.join(name), reason)).ok()
         });
         let is_repository =
             present[KINDS - 1] && directory.link_metadata(Path::new(REPOSITORY)).is_ok();

@@ -9,11 +9,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::budget::{Budget, Halt};
-use crate::node::{ExpandedDirectory, Node, PathFilter, vanished};
+use crate::node::{ExpandedDirectory, Node, PathFilter};
 use crate::render::shown;
 use crate::{
-    Cancel, DEFAULT_TIME, Error, ReadFailure, ReadFailures, Scope, Sensitive, Truncation,
-    TruncationReason,
+    Cancel, DEFAULT_TIME, Error, ReadFailures, Scope, Sensitive, Truncation, TruncationReason,
 };
 use carrel_fsroot::{Entry, FileKind, Metadata, Root};
 
@@ -132,9 +131,8 @@ pub fn list(
     let budget = Budget::new(cancel, request.time);
     let directory = scope.open_directory()?;
     let mut lister = Lister { scope, request, seen: 0, report: ListReport::default() };
-    let mut unreadable = Vec::new();
-    let first = Node::root(scope, scope.resolved_path(), directory, &AllPaths, &mut unreadable)?;
-    lister.add_failures(unreadable);
+    let unreadable = &mut lister.report.unreadable;
+    let first = Node::root(scope, scope.resolved_path(), directory, &AllPaths, unreadable)?;
     match lister.list(first, &budget) {
         Err(Halt::Cancelled) => return Err(Error::Cancelled),
         Err(Halt::TimeUp | Halt::Enough) => lister.truncate(TruncationReason::Time),
@@ -175,10 +173,9 @@ impl Lister<'_> {
                 return Ok(());
             }
             if entry.kind == FileKind::Directory && node.depth() + 1 < depth {
-                let mut unreadable = Vec::new();
-                let below = node.enter(&entry.name, self.scope, &AllPaths, &mut unreadable);
+                let unreadable = &mut self.report.unreadable;
+                let below = node.enter(&entry.name, self.scope, &AllPaths, unreadable);
                 levels.extend(below.map(level));
-                self.add_failures(unreadable);
             }
         }
         Ok(())
@@ -196,14 +193,9 @@ impl Lister<'_> {
         self.seen += 1;
         match describe(self.scope, node, entry, self.request.detail) {
             Ok(listed) => self.report.entries.push(listed),
-            Err(error) if vanished(error.problem()) => {}
-            Err(error) => self.add_failures(vec![ReadFailure::of(node.path_of(entry), &error)]),
+            Err(error) => self.report.unreadable.add_error(node.path_of(entry), &error),
         }
         true
-    }
-
-    fn add_failures(&mut self, unreadable: Vec<ReadFailure>) {
-        self.report.unreadable.extend(unreadable);
     }
 
     fn truncate(&mut self, reason: TruncationReason) {

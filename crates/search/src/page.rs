@@ -18,7 +18,7 @@ use crate::file_search::{FileSearchError, FileSearcher, SearchedFile};
 use crate::grep::{GrepBatch, GrepVisitor, MatchedFile};
 use crate::line::Line;
 use crate::line_sink::SinkLimits;
-use crate::read_failure::{ReadFailure, ReadFailures};
+use crate::read_failure::ReadFailures;
 use crate::render::{file_cost, line_cost, shown};
 use crate::report::{FileMatches, GrepReport, Totals, Truncation, TruncationReason};
 use crate::request::Mode;
@@ -207,7 +207,7 @@ impl<'a> Collector<GrepVisitor<'a>> for Page<'a> {
     ) -> Result<ControlFlow<()>, Halt> {
         self.totals.files_searched += batch.searched;
         self.binary_matches += batch.binary_matches;
-        self.unreadable.extend(batch.unreadable);
+        self.unreadable.merge(batch.unreadable);
         for file in batch.files {
             self.add_file(file, searcher)?;
         }
@@ -215,7 +215,7 @@ impl<'a> Collector<GrepVisitor<'a>> for Page<'a> {
         Ok(if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
-    fn unreadable(&mut self, unreadable: Vec<ReadFailure>) {
-        self.unreadable.extend(unreadable);
+    fn unreadable(&mut self) -> &mut ReadFailures {
+        &mut self.unreadable
     }
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use carrel_fsroot::{Entry, FileKind};
 
 use crate::node::{ExpandedDirectory, Node};
-use crate::read_failure::ReadFailure;
+use crate::read_failure::ReadFailures;
 use crate::visitor::Batch;
 
 /// Files of one batch: enough to make the lock of the queue cheap, few enough to divide a directory
@@ -79,7 +79,7 @@ impl From<ExpandedDirectory> for Listing {
 #[derive(Debug)]
 pub(crate) struct WorkResult<B> {
     pub(crate) batch: Option<B>,
-    pub(crate) unreadable: Vec<ReadFailure>,
+    pub(crate) unreadable: ReadFailures,
 }
 
 impl<B: Batch> WorkResult<B> {

@@ -7,7 +7,7 @@ use carrel_fsroot::Entry;
 
 use crate::budget::Halt;
 use crate::node::{Node, PathFilter};
-use crate::read_failure::ReadFailure;
+use crate::read_failure::ReadFailures;
 
 /// The operation on the files of a walk.
 pub(crate) trait Visitor: PathFilter {
@@ -45,5 +45,5 @@ pub(crate) trait Collector<V: Visitor>: Send {
     /// Adds a result; breaks if it needs no more.
     fn take(&mut self, batch: V::Batch, scratch: &mut V::Scratch) -> Result<ControlFlow<()>, Halt>;
 
-    fn unreadable(&mut self, unreadable: Vec<ReadFailure>);
+    fn unreadable(&mut self) -> &mut ReadFailures;
 }

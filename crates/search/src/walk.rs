@@ -18,6 +18,7 @@ use carrel_domain::sync;
 use crate::budget::{Budget, Halt};
 use crate::node::ExpandedDirectory;
 use crate::queue::{Listing, NextItem, Queue, WorkResult};
+use crate::read_failure::ReadFailures;
 use crate::scope::Scope;
 use crate::visitor::{Batch, Collector, Visitor};
 
@@ -106,7 +107,7 @@ impl<V: Visitor, C: Collector<V>> Walk<'_, V, C> {
         work: &Listing,
         scratch: &mut V::Scratch,
     ) -> Result<(WorkResult<V::Batch>, Option<Listing>), Halt> {
-        let mut unreadable = Vec::new();
+        let mut unreadable = ReadFailures::default();
         if let Some(entry) = work.directory() {
             let listed = work.node.enter(&entry.name, self.scope, self.visitor, &mut unreadable);
             return Ok((WorkResult { batch: None, unreadable }, listed.map(Listing::from)));
@@ -124,7 +125,7 @@ impl<V: Visitor, C: Collector<V>> Walk<'_, V, C> {
         more: Option<Listing>,
         scratch: &mut V::Scratch,
     ) {
-        let worthwhile = result.batch.is_some() || !result.unreadable.is_empty();
+        let worthwhile = result.batch.is_some() || result.unreadable.total > 0;
         let wakes = more.is_some();
         sync::lock(&self.queue).finish(worker, worthwhile.then_some(result), more);
         if wakes {
@@ -173,7 +174,7 @@ impl<C> CollectorState<C> {
     where
         C: Collector<V>,
     {
-        self.collector.unreadable(result.unreadable);
+        self.collector.unreadable().merge(result.unreadable);
         if let Some(batch) = result.batch {
             self.enough = self.collector.take(batch, scratch)?.is_break();
         }
