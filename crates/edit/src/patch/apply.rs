@@ -158,17 +158,13 @@ impl<R: FnMut(&str) -> Option<Document>> PatchedTree<R> {
 
     /// Returns an error if a rename or copy would replace an existing file.
     fn check_target(&mut self, operation: &Operation) -> Result<(), ApplyError> {
-        match operation {
-            Operation::Rename { from, to } | Operation::Copy { from, to } if from != to => {
-                let exists = |_| Err(ApplyError::of_file(to, ApplyProblem::Exists));
-                self.get(to).map_or(Ok(()), exists)
+        let is_taken = match operation {
+            Operation::Rename { from, to } | Operation::Copy { from, to } => {
+                (from != to && self.get(to).is_some()).then_some(to)
             }
-            Operation::Rename { .. }
-            | Operation::Copy { .. }
-            | Operation::Create { .. }
-            | Operation::Delete { .. }
-            | Operation::Modify { .. } => Ok(()),
-        }
+            Operation::Create { .. } | Operation::Delete { .. } | Operation::Modify { .. } => None,
+        };
+        is_taken.map_or(Ok(()), |to| Err(ApplyError::of_file(to, ApplyProblem::Exists)))
     }
 
     fn count(&mut self, operation: &Operation, after: Option<&Document>) -> Result<(), ApplyError> {
