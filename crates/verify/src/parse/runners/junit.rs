@@ -38,14 +38,9 @@ pub(super) enum CaseStatus {
     Skipped,
 }
 
-struct TestCases {
-    cases: Vec<TestCase>,
-    /// False if the document is malformed or ends too early, so that cases may be missing.
-    complete: bool,
-}
-
-/// Reads the test cases of a document, up to its end or to the first error.
-fn cases(document: &str) -> TestCases {
+/// Reads the test cases of a document, up to its end or to the first error. Also returns false if
+/// the document is malformed or ends too early, so that cases may be missing.
+fn cases(document: &str) -> (Vec<TestCase>, bool) {
     let mut reader = Reader::from_str(document);
     reader.config_mut().expand_empty_elements = true;
     // Runners forget to escape `&` in messages.
@@ -77,7 +72,7 @@ fn cases(document: &str) -> TestCases {
             Err(_) => break false,
         }
     };
-    TestCases { cases: collector.cases, complete }
+    (collector.cases, complete)
 }
 
 #[derive(Default)]
@@ -165,7 +160,7 @@ pub(super) fn failed_cases<'a>(
     let mut parsed = TestResults { unreadable: !context.has_files(), ..TestResults::default() };
     let mut failed = Vec::new();
     for (report, document) in context.files() {
-        let TestCases { cases, complete } = cases(&document);
+        let (cases, complete) = cases(&document);
         parsed.unreadable |= !complete;
         for case in cases {
             match case.status {
@@ -234,7 +229,7 @@ mod tests {
     use super::*;
 
     fn only(document: &str) -> TestCase {
-        let TestCases { mut cases, complete } = cases(document);
+        let (mut cases, complete) = cases(document);
         assert!(complete && cases.len() == 1, "{document}");
         cases.remove(0)
     }
@@ -264,11 +259,11 @@ mod tests {
         for document in
             ["<s><testcase/>", "<s><testcase/></t>", "<s><testcase/></s><", "<s a='", "<s"]
         {
-            assert!(!cases(document).complete, "{document}");
+            assert!(!cases(document).1, "{document}");
         }
         for document in ["", "\u{0}", "<s/>", "<s><testcase/></s>"] {
-            assert!(cases(document).complete, "{document}");
+            assert!(cases(document).1, "{document}");
         }
-        assert_eq!(cases("<s><testcase/><testcase").cases.len(), 1);
+        assert_eq!(cases("<s><testcase/><testcase").0.len(), 1);
     }
 }
