@@ -48,14 +48,6 @@ impl fmt::Display for Encoding {
 }
 
 impl Encoding {
-    /// Returns true if files of this encoding begin with a byte order mark.
-    pub fn has_mark(self) -> bool {
-        match self {
-            Self::Utf8WithMark | Self::Utf16Le | Self::Utf16Be => true,
-            Self::Utf8 | Self::Latin1 | Self::DamagedUtf8 => false,
-        }
-    }
-
     /// Returns the first character of the text that this encoding cannot represent.
     pub(crate) fn first_unencodable(self, text: &str) -> Option<char> {
         match self {

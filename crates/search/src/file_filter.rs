@@ -1,16 +1,25 @@
-//! Selection of files by globs and by file types, beyond what ignore rules leave out.
+//! Selection of files by globs and by file types, beyond what ignore rules leave out. An unknown
+//! type gets suggestions by edit distance.
 
 use std::path::Path;
 
+use carrel_domain::suggest;
 use carrel_fsroot::FileKind;
 use ignore::overrides::Override;
 use ignore::types::{Types, TypesBuilder};
 
-use crate::error::Error;
-use crate::glob_pattern::{MAX_GLOBS, compile_filter};
+use crate::glob_pattern::compile_filter;
 use crate::node::PathFilter;
-use crate::request::GrepRequest;
-use crate::suggestion::similar_names;
+use crate::{Error, GrepRequest, MAX_GLOBS};
+
+/// Bounds the suggestions for an unknown file type.
+const MAX_SUGGESTIONS: usize = 5;
+
+/// Maximum number of edits between a name and a suggestion.
+const MAX_DISTANCE: usize = 2;
+
+/// Longer names are not compared, so that a hostile one costs nothing.
+const MAX_NAME_BYTES: usize = 64;
 
 /// The globs and file types of a request, compiled.
 #[derive(Debug)]
@@ -68,6 +77,24 @@ fn select(names: &[String]) -> Result<Types, Error> {
     })
 }
 
+/// Returns the words within [`MAX_DISTANCE`] of `word`, and prefixes and extensions of it, the
+/// nearest first.
+pub(crate) fn similar_names<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Vec<String> {
+    if word.is_empty() || word.len() > MAX_NAME_BYTES {
+        return Vec::new();
+    }
+    let word = word.to_lowercase();
+    let mut found: Vec<(usize, &str)> = words
+        .filter_map(|other| {
+            let distance = suggest::distance(&word, other)?;
+            let begins = other.starts_with(&word) || word.starts_with(other);
+            (distance <= MAX_DISTANCE.min(word.len() - 1) || begins).then_some((distance, other))
+        })
+        .collect();
+    found.sort_unstable();
+    found.into_iter().take(MAX_SUGGESTIONS).map(|(_, other)| other.to_owned()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,5 +113,16 @@ mod tests {
         for (path, ignored) in [("a/b.rs", false), ("a.py", false), ("a.js", true)] {
             assert_eq!(types.matched(path, false).is_ignore(), ignored, "{path}");
         }
+    }
+
+    #[test]
+    fn the_nearest_name_comes_first() {
+        let words = ["rust", "ruby", "python", "py", "js", "json", "typescript"];
+        assert_eq!(similar_names("rsut", words.into_iter()), ["rust"]);
+        assert_eq!(similar_names("pyton", words.into_iter()), ["python", "py"]);
+        assert_eq!(similar_names("Rusty", words.into_iter()), ["rust", "ruby"]);
+        assert_eq!(similar_names("type", words.into_iter()), ["typescript"]);
+        assert_eq!(similar_names("", words.into_iter()), Vec::<String>::new());
+        assert_eq!(similar_names("zzzz", words.into_iter()), Vec::<String>::new());
     }
 }

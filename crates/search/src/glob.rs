@@ -5,22 +5,19 @@
 //! match before the first can be returned, which is why there are no pages: a caller narrows the
 //! pattern instead.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::budget::{Budget, Cancel, Halt};
-use crate::error::Error;
+use crate::budget::{Budget, Halt};
 use crate::glob_pattern::PathGlob;
-use crate::node::{Node, PathFilter, vanished};
-use crate::read_failure::{ReadFailure, ReadFailures};
+use crate::node::{Node, PathFilter};
 use crate::render::shown;
-use crate::report::TruncationReason;
-use crate::request::DEFAULT_TIME;
-use crate::scope::Scope;
-use crate::visitor::{Batch, Collector, Flow, Visitor};
-use crate::walk::{WalkEnd, walk};
+use crate::visitor::{Batch, Collector, Visitor};
+use crate::walk::walk;
+use crate::{Cancel, DEFAULT_TIME, Error, ReadFailures, Scope, TruncationReason};
 use carrel_fsroot::{Entry, FileKind};
 
 /// Files returned by a request that sets no limit.
@@ -102,14 +99,17 @@ pub fn glob(
     let path = scope.resolved_path();
     let visitor = GlobVisitor { pattern: PathGlob::compile(&request.pattern, &path)?, budget };
     let directory = scope.open_directory()?;
-    let mut unreadable = Vec::new();
-    let first = Node::root(scope, path, directory, &visitor, &mut unreadable)?;
-    let mut top = TopMatches::new(request);
-    top.unreadable.extend(unreadable);
+    let mut top = TopMatches {
+        request,
+        kept: BinaryHeap::new(),
+        total: 0,
+        unreadable: ReadFailures::default(),
+    };
+    let first = Node::root(scope, path, directory, &visitor, &mut top.unreadable)?;
     let (top, end) = walk(scope, first, &visitor, top, budget);
     match end {
-        WalkEnd::Cancelled => Err(Error::Cancelled),
-        WalkEnd::TimeUp | WalkEnd::Exhausted | WalkEnd::Enough => Ok(top.report(end)),
+        Some(Halt::Cancelled) => Err(Error::Cancelled),
+        Some(Halt::TimeUp | Halt::Enough) | None => Ok(top.report(end)),
     }
 }
 
@@ -128,9 +128,10 @@ impl PathFilter for GlobVisitor<'_> {
     }
 }
 
+#[derive(Default)]
 struct GlobBatch {
     files: Vec<GlobMatch>,
-    unreadable: Vec<ReadFailure>,
+    unreadable: ReadFailures,
 }
 
 impl Batch for GlobBatch {}
@@ -148,64 +149,38 @@ impl Visitor for GlobVisitor<'_> {
         entries: &[Entry],
     ) -> Result<(GlobBatch, usize), Halt> {
         self.budget.check()?;
-        let mut found =
-            GlobBatch { files: Vec::with_capacity(entries.len()), unreadable: Vec::new() };
+        let mut found = GlobBatch::default();
         for entry in entries {
             let path = node.path_of(entry);
             match node.with_directory(|directory| directory.link_metadata(Path::new(&entry.name))) {
                 Ok(metadata) => found.files.push(GlobMatch { path, modified: metadata.modified }),
-                Err(error) if vanished(error.problem()) => {}
-                Err(error) => found.unreadable.push(ReadFailure::of(path, &error)),
+                Err(error) => found.unreadable.add_error(path, &error),
             }
         }
         Ok((found, entries.len()))
     }
 }
 
-/// A match with the requested order; the smallest comes first.
-#[derive(PartialEq, Eq)]
-struct Ranked {
-    order: Order,
-    file: GlobMatch,
-}
-
-impl Ord for Ranked {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let by_path = || self.file.path.cmp(&other.file.path);
-        match self.order {
-            Order::Modified => {
-                Reverse(self.file.modified).cmp(&Reverse(other.file.modified)).then_with(by_path)
-            }
-            Order::Path => by_path(),
-        }
-    }
-}
-
-impl PartialOrd for Ranked {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
+/// The rank of a match, the first of which is the smallest: its time, if the order asks for it, and
+/// its path. The time is repeated for the report.
+type Rank = (Option<Reverse<SystemTime>>, PathBuf, SystemTime);
 
 /// The first `limit` matches in the requested order. The heap's top is the worst of them.
 struct TopMatches<'a> {
     request: &'a GlobRequest,
-    kept: BinaryHeap<Ranked>,
+    kept: BinaryHeap<Rank>,
     total: u64,
     unreadable: ReadFailures,
 }
 
-impl<'a> TopMatches<'a> {
-    fn new(request: &'a GlobRequest) -> Self {
-        let unreadable = ReadFailures::default();
-        Self { request, kept: BinaryHeap::new(), total: 0, unreadable }
-    }
-
-    fn report(self, end: WalkEnd) -> GlobReport {
-        let files: Vec<_> = self.kept.into_sorted_vec().into_iter().map(|one| one.file).collect();
+impl TopMatches<'_> {
+    fn report(self, end: Option<Halt>) -> GlobReport {
+        let ranked = self.kept.into_sorted_vec().into_iter();
+        let files: Vec<_> =
+            ranked.map(|(_, path, modified)| GlobMatch { path, modified }).collect();
         let truncation = match end {
-            WalkEnd::TimeUp | WalkEnd::Cancelled => Some(TruncationReason::Time),
-            WalkEnd::Exhausted | WalkEnd::Enough => {
+            Some(Halt::TimeUp | Halt::Cancelled) => Some(TruncationReason::Time),
+            None | Some(Halt::Enough) => {
                 (files.len() as u64 != self.total).then_some(TruncationReason::Limit)
             }
         };
@@ -214,19 +189,20 @@ impl<'a> TopMatches<'a> {
 }
 
 impl Collector<GlobVisitor<'_>> for TopMatches<'_> {
-    fn take(&mut self, found: GlobBatch, (): &mut ()) -> Result<Flow, Halt> {
-        self.unreadable.extend(found.unreadable);
-        for file in found.files {
+    fn take(&mut self, found: GlobBatch, (): &mut ()) -> Result<ControlFlow<()>, Halt> {
+        self.unreadable.merge(found.unreadable);
+        for GlobMatch { path, modified } in found.files {
             self.total += 1;
-            self.kept.push(Ranked { order: self.request.order, file });
+            let time = (self.request.order == Order::Modified).then_some(Reverse(modified));
+            self.kept.push((time, path, modified));
             if self.kept.len() > self.request.limit {
                 self.kept.pop();
             }
         }
-        Ok(Flow::Continue)
+        Ok(ControlFlow::Continue(()))
     }
 
-    fn unreadable(&mut self, unreadable: Vec<ReadFailure>) {
-        self.unreadable.extend(unreadable);
+    fn unreadable(&mut self) -> &mut ReadFailures {
+        &mut self.unreadable
     }
 }

@@ -10,21 +10,18 @@ use std::path::{Path, PathBuf};
 
 use carrel_fsroot::{Entry, FileKind, Metadata};
 
-use crate::budget::{Budget, Cancel, Halt};
-use crate::error::Error;
+use crate::budget::{Budget, Halt};
 use crate::file_filter::FileFilter;
 use crate::file_search::{FileSearchError, FileSearcher, SearchedFile};
 use crate::line_sink::{CollectedLines, SinkLimits};
 use crate::matcher::Pattern;
-use crate::node::{Node, PathFilter, vanished};
+use crate::node::{Node, PathFilter};
 use crate::page::Page;
-use crate::read_failure::ReadFailure;
 use crate::render::MIN_UNIT_BYTES;
-use crate::report::GrepReport;
-use crate::request::GrepRequest;
-use crate::scope::{Scope, ScopeTarget};
+use crate::scope::ScopeTarget;
 use crate::visitor::{Batch, Collector, Visitor};
-use crate::walk::{WalkEnd, walk};
+use crate::walk::walk;
+use crate::{Cancel, Error, GrepReport, GrepRequest, ReadFailures, Scope};
 
 /// Bounds the bytes of one batch, unless it is a single file. Larger batches would keep files from
 /// idle workers and delay the results that follow in path order.
@@ -52,15 +49,13 @@ pub fn grep(
             (page, end)
         }
         ScopeTarget::Directory(directory) => {
-            let mut unreadable = Vec::new();
-            let first = Node::root(scope, path, directory, &visitor, &mut unreadable)?;
-            page.unreadable(unreadable);
+            let first = Node::root(scope, path, directory, &visitor, page.unreadable())?;
             walk(scope, first, &visitor, page, budget)
         }
     };
     match end {
-        WalkEnd::Cancelled => Err(Error::Cancelled),
-        WalkEnd::TimeUp | WalkEnd::Exhausted | WalkEnd::Enough => Ok(page.report(end)),
+        Some(Halt::Cancelled) => Err(Error::Cancelled),
+        Some(Halt::TimeUp | Halt::Enough) | None => Ok(page.report(end)),
     }
 }
 
@@ -77,7 +72,7 @@ pub(crate) struct GrepBatch {
     pub(crate) searched: u64,
     pub(crate) binary_matches: u64,
     pub(crate) files: Vec<MatchedFile>,
-    pub(crate) unreadable: Vec<ReadFailure>,
+    pub(crate) unreadable: ReadFailures,
 }
 
 impl Batch for GrepBatch {
@@ -109,7 +104,7 @@ impl GrepBatch {
         match outcome {
             SearchedFile::Text(collected) => self.add_hits(path, collected),
             SearchedFile::Partial(collected, reason) => {
-                self.unreadable.push(ReadFailure::new(path(), reason));
+                self.unreadable.add(path(), reason);
                 self.add_hits(path, collected);
             }
             SearchedFile::Binary { matches } => self.binary_matches += u64::from(matches),
@@ -157,17 +152,15 @@ impl GrepVisitor<'_> {
         file: File,
         metadata: &Metadata,
         page: &mut Page<'a>,
-    ) -> WalkEnd {
+    ) -> Option<Halt> {
         let mut searcher = self.scratch();
         let mut batch = GrepBatch::default();
         match searcher.search(file, metadata, self.limits(0), self.budget) {
             Ok(outcome) => batch.add(|| path.clone(), outcome),
-            Err(FileSearchError::Unreadable(reason)) => {
-                page.unreadable(vec![ReadFailure::new(path, reason)]);
-            }
-            Err(FileSearchError::Halt(halt)) => return halt.into(),
+            Err(FileSearchError::Unreadable(reason)) => page.unreadable().add(path, reason),
+            Err(FileSearchError::Halt(halt)) => return Some(halt),
         }
-        page.take(batch, &mut searcher).map_or_else(WalkEnd::from, |_| WalkEnd::Exhausted)
+        page.take(batch, &mut searcher).err()
     }
 }
 
@@ -198,9 +191,8 @@ impl Visitor for GrepVisitor<'_> {
             let path = || node.path_of(entry);
             let (file, metadata) = match node.open_file(&entry.name) {
                 Ok(opened) => opened,
-                Err(error) if vanished(error.problem()) => continue,
                 Err(error) => {
-                    batch.unreadable.push(ReadFailure::of(path(), &error));
+                    batch.unreadable.add_error(path(), &error);
                     continue;
                 }
             };
@@ -210,9 +202,7 @@ impl Visitor for GrepVisitor<'_> {
             }
             match searcher.search(file, &metadata, batch.narrow(self.limits(0)), self.budget) {
                 Ok(outcome) => batch.add(path, outcome),
-                Err(FileSearchError::Unreadable(reason)) => {
-                    batch.unreadable.push(ReadFailure::new(path(), reason));
-                }
+                Err(FileSearchError::Unreadable(reason)) => batch.unreadable.add(path(), reason),
                 Err(FileSearchError::Halt(halt)) => return Err(halt),
             }
         }

@@ -21,7 +21,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::node::vanished;
-use crate::read_failure::ReadFailure;
+use crate::read_failure::ReadFailures;
 
 /// Bounds the size of one ignore file.
 const MAX_IGNORE_FILE_BYTES: u64 = 256 * 1024;
@@ -48,41 +48,23 @@ pub(crate) struct Rules {
     is_repository: bool,
 }
 
-/// The effect of ignore rules on a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RuleMatch {
-    None,
-    Ignore,
-    /// A `!` rule includes the path.
-    Whitelist,
-}
-
-/// The rule files that a directory may contain, so that the others are not opened.
+/// The kinds of rule files that a directory may contain, so that the others are not opened. The last
+/// one is below [`REPOSITORY`] and stands for it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PresentRuleFiles {
-    files: [bool; KINDS],
-    repository: bool,
-}
+pub(crate) struct PresentRuleFiles([bool; KINDS]);
 
 impl PresentRuleFiles {
     /// Returns a value for a directory that was not listed: every file is tried.
     pub(crate) fn unknown() -> Self {
-        Self { files: [true; KINDS], repository: true }
+        Self([true; KINDS])
     }
 
     pub(crate) fn note(&mut self, name: &OsStr) {
         let Some(b'.') = name.as_bytes().first() else { return };
-        if name == REPOSITORY {
-            self.repository = true;
-            self.files[KINDS - 1] = true;
-        }
-        for (present, file) in self.files.iter_mut().zip(FILES) {
+        self.0[KINDS - 1] |= name == REPOSITORY;
+        for (present, file) in self.0.iter_mut().zip(FILES) {
             *present |= name == file;
         }
-    }
-
-    fn any(self) -> bool {
-        self.repository || self.files.contains(&true)
     }
 }
 
@@ -93,19 +75,20 @@ impl Rules {
         directory: &Directory,
         base: &Path,
         present: PresentRuleFiles,
-        unreadable: &mut Vec<ReadFailure>,
+        unreadable: &mut ReadFailures,
     ) -> Option<Arc<Self>> {
-        if !present.any() {
+        let PresentRuleFiles(present) = present;
+        if !present.contains(&true) {
             return above.cloned();
         }
         let files = std::array::from_fn(|kind| {
             let name = Path::new(FILES[kind]);
-            let text = present.files[kind].then(|| read_text(directory, name)).flatten()?;
+            let text = present[kind].then(|| read_text(directory, name)).flatten()?;
             let rules = text.and_then(|text| compile(&text));
-            rules.map_err(|reason| unreadable.push(ReadFailure::new(base.join(name), reason))).ok()
+            rules.map_err(|reason| unreadable.add(base.join(name), reason)).ok()
         });
         let is_repository =
-            present.repository && directory.link_metadata(Path::new(REPOSITORY)).is_ok();
+            present[KINDS - 1] && directory.link_metadata(Path::new(REPOSITORY)).is_ok();
         if !is_repository && files.iter().all(Option::is_none) {
             return above.cloned();
         }
@@ -113,16 +96,16 @@ impl Rules {
     }
 
     /// Matches a path below this directory against the whole chain.
-    pub(crate) fn matched(&self, path: &Path, is_directory: bool) -> RuleMatch {
-        let mut strongest = [RuleMatch::None; KINDS];
+    pub(crate) fn matched(&self, path: &Path, is_directory: bool) -> Match<()> {
+        let mut strongest = [const { Match::None }; KINDS];
         let mut kinds = KINDS;
         let mut level = Some(self);
         while let Some(rules) = level {
             let relative = below(path, &rules.base);
             for (verdict, file) in strongest.iter_mut().zip(&rules.files).take(kinds) {
                 // The nearest directory with a matching rule decides.
-                if let (RuleMatch::None, Some(file)) = (*verdict, file) {
-                    *verdict = rule_match(&file.matched(relative, is_directory));
+                if let (Match::None, Some(file)) = (&verdict, file) {
+                    *verdict = file.matched(relative, is_directory).map(|_| ());
                 }
             }
             if rules.is_repository {
@@ -130,15 +113,7 @@ impl Rules {
             }
             level = rules.above.as_deref();
         }
-        strongest.into_iter().find(|verdict| *verdict != RuleMatch::None).unwrap_or(RuleMatch::None)
-    }
-}
-
-fn rule_match<T>(found: &Match<T>) -> RuleMatch {
-    match found {
-        Match::None => RuleMatch::None,
-        Match::Ignore(_) => RuleMatch::Ignore,
-        Match::Whitelist(_) => RuleMatch::Whitelist,
+        strongest.into_iter().find(|verdict| !verdict.is_none()).unwrap_or(Match::None)
     }
 }
 

@@ -43,7 +43,6 @@ mod render;
 mod report;
 mod request;
 mod scope;
-mod suggestion;
 mod visitor;
 mod walk;
 

@@ -8,15 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::budget::{Budget, Cancel, Halt};
-use crate::error::Error;
-use crate::node::{ExpandedDirectory, Node, PathFilter, vanished};
-use crate::read_failure::{ReadFailure, ReadFailures};
+use crate::budget::{Budget, Halt};
+use crate::node::{ExpandedDirectory, Node, PathFilter};
 use crate::render::shown;
-use crate::report::{Truncation, TruncationReason};
-use crate::request::DEFAULT_TIME;
-use crate::scope::{Scope, Sensitive};
-use carrel_fsroot::{Entry, FileKind, Root};
+use crate::{
+    Cancel, DEFAULT_TIME, Error, ReadFailures, Scope, Sensitive, Truncation, TruncationReason,
+};
+use carrel_fsroot::{Entry, FileKind, Metadata, Root};
 
 /// Bounds the depth of a listing; greater depths are reduced to it.
 pub const MAX_LIST_DEPTH: usize = 64;
@@ -92,7 +90,7 @@ pub struct LinkTarget {
 }
 
 /// The entries of a directory, parents before their contents, in path order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListReport {
     /// The entries of this page.
     pub entries: Vec<ListEntry>,
@@ -132,10 +130,9 @@ pub fn list(
 ) -> Result<ListReport, Error> {
     let budget = Budget::new(cancel, request.time);
     let directory = scope.open_directory()?;
-    let mut lister = Lister { scope, request, seen: 0, report: ListReport::empty() };
-    let mut unreadable = Vec::new();
-    let first = Node::root(scope, scope.resolved_path(), directory, &AllPaths, &mut unreadable)?;
-    lister.add_failures(unreadable);
+    let mut lister = Lister { scope, request, seen: 0, report: ListReport::default() };
+    let unreadable = &mut lister.report.unreadable;
+    let first = Node::root(scope, scope.resolved_path(), directory, &AllPaths, unreadable)?;
     match lister.list(first, &budget) {
         Err(Halt::Cancelled) => return Err(Error::Cancelled),
         Err(Halt::TimeUp | Halt::Enough) => lister.truncate(TruncationReason::Time),
@@ -159,37 +156,26 @@ struct Lister<'a> {
     report: ListReport,
 }
 
-struct Level {
-    node: Arc<Node>,
-    entries: std::vec::IntoIter<Entry>,
-}
-
-impl From<ExpandedDirectory> for Level {
-    fn from(expanded: ExpandedDirectory) -> Self {
-        Self { node: expanded.node, entries: expanded.entries.into_iter() }
-    }
-}
-
 impl Lister<'_> {
     fn list(&mut self, first: ExpandedDirectory, budget: &Budget) -> Result<(), Halt> {
         let depth = self.request.depth.clamp(1, MAX_LIST_DEPTH);
-        let mut levels = vec![Level::from(first)];
-        while let Some(level) = levels.last_mut() {
-            let Some(entry) = level.entries.next() else {
+        let level = |listed: ExpandedDirectory| (listed.node, listed.entries.into_iter());
+        let mut levels = vec![level(first)];
+        while let Some((node, entries)) = levels.last_mut() {
+            let Some(entry) = entries.next() else {
                 levels.pop();
                 continue;
             };
             budget.check()?;
-            let node = Arc::clone(&level.node);
+            let node = Arc::clone(node);
             if !self.add(&node, &entry) {
                 self.truncate(TruncationReason::Limit);
                 return Ok(());
             }
             if entry.kind == FileKind::Directory && node.depth() + 1 < depth {
-                let mut unreadable = Vec::new();
-                let below = node.enter(&entry.name, self.scope, &AllPaths, &mut unreadable);
-                levels.extend(below.map(Level::from));
-                self.add_failures(unreadable);
+                let unreadable = &mut self.report.unreadable;
+                let below = node.enter(&entry.name, self.scope, &AllPaths, unreadable);
+                levels.extend(below.map(level));
             }
         }
         Ok(())
@@ -207,24 +193,13 @@ impl Lister<'_> {
         self.seen += 1;
         match describe(self.scope, node, entry, self.request.detail) {
             Ok(listed) => self.report.entries.push(listed),
-            Err(error) if vanished(error.problem()) => {}
-            Err(error) => self.add_failures(vec![ReadFailure::of(node.path_of(entry), &error)]),
+            Err(error) => self.report.unreadable.add_error(node.path_of(entry), &error),
         }
         true
     }
 
-    fn add_failures(&mut self, unreadable: Vec<ReadFailure>) {
-        self.report.unreadable.extend(unreadable);
-    }
-
     fn truncate(&mut self, reason: TruncationReason) {
         self.report.truncation = Some(Truncation { reason, next_offset: self.seen });
-    }
-}
-
-impl ListReport {
-    fn empty() -> Self {
-        Self { entries: Vec::new(), truncation: None, unreadable: ReadFailures::default() }
     }
 }
 
@@ -239,10 +214,9 @@ fn describe(
     let (kind, metadata) = match detail {
         Detail::Kinds => (entry.kind, None),
         Detail::Sizes => {
-            let metadata = node.with_directory(|directory| directory.link_metadata(name))?;
-            let size = metadata.size;
-            let modified = metadata.modified;
-            (metadata.kind, Some(EntryMetadata { size, modified }))
+            let Metadata { kind, size, modified, .. } =
+                node.with_directory(|directory| directory.link_metadata(name))?;
+            (kind, Some(EntryMetadata { size, modified }))
         }
     };
     let target = match kind {

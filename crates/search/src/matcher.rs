@@ -7,8 +7,7 @@
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 
-use crate::error::Error;
-use crate::request::{Case, GrepRequest, Syntax};
+use crate::{Case, Error, GrepRequest, Syntax};
 
 const MAX_PATTERN_BYTES: usize = 64 * 1024;
 

@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use carrel_fsroot::{Directory, Entry, FileKind, Metadata, Problem};
+use ignore::Match;
 
-use crate::ignore_rules::{PresentRuleFiles, RuleMatch, Rules};
-use crate::read_failure::ReadFailure;
+use crate::ignore_rules::{PresentRuleFiles, Rules};
+use crate::read_failure::ReadFailures;
 use crate::scope::{Scope, last_name};
 
 /// Depth below the scope down to which directories are kept open.
@@ -59,7 +60,7 @@ impl Node {
         path: PathBuf,
         directory: Directory,
         filter: &impl PathFilter,
-        unreadable: &mut Vec<ReadFailure>,
+        unreadable: &mut ReadFailures,
     ) -> Result<ExpandedDirectory, carrel_fsroot::Error> {
         let rules = if scope.ignored { None } else { rules_above(scope, &path, unreadable)? };
         Self::list(scope, directory, path, None, rules.as_ref(), filter, unreadable)
@@ -71,7 +72,7 @@ impl Node {
         name: &OsStr,
         scope: &Scope<'_>,
         filter: &impl PathFilter,
-        unreadable: &mut Vec<ReadFailure>,
+        unreadable: &mut ReadFailures,
     ) -> Option<ExpandedDirectory> {
         let path = self.path.join(name);
         let opened = self.with_directory(|directory| directory.directory(Path::new(name)));
@@ -80,14 +81,7 @@ impl Node {
             let parent = Some(Arc::clone(self));
             Self::list(scope, directory, path.clone(), parent, rules, filter, unreadable)
         });
-        match expanded {
-            Ok(expanded) => Some(expanded),
-            Err(error) if vanished(error.problem()) => None,
-            Err(error) => {
-                unreadable.push(ReadFailure::of(path, &error));
-                None
-            }
-        }
+        expanded.map_err(|error| unreadable.add_error(path, &error)).ok()
     }
 
     fn list(
@@ -97,12 +91,12 @@ impl Node {
         parent: Option<Arc<Self>>,
         rules: Option<&Arc<Rules>>,
         filter: &impl PathFilter,
-        unreadable: &mut Vec<ReadFailure>,
+        unreadable: &mut ReadFailures,
     ) -> Result<ExpandedDirectory, carrel_fsroot::Error> {
         let (mut entries, all) = directory.entries(MAX_DIRECTORY_ENTRIES)?;
         if !all {
             let reason = format!("more than {MAX_DIRECTORY_ENTRIES} entries; the rest is skipped");
-            unreadable.push(ReadFailure::new(path.clone(), reason));
+            unreadable.add(path.clone(), reason);
         }
         let rules = if scope.ignored {
             None
@@ -176,7 +170,7 @@ fn descend(from: &Directory, names: &[&OsStr]) -> Result<Directory, carrel_fsroo
 fn rules_above(
     scope: &Scope<'_>,
     path: &Path,
-    unreadable: &mut Vec<ReadFailure>,
+    unreadable: &mut ReadFailures,
 ) -> Result<Option<Arc<Rules>>, carrel_fsroot::Error> {
     let mut rules = None;
     let mut directory = scope.root.directory(Path::new(""))?;
@@ -207,12 +201,11 @@ fn filter_entries(
         }
         path.set_file_name(&entry.name);
         let is_directory = entry.kind == FileKind::Directory;
-        let included =
-            match rules.map_or(RuleMatch::None, |rules| rules.matched(&path, is_directory)) {
-                RuleMatch::None => !scope.hides_by_default(&entry.name),
-                RuleMatch::Whitelist => true,
-                RuleMatch::Ignore => false,
-            };
+        let included = match rules.map_or(Match::None, |rules| rules.matched(&path, is_directory)) {
+            Match::None => !scope.hides_by_default(&entry.name),
+            Match::Whitelist(()) => true,
+            Match::Ignore(()) => false,
+        };
         included && filter.accepts(&path, entry.kind)
     });
     entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));

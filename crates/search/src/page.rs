@@ -8,6 +8,7 @@
 //! not kept, because the backlog was too large or the offset lies inside the file, the file is
 //! searched again for them. A file that changed in between contributes the lines that are left.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use carrel_fsroot::Directory;
@@ -17,12 +18,11 @@ use crate::file_search::{FileSearchError, FileSearcher, SearchedFile};
 use crate::grep::{GrepBatch, GrepVisitor, MatchedFile};
 use crate::line::Line;
 use crate::line_sink::SinkLimits;
-use crate::read_failure::{ReadFailure, ReadFailures};
+use crate::read_failure::ReadFailures;
 use crate::render::{file_cost, line_cost, shown};
 use crate::report::{FileMatches, GrepReport, Totals, Truncation, TruncationReason};
 use crate::request::Mode;
-use crate::visitor::{Collector, Flow};
-use crate::walk::WalkEnd;
+use crate::visitor::Collector;
 
 #[derive(Debug)]
 pub(crate) struct Page<'a> {
@@ -174,14 +174,15 @@ impl<'a> Page<'a> {
         }
     }
 
-    pub(crate) fn report(self, end: WalkEnd) -> GrepReport {
+    /// Returns the page; `end` is the reason for an early end of the search.
+    pub(crate) fn report(self, end: Option<Halt>) -> GrepReport {
         let request = self.visitor.request;
         let reason = match end {
-            WalkEnd::Exhausted | WalkEnd::Enough => self.full,
-            WalkEnd::TimeUp | WalkEnd::Cancelled => self.full.or(Some(TruncationReason::Time)),
+            None | Some(Halt::Enough) => self.full,
+            Some(Halt::TimeUp | Halt::Cancelled) => self.full.or(Some(TruncationReason::Time)),
         };
         let next_offset = request.offset.saturating_add(self.taken);
-        let complete = end == WalkEnd::Exhausted && (self.full.is_none() || request.totals);
+        let complete = end.is_none() && (self.full.is_none() || request.totals);
         let matching_lines = match request.mode {
             Mode::Content | Mode::Count => Some(self.matching_lines),
             Mode::FilesWithMatches => None,
@@ -199,18 +200,22 @@ impl<'a> Page<'a> {
 }
 
 impl<'a> Collector<GrepVisitor<'a>> for Page<'a> {
-    fn take(&mut self, batch: GrepBatch, searcher: &mut FileSearcher) -> Result<Flow, Halt> {
+    fn take(
+        &mut self,
+        batch: GrepBatch,
+        searcher: &mut FileSearcher,
+    ) -> Result<ControlFlow<()>, Halt> {
         self.totals.files_searched += batch.searched;
         self.binary_matches += batch.binary_matches;
-        self.unreadable.extend(batch.unreadable);
+        self.unreadable.merge(batch.unreadable);
         for file in batch.files {
             self.add_file(file, searcher)?;
         }
         let enough = self.full.is_some() && !self.visitor.request.totals;
-        Ok(if enough { Flow::Stop } else { Flow::Continue })
+        Ok(if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
-    fn unreadable(&mut self, unreadable: Vec<ReadFailure>) {
-        self.unreadable.extend(unreadable);
+    fn unreadable(&mut self) -> &mut ReadFailures {
+        &mut self.unreadable
     }
 }

@@ -9,8 +9,7 @@
 //! A result that waits for a slow file before it stays in memory. The pending results are bounded
 //! by 16 MiB; beyond it new ones drop their text, which the page searches again if it needs it.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +17,8 @@ use std::sync::Arc;
 use carrel_fsroot::{Entry, FileKind};
 
 use crate::node::{ExpandedDirectory, Node};
+use crate::read_failure::ReadFailures;
+use crate::visitor::Batch;
 
 /// Files of one batch: enough to make the lock of the queue cheap, few enough to divide a directory
 /// among all workers.
@@ -26,118 +27,88 @@ const BATCH: usize = 16;
 /// Bounds the text of finished results that wait for earlier ones.
 const MAX_BACKLOG_BYTES: usize = 16 * 1024 * 1024;
 
-/// The remaining entries of a directory.
+/// Consecutive entries of a directory.
+///
+/// A queued listing holds the remaining entries; one that is handed to a worker is a single
+/// directory to enter, or a batch of files to visit.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    /// Path of the next entry, by which listings are ordered.
-    key: PathBuf,
-    node: Arc<Node>,
-    entries: Arc<[Entry]>,
-    range: Range<usize>,
-}
-
-impl Listing {
-    fn new(node: &Arc<Node>, entries: &Arc<[Entry]>, range: Range<usize>) -> Option<Self> {
-        let key = node.path_of(entries.get(range.clone())?.first()?);
-        Some(Self { key, node: Arc::clone(node), entries: Arc::clone(entries), range })
-    }
-
-    /// Splits off the next item: one directory, or a batch of files before the next directory.
-    fn split(self) -> (WorkItem, Option<Self>) {
-        let entries = &self.entries[self.range.clone()];
-        let is_file = |entry: &&Entry| entry.kind != FileKind::Directory;
-        let files = entries.iter().take(BATCH).take_while(is_file).count();
-        let middle = self.range.start + files.max(1);
-        let rest = Self::new(&self.node, &self.entries, middle..self.range.end);
-        let range = self.range.start..middle;
-        (WorkItem { key: self.key, node: self.node, entries: self.entries, range }, rest)
-    }
-}
-
-impl PartialEq for Listing {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Listing {}
-
-impl PartialOrd for Listing {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Listing {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.key.cmp(&other.key)
-    }
-}
-
-/// A directory to enter, or a batch of files to visit.
-#[derive(Debug)]
-pub(crate) struct WorkItem {
-    pub(crate) key: PathBuf,
     pub(crate) node: Arc<Node>,
     entries: Arc<[Entry]>,
     range: Range<usize>,
 }
 
-impl WorkItem {
-    /// Returns the entries: exactly one directory, or at least one file.
-    pub(crate) fn entries(&self) -> &[Entry] {
-        &self.entries[self.range.clone()]
+impl Listing {
+    /// Returns the path of the first entry, by which listings are ordered. No other listing has it.
+    fn key(&self) -> Option<PathBuf> {
+        self.entries().first().map(|entry| self.node.path_of(entry))
     }
 
-    /// Returns the files after the first `visited`, as work for any worker.
-    pub(crate) fn rest_after(&self, visited: usize) -> FollowUp {
-        let range = self.range.start + visited..self.range.end;
-        Listing::new(&self.node, &self.entries, range).map_or(FollowUp::None, FollowUp::Rest)
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries[self.range.clone()]
     }
 
     pub(crate) fn directory(&self) -> Option<&Entry> {
         self.entries().first().filter(|entry| entry.kind == FileKind::Directory)
     }
+
+    /// Returns the entries after the first `count`.
+    pub(crate) fn rest_after(&self, count: usize) -> Self {
+        let range = self.range.start + count..self.range.end;
+        Self { node: Arc::clone(&self.node), entries: Arc::clone(&self.entries), range }
+    }
+
+    /// Splits off the next item: one directory, or a batch of files before the next directory.
+    fn split(mut self) -> (Self, Self) {
+        let is_file = |entry: &&Entry| entry.kind != FileKind::Directory;
+        let files = self.entries().iter().take(BATCH).take_while(is_file).count();
+        let rest = self.rest_after(files.max(1));
+        self.range.end = rest.range.start;
+        (self, rest)
+    }
 }
 
-/// The work that follows from an item.
+impl From<ExpandedDirectory> for Listing {
+    fn from(directory: ExpandedDirectory) -> Self {
+        let range = 0..directory.entries.len();
+        Self { node: directory.node, entries: directory.entries.into(), range }
+    }
+}
+
+/// The result of one item.
 #[derive(Debug)]
-pub(crate) enum FollowUp {
-    None,
-    /// The entries of the directory that was entered.
-    Directory(ExpandedDirectory),
-    /// The files that the worker left to others.
-    Rest(Listing),
+pub(crate) struct WorkResult<B> {
+    pub(crate) batch: Option<B>,
+    pub(crate) unreadable: ReadFailures,
+}
+
+impl<B: Batch> WorkResult<B> {
+    fn weight(&self) -> usize {
+        self.batch.as_ref().map_or(0, Batch::weight)
+    }
 }
 
 #[derive(Debug)]
 pub(crate) enum NextItem {
-    Item(WorkItem),
+    Item(Listing),
     /// Nothing is pending, but a running item may add work.
     Wait,
     Done,
 }
 
-/// A result that is held in memory until the results before it are final.
-pub(crate) trait Buffered {
-    fn weight(&self) -> usize;
-
-    fn shed(&mut self);
-}
-
 #[derive(Debug)]
-pub(crate) struct Queue<T> {
-    pending: BinaryHeap<Reverse<Listing>>,
+pub(crate) struct Queue<B> {
+    pending: BTreeMap<PathBuf, Listing>,
     running: Vec<Option<PathBuf>>,
-    finished: BTreeMap<PathBuf, Vec<T>>,
+    finished: BTreeMap<PathBuf, WorkResult<B>>,
     weight: usize,
     stopped: bool,
 }
 
-impl<T: Buffered> Queue<T> {
+impl<B: Batch> Queue<B> {
     pub(crate) fn new(workers: usize) -> Self {
         Self {
-            pending: BinaryHeap::new(),
+            pending: BTreeMap::new(),
             running: vec![None; workers],
             finished: BTreeMap::new(),
             weight: 0,
@@ -145,16 +116,9 @@ impl<T: Buffered> Queue<T> {
         }
     }
 
-    pub(crate) fn add(&mut self, more: FollowUp) {
-        let listing = match more {
-            FollowUp::None => None,
-            FollowUp::Directory(ExpandedDirectory { node, entries }) => {
-                let range = 0..entries.len();
-                Listing::new(&node, &entries.into(), range)
-            }
-            FollowUp::Rest(listing) => Some(listing),
-        };
-        self.pending.extend(listing.map(Reverse));
+    /// Adds the entries of a listing; an empty one is dropped.
+    pub(crate) fn add(&mut self, listing: Listing) {
+        self.pending.extend(listing.key().map(|key| (key, listing)));
     }
 
     /// Hands out the item with the smallest path.
@@ -162,26 +126,33 @@ impl<T: Buffered> Queue<T> {
         if self.stopped {
             return NextItem::Done;
         }
-        let Some(Reverse(listing)) = self.pending.pop() else {
+        let Some((key, listing)) = self.pending.pop_first() else {
             let idle = self.running.iter().all(Option::is_none);
             return if idle { NextItem::Done } else { NextItem::Wait };
         };
         let (work, rest) = listing.split();
-        self.pending.extend(rest.map(Reverse));
-        self.running[worker] = Some(work.key.clone());
+        self.add(rest);
+        self.running[worker] = Some(key);
         NextItem::Item(work)
     }
 
     /// Records the result of an item and the work that follows from it.
-    pub(crate) fn finish(&mut self, worker: usize, result: Option<T>, more: FollowUp) {
-        self.add(more);
+    pub(crate) fn finish(
+        &mut self,
+        worker: usize,
+        result: Option<WorkResult<B>>,
+        more: Option<Listing>,
+    ) {
+        if let Some(more) = more {
+            self.add(more);
+        }
         let (Some(key), Some(mut result)) = (self.running[worker].take(), result) else { return };
         // One slow file must not make the results after it accumulate.
         if self.weight + result.weight() > MAX_BACKLOG_BYTES {
-            result.shed();
+            result.batch.iter_mut().for_each(Batch::shed);
         }
         self.weight += result.weight();
-        self.finished.entry(key).or_default().push(result);
+        self.finished.insert(key, result);
     }
 
     /// Ends the walk. Items in progress stay part of the frontier, so that only results before them
@@ -190,17 +161,17 @@ impl<T: Buffered> Queue<T> {
         self.stopped = true;
     }
 
-    /// Removes and returns the next final results.
-    pub(crate) fn take_final(&mut self) -> Option<Vec<T>> {
+    /// Removes and returns the next final result.
+    pub(crate) fn take_final(&mut self) -> Option<WorkResult<B>> {
         let (first, _) = self.finished.first_key_value()?;
         let is_final = self.frontier().is_none_or(|frontier| first.as_path() < frontier);
         let (_, result) = is_final.then(|| self.finished.pop_first()).flatten()?;
-        self.weight -= result.iter().map(Buffered::weight).sum::<usize>();
+        self.weight -= result.weight();
         Some(result)
     }
 
     fn frontier(&self) -> Option<&Path> {
-        let pending = self.pending.peek().map(|Reverse(listing)| listing.key.as_path());
-        self.running.iter().flatten().map(PathBuf::as_path).chain(pending).min()
+        let pending = self.pending.first_key_value().map(|(key, _)| key);
+        self.running.iter().flatten().chain(pending).min().map(PathBuf::as_path)
     }
 }

@@ -4,6 +4,9 @@
 use std::path::PathBuf;
 
 use carrel_domain::message_of;
+
+use crate::node::vanished;
+
 /// Bounds the failures that a report lists; all are counted.
 pub const MAX_READ_FAILURES: usize = 20;
 
@@ -15,21 +18,6 @@ pub struct ReadFailure {
     pub reason: String,
 }
 
-impl ReadFailure {
-    pub(crate) fn new(path: PathBuf, reason: impl Into<String>) -> Self {
-        Self { path, reason: reason.into() }
-    }
-
-    /// Creates a failure from an error, without the path that the error repeats.
-    pub(crate) fn of(path: PathBuf, error: &carrel_fsroot::Error) -> Self {
-        let reason = error.problem().to_string();
-        match std::error::Error::source(error) {
-            Some(cause) => Self::new(path, format!("{reason}: {}", message_of(cause))),
-            None => Self::new(path, reason),
-        }
-    }
-}
-
 /// The read failures of a search: the number of all, and the first in path order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the summary defines the total")]
@@ -39,13 +27,29 @@ pub struct ReadFailures {
     pub first: Vec<ReadFailure>,
 }
 
-impl Extend<ReadFailure> for ReadFailures {
-    fn extend<I: IntoIterator<Item = ReadFailure>>(&mut self, all: I) {
-        for unreadable in all {
-            self.total += 1;
-            if self.first.len() < MAX_READ_FAILURES {
-                self.first.push(unreadable);
-            }
+impl ReadFailures {
+    pub(crate) fn add(&mut self, path: PathBuf, reason: impl Into<String>) {
+        self.total += 1;
+        if self.first.len() < MAX_READ_FAILURES {
+            self.first.push(ReadFailure { path, reason: reason.into() });
         }
+    }
+
+    /// Adds an error without the path that it repeats, unless the entry vanished since it was
+    /// listed.
+    pub(crate) fn add_error(&mut self, path: PathBuf, error: &carrel_fsroot::Error) {
+        let problem = error.problem();
+        match std::error::Error::source(error) {
+            _ if vanished(problem) => {}
+            Some(cause) => self.add(path, format!("{problem}: {}", message_of(cause))),
+            None => self.add(path, problem.to_string()),
+        }
+    }
+
+    /// Adds the failures of a later part of the search.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.total += other.total;
+        let room = MAX_READ_FAILURES - self.first.len();
+        self.first.extend(other.first.into_iter().take(room));
     }
 }

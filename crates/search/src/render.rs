@@ -8,9 +8,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::line::{Line, LineKind};
-use crate::report::{FileMatches, GrepReport};
-use crate::request::Mode;
+use crate::{FileMatches, GrepReport, Line, LineKind, Mode};
 
 /// Separator between groups of lines that are not adjacent.
 const GROUP_BREAK: &str = "--\n";

@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::line::Line;
-use crate::read_failure::ReadFailures;
-use crate::request::Mode;
+use crate::{Line, Mode, ReadFailures};
 
 /// The matches of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]

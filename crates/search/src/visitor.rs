@@ -1,11 +1,13 @@
 //! The interface between a walk and the search that it is for: a [`Visitor`] processes batches of
 //! files on the worker threads, a [`Collector`] receives the results in path order.
 
+use std::ops::ControlFlow;
+
 use carrel_fsroot::Entry;
 
 use crate::budget::Halt;
 use crate::node::{Node, PathFilter};
-use crate::read_failure::ReadFailure;
+use crate::read_failure::ReadFailures;
 
 /// The operation on the files of a walk.
 pub(crate) trait Visitor: PathFilter {
@@ -38,15 +40,10 @@ pub(crate) trait Batch: Send {
     fn shed(&mut self) {}
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flow {
-    Continue,
-    Stop,
-}
-
 /// The receiver of results, in path order. Runs on the worker that completed the next result.
 pub(crate) trait Collector<V: Visitor>: Send {
-    fn take(&mut self, batch: V::Batch, scratch: &mut V::Scratch) -> Result<Flow, Halt>;
+    /// Adds a result; breaks if it needs no more.
+    fn take(&mut self, batch: V::Batch, scratch: &mut V::Scratch) -> Result<ControlFlow<()>, Halt>;
 
-    fn unreadable(&mut self, unreadable: Vec<ReadFailure>);
+    fn unreadable(&mut self) -> &mut ReadFailures;
 }

@@ -17,53 +17,18 @@ use carrel_domain::sync;
 
 use crate::budget::{Budget, Halt};
 use crate::node::ExpandedDirectory;
-use crate::queue::{Buffered, FollowUp, NextItem, Queue, WorkItem};
-use crate::read_failure::ReadFailure;
+use crate::queue::{Listing, NextItem, Queue, WorkResult};
+use crate::read_failure::ReadFailures;
 use crate::scope::Scope;
-use crate::visitor::{Batch, Collector, Flow, Visitor};
+use crate::visitor::{Batch, Collector, Visitor};
 
 const MAX_WORKERS: usize = 8;
-
-#[derive(Debug)]
-struct WorkResult<B> {
-    batch: Option<B>,
-    unreadable: Vec<ReadFailure>,
-}
-
-impl<B: Batch> Buffered for WorkResult<B> {
-    fn weight(&self) -> usize {
-        self.batch.as_ref().map_or(0, Batch::weight)
-    }
-
-    fn shed(&mut self) {
-        self.batch.iter_mut().for_each(Batch::shed);
-    }
-}
-
-/// The reason for the end of a walk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WalkEnd {
-    Exhausted,
-    Enough,
-    Cancelled,
-    TimeUp,
-}
-
-impl From<Halt> for WalkEnd {
-    fn from(halt: Halt) -> Self {
-        match halt {
-            Halt::Cancelled => Self::Cancelled,
-            Halt::TimeUp => Self::TimeUp,
-            Halt::Enough => Self::Enough,
-        }
-    }
-}
 
 struct Walk<'a, V: Visitor, C> {
     scope: &'a Scope<'a>,
     visitor: &'a V,
     budget: &'a Budget,
-    queue: Mutex<Queue<WorkResult<V::Batch>>>,
+    queue: Mutex<Queue<V::Batch>>,
     /// Notified when work is added or the walk ends.
     change: Condvar,
     collector: Mutex<CollectorState<C>>,
@@ -76,16 +41,17 @@ struct CollectorState<C> {
 }
 
 /// Walks the tree below a listed directory and passes all results to the collector in path order.
+/// Also returns the reason for an early end.
 pub(crate) fn walk<V: Visitor, C: Collector<V>>(
     scope: &Scope<'_>,
     first: ExpandedDirectory,
     visitor: &V,
     collector: C,
     budget: &Budget,
-) -> (C, WalkEnd) {
+) -> (C, Option<Halt>) {
     let workers = workers();
     let mut queue = Queue::new(workers);
-    queue.add(FollowUp::Directory(first));
+    queue.add(first.into());
     let walk = Walk {
         scope,
         visitor,
@@ -120,7 +86,7 @@ impl<V: Visitor, C: Collector<V>> Walk<'_, V, C> {
         }
     }
 
-    fn next(&self, worker: usize) -> Option<WorkItem> {
+    fn next(&self, worker: usize) -> Option<Listing> {
         let mut queue = sync::lock(&self.queue);
         loop {
             match queue.next(worker) {
@@ -138,28 +104,29 @@ impl<V: Visitor, C: Collector<V>> Walk<'_, V, C> {
 
     fn run(
         &self,
-        work: &WorkItem,
+        work: &Listing,
         scratch: &mut V::Scratch,
-    ) -> Result<(WorkResult<V::Batch>, FollowUp), Halt> {
-        let mut unreadable = Vec::new();
+    ) -> Result<(WorkResult<V::Batch>, Option<Listing>), Halt> {
+        let mut unreadable = ReadFailures::default();
         if let Some(entry) = work.directory() {
             let listed = work.node.enter(&entry.name, self.scope, self.visitor, &mut unreadable);
-            let more = listed.map_or(FollowUp::None, FollowUp::Directory);
-            return Ok((WorkResult { batch: None, unreadable }, more));
+            return Ok((WorkResult { batch: None, unreadable }, listed.map(Listing::from)));
         }
         let (batch, visited) = self.visitor.visit(scratch, &work.node, work.entries())?;
-        Ok((WorkResult { batch: Some(batch), unreadable }, work.rest_after(visited)))
+        let rest = work.rest_after(visited);
+        let more = (!rest.entries().is_empty()).then_some(rest);
+        Ok((WorkResult { batch: Some(batch), unreadable }, more))
     }
 
     fn finish(
         &self,
         worker: usize,
         result: WorkResult<V::Batch>,
-        more: FollowUp,
+        more: Option<Listing>,
         scratch: &mut V::Scratch,
     ) {
-        let worthwhile = result.batch.is_some() || !result.unreadable.is_empty();
-        let wakes = !matches!(more, FollowUp::None);
+        let worthwhile = result.batch.is_some() || result.unreadable.total > 0;
+        let wakes = more.is_some();
         sync::lock(&self.queue).finish(worker, worthwhile.then_some(result), more);
         if wakes {
             self.change.notify_all();
@@ -171,12 +138,9 @@ impl<V: Visitor, C: Collector<V>> Walk<'_, V, C> {
     fn collect(&self, scratch: &mut V::Scratch) {
         let Ok(mut state) = self.collector.try_lock() else { return };
         while !state.enough {
-            let Some(all) = sync::lock(&self.queue).take_final() else { return };
-            for result in all {
-                match state.take(result, scratch) {
-                    Ok(()) => {}
-                    Err(halt) => return self.halt(halt),
-                }
+            let Some(result) = sync::lock(&self.queue).take_final() else { return };
+            if let Err(halt) = state.take(result, scratch) {
+                return self.halt(halt);
             }
         }
         self.stop();
@@ -188,14 +152,10 @@ impl<V: Visitor, C: Collector<V>> Walk<'_, V, C> {
         self.stop();
     }
 
-    fn end(self) -> (C, WalkEnd) {
+    fn end(self) -> (C, Option<Halt>) {
         let state = self.collector.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let end = match (state.enough, self.halt.get()) {
-            (true, _) => WalkEnd::Enough,
-            (false, Some(halt)) => WalkEnd::from(*halt),
-            (false, None) => WalkEnd::Exhausted,
-        };
-        (state.collector, end)
+        let halt = if state.enough { Some(Halt::Enough) } else { self.halt.get().copied() };
+        (state.collector, halt)
     }
 
     fn stop(&self) {
@@ -214,22 +174,21 @@ impl<C> CollectorState<C> {
     where
         C: Collector<V>,
     {
-        self.collector.unreadable(result.unreadable);
-        match result.batch.map(|batch| self.collector.take(batch, scratch)).transpose()? {
-            None | Some(Flow::Continue) => {}
-            Some(Flow::Stop) => self.enough = true,
+        self.collector.unreadable().merge(result.unreadable);
+        if let Some(batch) = result.batch {
+            self.enough = self.collector.take(batch, scratch)?.is_break();
         }
         Ok(())
     }
 }
 
 /// Stops the walk if its worker panics.
-struct StopOnPanic<'a, T: Buffered> {
-    queue: &'a Mutex<Queue<T>>,
+struct StopOnPanic<'a, B: Batch> {
+    queue: &'a Mutex<Queue<B>>,
     change: &'a Condvar,
 }
 
-impl<T: Buffered> Drop for StopOnPanic<'_, T> {
+impl<B: Batch> Drop for StopOnPanic<'_, B> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             sync::lock(self.queue).stop();

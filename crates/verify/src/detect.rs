@@ -22,12 +22,12 @@ use carrel_fsroot::{FileKind, Root};
 
 use crate::ecosystems;
 use crate::paths;
-use crate::profile::{EditLimits, Profile};
+use crate::profile::{EditLimits, Profile, ProfileField, has_word};
 use crate::project_reader::{FileStamps, ProjectReader};
 use crate::settings;
 
 /// The nearest projects of a path, at most one for each ecosystem.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Detection {
     /// Nearest directory with a project; `None` if there is none up to the workspace.
     pub directory: Option<String>,
@@ -48,27 +48,20 @@ pub struct FileProject {
 /// Returns the projects of the nearest directory with a marker. A path that does not exist belongs
 /// to its nearest existing parent.
 pub fn detect(root: &Root, from: &Path) -> Detection {
-    let reader = ProjectReader::new(root);
-    detect_with(&reader, root, from)
+    detect_stamped(root, from).0
 }
 
 /// Also returns the stamps of everything that the result depends on.
 pub(crate) fn detect_stamped(root: &Root, from: &Path) -> (Detection, FileStamps) {
     let reader = ProjectReader::new(root);
-    let detection = detect_with(&reader, root, from);
-    (detection, reader.into_stamps())
-}
-
-fn detect_with(reader: &ProjectReader<'_>, root: &Root, from: &Path) -> Detection {
-    let none = Detection { directory: None, profiles: Vec::new() };
-    let Some(start) = directory_of(root, from) else { return none };
-    paths::upwards(&start)
-        .find_map(|directory| {
-            let profiles = profiles_at(reader, directory);
-            let directory = Some(directory.to_owned());
-            (!profiles.is_empty()).then_some(Detection { directory, profiles })
-        })
-        .unwrap_or(none)
+    let at = |directory: &str| {
+        let profiles = profiles_at(&reader, directory);
+        let directory = Some(directory.to_owned());
+        (!profiles.is_empty()).then_some(Detection { directory, profiles })
+    };
+    let start = directory_of(root, from);
+    let found = start.and_then(|start| paths::upwards(&start).find_map(at));
+    (found.unwrap_or_default(), reader.into_stamps())
 }
 
 /// Returns the project that handles a file.
@@ -95,7 +88,7 @@ fn owner(reader: &ProjectReader<'_>, path: &str) -> FileProject {
         if nearest.is_none() && !profiles.is_empty() {
             nearest = Some(limits_of(&profiles));
         }
-        let of_ecosystem = |profile: &&Profile| profile.ecosystem.extensions().contains(&extension);
+        let of_ecosystem = |profile: &&Profile| has_word(profile.ecosystem.extensions(), extension);
         profiles
             .iter()
             .find(of_ecosystem)
@@ -114,7 +107,7 @@ fn limits_of(profiles: &[Profile]) -> EditLimits {
 
 /// Returns true if the formatter or linter of a project handles an extension.
 fn reads(profile: &Profile, extension: &str) -> bool {
-    let commands = [&profile.format, &profile.lint];
+    let commands = [ProfileField::Format, ProfileField::Lint].map(|field| profile.command(field));
     commands.into_iter().flatten().any(|command| command.extensions.iter().any(|e| e == extension))
 }
 

@@ -18,7 +18,10 @@ mod python;
 mod ruby;
 mod rust;
 
-use crate::profile::Profile;
+use serde_json::Value;
+
+use crate::paths;
+use crate::profile::{Membership, PackageManager, Profile, has_word};
 use crate::project_reader::ProjectReader;
 
 /// Returns the profile of one ecosystem in a directory, if it has a marker.
@@ -39,39 +42,54 @@ const DETECTORS: [Detector; 10] = [
 ];
 
 /// Names of marker files, to skip other directories without running the detectors.
-const MARKERS: [&str; 24] = [
-    "Cargo.toml",
-    "package.json",
-    "pyproject.toml",
-    "setup.py",
-    "setup.cfg",
-    "requirements.txt",
-    "Pipfile",
-    "ruff.toml",
-    ".ruff.toml",
-    "pytest.ini",
-    "go.mod",
-    "go.work",
-    "pom.xml",
-    "build.gradle",
-    "build.gradle.kts",
-    "settings.gradle",
-    "settings.gradle.kts",
-    "deno.json",
-    "deno.jsonc",
-    "Gemfile",
-    "composer.json",
-    "CMakeLists.txt",
-    "Makefile",
-    "carrel.toml",
-];
+const MARKERS: &str = "Cargo.toml package.json pyproject.toml setup.py setup.cfg requirements.txt \
+    Pipfile ruff.toml .ruff.toml pytest.ini go.mod go.work pom.xml build.gradle build.gradle.kts \
+    settings.gradle settings.gradle.kts deno.json deno.jsonc Gemfile composer.json CMakeLists.txt \
+    Makefile carrel.toml";
 
 /// Suffixes of marker files with variable names.
 const MARKER_SUFFIXES: [&str; 5] = [".sln", ".slnx", ".csproj", ".fsproj", ".gemspec"];
 
 /// Returns true if a file of this name may be a marker.
 pub(crate) fn is_marker(name: &str) -> bool {
-    MARKERS.contains(&name) || MARKER_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
+    has_word(MARKERS, name) || MARKER_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
+}
+
+/// A package manager and the file that is the evidence for it.
+#[derive(Debug)]
+struct DetectedManager {
+    kind: PackageManager,
+    file: String,
+}
+
+/// Returns the manager of the first lock file in a directory.
+fn manager_by_lock(
+    reader: &ProjectReader<'_>,
+    directory: &str,
+    locks: &[(&str, PackageManager)],
+) -> Option<DetectedManager> {
+    locks.iter().find_map(|(name, kind)| {
+        let file = paths::join(directory, name);
+        reader.has(&file).then_some(DetectedManager { kind: *kind, file })
+    })
+}
+
+/// Returns the directory in which the dependencies of a project are installed.
+fn install_directory(profile: &Profile) -> String {
+    match &profile.membership {
+        Some(Membership::Member { of }) => of.clone(),
+        Some(Membership::Root { .. }) | None => profile.root.clone(),
+    }
+}
+
+/// Adds `./` to a bare name, which would be looked up in `PATH`.
+fn dotted(path: String) -> String {
+    if path.contains('/') { path } else { format!("./{path}") }
+}
+
+/// Returns the strings of a JSON list.
+fn strings(list: &[Value]) -> Vec<String> {
+    list.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
 /// Returns the projects of a directory, at most one for each ecosystem.

@@ -18,6 +18,7 @@
 mod detect;
 mod ecosystems;
 mod manifest;
+mod named;
 pub mod parse;
 mod paths;
 pub mod plan;

@@ -28,24 +28,28 @@ mod formats;
 mod missing_tool;
 mod outcome;
 mod report;
+mod report_reader;
 mod runners;
 mod test_verdict;
 mod text;
 mod unreported_tests;
 
 pub use artifacts::{MAX_ARTIFACT_BYTES, MAX_ARTIFACTS, project_artifacts};
-pub use check_verdict::{format_check, lint, typecheck};
+pub use check_verdict::check;
 pub use finding::{Finding, Severity};
 pub use outcome::{ArtifactFile, Outcome, Termination};
 pub use report::{
     CheckReport, CouldNotRunReason, Counts, Failure, MAX_FAILURES, MAX_FINDINGS, MAX_MESSAGE_BYTES,
     TestReport, Verdict,
 };
+pub use report_reader::ReportFormat;
 pub use test_verdict::tests;
 pub use unreported_tests::check_unreported_files;
 
 use crate::plan::Invocation;
 use outcome::ParseContext;
+use report_reader::ReportReader;
+use test_verdict::TestResults;
 
 /// Returns the verdict on a command without a report, by its exit status: an installation, a
 /// script, a formatter that writes.

@@ -66,14 +66,11 @@ pub(crate) fn is_within(path: &str, directory: &str) -> bool {
 
 /// Returns a path relative to a directory, with `..` components if needed.
 pub(crate) fn relative(from: &str, to: &str) -> String {
-    let parts = |path: &'_ str| -> Vec<String> {
-        path.split('/').filter(|part| *part != TOP).map(str::to_owned).collect()
-    };
-    let from = parts(from);
-    let to = parts(to);
+    let from: Vec<&str> = from.split('/').filter(|part| *part != TOP).collect();
+    let to: Vec<&str> = to.split('/').filter(|part| *part != TOP).collect();
     let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
-    let climb = std::iter::repeat_n("..".to_owned(), from.len() - shared);
-    let steps: Vec<String> = climb.chain(to[shared..].iter().cloned()).collect();
+    let climb = std::iter::repeat_n("..", from.len() - shared);
+    let steps: Vec<&str> = climb.chain(to[shared..].iter().copied()).collect();
     if steps.is_empty() { TOP.to_owned() } else { steps.join("/") }
 }
 

@@ -1,8 +1,8 @@
 //! Plans: command lines for a part of a project, with options for a machine-readable report.
 //!
 //! A plan follows from a [`Profile`] alone; nothing here reads the disk. Planning has two steps:
-//! `select` narrows the arguments to a file, a directory, a package or tests, and `report_options`
-//! adds what makes the tool write a report. The test `adds` in `web/src/sum.test.ts` of a Vitest
+//! `select` narrows the arguments to a file, a directory, a package or tests, and `command_line` adds
+//! the options with which the tool writes a report. The test `adds` in `web/src/sum.test.ts` of a Vitest
 //! project becomes
 //!
 //! ```text
@@ -18,14 +18,16 @@
 mod command_line;
 mod install_hint;
 mod invocation;
-mod report_format;
 mod report_options;
 mod script;
 mod select;
 
+pub(crate) use install_hint::InstallHint;
 pub use invocation::{ARTIFACTS, Artifact, Invocation};
-pub use report_format::ReportFormat;
+pub(crate) use report_options::ReportOptions;
 pub use script::{ScriptError, plan_script};
+
+pub use crate::parse::ReportFormat;
 
 use serde::{Deserialize, Serialize};
 
@@ -79,14 +81,6 @@ pub struct Selector {
 /// Separator between the names of nested tests in a [`Selector`].
 pub(crate) const ANCESTOR: &str = " > ";
 
-/// The mode of a formatter: report the files to format, or rewrite them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the summary defines both variants")]
-pub enum FormatMode {
-    Check,
-    Write,
-}
-
 /// The reason why a request cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages define variants and fields")]
@@ -113,36 +107,9 @@ pub fn plan_tests(profile: &Profile, target: &Target<'_>) -> Result<Vec<Invocati
     Ok(lines.into_iter().map(|line| command_line::invocation(profile, command, line)).collect())
 }
 
-/// Plans a run of the linter.
-pub fn plan_lint(profile: &Profile, scope: CommandScope<'_>) -> Result<Invocation, PlanError> {
-    plan_check(profile, ProfileField::Lint, scope)
-}
-
-/// Plans a run of the type checker.
-pub fn plan_typecheck(profile: &Profile, scope: CommandScope<'_>) -> Result<Invocation, PlanError> {
-    plan_check(profile, ProfileField::Typecheck, scope)
-}
-
-/// Plans a run of the formatter in either mode.
-pub fn plan_format(
-    profile: &Profile,
-    mode: FormatMode,
-    scope: CommandScope<'_>,
-) -> Result<Invocation, PlanError> {
-    let fact = match mode {
-        FormatMode::Check => ProfileField::FormatCheck,
-        FormatMode::Write => ProfileField::Format,
-    };
-    plan_check(profile, fact, scope)
-}
-
-/// Plans the installation of dependencies, which needs the network.
-pub fn plan_install(profile: &Profile) -> Result<Invocation, PlanError> {
-    let command = command(profile, ProfileField::Install)?;
-    Ok(command_line::invocation(profile, command, command_line::CommandLine::for_project(command)))
-}
-
-fn plan_check(
+/// Plans a run of the linter, the type checker or the formatter in either mode, or the installation
+/// of dependencies, which needs the network.
+pub fn plan_check(
     profile: &Profile,
     fact: ProfileField,
     scope: CommandScope<'_>,

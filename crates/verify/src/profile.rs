@@ -4,15 +4,19 @@ mod command;
 mod ecosystem;
 mod fields;
 
-pub(crate) use command::args;
 pub use command::{Granularity, OptionPassing, ProjectCommand};
+pub(crate) use command::{args, has_word, words};
 pub(crate) use ecosystem::SCRIPT_EXTENSIONS;
 pub use ecosystem::{Ecosystem, PackageManager};
 pub use fields::{
     CargoPackage, EditLimits, Evidence, Membership, ProfileField, ProfileProblem, ProjectScript,
 };
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
+
+use crate::tool::ProjectTool;
 
 /// A project and the commands that install, check, test and format it.
 ///
@@ -31,20 +35,10 @@ pub struct Profile {
     pub membership: Option<Membership>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package_manager: Option<PackageManager>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub install: Option<ProjectCommand>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub format: Option<ProjectCommand>,
-    /// Command that lists the files to format and changes none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub format_check: Option<ProjectCommand>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lint: Option<ProjectCommand>,
-    /// Command that runs the type checker or compiler.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub typecheck: Option<ProjectCommand>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub test: Option<ProjectCommand>,
+    /// Commands by field, of those in [`ProfileField::COMMANDS`]; `format_check` lists the files to
+    /// format and changes none, and `typecheck` runs the type checker or compiler.
+    #[serde(flatten)]
+    pub commands: BTreeMap<ProfileField, ProjectCommand>,
     /// Directory of installed dependencies, relative to the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deps_dir: Option<String>,
@@ -63,61 +57,52 @@ pub struct Profile {
 
 impl Profile {
     pub(crate) fn new(ecosystem: Ecosystem, root: &str, marker: &str) -> Self {
-        Self {
+        let mut profile = Self {
             ecosystem,
             root: root.to_owned(),
             name: None,
             membership: None,
             package_manager: None,
-            install: None,
-            format: None,
-            format_check: None,
-            lint: None,
-            typecheck: None,
-            test: None,
+            commands: BTreeMap::new(),
             deps_dir: None,
             cargo: None,
             scripts: Vec::new(),
             format_on_edit: false,
             edit_limits: EditLimits::default(),
-            evidence: vec![Evidence::new(ProfileField::Ecosystem, marker)],
+            evidence: Vec::new(),
             problems: Vec::new(),
-        }
+        };
+        profile.add_evidence(ProfileField::Ecosystem, marker);
+        profile
     }
 
     /// Returns the command of a field; `None` if it is absent or no command.
     pub fn command(&self, fact: ProfileField) -> Option<&ProjectCommand> {
-        match fact {
-            ProfileField::Install => self.install.as_ref(),
-            ProfileField::Format => self.format.as_ref(),
-            ProfileField::FormatCheck => self.format_check.as_ref(),
-            ProfileField::Lint => self.lint.as_ref(),
-            ProfileField::Typecheck => self.typecheck.as_ref(),
-            ProfileField::Test => self.test.as_ref(),
-            ProfileField::Ecosystem
-            | ProfileField::PackageManager
-            | ProfileField::DepsDir
-            | ProfileField::FormatOnEdit
-            | ProfileField::EditLimits => None,
-        }
+        self.commands.get(&fact)
     }
 
     pub(crate) fn set(&mut self, fact: ProfileField, command: ProjectCommand, file: &str) {
-        let slot = match fact {
-            ProfileField::Install => &mut self.install,
-            ProfileField::Format => &mut self.format,
-            ProfileField::FormatCheck => &mut self.format_check,
-            ProfileField::Lint => &mut self.lint,
-            ProfileField::Typecheck => &mut self.typecheck,
-            ProfileField::Test => &mut self.test,
-            ProfileField::Ecosystem
-            | ProfileField::PackageManager
-            | ProfileField::DepsDir
-            | ProfileField::FormatOnEdit
-            | ProfileField::EditLimits => return,
-        };
-        *slot = Some(command);
+        self.commands.insert(fact, command);
         self.add_evidence(fact, file);
+    }
+
+    pub(crate) fn set_install(&mut self, directory: &str, argv: &str, file: &str) {
+        let command = ProjectCommand::new(ProjectTool::Installer, directory, words(argv));
+        self.set(ProfileField::Install, command, file);
+    }
+
+    pub(crate) fn add_script(&mut self, name: &str, text: &str, file: &str, argv: Vec<String>) {
+        self.scripts.push(ProjectScript {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            file: file.to_owned(),
+            argv,
+        });
+    }
+
+    /// Returns a value that was read, or records the problem with its file.
+    pub(crate) fn accept<T>(&mut self, read: Result<T, ProfileProblem>) -> Option<T> {
+        read.map_err(|problem| self.problems.push(problem)).ok()
     }
 
     pub(crate) fn set_manager(&mut self, manager: PackageManager, file: &str) {
@@ -132,7 +117,7 @@ impl Profile {
 
     pub(crate) fn add_evidence(&mut self, fact: ProfileField, file: &str) {
         self.evidence.retain(|evidence| evidence.fact != fact);
-        self.evidence.push(Evidence::new(fact, file));
+        self.evidence.push(Evidence { fact, file: file.to_owned() });
     }
 
     /// Returns the file that a field comes from.

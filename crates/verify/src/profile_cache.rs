@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use carrel_fsroot::{Error, Identity, Root};
 use serde::Serialize;
@@ -41,22 +42,18 @@ pub enum CacheStatus {
 /// Detected profiles by workspace and directory, shared by all sessions of a server.
 #[derive(Debug, Default)]
 pub struct ProfileCache {
-    nearest: Mutex<Entries<(Identity, Option<String>), Detection>>,
-    all: Mutex<Entries<Identity, WorkspaceProjects>>,
-    files: Mutex<Entries<(Identity, String, String), FileProject>>,
+    nearest: Entries<(Identity, Option<String>), Detection>,
+    all: Entries<Identity, WorkspaceProjects>,
+    files: Entries<(Identity, String, String), FileProject>,
 }
 
-#[derive(Debug)]
-struct Entries<K, T> {
-    map: HashMap<K, CachedValue<T>>,
-    clock: u64,
-}
+type Entries<K, T> = Mutex<HashMap<K, CachedValue<T>>>;
 
 #[derive(Debug)]
 struct CachedValue<T> {
     value: Arc<T>,
     stamps: Arc<FileStamps>,
-    used: u64,
+    used: Instant,
 }
 
 impl ProfileCache {
@@ -89,23 +86,19 @@ impl ProfileCache {
         let key = (root.identity()?, directory, paths::extension(&path).to_owned());
         Ok(get_or_detect(&self.files, root, key, || detect::detect_for_file_stamped(root, &path)))
     }
-
-    /// Removes all entries.
-    pub fn clear(&self) {
-        lock(&self.nearest).map.clear();
-        lock(&self.all).map.clear();
-        lock(&self.files).map.clear();
-    }
 }
 
 fn get_or_detect<K: Clone + Eq + Hash, T>(
-    entries: &Mutex<Entries<K, T>>,
+    entries: &Entries<K, T>,
     root: &Root,
     key: K,
     detect: impl FnOnce() -> (T, FileStamps),
 ) -> (Arc<T>, CacheStatus) {
     // The lock is not held during file access.
-    let cached = lock(entries).get(&key);
+    let cached = lock(entries).get_mut(&key).map(|entry| {
+        entry.used = Instant::now();
+        (Arc::clone(&entry.value), Arc::clone(&entry.stamps))
+    });
     let status = match cached {
         None => CacheStatus::Miss,
         Some((value, stamps)) => match stamps.changed(root) {
@@ -115,38 +108,27 @@ fn get_or_detect<K: Clone + Eq + Hash, T>(
     };
     let (value, stamps) = detect();
     let value = Arc::new(value);
-    lock(entries).put(key, Arc::clone(&value), stamps);
+    let stamps = Arc::new(stamps);
+    let entry = CachedValue { value: Arc::clone(&value), stamps, used: Instant::now() };
+    put(&mut lock(entries), key, entry);
     (value, status)
+}
+
+fn put<K: Clone + Eq + Hash, T>(
+    entries: &mut HashMap<K, CachedValue<T>>,
+    key: K,
+    entry: CachedValue<T>,
+) {
+    if entries.len() >= MAX_ENTRIES && !entries.contains_key(&key) {
+        let oldest = entries.iter().min_by_key(|(_, entry)| entry.used);
+        if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+            entries.remove(&oldest);
+        }
+    }
+    entries.insert(key, entry);
 }
 
 /// Ignores poisoning: every change of the map is a single call.
 fn lock<T>(entries: &Mutex<T>) -> MutexGuard<'_, T> {
     entries.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl<K, T> Default for Entries<K, T> {
-    fn default() -> Self {
-        Self { map: HashMap::new(), clock: 0 }
-    }
-}
-
-impl<K: Clone + Eq + Hash, T> Entries<K, T> {
-    fn get(&mut self, key: &K) -> Option<(Arc<T>, Arc<FileStamps>)> {
-        self.clock += 1;
-        let entry = self.map.get_mut(key)?;
-        entry.used = self.clock;
-        Some((Arc::clone(&entry.value), Arc::clone(&entry.stamps)))
-    }
-
-    fn put(&mut self, key: K, value: Arc<T>, stamps: FileStamps) {
-        self.clock += 1;
-        if self.map.len() >= MAX_ENTRIES && !self.map.contains_key(&key) {
-            let oldest = self.map.iter().min_by_key(|(_, entry)| entry.used);
-            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
-                self.map.remove(&oldest);
-            }
-        }
-        let entry = CachedValue { value, stamps: Arc::new(stamps), used: self.clock };
-        self.map.insert(key, entry);
-    }
 }

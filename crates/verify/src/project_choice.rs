@@ -69,7 +69,7 @@ fn of_kind<'a>(
     for ecosystem in Ecosystem::named(language) {
         for group in [candidates, &nested] {
             let chosen: Vec<&Profile> =
-                group.iter().copied().filter(|profile| profile.ecosystem == *ecosystem).collect();
+                group.iter().copied().filter(|profile| profile.ecosystem == ecosystem).collect();
             if !chosen.is_empty() {
                 return Ok(chosen);
             }

@@ -31,20 +31,9 @@ pub(crate) struct Stamp {
     changed: SystemTime,
 }
 
-impl From<&Metadata> for Stamp {
-    fn from(metadata: &Metadata) -> Self {
-        let Metadata { identity, size, modified, changed, .. } = *metadata;
-        Self { identity, size, modified, changed }
-    }
-}
-
-/// A property of a path that was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Probe {
-    Entry,
-    /// The names in a directory with one of these suffixes.
-    Names(&'static [&'static str]),
-}
+/// A probe: a path, and the suffixes of the names that were looked for in it. Without suffixes the
+/// entry itself was looked at.
+type Probe = (String, &'static [&'static str]);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Observation {
@@ -53,17 +42,19 @@ pub(crate) enum Observation {
     Names(Vec<String>),
 }
 
-fn probe(root: &Root, path: &str, probed: Probe) -> Observation {
-    match probed {
-        Probe::Entry => {
-            Observation::Entry(root.link_metadata(Path::new(path)).ok().as_ref().map(Stamp::from))
-        }
-        Probe::Names(suffixes) => {
-            let names = list(root, path).into_iter().filter(|(_, kind)| *kind == FileKind::File);
-            let ends = |name: &String| suffixes.iter().any(|suffix| name.ends_with(suffix));
-            Observation::Names(names.map(|(name, _)| name).filter(ends).collect())
-        }
+fn observe(root: &Root, (path, suffixes): &Probe) -> Observation {
+    if suffixes.is_empty() {
+        let stamp = |Metadata { identity, size, modified, changed, .. }| Stamp {
+            identity,
+            size,
+            modified,
+            changed,
+        };
+        return Observation::Entry(root.link_metadata(Path::new(path)).ok().map(stamp));
     }
+    let files = list(root, path).into_iter().filter(|(_, kind)| *kind == FileKind::File);
+    let ends = |name: &String| suffixes.iter().any(|suffix| name.ends_with(suffix));
+    Observation::Names(files.map(|(name, _)| name).filter(ends).collect())
 }
 
 /// Lists a directory with the kinds of its entries; empty if there are more than [`MAX_ENTRIES`].
@@ -76,13 +67,14 @@ fn list(root: &Root, directory: &str) -> Vec<(String, FileKind)> {
 
 /// All probes of a detection with their values.
 #[derive(Debug, Default)]
-pub(crate) struct FileStamps(BTreeMap<(String, Probe), Observation>);
+pub(crate) struct FileStamps(BTreeMap<Probe, Observation>);
 
 impl FileStamps {
     /// Returns the path of the first probe whose value has changed.
     pub(crate) fn changed(&self, root: &Root) -> Option<String> {
-        self.0.iter().find_map(|((path, probed), before)| {
-            let now = probe(root, path, *probed);
+        self.0.iter().find_map(|(probe, before)| {
+            let (path, _) = probe;
+            let now = observe(root, probe);
             (now != *before).then(|| match (before, now) {
                 (Observation::Names(before), Observation::Names(now)) => {
                     let differs = |name: &&String| !(before.contains(name) && now.contains(name));
@@ -113,9 +105,7 @@ impl<'a> ProjectReader<'a> {
 
     /// Returns true if a path is a regular file, following links inside of the workspace.
     pub(crate) fn has(&self, path: &str) -> bool {
-        self.stamp(path);
-        let metadata = self.root.metadata(Path::new(path));
-        metadata.is_ok_and(|metadata| metadata.kind == FileKind::File)
+        self.kind(path) == Some(FileKind::File)
     }
 
     /// Returns true if a path is a file or a link. Virtual environments link to interpreters
@@ -127,31 +117,26 @@ impl<'a> ProjectReader<'a> {
     }
 
     pub(crate) fn has_directory(&self, path: &str) -> bool {
-        self.stamp(path);
-        let metadata = self.root.metadata(Path::new(path));
-        metadata.is_ok_and(|metadata| metadata.kind == FileKind::Directory)
+        self.kind(path) == Some(FileKind::Directory)
     }
 
-    /// Returns the path of the first name that is a file in a directory.
-    pub(crate) fn first(&self, directory: &str, names: &[&str]) -> Option<String> {
-        names.iter().map(|name| paths::join(directory, name)).find(|path| self.has(path))
+    fn kind(&self, path: &str) -> Option<FileKind> {
+        self.stamp(path);
+        self.root.metadata(Path::new(path)).ok().map(|metadata| metadata.kind)
+    }
+
+    /// Returns the path of the first name, of a list separated by spaces, that is a file in a
+    /// directory.
+    pub(crate) fn first(&self, directory: &str, names: &'static str) -> Option<String> {
+        names
+            .split_whitespace()
+            .map(|name| paths::join(directory, name))
+            .find(|path| self.has(path))
     }
 
     /// Returns the nearest file with one of these names, from a directory upwards.
-    pub(crate) fn nearest(&self, directory: &str, names: &[&str]) -> Option<String> {
+    pub(crate) fn nearest(&self, directory: &str, names: &'static str) -> Option<String> {
         paths::upwards(directory).find_map(|directory| self.first(directory, names))
-    }
-
-    /// Returns the nearest program in a subdirectory of each parent, such as `node_modules/.bin`.
-    pub(crate) fn nearest_program(
-        &self,
-        directory: &str,
-        below: &str,
-        name: &str,
-    ) -> Option<String> {
-        paths::upwards(directory)
-            .map(|directory| paths::join(directory, &format!("{below}/{name}")))
-            .find(|path| self.has_program(path))
     }
 
     /// Reads a text file; `Ok(None)` if there is none.
@@ -169,6 +154,15 @@ impl<'a> ProjectReader<'a> {
         Ok(Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)))
     }
 
+    /// Reads and parses a file, which is empty text if there is none.
+    pub(crate) fn document<T>(
+        &self,
+        path: &str,
+        parse: fn(&str, &str) -> Result<T, ProfileProblem>,
+    ) -> Result<T, ProfileProblem> {
+        parse(path, &self.read(path)?.unwrap_or_default())
+    }
+
     /// Reads a text file and treats a problem as absence.
     pub(crate) fn text(&self, path: &str) -> Option<String> {
         self.read(path).ok().flatten()
@@ -183,7 +177,7 @@ impl<'a> ProjectReader<'a> {
 
     /// Lists the names of files with one of these suffixes.
     pub(crate) fn files(&self, directory: &str, suffixes: &'static [&'static str]) -> Vec<String> {
-        match self.observe(directory, Probe::Names(suffixes)) {
+        match self.observe(directory, suffixes) {
             Observation::Names(names) => names,
             Observation::Entry(_) => Vec::new(),
         }
@@ -191,12 +185,12 @@ impl<'a> ProjectReader<'a> {
 
     /// Records the stamp of a path, before the path is used, so that a later change is noticed.
     fn stamp(&self, path: &str) {
-        self.observe(path, Probe::Entry);
+        self.observe(path, &[]);
     }
 
-    fn observe(&self, path: &str, probed: Probe) -> Observation {
+    fn observe(&self, path: &str, suffixes: &'static [&'static str]) -> Observation {
+        let probe = (path.to_owned(), suffixes);
         let mut seen = self.seen.borrow_mut();
-        let entry = seen.0.entry((path.to_owned(), probed));
-        entry.or_insert_with(|| probe(self.root, path, probed)).clone()
+        seen.0.entry(probe.clone()).or_insert_with(|| observe(self.root, &probe)).clone()
     }
 }

@@ -17,7 +17,8 @@
 //! and skipped; the rest of the file still applies. Commands are argument lists and never run by a
 //! shell.
 
-use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
 
 use crate::manifest::{Toml, TomlValue, texts};
 use crate::paths;
@@ -29,15 +30,6 @@ use crate::tool::ProjectTool;
 
 /// Name of the settings file.
 pub const SETTINGS_FILE: &str = "carrel.toml";
-
-const COMMANDS: [ProfileField; 6] = [
-    ProfileField::Install,
-    ProfileField::Format,
-    ProfileField::FormatCheck,
-    ProfileField::Lint,
-    ProfileField::Typecheck,
-    ProfileField::Test,
-];
 
 #[derive(Clone, Debug, Default)]
 struct Table {
@@ -78,7 +70,7 @@ pub(crate) fn apply(reader: &ProjectReader<'_>, directory: &str, profiles: &mut 
 
 /// Applies the inherited settings of the nearest file above.
 fn inherit(reader: &ProjectReader<'_>, directory: &str, profile: &mut Profile) {
-    let above = paths::parent(directory).and_then(|above| reader.nearest(above, &[SETTINGS_FILE]));
+    let above = paths::parent(directory).and_then(|above| reader.nearest(above, SETTINGS_FILE));
     let Some(file) = above else { return };
     let Some(settings) = read(reader, &file) else { return };
     let inherited = Settings {
@@ -118,12 +110,12 @@ fn explicit(directory: &str, argv: &[String], detected: Option<&ProjectCommand>)
     const FILES: &str = "$FILES";
     let tool = ProjectTool::recognise(argv).unwrap_or(ProjectTool::Other);
     let whole: Vec<String> = argv.iter().filter(|word| *word != FILES).cloned().collect();
-    let mut command = ProjectCommand::from_args(tool, directory, whole.clone());
+    let mut command = ProjectCommand::new(tool, directory, whole.clone());
     if tool == ProjectTool::Other {
         command.injection = OptionPassing::Impossible;
     }
     if argv.iter().any(|word| word == FILES) {
-        command = command.per_file(whole, &[]);
+        command = command.per_file(whole, "");
     }
     if let Some(same) = detected.filter(|detected| detected.tool == tool) {
         command.extensions.clone_from(&same.extensions);
@@ -134,15 +126,13 @@ fn explicit(directory: &str, argv: &[String], detected: Option<&ProjectCommand>)
 
 /// Reads a settings file; `None` if there is none.
 fn read(reader: &ProjectReader<'_>, file: &str) -> Option<Settings> {
-    let broken = |problem| Some(Settings { problems: vec![problem], ..Settings::default() });
-    let text = match reader.read(file) {
-        Ok(text) => text?,
-        Err(problem) => return broken(problem),
-    };
-    match Toml::parse(file, &text) {
-        Ok(toml) => Some(Reader { toml: &toml, settings: Settings::default() }.read()),
-        Err(problem) => broken(problem),
-    }
+    let text = reader.read(file).transpose()?;
+    let settings = text.and_then(|text| {
+        let toml = Toml::parse(file, &text)?;
+        Ok(Reader { toml: &toml, settings: Settings::default() }.read())
+    });
+    let broken = |problem| Settings { problems: vec![problem], ..Settings::default() };
+    Some(settings.unwrap_or_else(broken))
 }
 
 struct Reader<'a, 'b> {
@@ -158,8 +148,10 @@ impl<'b> Reader<'_, 'b> {
                 ("edit", DeValue::Table(table)) => self.edit(table),
                 ("profile" | "edit", _) => self.report(value, "must be a table"),
                 (other, _) => {
-                    let message = format!("unknown table `{other}`; expected `profile` or `edit`");
-                    self.report_at(name.span().start, message);
+                    self.report(
+                        name,
+                        format!("unknown table `{other}`; expected `profile` or `edit`"),
+                    );
                 }
             }
         }
@@ -168,31 +160,30 @@ impl<'b> Reader<'_, 'b> {
     }
 
     fn profile(&mut self, table: &DeTable<'b>) {
+        let mut shared = Table::default();
         for (name, value) in table {
-            let key = name.get_ref().as_ref();
-            let ecosystem = Ecosystem::named(key).first();
+            let ecosystem = Ecosystem::named(name.get_ref()).next();
             if let (Some(ecosystem), DeValue::Table(inner)) = (ecosystem, value.get_ref()) {
                 let mut each = Table::default();
                 for (name, value) in inner {
-                    self.entry(&mut each, name.get_ref(), name.span().start, value);
+                    self.entry(&mut each, name, value);
                 }
-                self.settings.each.push((*ecosystem, each));
+                self.settings.each.push((ecosystem, each));
             } else {
-                let mut shared = std::mem::take(&mut self.settings.shared);
-                self.entry(&mut shared, key, name.span().start, value);
-                self.settings.shared = shared;
+                self.entry(&mut shared, name, value);
             }
         }
+        self.settings.shared = shared;
     }
 
-    fn entry(&mut self, table: &mut Table, key: &str, start: usize, value: &TomlValue<'b>) {
-        if let Some(fact) = COMMANDS.into_iter().find(|fact| fact.as_str() == key) {
+    fn entry(&mut self, table: &mut Table, name: &Spanned<DeString<'b>>, value: &TomlValue<'b>) {
+        let key = name.get_ref().as_ref();
+        if let Some(fact) = ProfileField::COMMANDS.into_iter().find(|fact| fact.as_str() == key) {
+            let example = "[\"make\", \"check\"]";
             match argv(value.get_ref()) {
                 Some(argv) => table.commands.push((fact, argv)),
-                None => self.report(
-                    value,
-                    &format!("`{key}` must be a list of strings such as [\"make\", \"check\"]"),
-                ),
+                None => self
+                    .report(value, format!("`{key}` must be a list of strings such as {example}")),
             }
         } else if key == ProfileField::FormatOnEdit.as_str() {
             match value.get_ref().as_bool() {
@@ -200,12 +191,9 @@ impl<'b> Reader<'_, 'b> {
                 None => self.report(value, "`format_on_edit` must be true or false"),
             }
         } else {
-            let known: Vec<&str> =
-                COMMANDS.iter().map(|fact| fact.as_str()).chain(["format_on_edit"]).collect();
-            self.report_at(
-                start,
-                format!("unknown key `{key}` in [profile]; expected one of {}", known.join(", ")),
-            );
+            let known = ProfileField::COMMANDS.map(ProfileField::as_str).join(", ");
+            let expected = format!("expected one of {known}, format_on_edit");
+            self.report(name, format!("unknown key `{key}` in [profile]; {expected}"));
         }
     }
 
@@ -216,19 +204,18 @@ impl<'b> Reader<'_, 'b> {
                 ("limits", Some("standard")) => self.settings.limits = Some(EditLimits::Standard),
                 ("limits", _) => self.report(value, "`limits` must be \"standard\" or \"strict\""),
                 (other, _) => {
-                    let message = format!("unknown key `{other}` in [edit]; expected `limits`");
-                    self.report_at(name.span().start, message);
+                    self.report(
+                        name,
+                        format!("unknown key `{other}` in [edit]; expected `limits`"),
+                    );
                 }
             }
         }
     }
 
-    fn report(&mut self, value: &TomlValue<'b>, message: &str) {
-        self.report_at(value.span().start, message.to_owned());
-    }
-
-    fn report_at(&mut self, start: usize, message: String) {
-        self.settings.problems.push(self.toml.problem(start, message));
+    /// Records a problem at the line of a key or value.
+    fn report<T>(&mut self, at: &Spanned<T>, message: impl Into<String>) {
+        self.settings.problems.push(self.toml.problem(at.span().start, message));
     }
 }
 

@@ -16,7 +16,7 @@ mod trim;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline};
 
 use hunk_printer::HunkPrinter;
 use trim::TrimmedTexts;
@@ -126,24 +126,11 @@ fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
     }
     let deadline = Some(Instant::now() + MAX_SEARCH_TIME);
     let found = capture_diff_slices_deadline(Algorithm::Myers, old_middle, new_middle, deadline);
-    found.into_iter().filter_map(|found| change(found, start)).collect()
-}
-
-fn change(found: DiffOp, start: usize) -> Option<Change> {
-    let (old, new) = match found {
-        DiffOp::Equal { .. } => return None,
-        DiffOp::Delete { old_index, old_len, new_index } => {
-            (old_index..old_index + old_len, new_index..new_index)
-        }
-        DiffOp::Insert { old_index, new_index, new_len } => {
-            (old_index..old_index, new_index..new_index + new_len)
-        }
-        DiffOp::Replace { old_index, old_len, new_index, new_len } => {
-            (old_index..old_index + old_len, new_index..new_index + new_len)
-        }
-    };
     let shifted = |range: Range<usize>| range.start + start..range.end + start;
-    Some(Change { old: shifted(old), new: shifted(new) })
+    let changed = found.iter().filter(|one| one.tag() != DiffTag::Equal);
+    let change =
+        |one: &DiffOp| Change { old: shifted(one.old_range()), new: shifted(one.new_range()) };
+    changed.map(change).collect()
 }
 
 /// Groups changes whose context lines touch into one hunk.

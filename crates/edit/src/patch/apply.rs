@@ -61,7 +61,7 @@ pub struct FileChange {
 /// Applies one section of a patch. `original` is the source file, or `None` if it does not exist.
 pub fn apply(file: &FilePatch, original: Option<&Document>) -> Result<PatchedDocument, ApplyError> {
     let path = file.operation.path();
-    let file_error = |problem| ApplyError { path: path.to_owned(), hunk: None, problem };
+    let file_error = |problem| ApplyError::of_file(path, problem);
     let empty = Document::from_text("");
     let original = match (&file.operation, original) {
         (Operation::Create { .. }, Some(_)) => return Err(file_error(ApplyProblem::Exists)),
@@ -158,18 +158,13 @@ impl<R: FnMut(&str) -> Option<Document>> PatchedTree<R> {
 
     /// Returns an error if a rename or copy would replace an existing file.
     fn check_target(&mut self, operation: &Operation) -> Result<(), ApplyError> {
-        match operation {
-            Operation::Rename { from, to } | Operation::Copy { from, to } if from != to => {
-                let problem = ApplyProblem::Exists;
-                let exists = || ApplyError { path: to.clone(), hunk: None, problem };
-                self.get(to).map_or(Ok(()), |_| Err(exists()))
+        let is_taken = match operation {
+            Operation::Rename { from, to } | Operation::Copy { from, to } => {
+                (from != to && self.get(to).is_some()).then_some(to)
             }
-            Operation::Rename { .. }
-            | Operation::Copy { .. }
-            | Operation::Create { .. }
-            | Operation::Delete { .. }
-            | Operation::Modify { .. } => Ok(()),
-        }
+            Operation::Create { .. } | Operation::Delete { .. } | Operation::Modify { .. } => None,
+        };
+        is_taken.map_or(Ok(()), |to| Err(ApplyError::of_file(to, ApplyProblem::Exists)))
     }
 
     fn count(&mut self, operation: &Operation, after: Option<&Document>) -> Result<(), ApplyError> {
@@ -177,9 +172,8 @@ impl<R: FnMut(&str) -> Option<Document>> PatchedTree<R> {
         if self.written <= MAX_RESULT_BYTES {
             return Ok(());
         }
-        let path = operation.path().to_owned();
         let problem = ApplyProblem::ResultTooLarge { limit: MAX_RESULT_BYTES };
-        Err(ApplyError { path, hunk: None, problem })
+        Err(ApplyError::of_file(operation.path(), problem))
     }
 
     fn put(&mut self, operation: &Operation, after: Option<&Arc<Document>>) {

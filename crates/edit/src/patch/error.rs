@@ -71,6 +71,13 @@ pub struct ApplyError {
     pub problem: ApplyProblem,
 }
 
+impl ApplyError {
+    /// Creates the error of a whole file.
+    pub(super) fn of_file(path: &str, problem: ApplyProblem) -> Self {
+        Self { path: path.to_owned(), hunk: None, problem }
+    }
+}
+
 /// The reason why a patch does not apply. Quoted lines are truncated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages define variants and fields")]

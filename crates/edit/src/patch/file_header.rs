@@ -9,6 +9,21 @@ use super::error::{LineProblem, ParseError};
 use super::file_name::{FileName, git_names, without_prefixes};
 use super::parse::PatchReader;
 
+/// Starts of the lines that git writes between `diff --git` and `---`.
+const EXTENDED_KEYS: [&str; 11] = [
+    "new file mode ",
+    "deleted file mode ",
+    "new mode ",
+    "rename from ",
+    "rename to ",
+    "copy from ",
+    "copy to ",
+    "old mode ",
+    "similarity index ",
+    "dissimilarity index ",
+    "index ",
+];
+
 #[derive(Debug, Default)]
 pub(super) struct FileHeader {
     git_names: Option<(FileName, FileName)>,
@@ -21,23 +36,16 @@ pub(super) struct FileHeader {
 }
 
 impl FileHeader {
-    /// Parses the lines from `diff --git` to the first hunk.
-    pub(super) fn parse_git(reader: &mut PatchReader<'_>) -> Result<Self, ParseError> {
+    /// Parses the lines from `diff --git`, or from `---` without git headers, to the first hunk.
+    pub(super) fn parse(reader: &mut PatchReader<'_>) -> Result<Self, ParseError> {
         let mut header = Self::default();
         if let Some(names) = reader.take("diff --git ") {
             header.git_names = git_names(names);
+            while header.extended_line(reader)? {}
         }
-        while header.extended_line(reader)? {}
         if at_names(reader) {
             header.parse_names(reader)?;
         }
-        Ok(header)
-    }
-
-    /// Parses a `---` and a `+++` line without git headers.
-    pub(super) fn parse_plain(reader: &mut PatchReader<'_>) -> Result<Self, ParseError> {
-        let mut header = Self::default();
-        header.parse_names(reader)?;
         Ok(header)
     }
 
@@ -57,21 +65,22 @@ impl FileHeader {
             let path = self.path().unwrap_or_else(|| line.to_owned());
             return Err(ParseError::Binary { path });
         }
-        let Some(found) = ExtendedHeader::parse(line) else { return Ok(false) };
+        let after_key = |key: &&'static str| Some((*key, line.strip_prefix(*key)?));
+        let Some((key, rest)) = EXTENDED_KEYS.iter().find_map(after_key) else { return Ok(false) };
         reader.advance();
         let path = |text| match FileName::parse(text) {
             Some(FileName::Path(path)) => Ok(Some(path)),
             Some(FileName::None) | None => Err(reader.error_before(LineProblem::Name)),
         };
-        match found {
-            ExtendedHeader::Created(mode) => (self.created, self.mode) = (true, octal(mode)),
-            ExtendedHeader::Deleted => self.deleted = true,
-            ExtendedHeader::NewMode(mode) => self.mode = octal(mode),
-            ExtendedHeader::RenameFrom(name) => self.rename.0 = path(name)?,
-            ExtendedHeader::RenameTo(name) => self.rename.1 = path(name)?,
-            ExtendedHeader::CopyFrom(name) => self.copy.0 = path(name)?,
-            ExtendedHeader::CopyTo(name) => self.copy.1 = path(name)?,
-            ExtendedHeader::Ignored => {}
+        match key {
+            "new file mode " => (self.created, self.mode) = (true, octal(rest)),
+            "deleted file mode " => self.deleted = true,
+            "new mode " => self.mode = octal(rest),
+            "rename from " => self.rename.0 = path(rest)?,
+            "rename to " => self.rename.1 = path(rest)?,
+            "copy from " => self.copy.0 = path(rest)?,
+            "copy to " => self.copy.1 = path(rest)?,
+            _ => {}
         }
         Ok(true)
     }
@@ -113,35 +122,6 @@ pub(super) fn at_names(reader: &PatchReader<'_>) -> bool {
 /// Returns true for the line `Binary files a/x and b/x differ`.
 pub(super) fn is_binary_note(line: &str) -> bool {
     line.starts_with("Binary files ") && line.ends_with(" differ")
-}
-
-/// An extended header line of git, between `diff --git` and `---`.
-enum ExtendedHeader<'a> {
-    Created(&'a str),
-    Deleted,
-    NewMode(&'a str),
-    RenameFrom(&'a str),
-    RenameTo(&'a str),
-    CopyFrom(&'a str),
-    CopyTo(&'a str),
-    Ignored,
-}
-
-impl<'a> ExtendedHeader<'a> {
-    fn parse(line: &'a str) -> Option<Self> {
-        const IGNORED: [&str; 4] =
-            ["old mode ", "similarity index ", "dissimilarity index ", "index "];
-        let after = |prefix| line.strip_prefix(prefix);
-        after("new file mode ")
-            .map(Self::Created)
-            .or_else(|| after("deleted file mode ").map(|_| Self::Deleted))
-            .or_else(|| after("new mode ").map(Self::NewMode))
-            .or_else(|| after("rename from ").map(Self::RenameFrom))
-            .or_else(|| after("rename to ").map(Self::RenameTo))
-            .or_else(|| after("copy from ").map(Self::CopyFrom))
-            .or_else(|| after("copy to ").map(Self::CopyTo))
-            .or_else(|| IGNORED.into_iter().find_map(after).map(|_| Self::Ignored))
-    }
 }
 
 fn octal(mode: &str) -> Option<u32> {

@@ -4,8 +4,7 @@
 //! is an envelope; everything else is parsed as unified diffs. Input is bounded in bytes, files and
 //! hunks, since each hunk may be compared with a whole file.
 
-use super::error::{LineProblem, ParseError};
-use super::{FilePatch, Patch, envelope, unified};
+use super::{FilePatch, LineProblem, ParseError, Patch, envelope, unified};
 
 /// Bounds the bytes of one patch.
 pub const MAX_PATCH_BYTES: usize = 8 * 1024 * 1024;

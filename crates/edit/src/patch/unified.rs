@@ -22,12 +22,8 @@ pub(super) fn parse(reader: &mut PatchReader<'_>) -> Result<Vec<FilePatch>, Pars
     let mut files = Vec::new();
     let mut outside = OutsideSection::Prose;
     while let Some(line) = reader.peek() {
-        if line.starts_with("diff --git ") {
-            let header = FileHeader::parse_git(reader)?;
-            push_file(&mut files, section(reader, &header)?)?;
-            outside = OutsideSection::Separators;
-        } else if at_names(reader) {
-            let header = FileHeader::parse_plain(reader)?;
+        if line.starts_with("diff --git ") || at_names(reader) {
+            let header = FileHeader::parse(reader)?;
             push_file(&mut files, section(reader, &header)?)?;
             outside = OutsideSection::Separators;
         } else {

@@ -85,13 +85,12 @@ impl EditRun<'_> {
         let (splices, prefixes_removed) = match edit {
             Edit::Find { old, new, occurrences } => {
                 self.check_find(old, new)?;
-                let result_bytes = self.request.limits.result_bytes;
+                let limits = self.request.limits;
                 let occurrences = *occurrences;
-                let replacements = self.batch.replacements_left();
+                let replacements_left = self.batch.replacements_left;
                 let search =
-                    TextSearch { path, text, old, new, occurrences, replacements, result_bytes };
-                let found = search.run().map_err(|problem| self.with_limit(problem))?;
-                (found.splices, found.prefixes_removed)
+                    TextSearch { path, text, old, new, occurrences, limits, replacements_left };
+                search.run()?
             }
             Edit::Lines { start, end, new } => {
                 let range = LineRange { path, text, start: *start, end: *end, new };
@@ -102,16 +101,6 @@ impl EditRun<'_> {
         let line = splices.first().map_or(1, |first| line_number(text, first.range.start));
         self.applied.push(AppliedEdit { replacements: splices.len(), line, prefixes_removed });
         Ok(splices)
-    }
-
-    /// Reports the limit of the whole request instead of what is left of it for one edit.
-    fn with_limit(&self, problem: EditProblem) -> EditProblem {
-        match problem {
-            EditProblem::TooManyReplacements { .. } => {
-                EditProblem::TooManyReplacements { limit: self.request.limits.replacements }
-            }
-            other => other,
-        }
     }
 
     fn check_find(&self, old: &str, new: &str) -> Result<(), EditProblem> {

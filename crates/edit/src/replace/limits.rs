@@ -79,9 +79,6 @@ pub struct Limits {
     pub result_bytes: usize,
 }
 
-/// Bounds repeated edits that each double the number of occurrences.
-const MAX_REPLACEMENTS: usize = 1_000_000;
-
 impl Limits {
     /// Bounds memory and time and is far above what an agent writes.
     pub const GENEROUS: Self = Self {
@@ -89,7 +86,8 @@ impl Limits {
         replace: Size::bytes(8 * 1024 * 1024),
         batch: Size::bytes(64 * 1024 * 1024),
         edits: 200,
-        replacements: MAX_REPLACEMENTS,
+        // Bounds repeated edits that each double the number of occurrences.
+        replacements: 1_000_000,
         result_bytes: 64 * 1024 * 1024,
     };
 
@@ -98,9 +96,7 @@ impl Limits {
         find: Size::text(8, 500),
         replace: Size::text(24, 1600),
         batch: Size::text(32, 2400),
-        edits: 200,
-        replacements: MAX_REPLACEMENTS,
-        result_bytes: 64 * 1024 * 1024,
+        ..Self::GENEROUS
     };
 }
 
@@ -115,16 +111,12 @@ impl Default for Limits {
 pub(super) struct BatchUsage {
     total: Size,
     limit: Size,
-    replacements_left: usize,
+    pub(super) replacements_left: usize,
 }
 
 impl BatchUsage {
     pub(super) fn new(limits: &Limits) -> Self {
         Self { total: Size::ZERO, limit: limits.batch, replacements_left: limits.replacements }
-    }
-
-    pub(super) fn replacements_left(&self) -> usize {
-        self.replacements_left
     }
 
     /// Adds one replaced text; returns false if the sum exceeds the limit.

@@ -12,7 +12,7 @@ use memchr::{memchr, memchr_iter, memmem};
 
 use super::error::{EditProblem, MAX_LISTED_MATCHES};
 use super::near_match::near_match;
-use super::{Occurrences, Splice, line_numbers};
+use super::{Limits, Occurrences, Splice, line_numbers};
 use crate::line_endings::{EndingLookup, adapt_endings};
 use crate::lines::{line_number, with_line_feeds};
 
@@ -23,34 +23,27 @@ pub(super) struct TextSearch<'a> {
     pub(super) old: &'a str,
     pub(super) new: &'a str,
     pub(super) occurrences: Occurrences,
-    /// Bounds the number of occurrences.
-    pub(super) replacements: usize,
-    /// Bounds the bytes of the result.
-    pub(super) result_bytes: usize,
-}
-
-pub(super) struct TextSplices {
-    pub(super) splices: Vec<Splice>,
-    pub(super) prefixes_removed: bool,
+    pub(super) limits: Limits,
+    /// The part of [`Limits::replacements`] that the edits before this one have left.
+    pub(super) replacements_left: usize,
 }
 
 impl TextSearch<'_> {
-    /// Searches for the text as it is, then without line numbers.
-    pub(super) fn run(&self) -> Result<TextSplices, EditProblem> {
-        let matches = MatchRanges::of(self.text, self.old, self.replacements);
+    /// Searches for the text as it is, then without line numbers. Also returns true if line numbers
+    /// were removed.
+    pub(super) fn run(&self) -> Result<(Vec<Splice>, bool), EditProblem> {
+        let matches = MatchRanges::of(self.text, self.old, self.replacements_left);
         if !matches.ranges.is_empty() {
-            let splices = self.splices(matches)?;
-            return Ok(TextSplices { splices, prefixes_removed: false });
+            return Ok((self.splices(matches)?, false));
         }
         let Some((old, new)) = line_numbers::strip(self.old, self.new) else {
             return Err(self.not_found(self.old));
         };
-        let matches = MatchRanges::of(self.text, &old, self.replacements);
+        let matches = MatchRanges::of(self.text, &old, self.replacements_left);
         if matches.ranges.is_empty() {
             return Err(self.not_found(&old));
         }
-        let splices = TextSearch { old: &old, new: &new, ..*self }.splices(matches)?;
-        Ok(TextSplices { splices, prefixes_removed: true })
+        Ok((TextSearch { old: &old, new: &new, ..*self }.splices(matches)?, true))
     }
 
     fn not_found(&self, old: &str) -> EditProblem {
@@ -64,13 +57,13 @@ impl TextSearch<'_> {
             let lines = line_numbers(self.text, &matches.ranges);
             return Err(EditProblem::MultiMatch { path: self.path.to_owned(), count, lines });
         }
-        if count > self.replacements {
-            return Err(EditProblem::TooManyReplacements { limit: self.replacements });
+        if count > self.replacements_left {
+            return Err(EditProblem::TooManyReplacements { limit: self.limits.replacements });
         }
         // Checked before the replacements are built, of which there may be a million.
-        if count.saturating_mul(self.new.len()) > self.result_bytes {
+        if count.saturating_mul(self.new.len()) > self.limits.result_bytes {
             let path = self.path.to_owned();
-            let limit = self.result_bytes;
+            let limit = self.limits.result_bytes;
             return Err(EditProblem::ResultTooLarge { path, limit });
         }
         if matches.verbatim || memchr(b'\n', self.new.as_bytes()).is_none() {

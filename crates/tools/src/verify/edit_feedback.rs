@@ -11,7 +11,7 @@ use std::time::Duration;
 use carrel_domain::Network;
 use carrel_edit::replace::Limits;
 use carrel_verify::parse::{self, CheckReport, CouldNotRunReason, Verdict};
-use carrel_verify::plan::{CommandScope, FormatMode, plan_format, plan_lint};
+use carrel_verify::plan::{CommandScope, plan_check};
 use carrel_verify::{EditLimits, FileProject, Profile, ProfileField};
 use tracing::debug;
 
@@ -139,12 +139,9 @@ async fn findings(
         return None;
     }
     let scope = CommandScope::File(name);
-    let (invocation, parse): (_, fn(&_, &_) -> CheckReport) = match fact {
-        ProfileField::Lint => (plan_lint(profile, scope).ok()?, parse::lint),
-        _ => (plan_format(profile, FormatMode::Check, scope).ok()?, parse::format_check),
-    };
+    let invocation = plan_check(profile, fact, scope).ok()?;
     let ran = run(context, &invocation, bounds()).await.ok()?;
-    let report = parse(&invocation, &ran.outcome());
+    let report = parse::check(&invocation, &ran.outcome());
     match &report.verdict {
         Verdict::CouldNotRun { reason: reason @ CouldNotRunReason::ToolMissing { tool, .. } } => {
             // Reported once for each session, not after each edit.
@@ -161,7 +158,7 @@ async fn findings(
 
 /// Formats the file, and returns the diff.
 async fn format(context: &ToolContext, profile: &Profile, path: &Path, name: &str) -> Feedback {
-    let Ok(invocation) = plan_format(profile, FormatMode::Write, CommandScope::File(name)) else {
+    let Ok(invocation) = plan_check(profile, ProfileField::Format, CommandScope::File(name)) else {
         return Feedback::default();
     };
     let files = WorkspaceFiles::of(context);

@@ -1,8 +1,8 @@
 //! The tool `format`.
 
 use carrel_domain::Network;
-use carrel_verify::parse;
-use carrel_verify::plan::{FormatMode, plan_format};
+use carrel_verify::plan::plan_check;
+use carrel_verify::{ProfileField, parse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -69,19 +69,20 @@ impl Tool for Format {
     };
 
     async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
-        let mode = if input.check { FormatMode::Check } else { FormatMode::Write };
+        let field = if input.check { ProfileField::FormatCheck } else { ProfileField::Format };
         let bounds = Bounds::new(input.timeout, USUAL_TIMEOUT, MAX_TIMEOUT, Some(Network::None));
         let query = ProjectQuery { path: input.path, language: input.language, package: None };
         let chosen = ProjectChoice::of(context, query).await?;
         let mut text = String::new();
         let mut sections = Vec::new();
         for profile in &chosen.profiles {
-            let invocation = plan_format(profile, mode, chosen.scope(profile))
+            let invocation = plan_check(profile, field, chosen.scope(profile))
                 .map_err(|error| no_plan(&error))?;
             let ran = run(context, &invocation, bounds).await?;
-            let verdict = match mode {
-                FormatMode::Write => parse::command(&invocation, &ran.outcome()),
-                FormatMode::Check => parse::format_check(&invocation, &ran.outcome()).verdict,
+            let verdict = if input.check {
+                parse::check(&invocation, &ran.outcome()).verdict
+            } else {
+                parse::command(&invocation, &ran.outcome())
             };
             let (verdict, reason) = word(&verdict);
             let suffix = reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));

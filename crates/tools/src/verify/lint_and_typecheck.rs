@@ -1,9 +1,9 @@
 //! The tools `run_lint` and `run_typecheck`.
 
 use carrel_domain::Network;
-use carrel_verify::Profile;
 use carrel_verify::parse::{self, CheckReport, Finding, Severity};
-use carrel_verify::plan::{CommandScope, Invocation, PlanError, plan_lint, plan_typecheck};
+use carrel_verify::plan::plan_check;
+use carrel_verify::{Profile, ProfileField};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -77,14 +77,10 @@ struct ProjectCheck {
     ran: FinishedCommand,
 }
 
-type Plan = fn(&Profile, CommandScope<'_>) -> Result<Invocation, PlanError>;
-type Parse = fn(&Invocation, &parse::Outcome<'_>) -> CheckReport;
-
 async fn check(
     context: &ToolContext,
     input: Input,
-    plan: Plan,
-    parse: Parse,
+    field: ProfileField,
 ) -> Result<Reply<CheckFacts>, Failure> {
     let network = input.network.map(Network::from);
     let bounds = Bounds::new(input.timeout, USUAL_TIMEOUT, MAX_TIMEOUT, network);
@@ -92,9 +88,10 @@ async fn check(
     let chosen = ProjectChoice::of(context, query).await?;
     let mut all = Vec::new();
     for profile in &chosen.profiles {
-        let invocation = plan(profile, chosen.scope(profile)).map_err(|error| no_plan(&error))?;
+        let invocation =
+            plan_check(profile, field, chosen.scope(profile)).map_err(|error| no_plan(&error))?;
         let ran = run(context, &invocation, bounds).await?;
-        let report = parse(&invocation, &ran.outcome());
+        let report = parse::check(&invocation, &ran.outcome());
         all.push(ProjectCheck { profile: profile.clone(), report, ran });
     }
     Ok(reply(&all))
@@ -188,7 +185,7 @@ impl Tool for RunLint {
         context: &ToolContext,
         input: Input,
     ) -> Result<Reply<CheckFacts>, Failure> {
-        check(context, input, plan_lint, parse::lint).await
+        check(context, input, ProfileField::Lint).await
     }
 }
 
@@ -213,6 +210,6 @@ impl Tool for RunTypecheck {
         context: &ToolContext,
         input: Input,
     ) -> Result<Reply<CheckFacts>, Failure> {
-        check(context, input, plan_typecheck, parse::typecheck).await
+        check(context, input, ProfileField::Typecheck).await
     }
 }

@@ -1,6 +1,6 @@
 //! The tool `profile`.
 
-use carrel_verify::{Profile, ProfileField};
+use carrel_verify::Profile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -61,15 +61,7 @@ fn show(text: &mut String, profile: &Profile) {
     let manager =
         profile.package_manager.map_or(String::new(), |one| format!(", {}", one.as_str()));
     line(text, &format!("{} in {}{manager}", profile.ecosystem.as_str(), profile.root));
-    for fact in [
-        ProfileField::Install,
-        ProfileField::Format,
-        ProfileField::FormatCheck,
-        ProfileField::Lint,
-        ProfileField::Typecheck,
-        ProfileField::Test,
-    ] {
-        let Some(command) = profile.command(fact) else { continue };
+    for (&fact, command) in &profile.commands {
         let argv = match &command.file_argv {
             Some(argv) if command.argv.is_empty() => format!("{} FILE", argv.join(" ")),
             _ => command.argv.join(" "),

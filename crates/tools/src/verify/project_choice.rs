@@ -6,7 +6,7 @@ use std::sync::Arc;
 use carrel_domain::Code;
 use carrel_fsroot::FileKind;
 use carrel_verify::plan::CommandScope;
-use carrel_verify::{CacheStatus, ChoiceError, Profile, ProjectCommand, choose_projects};
+use carrel_verify::{CacheStatus, ChoiceError, Profile, ProfileField, choose_projects};
 
 use crate::audit_log::AuditEvent;
 use crate::blocking::blocking;
@@ -132,8 +132,8 @@ fn choose_among(
 
 /// Writes the profile to the audit log.
 pub(super) fn announce(context: &ToolContext, profile: &Profile) {
-    let line = |command: &Option<ProjectCommand>| {
-        let command = command.as_ref()?;
+    let line = |field: ProfileField| {
+        let command = profile.command(field)?;
         let argv =
             if command.argv.is_empty() { command.file_argv.as_ref()? } else { &command.argv };
         Some(argv.join(" "))
@@ -143,11 +143,11 @@ pub(super) fn announce(context: &ToolContext, profile: &Profile) {
         directory: profile.root.clone(),
         ecosystem: profile.ecosystem.as_str().to_owned(),
         package_manager: profile.package_manager.map(|manager| manager.as_str().to_owned()),
-        install_command: line(&profile.install),
-        lint_command: line(&profile.lint),
-        format_command: line(&profile.format),
-        test_command: line(&profile.test),
-        typecheck_command: line(&profile.typecheck),
+        install_command: line(ProfileField::Install),
+        lint_command: line(ProfileField::Lint),
+        format_command: line(ProfileField::Format),
+        test_command: line(ProfileField::Test),
+        typecheck_command: line(ProfileField::Typecheck),
     };
     context.toolbox.events.add(context.session.id(), context.options.interface, event);
 }

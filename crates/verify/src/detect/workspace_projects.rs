@@ -6,7 +6,7 @@ use carrel_fsroot::{FileKind, Root};
 
 use crate::ecosystems::is_marker;
 use crate::paths;
-use crate::profile::Profile;
+use crate::profile::{Profile, has_word};
 use crate::project_reader::{FileStamps, ProjectReader};
 
 use super::gitignore::GitignoreRules;
@@ -22,15 +22,7 @@ pub const MAX_PROJECTS: usize = 200;
 pub const MAX_DIRECTORIES: usize = 5_000;
 
 /// Directories of dependencies and build results, which contain foreign projects.
-const SKIPPED: [&str; 7] = [
-    "node_modules",
-    "target",
-    "vendor",
-    "venv",
-    "__pycache__",
-    "site-packages",
-    "bower_components",
-];
+const SKIPPED: &str = "node_modules target vendor venv __pycache__ site-packages bower_components";
 
 /// All projects of a workspace, as far as the bounds of the search allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,14 +36,13 @@ pub struct WorkspaceProjects {
 /// Finds all projects of a workspace, except in directories that are hidden, ignored by git, or
 /// known to contain dependencies and build results.
 pub fn detect_all(root: &Root) -> WorkspaceProjects {
-    let reader = ProjectReader::new(root);
-    survey(&reader)
+    detect_all_stamped(root).0
 }
 
 pub(crate) fn detect_all_stamped(root: &Root) -> (WorkspaceProjects, FileStamps) {
     let reader = ProjectReader::new(root);
-    let survey = survey(&reader);
-    (survey, reader.into_stamps())
+    let found = survey(&reader);
+    (found, reader.into_stamps())
 }
 
 fn survey(reader: &ProjectReader<'_>) -> WorkspaceProjects {
@@ -86,5 +77,5 @@ fn survey(reader: &ProjectReader<'_>) -> WorkspaceProjects {
 }
 
 fn is_skipped(name: &str) -> bool {
-    name.starts_with('.') || SKIPPED.contains(&name)
+    name.starts_with('.') || has_word(SKIPPED, name)
 }

@@ -1,28 +1,25 @@
 //! C and C++: `CMake`, or make if there are sources beside the Makefile.
 
 use crate::paths;
-use crate::profile::{Ecosystem, PackageManager, Profile, ProfileField, ProjectCommand, args};
+use crate::profile::{Ecosystem, PackageManager, Profile, ProfileField, ProjectCommand, words};
 use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
 
 use super::makefile;
 
-const BUILD: &str = "build";
-
 pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
-    let mut profile = match reader.first(directory, &["CMakeLists.txt"]) {
+    let mut profile = match reader.first(directory, "CMakeLists.txt") {
         Some(marker) => cmake(directory, &marker),
         None => make(reader, directory)?,
     };
-    if let Some(file) = reader.nearest(directory, &[".clang-format"]) {
-        let format = |options: &[&str]| {
-            let single = [args(&["clang-format"]), args(options)].concat();
+    if let Some(file) = reader.nearest(directory, ".clang-format") {
+        let format = |argv| {
             // Without files clang-format reads standard input.
-            ProjectCommand::from_args(ProjectTool::ClangFormat, directory, Vec::new())
-                .per_file(single, Ecosystem::Cpp.extensions())
+            ProjectCommand::new(ProjectTool::ClangFormat, directory, Vec::new())
+                .per_file(words(argv), Ecosystem::Cpp.extensions())
         };
-        profile.set(ProfileField::Format, format(&["-i"]), &file);
-        profile.set(ProfileField::FormatCheck, format(&["--dry-run", "--Werror"]), &file);
+        profile.set(ProfileField::Format, format("clang-format -i"), &file);
+        profile.set(ProfileField::FormatCheck, format("clang-format --dry-run --Werror"), &file);
     }
     Some(profile)
 }
@@ -30,55 +27,35 @@ pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Prof
 fn cmake(directory: &str, marker: &str) -> Profile {
     let mut profile = Profile::new(Ecosystem::Cpp, directory, marker);
     profile.set_manager(PackageManager::Cmake, marker);
-    let configure =
-        ProjectCommand::new(ProjectTool::Installer, directory, &["cmake", "-S", ".", "-B", BUILD]);
-    let build = ProjectCommand::new(ProjectTool::Cmake, directory, &["cmake", "--build", BUILD]);
-    let test = ["ctest", "--test-dir", BUILD, "--output-on-failure"];
-    profile.set(ProfileField::Install, configure, marker);
+    profile.set_install(directory, "cmake -S . -B build", marker);
+    let command = |tool, argv| ProjectCommand::new(tool, directory, words(argv));
+    let build = command(ProjectTool::Cmake, "cmake --build build");
     profile.set(ProfileField::Typecheck, build, marker);
-    profile.set(
-        ProfileField::Test,
-        ProjectCommand::new(ProjectTool::Ctest, directory, &test),
-        marker,
-    );
+    let test = command(ProjectTool::Ctest, "ctest --test-dir build --output-on-failure");
+    profile.set(ProfileField::Test, test, marker);
     profile
 }
 
 /// Requires C or C++ sources, because a Makefile alone may belong to any ecosystem.
 fn make(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
-    let marker = reader.first(directory, &makefile::NAMES)?;
-    let directories = [directory.to_owned(), paths::join(directory, "src")];
-    let has_sources = directories.iter().any(|directory| has_sources(reader, directory));
-    if !has_sources {
+    let marker = reader.first(directory, makefile::NAMES)?;
+    let sources = [directory.to_owned(), paths::join(directory, "src")];
+    let has_sources =
+        |directory: &String| !reader.files(directory, &[".c", ".cc", ".cpp", ".cxx"]).is_empty();
+    if !sources.iter().any(has_sources) {
         return None;
     }
     let mut profile = Profile::new(Ecosystem::Cpp, directory, &marker);
     profile.set_manager(PackageManager::Make, &marker);
-    profile.set(
-        ProfileField::Typecheck,
-        ProjectCommand::new(ProjectTool::Make, directory, &["make"]),
-        &marker,
-    );
+    let make = |argv: &str| ProjectCommand::new(ProjectTool::Make, directory, words(argv));
+    profile.set(ProfileField::Typecheck, make("make"), &marker);
     let targets = makefile::targets(&reader.text(&marker).unwrap_or_default());
-    let test =
-        ["test", "check", "tests"].into_iter().find(|name| targets.iter().any(|t| t == name));
-    if let Some(name) = test {
-        profile.set(
-            ProfileField::Test,
-            ProjectCommand::new(ProjectTool::Make, directory, &["make", name]),
-            &marker,
-        );
+    let has_target = |name: &&str| targets.iter().any(|target| target == name);
+    if let Some(name) = ["test", "check", "tests"].iter().find(|name| has_target(name)) {
+        profile.set(ProfileField::Test, make(&format!("make {name}")), &marker);
     }
-    if targets.iter().any(|target| target == "lint") {
-        profile.set(
-            ProfileField::Lint,
-            ProjectCommand::new(ProjectTool::Make, directory, &["make", "lint"]),
-            &marker,
-        );
+    if has_target(&"lint") {
+        profile.set(ProfileField::Lint, make("make lint"), &marker);
     }
     Some(profile)
-}
-
-fn has_sources(reader: &ProjectReader<'_>, directory: &str) -> bool {
-    !reader.files(directory, &[".c", ".cc", ".cpp", ".cxx"]).is_empty()
 }

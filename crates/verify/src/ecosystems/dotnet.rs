@@ -2,14 +2,12 @@
 //! switched off for every command.
 
 use crate::paths;
-use crate::profile::{Ecosystem, PackageManager, Profile, ProfileField, ProjectCommand};
+use crate::profile::{Ecosystem, PackageManager, Profile, ProfileField, ProjectCommand, args};
 use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
 
 /// Suffixes of markers; a solution is preferred to the projects in it.
 static SUFFIXES: [&str; 5] = [".sln", ".slnx", ".csproj", ".fsproj", ".vbproj"];
-
-const EXTENSIONS: &[&str] = &["cs", "fs", "vb"];
 
 pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
     let files = reader.files(directory, &SUFFIXES);
@@ -20,9 +18,9 @@ pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Prof
     profile.set_manager(PackageManager::Dotnet, &marker);
     // The file is named because dotnet refuses a directory with two of them.
     let command = |tool, verb: &str, tail: &[&str]| {
-        let argv = [&["dotnet", verb, name.as_str()], tail].concat();
-        ProjectCommand::new(tool, directory, &argv)
-            .extensions(EXTENSIONS)
+        let argv = args(&[&["dotnet", verb, name.as_str()], tail].concat());
+        ProjectCommand::new(tool, directory, argv)
+            .extensions(Ecosystem::Dotnet.extensions())
             .with("DOTNET_CLI_TELEMETRY_OPTOUT", "1")
             .with("DOTNET_NOLOGO", "1")
     };

@@ -6,27 +6,25 @@
 
 use crate::paths;
 use crate::profile::{
-    Ecosystem, Membership, PackageManager, Profile, ProfileField, ProjectCommand,
+    Ecosystem, Membership, PackageManager, Profile, ProfileField, ProfileProblem, ProjectCommand,
+    words,
 };
 use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
 
-const GOLANGCI: [&str; 4] = [".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json"];
+const GOLANGCI: &str = ".golangci.yml .golangci.yaml .golangci.toml .golangci.json";
 
 pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
-    let module = reader.first(directory, &["go.mod"]);
-    let work = reader.first(directory, &["go.work"]);
+    let module = reader.first(directory, "go.mod");
+    let work = reader.first(directory, "go.work");
     let marker = module.clone().or_else(|| work.clone())?;
     let mut profile = Profile::new(Ecosystem::Go, directory, &marker);
     profile.set_manager(PackageManager::Go, &marker);
-    if let Some(module) = &module {
-        profile.name = reader.text(module).as_deref().and_then(module_name);
+    if let Some(file) = module {
+        profile.name = reader.text(&file).as_deref().and_then(module_name);
         if profile.name.is_none() {
-            profile.problems.push(crate::profile::ProfileProblem {
-                file: module.clone(),
-                line: None,
-                message: "names no module".to_owned(),
-            });
+            let message = "names no module".to_owned();
+            profile.problems.push(ProfileProblem { file, line: None, message });
         }
     }
     let members = work.and_then(|work| reader.text(&work)).map(|text| uses(&text));
@@ -50,37 +48,26 @@ fn commands(
         Some(members) => members.iter().map(|member| below(member)).collect(),
         None => vec!["./...".to_owned()],
     };
-    let go = |tool, words: &[&str]| {
-        let words = words.iter().map(|&word| word.to_owned());
-        let argv = words.chain(patterns.iter().cloned()).collect();
-        ProjectCommand::from_args(tool, &directory, argv).per_package(&["go"])
+    let install = if members.is_some() { "go work sync" } else { "go mod download" };
+    profile.set_install(&directory, install, marker);
+    let go = |tool, argv| {
+        let argv = [words(argv), patterns.clone()].concat();
+        ProjectCommand::new(tool, &directory, argv).per_package("go")
     };
-    let install: &[&str] =
-        if members.is_some() { &["go", "work", "sync"] } else { &["go", "mod", "download"] };
-    profile.set(
-        ProfileField::Install,
-        ProjectCommand::new(ProjectTool::Installer, &directory, install),
-        marker,
-    );
-    profile.set(ProfileField::Test, go(ProjectTool::GoTest, &["go", "test"]), marker);
-    profile.set(ProfileField::Typecheck, go(ProjectTool::GoVet, &["go", "vet"]), marker);
-    match reader.nearest(&directory, &GOLANGCI) {
+    profile.set(ProfileField::Test, go(ProjectTool::GoTest, "go test"), marker);
+    let vet = go(ProjectTool::GoVet, "go vet");
+    profile.set(ProfileField::Typecheck, vet.clone(), marker);
+    match reader.nearest(&directory, GOLANGCI) {
         Some(settings) => {
-            profile.set(
-                ProfileField::Lint,
-                go(ProjectTool::Golangci, &["golangci-lint", "run"]),
-                &settings,
-            );
+            let lint = go(ProjectTool::Golangci, "golangci-lint run");
+            profile.set(ProfileField::Lint, lint, &settings);
         }
-        None => profile.set(ProfileField::Lint, go(ProjectTool::GoVet, &["go", "vet"]), marker),
+        None => profile.set(ProfileField::Lint, vet, marker),
     }
-    let gofmt = |option: &str| {
-        let single = vec!["gofmt".to_owned(), option.to_owned()];
-        ProjectCommand::new(ProjectTool::Gofmt, &directory, &["gofmt", option, "."])
-            .per_file(single, &["go"])
-    };
-    profile.set(ProfileField::Format, gofmt("-w"), marker);
-    profile.set(ProfileField::FormatCheck, gofmt("-l"), marker);
+    let gofmt =
+        |argv| ProjectCommand::for_files(ProjectTool::Gofmt, &directory, words(argv), ".", "go");
+    profile.set(ProfileField::Format, gofmt("gofmt -w"), marker);
+    profile.set(ProfileField::FormatCheck, gofmt("gofmt -l"), marker);
 }
 
 fn below(member: &str) -> String {

@@ -2,71 +2,77 @@
 
 use crate::paths;
 use crate::profile::{
-    Ecosystem, Membership, PackageManager, Profile, ProfileField, ProjectCommand,
+    Ecosystem, Membership, PackageManager, Profile, ProfileField, ProjectCommand, words,
 };
 use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
 
-const EXTENSIONS: &[&str] = &["java", "kt", "kts"];
+use super::dotted;
 
-const GRADLE: [&str; 4] =
-    ["build.gradle.kts", "build.gradle", "settings.gradle.kts", "settings.gradle"];
-
-const MAVEN_OPTIONS: [&str; 3] = ["-B", "-ntp", "-Dstyle.color=never"];
+const GRADLE: &str = "build.gradle.kts build.gradle settings.gradle.kts settings.gradle";
 
 pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
-    if let Some(marker) = reader.first(directory, &["pom.xml"]) {
+    if let Some(marker) = reader.first(directory, "pom.xml") {
         return Some(maven(reader, directory, &marker));
     }
-    let marker = reader.first(directory, &GRADLE)?;
+    let marker = reader.first(directory, GRADLE)?;
     Some(gradle(reader, directory, &marker))
 }
 
-/// Returns the nearest wrapper script, relative to the project, or else the program.
-fn program(reader: &ProjectReader<'_>, directory: &str, wrapper: &str, name: &str) -> String {
-    match reader.nearest(directory, &[wrapper]) {
-        Some(path) => {
-            let path = paths::relative(directory, &path);
-            if path.contains('/') { path } else { format!("./{path}") }
-        }
-        None => name.to_owned(),
+/// A build tool with its program and the options of every command.
+struct BuildTool<'a> {
+    tool: ProjectTool,
+    program: String,
+    options: &'static str,
+    marker: &'a str,
+}
+
+impl BuildTool<'_> {
+    /// Sets a command that runs a goal or task.
+    fn set(&self, profile: &mut Profile, field: ProfileField, task: &str) {
+        let tool = if field == ProfileField::Install { ProjectTool::Installer } else { self.tool };
+        let argv = [vec![self.program.clone()], words(self.options), words(task)].concat();
+        let command = ProjectCommand::new(tool, &profile.root, argv);
+        profile.set(field, command.per_package(Ecosystem::Java.extensions()), self.marker);
     }
+
+    fn set_format(&self, profile: &mut Profile, apply: &str, check: &str) {
+        self.set(profile, ProfileField::Format, apply);
+        self.set(profile, ProfileField::FormatCheck, check);
+    }
+}
+
+/// Returns the nearest wrapper script, relative to the project, or else the program.
+fn program(
+    reader: &ProjectReader<'_>,
+    directory: &str,
+    wrapper: &'static str,
+    name: &str,
+) -> String {
+    let wrapper = reader.nearest(directory, wrapper);
+    let relative = wrapper.map(|path| dotted(paths::relative(directory, &path)));
+    relative.unwrap_or_else(|| name.to_owned())
 }
 
 fn maven(reader: &ProjectReader<'_>, directory: &str, marker: &str) -> Profile {
     let mut profile = Profile::new(Ecosystem::Java, directory, marker);
     profile.set_manager(PackageManager::Maven, marker);
-    let text = reader.read(marker).unwrap_or_else(|problem| {
-        profile.problems.push(problem);
-        None
-    });
-    let text = text.unwrap_or_default();
-    let modules = elements(&text, "module");
-    if !modules.is_empty() {
-        profile.membership = Some(Membership::Root { members: modules });
+    let text = profile.accept(reader.read(marker)).flatten().unwrap_or_default();
+    let members = elements(&text, "module");
+    if !members.is_empty() {
+        profile.membership = Some(Membership::Root { members });
     }
     let program = program(reader, directory, "mvnw", "mvn");
-    let command = |tool, goals: &[&str]| {
-        let argv = [&[program.as_str()], &MAVEN_OPTIONS[..], goals].concat();
-        ProjectCommand::new(tool, directory, &argv).per_package(EXTENSIONS)
-    };
-    profile.set(
-        ProfileField::Install,
-        command(ProjectTool::Installer, &["dependency:resolve"]),
-        marker,
-    );
-    profile.set(ProfileField::Test, command(ProjectTool::Maven, &["test"]), marker);
-    profile.set(ProfileField::Typecheck, command(ProjectTool::Maven, &["test-compile"]), marker);
+    let options = "-B -ntp -Dstyle.color=never";
+    let maven = BuildTool { tool: ProjectTool::Maven, program, options, marker };
+    maven.set(&mut profile, ProfileField::Install, "dependency:resolve");
+    maven.set(&mut profile, ProfileField::Test, "test");
+    maven.set(&mut profile, ProfileField::Typecheck, "test-compile");
     if text.contains("spotless-maven-plugin") {
-        profile.set(ProfileField::Format, command(ProjectTool::Maven, &["spotless:apply"]), marker);
-        profile.set(
-            ProfileField::FormatCheck,
-            command(ProjectTool::Maven, &["spotless:check"]),
-            marker,
-        );
+        maven.set_format(&mut profile, "spotless:apply", "spotless:check");
     }
     if text.contains("maven-checkstyle-plugin") {
-        profile.set(ProfileField::Lint, command(ProjectTool::Maven, &["checkstyle:check"]), marker);
+        maven.set(&mut profile, ProfileField::Lint, "checkstyle:check");
     }
     profile
 }
@@ -74,28 +80,23 @@ fn maven(reader: &ProjectReader<'_>, directory: &str, marker: &str) -> Profile {
 fn gradle(reader: &ProjectReader<'_>, directory: &str, marker: &str) -> Profile {
     let mut profile = Profile::new(Ecosystem::Java, directory, marker);
     profile.set_manager(PackageManager::Gradle, marker);
-    let read = |name: &&str| reader.text(&paths::join(directory, name)).unwrap_or_default();
-    let text: String = GRADLE.iter().map(read).collect();
-    if let Some(members) = includes(&text) {
-        profile.membership = Some(Membership::Root { members });
-    }
+    let read = |name| reader.text(&paths::join(directory, name)).unwrap_or_default();
+    let text: String = GRADLE.split(' ').map(read).collect();
+    profile.membership = includes(&text).map(|members| Membership::Root { members });
     let program = program(reader, directory, "gradlew", "gradle");
-    let command = |tool, task: &str| {
-        let argv = [program.as_str(), "--console=plain", task];
-        ProjectCommand::new(tool, directory, &argv).per_package(EXTENSIONS)
-    };
-    profile.set(ProfileField::Install, command(ProjectTool::Installer, "dependencies"), marker);
-    profile.set(ProfileField::Test, command(ProjectTool::Gradle, "test"), marker);
-    profile.set(ProfileField::Typecheck, command(ProjectTool::Gradle, "testClasses"), marker);
+    let options = "--console=plain";
+    let gradle = BuildTool { tool: ProjectTool::Gradle, program, options, marker };
+    gradle.set(&mut profile, ProfileField::Install, "dependencies");
+    gradle.set(&mut profile, ProfileField::Test, "test");
+    gradle.set(&mut profile, ProfileField::Typecheck, "testClasses");
     let lint = [("detekt", "detekt"), ("ktlint", "ktlintCheck"), ("checkstyle", "checkstyleMain")];
     if let Some((_, task)) = lint.iter().find(|(plugin, _)| text.contains(plugin)) {
-        profile.set(ProfileField::Lint, command(ProjectTool::Gradle, task), marker);
+        gradle.set(&mut profile, ProfileField::Lint, task);
     }
     let format =
         [("spotless", "spotlessApply", "spotlessCheck"), ("ktlint", "ktlintFormat", "ktlintCheck")];
     if let Some((_, apply, check)) = format.iter().find(|(plugin, ..)| text.contains(plugin)) {
-        profile.set(ProfileField::Format, command(ProjectTool::Gradle, apply), marker);
-        profile.set(ProfileField::FormatCheck, command(ProjectTool::Gradle, check), marker);
+        gradle.set_format(&mut profile, apply, check);
     }
     profile
 }

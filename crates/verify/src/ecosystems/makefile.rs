@@ -1,28 +1,22 @@
 //! Makefile targets, as scripts of the projects in the same directory.
 
 use crate::paths;
-use crate::profile::{Profile, ProjectScript};
+use crate::profile::{Profile, args};
 use crate::project_reader::ProjectReader;
 
 /// Names that make looks for, in its order.
-pub(crate) const NAMES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
+pub(crate) const NAMES: &str = "GNUmakefile makefile Makefile";
 
 const MAX_TARGETS: usize = 200;
 
 /// Adds the targets to the projects of a directory; a script of the same name takes precedence.
 pub(crate) fn add_targets(reader: &ProjectReader<'_>, directory: &str, profiles: &mut [Profile]) {
-    let Some(file) = reader.first(directory, &NAMES) else { return };
+    let Some(file) = reader.first(directory, NAMES) else { return };
     let Some(text) = reader.text(&file) else { return };
     for target in targets(&text) {
-        let script = ProjectScript {
-            name: target.clone(),
-            text: String::new(),
-            file: file.clone(),
-            argv: vec!["make".to_owned(), target],
-        };
         for profile in profiles.iter_mut() {
-            if profile.scripts.iter().all(|known| known.name != script.name) {
-                profile.scripts.push(script.clone());
+            if profile.scripts.iter().all(|known| known.name != target) {
+                profile.add_script(&target, "", &file, args(&["make", &target]));
             }
         }
     }

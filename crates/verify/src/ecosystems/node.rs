@@ -7,20 +7,22 @@
 mod checks;
 mod package_json;
 mod package_manager;
-mod program;
 mod script;
 mod test_runner;
 
 use crate::paths;
-use crate::profile::{
-    Ecosystem, Membership, PackageManager, Profile, ProfileField, ProjectCommand, ProjectScript,
-};
+use crate::profile::{Ecosystem, Membership, PackageManager, Profile, words};
 use crate::project_reader::ProjectReader;
-use crate::tool::ProjectTool;
 use package_json::PackageJson;
-use package_manager::DetectedManager;
+
+use super::{DetectedManager, dotted, install_directory};
 
 const MANIFEST: &str = "package.json";
+
+const BIN: &str = "node_modules/.bin";
+
+/// Files of yarn's Plug'n'Play mode, which has no `node_modules`.
+const PLUG_AND_PLAY: &str = ".pnp.cjs .pnp.loader.mjs";
 
 struct Project<'a> {
     reader: &'a ProjectReader<'a>,
@@ -77,34 +79,48 @@ impl Project<'_> {
 
     /// Dependencies of members are installed at the workspace root.
     fn install(&self, profile: &mut Profile) {
-        let directory = match &profile.membership {
-            Some(Membership::Member { of }) => of.clone(),
-            Some(Membership::Root { .. }) | None => self.directory.to_owned(),
-        };
-        let manager = self.manager.kind.as_str();
-        let command =
-            ProjectCommand::new(ProjectTool::Installer, &directory, &[manager, "install"]);
-        profile.set(ProfileField::Install, command, &self.manager.file);
+        let directory = install_directory(profile);
+        let argv = format!("{} install", self.manager.kind.as_str());
+        profile.set_install(&directory, &argv, &self.manager.file);
         profile.set_deps_dir(paths::join(&directory, "node_modules"), &self.manifest);
     }
 
     fn scripts(&self, profile: &mut Profile) {
         for (name, text) in &self.package.scripts {
-            profile.scripts.push(ProjectScript {
-                name: name.clone(),
-                text: text.clone(),
-                file: self.manifest.clone(),
-                argv: self.run_script(name),
-            });
+            profile.add_script(name, text, &self.manifest, self.run_script(name));
         }
     }
 
     /// Returns the command line that runs a script.
     fn run_script(&self, name: &str) -> Vec<String> {
-        let manager = self.manager.kind.as_str();
-        match self.manager.kind {
-            PackageManager::Yarn => vec![manager.to_owned(), name.to_owned()],
-            _ => vec![manager.to_owned(), "run".to_owned(), name.to_owned()],
+        let run = match self.manager.kind {
+            PackageManager::Yarn => words("yarn"),
+            manager => vec![manager.as_str().to_owned(), "run".to_owned()],
+        };
+        [run, vec![name.to_owned()]].concat()
+    }
+
+    /// Returns the command line of a program: its installed path, or else the package manager in a
+    /// form that fails if the program is missing instead of downloading it.
+    fn program(&self, name: &str) -> Vec<String> {
+        if let Some(path) = self.installed(name) {
+            return vec![dotted(paths::relative(self.directory, &path))];
         }
+        let plug_and_play = self.reader.nearest(self.directory, PLUG_AND_PLAY).is_some();
+        let starter = match self.manager.kind {
+            _ if plug_and_play => "yarn run",
+            PackageManager::Pnpm => "pnpm exec",
+            PackageManager::Yarn => "yarn run",
+            PackageManager::Bun => "bunx --no-install",
+            _ => "npx --no-install --offline",
+        };
+        [words(starter), vec![name.to_owned()]].concat()
+    }
+
+    /// Returns the nearest installed program of a name.
+    fn installed(&self, name: &str) -> Option<String> {
+        let program = format!("{BIN}/{name}");
+        let mut paths = paths::upwards(self.directory).map(|above| paths::join(above, &program));
+        paths.find(|path| self.reader.has_program(path))
     }
 }

@@ -10,25 +10,16 @@ mod test_runner;
 use crate::manifest::Toml;
 use crate::paths;
 use crate::profile::{
-    Ecosystem, Membership, PackageManager, Profile, ProfileField, ProjectCommand, ProjectScript,
-    args,
+    Ecosystem, Membership, PackageManager, Profile, ProfileField, ProjectCommand, words,
 };
 use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
-use package_manager::DetectedManager;
+
+use super::{DetectedManager, install_directory};
 
 /// Marker files, in order of precedence as evidence.
-const MARKERS: [&str; 9] = [
-    "pyproject.toml",
-    "setup.py",
-    "setup.cfg",
-    "Pipfile",
-    "requirements.txt",
-    "ruff.toml",
-    ".ruff.toml",
-    "pytest.ini",
-    "uv.lock",
-];
+const MARKERS: &str = "pyproject.toml setup.py setup.cfg Pipfile requirements.txt ruff.toml \
+    .ruff.toml pytest.ini uv.lock";
 
 const PYPROJECT: &str = "pyproject.toml";
 
@@ -44,21 +35,11 @@ struct Project<'a> {
 }
 
 pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
-    let marker = reader.first(directory, &MARKERS)?;
+    let marker = reader.first(directory, MARKERS)?;
     let mut profile = Profile::new(Ecosystem::Python, directory, &marker);
     let file = paths::join(directory, PYPROJECT);
-    let text = reader.read(&file).unwrap_or_else(|problem| {
-        profile.problems.push(problem);
-        None
-    });
-    let settings = match text.as_deref().map(|text| Toml::parse(&file, text)) {
-        Some(Ok(settings)) => Some(settings),
-        Some(Err(problem)) => {
-            profile.problems.push(problem);
-            None
-        }
-        None => None,
-    };
+    let text = profile.accept(reader.read(&file)).flatten();
+    let settings = text.as_deref().and_then(|text| profile.accept(Toml::parse(&file, text)));
     let manager = package_manager::detect(reader, directory, settings.as_ref(), &marker);
     let environment = package_manager::environment(reader, directory);
     let project = Project { reader, directory, marker, settings, manager, environment };
@@ -97,41 +78,33 @@ impl Project<'_> {
     }
 
     fn install(&self, profile: &mut Profile) {
-        let directory = match &profile.membership {
-            Some(Membership::Member { of }) => of.clone(),
-            Some(Membership::Root { .. }) | None => self.directory.to_owned(),
-        };
+        let directory = install_directory(profile);
         let environment = paths::join(&directory, ENVIRONMENTS[0]);
         profile.set_deps_dir(self.environment.clone().unwrap_or(environment), &self.marker);
-        let Some((argv, file)) = self.install_args() else { return };
-        let command = ProjectCommand::from_args(ProjectTool::Installer, &directory, argv);
-        profile.set(ProfileField::Install, command, &file);
-    }
-
-    fn install_args(&self) -> Option<(Vec<String>, String)> {
-        let fixed = |argv: &[&str]| Some((args(argv), self.manager.file.clone()));
-        match self.manager.kind {
-            PackageManager::Uv => fixed(&["uv", "sync"]),
-            PackageManager::Poetry => fixed(&["poetry", "install"]),
-            PackageManager::Pipenv => fixed(&["pipenv", "install", "--dev"]),
-            PackageManager::Pdm => fixed(&["pdm", "install"]),
-            _ => self.pip_args(),
-        }
+        let install = match self.manager.kind {
+            PackageManager::Uv => "uv sync",
+            PackageManager::Poetry => "poetry install",
+            PackageManager::Pipenv => "pipenv install --dev",
+            PackageManager::Pdm => "pdm install",
+            _ => return self.install_with_pip(&directory, profile),
+        };
+        profile.set_install(&directory, install, &self.manager.file);
     }
 
     /// Installs a package in editable mode, or else its list of requirements.
-    fn pip_args(&self) -> Option<(Vec<String>, String)> {
-        let pip = self.program("pip");
+    fn install_with_pip(&self, directory: &str, profile: &mut Profile) {
         let package = self.has_setting("project") || self.has_setting("build-system");
-        let setup = self.reader.first(self.directory, &["setup.py"]);
-        let requirements = self.reader.first(self.directory, &["requirements.txt"]);
-        let (tail, file): (&[&str], _) = match (package, setup, requirements) {
-            (true, _, _) => (&["install", "-e", "."], paths::join(self.directory, PYPROJECT)),
-            (false, Some(setup), _) => (&["install", "-e", "."], setup),
-            (false, None, Some(list)) => (&["install", "-r", "requirements.txt"], list),
-            (false, None, None) => return None,
+        let setup = self.reader.first(self.directory, "setup.py");
+        let requirements = self.reader.first(self.directory, "requirements.txt");
+        let (tail, file) = match (package, setup, requirements) {
+            (true, _, _) => ("install -e .", paths::join(self.directory, PYPROJECT)),
+            (false, Some(setup), _) => ("install -e .", setup),
+            (false, None, Some(list)) => ("install -r requirements.txt", list),
+            (false, None, None) => return,
         };
-        Some(([pip, args(tail)].concat(), file))
+        let argv = [self.program("pip"), words(tail)].concat();
+        let command = ProjectCommand::new(ProjectTool::Installer, directory, argv);
+        profile.set(ProfileField::Install, command, &file);
     }
 
     /// Returns the command line of a program: its path in the environment, or else a manager that
@@ -140,13 +113,13 @@ impl Project<'_> {
         if let Some(path) = self.installed(name) {
             return vec![paths::relative(self.directory, &path)];
         }
-        let launcher: &[&str] = match self.manager.kind {
-            PackageManager::Poetry => &["poetry", "run"],
-            PackageManager::Pipenv => &["pipenv", "run"],
-            PackageManager::Pdm => &["pdm", "run"],
-            _ => &[],
+        let launcher = match self.manager.kind {
+            PackageManager::Poetry => "poetry run",
+            PackageManager::Pipenv => "pipenv run",
+            PackageManager::Pdm => "pdm run",
+            _ => "",
         };
-        [args(launcher), vec![name.to_owned()]].concat()
+        [words(launcher), vec![name.to_owned()]].concat()
     }
 
     fn installed(&self, name: &str) -> Option<String> {
@@ -159,12 +132,12 @@ impl Project<'_> {
         let Some(settings) = &self.settings else { return };
         let file = paths::join(self.directory, PYPROJECT);
         let runners =
-            [("tool.poe.tasks", self.program("poe")), ("tool.pdm.scripts", args(&["pdm", "run"]))];
+            [("tool.poe.tasks", self.program("poe")), ("tool.pdm.scripts", words("pdm run"))];
         for (table, runner) in runners {
             for (name, value) in settings.entries(table) {
-                let text = value.get_ref().as_str().unwrap_or_default().to_owned();
+                let text = value.get_ref().as_str().unwrap_or_default();
                 let argv = [runner.clone(), vec![name.clone()]].concat();
-                profile.scripts.push(ProjectScript { name, text, file: file.clone(), argv });
+                profile.add_script(&name, text, &file, argv);
             }
         }
     }

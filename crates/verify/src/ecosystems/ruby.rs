@@ -2,52 +2,43 @@
 //! versions of the lock file are used.
 
 use crate::paths;
-use crate::profile::{Ecosystem, PackageManager, Profile, ProfileField, ProjectCommand, args};
+use crate::profile::{Ecosystem, PackageManager, Profile, ProfileField, ProjectCommand, words};
 use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
-
-const EXTENSIONS: &[&str] = &["rb", "rake"];
 
 pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
     let gemspec = || {
         let name = reader.files(directory, &[".gemspec"]).into_iter().next()?;
         Some(paths::join(directory, &name))
     };
-    let marker = reader.first(directory, &["Gemfile"]).or_else(gemspec)?;
+    let marker = reader.first(directory, "Gemfile").or_else(gemspec)?;
     let mut profile = Profile::new(Ecosystem::Ruby, directory, &marker);
     profile.set_manager(PackageManager::Bundler, &marker);
-    let install = ProjectCommand::new(ProjectTool::Installer, directory, &["bundle", "install"]);
-    profile.set(ProfileField::Install, install, &marker);
+    profile.set_install(directory, "bundle install", &marker);
     let text = reader.text(&marker).unwrap_or_default();
-    let exec = |tool: ProjectTool, tail: &[&str]| {
-        let single = [args(&["bundle", "exec", tool.name()]), args(tail)].concat();
-        ProjectCommand::from_args(tool, directory, single.clone()).per_file(single, EXTENSIONS)
-    };
-    let named = |file: &str, word: &str| {
-        let own = reader.first(directory, &[file]);
+    let extensions = Ecosystem::Ruby.extensions();
+    let exec = |tool, argv| ProjectCommand::for_files(tool, directory, words(argv), "", extensions);
+    let named = |file, word: &str| {
+        let own = reader.first(directory, file);
         own.or_else(|| text.contains(word).then(|| marker.clone()))
     };
-    let rake = reader.first(directory, &["Rakefile"]);
+    let rake = reader.first(directory, "Rakefile");
     match (named(".rspec", "rspec"), rake) {
-        (Some(file), _) => profile.set(ProfileField::Test, exec(ProjectTool::Rspec, &[]), &file),
+        (Some(file), _) => {
+            profile.set(ProfileField::Test, exec(ProjectTool::Rspec, "bundle exec rspec"), &file);
+        }
         (None, Some(file)) if reader.has_directory(&paths::join(directory, "test")) => {
-            let argv = ["bundle", "exec", "rake", "test"];
-            profile.set(
-                ProfileField::Test,
-                ProjectCommand::new(ProjectTool::Rake, directory, &argv),
-                &file,
-            );
+            let argv = words("bundle exec rake test");
+            let command = ProjectCommand::new(ProjectTool::Rake, directory, argv);
+            profile.set(ProfileField::Test, command, &file);
         }
         (None, _) => {}
     }
     if let Some(file) = named(".rubocop.yml", "rubocop") {
-        profile.set(ProfileField::Lint, exec(ProjectTool::Rubocop, &[]), &file);
-        profile.set(ProfileField::Format, exec(ProjectTool::Rubocop, &["--fix-layout"]), &file);
-        profile.set(
-            ProfileField::FormatCheck,
-            exec(ProjectTool::Rubocop, &["--only", "Layout"]),
-            &file,
-        );
+        let mut set = |field, argv| profile.set(field, exec(ProjectTool::Rubocop, argv), &file);
+        set(ProfileField::Lint, "bundle exec rubocop");
+        set(ProfileField::Format, "bundle exec rubocop --fix-layout");
+        set(ProfileField::FormatCheck, "bundle exec rubocop --only Layout");
     }
     Some(profile)
 }

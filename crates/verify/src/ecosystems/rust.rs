@@ -8,7 +8,7 @@ use crate::manifest::{Toml, matches};
 use crate::paths;
 use crate::profile::{
     CargoPackage, Ecosystem, Membership, PackageManager, Profile, ProfileField, ProjectCommand,
-    ProjectScript,
+    args, words,
 };
 use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
@@ -30,14 +30,8 @@ pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Prof
         return None;
     }
     let mut profile = Profile::new(Ecosystem::Rust, directory, &manifest);
-    let text = read(reader, &manifest, &mut profile);
-    let toml = text.as_deref().and_then(|text| match Toml::parse(&manifest, text) {
-        Ok(toml) => Some(toml),
-        Err(problem) => {
-            profile.problems.push(problem);
-            None
-        }
-    });
+    let text = profile.accept(reader.read(&manifest)).flatten();
+    let toml = text.as_deref().and_then(|text| profile.accept(Toml::parse(&manifest, text)));
     profile.set_manager(PackageManager::Cargo, &manifest);
     let owner = toml.as_ref().and_then(|toml| membership(reader, directory, toml, &mut profile));
     let facts = facts(reader, directory, toml.as_ref(), owner.as_deref());
@@ -46,13 +40,6 @@ pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Prof
     profile.cargo = Some(facts);
     aliases(reader, directory, &mut profile);
     Some(profile)
-}
-
-fn read(reader: &ProjectReader<'_>, file: &str, profile: &mut Profile) -> Option<String> {
-    reader.read(file).unwrap_or_else(|problem| {
-        profile.problems.push(problem);
-        None
-    })
 }
 
 /// Sets the membership of the package and returns the directory of its workspace, if it is a
@@ -137,74 +124,44 @@ fn commands(
         Some(package) => vec!["-p", package],
         None => vec![],
     };
-    let cargo = |tool, words: &[&str]| {
-        let argv = [words, &reach].concat();
-        ProjectCommand::new(tool, &directory, &argv).per_package(&["rs"])
+    let cargo = |tool, argv| {
+        let argv = [words(argv), args(&reach)].concat();
+        ProjectCommand::new(tool, &directory, argv).per_package("rs")
     };
-    profile.set(
-        ProfileField::Install,
-        ProjectCommand::new(ProjectTool::Installer, &directory, &["cargo", "fetch"]),
-        manifest,
-    );
-    profile.set(
-        ProfileField::Lint,
-        cargo(ProjectTool::Clippy, &["cargo", "clippy", "--all-targets"]),
-        manifest,
-    );
-    profile.set(
-        ProfileField::Typecheck,
-        cargo(ProjectTool::CargoCheck, &["cargo", "check", "--all-targets"]),
-        manifest,
-    );
-    match reader.first(owner.unwrap_or(&directory), &[NEXTEST]) {
-        Some(settings) => {
-            profile.set(
-                ProfileField::Test,
-                cargo(ProjectTool::Nextest, &["cargo", "nextest", "run"]),
-                &settings,
-            );
-        }
-        None => profile.set(
-            ProfileField::Test,
-            cargo(ProjectTool::CargoTest, &["cargo", "test"]),
-            manifest,
-        ),
-    }
+    profile.set_install(&directory, "cargo fetch", manifest);
+    let clippy = cargo(ProjectTool::Clippy, "cargo clippy --all-targets");
+    profile.set(ProfileField::Lint, clippy, manifest);
+    let check = cargo(ProjectTool::CargoCheck, "cargo check --all-targets");
+    profile.set(ProfileField::Typecheck, check, manifest);
+    let (test, file) = match reader.first(owner.unwrap_or(&directory), NEXTEST) {
+        Some(settings) => (cargo(ProjectTool::Nextest, "cargo nextest run"), settings),
+        None => (cargo(ProjectTool::CargoTest, "cargo test"), manifest.to_owned()),
+    };
+    profile.set(ProfileField::Test, test, &file);
     format_commands(manifest, is_root, facts, profile);
 }
 
 fn format_commands(manifest: &str, is_root: bool, facts: &CargoPackage, profile: &mut Profile) {
     let directory = profile.root.clone();
-    let reach: &[&str] = if is_root { &["--all"] } else { &[] };
-    // Without an edition rustfmt assumes 2015, in which `async` is not a keyword.
-    let single = ["rustfmt", "--edition", &facts.edition];
-    let command = |tail: &[&str], check: &[&str]| {
-        let args = |argv: &[&[&str]]| argv.concat().iter().map(|&w| w.to_owned()).collect();
-        ProjectCommand::from_args(
-            ProjectTool::Rustfmt,
-            &directory,
-            args(&[&["cargo", "fmt"], reach, tail]),
-        )
-        .per_file(args(&[&single, check]), &["rs"])
+    let reach = if is_root { "--all" } else { "" };
+    let command = |tail, check| {
+        let whole = [words("cargo fmt"), words(reach), words(tail)].concat();
+        // Without an edition rustfmt assumes 2015, in which `async` is not a keyword.
+        let single = [args(&["rustfmt", "--edition", &facts.edition]), words(check)].concat();
+        ProjectCommand::new(ProjectTool::Rustfmt, &directory, whole).per_file(single, "rs")
     };
-    profile.set(ProfileField::Format, command(&[], &[]), manifest);
-    profile.set(ProfileField::FormatCheck, command(&["--", "--check"], &["--check"]), manifest);
+    profile.set(ProfileField::Format, command("", ""), manifest);
+    profile.set(ProfileField::FormatCheck, command("-- --check", "--check"), manifest);
 }
 
 /// Adds the aliases of the nearest `.cargo/config.toml` as scripts.
 fn aliases(reader: &ProjectReader<'_>, directory: &str, profile: &mut Profile) {
-    let Some(file) = reader.nearest(directory, &[".cargo/config.toml", ".cargo/config"]) else {
-        return;
-    };
-    let Some(text) = read(reader, &file, profile) else { return };
-    let toml = match Toml::parse(&file, &text) {
-        Ok(toml) => toml,
-        Err(problem) => return profile.problems.push(problem),
-    };
+    let Some(file) = reader.nearest(directory, ".cargo/config.toml .cargo/config") else { return };
+    let Some(text) = profile.accept(reader.read(&file)).flatten() else { return };
+    let Some(toml) = profile.accept(Toml::parse(&file, &text)) else { return };
     for (name, value) in toml.entries("alias") {
         let list = toml.strings(&format!("alias.{name}")).join(" ");
-        let text = value.get_ref().as_str().map_or(list, str::to_owned);
-        let argv = vec!["cargo".to_owned(), name.clone()];
-        profile.scripts.push(ProjectScript { name, text, file: file.clone(), argv });
+        let text = value.get_ref().as_str().unwrap_or(&list);
+        profile.add_script(&name, text, &file, args(&["cargo", &name]));
     }
 }

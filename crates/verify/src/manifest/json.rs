@@ -26,71 +26,58 @@ fn without_position(error: &serde_json::Error) -> String {
 /// Replaces comments and trailing commas by spaces. Strings and line feeds are kept, so that line
 /// numbers of the result are those of the file.
 fn blank(text: &str) -> String {
-    let mut out: Vec<char> = Vec::with_capacity(text.len());
-    let mut rest = text.chars().peekable();
-    // Offset of a comma that only white space has followed so far.
+    let mut bytes = text.as_bytes().to_vec();
+    // Offset of a comma that only white space and comments have followed so far.
     let mut comma: Option<usize> = None;
-    while let Some(c) = rest.next() {
-        match (c, rest.peek()) {
-            ('"', _) => {
+    let mut at = 0;
+    while at < bytes.len() {
+        match (bytes[at], bytes.get(at + 1)) {
+            (b'/', Some(b'/')) => at = blank_comment(&mut bytes, at, b"\n"),
+            (b'/', Some(b'*')) => at = blank_comment(&mut bytes, at, b"*/"),
+            (b'"', _) => {
                 comma = None;
-                out.push(c);
-                copy_string(&mut rest, &mut out);
+                at = string_end(&bytes, at);
             }
-            ('/', Some('/')) => {
-                out.push(' ');
-                while rest.peek().is_some_and(|next| *next != '\n') {
-                    rest.next();
-                    out.push(' ');
+            (byte, _) => {
+                match byte {
+                    b',' => comma = Some(at),
+                    b']' | b'}' => {
+                        if let Some(comma) = comma.take() {
+                            bytes[comma] = b' ';
+                        }
+                    }
+                    _ if byte.is_ascii_whitespace() => {}
+                    _ => comma = None,
                 }
-            }
-            ('/', Some('*')) => blank_block(&mut rest, &mut out),
-            (']' | '}', _) => {
-                if let Some(at) = comma.take() {
-                    out[at] = ' ';
-                }
-                out.push(c);
-            }
-            (',', _) => {
-                comma = Some(out.len());
-                out.push(c);
-            }
-            _ => {
-                if !c.is_whitespace() {
-                    comma = None;
-                }
-                out.push(c);
+                at += 1;
             }
         }
     }
-    out.into_iter().collect()
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
-type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
-
-fn copy_string(rest: &mut Chars<'_>, out: &mut Vec<char>) {
-    while let Some(c) = rest.next() {
-        out.push(c);
-        match c {
-            '\\' => out.extend(rest.next()),
-            '"' => return,
-            _ => {}
+/// Returns the offset after the string that starts at an offset.
+fn string_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' => at += 2,
+            b'"' => return at + 1,
+            _ => at += 1,
         }
     }
+    bytes.len()
 }
 
-fn blank_block(rest: &mut Chars<'_>, out: &mut Vec<char>) {
-    out.push(' ');
-    rest.next();
-    out.push(' ');
-    let mut before = ' ';
-    for c in rest.by_ref() {
-        out.push(if c == '\n' { '\n' } else { ' ' });
-        if before == '*' && c == '/' {
-            return;
-        }
-        before = c;
+/// Replaces the comment that starts at an offset by spaces, and returns the offset after it.
+fn blank_comment(bytes: &mut [u8], start: usize, end: &[u8]) -> usize {
+    let inner = start + 2;
+    let length = bytes[inner..].windows(end.len()).position(|window| window == end);
+    let after = length.map_or(bytes.len(), |length| inner + length + end.len());
+    for byte in bytes[start..after].iter_mut().filter(|byte| **byte != b'\n') {
+        *byte = b' ';
     }
+    after
 }
 
 #[cfg(test)]

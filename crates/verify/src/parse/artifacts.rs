@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use carrel_fsroot::{FileKind, Root, WalkControl};
 
 use crate::manifest::matches;
-use crate::parse::outcome::ArtifactFile;
+use crate::parse::ArtifactFile;
 use crate::paths;
 use crate::plan::{Artifact, Invocation};
 
@@ -34,11 +34,8 @@ pub fn project_artifacts(
 ) -> Vec<ArtifactFile> {
     let mut found = Vec::new();
     for artifact in &invocation.artifacts {
-        match artifact {
-            Artifact::Private { .. } => {}
-            Artifact::Project { pattern } => {
-                collect(root, &invocation.directory, pattern, began, &mut found);
-            }
+        if let Artifact::Project { pattern } = artifact {
+            collect(root, &invocation.directory, pattern, began, &mut found);
         }
     }
     found
@@ -61,13 +58,8 @@ fn collect(
             if SKIPPED.contains(&paths::name(path)) {
                 return Ok(WalkControl::Skip);
             }
-            let fresh = || {
-                visit
-                    .metadata()
-                    .ok()
-                    .flatten()
-                    .is_some_and(|metadata| metadata.modified + CLOCK_LAG >= began)
-            };
+            let metadata = || visit.metadata().ok().flatten();
+            let fresh = || metadata().is_some_and(|found| found.modified + CLOCK_LAG >= began);
             if visit.kind == FileKind::File && matches(pattern, path) && fresh() {
                 let name = paths::join(directory, path);
                 if let Ok(contents) = root.read(Path::new(&name), MAX_ARTIFACT_BYTES) {

@@ -5,29 +5,16 @@
 //! by default. A tool that fails without any finding did not judge the project, so it could not
 //! run; for a project's own script or a plain compiler the output becomes the finding.
 
-use crate::parse::finding::{Finding, Severity};
-use crate::parse::outcome::{Outcome, ParseContext};
-use crate::parse::report::{CheckReport, CouldNotRunReason, MAX_FINDINGS, Verdict};
-use crate::parse::{formats, missing_tool, text};
+use crate::parse::{
+    CheckReport, CouldNotRunReason, Finding, MAX_FINDINGS, Outcome, ParseContext, Severity,
+    Verdict, formats, missing_tool, text,
+};
 use crate::plan::{Invocation, ReportFormat};
 use crate::tool::ProjectTool;
 
-/// Reads the report of a linter.
-pub fn lint(invocation: &Invocation, outcome: &Outcome<'_>) -> CheckReport {
-    read(invocation, outcome)
-}
-
-/// Reads the report of a type checker.
-pub fn typecheck(invocation: &Invocation, outcome: &Outcome<'_>) -> CheckReport {
-    read(invocation, outcome)
-}
-
-/// Reads the report of a formatter in check mode: one finding for each file to format.
-pub fn format_check(invocation: &Invocation, outcome: &Outcome<'_>) -> CheckReport {
-    read(invocation, outcome)
-}
-
-fn read(invocation: &Invocation, outcome: &Outcome<'_>) -> CheckReport {
+/// Reads the report of a linter, a type checker, or a formatter in check mode, which has one
+/// finding for each file to format.
+pub fn check(invocation: &Invocation, outcome: &Outcome<'_>) -> CheckReport {
     let context = ParseContext::new(invocation, outcome);
     let parsed = formats::read(&context);
     let unreadable = parsed.is_none();

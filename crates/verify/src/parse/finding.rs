@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::parse::text;
+
 /// The severity of a finding, as the tool reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -56,9 +58,33 @@ impl Finding {
         }
     }
 
+    /// Creates an error with a message of bounded length.
+    pub(crate) fn error(message: &str) -> Self {
+        Self::new(Severity::Error, text::truncated(message))
+    }
+
+    /// Collects findings without duplicates, in order.
+    pub(crate) fn distinct(findings: impl Iterator<Item = Self>) -> Vec<Self> {
+        let mut found: Vec<Self> = Vec::new();
+        for finding in findings {
+            if !found.contains(&finding) {
+                found.push(finding);
+            }
+        }
+        found
+    }
+
     pub(crate) fn at(mut self, file: String, line: Option<u64>, column: Option<u64>) -> Self {
         (self.file, self.line, self.column) = (Some(file), line, column);
         self
+    }
+
+    /// Sets the file and line, if they are known.
+    pub(crate) fn at_line(self, location: Option<(String, u64)>) -> Self {
+        match location {
+            Some((file, line)) => self.at(file, Some(line), None),
+            None => self,
+        }
     }
 
     pub(crate) fn until(mut self, line: Option<u64>, column: Option<u64>) -> Self {
@@ -66,18 +92,15 @@ impl Finding {
         self
     }
 
-    pub(crate) fn rule(mut self, rule: Option<String>) -> Self {
-        self.rule = rule;
-        self
+    pub(crate) fn rule(self, rule: Option<&str>) -> Self {
+        Self { rule: rule.map(str::to_owned), ..self }
     }
 
-    pub(crate) fn fixable(mut self, fixable: bool) -> Self {
-        self.fixable = fixable;
-        self
+    pub(crate) fn fixable(self, fixable: bool) -> Self {
+        Self { fixable, ..self }
     }
 
-    pub(crate) fn url(mut self, url: Option<String>) -> Self {
-        self.url = url;
-        self
+    pub(crate) fn url(self, url: Option<&str>) -> Self {
+        Self { url: url.map(str::to_owned), ..self }
     }
 }

@@ -4,8 +4,7 @@
 //! have messages of their own. They count only if the command failed and left no report: tests may
 //! print the same text.
 
-use crate::parse::outcome::{ParseContext, Termination};
-use crate::parse::report::CouldNotRunReason;
+use crate::parse::{CouldNotRunReason, ParseContext, Termination};
 use crate::plan::ReportFormat;
 use crate::tool::ProjectTool;
 

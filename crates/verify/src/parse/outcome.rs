@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::parse::report::CouldNotRunReason;
-use crate::parse::text;
+use crate::parse::{CouldNotRunReason, Failure, text};
 use crate::paths;
 use crate::plan::{Invocation, Selector};
 
@@ -68,17 +67,11 @@ impl<'a> ParseContext<'a> {
     }
 
     pub(crate) fn succeeded(&self) -> bool {
-        *self.termination == Termination::Exited(0)
+        self.exit() == Some(0)
     }
 
     pub(crate) fn exit(&self) -> Option<i32> {
-        match self.termination {
-            Termination::Exited(status) => Some(*status),
-            Termination::Signal(_)
-            | Termination::TimedOut(_)
-            | Termination::NotFound
-            | Termination::NotStarted(_) => None,
-        }
+        if let Termination::Exited(status) = self.termination { Some(*status) } else { None }
     }
 
     /// Returns the reason why a command did not end by itself.
@@ -131,6 +124,24 @@ impl<'a> ParseContext<'a> {
         !name.starts_with(['/', '<'])
             && !name.starts_with("node:")
             && !name.split('/').any(|part| foreign.contains(&part))
+    }
+
+    /// Creates the failure of a test that can be run again by its name and file.
+    pub(crate) fn failure(
+        &self,
+        name: String,
+        file: Option<String>,
+        line: Option<u64>,
+        message: &str,
+    ) -> Failure {
+        Failure {
+            rerun: Some(Selector { file: file.clone(), ..self.selector(name.clone()) }),
+            name,
+            file,
+            line,
+            message: text::without_trace(message),
+            diff: text::diff(message),
+        }
     }
 
     /// Creates the selector of a test by its name alone.

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::parse::finding::Finding;
+use crate::parse::Finding;
 use crate::plan::Selector;
 
 /// Bounds the listed failures; the counts stay exact.

@@ -5,10 +5,10 @@
 //! exit status. A command that was killed or timed out cannot pass. Only exit status 0 with a
 //! complete report and at least one executed test is `passed`.
 
-use crate::parse::finding::Finding;
-use crate::parse::outcome::{Outcome, ParseContext};
-use crate::parse::report::{CouldNotRunReason, Counts, Failure, MAX_FAILURES, TestReport, Verdict};
-use crate::parse::{missing_tool, runners, text};
+use crate::parse::{
+    CouldNotRunReason, Counts, Failure, Finding, MAX_FAILURES, Outcome, ParseContext, TestReport,
+    Verdict, missing_tool, runners, text,
+};
 use crate::plan::Invocation;
 
 #[derive(Debug, Default)]
@@ -24,20 +24,32 @@ pub(crate) struct TestResults {
     pub(crate) unreadable: bool,
 }
 
+impl TestResults {
+    /// Records that the runner ended without a report, and the error with which it did.
+    pub(crate) fn crashed(&mut self, error: Option<Finding>) {
+        self.build_errors.extend(error);
+        self.unreadable = true;
+    }
+}
+
 /// Reads the report of a test run and returns the verdict.
 pub fn tests(invocation: &Invocation, outcome: &Outcome<'_>) -> TestReport {
     let context = ParseContext::new(invocation, outcome);
-    if let Some(reason) = missing_tool::reason(&context) {
-        return empty(Verdict::CouldNotRun { reason });
-    }
-    let parsed = runners::read(&context);
-    let verdict = judge(&context, &parsed);
+    let (verdict, parsed) = if let Some(reason) = missing_tool::reason(&context) {
+        (Verdict::CouldNotRun { reason }, TestResults::default())
+    } else {
+        let parsed = runners::read(&context);
+        (judge(&context, &parsed), parsed)
+    };
     let explained = match &verdict {
         Verdict::Failed => !parsed.failures.is_empty() || !parsed.build_errors.is_empty(),
-        // The reason of a failed tool contains its output.
+        // The reasons contain the output of a failed tool, and the name of a missing one.
         Verdict::Passed
         | Verdict::CouldNotRun {
-            reason: CouldNotRunReason::ToolFailed { .. } | CouldNotRunReason::NoTests,
+            reason:
+                CouldNotRunReason::ToolFailed { .. }
+                | CouldNotRunReason::ToolMissing { .. }
+                | CouldNotRunReason::NoTests,
         } => true,
         Verdict::CouldNotRun { .. } => false,
     };
@@ -49,18 +61,6 @@ pub fn tests(invocation: &Invocation, outcome: &Outcome<'_>) -> TestReport {
     silent.truncate(MAX_FAILURES);
     let omitted = total - failures.len() - build_errors.len();
     TestReport { verdict, counts, failures, build_errors, silent, omitted, detail }
-}
-
-fn empty(verdict: Verdict) -> TestReport {
-    TestReport {
-        verdict,
-        counts: Counts::default(),
-        failures: Vec::new(),
-        build_errors: Vec::new(),
-        silent: Vec::new(),
-        omitted: 0,
-        detail: None,
-    }
 }
 
 fn judge(context: &ParseContext<'_>, parsed: &TestResults) -> Verdict {

@@ -7,8 +7,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::parse::outcome::ParseContext;
-use crate::parse::report::MAX_MESSAGE_BYTES;
+use crate::parse::{MAX_MESSAGE_BYTES, ParseContext};
 
 const MAX_DIFF_LINES: usize = 40;
 

@@ -9,9 +9,7 @@ use std::path::Path;
 
 use carrel_fsroot::Root;
 
-use crate::parse::artifacts::MAX_ARTIFACT_BYTES;
-use crate::parse::finding::{Finding, Severity};
-use crate::parse::report::{TestReport, Verdict};
+use crate::parse::{Finding, MAX_ARTIFACT_BYTES, Severity, TestReport, Verdict};
 
 const ENDED_EARLY: &str = "exited before its tests were reported, for example by process.exit()";
 

@@ -7,7 +7,7 @@
 use crate::plan::report_options::ReportOptions;
 use crate::plan::{Invocation, install_hint};
 use crate::profile::{
-    Ecosystem, Membership, OptionPassing, PackageManager, Profile, ProjectCommand, args,
+    Ecosystem, Membership, OptionPassing, PackageManager, Profile, ProjectCommand, words,
 };
 use crate::tool::ProjectTool;
 
@@ -39,21 +39,11 @@ pub(super) fn invocation(
     let options = match injection {
         OptionPassing::Impossible => ReportOptions::TEXT,
         OptionPassing::Direct | OptionPassing::Script | OptionPassing::ScriptAfterDashes => {
-            ReportOptions::of(tool)
+            tool.facts().report
         }
     };
-    let environment = command
-        .environment
-        .iter()
-        .cloned()
-        .chain(
-            options
-                .environment
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
-        )
-        .chain(environment_defaults(profile, tool))
-        .collect();
+    let mut environment = command.environment.clone();
+    environment.extend(environment_defaults(profile, tool));
     Invocation {
         argv: insert_options(argv, injection, tool, options.options),
         directory: command.directory.clone(),
@@ -76,9 +66,13 @@ fn base(profile: &Profile, command: &ProjectCommand) -> String {
     }
 }
 
-/// Returns variables that disable colours and downloads.
+/// Returns variables that enable reports, and disable colours and downloads.
 fn environment_defaults(profile: &Profile, tool: ProjectTool) -> Vec<(String, String)> {
-    let mut all = vec![("NO_COLOR".to_owned(), "1".to_owned())];
+    let mut all = Vec::new();
+    if tool == ProjectTool::Nextest {
+        all.push(("NEXTEST_EXPERIMENTAL_LIBTEST_JSON".to_owned(), "1".to_owned()));
+    }
+    all.push(("NO_COLOR".to_owned(), "1".to_owned()));
     let node = profile.ecosystem == Ecosystem::Node && tool != ProjectTool::Installer;
     let shim = matches!(profile.package_manager, Some(PackageManager::Yarn | PackageManager::Pnpm));
     if node && shim {
@@ -92,12 +86,12 @@ fn insert_options(
     argv: Vec<String>,
     injection: OptionPassing,
     tool: ProjectTool,
-    options: &[&str],
+    options: &str,
 ) -> Vec<String> {
-    let options = args(options);
+    let options = words(options);
     let at = match (injection, tool) {
         (OptionPassing::ScriptAfterDashes, _) if !options.is_empty() => {
-            return [argv, args(&["--"]), options].concat();
+            return [argv, words("--"), options].concat();
         }
         // Arguments after `--` belong to the test binaries or the compiler.
         (

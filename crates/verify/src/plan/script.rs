@@ -1,8 +1,7 @@
 //! Plans for scripts that a project defines by name.
 
 use crate::plan::{Invocation, command_line};
-use crate::profile::{Ecosystem, OptionPassing, Profile, ProjectCommand};
-use crate::tool::ProjectTool;
+use crate::profile::{Profile, ProjectCommand};
 
 /// The reason why a script cannot be run. The messages are shown to agents unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +23,7 @@ fn list(available: &[String]) -> String {
 
 /// Plans a run of a script. Its report is text, since its commands are unknown.
 pub fn plan_script(profile: &Profile, name: &str) -> Result<Invocation, ScriptError> {
-    let file = source(profile.ecosystem);
+    let file = profile.ecosystem.script_file();
     if file.is_none() && profile.scripts.is_empty() {
         return Err(ScriptError::Unsupported { language: profile.ecosystem.as_str() });
     }
@@ -35,15 +34,9 @@ pub fn plan_script(profile: &Profile, name: &str) -> Result<Invocation, ScriptEr
     let Some(script) = profile.scripts.iter().find(|script| script.name == name) else {
         return Err(missing(profile, name, file.unwrap_or("Makefile")));
     };
-    let mut command =
-        ProjectCommand::from_args(ProjectTool::Script, &profile.root, script.argv.clone());
-    command.injection = OptionPassing::Impossible;
-    command = command.with("CI", "1");
-    Ok(command_line::invocation(
-        profile,
-        &command,
-        command_line::CommandLine::for_project(&command),
-    ))
+    let command = ProjectCommand::script(&profile.root, script.argv.clone());
+    let line = command_line::CommandLine::for_project(&command);
+    Ok(command_line::invocation(profile, &command, line))
 }
 
 fn missing(profile: &Profile, name: &str, file: &'static str) -> ScriptError {
@@ -57,21 +50,4 @@ fn missing(profile: &Profile, name: &str, file: &'static str) -> ScriptError {
         profile.scripts.iter().map(|script| script.name.clone()).collect();
     available.sort();
     ScriptError::Unknown { name: name.to_owned(), file, available }
-}
-
-/// Returns the file that defines scripts in an ecosystem.
-fn source(ecosystem: Ecosystem) -> Option<&'static str> {
-    match ecosystem {
-        Ecosystem::Node => Some("package.json"),
-        Ecosystem::Deno => Some("deno.json"),
-        Ecosystem::Php => Some("composer.json"),
-        Ecosystem::Python => Some("pyproject.toml"),
-        Ecosystem::Rust => Some(".cargo/config.toml"),
-        Ecosystem::Cpp => Some("Makefile"),
-        Ecosystem::Go
-        | Ecosystem::Java
-        | Ecosystem::Ruby
-        | Ecosystem::Dotnet
-        | Ecosystem::Custom => None,
-    }
 }

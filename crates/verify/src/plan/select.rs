@@ -29,11 +29,7 @@ pub(super) fn lines(
     let tool = runner(command);
     let argv = match tool {
         ProjectTool::CargoTest | ProjectTool::Nextest => cargo::narrow(profile, command, target),
-        ProjectTool::Jest
-        | ProjectTool::Vitest
-        | ProjectTool::Mocha
-        | ProjectTool::NodeTest
-        | ProjectTool::BunTest => node::narrow(tool, command, target)?,
+        _ if tool.is_node_runner() => node::narrow(tool, command, target)?,
         ProjectTool::Pytest => python::narrow_pytest(command, target)?,
         ProjectTool::Unittest => python::narrow_unittest(command, target)?,
         ProjectTool::GoTest => go::narrow(command, target),
@@ -62,11 +58,7 @@ fn rerun(
     let lines = match tool {
         ProjectTool::CargoTest => cargo::rerun_test(command, &mine),
         ProjectTool::Nextest => vec![cargo::rerun_nextest(command, &mine)],
-        ProjectTool::Jest
-        | ProjectTool::Vitest
-        | ProjectTool::Mocha
-        | ProjectTool::NodeTest
-        | ProjectTool::BunTest => node::rerun(tool, command, &mine),
+        _ if tool.is_node_runner() => node::rerun(tool, command, &mine),
         ProjectTool::Pytest => vec![python::rerun_pytest(command, &mine)],
         ProjectTool::Unittest => vec![python::rerun_unittest(command, &mine)],
         ProjectTool::GoTest => go::rerun(&mine),
@@ -95,10 +87,10 @@ pub(super) fn check_file(command: &ProjectCommand, path: &str) -> Result<Command
             let tool = ProjectTool::recognise(&argv).unwrap_or(command.tool);
             Ok(CommandLine::direct(tool, argv))
         }
-        (None, ProjectTool::GoVet | ProjectTool::Golangci) => Ok(CommandLine::direct(
-            command.tool,
-            go::check(command, paths::parent(path).unwrap_or(paths::TOP), false),
-        )),
+        (None, ProjectTool::GoVet | ProjectTool::Golangci) => {
+            let directory = paths::parent(path).unwrap_or(paths::TOP);
+            Ok(CommandLine::direct(command.tool, go::check(command, directory, false)))
+        }
         // Cargo, Maven and Gradle check the package of their working directory; the TypeScript
         // compiler needs the whole project to check one file.
         (
@@ -109,7 +101,7 @@ pub(super) fn check_file(command: &ProjectCommand, path: &str) -> Result<Command
             | ProjectTool::Gradle
             | ProjectTool::Tsc,
         ) => Ok(CommandLine::for_project(command)),
-        (None, tool) => Err(PlanError::CannotNarrow { tool, what: "a file" }),
+        (None, tool) => Err(cannot_narrow(tool, "a file")),
     }
 }
 
@@ -141,8 +133,12 @@ pub(super) fn package(command: &ProjectCommand, name: &str) -> Result<CommandLin
             let argv = [go::base(&command.argv), vec![name.to_owned()]].concat();
             Ok(CommandLine::direct(command.tool, argv))
         }
-        tool => Err(PlanError::CannotNarrow { tool, what: "a package name; give its directory" }),
+        tool => Err(cannot_narrow(tool, "a package name; give its directory")),
     }
+}
+
+fn cannot_narrow(tool: ProjectTool, what: &'static str) -> PlanError {
+    PlanError::CannotNarrow { tool, what }
 }
 
 /// Returns a path relative to the working directory, with `./` in front if it would be taken for an

@@ -65,11 +65,7 @@ fn is_direct(injection: &OptionPassing) -> bool {
 }
 
 impl ProjectCommand {
-    pub(crate) fn new(tool: ProjectTool, directory: &str, argv: &[&str]) -> Self {
-        Self::from_args(tool, directory, args(argv))
-    }
-
-    pub(crate) fn from_args(tool: ProjectTool, directory: &str, argv: Vec<String>) -> Self {
+    pub(crate) fn new(tool: ProjectTool, directory: &str, argv: Vec<String>) -> Self {
         Self {
             tool,
             argv,
@@ -83,25 +79,39 @@ impl ProjectCommand {
         }
     }
 
-    pub(crate) fn per_file(mut self, argv: Vec<String>, extensions: &[&str]) -> Self {
-        self.file_argv = Some(argv);
-        self.scope = Granularity::Files;
-        self.extensions(extensions)
+    /// Creates the command of a script that options cannot reach.
+    pub(crate) fn script(directory: &str, argv: Vec<String>) -> Self {
+        let command = Self::new(ProjectTool::Script, directory, argv).with("CI", "1");
+        Self { injection: OptionPassing::Impossible, ..command }
     }
 
-    pub(crate) fn per_package(mut self, extensions: &[&str]) -> Self {
-        self.scope = Granularity::Package;
-        self.extensions(extensions)
+    /// Creates a command that takes paths: `paths` for the whole project, or the names of files.
+    pub(crate) fn for_files(
+        tool: ProjectTool,
+        directory: &str,
+        argv: Vec<String>,
+        paths: &str,
+        extensions: &str,
+    ) -> Self {
+        let whole = [argv.clone(), words(paths)].concat();
+        Self::new(tool, directory, whole).per_file(argv, extensions)
     }
 
-    pub(crate) fn extensions(mut self, extensions: &[&str]) -> Self {
-        self.extensions = args(extensions);
-        self
+    /// Allows single files, whose names are appended to `argv`. Extensions are separated by spaces.
+    pub(crate) fn per_file(self, argv: Vec<String>, extensions: &str) -> Self {
+        Self { file_argv: Some(argv), scope: Granularity::Files, ..self.extensions(extensions) }
     }
 
-    pub(crate) fn assumed(mut self) -> Self {
-        self.assumed = true;
-        self
+    pub(crate) fn per_package(self, extensions: &str) -> Self {
+        Self { scope: Granularity::Package, ..self.extensions(extensions) }
+    }
+
+    pub(crate) fn extensions(self, extensions: &str) -> Self {
+        Self { extensions: words(extensions), ..self }
+    }
+
+    pub(crate) fn assumed(self) -> Self {
+        Self { assumed: true, ..self }
     }
 
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
@@ -118,4 +128,14 @@ impl ProjectCommand {
 
 pub(crate) fn args(argv: &[&str]) -> Vec<String> {
     argv.iter().map(|&word| word.to_owned()).collect()
+}
+
+/// Splits a list of words that contain no spaces, such as a fixed command line.
+pub(crate) fn words(list: &str) -> Vec<String> {
+    list.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Returns true if a list of words contains a word.
+pub(crate) fn has_word(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|known| known == word)
 }

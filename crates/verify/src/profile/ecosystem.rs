@@ -1,156 +1,104 @@
 //! Ecosystems and package managers, with the names that tools and settings use for them.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-/// A language with its package managers and tools. Java includes Kotlin, and Node every project
-/// with a `package.json`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the variants are the names of the ecosystems")]
-pub enum Ecosystem {
-    Rust,
-    Node,
-    Python,
-    Go,
-    Java,
-    Deno,
-    Ruby,
-    Php,
-    Dotnet,
-    Cpp,
-    /// A project that only a `carrel.toml` describes.
-    Custom,
+use super::command::has_word;
+use crate::named::named_enum;
+
+named_enum! {
+    /// A language with its package managers and tools. Java includes Kotlin, and Node every project
+    /// with a `package.json`. Profiles in a reply are in this order.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    #[expect(missing_docs, reason = "the variants are the names of the ecosystems")]
+    pub enum Ecosystem {
+        Rust = "rust",
+        Node = "node",
+        Python = "python",
+        Go = "go",
+        Java = "java",
+        Deno = "deno",
+        Ruby = "ruby",
+        Php = "php",
+        Dotnet = "dotnet",
+        Cpp = "cpp",
+        /// A project that only a `carrel.toml` describes.
+        Custom = "custom",
+    }
+}
+
+pub(crate) const SCRIPT_EXTENSIONS: &str = "js jsx mjs cjs ts tsx mts cts";
+
+/// The names and files of an ecosystem; lists are separated by spaces.
+struct EcosystemFacts {
+    aliases: &'static str,
+    extensions: &'static str,
+    /// File that defines scripts.
+    scripts: Option<&'static str>,
 }
 
 impl Ecosystem {
-    /// All ecosystems, in the order of profiles in a reply.
-    pub const ALL: [Self; 11] = [
-        Self::Rust,
-        Self::Node,
-        Self::Python,
-        Self::Go,
-        Self::Java,
-        Self::Deno,
-        Self::Ruby,
-        Self::Php,
-        Self::Dotnet,
-        Self::Cpp,
-        Self::Custom,
-    ];
-
-    /// Returns the name that tools accept as `language`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Rust => "rust",
-            Self::Node => "node",
-            Self::Python => "python",
-            Self::Go => "go",
-            Self::Java => "java",
-            Self::Deno => "deno",
-            Self::Ruby => "ruby",
-            Self::Php => "php",
-            Self::Dotnet => "dotnet",
-            Self::Cpp => "cpp",
-            Self::Custom => "custom",
-        }
+    fn facts(self) -> EcosystemFacts {
+        let (aliases, extensions, scripts) = match self {
+            Self::Rust => ("cargo", "rs", Some(".cargo/config.toml")),
+            Self::Node => {
+                ("nodejs typescript javascript ts js", SCRIPT_EXTENSIONS, Some("package.json"))
+            }
+            Self::Python => ("py", "py pyi", Some("pyproject.toml")),
+            Self::Go => ("golang", "go", None),
+            Self::Java => ("kotlin", "java kt kts", None),
+            Self::Deno => ("typescript javascript ts js", SCRIPT_EXTENSIONS, Some("deno.json")),
+            Self::Ruby => ("", "rb rake", None),
+            Self::Php => ("", "php", Some("composer.json")),
+            Self::Dotnet => (".net csharp c# f#", "cs fs vb", None),
+            Self::Cpp => ("c++ c", "c cc cpp cxx h hh hpp hxx", Some("Makefile")),
+            Self::Custom => ("", "", None),
+        };
+        EcosystemFacts { aliases, extensions, scripts }
     }
 
     /// Returns the ecosystems of a trimmed, lower-case name or alias, the likelier first.
-    pub(crate) fn named(name: &str) -> &'static [Self] {
-        match name {
-            "rust" | "cargo" => &[Self::Rust],
-            "node" | "nodejs" => &[Self::Node],
-            "typescript" | "javascript" | "ts" | "js" => &[Self::Node, Self::Deno],
-            "python" | "py" => &[Self::Python],
-            "go" | "golang" => &[Self::Go],
-            "java" | "kotlin" => &[Self::Java],
-            "deno" => &[Self::Deno],
-            "ruby" => &[Self::Ruby],
-            "php" => &[Self::Php],
-            "dotnet" | ".net" | "csharp" | "c#" | "f#" => &[Self::Dotnet],
-            "cpp" | "c++" | "c" => &[Self::Cpp],
-            "custom" => &[Self::Custom],
-            _ => &[],
-        }
+    pub(crate) fn named(name: &str) -> impl Iterator<Item = Self> {
+        let has_name =
+            move |one: &Self| one.as_str() == name || has_word(one.facts().aliases, name);
+        Self::ALL.iter().copied().filter(has_name)
     }
 
-    /// Returns the extensions of source files.
-    pub fn extensions(self) -> &'static [&'static str] {
-        match self {
-            Self::Rust => &["rs"],
-            Self::Node | Self::Deno => SCRIPT_EXTENSIONS,
-            Self::Python => &["py", "pyi"],
-            Self::Go => &["go"],
-            Self::Java => &["java", "kt", "kts"],
-            Self::Ruby => &["rb", "rake"],
-            Self::Php => &["php"],
-            Self::Dotnet => &["cs", "fs", "vb"],
-            Self::Cpp => &["c", "cc", "cpp", "cxx", "h", "hh", "hpp", "hxx"],
-            Self::Custom => &[],
-        }
+    /// Returns the extensions of source files, separated by spaces.
+    pub(crate) fn extensions(self) -> &'static str {
+        self.facts().extensions
+    }
+
+    /// Returns the file that defines scripts.
+    pub(crate) fn script_file(self) -> Option<&'static str> {
+        self.facts().scripts
     }
 }
 
-pub(crate) const SCRIPT_EXTENSIONS: &[&str] =
-    &["js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts"];
-
-impl fmt::Display for Ecosystem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// A package manager or build tool that installs dependencies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "each variant is the name of the program")]
-pub enum PackageManager {
-    Cargo,
-    Npm,
-    Pnpm,
-    Yarn,
-    Bun,
-    Uv,
-    Poetry,
-    Pipenv,
-    Pdm,
-    Pip,
-    Go,
-    Maven,
-    Gradle,
-    Deno,
-    Bundler,
-    Composer,
-    Dotnet,
-    Cmake,
-    Make,
-}
-
-impl PackageManager {
-    /// Returns the name of the program, such as `mvn` for Maven.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Cargo => "cargo",
-            Self::Npm => "npm",
-            Self::Pnpm => "pnpm",
-            Self::Yarn => "yarn",
-            Self::Bun => "bun",
-            Self::Uv => "uv",
-            Self::Poetry => "poetry",
-            Self::Pipenv => "pipenv",
-            Self::Pdm => "pdm",
-            Self::Pip => "pip",
-            Self::Go => "go",
-            Self::Maven => "mvn",
-            Self::Gradle => "gradle",
-            Self::Deno => "deno",
-            Self::Bundler => "bundle",
-            Self::Composer => "composer",
-            Self::Dotnet => "dotnet",
-            Self::Cmake => "cmake",
-            Self::Make => "make",
-        }
+named_enum! {
+    /// A package manager or build tool that installs dependencies, named after its program.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    #[expect(missing_docs, reason = "each variant is the name of the program")]
+    pub enum PackageManager {
+        Cargo = "cargo",
+        Npm = "npm",
+        Pnpm = "pnpm",
+        Yarn = "yarn",
+        Bun = "bun",
+        Uv = "uv",
+        Poetry = "poetry",
+        Pipenv = "pipenv",
+        Pdm = "pdm",
+        Pip = "pip",
+        Go = "go",
+        Maven = "mvn",
+        Gradle = "gradle",
+        Deno = "deno",
+        Bundler = "bundle",
+        Composer = "composer",
+        Dotnet = "dotnet",
+        Cmake = "cmake",
+        Make = "make",
     }
 }

@@ -4,41 +4,32 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// A field of a profile that can have evidence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "each variant is the field of the same name")]
-pub enum ProfileField {
-    Ecosystem,
-    PackageManager,
-    Install,
-    Format,
-    FormatCheck,
-    Lint,
-    Typecheck,
-    Test,
-    DepsDir,
-    FormatOnEdit,
-    EditLimits,
+use crate::named::named_enum;
+
+named_enum! {
+    /// A field of a profile that can have evidence, named as in `carrel.toml` and in replies.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    #[expect(missing_docs, reason = "each variant is the field of the same name")]
+    pub enum ProfileField {
+        Ecosystem = "ecosystem",
+        PackageManager = "package_manager",
+        Install = "install",
+        Format = "format",
+        FormatCheck = "format_check",
+        Lint = "lint",
+        Typecheck = "typecheck",
+        Test = "test",
+        DepsDir = "deps_dir",
+        FormatOnEdit = "format_on_edit",
+        EditLimits = "edit_limits",
+    }
 }
 
 impl ProfileField {
-    /// Returns the key of the field in `carrel.toml` and in replies.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ecosystem => "ecosystem",
-            Self::PackageManager => "package_manager",
-            Self::Install => "install",
-            Self::Format => "format",
-            Self::FormatCheck => "format_check",
-            Self::Lint => "lint",
-            Self::Typecheck => "typecheck",
-            Self::Test => "test",
-            Self::DepsDir => "deps_dir",
-            Self::FormatOnEdit => "format_on_edit",
-            Self::EditLimits => "edit_limits",
-        }
-    }
+    /// The fields that are commands.
+    pub const COMMANDS: [Self; 6] =
+        [Self::Install, Self::Format, Self::FormatCheck, Self::Lint, Self::Typecheck, Self::Test];
 }
 
 /// The file, relative to the workspace, that a field of a profile comes from.
@@ -47,12 +38,6 @@ impl ProfileField {
 pub struct Evidence {
     pub fact: ProfileField,
     pub file: String,
-}
-
-impl Evidence {
-    pub(crate) fn new(fact: ProfileField, file: &str) -> Self {
-        Self { fact, file: file.to_owned() }
-    }
 }
 
 /// A problem in a project file, which is then ignored, whole or in part.

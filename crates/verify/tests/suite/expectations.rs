@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+use carrel_verify::ProfileField::{Format, Install, Lint, Test, Typecheck};
 use carrel_verify::{PackageManager, Profile, detect};
 
 use crate::fixture::lay_out;
@@ -97,8 +98,9 @@ fn the_detectors_agree_with_the_table() {
     ];
     for (files, expected) in rows {
         let profile = profile(files);
-        let commands = [&profile.lint, &profile.format, &profile.test, &profile.install];
-        let words = commands.map(|c| c.as_ref().map_or("-".to_owned(), |c| c.argv.join(" ")));
+        let fields = [Lint, Format, Test, Install];
+        let words =
+            fields.map(|field| profile.command(field).map_or("-".to_owned(), |c| c.argv.join(" ")));
         assert_eq!(words, expected.map(|words| words.replace("$NPX", NPX)), "{files:?}");
     }
 }
@@ -141,9 +143,9 @@ fn the_package_manager_is_named_by_its_field_and_then_by_lock_files() {
 #[test]
 fn scripts_that_are_null_or_broken_leave_the_rest_of_the_profile() {
     let null = profile(&[("package.json", r#"{"name": "a", "scripts": null}"#), ("yarn.lock", "")]);
-    assert_eq!((null.test, null.scripts, null.problems), (None, vec![], vec![]));
+    assert_eq!((null.commands.get(&Test), null.scripts, null.problems), (None, vec![], vec![]));
     let broken = profile(&[("package.json", "{ broken"), ("eslint.config.js", "")]);
-    assert!(broken.lint.is_some());
+    assert!(broken.command(Lint).is_some());
     assert_eq!(broken.problems.len(), 1);
 }
 
@@ -157,14 +159,16 @@ fn yarn_runs_a_script_without_the_word_run() {
 fn a_tool_that_nothing_names_is_only_assumed() {
     let bare = profile(&[("pyproject.toml", "[project]\nname = \"x\"\n")]);
     assert!(
-        bare.lint.unwrap().assumed && bare.typecheck.unwrap().assumed && bare.test.unwrap().assumed
+        bare.commands[&Lint].assumed
+            && bare.commands[&Typecheck].assumed
+            && bare.commands[&Test].assumed
     );
     let named =
         profile(&[("pyproject.toml", "[tool.ruff]\n[tool.mypy]\n[tool.pytest.ini_options]\n")]);
     assert!(
-        !named.lint.unwrap().assumed
-            && !named.typecheck.unwrap().assumed
-            && !named.test.unwrap().assumed
+        !named.commands[&Lint].assumed
+            && !named.commands[&Typecheck].assumed
+            && !named.commands[&Test].assumed
     );
 }
 
@@ -176,7 +180,7 @@ fn an_environment_is_used_without_being_activated() {
         (".venv/bin/ruff", ""),
         (".venv/bin/pip", ""),
     ]);
-    assert_eq!(python.lint.unwrap().argv, [".venv/bin/ruff", "check", "."]);
-    assert_eq!(python.install.unwrap().argv, [".venv/bin/pip", "install", "-e", "."]);
-    assert_eq!(python.test.unwrap().argv, ["pytest"]);
+    assert_eq!(python.commands[&Lint].argv, [".venv/bin/ruff", "check", "."]);
+    assert_eq!(python.commands[&Install].argv, [".venv/bin/pip", "install", "-e", "."]);
+    assert_eq!(python.commands[&Test].argv, ["pytest"]);
 }

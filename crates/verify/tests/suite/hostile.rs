@@ -7,10 +7,8 @@ use carrel_verify::parse::{
     self, ArtifactFile, CouldNotRunReason, MAX_FINDINGS, MAX_MESSAGE_BYTES, Outcome, Termination,
     Verdict,
 };
-use carrel_verify::plan::{
-    CommandScope, Invocation, ReportFormat, Target, plan_tests, plan_typecheck,
-};
-use carrel_verify::{ProjectTool, detect, detect_all};
+use carrel_verify::plan::{CommandScope, Invocation, ReportFormat, Target, plan_check, plan_tests};
+use carrel_verify::{ProfileField, ProjectTool, detect, detect_all};
 use proptest::prelude::*;
 
 use crate::fixture::{lay_out, load, write};
@@ -47,7 +45,8 @@ fn a_link_that_leads_outside_is_no_marker() {
 fn a_script_never_becomes_more_than_words() {
     let text = "-- package.json --\n{\"name\": \"a\", \"scripts\": {\"test\": \"jest --config '$(rm -rf /)' `x`\"}}\n";
     let workspace = lay_out(text);
-    let command = detect(&workspace.root, Path::new(".")).profiles[0].test.clone().unwrap();
+    let command =
+        detect(&workspace.root, Path::new(".")).profiles[0].commands[&ProfileField::Test].clone();
     assert_eq!(
         (command.tool, command.argv.join(" ").as_str()),
         (ProjectTool::Script, "npm run test")
@@ -193,7 +192,7 @@ proptest! {
                     workspace: "/w",
                 };
                 let tests = parse::tests(&invocation, &outcome);
-                let lint = parse::lint(&invocation, &outcome);
+                let lint = parse::check(&invocation, &outcome);
                 if termination != Termination::Exited(0) {
                     prop_assert_ne!(tests.verdict, parse::Verdict::Passed);
                     prop_assert_ne!(lint.verdict, parse::Verdict::Passed);
@@ -216,9 +215,9 @@ fn a_flood_of_findings_is_bounded_and_counted() {
         artifacts: &[],
         workspace: "/w",
     };
-    let report = parse::lint(&invocation(ReportFormat::Lines), &outcome(text.leak()));
+    let report = parse::check(&invocation(ReportFormat::Lines), &outcome(text.leak()));
     assert_eq!(report.findings.len(), 1, "the same line is one finding");
-    let report = parse::lint(&invocation(ReportFormat::Lines), &outcome(many.leak()));
+    let report = parse::check(&invocation(ReportFormat::Lines), &outcome(many.leak()));
     assert_eq!((report.findings.len(), report.omitted), (MAX_FINDINGS, 5_000 - MAX_FINDINGS));
     assert!(report.findings[0].message.len() <= MAX_MESSAGE_BYTES + 3);
 }
@@ -240,6 +239,6 @@ fn only_reports_of_this_run_are_read() {
     };
     assert_eq!(names(now - Duration::from_mins(1)), [report]);
     assert_eq!(names(now + Duration::from_mins(1)), Vec::<String>::new());
-    let check = plan_typecheck(profile, CommandScope::Project).unwrap();
+    let check = plan_check(profile, ProfileField::Typecheck, CommandScope::Project).unwrap();
     assert_eq!(check.report, ReportFormat::Junit);
 }

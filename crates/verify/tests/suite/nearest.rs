@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use carrel_verify::{Ecosystem, EditLimits, Granularity, detect, detect_all, detect_for_file};
+use carrel_verify::{
+    Ecosystem, EditLimits, Granularity, ProfileField, detect, detect_all, detect_for_file,
+};
 
 use crate::fixture::{lay_out, load};
 
@@ -104,10 +106,10 @@ fn a_named_file_is_found_even_in_an_ignored_directory() {
 fn commands_know_the_smallest_thing_they_can_be_pointed_at() {
     let workspace = load("polyglot");
     let rust = &detect(&workspace.root, Path::new(".")).profiles[0];
-    let scope = |command: &Option<carrel_verify::ProjectCommand>| command.as_ref().unwrap().scope;
-    assert_eq!(scope(&rust.lint), Granularity::Package);
-    assert_eq!(scope(&rust.format), Granularity::Files);
-    assert_eq!(scope(&rust.install), Granularity::Project);
+    let scope = |field: ProfileField| rust.commands[&field].scope;
+    assert_eq!(scope(ProfileField::Lint), Granularity::Package);
+    assert_eq!(scope(ProfileField::Format), Granularity::Files);
+    assert_eq!(scope(ProfileField::Install), Granularity::Project);
 }
 
 #[test]

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use carrel_verify::plan::{
-    CommandScope, FormatMode, Invocation, PlanError, ReportFormat, ScriptError, Target,
-    plan_format, plan_install, plan_lint, plan_script, plan_tests, plan_typecheck,
+    CommandScope, Invocation, PlanError, ReportFormat, ScriptError, Target, plan_check,
+    plan_script, plan_tests,
 };
-use carrel_verify::{Profile, ProjectTool, detect, detect_for_file};
+use carrel_verify::{Profile, ProfileField, ProjectTool, detect, detect_for_file};
 use pretty_assertions::assert_eq;
 
 use crate::fixture::{lay_out, load};
@@ -142,7 +142,7 @@ fn a_script_of_several_commands_is_given_options_for_the_last_one() {
     let workspace = lay_out(text);
     let npm = &detect(&workspace.root, Path::new(".")).profiles[0];
     assert!(test_line(npm, CommandScope::Project, None).starts_with("npm run test -- --ci --json"));
-    let lint = plan_lint(npm, CommandScope::Project).unwrap();
+    let lint = plan_check(npm, ProfileField::Lint, CommandScope::Project).unwrap();
     assert_eq!(line(&lint), "npm run lint -- --format json --output-file {artifacts}/eslint.json");
 }
 
@@ -160,7 +160,7 @@ fn nothing_waits_for_changes() {
         );
         let workspace = lay_out(&text);
         let profile = detect(&workspace.root, Path::new(".")).profiles[0].clone();
-        let command = profile.test.unwrap();
+        let command = profile.commands[&ProfileField::Test].clone();
         assert_eq!(command.argv.join(" "), expected, "{script}");
         assert!(command.environment.contains(&("CI".to_owned(), "1".to_owned())));
     }
@@ -223,7 +223,10 @@ fn go_is_always_pointed_at_packages() {
         test_line(api, CommandScope::Project, Some("TestA")),
         "go test -json -count=1 -run TestA ./..."
     );
-    assert_eq!(line(&plan_typecheck(api, CommandScope::File("api/main.go")).unwrap()), "go vet .");
+    assert_eq!(
+        line(&plan_check(api, ProfileField::Typecheck, CommandScope::File("api/main.go")).unwrap()),
+        "go vet ."
+    );
     let top = &profiles("go_workspace", ".")[0];
     assert_eq!(
         test_line(top, CommandScope::Project, None),
@@ -248,18 +251,20 @@ fn java_tests_are_chosen_by_class_and_method() {
 #[test]
 fn checks_are_pointed_at_files_where_the_tool_can_be() {
     let biome = &profiles("node_biome", ".")[0];
-    let lint = plan_lint(biome, CommandScope::File("src/a.ts")).unwrap();
+    let lint = plan_check(biome, ProfileField::Lint, CommandScope::File("src/a.ts")).unwrap();
     assert_eq!(line(&lint), "yarn run biome check src/a.ts --reporter=json --max-diagnostics=none");
     let rust = &profiles("cargo_workspace", "crates/core")[0];
-    let lint = plan_lint(rust, CommandScope::File("crates/core/src/lib.rs")).unwrap();
+    let lint =
+        plan_check(rust, ProfileField::Lint, CommandScope::File("crates/core/src/lib.rs")).unwrap();
     assert_eq!(line(&lint), "cargo clippy --all-targets -p acme-core --message-format=json");
     let format =
-        plan_format(rust, FormatMode::Check, CommandScope::File("crates/core/src/lib.rs")).unwrap();
+        plan_check(rust, ProfileField::FormatCheck, CommandScope::File("crates/core/src/lib.rs"))
+            .unwrap();
     assert_eq!(line(&format), "rustfmt --edition 2024 --check src/lib.rs");
-    let format = plan_format(rust, FormatMode::Write, CommandScope::Project).unwrap();
+    let format = plan_check(rust, ProfileField::Format, CommandScope::Project).unwrap();
     assert_eq!((line(&format).as_str(), format.report), ("cargo fmt", ReportFormat::Rustfmt));
     let python = &profiles("python_ruff_only", ".")[0];
-    let lint = plan_lint(python, CommandScope::File("script.py")).unwrap();
+    let lint = plan_check(python, ProfileField::Lint, CommandScope::File("script.py")).unwrap();
     assert_eq!(
         line(&lint),
         "ruff check script.py --output-format json --output-file {artifacts}/ruff.json"
@@ -270,14 +275,17 @@ fn checks_are_pointed_at_files_where_the_tool_can_be() {
 fn a_file_of_another_kind_is_not_given_to_a_tool() {
     let rust = &profiles("cargo_workspace", "crates/core")[0];
     for path in ["crates/core/Cargo.toml", "crates/core/README.md"] {
-        let refused = plan_format(rust, FormatMode::Check, CommandScope::File(path)).unwrap_err();
+        let refused =
+            plan_check(rust, ProfileField::FormatCheck, CommandScope::File(path)).unwrap_err();
         assert_eq!(
             refused,
             PlanError::NotUnderstood { tool: ProjectTool::Rustfmt, path: path.to_owned() }
         );
     }
     assert_eq!(
-        plan_lint(rust, CommandScope::File("crates/tool/src/main.rs")).unwrap_err().to_string(),
+        plan_check(rust, ProfileField::Lint, CommandScope::File("crates/tool/src/main.rs"))
+            .unwrap_err()
+            .to_string(),
         "crates/tool/src/main.rs is not inside the project in crates/core"
     );
 }
@@ -285,7 +293,7 @@ fn a_file_of_another_kind_is_not_given_to_a_tool() {
 #[test]
 fn a_name_that_looks_like_an_option_stays_a_file() {
     let python = &profiles("python_ruff_only", ".")[0];
-    let lint = plan_lint(python, CommandScope::File("--fix.py")).unwrap();
+    let lint = plan_check(python, ProfileField::Lint, CommandScope::File("--fix.py")).unwrap();
     assert!(line(&lint).starts_with("ruff check ./--fix.py "), "{}", line(&lint));
 }
 
@@ -293,7 +301,7 @@ fn a_name_that_looks_like_an_option_stays_a_file() {
 fn a_command_that_is_not_known_says_how_to_name_it() {
     let node = &profiles("bun_only", ".")[0];
     assert_eq!(
-        plan_typecheck(node, CommandScope::Project).unwrap_err().to_string(),
+        plan_check(node, ProfileField::Typecheck, CommandScope::Project).unwrap_err().to_string(),
         "no typecheck command is known for the node project in .; set `typecheck` in ./carrel.toml"
     );
 }
@@ -309,7 +317,7 @@ fn the_artifact_directory_is_inserted_last() {
 #[test]
 fn installing_happens_where_the_workspace_is() {
     let ui = &profiles("pnpm_monorepo", "packages/ui")[0];
-    let install = plan_install(ui).unwrap();
+    let install = plan_check(ui, ProfileField::Install, CommandScope::Project).unwrap();
     assert_eq!((line(&install).as_str(), install.directory.as_str()), ("pnpm install", "."));
 }
 
@@ -352,7 +360,9 @@ fn scripts_of_other_files_are_run_by_their_own_programs() {
 #[test]
 fn a_missing_tool_comes_with_the_command_that_installs_it() {
     let hint = |fixture: &str| {
-        plan_lint(&profiles(fixture, ".")[0], CommandScope::Project).unwrap().install_hint
+        plan_check(&profiles(fixture, ".")[0], ProfileField::Lint, CommandScope::Project)
+            .unwrap()
+            .install_hint
     };
     assert_eq!(hint("node_biome"), "run `yarn add -D @biomejs/biome`");
     assert_eq!(hint("bun_only"), "run `bun add -d oxlint`");
@@ -363,10 +373,15 @@ fn a_missing_tool_comes_with_the_command_that_installs_it() {
 #[test]
 fn a_package_manager_does_not_fetch_itself() {
     let yarn = &profiles("node_biome", ".")[0];
-    let lint = plan_lint(yarn, CommandScope::Project).unwrap();
+    let lint = plan_check(yarn, ProfileField::Lint, CommandScope::Project).unwrap();
     let offline = ("COREPACK_ENABLE_NETWORK".to_owned(), "0".to_owned());
     assert!(lint.environment.contains(&offline));
-    assert!(!plan_install(yarn).unwrap().environment.contains(&offline));
+    assert!(
+        !plan_check(yarn, ProfileField::Install, CommandScope::Project)
+            .unwrap()
+            .environment
+            .contains(&offline)
+    );
 }
 
 #[test]
@@ -374,10 +389,10 @@ fn clang_format_is_never_started_without_a_file() {
     let workspace = load("others");
     let cpp = detect_for_file(&workspace.root, Path::new("cmake/main.cpp")).profile.unwrap();
     let format =
-        plan_format(&cpp, FormatMode::Check, CommandScope::File("cmake/main.cpp")).unwrap();
+        plan_check(&cpp, ProfileField::FormatCheck, CommandScope::File("cmake/main.cpp")).unwrap();
     assert_eq!(line(&format), "clang-format --dry-run --Werror main.cpp");
     assert_eq!(
-        plan_format(&cpp, FormatMode::Check, CommandScope::Project).unwrap_err(),
+        plan_check(&cpp, ProfileField::FormatCheck, CommandScope::Project).unwrap_err(),
         PlanError::NeedsFile { tool: ProjectTool::ClangFormat }
     );
 }

@@ -15,7 +15,7 @@ fn show(survey: &WorkspaceProjects) -> String {
     match choose_projects(&survey.profiles, None) {
         Ok(chosen) => {
             let names: Vec<String> =
-                chosen.iter().map(|p| format!("{} in {}", p.ecosystem, p.root)).collect();
+                chosen.iter().map(|p| format!("{} in {}", p.ecosystem.as_str(), p.root)).collect();
             write!(text, "\nchosen: {}\n", names.join(", ")).unwrap();
         }
         Err(error) => write!(text, "\nrefused: {error}\n").unwrap(),
@@ -27,7 +27,7 @@ fn show(survey: &WorkspaceProjects) -> String {
 }
 
 fn show_profile(profile: &Profile) -> String {
-    let mut text = format!("{} in {}", profile.ecosystem, profile.root);
+    let mut text = format!("{} in {}", profile.ecosystem.as_str(), profile.root);
     if let Some(name) = &profile.name {
         write!(text, " ({name})").unwrap();
     }

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use carrel_verify::ProjectTool;
 use carrel_verify::parse::{
-    self, CheckReport, CouldNotRunReason, Outcome, Termination, TestReport, Verdict, format_check,
-    lint, tests, typecheck,
+    self, CheckReport, CouldNotRunReason, Outcome, Termination, TestReport, Verdict, check, tests,
 };
 use carrel_verify::plan::ReportFormat;
 use pretty_assertions::assert_eq;
@@ -24,7 +23,7 @@ fn check_report(
     report: ReportFormat,
 ) -> CheckReport {
     let recorded = load(name);
-    lint(&recorded.invocation(directory, tool, report), &recorded.outcome())
+    check(&recorded.invocation(directory, tool, report), &recorded.outcome())
 }
 
 macro_rules! test_reports {
@@ -160,7 +159,7 @@ fn a_missing_tool_is_named_and_never_zero_findings() {
         let recorded = load(name);
         let invocation = recorded.invocation("bare", tool, report);
         let expected = format!("{expected} is not installed; install it");
-        assert_eq!(reason(&lint(&invocation, &recorded.outcome()).verdict), expected, "{name}");
+        assert_eq!(reason(&check(&invocation, &recorded.outcome()).verdict), expected, "{name}");
         assert_eq!(reason(&tests(&invocation, &recorded.outcome()).verdict), expected, "{name}");
         assert_eq!(reason(&parse::command(&invocation, &recorded.outcome())), expected, "{name}");
     }
@@ -170,7 +169,7 @@ fn a_missing_tool_is_named_and_never_zero_findings() {
 fn a_program_that_is_not_found_is_a_missing_tool() {
     let recorded = load("tsc/clean");
     let invocation = recorded.invocation("node", ProjectTool::Tsc, ReportFormat::Tsc);
-    let report = typecheck(&invocation, &recorded.outcome_after(Termination::NotFound));
+    let report = check(&invocation, &recorded.outcome_after(Termination::NotFound));
     assert_eq!(reason(&report.verdict), "tsc is not installed; install it");
     let recorded = load("go-test/pass");
     let invocation = recorded.invocation("go", ProjectTool::GoTest, ReportFormat::GoTest);
@@ -208,10 +207,10 @@ fn tests_that_cannot_be_loaded_at_all_are_build_errors() {
 fn a_linter_that_is_killed_is_not_green() {
     let recorded = load("eslint/clean");
     let invocation = recorded.invocation("node", ProjectTool::Eslint, ReportFormat::Eslint);
-    let killed = lint(&invocation, &recorded.outcome_after(Termination::Signal(9)));
+    let killed = check(&invocation, &recorded.outcome_after(Termination::Signal(9)));
     assert_eq!(reason(&killed.verdict), "killed by signal 9");
     let late =
-        lint(&invocation, &recorded.outcome_after(Termination::TimedOut(Duration::from_mins(2))));
+        check(&invocation, &recorded.outcome_after(Termination::TimedOut(Duration::from_mins(2))));
     assert_eq!(reason(&late.verdict), "timed out after 120s");
 }
 
@@ -234,7 +233,7 @@ fn a_report_that_is_not_there_is_no_pass() {
         [(ProjectTool::Eslint, ReportFormat::Eslint), (ProjectTool::Ruff, ReportFormat::Ruff)]
     {
         let recorded = load("tsc/clean");
-        let report = lint(&recorded.invocation("node", tool, format), &recorded.outcome());
+        let report = check(&recorded.invocation("node", tool, format), &recorded.outcome());
         assert_eq!(report.verdict, Verdict::CouldNotRun { reason: CouldNotRunReason::NoReport });
     }
     let recorded = load("tsc/clean");
@@ -256,7 +255,7 @@ fn a_report_that_was_cut_says_so() {
         ..recorded.outcome()
     };
     let report =
-        lint(&recorded.invocation("node", ProjectTool::Biome, ReportFormat::Biome), &outcome);
+        check(&recorded.invocation("node", ProjectTool::Biome, ReportFormat::Biome), &outcome);
     assert_eq!(report.verdict, Verdict::CouldNotRun { reason: CouldNotRunReason::Cut });
 }
 
@@ -272,7 +271,7 @@ fn warnings_fail_a_check_only_for_clippy() {
     let recorded = load("oxlint/findings");
     let outcome = recorded.outcome_after(Termination::Exited(0));
     let report =
-        lint(&recorded.invocation("node", ProjectTool::Oxlint, ReportFormat::Oxlint), &outcome);
+        check(&recorded.invocation("node", ProjectTool::Oxlint, ReportFormat::Oxlint), &outcome);
     // One of them is an error of syntax.
     assert_eq!(report.verdict, Verdict::Failed);
 }
@@ -281,7 +280,7 @@ fn warnings_fail_a_check_only_for_clippy() {
 fn a_file_that_is_not_in_style_is_a_finding_of_the_format_check() {
     let recorded = load("rustfmt/unformatted");
     let invocation = recorded.invocation("rust", ProjectTool::Rustfmt, ReportFormat::Rustfmt);
-    let report = format_check(&invocation, &recorded.outcome());
+    let report = check(&invocation, &recorded.outcome());
     let files: Vec<_> =
         report.findings.iter().filter_map(|finding| finding.file.as_deref()).collect();
     assert_eq!((report.verdict, files), (Verdict::Failed, vec!["rust/two/src/ugly.rs"]));
@@ -352,7 +351,7 @@ fn the_last_word_in_brackets_is_the_linter() {
     let outcome =
         Outcome { stdout: GOLANGCI.as_bytes(), ..recorded.outcome_after(Termination::Exited(1)) };
     let report =
-        lint(&recorded.invocation("go", ProjectTool::Golangci, ReportFormat::Golangci), &outcome);
+        check(&recorded.invocation("go", ProjectTool::Golangci, ReportFormat::Golangci), &outcome);
     let found: Vec<_> = report
         .findings
         .iter()
@@ -389,7 +388,7 @@ fn a_linter_whose_output_is_not_understood_is_not_green() {
     for format in
         [ReportFormat::Golangci, ReportFormat::Flake8, ReportFormat::Mypy, ReportFormat::Tsc]
     {
-        let report = lint(&recorded.invocation("go", ProjectTool::Golangci, format), &outcome);
+        let report = check(&recorded.invocation("go", ProjectTool::Golangci, format), &outcome);
         assert_eq!(reason(&report.verdict), "exit status 3: something else", "{format:?}");
     }
 }

@@ -3,72 +3,43 @@
 use serde_json::Value;
 
 use crate::manifest::parse_jsonc;
-use crate::profile::{OptionPassing, Profile, ProfileField, ProjectCommand, SCRIPT_EXTENSIONS};
+use crate::profile::{Profile, ProfileField, ProjectCommand, SCRIPT_EXTENSIONS, has_word, words};
 use crate::tool::ProjectTool;
 
 use super::Project;
 use super::script::{self, ScriptCommand, ScriptShape};
 
-const BIOME: [&str; 4] = ["biome.json", "biome.jsonc", ".biome.json", ".biome.jsonc"];
+const BIOME: &str = "biome.json biome.jsonc .biome.json .biome.jsonc";
 
-const OXLINT: [&str; 2] = [".oxlintrc.json", "oxlintrc.json"];
+const OXLINT: &str = ".oxlintrc.json oxlintrc.json";
 
-const ESLINT: [&str; 12] = [
-    "eslint.config.js",
-    "eslint.config.mjs",
-    "eslint.config.cjs",
-    "eslint.config.ts",
-    "eslint.config.mts",
-    "eslint.config.cts",
-    ".eslintrc",
-    ".eslintrc.js",
-    ".eslintrc.cjs",
-    ".eslintrc.json",
-    ".eslintrc.yml",
-    ".eslintrc.yaml",
-];
+const ESLINT: &str = "eslint.config.js eslint.config.mjs eslint.config.cjs eslint.config.ts \
+    eslint.config.mts eslint.config.cts .eslintrc .eslintrc.js .eslintrc.cjs .eslintrc.json \
+    .eslintrc.yml .eslintrc.yaml";
 
-const PRETTIER: [&str; 14] = [
-    ".prettierrc",
-    ".prettierrc.json",
-    ".prettierrc.json5",
-    ".prettierrc.yml",
-    ".prettierrc.yaml",
-    ".prettierrc.toml",
-    ".prettierrc.js",
-    ".prettierrc.cjs",
-    ".prettierrc.mjs",
-    ".prettierrc.ts",
-    "prettier.config.js",
-    "prettier.config.cjs",
-    "prettier.config.mjs",
-    "prettier.config.ts",
-];
+const PRETTIER: &str = ".prettierrc .prettierrc.json .prettierrc.json5 .prettierrc.yml \
+    .prettierrc.yaml .prettierrc.toml .prettierrc.js .prettierrc.cjs .prettierrc.mjs \
+    .prettierrc.ts prettier.config.js prettier.config.cjs prettier.config.mjs prettier.config.ts";
 
-const BIOME_EXTENSIONS: &[&str] =
-    &["js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "json", "jsonc", "css"];
+const BIOME_EXTENSIONS: &str = "js jsx mjs cjs ts tsx mts cts json jsonc css";
 
-const PRETTIER_EXTENSIONS: &[&str] = &[
-    "js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "json", "jsonc", "json5", "css", "scss",
-    "less", "html", "vue", "md", "mdx", "yml", "yaml", "graphql",
-];
+const PRETTIER_EXTENSIONS: &str = "js jsx mjs cjs ts tsx mts cts json jsonc json5 css scss less \
+    html vue md mdx yml yaml graphql";
 
 /// Arguments of lint scripts that change files or the report, and are dropped.
-const DROPPED: [&str; 8] =
-    ["--fix", "--write", "--apply", "--cache", "check", "lint", "--quiet", "--unsafe"];
+const DROPPED: &str = "--fix --write --apply --cache check lint --quiet --unsafe";
 
 /// Dropped options whose value is the next argument.
-const DROPPED_WITH_VALUE: [&str; 5] = ["-f", "--format", "-o", "--output-file", "--reporter"];
+const DROPPED_WITH_VALUE: &str = "-f --format -o --output-file --reporter";
 
 impl Project<'_> {
     pub(super) fn add_lint(&self, profile: &mut Profile) {
+        let of_tool = |tool| move |file| (tool, file);
         let settings = self
             .biome("linter", profile)
-            .map(|file| (ProjectTool::Biome, file))
-            .or_else(|| self.settings(&OXLINT, "oxlint").map(|file| (ProjectTool::Oxlint, file)))
-            .or_else(|| {
-                self.settings(&ESLINT, "eslintConfig").map(|file| (ProjectTool::Eslint, file))
-            });
+            .map(of_tool(ProjectTool::Biome))
+            .or_else(|| self.settings(OXLINT, "oxlint").map(of_tool(ProjectTool::Oxlint)))
+            .or_else(|| self.settings(ESLINT, "eslintConfig").map(of_tool(ProjectTool::Eslint)));
         if let Some((tool, file)) = settings {
             let line = self.script_line("lint", tool);
             return profile.set(ProfileField::Lint, self.linter(tool, line.as_ref()), &file);
@@ -89,19 +60,16 @@ impl Project<'_> {
     fn linter(&self, tool: ProjectTool, line: Option<&ScriptCommand>) -> ProjectCommand {
         let (base, extensions) = match tool {
             ProjectTool::Biome => {
-                ([self.program("biome"), vec!["check".to_owned()]].concat(), BIOME_EXTENSIONS)
+                ([self.program("biome"), words("check")].concat(), BIOME_EXTENSIONS)
             }
             other => (self.program(other.name()), SCRIPT_EXTENSIONS),
         };
         let kept = line.map(|line| kept(&line.arguments)).unwrap_or_default();
-        let paths: Vec<String> = if kept.iter().any(|word| !word.starts_with('-')) {
-            vec![]
-        } else {
-            vec![".".to_owned()]
-        };
+        let has_paths = kept.iter().any(|word| !word.starts_with('-'));
+        let paths = words(if has_paths { "" } else { "." });
         let whole = [base.clone(), kept, paths].concat();
         let mut command =
-            ProjectCommand::from_args(tool, self.directory, whole).per_file(base, extensions);
+            ProjectCommand::new(tool, self.directory, whole).per_file(base, extensions);
         command.environment = line.map(|line| line.environment.clone()).unwrap_or_default();
         command
     }
@@ -114,48 +82,34 @@ impl Project<'_> {
 
     pub(super) fn add_format(&self, profile: &mut Profile) {
         if let Some(file) = self.biome("formatter", profile) {
-            return self.set_format(profile, ProjectTool::Biome, &file);
+            let base = [self.program("biome"), words("format")].concat();
+            let format = |options| {
+                let argv = [base.clone(), words(options)].concat();
+                let tool = ProjectTool::Biome;
+                ProjectCommand::for_files(tool, self.directory, argv, ".", BIOME_EXTENSIONS)
+            };
+            profile.set(ProfileField::Format, format("--write"), &file);
+            return profile.set(ProfileField::FormatCheck, format(""), &file);
         }
-        let settings = self.settings(&PRETTIER, "prettier");
+        let settings = self.settings(PRETTIER, "prettier");
         let needed = || self.package.needs("prettier").then(|| self.manifest.clone());
         if let Some(file) = settings.or_else(needed) {
-            self.set_format(profile, ProjectTool::Prettier, &file);
+            let base = self.program("prettier");
+            let format = |options| {
+                let argv = [base.clone(), words(options)].concat();
+                let tool = ProjectTool::Prettier;
+                ProjectCommand::for_files(tool, self.directory, argv, ".", PRETTIER_EXTENSIONS)
+            };
+            profile.set(ProfileField::Format, format("--ignore-unknown --write"), &file);
+            profile.set(ProfileField::FormatCheck, format("--ignore-unknown --check"), &file);
         }
-    }
-
-    fn set_format(&self, profile: &mut Profile, tool: ProjectTool, file: &str) {
-        let (base, write, check, extensions): (_, &[&str], &[&str], _) = match tool {
-            ProjectTool::Biome => (
-                [self.program("biome"), vec!["format".to_owned()]].concat(),
-                &["--write"],
-                &[],
-                BIOME_EXTENSIONS,
-            ),
-            _ => (
-                self.program("prettier"),
-                &["--ignore-unknown", "--write"],
-                &["--ignore-unknown", "--check"],
-                PRETTIER_EXTENSIONS,
-            ),
-        };
-        let command = |options: &[&str]| {
-            let single: Vec<String> =
-                base.iter().cloned().chain(options.iter().map(|&w| w.to_owned())).collect();
-            let whole = [single.clone(), vec![".".to_owned()]].concat();
-            ProjectCommand::from_args(tool, self.directory, whole).per_file(single, extensions)
-        };
-        profile.set(ProfileField::Format, command(write), file);
-        profile.set(ProfileField::FormatCheck, command(check), file);
     }
 
     pub(super) fn add_typecheck(&self, profile: &mut Profile) {
         let scripts = ["typecheck", "type-check", "check-types"];
         let script = scripts.iter().find_map(|name| Some((*name, self.package.script(name)?)));
-        let line = script.and_then(|(_, text)| match script::read(text) {
-            ScriptShape::Single(line) if line.tool == ProjectTool::Tsc => Some(line),
-            ScriptShape::Single(_) | ScriptShape::EndsWith(_) | ScriptShape::Opaque => None,
-        });
-        let settings = self.reader.first(self.directory, &["tsconfig.json"]);
+        let line = script.and_then(|(name, _)| self.script_line(name, ProjectTool::Tsc));
+        let settings = self.reader.first(self.directory, "tsconfig.json");
         let (command, file) = match (script, line, settings) {
             (_, Some(line), _) => (self.compiler(&line.arguments), self.manifest.clone()),
             (Some((name, _)), None, _) => (self.opaque(name), self.manifest.clone()),
@@ -166,20 +120,14 @@ impl Project<'_> {
     }
 
     fn compiler(&self, arguments: &[String]) -> ProjectCommand {
-        let waits =
-            |word: &&String| !matches!(word.as_str(), "--watch" | "-w" | "--noEmit" | "--pretty");
-        let kept = arguments.iter().filter(waits).cloned().collect();
-        let argv = [self.program("tsc"), vec!["--noEmit".to_owned()], kept].concat();
-        ProjectCommand::from_args(ProjectTool::Tsc, self.directory, argv)
-            .extensions(SCRIPT_EXTENSIONS)
+        let kept = |word: &&String| !has_word("--watch -w --noEmit --pretty", word);
+        let kept = arguments.iter().filter(kept).cloned().collect();
+        let argv = [self.program("tsc"), words("--noEmit"), kept].concat();
+        ProjectCommand::new(ProjectTool::Tsc, self.directory, argv).extensions(SCRIPT_EXTENSIONS)
     }
 
     fn opaque(&self, script: &str) -> ProjectCommand {
-        let argv = self.run_script(script);
-        let mut command =
-            ProjectCommand::from_args(ProjectTool::Script, self.directory, argv).with("CI", "1");
-        command.injection = OptionPassing::Impossible;
-        command
+        ProjectCommand::script(self.directory, self.run_script(script))
     }
 
     /// Returns the command of a script that runs exactly one tool.
@@ -191,7 +139,7 @@ impl Project<'_> {
     }
 
     /// Returns the nearest settings file, or the manifest if it contains the settings.
-    fn settings(&self, names: &[&str], key: &str) -> Option<String> {
+    fn settings(&self, names: &'static str, key: &str) -> Option<String> {
         if self.package.settings.contains(&key) {
             return Some(self.manifest.clone());
         }
@@ -200,21 +148,10 @@ impl Project<'_> {
 
     /// Returns Biome's settings file unless it disables a part of Biome.
     fn biome(&self, part: &str, profile: &mut Profile) -> Option<String> {
-        let file = self.reader.nearest(self.directory, &BIOME)?;
-        let settings = match self
-            .reader
-            .read(&file)
-            .and_then(|text| parse_jsonc(&file, &text.unwrap_or_default()))
-        {
-            Ok(settings) => settings,
-            // The project uses Biome, which will report the problem itself.
-            Err(problem) => {
-                if !profile.problems.contains(&problem) {
-                    profile.problems.push(problem);
-                }
-                Value::Null
-            }
-        };
+        let file = self.reader.nearest(self.directory, BIOME)?;
+        // The project uses Biome, which will report a problem itself.
+        let settings = profile.accept(self.reader.document(&file, parse_jsonc)).unwrap_or_default();
+        profile.problems.dedup();
         (settings[part]["enabled"] != Value::Bool(false)).then_some(file)
     }
 }
@@ -228,11 +165,11 @@ fn kept(arguments: &[String]) -> Vec<String> {
     let mut rest = arguments.iter();
     while let Some(word) = rest.next() {
         let name = word.split('=').next().unwrap_or(word);
-        if DROPPED_WITH_VALUE.contains(&name) {
+        if has_word(DROPPED_WITH_VALUE, name) {
             if !word.contains('=') {
                 rest.next();
             }
-        } else if !DROPPED.contains(&word.as_str()) {
+        } else if !has_word(DROPPED, word) {
             kept.push(word.clone());
         }
     }

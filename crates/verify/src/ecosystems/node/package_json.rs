@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::ecosystems::strings;
 use crate::manifest::parse_json;
 use crate::profile::ProfileProblem;
 use crate::project_reader::ProjectReader;
@@ -26,16 +27,12 @@ pub(super) struct PackageJson {
 
 impl PackageJson {
     pub(super) fn read(reader: &ProjectReader<'_>, file: &str) -> Result<Self, ProfileProblem> {
-        let text = reader.read(file)?.unwrap_or_default();
-        let value = parse_json(file, &text)?;
-        match value {
-            Value::Object(_) => Ok(Self::from(&value)),
-            _ => Err(ProfileProblem {
-                file: file.to_owned(),
-                line: Some(1),
-                message: "must hold an object".to_owned(),
-            }),
+        let value = reader.document(file, parse_json)?;
+        if !value.is_object() {
+            let message = "must hold an object".to_owned();
+            return Err(ProfileProblem { file: file.to_owned(), line: Some(1), message });
         }
+        Ok(Self::from(&value))
     }
 
     /// Returns true if there is nothing to install, run or test.
@@ -62,6 +59,9 @@ impl From<&Value> for PackageJson {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let manager = text(&value["packageManager"])
             .or_else(|| text(&value["devEngines"]["packageManager"]["name"]));
+        // A list, or the list under `packages` of an object.
+        let workspaces = &value["workspaces"];
+        let workspaces = workspaces.as_array().or_else(|| workspaces["packages"].as_array());
         Self {
             name: text(&value["name"]),
             manager: manager.and_then(|m| m.split('@').next().map(str::to_owned)),
@@ -72,14 +72,8 @@ impl From<&Value> for PackageJson {
                 .iter()
                 .flat_map(|key| entries(key).map(|(name, _)| name.clone()))
                 .collect(),
-            workspaces: workspaces(&value["workspaces"]),
+            workspaces: workspaces.map(|list| strings(list)),
             settings: SETTINGS.into_iter().filter(|key| !value[*key].is_null()).collect(),
         }
     }
-}
-
-/// Returns a list, or the list under `packages` of an object.
-fn workspaces(value: &Value) -> Option<Vec<String>> {
-    let list = value.as_array().or_else(|| value["packages"].as_array())?;
-    Some(list.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect())
 }

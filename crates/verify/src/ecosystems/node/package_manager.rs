@@ -5,60 +5,39 @@ use crate::paths;
 use crate::profile::{PackageManager, ProfileProblem};
 use crate::project_reader::ProjectReader;
 
-use super::MANIFEST;
 use super::package_json::PackageJson;
+use super::{DetectedManager, MANIFEST};
+use crate::ecosystems::manager_by_lock;
 
-/// Lock files, in order of precedence within a directory.
-const LOCKS: [(&str, PackageManager); 6] = [
+/// Lock files and the workspace file of pnpm, in order of precedence within a directory.
+const LOCKS: [(&str, PackageManager); 7] = [
     ("pnpm-lock.yaml", PackageManager::Pnpm),
     ("yarn.lock", PackageManager::Yarn),
     ("bun.lock", PackageManager::Bun),
     ("bun.lockb", PackageManager::Bun),
     ("package-lock.json", PackageManager::Npm),
     ("npm-shrinkwrap.json", PackageManager::Npm),
+    (PNPM_WORKSPACE, PackageManager::Pnpm),
 ];
 
 const PNPM_WORKSPACE: &str = "pnpm-workspace.yaml";
 
-/// A package manager and the file that is the evidence for it.
-#[derive(Debug)]
-pub(super) struct DetectedManager {
-    pub(super) kind: PackageManager,
-    pub(super) file: String,
-}
-
 /// Returns the manager of the nearest `packageManager` field or lock file; in one directory the
 /// field wins. The default is npm.
 pub(super) fn detect(reader: &ProjectReader<'_>, directory: &str) -> DetectedManager {
+    let managers =
+        [PackageManager::Npm, PackageManager::Pnpm, PackageManager::Yarn, PackageManager::Bun];
     let nearest = paths::upwards(directory).find_map(|above| {
-        let manifest = paths::join(above, MANIFEST);
-        let field = PackageJson::read(reader, &manifest).ok().and_then(|package| package.manager);
-        match field.as_deref().and_then(named) {
-            Some(kind) => Some(DetectedManager { kind, file: manifest }),
-            None => by_lock(reader, above),
+        let file = paths::join(above, MANIFEST);
+        let field = PackageJson::read(reader, &file).ok().and_then(|package| package.manager);
+        match managers.into_iter().find(|manager| field.as_deref() == Some(manager.as_str())) {
+            Some(kind) => Some(DetectedManager { kind, file }),
+            None => manager_by_lock(reader, above, &LOCKS),
         }
     });
     nearest.unwrap_or_else(|| DetectedManager {
         kind: PackageManager::Npm,
         file: paths::join(directory, MANIFEST),
-    })
-}
-
-fn named(name: &str) -> Option<PackageManager> {
-    match name {
-        "npm" => Some(PackageManager::Npm),
-        "pnpm" => Some(PackageManager::Pnpm),
-        "yarn" => Some(PackageManager::Yarn),
-        "bun" => Some(PackageManager::Bun),
-        _ => None,
-    }
-}
-
-fn by_lock(reader: &ProjectReader<'_>, directory: &str) -> Option<DetectedManager> {
-    let workspace = (PNPM_WORKSPACE, PackageManager::Pnpm);
-    LOCKS.iter().chain([&workspace]).find_map(|(name, kind)| {
-        let file = paths::join(directory, name);
-        reader.has(&file).then_some(DetectedManager { kind: *kind, file })
     })
 }
 

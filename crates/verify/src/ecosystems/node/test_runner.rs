@@ -6,103 +6,46 @@
 
 use crate::profile::{
     Granularity, OptionPassing, PackageManager, Profile, ProfileField, ProjectCommand,
-    SCRIPT_EXTENSIONS,
+    SCRIPT_EXTENSIONS, has_word, words,
 };
 use crate::tool::ProjectTool;
 
 use super::Project;
 use super::script::{self, ScriptCommand, ScriptShape};
 
-/// Settings files of runners, in order of precedence.
-const SETTINGS: [(ProjectTool, &[&str]); 3] = [
+/// Runners that a package installs, with their settings files, in order of precedence.
+const INSTALLED: [(ProjectTool, &str); 3] = [
     (
         ProjectTool::Vitest,
-        &[
-            "vitest.config.ts",
-            "vitest.config.js",
-            "vitest.config.mts",
-            "vitest.config.mjs",
-            "vitest.config.cts",
-            "vitest.config.cjs",
-            "vitest.workspace.ts",
-            "vitest.workspace.js",
-        ],
+        "vitest.config.ts vitest.config.js vitest.config.mts vitest.config.mjs vitest.config.cts \
+         vitest.config.cjs vitest.workspace.ts vitest.workspace.js",
     ),
     (
         ProjectTool::Jest,
-        &[
-            "jest.config.js",
-            "jest.config.ts",
-            "jest.config.mjs",
-            "jest.config.cjs",
-            "jest.config.json",
-        ],
+        "jest.config.js jest.config.ts jest.config.mjs jest.config.cjs jest.config.json",
     ),
     (
         ProjectTool::Mocha,
-        &[
-            ".mocharc.js",
-            ".mocharc.cjs",
-            ".mocharc.mjs",
-            ".mocharc.json",
-            ".mocharc.jsonc",
-            ".mocharc.yml",
-            ".mocharc.yaml",
-        ],
+        ".mocharc.js .mocharc.cjs .mocharc.mjs .mocharc.json .mocharc.jsonc .mocharc.yml \
+         .mocharc.yaml",
     ),
 ];
 
 /// Arguments of watch modes, which never end.
-const WATCH_ARGUMENTS: [&str; 9] = [
-    "--watch",
-    "--watchAll",
-    "-w",
-    "--ui",
-    "--open",
-    "--watch=true",
-    "--watchAll=true",
-    "watch",
-    "dev",
-];
+const WATCH_ARGUMENTS: &str =
+    "--watch --watchAll -w --ui --open --watch=true --watchAll=true watch dev";
 
 /// Arguments that change the report, or that the planned command has already.
-const DROPPED: [&str; 6] = ["--json", "--silent", "--verbose", "--test", "run", "test"];
+const DROPPED: &str = "--json --silent --verbose --test run test";
 
 /// Dropped options whose value is the next argument.
-const DROPPED_WITH_VALUE: [&str; 6] = [
-    "--reporter",
-    "-R",
-    "--reporters",
-    "--outputFile",
-    "--test-reporter",
-    "--test-reporter-destination",
-];
+const DROPPED_WITH_VALUE: &str = "--reporter -R --reporters --outputFile --test-reporter \
+    --test-reporter-destination";
 
 /// Options whose value is the next argument, which must not be taken for a file.
-const WITH_VALUE: [&str; 22] = [
-    "-c",
-    "--config",
-    "-r",
-    "--require",
-    "--import",
-    "--loader",
-    "--project",
-    "--selectProjects",
-    "--timeout",
-    "-t",
-    "--environment",
-    "--env",
-    "--root",
-    "--dir",
-    "--extension",
-    "--ui-name",
-    "--testEnvironment",
-    "--max-workers",
-    "--maxWorkers",
-    "--spec",
-    "--ignore",
-    "--experimental-loader",
-];
+const WITH_VALUE: &str = "-c --config -r --require --import --loader --project --selectProjects \
+    --timeout -t --environment --env --root --dir --extension --ui-name --testEnvironment \
+    --max-workers --maxWorkers --spec --ignore --experimental-loader";
 
 impl Project<'_> {
     pub(super) fn add_test(&self, profile: &mut Profile) {
@@ -121,14 +64,18 @@ impl Project<'_> {
     fn test_of_script(&self, text: &str) -> ProjectCommand {
         let hooked = ["pretest", "posttest"].iter().any(|name| self.package.script(name).is_some());
         match script::read(text) {
-            ScriptShape::Single(line) if is_runner(line.tool) && (!hooked || watches(&line)) => {
+            ScriptShape::Single(line)
+                if line.tool.is_node_runner() && (!hooked || watches(&line)) =>
+            {
                 self.runner_of_line(line)
             }
             // Watch mode cannot be removed from a script, so the runner is run without it.
-            ScriptShape::EndsWith(line) if is_runner(line.tool) && watches(&line) => {
+            ScriptShape::EndsWith(line) if line.tool.is_node_runner() && watches(&line) => {
                 self.runner_of_line(line)
             }
-            ScriptShape::Single(line) | ScriptShape::EndsWith(line) if is_runner(line.tool) => {
+            ScriptShape::Single(line) | ScriptShape::EndsWith(line)
+                if line.tool.is_node_runner() =>
+            {
                 self.through_script("test", line.tool)
             }
             ScriptShape::Single(_) | ScriptShape::EndsWith(_) | ScriptShape::Opaque => {
@@ -138,16 +85,14 @@ impl Project<'_> {
     }
 
     fn opaque_test(&self) -> ProjectCommand {
-        let mut command =
-            ProjectCommand::from_args(ProjectTool::Script, self.directory, self.run_script("test"));
+        let mut command = ProjectCommand::script(self.directory, self.run_script("test"));
         // An installed runner serves for single files even if the script is opaque.
-        let known = [ProjectTool::Vitest, ProjectTool::Jest, ProjectTool::Mocha];
-        if let Some(tool) = known.into_iter().find(|tool| self.has_program(tool.name())) {
-            command.file_argv = self.runner(tool, &[]).file_argv;
+        let installed = INSTALLED.iter().find(|(tool, _)| self.installed(tool.name()).is_some());
+        if let Some((tool, _)) = installed {
+            command.file_argv = self.runner(*tool, &[]).file_argv;
             command.scope = Granularity::Files;
         }
-        command.injection = OptionPassing::Impossible;
-        command.with("CI", "1")
+        command
     }
 
     /// Returns a command that runs a script and appends options for its last command.
@@ -170,52 +115,39 @@ impl Project<'_> {
     /// Returns the command of a runner with the arguments of a script.
     pub(super) fn runner(&self, tool: ProjectTool, arguments: &[String]) -> ProjectCommand {
         let base = match tool {
-            ProjectTool::NodeTest => vec!["node".to_owned(), "--test".to_owned()],
-            ProjectTool::BunTest => vec!["bun".to_owned(), "test".to_owned()],
-            ProjectTool::Vitest => [self.program("vitest"), vec!["run".to_owned()]].concat(),
+            ProjectTool::NodeTest | ProjectTool::BunTest => words(tool.name()),
+            ProjectTool::Vitest => [self.program("vitest"), words("run")].concat(),
             other => self.program(other.name()),
         };
         let (options, files) = split_arguments(arguments);
         let single = [base, options].concat();
         let whole = [single.clone(), files].concat();
-        ProjectCommand::from_args(tool, self.directory, whole)
+        ProjectCommand::new(tool, self.directory, whole)
             .per_file(single, SCRIPT_EXTENSIONS)
             .with("CI", "1")
     }
 
     fn runner_without_script(&self) -> Option<(ProjectTool, String)> {
-        let settings = SETTINGS.iter().find_map(|(tool, names)| {
+        let settings = INSTALLED.iter().find_map(|(tool, names)| {
             self.reader.first(self.directory, names).map(|file| (*tool, file))
         });
         let in_manifest = || {
-            [ProjectTool::Vitest, ProjectTool::Jest, ProjectTool::Mocha].into_iter().find(|tool| {
+            let (tool, _) = INSTALLED.iter().find(|(tool, _)| {
                 self.package.settings.contains(&tool.name()) || self.package.needs(tool.name())
-            })
+            })?;
+            Some((*tool, self.manifest.clone()))
         };
-        settings
-            .or_else(|| in_manifest().map(|tool| (tool, self.manifest.clone())))
-            .or_else(|| self.bun().map(|file| (ProjectTool::BunTest, file)))
+        let bun = || {
+            let file = self.manager.file.clone();
+            (self.manager.kind == PackageManager::Bun).then_some((ProjectTool::BunTest, file))
+        };
+        settings.or_else(in_manifest).or_else(bun)
     }
-
-    fn bun(&self) -> Option<String> {
-        (self.manager.kind == PackageManager::Bun).then(|| self.manager.file.clone())
-    }
-}
-
-fn is_runner(tool: ProjectTool) -> bool {
-    matches!(
-        tool,
-        ProjectTool::Jest
-            | ProjectTool::Vitest
-            | ProjectTool::Mocha
-            | ProjectTool::NodeTest
-            | ProjectTool::BunTest
-    )
 }
 
 /// Returns true if a command would run in watch mode.
 fn watches(line: &ScriptCommand) -> bool {
-    line.arguments.iter().any(|word| WATCH_ARGUMENTS.contains(&word.as_str()))
+    line.arguments.iter().any(|word| has_word(WATCH_ARGUMENTS, word))
 }
 
 /// Splits arguments into options and files, without watch modes and other report formats.
@@ -225,14 +157,14 @@ fn split_arguments(arguments: &[String]) -> (Vec<String>, Vec<String>) {
     let mut rest = arguments.iter();
     while let Some(word) = rest.next() {
         let name = word.split('=').next().unwrap_or(word);
-        if DROPPED.contains(&word.as_str()) || WATCH_ARGUMENTS.contains(&word.as_str()) {
+        if has_word(DROPPED, word) || has_word(WATCH_ARGUMENTS, word) {
             continue;
         }
-        if DROPPED_WITH_VALUE.contains(&name) {
+        if has_word(DROPPED_WITH_VALUE, name) {
             if !word.contains('=') {
                 rest.next();
             }
-        } else if WITH_VALUE.contains(&word.as_str()) {
+        } else if has_word(WITH_VALUE, word) {
             options.push(word.clone());
             options.extend(rest.next().cloned());
         } else if word.starts_with('-') {

@@ -2,22 +2,13 @@
 
 use crate::manifest::Toml;
 use crate::paths;
-use crate::profile::{Profile, ProfileField, ProjectCommand, args};
+use crate::profile::{Ecosystem, Profile, ProfileField, ProjectCommand, words};
 use crate::tool::ProjectTool;
 
 use super::{PYPROJECT, Project};
 
-const EXTENSIONS: &[&str] = &["py", "pyi"];
-
-const REQUIREMENTS: [&str; 7] = [
-    "requirements.txt",
-    "requirements-dev.txt",
-    "dev-requirements.txt",
-    "requirements_dev.txt",
-    "requirements-test.txt",
-    "test-requirements.txt",
-    "requirements/dev.txt",
-];
+const REQUIREMENTS: &str = "requirements.txt requirements-dev.txt dev-requirements.txt \
+    requirements_dev.txt requirements-test.txt test-requirements.txt requirements/dev.txt";
 
 impl Project<'_> {
     pub(super) fn add_lint(&self, profile: &mut Profile) {
@@ -26,29 +17,34 @@ impl Project<'_> {
             (ProjectTool::Flake8, self.flake8_settings()),
             (ProjectTool::Pylint, self.pylint_settings()),
         ];
+        self.add_check(profile, ProfileField::Lint, settings);
+    }
+
+    /// Sets the first of several tools that has settings, or else is mentioned, or else the first.
+    fn add_check<const N: usize>(
+        &self,
+        profile: &mut Profile,
+        field: ProfileField,
+        settings: [(ProjectTool, Option<String>); N],
+    ) {
+        let tools = settings.each_ref().map(|(tool, _)| *tool);
         let named = settings.into_iter().find_map(|(tool, file)| Some((tool, file?)));
-        let mentioned = || {
-            [ProjectTool::Ruff, ProjectTool::Flake8, ProjectTool::Pylint]
-                .into_iter()
-                .find_map(|tool| Some((tool, self.mention(tool.name())?)))
-        };
+        let mentioned = || tools.iter().find_map(|tool| Some((*tool, self.mention(tool.name())?)));
         match named.or_else(mentioned) {
-            Some((tool, file)) => profile.set(ProfileField::Lint, self.linter(tool), &file),
-            None => profile.set(
-                ProfileField::Lint,
-                self.linter(ProjectTool::Ruff).assumed(),
-                &self.marker,
-            ),
+            Some((tool, file)) => profile.set(field, self.checker(tool), &file),
+            None => profile.set(field, self.checker(tools[0]).assumed(), &self.marker),
         }
     }
 
-    fn linter(&self, tool: ProjectTool) -> ProjectCommand {
-        let base = match tool {
-            ProjectTool::Ruff => [self.program("ruff"), args(&["check"])].concat(),
-            other => self.program(other.name()),
+    fn checker(&self, tool: ProjectTool) -> ProjectCommand {
+        let (base, paths) = match tool {
+            ProjectTool::Ruff => ([self.program("ruff"), words("check")].concat(), "."),
+            // Without a path pyright uses the paths of its settings.
+            ProjectTool::Pyright => (self.program("pyright"), ""),
+            other => (self.program(other.name()), "."),
         };
-        let whole = [base.clone(), args(&["."])].concat();
-        ProjectCommand::from_args(tool, self.directory, whole).per_file(base, EXTENSIONS)
+        let extensions = Ecosystem::Python.extensions();
+        ProjectCommand::for_files(tool, self.directory, base, paths, extensions)
     }
 
     pub(super) fn add_format(&self, profile: &mut Profile) {
@@ -65,61 +61,38 @@ impl Project<'_> {
     fn set_format(&self, profile: &mut Profile, tool: ProjectTool, file: &str, assumed: bool) {
         let base = match tool {
             ProjectTool::Black => self.program("black"),
-            _ => [self.program("ruff"), args(&["format"])].concat(),
+            _ => [self.program("ruff"), words("format")].concat(),
         };
-        let command = |options: &[&str]| {
-            let single = [base.clone(), args(options)].concat();
-            let whole = [single.clone(), args(&["."])].concat();
-            let command =
-                ProjectCommand::from_args(tool, self.directory, whole).per_file(single, EXTENSIONS);
+        let command = |options| {
+            let argv = [base.clone(), words(options)].concat();
+            let extensions = Ecosystem::Python.extensions();
+            let command = ProjectCommand::for_files(tool, self.directory, argv, ".", extensions);
             ProjectCommand { assumed, ..command }
         };
-        profile.set(ProfileField::Format, command(&[]), file);
-        profile.set(ProfileField::FormatCheck, command(&["--check"]), file);
+        profile.set(ProfileField::Format, command(""), file);
+        profile.set(ProfileField::FormatCheck, command("--check"), file);
     }
 
     pub(super) fn add_typecheck(&self, profile: &mut Profile) {
         let pyright = self
             .table("tool.pyright")
-            .or_else(|| self.reader.first(self.directory, &["pyrightconfig.json"]));
+            .or_else(|| self.reader.first(self.directory, "pyrightconfig.json"));
         let mypy = self
             .table("tool.mypy")
-            .or_else(|| self.reader.first(self.directory, &["mypy.ini", ".mypy.ini"]))
+            .or_else(|| self.reader.first(self.directory, "mypy.ini .mypy.ini"))
             .or_else(|| self.section("setup.cfg", "mypy"));
-        let named = mypy
-            .map(|file| (ProjectTool::Mypy, file))
-            .or(pyright.map(|file| (ProjectTool::Pyright, file)));
-        let mentioned = || {
-            [ProjectTool::Mypy, ProjectTool::Pyright]
-                .into_iter()
-                .find_map(|tool| Some((tool, self.mention(tool.name())?)))
-        };
-        match named.or_else(mentioned) {
-            Some((tool, file)) => profile.set(ProfileField::Typecheck, self.checker(tool), &file),
-            None => profile.set(
-                ProfileField::Typecheck,
-                self.checker(ProjectTool::Mypy).assumed(),
-                &self.marker,
-            ),
-        }
-    }
-
-    fn checker(&self, tool: ProjectTool) -> ProjectCommand {
-        let base = self.program(tool.name());
-        // Without a path pyright uses the paths of its settings.
-        let paths: &[&str] = if tool == ProjectTool::Mypy { &["."] } else { &[] };
-        let whole = [base.clone(), args(paths)].concat();
-        ProjectCommand::from_args(tool, self.directory, whole).per_file(base, EXTENSIONS)
+        let settings = [(ProjectTool::Mypy, mypy), (ProjectTool::Pyright, pyright)];
+        self.add_check(profile, ProfileField::Typecheck, settings);
     }
 
     fn ruff_settings(&self) -> Option<String> {
-        let own = self.reader.nearest(self.directory, &["ruff.toml", ".ruff.toml"]);
+        let own = self.reader.nearest(self.directory, "ruff.toml .ruff.toml");
         own.or_else(|| self.nearest_table("tool.ruff"))
     }
 
     fn flake8_settings(&self) -> Option<String> {
         self.reader
-            .first(self.directory, &[".flake8"])
+            .first(self.directory, ".flake8")
             .or_else(|| self.table("tool.flake8"))
             .or_else(|| self.section("setup.cfg", "flake8"))
             .or_else(|| self.section("tox.ini", "flake8"))
@@ -127,7 +100,7 @@ impl Project<'_> {
 
     fn pylint_settings(&self) -> Option<String> {
         self.reader
-            .first(self.directory, &[".pylintrc", "pylintrc"])
+            .first(self.directory, ".pylintrc pylintrc")
             .or_else(|| self.table("tool.pylint"))
     }
 
@@ -160,35 +133,28 @@ impl Project<'_> {
 
     /// Returns the file that lists a package as a requirement.
     pub(super) fn requirement(&self, package: &str) -> Option<String> {
-        if let Some(settings) = &self.settings {
-            let lists = ["project.dependencies", "tool.uv.dev-dependencies"];
-            let groups = ["project.optional-dependencies", "dependency-groups"]
-                .into_iter()
-                .flat_map(|table| {
-                    settings
-                        .entries(table)
-                        .into_iter()
-                        .map(move |(name, _)| format!("{table}.{name}"))
-                });
-            let mut all = lists.into_iter().map(str::to_owned).chain(groups);
-            let listed =
-                all.any(|list| settings.strings(&list).iter().any(|line| requires(line, package)));
-            let poetry = [
-                "tool.poetry.dependencies",
-                "tool.poetry.dev-dependencies",
-                "tool.poetry.group.dev.dependencies",
-                "tool.poetry.group.test.dependencies",
-            ];
-            if listed || poetry.iter().any(|table| settings.has(&format!("{table}.{package}"))) {
-                return Some(paths::join(self.directory, PYPROJECT));
-            }
+        if self.settings.as_ref().is_some_and(|settings| lists_package(settings, package)) {
+            return Some(paths::join(self.directory, PYPROJECT));
         }
-        let lists = REQUIREMENTS.iter().map(|name| paths::join(self.directory, name));
-        lists.into_iter().find(|file| {
+        let mut lists = REQUIREMENTS.split(' ').map(|name| paths::join(self.directory, name));
+        lists.find(|file| {
             let text = self.reader.text(file).unwrap_or_default();
             text.lines().any(|line| requires(line, package))
         })
     }
+}
+
+/// Returns true if pyproject.toml lists a package as a requirement.
+fn lists_package(settings: &Toml<'_>, package: &str) -> bool {
+    let mut lists = words("project.dependencies tool.uv.dev-dependencies");
+    for table in ["project.optional-dependencies", "dependency-groups"] {
+        lists.extend(settings.entries(table).iter().map(|(name, _)| format!("{table}.{name}")));
+    }
+    let listed = |list: &String| settings.strings(list).iter().any(|line| requires(line, package));
+    let poetry = "tool.poetry.dependencies tool.poetry.dev-dependencies \
+        tool.poetry.group.dev.dependencies tool.poetry.group.test.dependencies";
+    let mut poetry = poetry.split(' ');
+    lists.iter().any(listed) || poetry.any(|table| settings.has(&format!("{table}.{package}")))
 }
 
 /// Returns true if a requirement line is for a package, with any version or extras.

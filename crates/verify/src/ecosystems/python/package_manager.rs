@@ -5,7 +5,8 @@ use crate::paths;
 use crate::profile::PackageManager;
 use crate::project_reader::ProjectReader;
 
-use super::{ENVIRONMENTS, PYPROJECT};
+use super::{DetectedManager, ENVIRONMENTS, PYPROJECT};
+use crate::ecosystems::manager_by_lock;
 
 const LOCKS: [(&str, PackageManager); 5] = [
     ("uv.lock", PackageManager::Uv),
@@ -22,13 +23,6 @@ const TABLES: [(&str, PackageManager); 3] = [
     ("tool.pdm", PackageManager::Pdm),
 ];
 
-/// A package manager and the file that is the evidence for it.
-#[derive(Debug)]
-pub(super) struct DetectedManager {
-    pub(super) kind: PackageManager,
-    pub(super) file: String,
-}
-
 pub(super) fn detect(
     reader: &ProjectReader<'_>,
     directory: &str,
@@ -39,17 +33,10 @@ pub(super) fn detect(
         let (_, kind) = TABLES.iter().find(|(table, _)| settings.is_some_and(|s| s.has(table)))?;
         Some(DetectedManager { kind: *kind, file: paths::join(directory, PYPROJECT) })
     };
-    by_lock(reader, directory)
+    manager_by_lock(reader, directory, &LOCKS)
         .or_else(in_settings)
-        .or_else(|| by_lock(reader, &owner(reader, directory)?))
+        .or_else(|| manager_by_lock(reader, &owner(reader, directory)?, &LOCKS))
         .unwrap_or_else(|| DetectedManager { kind: PackageManager::Pip, file: marker.to_owned() })
-}
-
-fn by_lock(reader: &ProjectReader<'_>, directory: &str) -> Option<DetectedManager> {
-    LOCKS.iter().find_map(|(name, kind)| {
-        let file = paths::join(directory, name);
-        reader.has(&file).then_some(DetectedManager { kind: *kind, file })
-    })
 }
 
 /// Returns the directory of the uv workspace that lists a package as its member.

@@ -1,7 +1,7 @@
 //! The test runner of a Python project: pytest, or unittest if nothing requires pytest.
 
 use crate::paths;
-use crate::profile::{Profile, ProfileField, ProjectCommand, args};
+use crate::profile::{Profile, ProfileField, ProjectCommand, words};
 use crate::tool::ProjectTool;
 
 use super::Project;
@@ -22,16 +22,15 @@ impl Project<'_> {
 
     fn pytest(&self) -> ProjectCommand {
         let argv = self.program("pytest");
-        ProjectCommand::from_args(ProjectTool::Pytest, self.directory, argv.clone())
-            .per_file(argv, &["py"])
+        ProjectCommand::for_files(ProjectTool::Pytest, self.directory, argv, "", "py")
     }
 
     fn unittest(&self) -> ProjectCommand {
         let program = self.program("python");
         // Outside of an environment `python` may be missing or Python 2.
-        let python = if program == ["python"] { args(&["python3"]) } else { program };
-        let single = [python, args(&["-m", "unittest", "-v"])].concat();
-        let mut whole = [&single[..single.len() - 1], &args(&["discover", "-v"])].concat();
+        let python = if program == ["python"] { words("python3") } else { program };
+        let single = [python.clone(), words("-m unittest -v")].concat();
+        let mut whole = [python, words("-m unittest discover -v")].concat();
         // Discovery does not enter directories without `__init__.py`.
         let has_tests = |name: &&str| {
             let directory = paths::join(self.directory, name);
@@ -39,21 +38,18 @@ impl Project<'_> {
                 && !self.samples(&directory).is_empty()
         };
         if let Some(directory) = ["tests", "test"].into_iter().find(has_tests) {
-            whole.extend(args(&["-s", directory]));
+            whole.extend(["-s".to_owned(), directory.to_owned()]);
         }
-        ProjectCommand::from_args(ProjectTool::Unittest, self.directory, whole)
-            .per_file(single, &["py"])
+        ProjectCommand::new(ProjectTool::Unittest, self.directory, whole).per_file(single, "py")
     }
 
     fn pytest_evidence(&self) -> Option<String> {
         if self.has_setting("tool.pytest") {
             return Some(paths::join(self.directory, super::PYPROJECT));
         }
-        let settings = self.reader.first(
-            self.directory,
-            &["pytest.ini", ".pytest.ini", "conftest.py", "tests/conftest.py", "test/conftest.py"],
-        );
-        settings
+        let settings = "pytest.ini .pytest.ini conftest.py tests/conftest.py test/conftest.py";
+        self.reader
+            .first(self.directory, settings)
             .or_else(|| self.section("setup.cfg", "tool:pytest"))
             .or_else(|| self.section("tox.ini", "pytest"))
             .or_else(|| self.requirement("pytest"))

@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use crate::parse::finding::{Finding, Severity};
-use crate::parse::outcome::ParseContext;
-use crate::parse::text;
+use crate::parse::{Finding, ParseContext, Severity, text};
 
 use super::rustc;
 
@@ -18,22 +16,18 @@ pub(crate) struct CargoMessages {
 impl CargoMessages {
     /// Returns the errors without duplicates, since several targets of a package share files.
     pub(crate) fn errors(&self) -> Vec<Finding> {
-        let mut errors: Vec<Finding> = Vec::new();
-        for finding in self.findings.iter().filter(|finding| finding.severity == Severity::Error) {
-            if !errors.contains(finding) {
-                errors.push(finding.clone());
-            }
-        }
-        errors
+        let is_error = |finding: &&Finding| finding.severity == Severity::Error;
+        Finding::distinct(self.findings.iter().filter(is_error).cloned())
     }
+}
 
-    /// Returns all findings; a failed build without an error is explained by cargo's text.
-    pub(crate) fn all(self, context: &ParseContext<'_>) -> Vec<Finding> {
-        if self.failed && self.findings.iter().all(|finding| finding.severity != Severity::Error) {
-            return [self.findings, rustc::errors(context)].concat();
-        }
-        self.findings
+/// Returns all findings; a failed build without an error is explained by cargo's text.
+pub(crate) fn findings(context: &ParseContext<'_>) -> Vec<Finding> {
+    let CargoMessages { mut findings, failed } = read(context);
+    if failed && findings.iter().all(|finding| finding.severity != Severity::Error) {
+        findings.extend(rustc::errors(context));
     }
+    findings
 }
 
 pub(crate) fn read(context: &ParseContext<'_>) -> CargoMessages {
@@ -74,7 +68,7 @@ fn finding(context: &ParseContext<'_>, message: &Value) -> Option<Finding> {
     let message_with_label =
         label.map_or_else(|| description.to_owned(), |label| format!("{description}: {label}"));
     let finding = Finding::new(severity, text::truncated(&message_with_label))
-        .rule(message["code"]["code"].as_str().map(str::to_owned))
+        .rule(message["code"]["code"].as_str())
         .fixable(is_fixable(message))
         .url(url(message));
     let Some(span) = span else { return Some(finding) };
@@ -92,15 +86,13 @@ fn children(message: &Value) -> impl Iterator<Item = &Value> {
 }
 
 fn is_fixable(message: &Value) -> bool {
-    let spans = children(message).flat_map(|child| child["spans"].as_array().into_iter().flatten());
-    spans.into_iter().any(|span| span["suggestion_applicability"] == "MachineApplicable")
+    let mut spans =
+        children(message).flat_map(|child| child["spans"].as_array().into_iter().flatten());
+    spans.any(|span| span["suggestion_applicability"] == "MachineApplicable")
 }
 
 /// Returns the page that Clippy names in a help message.
-fn url(message: &Value) -> Option<String> {
-    let remarks = children(message).filter_map(|child| child["message"].as_str());
-    let url = remarks
-        .into_iter()
-        .find_map(|remark| remark.strip_prefix("for further information visit "));
-    url.map(str::to_owned)
+fn url(message: &Value) -> Option<&str> {
+    let mut remarks = children(message).filter_map(|child| child["message"].as_str());
+    remarks.find_map(|remark| remark.strip_prefix("for further information visit "))
 }

@@ -1,18 +1,16 @@
 //! Formatters in check mode: one finding for each file to format.
 
-use crate::parse::finding::{Finding, Severity};
-use crate::parse::outcome::ParseContext;
-use crate::parse::text;
+use crate::parse::{Finding, ParseContext, Severity, text};
 
-const NOT_IN_STYLE: &str = "the file is not in the project's style";
+pub(super) const NOT_IN_STYLE: &str = "the file is not in the project's style";
 
-pub(super) fn unstyled(context: &ParseContext<'_>, path: &str, line: Option<u64>) -> Finding {
+fn unstyled(context: &ParseContext<'_>, path: &str, line: Option<u64>) -> Finding {
     let finding = Finding::new(Severity::Warning, NOT_IN_STYLE).fixable(true);
-    finding.rule(Some("format".to_owned())).at(context.file(path), line, None)
+    finding.rule(Some("format")).at(context.file(path), line, None)
 }
 
 /// Reads `Diff in /w/src/lib.rs:3:`, printed for each difference.
-pub(super) fn rustfmt(context: &ParseContext<'_>) -> Vec<Finding> {
+pub(crate) fn rustfmt(context: &ParseContext<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for line in context.stdout.lines() {
         let Some(rest) = line.strip_prefix("Diff in ") else { continue };
@@ -28,33 +26,26 @@ pub(super) fn rustfmt(context: &ParseContext<'_>) -> Vec<Finding> {
 }
 
 /// Reads `[warn] a.js` and `[error] b.js: SyntaxError: message (1:11)`.
-pub(super) fn prettier(context: &ParseContext<'_>) -> Vec<Finding> {
+pub(crate) fn prettier(context: &ParseContext<'_>) -> Vec<Finding> {
     let lines = context.stderr.lines().chain(context.stdout.lines());
     lines.into_iter().filter_map(|line| prettier_line(context, line)).collect()
 }
 
 fn prettier_line(context: &ParseContext<'_>, line: &str) -> Option<Finding> {
     if let Some(path) = line.strip_prefix("[warn] ") {
-        let is_file = !path.contains(' ')
-            || path
-                .split(' ')
-                .next_back()
-                .is_some_and(|end| end.contains('.') && !end.ends_with('.'));
+        let end = path.rsplit(' ').next().unwrap_or_default();
+        let is_file = !path.contains(' ') || (end.contains('.') && !end.ends_with('.'));
         return (is_file && !path.ends_with("forgot to run Prettier?"))
             .then(|| unstyled(context, path, None));
     }
     let (path, message) = line.strip_prefix("[error] ")?.split_once(": ")?;
     let location = super::node_crash::syntax_location(message);
-    let (row, column) = location.map_or((None, None), |(row, column)| (Some(row), Some(column)));
-    Some(Finding::new(Severity::Error, text::truncated(message)).at(
-        context.file(path),
-        row,
-        column,
-    ))
+    let (row, column) = location.unzip();
+    Some(Finding::error(message).at(context.file(path), row, column))
 }
 
 /// Reads `would reformat a.py` and `error: cannot parse: b.py:1:6`.
-pub(super) fn black(context: &ParseContext<'_>) -> Vec<Finding> {
+pub(crate) fn black(context: &ParseContext<'_>) -> Vec<Finding> {
     let read = |line: &str| {
         if let Some(path) = line.strip_prefix("would reformat ") {
             return Some(unstyled(context, path, None));
@@ -64,17 +55,13 @@ pub(super) fn black(context: &ParseContext<'_>) -> Vec<Finding> {
         let path = rest.split(": ").next()?;
         let (path, row) =
             text::location(path).map_or((path, None), |(path, row, _)| (path, Some(row)));
-        Some(Finding::new(Severity::Error, "the file cannot be parsed").at(
-            context.file(path),
-            row,
-            None,
-        ))
+        Some(Finding::error("the file cannot be parsed").at(context.file(path), row, None))
     };
     context.stderr.lines().filter_map(read).collect()
 }
 
 /// Reads `Would reformat: a.py`, or a message with a location on the next line.
-pub(super) fn ruff_format(context: &ParseContext<'_>) -> Vec<Finding> {
+pub(crate) fn ruff_format(context: &ParseContext<'_>) -> Vec<Finding> {
     let lines: Vec<&str> = context.stdout.lines().chain(context.stderr.lines()).collect();
     let read = |(at, line): (usize, &&str)| {
         if let Some(path) = line.strip_prefix("Would reformat: ") {
@@ -86,17 +73,25 @@ pub(super) fn ruff_format(context: &ParseContext<'_>) -> Vec<Finding> {
         if rule == "unformatted" {
             return Some(unstyled(context, path, Some(row)));
         }
-        let finding =
-            Finding::new(Severity::Error, text::truncated(message)).rule(Some(rule.to_owned()));
+        let finding = Finding::error(message).rule(Some(rule));
         Some(finding.at(context.file(path), Some(row), column))
     };
     lines.iter().enumerate().filter_map(read).collect()
 }
 
 /// Reads one file name per line. gofmt exits with 0 anyway, so the findings are errors.
-pub(super) fn file_list(context: &ParseContext<'_>) -> Vec<Finding> {
+pub(crate) fn file_list(context: &ParseContext<'_>) -> Vec<Finding> {
     let files = context.stdout.lines().filter(|line| !line.trim().is_empty());
     let listed =
         files.map(|path| Finding { severity: Severity::Error, ..unstyled(context, path, None) });
     listed.chain(super::compiler_lines::read_text(context, &context.stderr)).collect()
+}
+
+/// Reads `from /w/a.ts:` above each difference.
+pub(crate) fn deno(context: &ParseContext<'_>) -> Vec<Finding> {
+    let named = |line: &str| {
+        let path = line.strip_prefix("from ")?.strip_suffix(':')?;
+        Some(unstyled(context, path, None))
+    };
+    context.stderr.lines().filter_map(named).collect()
 }

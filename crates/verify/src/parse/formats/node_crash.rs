@@ -3,9 +3,7 @@
 //! The location is the first position in user code: files of dependencies and of Node itself are
 //! skipped.
 
-use crate::parse::finding::{Finding, Severity};
-use crate::parse::outcome::ParseContext;
-use crate::parse::text;
+use crate::parse::{Finding, ParseContext, text};
 
 pub(crate) fn crash(context: &ParseContext<'_>) -> Option<Finding> {
     crash_in(context, &context.stderr)
@@ -18,19 +16,16 @@ pub(crate) fn crash_in(context: &ParseContext<'_>, output: &str) -> Option<Findi
             kind.ends_with("Error") && kind.chars().all(|c| c.is_ascii_alphanumeric())
         })
     };
-    let lines =
+    let mut lines =
         output.lines().map(str::trim).map(|line| line.strip_prefix("error: ").unwrap_or(line));
-    let message = lines.into_iter().find(is_error)?;
+    let message = lines.find(is_error)?;
     let location = output.lines().find_map(|line| {
         let (path, row, _) = text::location(line.trim().rsplit(' ').next()?)?;
         let file = context.file(path);
         (path.contains('/') && ParseContext::is_user_code(&file)).then_some((file, row))
     });
-    let finding = Finding::new(Severity::Error, text::truncated(message));
-    Some(match location.or_else(|| text::stack_location(context, output)) {
-        Some((file, line)) => finding.at(file, Some(line), None),
-        None => finding,
-    })
+    let location = location.or_else(|| text::stack_location(context, output));
+    Some(Finding::error(message).at_line(location))
 }
 
 /// Reads the position of `Unexpected token (1:10)`.

@@ -1,9 +1,7 @@
 //! Text output of rustc and cargo, for commands without JSON messages: nextest, rustfmt, and errors
 //! of cargo itself, such as an invalid manifest.
 
-use crate::parse::finding::{Finding, Severity};
-use crate::parse::outcome::ParseContext;
-use crate::parse::text;
+use crate::parse::{Finding, ParseContext, text};
 
 /// Starts of messages that only summarise others.
 const SUMMARIES: [&str; 6] = [
@@ -18,35 +16,27 @@ const SUMMARIES: [&str; 6] = [
 /// Reads the errors from standard error, with their locations.
 pub(crate) fn errors(context: &ParseContext<'_>) -> Vec<Finding> {
     let lines: Vec<&str> = context.stderr.lines().collect();
-    let mut found: Vec<Finding> = Vec::new();
-    for (at, line) in lines.iter().enumerate() {
-        let Some((rule, message)) = error(line) else { continue };
+    let read = |(at, line): (usize, &&str)| {
+        let (rule, message) = error(line)?;
         if SUMMARIES.iter().any(|start| message.starts_with(start)) {
-            continue;
+            return None;
         }
-        let location = lines.get(at + 1).and_then(|next| next.trim_start().strip_prefix("--> "));
-        let finding =
-            Finding::new(Severity::Error, text::truncated(&explained(message, &lines[at + 1..])))
-                .rule(rule);
-        let finding = match location.and_then(text::location) {
+        let below = &lines[at + 1..];
+        let location = below.first().and_then(|next| next.trim_start().strip_prefix("--> "));
+        let finding = Finding::error(&explained(message, below)).rule(rule);
+        Some(match location.and_then(text::location) {
             Some((path, line, column)) => finding.at(context.file(path), Some(line), column),
             None => finding,
-        };
-        if !found.contains(&finding) {
-            found.push(finding);
-        }
-    }
-    found
+        })
+    };
+    Finding::distinct(lines.iter().enumerate().filter_map(read))
 }
 
 /// Splits `error[E0308]: mismatched types` or `error: linking failed`.
-fn error(line: &str) -> Option<(Option<String>, &str)> {
+fn error(line: &str) -> Option<(Option<&str>, &str)> {
     let rest = line.strip_prefix("error")?;
     match rest.strip_prefix('[') {
-        Some(coded) => {
-            let (code, message) = coded.split_once("]: ")?;
-            Some((Some(code.to_owned()), message))
-        }
+        Some(coded) => coded.split_once("]: ").map(|(code, message)| (Some(code), message)),
         None => Some((None, rest.strip_prefix(": ")?)),
     }
 }

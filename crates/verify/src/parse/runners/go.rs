@@ -7,18 +7,14 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::parse::finding::{Finding, Severity};
 use crate::parse::formats::compiler_lines;
-use crate::parse::outcome::ParseContext;
-use crate::parse::report::Failure;
-use crate::parse::test_verdict::TestResults;
-use crate::parse::text;
+use crate::parse::{Failure, Finding, ParseContext, Severity, TestResults, text};
 use crate::paths;
 use crate::plan::Selector;
 
 type Outputs = BTreeMap<(String, String), String>;
 
-pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
+pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
     let mut outputs = Outputs::new();
     let mut failed: Vec<(String, String)> = Vec::new();
     let mut parsed = TestResults::default();
@@ -102,12 +98,10 @@ fn failure(context: &ParseContext<'_>, package: &str, test: &str, printed: &str)
         Some((file, row, _)) => (Some(file_of(context, package, file)), Some(row)),
         None => panic_location(context, trace).unzip(),
     };
-    let headline =
-        lines.iter().map(|line| line.trim()).find(|line| !line.is_empty()).unwrap_or_default();
+    let mut rest = lines.iter().skip_while(|line| line.trim().is_empty());
+    let headline = rest.next().map(|line| line.trim()).unwrap_or_default();
     let first = go_location(headline).map_or(headline, |(_, _, rest)| rest);
-    let rest: Vec<&str> =
-        lines.iter().copied().skip_while(|line| line.trim() != headline).skip(1).collect();
-    let body = rest.join("\n");
+    let body = rest.copied().collect::<Vec<_>>().join("\n");
     let message =
         if body.trim().is_empty() { first.to_owned() } else { format!("{first}\n{body}") };
     Failure {

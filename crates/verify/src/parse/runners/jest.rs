@@ -6,28 +6,19 @@
 
 use serde_json::Value;
 
-use crate::parse::finding::{Finding, Severity};
 use crate::parse::formats::node_crash;
-use crate::parse::outcome::ParseContext;
-use crate::parse::report::Failure;
-use crate::parse::test_verdict::TestResults;
-use crate::parse::text;
+use crate::parse::{Failure, Finding, ParseContext, Severity, TestResults, text};
 use crate::paths;
-use crate::plan::Selector;
 
-pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
-    let Some(report) = text::json(&context.report()) else {
-        let build_errors = node_crash::crash(context).into_iter().collect();
-        return TestResults {
-            build_errors,
-            unreadable: true,
-            no_tests: says_no_tests(context),
-            ..TestResults::default()
-        };
-    };
+pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
     let mut parsed = TestResults { no_tests: says_no_tests(context), ..TestResults::default() };
-    for suite in report["testResults"].as_array().into_iter().flatten() {
-        read_suite(context, suite, &mut parsed);
+    match text::json(&context.report()) {
+        Some(report) => {
+            for suite in report["testResults"].as_array().into_iter().flatten() {
+                read_suite(context, suite, &mut parsed);
+            }
+        }
+        None => parsed.crashed(node_crash::crash(context)),
     }
     parsed
 }
@@ -67,31 +58,16 @@ fn failure(context: &ParseContext<'_>, file: &str, test: &Value) -> Failure {
         .filter(|(found, _)| found == file)
         .map(|(_, line)| line)
         .or_else(|| test["location"]["line"].as_u64());
-    let name = full_name(test);
-    let rerun = Selector { file: Some(file.to_owned()), ..context.selector(name.clone()) };
-    Failure {
-        name,
-        file: Some(file.to_owned()),
-        line,
-        diff: text::diff(&message),
-        message: text::without_trace(&message),
-        rerun: Some(rerun),
-    }
-}
-
-/// Trims the space that Vitest writes before a name without parents.
-fn full_name(test: &Value) -> String {
-    test["fullName"].as_str().unwrap_or_default().trim().to_owned()
+    // Vitest writes a space before a name without parents.
+    let name = test["fullName"].as_str().unwrap_or_default().trim().to_owned();
+    context.failure(name, Some(file.to_owned()), line, &message)
 }
 
 fn broken_suite(context: &ParseContext<'_>, file: &str, message: &str) -> Finding {
-    let (line, column) = node_crash::syntax_location(message)
-        .or_else(|| named_location(file, message))
-        .map(|(line, column)| (Some(line), Some(column)))
-        .or_else(|| {
-            Some((Some(text::stack_location(context, message).filter(|(f, _)| f == file)?.1), None))
-        })
-        .unwrap_or_default();
+    let position = node_crash::syntax_location(message).or_else(|| named_location(file, message));
+    let (line, column) = position.unzip();
+    let thrown = || text::stack_location(context, message).filter(|(found, _)| found == file);
+    let line = line.or_else(|| thrown().map(|(_, line)| line));
     let error = message.lines().map(str::trim).find(|line| line.contains("Error: "));
     let description = error.map_or_else(|| text::without_trace(message), text::truncated);
     Finding::new(Severity::Error, description).at(file.to_owned(), line, column)

@@ -13,10 +13,7 @@ use quick_xml::Reader;
 use quick_xml::escape::{resolve_predefined_entity, unescape};
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-use crate::parse::outcome::ParseContext;
-use crate::parse::report::{Counts, Failure};
-use crate::parse::test_verdict::TestResults;
-use crate::parse::text;
+use crate::parse::{Failure, ParseContext, TestResults, text};
 use crate::paths;
 use crate::plan::Selector;
 use crate::tool::ProjectTool;
@@ -41,14 +38,9 @@ pub(super) enum CaseStatus {
     Skipped,
 }
 
-pub(super) struct TestCases {
-    pub(super) cases: Vec<TestCase>,
-    /// False if the document is malformed or ends too early, so that cases may be missing.
-    pub(super) complete: bool,
-}
-
-/// Reads the test cases of a document, up to its end or to the first error.
-pub(super) fn cases(document: &str) -> TestCases {
+/// Reads the test cases of a document, up to its end or to the first error. Also returns false if
+/// the document is malformed or ends too early, so that cases may be missing.
+fn cases(document: &str) -> (Vec<TestCase>, bool) {
     let mut reader = Reader::from_str(document);
     reader.config_mut().expand_empty_elements = true;
     // Runners forget to escape `&` in messages.
@@ -80,7 +72,7 @@ pub(super) fn cases(document: &str) -> TestCases {
             Err(_) => break false,
         }
     };
-    TestCases { cases: collector.cases, complete }
+    (collector.cases, complete)
 }
 
 #[derive(Default)]
@@ -160,31 +152,35 @@ fn status(element: &str) -> Option<CaseStatus> {
     }
 }
 
-pub(super) fn count(counts: &mut Counts, status: CaseStatus) {
-    match status {
-        CaseStatus::Passed => counts.passed += 1,
-        CaseStatus::Failed => counts.failed += 1,
-        CaseStatus::Error => counts.errors += 1,
-        CaseStatus::Skipped => counts.skipped += 1,
-    }
-}
-
-/// Reads the reports of runners without a reader of their own.
-pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
+/// Reads the report files of a run: the counts of all cases, and the cases that failed, each with
+/// the name of its file.
+pub(super) fn failed_cases<'a>(
+    context: &ParseContext<'a>,
+) -> (TestResults, Vec<(&'a str, TestCase)>) {
     let mut parsed = TestResults { unreadable: !context.has_files(), ..TestResults::default() };
+    let mut failed = Vec::new();
     for (report, document) in context.files() {
-        let TestCases { cases, complete } = cases(&document);
+        let (cases, complete) = cases(&document);
         parsed.unreadable |= !complete;
         for case in cases {
-            count(&mut parsed.counts, case.status);
             match case.status {
-                CaseStatus::Failed | CaseStatus::Error => {
-                    parsed.failures.push(failure(context, report, &case));
-                }
-                CaseStatus::Passed | CaseStatus::Skipped => {}
+                CaseStatus::Passed => parsed.counts.passed += 1,
+                CaseStatus::Skipped => parsed.counts.skipped += 1,
+                CaseStatus::Failed => parsed.counts.failed += 1,
+                CaseStatus::Error => parsed.counts.errors += 1,
+            }
+            if matches!(case.status, CaseStatus::Failed | CaseStatus::Error) {
+                failed.push((report, case));
             }
         }
     }
+    (parsed, failed)
+}
+
+/// Reads the reports of runners without a reader of their own.
+pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
+    let (mut parsed, failed) = failed_cases(context);
+    parsed.failures = failed.iter().map(|(report, case)| failure(context, report, case)).collect();
     if !context.has_files() && !context.succeeded() {
         parsed.build_errors = crate::parse::formats::compiler_errors(context);
     }
@@ -199,19 +195,13 @@ fn failure(context: &ParseContext<'_>, report: &str, case: &TestCase) -> Failure
         (None, false) => (None, case.line),
     };
     let message = if case.message.is_empty() { case.text.trim() } else { case.message.trim() };
-    let rerun = Selector {
-        target: (!case.class.is_empty()).then(|| case.class.clone()),
-        file: file.clone(),
-        ..context.selector(case.name.clone())
-    };
-    let name = if java { format!("{}.{}", case.class, case.name) } else { case.name.clone() };
+    let target = (!case.class.is_empty()).then(|| case.class.clone());
+    let failure = context.failure(case.name.clone(), file, line, message);
     Failure {
-        name,
-        file,
-        line,
-        diff: text::diff(&case.text).or_else(|| text::diff(message)),
-        message: text::without_trace(message),
-        rerun: Some(rerun),
+        name: if java { format!("{}.{}", case.class, case.name) } else { case.name.clone() },
+        diff: text::diff(&case.text).or(failure.diff),
+        rerun: failure.rerun.map(|rerun| Selector { target, ..rerun }),
+        ..failure
     }
 }
 
@@ -239,7 +229,7 @@ mod tests {
     use super::*;
 
     fn only(document: &str) -> TestCase {
-        let TestCases { mut cases, complete } = cases(document);
+        let (mut cases, complete) = cases(document);
         assert!(complete && cases.len() == 1, "{document}");
         cases.remove(0)
     }
@@ -269,11 +259,11 @@ mod tests {
         for document in
             ["<s><testcase/>", "<s><testcase/></t>", "<s><testcase/></s><", "<s a='", "<s"]
         {
-            assert!(!cases(document).complete, "{document}");
+            assert!(!cases(document).1, "{document}");
         }
         for document in ["", "\u{0}", "<s/>", "<s><testcase/></s>"] {
-            assert!(cases(document).complete, "{document}");
+            assert!(cases(document).1, "{document}");
         }
-        assert_eq!(cases("<s><testcase/><testcase").cases.len(), 1);
+        assert_eq!(cases("<s><testcase/><testcase").0.len(), 1);
     }
 }

@@ -7,13 +7,10 @@
 //! failure.
 
 use crate::parse::formats::{cargo, rustc};
-use crate::parse::outcome::ParseContext;
-use crate::parse::report::{Counts, Failure};
-use crate::parse::test_verdict::TestResults;
-use crate::parse::text;
+use crate::parse::{Counts, Failure, ParseContext, TestResults, text};
 use crate::plan::Selector;
 
-pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
+pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
     let messages = cargo::read(context);
     let build_errors = messages.errors();
     let blocks = blocks(&context.stdout);
@@ -25,9 +22,9 @@ pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
     for (index, block) in blocks.iter().enumerate() {
         parsed.counts.add(block.counts);
         let target = target_of(&targets, &blocks, index);
-        parsed
-            .failures
-            .extend(block.failures.iter().map(|failure| describe(context, target, failure)));
+        parsed.failures.extend(block.failures.iter().map(|(name, output)| {
+            panicked(context, name, output, Some(selector(context, target, name)))
+        }));
         if !block.ended {
             parsed.counts.errors += 1;
             parsed.failures.push(crashed(context, target, block));
@@ -124,25 +121,19 @@ fn output_of(lines: &[&str], name: &str, names: &[&str]) -> String {
     lines[start + 1..end].join("\n")
 }
 
-#[derive(Debug, Default)]
-struct RunTarget {
-    /// Arguments that cargo prints for a failed binary, such as `-p one --lib`.
-    rerun_args: Option<String>,
-}
-
-fn targets(stderr: &str) -> Vec<RunTarget> {
-    let mut targets: Vec<RunTarget> = Vec::new();
+/// Returns the arguments that cargo prints for each failed binary, such as `-p one --lib`; `None` for
+/// a binary that passed.
+fn targets(stderr: &str) -> Vec<Option<&str>> {
+    let mut targets = Vec::new();
     for line in stderr.lines() {
         let trimmed = line.trim_start();
         if line.starts_with("     Running ") || trimmed.starts_with("Doc-tests ") {
-            targets.push(RunTarget::default());
-        } else if trimmed.starts_with("error: test failed, to rerun pass `")
-            || trimmed.starts_with("error: doctest failed, to rerun pass `")
+            targets.push(None);
+        } else if (trimmed.starts_with("error: test failed, to rerun pass `")
+            || trimmed.starts_with("error: doctest failed, to rerun pass `"))
+            && let Some(target) = targets.last_mut()
         {
-            let words = trimmed.split('`').nth(1).map(str::to_owned);
-            if let Some(target) = targets.last_mut() {
-                target.rerun_args = words;
-            }
+            *target = trimmed.split('`').nth(1);
         }
     }
     targets
@@ -152,16 +143,19 @@ fn targets(stderr: &str) -> Vec<RunTarget> {
 ///
 /// Binaries without the standard harness print no block. If the numbers differ for that reason, the
 /// failed binaries are matched with the failed blocks instead.
-fn target_of<'a>(targets: &'a [RunTarget], blocks: &[Block<'_>], index: usize) -> Option<&'a str> {
+fn target_of<'a>(
+    targets: &[Option<&'a str>],
+    blocks: &[Block<'_>],
+    index: usize,
+) -> Option<&'a str> {
     if targets.len() == blocks.len() {
-        return targets[index].rerun_args.as_deref();
+        return targets[index];
     }
-    let bad = |block: &Block<'_>| !block.failures.is_empty() || !block.ended;
-    let failed: Vec<&RunTarget> =
-        targets.iter().filter(|target| target.rerun_args.is_some()).collect();
-    let same = failed.len() == blocks.iter().filter(|block| bad(block)).count();
-    let before = blocks[..index].iter().filter(|block| bad(block)).count();
-    failed.get(before).filter(|_| same && bad(&blocks[index]))?.rerun_args.as_deref()
+    let bad = |block: &&Block<'_>| !block.failures.is_empty() || !block.ended;
+    let failed: Vec<&str> = targets.iter().copied().flatten().collect();
+    let same = failed.len() == blocks.iter().filter(bad).count();
+    let before = blocks[..index].iter().filter(bad).count();
+    failed.get(before).copied().filter(|_| same && bad(&&blocks[index]))
 }
 
 fn selector(context: &ParseContext<'_>, target: Option<&str>, name: &str) -> Selector {
@@ -174,15 +168,6 @@ fn selector(context: &ParseContext<'_>, target: Option<&str>, name: &str) -> Sel
     Selector { package, target, ..context.selector(name) }
 }
 
-fn describe(
-    context: &ParseContext<'_>,
-    target: Option<&str>,
-    (name, output): &(&str, String),
-) -> Failure {
-    let rerun = Some(selector(context, target, name));
-    panicked(context, name, output, rerun)
-}
-
 /// Creates a failure from the output of a test: location and message of the panic.
 pub(super) fn panicked(
     context: &ParseContext<'_>,
@@ -190,37 +175,20 @@ pub(super) fn panicked(
     output: &str,
     rerun: Option<Selector>,
 ) -> Failure {
-    let mut file = None;
-    let mut line = None;
-    let location = output
-        .lines()
-        .position(|text| text.starts_with("thread '") && text.contains(" panicked at "));
-    let message = match location {
-        Some(at) => {
-            let head = output.lines().nth(at).unwrap_or_default();
-            let found = head.split(" panicked at ").nth(1).map(|rest| rest.trim_end_matches(':'));
-            if let Some((path, row, _)) = found.and_then(text::location) {
-                (file, line) = (Some(context.file(path)), Some(row));
-            }
-            output.lines().skip(at + 1).collect::<Vec<_>>().join("\n")
-        }
+    let mut lines = output.lines();
+    let head = lines.find(|line| line.starts_with("thread '") && line.contains(" panicked at "));
+    let message = match head {
+        Some(_) => lines.collect::<Vec<_>>().join("\n"),
         None => output.trim().to_owned(),
     };
-    if let Some(found) = output
-        .lines()
-        .find_map(|text| text.strip_prefix("note: test did not panic as expected at "))
-        && let Some((path, row, _)) = text::location(found)
-    {
-        (file, line) = (Some(context.file(path)), Some(row));
-    }
-    Failure {
-        name: name.to_owned(),
-        file,
-        line,
-        diff: text::diff(&message),
-        message: text::without_trace(&message),
-        rerun,
-    }
+    let panicked = head.and_then(|head| head.split(" panicked at ").nth(1));
+    let panicked = panicked.map(|rest| rest.trim_end_matches(':')).and_then(text::location);
+    let unpanicked = "note: test did not panic as expected at ";
+    let unpanicked = output.lines().find_map(|line| line.strip_prefix(unpanicked));
+    let location = unpanicked.and_then(text::location).or(panicked);
+    let location = location.map(|(path, line, _)| (context.file(path), line));
+    let (file, line) = location.unzip();
+    Failure { rerun, ..context.failure(name.to_owned(), file, line, &message) }
 }
 
 /// Creates the failure of a binary that ended early: a crash, an abort, a call of `exit`.

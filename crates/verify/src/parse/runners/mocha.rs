@@ -4,19 +4,15 @@
 use serde_json::Value;
 
 use crate::parse::formats::node_crash;
-use crate::parse::outcome::ParseContext;
-use crate::parse::report::Failure;
-use crate::parse::test_verdict::TestResults;
-use crate::parse::text;
-use crate::plan::Selector;
+use crate::parse::{Failure, ParseContext, TestResults, text};
 
-pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
+pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
+    let mut parsed = TestResults::default();
     let report = text::json(&context.report()).filter(|report| report["stats"].is_object());
     let Some(report) = report else {
-        let build_errors = node_crash::crash(context).into_iter().collect();
-        return TestResults { build_errors, unreadable: true, ..TestResults::default() };
+        parsed.crashed(node_crash::crash(context));
+        return parsed;
     };
-    let mut parsed = TestResults::default();
     let number = |key: &str| report["stats"][key].as_u64().unwrap_or(0);
     parsed.counts.passed = number("passes");
     parsed.counts.skipped = number("pending");
@@ -27,22 +23,15 @@ pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
 }
 
 fn failure(context: &ParseContext<'_>, test: &Value) -> Failure {
-    let name = test["fullTitle"].as_str().unwrap_or_default().to_owned();
+    let name = test["fullTitle"].as_str().unwrap_or_default();
     let file = test["file"].as_str().map(|file| context.file(file));
     let error = &test["err"];
     let trace = error["stack"].as_str().unwrap_or_default();
     let message = error["message"].as_str().unwrap_or(trace);
     let location = text::stack_location(context, trace);
     let line = location.filter(|(found, _)| Some(found) == file.as_ref()).map(|(_, line)| line);
-    let rerun = Selector { file: file.clone(), ..context.selector(test_behind(&name)) };
-    Failure {
-        diff: compared(error).or_else(|| text::diff(message)),
-        message: text::without_trace(message),
-        name,
-        file,
-        line,
-        rerun: Some(rerun),
-    }
+    let failure = context.failure(test_behind(name), file, line, message);
+    Failure { name: name.to_owned(), diff: compared(error).or(failure.diff), ..failure }
 }
 
 /// Returns the test to select for a failed hook, whose title names it.

@@ -6,15 +6,14 @@
 use serde_json::Value;
 
 use crate::parse::formats::rustc;
-use crate::parse::outcome::ParseContext;
-use crate::parse::test_verdict::TestResults;
+use crate::parse::{ParseContext, TestResults};
 use crate::plan::Selector;
 
 use super::libtest::panicked;
 
 const NO_TESTS: i32 = 4;
 
-pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
+pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
     let mut parsed =
         TestResults { no_tests: context.exit() == Some(NO_TESTS), ..TestResults::default() };
     for line in context.stdout.lines().filter(|line| line.starts_with('{')) {

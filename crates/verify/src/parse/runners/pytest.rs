@@ -3,14 +3,9 @@
 //! Modules that could not be collected are errors with a fixed message and become build errors. A
 //! broken `conftest.py` ends pytest before it writes a report; its traceback is on standard error.
 
-use crate::parse::finding::{Finding, Severity};
-use crate::parse::outcome::ParseContext;
-use crate::parse::report::Failure;
-use crate::parse::test_verdict::TestResults;
-use crate::parse::text;
-use crate::plan::Selector;
+use crate::parse::{Failure, Finding, ParseContext, TestResults, text};
 
-use super::junit::{CaseStatus, TestCase, cases, count};
+use super::junit::{CaseStatus, TestCase, failed_cases};
 
 /// Indentation of an explanation after its `E`.
 const INDENT: usize = 7;
@@ -20,24 +15,14 @@ const NO_TESTS: i32 = 5;
 /// Start of the output if `conftest.py` cannot be imported; no report is written then.
 const BROKEN_SETTINGS: &str = "ImportError while loading conftest ";
 
-pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
-    let no_tests = context.exit() == Some(NO_TESTS);
-    let mut parsed =
-        TestResults { no_tests, unreadable: !context.has_files(), ..TestResults::default() };
-    for (_, document) in context.files() {
-        let report = cases(&document);
-        parsed.unreadable |= !report.complete;
-        for case in report.cases {
-            count(&mut parsed.counts, case.status);
-            match case.status {
-                CaseStatus::Error if case.message == "collection failure" => {
-                    parsed.build_errors.push(not_collected(context, &case));
-                }
-                CaseStatus::Failed | CaseStatus::Error => {
-                    parsed.failures.push(failure(context, &case));
-                }
-                CaseStatus::Passed | CaseStatus::Skipped => {}
-            }
+pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
+    let (mut parsed, failed) = failed_cases(context);
+    parsed.no_tests = context.exit() == Some(NO_TESTS);
+    for (_, case) in &failed {
+        if case.status == CaseStatus::Error && case.message == "collection failure" {
+            parsed.build_errors.push(not_collected(context, case));
+        } else {
+            parsed.failures.push(failure(context, case));
         }
     }
     if !context.has_files() && context.stderr.starts_with(BROKEN_SETTINGS) {
@@ -48,19 +33,16 @@ pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
 }
 
 fn failure(context: &ParseContext<'_>, case: &TestCase) -> Failure {
-    let node = node(case);
     let file = case.file.as_deref().map(|file| context.file(file));
     // The report counts lines from 0.
     let line = user_code_locations(context, &case.text)
         .find_map(|(found, line)| (Some(found) == file).then_some(line))
         .or_else(|| case.line.map(|line| line + 1));
+    let failure = context.failure(node(case), file, line, &case.message);
     Failure {
-        name: node.clone(),
-        line,
-        diff: explained(&case.text).or_else(|| text::diff(&case.message)),
+        diff: explained(&case.text).or(failure.diff),
         message: text::truncated(&case.message),
-        rerun: Some(Selector { file: file.clone(), ..context.selector(node) }),
-        file,
+        ..failure
     }
 }
 
@@ -106,12 +88,8 @@ fn not_collected(context: &ParseContext<'_>, case: &TestCase) -> Finding {
     let file = case.file.as_deref().map(|file| context.file(file));
     let location = traceback_location(context, &case.text)
         .or_else(|| user_code_locations(context, &case.text).next());
-    let finding = Finding::new(Severity::Error, text::truncated(message));
-    match (location, file) {
-        (Some((file, line)), _) => finding.at(file, Some(line), None),
-        (None, Some(file)) => finding.at(file, None, None),
-        (None, None) => finding,
-    }
+    let finding = Finding { file, ..Finding::error(message) };
+    finding.at_line(location)
 }
 
 /// Returns the last `File "x.py", line 12` in user code.

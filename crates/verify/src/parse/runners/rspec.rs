@@ -3,14 +3,9 @@
 
 use serde_json::Value;
 
-use crate::parse::finding::{Finding, Severity};
-use crate::parse::outcome::ParseContext;
-use crate::parse::report::Failure;
-use crate::parse::test_verdict::TestResults;
-use crate::parse::text;
-use crate::plan::Selector;
+use crate::parse::{Failure, Finding, ParseContext, TestResults, text};
 
-pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
+pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
     let Some(report) = text::json(&context.report()) else {
         return TestResults { unreadable: true, ..TestResults::default() };
     };
@@ -30,9 +25,7 @@ pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
         parsed.counts.errors += outside;
         let description =
             report["messages"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        parsed.build_errors = description
-            .map(|line| Finding::new(Severity::Error, text::truncated(line.trim())))
-            .collect();
+        parsed.build_errors = description.map(|line| Finding::error(line.trim())).collect();
     }
     parsed
 }
@@ -40,13 +33,11 @@ pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
 fn failure(context: &ParseContext<'_>, example: &Value) -> Failure {
     let file = example["file_path"].as_str().map(|file| context.file(file));
     let message = example["exception"]["message"].as_str().unwrap_or_default().trim();
-    let id = example["id"].as_str().unwrap_or_default();
+    let id = example["id"].as_str().unwrap_or_default().to_owned();
+    let failure = context.failure(id, file, example["line_number"].as_u64(), message);
     Failure {
         name: example["full_description"].as_str().unwrap_or_default().to_owned(),
-        line: example["line_number"].as_u64(),
         message: text::truncated(message),
-        diff: text::diff(message),
-        rerun: Some(Selector { file: file.clone(), ..context.selector(id) }),
-        file,
+        ..failure
     }
 }

@@ -5,25 +5,22 @@
 //! reported as a test with the name of the file, and becomes a build error. A file that passes
 //! without any test inside is recorded as silent; [`super::super::unreported_tests`] examines it.
 
-use crate::parse::finding::{Finding, Severity};
 use crate::parse::formats::node_crash;
-use crate::parse::outcome::ParseContext;
-use crate::parse::report::Failure;
-use crate::parse::test_verdict::TestResults;
-use crate::parse::text;
-use crate::plan::{ANCESTOR, Selector};
+use crate::parse::{Failure, Finding, ParseContext, TestResults, text};
+use crate::plan::ANCESTOR;
 
 const INDENT: usize = 4;
 
 /// Skip reason of tests that do not match a name pattern.
 const FILTERED: &str = "test name does not match pattern";
 
-pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
+pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
     let report = context.report();
     if !report.contains("TAP version") {
-        let build_errors = node_crash::crash(context).into_iter().collect();
         let no_tests = context.stderr.contains("Could not find '");
-        return TestResults { build_errors, unreadable: true, no_tests, ..TestResults::default() };
+        let mut parsed = TestResults { no_tests, ..TestResults::default() };
+        parsed.crashed(node_crash::crash(context));
+        return parsed;
     }
     let lines: Vec<&str> = report.lines().collect();
     // The plan line is written at the end, so without it the runner was killed.
@@ -114,14 +111,9 @@ impl Reader<'_, '_> {
         let thrown =
             field(details, "stack").and_then(|stack| text::stack_location(self.context, &stack));
         let thrown = thrown.filter(|(found, _)| Some(found) == file.as_ref()).map(|(_, line)| line);
-        Failure {
-            rerun: Some(Selector { file: file.clone(), ..self.context.selector(name.clone()) }),
-            name,
-            line: thrown.or_else(|| location.map(|(_, line, _)| line)),
-            file,
-            diff: text::diff(&message),
-            message: text::truncated(&message),
-        }
+        let line = thrown.or_else(|| location.map(|(_, line, _)| line));
+        let failure = self.context.failure(name, file, line, &message);
+        Failure { message: text::truncated(&message), ..failure }
     }
 }
 
@@ -182,7 +174,7 @@ fn broken_file(context: &ParseContext<'_>, title: &str, comments: &str) -> Findi
     match node_crash::crash_in(context, comments) {
         Some(finding) if finding.file.is_some() => finding,
         Some(finding) => finding.at(file, None, None),
-        None => Finding::new(Severity::Error, "the file could not be run").at(file, None, None),
+        None => Finding::error("the file could not be run").at(file, None, None),
     }
 }
 

@@ -4,12 +4,7 @@
 //! `Ran N tests` is unreadable: the process ended before its summary. A module that could not be
 //! imported appears as a test of the class `_FailedTest` and becomes a build error.
 
-use crate::parse::finding::{Finding, Severity};
-use crate::parse::outcome::ParseContext;
-use crate::parse::report::{Counts, Failure};
-use crate::parse::test_verdict::TestResults;
-use crate::parse::text;
-use crate::plan::Selector;
+use crate::parse::{Counts, Failure, Finding, ParseContext, TestResults, text};
 
 use super::pytest::traceback_location;
 
@@ -20,7 +15,7 @@ const SINGLE: &str = "----------------------------------------------------------
 /// Class under which the loader reports a module that it could not import.
 const NOT_LOADED: &str = "unittest.loader._FailedTest";
 
-pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
+pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
     let output = &context.stderr;
     let mut parsed = TestResults { counts: counts(output), ..TestResults::default() };
     parsed.unreadable = !output.contains("\nRan ") && !output.starts_with("Ran ");
@@ -63,17 +58,9 @@ fn counts(output: &str) -> Counts {
 }
 
 fn failure(context: &ParseContext<'_>, title: &str, body: &str) -> Failure {
-    let name = identifier(title);
-    let location = traceback_location(context, body);
-    let (file, line) = location.map_or((None, None), |(file, line)| (Some(file), Some(line)));
-    Failure {
-        rerun: Some(Selector { file: file.clone(), ..context.selector(name.clone()) }),
-        name,
-        file,
-        line,
-        message: text::truncated(message(body)),
-        diff: text::diff(message(body)),
-    }
+    let (file, line) = traceback_location(context, body).unzip();
+    let failure = context.failure(identifier(title), file, line, message(body));
+    Failure { message: text::truncated(message(body)), ..failure }
 }
 
 /// Reads `test_a (module.Class.test_a)`, or `test_a (module.Class)` before Python 3.11; the
@@ -106,11 +93,7 @@ fn message(body: &str) -> &str {
 
 fn not_loaded(context: &ParseContext<'_>, title: &str, body: &str) -> Finding {
     let error = body.lines().rev().find(|line| line.contains("Error"));
-    let finding = Finding::new(Severity::Error, text::truncated(error.unwrap_or(title)));
-    match traceback_location(context, body) {
-        Some((file, line)) => finding.at(file, Some(line), None),
-        None => finding,
-    }
+    Finding::error(error.unwrap_or(title)).at_line(traceback_location(context, body))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::paths;
 use crate::plan::{CommandScope, Selector, Target};
-use crate::profile::{Profile, ProjectCommand, args};
+use crate::profile::{Profile, ProjectCommand, args, words};
 use crate::tool::ProjectTool;
 
 /// Returns the arguments for a file, directory, package or name.
@@ -29,7 +29,7 @@ pub(super) fn narrow(
         (_, None) => [base, part.options, tail].concat(),
         (ProjectTool::Nextest, Some(filter)) => [base, part.options, vec![filter], tail].concat(),
         (_, Some(filter)) => {
-            let tail = if tail.is_empty() { args(&["--"]) } else { tail };
+            let tail = if tail.is_empty() { words("--") } else { tail };
             [base, part.options, tail, vec![filter]].concat()
         }
     }
@@ -46,21 +46,19 @@ struct TargetPart {
 fn part_of(profile: &Profile, path: &str) -> TargetPart {
     let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
     let stem = |name: &str| name.strip_suffix(".rs").unwrap_or(name).to_owned();
-    let target = |option: &str, name: &str| TargetPart {
-        options: vec![option.to_owned(), stem(name)],
-        module: None,
-    };
+    let part = |options: Vec<String>| TargetPart { options, module: None };
+    let target = |option: &str, name: &str| part(vec![option.to_owned(), stem(name)]);
     match parts.as_slice() {
-        ["tests"] => TargetPart { options: args(&["--test", "*"]), module: None },
+        ["tests"] => part(words("--test *")),
         ["tests", name, ..] => target("--test", name),
         ["benches", name, ..] => target("--bench", name),
         ["examples", name, ..] => target("--example", name),
         ["src", "bin", name, ..] => target("--bin", name),
-        ["src", "main.rs"] => TargetPart { options: args(&["--bins"]), module: None },
-        ["src", "lib.rs"] => TargetPart { options: args(&["--lib"]), module: None },
+        ["src", "main.rs"] => part(words("--bins")),
+        ["src", "lib.rs"] => part(words("--lib")),
         ["src", modules @ ..] => {
             let library = profile.cargo.as_ref().is_some_and(|cargo| cargo.library);
-            let options = if library { args(&["--lib", "--bins"]) } else { args(&["--bins"]) };
+            let options = words(if library { "--lib --bins" } else { "--bins" });
             TargetPart { options, module: module(modules) }
         }
         _ => TargetPart::default(),
@@ -85,17 +83,16 @@ pub(super) fn rerun_test(command: &ProjectCommand, tests: &[&Selector]) -> Vec<V
     }
     let (base, tail) = split(&command.argv);
     let line = |((package, target), names): ((Option<&str>, Option<&str>), Vec<&str>)| {
-        let selection = if target == Some("--doc") { doc_args(&names) } else { exact_args(&names) };
+        let selection = match target {
+            Some("--doc") => doc_args(&names),
+            _ => [words("--exact"), args(&names)].concat(),
+        };
         let base = package.map_or_else(|| base.clone(), |name| of_package_args(&base, name));
-        let target = args(&target.map(|t| t.split(' ').collect::<Vec<_>>()).unwrap_or_default());
-        let tail = if tail.is_empty() { args(&["--"]) } else { tail.clone() };
+        let target = words(target.unwrap_or_default());
+        let tail = if tail.is_empty() { words("--") } else { tail.clone() };
         [base, target, tail, selection].concat()
     };
     groups.into_iter().map(line).collect()
-}
-
-fn exact_args(names: &[&str]) -> Vec<String> {
-    [args(&["--exact"]), args(names)].concat()
 }
 
 /// Returns filters for documentation tests.

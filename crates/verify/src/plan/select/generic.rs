@@ -4,7 +4,7 @@ use crate::plan::{CommandScope, PlanError, Selector, Target};
 use crate::profile::{ProjectCommand, args};
 use crate::tool::ProjectTool;
 
-use super::{by_file, escape, exactly, local, single};
+use super::{by_file, cannot_narrow, escape, exactly, local, single};
 
 pub(super) fn narrow(
     tool: ProjectTool,
@@ -16,13 +16,9 @@ pub(super) fn narrow(
         CommandScope::File(path) | CommandScope::Directory(path) if command.file_argv.is_some() => {
             vec![local(command, path)]
         }
-        CommandScope::File(_) => return Err(PlanError::CannotNarrow { tool, what: "a file" }),
-        CommandScope::Directory(_) => {
-            return Err(PlanError::CannotNarrow { tool, what: "a directory" });
-        }
-        CommandScope::Package(_) => {
-            return Err(PlanError::CannotNarrow { tool, what: "a package name" });
-        }
+        CommandScope::File(_) => return Err(cannot_narrow(tool, "a file")),
+        CommandScope::Directory(_) => return Err(cannot_narrow(tool, "a directory")),
+        CommandScope::Package(_) => return Err(cannot_narrow(tool, "a package name")),
     };
     let name = match target.name {
         None => vec![],
@@ -38,7 +34,7 @@ fn name_args(tool: ProjectTool, name: &str) -> Result<Vec<String>, PlanError> {
         ProjectTool::Phpunit => Ok(args(&["--filter", &escape(name)])),
         ProjectTool::Ctest => Ok(args(&["-R", &escape(name)])),
         ProjectTool::DotnetTest => Ok(args(&["--filter", &format!("FullyQualifiedName~{name}")])),
-        other => Err(PlanError::CannotNarrow { tool: other, what: "a test name" }),
+        other => Err(cannot_narrow(other, "a test name")),
     }
 }
 
@@ -64,6 +60,6 @@ pub(super) fn rerun(
             Ok(vec![[single(command), args(&["--filter", &filter])].concat()])
         }
         ProjectTool::Ctest => Ok(vec![[single(command), args(&["-R", &exactly(&names)])].concat()]),
-        other => Err(PlanError::CannotNarrow { tool: other, what: "the failed tests" }),
+        other => Err(cannot_narrow(other, "the failed tests")),
     }
 }

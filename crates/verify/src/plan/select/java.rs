@@ -7,6 +7,8 @@ use crate::plan::{CommandScope, PlanError, Selector, Target};
 use crate::profile::{ProjectCommand, args};
 use crate::tool::ProjectTool;
 
+use super::cannot_narrow;
+
 /// Keeps Maven modules without a matching test from failing.
 const SOME_MODULES: &str = "-Dsurefire.failIfNoSpecifiedTests=false";
 
@@ -21,7 +23,11 @@ pub(super) fn narrow_maven(
         Some(name) => format!("{class}#{name}"),
         None => class,
     };
-    Ok([command.argv.clone(), vec![format!("-Dtest={pattern}"), SOME_MODULES.to_owned()]].concat())
+    Ok(with_tests(command, &pattern))
+}
+
+fn with_tests(command: &ProjectCommand, pattern: &str) -> Vec<String> {
+    [command.argv.clone(), args(&[&format!("-Dtest={pattern}"), SOME_MODULES])].concat()
 }
 
 pub(super) fn rerun_maven(command: &ProjectCommand, tests: &[&Selector]) -> Vec<String> {
@@ -31,7 +37,7 @@ pub(super) fn rerun_maven(command: &ProjectCommand, tests: &[&Selector]) -> Vec<
     }
     let one = |(class, methods): (&str, Vec<&str>)| format!("{class}#{}", methods.join("+"));
     let pattern = classes.into_iter().map(one).collect::<Vec<_>>().join(",");
-    [command.argv.clone(), vec![format!("-Dtest={pattern}"), SOME_MODULES.to_owned()]].concat()
+    with_tests(command, &pattern)
 }
 
 pub(super) fn narrow_gradle(
@@ -71,7 +77,7 @@ fn class(scope: CommandScope<'_>, tool: ProjectTool) -> Result<Option<String>, P
             let name = paths::name(path);
             Ok(Some(name.split('.').next().unwrap_or(name).to_owned()))
         }
-        CommandScope::Directory(_) => Err(PlanError::CannotNarrow { tool, what: "a directory" }),
-        CommandScope::Package(_) => Err(PlanError::CannotNarrow { tool, what: "a package name" }),
+        CommandScope::Directory(_) => Err(cannot_narrow(tool, "a directory")),
+        CommandScope::Package(_) => Err(cannot_narrow(tool, "a package name")),
     }
 }

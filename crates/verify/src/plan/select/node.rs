@@ -4,7 +4,7 @@ use crate::plan::{CommandScope, PlanError, Selector, Target};
 use crate::profile::{ProjectCommand, args};
 use crate::tool::ProjectTool;
 
-use super::{by_file, escape, exactly, local, single};
+use super::{by_file, cannot_narrow, escape, exactly, local, single};
 
 /// Returns the arguments for a file, a directory or a name.
 pub(super) fn narrow(
@@ -16,10 +16,7 @@ pub(super) fn narrow(
     let paths = match target.scope {
         CommandScope::Project => vec![],
         CommandScope::Package(_) => {
-            return Err(PlanError::CannotNarrow {
-                tool,
-                what: "a package name; give its directory",
-            });
+            return Err(cannot_narrow(tool, "a package name; give its directory"));
         }
         CommandScope::File(path) => file_args(tool, &local(command, path)),
         CommandScope::Directory(path) => directory_args(tool, &local(command, path)),

@@ -1,10 +1,10 @@
 //! Selection of files and tests for pytest and unittest.
 
 use crate::plan::{CommandScope, PlanError, Selector, Target};
-use crate::profile::{ProjectCommand, args};
+use crate::profile::{ProjectCommand, args, words};
 use crate::tool::ProjectTool;
 
-use super::{local, single};
+use super::{cannot_narrow, local, single};
 
 pub(super) fn narrow_pytest(
     command: &ProjectCommand,
@@ -44,9 +44,8 @@ pub(super) fn narrow_unittest(
     let name = target.name.map(|name| args(&["-k", name])).unwrap_or_default();
     match target.scope {
         CommandScope::Directory(directory) => {
-            let discover = args(&["-m", "unittest", "discover", "-v", "-s"]);
-            let python: Vec<String> =
-                command.argv.iter().take_while(|word| *word != "-m").cloned().collect();
+            let python = command.argv.iter().take_while(|word| *word != "-m").cloned().collect();
+            let discover = words("-m unittest discover -v -s");
             Ok([python, discover, vec![local(command, directory)], name].concat())
         }
         scope => Ok(match path(command, scope, ProjectTool::Unittest)? {
@@ -72,8 +71,6 @@ fn path(
     match scope {
         CommandScope::Project => Ok(None),
         CommandScope::File(path) | CommandScope::Directory(path) => Ok(Some(local(command, path))),
-        CommandScope::Package(_) => {
-            Err(PlanError::CannotNarrow { tool, what: "a package name; give its directory" })
-        }
+        CommandScope::Package(_) => Err(cannot_narrow(tool, "a package name; give its directory")),
     }
 }
