@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::auth::{Authority, Caller, Coverage, Verifier as _};
+use crate::auth::{Authority, Caller, Coverage};
 use crate::extract::{Authenticated, check_presented, presented};
 use crate::limits::{HEADER_READ_TIMEOUT, MAX_CONNECTIONS, SHUTDOWN_GRACE, WRITE_STALL};
 use crate::response::ErrorResponse;

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::audit::{self, RequestCounts};
 use crate::auth::{
     Authority, Caller, ConsoleLink, Coverage, InternalToken, RateLimitOptions, RateLimits, Tickets,
-    Transport, Verifier as _, jwks::Provider,
+    Transport, jwks::Provider,
 };
 use crate::idempotency::InFlight;
 use crate::limits::{
