@@ -76,7 +76,7 @@ pub(super) async fn transcript(request: IssueRequest) -> RouteResult {
     let number = request.path.get("run").map(|text| text.parse());
     let Some(Ok(number)) = number else { return Err(ErrorResponse::field("run", "is a number")) };
     let Some(run) = runs.into_iter().find(|run| run.run == number) else {
-        return Err(missing(number, "the issue has no such run with_errors its last ones"));
+        return Err(missing(number, "the issue has no such run among its last ones"));
     };
     let permit = request.api.stream()?;
     match request.api.options.handle.transcript(&run).await {
