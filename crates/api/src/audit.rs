@@ -193,25 +193,16 @@ fn add_event(
     event: AuditEvent,
 ) {
     let name = caller.unwrap_or(NOBODY);
-    let inner = &api.inner;
     let is_rate_limited = is_refusal(status) || (caller.is_none() && status >= 400);
-    if !is_rate_limited || inner.refusals.check(name.to_owned(), api.now()).is_ok() {
-        inner.events.add(name, interface, event);
+    if !is_rate_limited || api.inner.refusals.check(name.to_owned(), api.now()).is_ok() {
+        api.options.events.add(name, interface, event);
     }
 }
 
 /// Returns the method as a label. Unknown methods share one, since clients can invent them.
 pub(crate) fn method_name(method: &Method) -> &'static str {
-    match method.as_str() {
-        "GET" => "GET",
-        "HEAD" => "HEAD",
-        "POST" => "POST",
-        "PUT" => "PUT",
-        "PATCH" => "PATCH",
-        "DELETE" => "DELETE",
-        "OPTIONS" => "OPTIONS",
-        _ => "OTHER",
-    }
+    const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+    KNOWN.into_iter().find(|known| method == known).unwrap_or("OTHER")
 }
 
 /// Returns the client's request id if it is short and plain, or a random one.

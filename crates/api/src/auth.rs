@@ -1,7 +1,7 @@
 //! Authentication and authorization.
 //!
 //! 1. [`PresentedToken`] extracts the token from `Authorization` or from the session cookie.
-//! 2. A [`Verifier`] maps the token to a [`Caller`]: [`Authority`] for tokens that this server signs (HS256),
+//! 2. A verifier maps the token to a [`Caller`]: [`Authority`] for tokens that this server signs (HS256),
 //!    [`jwks::Provider`] for those of an identity provider (RS256, ES256).
 //! 3. The [`Caller`] decides what is allowed: its scopes are kinds of work, its [`Coverage`] is a set of
 //!    workspaces.
@@ -19,7 +19,6 @@ mod caller;
 mod claims;
 mod console_link;
 mod error;
-mod fingerprint;
 mod internal_token;
 pub mod jwks;
 mod jwt;
@@ -31,7 +30,7 @@ mod session_cookie;
 mod signing_key;
 mod ticket;
 
-pub use authority::{Authority, Grant, GrantError, Verifier};
+pub use authority::{Authority, Grant, GrantError};
 pub use caller::{Caller, Coverage};
 pub use claims::{CLOCK_SKEW, ExpectedClaims, MAX_SUBJECT_BYTES};
 pub use console_link::{ConsoleLink, LINK_LIFETIME};

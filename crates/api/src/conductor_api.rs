@@ -18,20 +18,18 @@ use carrel_conductor::drive::{CommandError, Handle, SecretReceipt};
 use carrel_conductor::{CommandRejection, OperatorCommand, State};
 use carrel_config::TrackerKind;
 use carrel_domain::{Clock, Code, Secret, Timestamp, TokenScope};
-use carrel_http::{ConnectionLimits, HttpServer};
 use carrel_tracker::{Webhook, verify_webhook};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::auth::{Authority, Caller, Coverage, Verifier as _};
+use crate::auth::{Authority, Caller, Coverage};
 use crate::extract::{Authenticated, check_presented, presented};
-use crate::limits::{HEADER_READ_TIMEOUT, MAX_CONNECTIONS, SHUTDOWN_GRACE, WRITE_STALL};
-use crate::response::ErrorResponse;
+use crate::response::{ErrorResponse, Result};
 use crate::routes::conductor_router;
+use crate::serve::serve_router;
 
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -56,46 +54,30 @@ pub struct ConductorOptions {
 /// The shared state of all requests. Clones refer to the same state.
 #[derive(Clone, Debug)]
 pub struct ConductorApi {
-    inner: Arc<Inner>,
-}
-
-#[derive(Debug)]
-struct Inner {
-    options: ConductorOptions,
+    pub(crate) options: Arc<ConductorOptions>,
     streams: Arc<Semaphore>,
 }
 
 impl ConductorApi {
     /// Creates the shared state.
     pub fn new(options: ConductorOptions) -> Self {
-        let streams = Arc::new(Semaphore::new(MAX_STREAMS));
-        Self { inner: Arc::new(Inner { options, streams }) }
+        Self { options: Arc::new(options), streams: Arc::new(Semaphore::new(MAX_STREAMS)) }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.inner.options.clock.now()
-    }
-
-    pub(crate) fn stop(&self) -> &CancellationToken {
-        &self.inner.options.stop
-    }
-
-    pub(crate) fn handle(&self) -> &Handle {
-        &self.inner.options.handle
+        self.options.clock.now()
     }
 
     /// Returns the conductor's state. Fails when the conductor has ended: the state would be stale.
-    pub(crate) fn state(&self) -> Result<Arc<State>, ErrorResponse> {
-        if self.handle().is_over() {
-            Err(unavailable("it has ended"))
-        } else {
-            Ok(self.handle().state())
-        }
+    pub(crate) fn state(&self) -> Result<Arc<State>> {
+        let handle = &self.options.handle;
+        if handle.is_over() { Err(unavailable("it has ended")) } else { Ok(handle.state()) }
     }
 
     /// Sends a command, and returns when it is in the journal.
-    pub(crate) async fn send(&self, command: OperatorCommand) -> Result<(), ErrorResponse> {
-        let recorded = tokio::time::timeout(COMMAND_TIMEOUT, self.handle().send(command)).await;
+    pub(crate) async fn send(&self, command: OperatorCommand) -> Result<()> {
+        let recorded =
+            tokio::time::timeout(COMMAND_TIMEOUT, self.options.handle.send(command)).await;
         match recorded {
             Ok(Ok(())) => Ok(()),
             Ok(Err(CommandError::ConductorStopped)) => Err(unavailable("it has ended")),
@@ -104,8 +86,8 @@ impl ConductorApi {
         }
     }
 
-    pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, ErrorResponse> {
-        Arc::clone(&self.inner.streams).try_acquire_owned().map_err(|_| {
+    pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit> {
+        Arc::clone(&self.streams).try_acquire_owned().map_err(|_| {
             let detail = json!({ "limit": MAX_STREAMS });
             ErrorResponse::new(Code::Overloaded, "too many event streams are open", detail)
         })
@@ -115,32 +97,32 @@ impl ConductorApi {
         &self,
         headers: &HeaderMap,
         body: &Bytes,
-    ) -> Result<WebhookCall, ErrorResponse> {
-        let workflow = self.handle().workflow();
+    ) -> Result<WebhookCall> {
+        let workflow = self.options.handle.workflow();
         let Some(conductor) = &workflow.config.conductor else {
             return Err(unavailable("it has no tracker"));
         };
         let kind = conductor.tracker.kind;
         // Asana chooses the secret itself.
         let chosen = match kind {
-            TrackerKind::Asana => self.handle().webhook_secret().await,
+            TrackerKind::Asana => self.options.handle.webhook_secret().await,
             _ => None,
         };
-        let secret = chosen.as_ref().or(self.inner.options.webhook.as_ref());
+        let secret = chosen.as_ref().or(self.options.webhook.as_ref());
         match verify_webhook(kind, secret, headers, body, self.now()) {
             Ok(Webhook::Wake) => Ok(WebhookCall::Wake),
             Ok(Webhook::Handshake(secret)) => self.keep_webhook_secret(secret).await,
             Err(error) => {
                 let message = format!("neither a token nor a signature of the tracker: {error}");
-                Err(ErrorResponse::new(Code::Unauthenticated, message, json!({})))
+                Err(ErrorResponse::plain(Code::Unauthenticated, message))
             }
         }
     }
 
     /// Stores the secret that the tracker chose. It must be on disk before the acknowledgement: the tracker
     /// never repeats it.
-    async fn keep_webhook_secret(&self, secret: Secret) -> Result<WebhookCall, ErrorResponse> {
-        match self.handle().store_webhook_secret(secret.clone()).await {
+    async fn keep_webhook_secret(&self, secret: Secret) -> Result<WebhookCall> {
+        match self.options.handle.store_webhook_secret(secret.clone()).await {
             Ok(SecretReceipt::Accepted) => {
                 info!("The tracker has made a webhook");
                 Ok(WebhookCall::Handshake(secret))
@@ -149,12 +131,12 @@ impl ConductorApi {
                 warn!("A webhook is refused: there is another one, or its secret makes no sense");
                 let message = "the secret of another webhook is kept; to take this one, remove the \
                                file webhook-secret from the directory of the conductor";
-                Err(ErrorResponse::new(Code::Forbidden, message, json!({})))
+                Err(ErrorResponse::plain(Code::Forbidden, message))
             }
             Err(error) => {
                 warn!(%error, "The secret of a webhook cannot be kept");
                 let message = "the secret of the webhook cannot be kept";
-                Err(ErrorResponse::new(Code::Internal, message, json!({})))
+                Err(ErrorResponse::plain(Code::Internal, message))
             }
         }
     }
@@ -170,7 +152,7 @@ pub(crate) enum WebhookCall {
 /// Returns the error for a conductor that cannot be reached.
 pub(crate) fn unavailable(why: &str) -> ErrorResponse {
     let message = format!("the conductor is not available: {why}");
-    ErrorResponse::new(Code::ConductorUnavailable, message, json!({}))
+    ErrorResponse::plain(Code::ConductorUnavailable, message)
 }
 
 fn refusal(refused: &CommandRejection) -> ErrorResponse {
@@ -178,48 +160,32 @@ fn refusal(refused: &CommandRejection) -> ErrorResponse {
         CommandRejection::UnknownIssue(_) => Code::IssueNotFound,
         CommandRejection::Conflict { .. } => Code::IssueConflict,
     };
-    ErrorResponse::new(code, refused.to_string(), json!({}))
+    ErrorResponse::plain(code, refused.to_string())
 }
 
 /// Verifies the token of a request to the conductor. Providers' tokens are not accepted here.
 impl FromRequestParts<ConductorApi> for Authenticated {
     type Rejection = ErrorResponse;
 
-    async fn from_request_parts(
-        parts: &mut Parts,
-        api: &ConductorApi,
-    ) -> Result<Self, ErrorResponse> {
+    async fn from_request_parts(parts: &mut Parts, api: &ConductorApi) -> Result<Self> {
         let presented = presented(&parts.headers)?;
-        let caller = api.inner.options.authority.verify(presented.token(), api.now())?;
+        let caller = api.options.authority.verify(presented.token(), api.now())?;
         check_presented(presented, parts)?;
         Ok(Self(caller))
     }
 }
 
 /// Checks that a caller covers all workspaces and has the scope.
-pub(crate) fn check(caller: &Caller, scope: TokenScope) -> Result<(), ErrorResponse> {
+pub(crate) fn check(caller: &Caller, scope: TokenScope) -> Result<()> {
     if caller.coverage != Coverage::All {
         let message = "the token is for single workspaces; make one with `carrel token new --all`";
-        return Err(ErrorResponse::new(Code::Forbidden, message, json!({})));
+        return Err(ErrorResponse::plain(Code::Forbidden, message));
     }
     Ok(caller.check_scope(scope)?)
 }
 
 /// Serves the API until `stop` is cancelled, then lets open requests end for a moment.
 pub async fn serve_conductor(listener: TcpListener, api: ConductorApi) {
-    let options = ConnectionLimits {
-        header_read_timeout: HEADER_READ_TIMEOUT,
-        write_stall: WRITE_STALL,
-        max_connections: MAX_CONNECTIONS,
-    };
-    let stop = api.stop().clone();
-    let connections = HttpServer::new(options, conductor_router(api));
-    tokio::select! {
-        () = connections.accept(&listener) => {}
-        () = stop.cancelled() => {}
-    }
-    drop(listener);
-    if !connections.close(Instant::now() + SHUTDOWN_GRACE).await {
-        warn!("stopped before every request had ended");
-    }
+    let stop = api.options.stop.clone();
+    serve_router(listener, conductor_router(api), &stop, None).await;
 }

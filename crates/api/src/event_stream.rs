@@ -12,8 +12,7 @@ use axum::body::{Body, Bytes};
 use axum::response::Response;
 use carrel_http::sse;
 use carrel_service::FollowItem;
-use carrel_store::{Event, EventKind};
-use carrel_wire::TaskEventKind;
+use carrel_store::Event;
 use futures_util::stream::{self, Stream, StreamExt as _};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -95,24 +94,24 @@ impl<S: Stream<Item = Option<Bytes>>> Reader<S> {
 }
 
 fn frame(event: &Event) -> Bytes {
-    let kind = wire_kind(event.kind);
-    sse::frame(event.number, Some(kind.as_str()), event.data.to_string().as_bytes())
-}
-
-fn wire_kind(kind: EventKind) -> TaskEventKind {
-    match kind {
-        EventKind::StatusChanged => TaskEventKind::StatusChanged,
-        EventKind::ProgressUpdate => TaskEventKind::ProgressUpdate,
-        EventKind::LogLine => TaskEventKind::LogLine,
-        EventKind::Error => TaskEventKind::Error,
-    }
+    sse::frame(event.number, Some(event.kind.as_str()), event.data.to_string().as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::state::StreamPermit;
+    use carrel_store::EventKind;
+    use carrel_wire::TaskEventKind;
     use pretty_assertions::assert_eq;
+
+    #[test]
+    fn clients_know_every_kind_of_event() {
+        for kind in EventKind::ALL {
+            let read = TaskEventKind::from(kind.as_str());
+            assert!(!matches!(read, TaskEventKind::Other(_)), "{kind:?}");
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_quiet_stream_says_every_15_seconds_that_it_is_there() {

@@ -7,14 +7,18 @@
 //! bodies together. The last is a semaphore that counts MiB; its permit is released with the last reference
 //! to the bytes.
 
+use std::fmt::Display;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName};
-use carrel_domain::{Code, Timestamp, TokenScopes, WorkspaceId};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use carrel_domain::{Code, Timestamp, TokenScope, TokenScopes, WorkspaceId};
+use carrel_store::Workspace;
+use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
@@ -24,10 +28,11 @@ use crate::auth::{
     CONSOLE_HEADER, Caller, Coverage, INTERNAL_TOKEN_HEADER, PresentedToken, WORKSPACE_HEADER,
     check_cookie_request,
 };
+use crate::idempotency::{IdempotentRequest, KeyScope, WorkResult};
 use crate::limits::{
     BODY_READ_TIMEOUT, MAX_BUFFERED_MEBIBYTES, MAX_JSON_BODY, MIN_COUNTED_BODY, PERMIT_WAIT,
 };
-use crate::response::ErrorResponse;
+use crate::response::{ErrorResponse, Result, RouteResult};
 use crate::state::{Api, AuthMode};
 use crate::worker_proxy::forward::{CALLER_HEADER, decode_caller};
 
@@ -36,9 +41,9 @@ pub(crate) struct Authenticated(pub(crate) Caller);
 impl FromRequestParts<Api> for Authenticated {
     type Rejection = ErrorResponse;
 
-    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, ErrorResponse> {
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self> {
         let headers = &parts.headers;
-        if let AuthMode::Internal(token) = &api.inner.auth_mode {
+        if let AuthMode::Internal(token) = &api.options.auth_mode {
             token.check(headers.get_all(INTERNAL_TOKEN_HEADER))?;
             return Ok(Self(internal_caller(headers)?));
         }
@@ -51,15 +56,12 @@ impl FromRequestParts<Api> for Authenticated {
 }
 
 /// Returns the token in `Authorization` or in the session cookie.
-pub(crate) fn presented(headers: &HeaderMap) -> Result<PresentedToken<'_>, ErrorResponse> {
+pub(crate) fn presented(headers: &HeaderMap) -> Result<PresentedToken<'_>> {
     Ok(PresentedToken::find(headers.get_all(AUTHORIZATION), headers.get_all(COOKIE))?)
 }
 
 /// Rejects a mutation with the session cookie that a page of another origin may have triggered.
-pub(crate) fn check_presented(
-    presented: PresentedToken<'_>,
-    parts: &Parts,
-) -> Result<(), ErrorResponse> {
+pub(crate) fn check_presented(presented: PresentedToken<'_>, parts: &Parts) -> Result<()> {
     if let PresentedToken::Cookie(_) = presented {
         let text = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
         let console = text(HeaderName::from_static(CONSOLE_HEADER));
@@ -69,7 +71,7 @@ pub(crate) fn check_presented(
 }
 
 /// Returns the caller that another server has verified and forwarded; the server itself if it names none.
-fn internal_caller(headers: &HeaderMap) -> Result<Caller, ErrorResponse> {
+fn internal_caller(headers: &HeaderMap) -> Result<Caller> {
     let Some(forwarded) = headers.get(CALLER_HEADER) else {
         return Ok(Caller {
             subject: Some("internal".to_owned()),
@@ -83,11 +85,11 @@ fn internal_caller(headers: &HeaderMap) -> Result<Caller, ErrorResponse> {
     })
 }
 
-fn workspace_header(headers: &HeaderMap) -> Result<Option<WorkspaceId>, ErrorResponse> {
+fn workspace_header(headers: &HeaderMap) -> Result<Option<WorkspaceId>> {
     let Some(value) = headers.get(WORKSPACE_HEADER) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default();
     let id = text.parse().map_err(|error| {
-        ErrorResponse::field(WORKSPACE_HEADER, &format!("is the id of a workspace: {error}"))
+        ErrorResponse::field(WORKSPACE_HEADER, format!("is the id of a workspace: {error}"))
     })?;
     Ok(Some(id))
 }
@@ -96,7 +98,7 @@ fn workspace_header(headers: &HeaderMap) -> Result<Option<WorkspaceId>, ErrorRes
 pub(crate) fn named_workspace(
     named: Option<WorkspaceId>,
     headers: &HeaderMap,
-) -> Result<Option<WorkspaceId>, ErrorResponse> {
+) -> Result<Option<WorkspaceId>> {
     match (named, workspace_header(headers)?) {
         (Some(named), Some(header)) if named != header => {
             let rule = format!("is another workspace than {WORKSPACE_HEADER} names");
@@ -106,19 +108,39 @@ pub(crate) fn named_workspace(
     }
 }
 
+/// Returns the number of entries of a page, from 1 to `max`.
+pub(crate) fn page_size(
+    field: &str,
+    requested: Option<u32>,
+    default: u32,
+    max: u32,
+) -> Result<u32> {
+    let size = requested.unwrap_or(default);
+    let fits = (1..=max).contains(&size);
+    fits.then_some(size)
+        .ok_or_else(|| ErrorResponse::field(field, format!("is a number from 1 to {max}")))
+}
+
+/// Returns the cursor of an event stream: `Last-Event-ID`, or the parameter of clients that cannot send it.
+pub(crate) fn last_event(headers: &HeaderMap, query: Option<u64>) -> Result<u64> {
+    let Some(value) = headers.get("last-event-id") else { return Ok(query.unwrap_or(0)) };
+    let number = value.to_str().ok().and_then(|text| text.trim().parse().ok());
+    number.ok_or_else(|| ErrorResponse::field("Last-Event-ID", "is the number of an event"))
+}
+
 /// A JSON body, parsed and as bytes. Idempotency compares the bytes.
 pub(crate) struct Json<T>(pub(crate) T, pub(crate) Bytes);
 
 impl<T: DeserializeOwned> FromRequest<Api> for Json<T> {
     type Rejection = ErrorResponse;
 
-    async fn from_request(request: Request, api: &Api) -> Result<Self, ErrorResponse> {
+    async fn from_request(request: Request, api: &Api) -> Result<Self> {
         let bytes = read_body(request.into_body(), api).await?;
         Ok(Self(parse(&bytes)?, bytes))
     }
 }
 
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ErrorResponse> {
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     // Serde would fill the fields from a list, one after the other.
     if bytes.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
         return Err(ErrorResponse::field("body", "is a JSON object"));
@@ -128,13 +150,10 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ErrorRespons
         let path = error.path().to_string();
         // A syntax error has no field to name.
         let field = if matches!(path.as_str(), "." | "?") { "body" } else { &path };
-        ErrorResponse::field(
-            field,
-            &format!("is not as expected: {}", without_value(error.inner())),
-        )
+        ErrorResponse::field(field, format!("is not as expected: {}", without_value(error.inner())))
     })?;
     reader.end().map_err(|error| {
-        ErrorResponse::field("body", &format!("has more than one value: {error}"))
+        ErrorResponse::field("body", format!("has more than one value: {error}"))
     })?;
     Ok(value)
 }
@@ -148,7 +167,7 @@ fn without_value(error: &serde_json::Error) -> String {
 }
 
 /// Reads a body within its limits. Without a `Content-Length` it counts as one of the largest size.
-pub(crate) async fn read_body(body: Body, api: &Api) -> Result<Bytes, ErrorResponse> {
+pub(crate) async fn read_body(body: Body, api: &Api) -> Result<Bytes> {
     let limit = MAX_JSON_BODY.as_u64();
     let too_large = || {
         let message = format!("the body is larger than {MAX_JSON_BODY}");
@@ -164,17 +183,12 @@ pub(crate) async fn read_body(body: Body, api: &Api) -> Result<Bytes, ErrorRespo
         // The permit is released with the last reference to the bytes.
         Ok(Ok(bytes)) => Ok(Bytes::from_owner(Buffered { bytes, _permit: permit })),
         Ok(Err(_)) => Err(too_large()),
-        Err(_) => {
-            Err(ErrorResponse::new(Code::Timeout, "the body did not arrive in time", json!({})))
-        }
+        Err(_) => Err(ErrorResponse::body_timeout()),
     }
 }
 
 /// Acquires the memory for a body, waiting for a moment.
-async fn body_permit(
-    api: &Api,
-    length: u64,
-) -> Result<Option<OwnedSemaphorePermit>, ErrorResponse> {
+async fn body_permit(api: &Api, length: u64) -> Result<Option<OwnedSemaphorePermit>> {
     if length <= MIN_COUNTED_BODY.as_u64() {
         return Ok(None);
     }
@@ -204,36 +218,71 @@ pub(crate) struct QueryParams<T>(pub(crate) T);
 impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
     type Rejection = ErrorResponse;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ErrorResponse> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {
         let Query(value) = Query::<T>::try_from_uri(&parts.uri).map_err(|error| {
-            ErrorResponse::field("query", &format!("is not as expected: {error}"))
+            ErrorResponse::field("query", format!("is not as expected: {error}"))
         })?;
         Ok(Self(value))
     }
 }
 
-pub(crate) fn path_segment(parts: Vec<(String, String)>, name: &str) -> String {
-    let found = parts.into_iter().find(|(key, _)| key == name);
-    found.map(|(_, word)| word).unwrap_or_default()
-}
-
 /// The first parameter of the path, parsed as an id.
 pub(crate) struct PathId<T>(pub(crate) T);
 
-impl<T> FromRequestParts<Api> for PathId<T>
-where
-    T: std::str::FromStr<Err: std::fmt::Display>,
-{
+impl<T: FromStr<Err: Display>> FromRequestParts<Api> for PathId<T> {
     type Rejection = ErrorResponse;
 
-    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, ErrorResponse> {
-        let Path(found) = Path::<Vec<(String, String)>>::from_request_parts(parts, api)
-            .await
-            .map_err(|_| ErrorResponse::field("path", "is text"))?;
-        let text = found.into_iter().next().map(|(_, text)| text).unwrap_or_default();
-        let id = text
-            .parse()
-            .map_err(|error: T::Err| ErrorResponse::field("id", &format!("is an id: {error}")))?;
-        Ok(Self(id))
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self> {
+        path_id(parts, api).await.map(|(id, _)| Self(id))
+    }
+}
+
+/// Returns the first parameter of the path as an id, and the second one as it is.
+async fn path_id<T: FromStr<Err: Display>>(parts: &mut Parts, api: &Api) -> Result<(T, String)> {
+    let Path(found) = Path::<Vec<(String, String)>>::from_request_parts(parts, api)
+        .await
+        .map_err(|_| ErrorResponse::field("path", "is text"))?;
+    let mut found = found.into_iter().map(|(_, text)| text);
+    let id = found.next().unwrap_or_default().parse();
+    let id = id.map_err(|error| ErrorResponse::field("id", format!("is an id: {error}")))?;
+    Ok((id, found.next().unwrap_or_default()))
+}
+
+/// A request about the workspace that its path names. Its caller is verified, and not yet authorized.
+pub(crate) struct WorkspaceRequest {
+    pub(crate) api: Api,
+    pub(crate) caller: Caller,
+    pub(crate) id: WorkspaceId,
+    /// The parameter of the path after the workspace; empty if there is none.
+    pub(crate) name: String,
+    pub(crate) headers: HeaderMap,
+}
+
+impl FromRequestParts<Api> for WorkspaceRequest {
+    type Rejection = ErrorResponse;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self> {
+        let Authenticated(caller) = Authenticated::from_request_parts(parts, api).await?;
+        let (id, name) = path_id(parts, api).await?;
+        Ok(Self { api: api.clone(), caller, id, name, headers: parts.headers.clone() })
+    }
+}
+
+impl WorkspaceRequest {
+    /// Returns the workspace after checking scope, coverage and rate limit.
+    pub(crate) async fn workspace(&self, scope: TokenScope) -> Result<Workspace> {
+        self.api.workspace(&self.caller, scope, Some(self.id)).await
+    }
+
+    /// Runs `work`, or returns the stored reply of the first request with the same idempotency key.
+    pub(crate) fn run_once<'a>(
+        &'a self,
+        route: &'static str,
+        body: &'a [u8],
+        work: impl Future<Output = WorkResult> + Send + 'a,
+    ) -> BoxFuture<'a, RouteResult> {
+        let (scope, status) = (KeyScope::Workspace(self.id), StatusCode::OK);
+        let (api, headers) = (&self.api, &self.headers);
+        IdempotentRequest { api, scope, route, headers, body, status }.run_once(work)
     }
 }

@@ -17,20 +17,19 @@
 //! not stored: a retry may succeed.
 
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
 use carrel_domain::{Code, WorkspaceId, hex, sync};
 use carrel_store::{IdempotencyKey, Store, StoreError, StoredReply};
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tracing::warn;
 
 use crate::auth::{Caller, random};
-use crate::response::{ErrorResponse, RouteResult, bytes_response, json_response};
+use crate::response::{ErrorResponse, Result, RouteResult, bytes_response, json_response};
 use crate::state::Api;
 
 pub(crate) const KEY_HEADER: &str = "idempotency-key";
@@ -45,7 +44,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(crate) type InFlight = Mutex<HashMap<(String, String), Arc<tokio::sync::Mutex<()>>>>;
 
-pub(crate) type WorkResult = Result<(StatusCode, Value), ErrorResponse>;
+pub(crate) type WorkResult = Result<Value>;
 
 pub(crate) struct IdempotentRequest<'a> {
     pub(crate) api: &'a Api,
@@ -54,6 +53,8 @@ pub(crate) struct IdempotentRequest<'a> {
     pub(crate) route: &'static str,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: &'a [u8],
+    /// The status of a success.
+    pub(crate) status: StatusCode,
 }
 
 /// The owner of a key. The same key means nothing to another owner.
@@ -73,7 +74,7 @@ impl KeyScope<'_> {
     }
 }
 
-pub(crate) fn key(headers: &HeaderMap) -> Result<Option<String>, ErrorResponse> {
+pub(crate) fn key(headers: &HeaderMap) -> Result<Option<String>> {
     let Some(value) = headers.get(KEY_HEADER) else { return Ok(None) };
     let key = value.to_str().unwrap_or_default().trim();
     let length = key.chars().count();
@@ -90,12 +91,12 @@ impl<'a> IdempotentRequest<'a> {
     pub(crate) fn run_once(
         self,
         work: impl Future<Output = WorkResult> + Send + 'a,
-    ) -> Pin<Box<dyn Future<Output = RouteResult> + Send + 'a>> {
+    ) -> BoxFuture<'a, RouteResult> {
         Box::pin(self.run_with_key(Box::pin(work)))
     }
 
     async fn run_with_key(self, work: impl Future<Output = WorkResult>) -> RouteResult {
-        let Some(name) = key(self.headers)? else { return respond(work.await) };
+        let Some(name) = key(self.headers)? else { return self.respond(work.await) };
         let key = IdempotencyKey {
             scope: format!("{} {}", self.scope.scope(), self.route),
             key: name,
@@ -111,7 +112,7 @@ impl<'a> IdempotentRequest<'a> {
         key: IdempotencyKey,
         work: impl Future<Output = WorkResult>,
     ) -> RouteResult {
-        let store = self.api.inner.tasks.store();
+        let store = self.api.options.tasks.store();
         let hold = loop {
             if let Some(first) = store.reply(&key.scope, &key.key).await? {
                 return replay(&key, &first);
@@ -127,17 +128,21 @@ impl<'a> IdempotentRequest<'a> {
         }
         let done = hold.during(work).await;
         let (status, body) = match &done {
-            Ok((status, body)) => (*status, body.clone()),
-            Err(failed) => (failed.status(), failed.body().clone()),
+            Ok(body) => (self.status, body),
+            Err(failed) => (failed.status(), failed.body()),
         };
         // An overload or a failure of the server may pass; a retry runs again.
         if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
-            return respond(done);
+            return self.respond(done);
         }
         let text = body.to_string();
         let now = self.api.now();
         let stored = store.save_reply(key.clone(), status.as_u16(), text, now).await?;
         replay(&key, &stored)
+    }
+
+    fn respond(&self, done: WorkResult) -> RouteResult {
+        done.map(|body| json_response(self.status, &body))
     }
 }
 
@@ -213,10 +218,6 @@ impl Drop for InFlightGuard<'_> {
     }
 }
 
-fn respond(done: WorkResult) -> RouteResult {
-    done.map(|(status, body)| json_response(status, &body))
-}
-
 fn replay(key: &IdempotencyKey, first: &StoredReply) -> RouteResult {
     if first.digest != key.digest {
         let message = format!("idempotency key {:?} was used for another request", key.key);
@@ -224,6 +225,5 @@ fn replay(key: &IdempotencyKey, first: &StoredReply) -> RouteResult {
         return Err(ErrorResponse::new(Code::IdempotencyMismatch, message, detail));
     }
     let status = StatusCode::from_u16(first.status).unwrap_or(StatusCode::OK);
-    let response: Response = bytes_response(status, "application/json", first.body.clone());
-    Ok(response)
+    Ok(bytes_response(status, "application/json", first.body.clone()))
 }

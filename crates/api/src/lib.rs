@@ -28,6 +28,6 @@ mod worker_proxy;
 
 pub use conductor_api::{ConductorApi, ConductorOptions, serve_conductor};
 pub use serve::serve;
-pub use state::{Api, ApiOptions, AuthMode, WorkerApiOptions};
+pub use state::{Api, ApiOptions, AuthMode};
 pub use worker_api::{WorkerHealth, serve_worker};
 pub use worker_proxy::{WorkerProxy, WorkerProxyOptions};

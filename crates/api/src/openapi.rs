@@ -14,4 +14,4 @@ mod schemas;
 pub(crate) use codes::{COMMANDS, FILES, SEARCH, STORE, TOOLS, WORKSPACES};
 pub use document::document;
 pub use markdown::markdown;
-pub(crate) use route::{Example, Header, Route};
+pub(crate) use route::{Access, Header, Route};

@@ -8,15 +8,13 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use carrel_domain::{Code, Coded, ErrorEnvelope};
-use carrel_service::credentials::CredentialError;
 use carrel_service::{InvalidRequest, ServiceError};
-use carrel_store::StoreError;
 use carrel_tools::{Failure, ToolResponse};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tracing::error;
 
-use crate::auth::{AuthError, RetryAfter};
+use crate::auth::RetryAfter;
 
 /// `Retry-After` of an overload whose end is not known, in seconds.
 const RETRY_SECONDS: u64 = 1;
@@ -35,7 +33,9 @@ fn is_our_failure(code: Code) -> bool {
     code.status() >= 500 && !reported.contains(&code)
 }
 
-pub(crate) type RouteResult = Result<Response, ErrorResponse>;
+pub(crate) type Result<T, E = ErrorResponse> = std::result::Result<T, E>;
+
+pub(crate) type RouteResult = Result<Response>;
 
 impl ErrorResponse {
     pub(crate) fn new(code: Code, message: impl Into<String>, detail: Value) -> Self {
@@ -46,27 +46,44 @@ impl ErrorResponse {
         Self { code, envelope: json!(ErrorEnvelope::new(code, message, detail)), retry_after }
     }
 
-    pub(crate) fn of(error: &(impl Coded + ?Sized)) -> Self {
+    /// Returns an error without facts.
+    pub(crate) fn plain(code: Code, message: impl Into<String>) -> Self {
+        Self::new(code, message, json!({}))
+    }
+
+    /// Returns the error whose cause is for the log alone.
+    pub(crate) fn internal() -> Self {
+        Self::plain(Code::Internal, "the server could not do this")
+    }
+
+    pub(crate) fn body_timeout() -> Self {
+        Self::plain(Code::Timeout, "the body did not arrive in time")
+    }
+
+    fn of(error: &impl Coded) -> Self {
         let code = error.code();
         if is_our_failure(code) {
             error!(error = %carrel_domain::message_of(error), "a request failed");
         }
         if code == Code::Internal {
-            // The causes are for the log.
-            return Self::new(code, "the server could not do this", json!({}));
+            return Self::internal();
         }
         Self::new(code, carrel_domain::message_of(error), error.detail())
     }
 
     /// Returns the error for an invalid field. `rule` completes a sentence that begins with the field.
-    pub(crate) fn field(field: &str, rule: &str) -> Self {
-        Self::of(&ServiceError::Invalid(InvalidRequest::new(field, rule)))
+    pub(crate) fn field(field: &str, rule: impl AsRef<str>) -> Self {
+        ServiceError::Invalid(InvalidRequest::new(field, rule.as_ref())).into()
+    }
+
+    pub(crate) fn of_failure(failure: Failure) -> Self {
+        Self::new(failure.code, failure.message, failure.detail)
     }
 
     /// Returns the error of a tool call, with the envelope that the tool made.
     pub(crate) fn of_tool(answer: &ToolResponse) -> Self {
         let name = answer.structured["error"]["code"].as_str().unwrap_or_default();
-        let code = Code::ALL.iter().copied().find(|code| code.name() == name);
+        let code = Code::named(name);
         let retry_after = (code == Some(Code::TooManyJobs)).then_some(RETRY_SECONDS);
         let code = code.unwrap_or(Code::Internal);
         Self { code, envelope: answer.structured.clone(), retry_after }
@@ -81,7 +98,7 @@ impl ErrorResponse {
         let name = envelope["error"]["code"].as_str().unwrap_or_default();
         match Code::named(name) {
             Some(code) => Self { code, envelope, retry_after: None },
-            None => Self::new(Code::WorkerUnreachable, "a worker answers strangely", json!({})),
+            None => Self::plain(Code::WorkerUnreachable, "a worker answers strangely"),
         }
     }
 
@@ -108,32 +125,8 @@ impl IntoResponse for ErrorResponse {
     }
 }
 
-impl From<ServiceError> for ErrorResponse {
-    fn from(error: ServiceError) -> Self {
-        Self::of(&error)
-    }
-}
-
-impl From<StoreError> for ErrorResponse {
-    fn from(error: StoreError) -> Self {
-        Self::of(&error)
-    }
-}
-
-impl From<CredentialError> for ErrorResponse {
-    fn from(error: CredentialError) -> Self {
-        Self::of(&error)
-    }
-}
-
-impl From<Failure> for ErrorResponse {
-    fn from(failure: Failure) -> Self {
-        Self::new(failure.code, failure.message, failure.detail)
-    }
-}
-
-impl From<AuthError> for ErrorResponse {
-    fn from(error: AuthError) -> Self {
+impl<E: Coded> From<E> for ErrorResponse {
+    fn from(error: E) -> Self {
         Self::of(&error)
     }
 }
@@ -141,9 +134,7 @@ impl From<AuthError> for ErrorResponse {
 impl From<RetryAfter> for ErrorResponse {
     fn from(wait: RetryAfter) -> Self {
         let message = "the rate limit of the workspace is used up";
-        let mut failed = Self::new(Code::Overloaded, message, json!({}));
-        failed.retry_after = Some(wait.seconds());
-        failed
+        Self::plain(Code::Overloaded, message).after(wait.seconds())
     }
 }
 

@@ -30,28 +30,31 @@ use carrel_mcp::EmbeddedEndpoint;
 use serde_json::json;
 
 use crate::audit::audit;
-use crate::openapi::Route;
+use crate::openapi::{COMMANDS, FILES, Route, STORE, WORKSPACES};
 use crate::request_span::span_request;
 use crate::response::ErrorResponse;
 use crate::state::Api;
 use crate::worker_proxy::forward::{MCP, forward, internal_path};
 
+/// Returns all routes of the document, each with its tag and with the errors of its group.
 pub(crate) fn table() -> Vec<Route> {
-    let groups = [
-        ("tasks", tasks::routes()),
-        ("workspaces", workspaces::routes()),
-        ("workspaces", credentials::routes()),
-        ("files", files::routes()),
-        ("commands", commands::routes()),
-        ("commands", github::routes()),
-        ("tools", tools::routes()),
-        ("server", health::routes()),
-        ("server", metrics::routes()),
-        ("server", console::routes()),
-        ("conductor", conductor::unavailable_routes()),
+    let groups: [(_, _, &[&[Code]]); _] = [
+        ("tasks", tasks::routes(), &[STORE]),
+        ("workspaces", workspaces::routes(), &[STORE, WORKSPACES]),
+        ("workspaces", credentials::routes(), &[STORE, WORKSPACES, &[Code::SecretUnknown]]),
+        ("files", files::routes(), &[STORE, WORKSPACES, FILES]),
+        ("commands", commands::routes(), &[STORE, WORKSPACES, FILES, COMMANDS]),
+        ("commands", github::routes(), &[STORE, &[Code::WorkspaceNotFound, Code::Overloaded]]),
+        ("tools", tools::routes(), &[]),
+        ("server", health::routes(), &[]),
+        ("server", metrics::routes(), &[STORE]),
+        ("server", console::routes(), &[]),
+        ("conductor", conductor::unavailable_routes(), &[&[Code::ConductorUnavailable]]),
     ];
-    let named = |(tag, routes): (_, Vec<Route>)| routes.into_iter().map(move |one| one.tag(tag));
-    groups.into_iter().flat_map(named).collect()
+    let described = groups.into_iter().flat_map(|(tag, routes, errors)| {
+        routes.into_iter().map(move |route| route.tag(tag).errors(&errors.concat()))
+    });
+    described.collect()
 }
 
 /// Builds the public router. Routes that need a directory go through the worker proxy.

@@ -8,7 +8,6 @@
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
 
 use axum::body::Bytes;
 use carrel_domain::{Clock, Code, Timestamp, TokenScope, WorkspaceId, sync};
@@ -24,17 +23,17 @@ use tokio_util::sync::CancellationToken;
 use crate::audit::{self, RequestCounts};
 use crate::auth::{
     Authority, Caller, ConsoleLink, Coverage, InternalToken, RateLimitOptions, RateLimits, Tickets,
-    Transport, Verifier as _, jwks::Provider,
+    Transport, jwks::Provider,
 };
 use crate::idempotency::InFlight;
 use crate::limits::{
     MAX_BUFFERED_MEBIBYTES, MAX_CONCURRENT_WORK, MAX_REFUSED_CALLERS, MAX_STREAMS_PER_WORKSPACE,
     MAX_UPLOADS, PERMIT_WAIT, REFUSAL_AUDIT_BURST,
 };
-use crate::response::ErrorResponse;
+use crate::response::{ErrorResponse, Result};
 use crate::worker_proxy::{Location, WorkerProxy};
 
-/// Options of the public API.
+/// Options of the public API, and of a worker's.
 #[derive(Debug)]
 pub struct ApiOptions {
     /// The task service.
@@ -71,52 +70,6 @@ pub struct ApiOptions {
     pub stop: CancellationToken,
 }
 
-/// Options of a worker's API.
-#[derive(Debug)]
-pub struct WorkerApiOptions {
-    /// The task service.
-    pub tasks: Tasks,
-    /// The workspaces of this process's volume.
-    pub spaces: HostedWorkspaces,
-    /// The token that other servers send.
-    pub token: InternalToken,
-    /// Slots that requests share with tasks.
-    pub slots: Slots,
-    /// Hosts that repositories may be cloned from.
-    pub hosts: Arc<[String]>,
-    /// The audit log.
-    pub events: AuditLog,
-    /// The token sources for GitHub.
-    pub github: GitHub,
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
-    /// Closes streams and connections when it is cancelled.
-    pub stop: CancellationToken,
-}
-
-impl From<WorkerApiOptions> for ApiOptions {
-    fn from(worker: WorkerApiOptions) -> Self {
-        Self {
-            tasks: worker.tasks,
-            spaces: worker.spaces,
-            authority: Authority::with_random_secret(),
-            provider: None,
-            console: None,
-            transport: Transport::Network,
-            clock: worker.clock,
-            rates: RateLimitOptions::default(),
-            hosts: worker.hosts,
-            events: worker.events,
-            credentials: None,
-            github: worker.github,
-            auth_mode: AuthMode::Internal(worker.token),
-            worker_proxy: None,
-            slots: Some(worker.slots),
-            stop: worker.stop,
-        }
-    }
-}
-
 /// The kind of credentials that requests carry.
 #[derive(Clone, Debug)]
 pub enum AuthMode {
@@ -129,32 +82,18 @@ pub enum AuthMode {
 /// The shared state of all requests. Clones refer to the same state.
 #[derive(Clone, Debug)]
 pub struct Api {
+    pub(crate) options: Arc<ApiOptions>,
     pub(crate) inner: Arc<Inner>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Inner {
-    pub(crate) tasks: Tasks,
-    pub(crate) spaces: HostedWorkspaces,
-    pub(crate) authority: Authority,
-    pub(crate) provider: Option<Provider>,
     pub(crate) tickets: Tickets,
-    pub(crate) console: Option<ConsoleLink>,
-    pub(crate) transport: Transport,
-    pub(crate) hosts: Arc<[String]>,
-    pub(crate) github: GitHub,
-    pub(crate) auth_mode: AuthMode,
-    pub(crate) worker_proxy: Option<Arc<WorkerProxy>>,
-    slots: Option<Slots>,
-    pub(crate) stop: CancellationToken,
-    credentials: Option<Vault>,
-    clock: Arc<dyn Clock>,
     rates: RateLimits<WorkspaceId>,
     work: Arc<Semaphore>,
     uploads: Arc<Semaphore>,
     streams: Arc<Mutex<HashMap<WorkspaceId, usize>>>,
     pub(crate) in_flight: InFlight,
-    pub(crate) events: AuditLog,
     pub(crate) requests: RequestCounts,
     pub(crate) refusals: RateLimits<String>,
     pub(crate) bodies: Arc<Semaphore>,
@@ -167,26 +106,11 @@ impl Api {
     pub fn new(options: ApiOptions) -> Self {
         let inner = Inner {
             tickets: options.authority.tickets(),
-            tasks: options.tasks,
-            spaces: options.spaces,
-            authority: options.authority,
-            provider: options.provider,
-            console: options.console,
-            transport: options.transport,
-            hosts: options.hosts,
-            github: options.github,
-            auth_mode: options.auth_mode,
-            worker_proxy: options.worker_proxy,
-            slots: options.slots,
-            stop: options.stop,
-            credentials: options.credentials,
-            clock: options.clock,
             rates: RateLimits::new(options.rates),
             work: Arc::new(Semaphore::new(MAX_CONCURRENT_WORK)),
             uploads: Arc::new(Semaphore::new(MAX_UPLOADS)),
             streams: Arc::default(),
             in_flight: InFlight::default(),
-            events: options.events,
             requests: RequestCounts::default(),
             refusals: RateLimits::new(RateLimitOptions {
                 per_second: NonZeroU32::MIN,
@@ -196,19 +120,19 @@ impl Api {
             bodies: Arc::new(Semaphore::new(MAX_BUFFERED_MEBIBYTES)),
             document: OnceLock::new(),
         };
-        Self { inner: Arc::new(inner) }
+        Self { options: Arc::new(options), inner: Arc::new(inner) }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.inner.clock.now()
+        self.options.clock.now()
     }
 
     /// Verifies a token with the provider or the authority, as its header demands.
-    pub(crate) async fn verify(&self, token: &str) -> Result<Caller, ErrorResponse> {
+    pub(crate) async fn verify(&self, token: &str) -> Result<Caller> {
         let now = self.now();
-        Ok(match &self.inner.provider {
+        Ok(match &self.options.provider {
             Some(provider) if provider.is_for(token) => provider.verify(token, now).await?,
-            Some(_) | None => self.inner.authority.verify(token, now)?,
+            Some(_) | None => self.options.authority.verify(token, now)?,
         })
     }
 
@@ -221,7 +145,7 @@ impl Api {
         caller: &Caller,
         scope: TokenScope,
         requested: Option<WorkspaceId>,
-    ) -> Result<Workspace, ErrorResponse> {
+    ) -> Result<Workspace> {
         let id = caller.workspace(requested)?;
         audit::record_workspace(id);
         caller.check(scope, id)?;
@@ -235,19 +159,19 @@ impl Api {
         &self,
         caller: &Caller,
         requested: Option<WorkspaceId>,
-    ) -> Result<Workspace, ErrorResponse> {
+    ) -> Result<Workspace> {
         let id = caller.workspace(requested)?;
-        match (self.inner.spaces.find(id).await, &caller.coverage) {
+        match (self.options.spaces.find(id).await, &caller.coverage) {
             (Err(ServiceError::NoWorkspace { .. }), Coverage::Only(_)) => {
-                Ok(self.inner.spaces.provision(WorkspaceSpec::with_defaults(id)).await?.0)
+                Ok(self.options.spaces.provision(WorkspaceSpec::with_defaults(id)).await?.0)
             }
             (found, _) => Ok(found?),
         }
     }
 
     /// Counts a request against the rate limit of its workspace.
-    pub(crate) fn check_rate_limit(&self, workspace: WorkspaceId) -> Result<(), ErrorResponse> {
-        match self.inner.auth_mode {
+    pub(crate) fn check_rate_limit(&self, workspace: WorkspaceId) -> Result<()> {
+        match self.options.auth_mode {
             AuthMode::Public => Ok(self.inner.rates.check(workspace, self.now())?),
             // The server that forwarded the request has counted it.
             AuthMode::Internal(_) => Ok(()),
@@ -264,19 +188,19 @@ impl Api {
         caller: &Caller,
         scope: TokenScope,
         id: WorkspaceId,
-    ) -> Result<Arc<OpenWorkspace>, ErrorResponse> {
+    ) -> Result<Arc<OpenWorkspace>> {
         let workspace = self.workspace(caller, scope, Some(id)).await?;
         self.check_local(&workspace).await?;
-        Ok(self.inner.spaces.open_workspace(workspace.id).await?)
+        Ok(self.options.spaces.open_workspace(workspace.id).await?)
     }
 
-    pub(crate) fn vault(&self) -> Result<&Vault, ErrorResponse> {
-        Ok(self.inner.credentials.as_ref().ok_or(ServiceError::NoCredentialKey)?)
+    pub(crate) fn vault(&self) -> Result<&Vault> {
+        Ok(self.options.credentials.as_ref().ok_or(ServiceError::NoCredentialKey)?)
     }
 
     /// Refuses a workspace on another volume: opening it would create a second directory here.
-    async fn check_local(&self, workspace: &Workspace) -> Result<(), ErrorResponse> {
-        if let Some(worker_proxy) = &self.inner.worker_proxy {
+    async fn check_local(&self, workspace: &Workspace) -> Result<()> {
+        if let Some(worker_proxy) = &self.options.worker_proxy {
             return match worker_proxy.locate(workspace).await? {
                 Location::Local => Ok(()),
                 Location::Remote(_) => {
@@ -285,14 +209,14 @@ impl Api {
                          for this workspace alone",
                         workspace.id
                     );
-                    Err(ErrorResponse::new(Code::WorkerUnreachable, message, json!({})))
+                    Err(ErrorResponse::plain(Code::WorkerUnreachable, message))
                 }
             };
         }
-        let AuthMode::Internal(_) = self.inner.auth_mode else { return Ok(()) };
-        let own = self.inner.spaces.volume();
+        let AuthMode::Internal(_) = self.options.auth_mode else { return Ok(()) };
+        let own = self.options.spaces.volume();
         let placed = match workspace.volume {
-            None => self.inner.tasks.store().assign_volume(workspace.id, &[own]).await?,
+            None => self.options.tasks.store().assign_volume(workspace.id, &[own]).await?,
             placed => placed,
         };
         if placed == Some(own) {
@@ -304,9 +228,9 @@ impl Api {
         Err(ErrorResponse::new(Code::WorkerUnreachable, message, detail))
     }
 
-    pub(crate) async fn work_permit(&self) -> Result<OwnedSemaphorePermit, ErrorResponse> {
+    pub(crate) async fn work_permit(&self) -> Result<OwnedSemaphorePermit> {
         let full = "too many requests run at once";
-        match &self.inner.slots {
+        match &self.options.slots {
             None => acquire_permit(&self.inner.work, MAX_CONCURRENT_WORK, full).await,
             Some(slots) => {
                 let detail = json!({ "limit": slots.total() });
@@ -316,18 +240,18 @@ impl Api {
         }
     }
 
-    pub(crate) async fn read_permit(&self) -> Result<OwnedSemaphorePermit, ErrorResponse> {
+    pub(crate) async fn read_permit(&self) -> Result<OwnedSemaphorePermit> {
         acquire_permit(&self.inner.work, MAX_CONCURRENT_WORK, "too many reads run at once").await
     }
 
     /// Acquires a permit for an upload. The client decides how long an upload takes, so that it must not
     /// occupy a permit for work.
-    pub(crate) async fn upload_permit(&self) -> Result<OwnedSemaphorePermit, ErrorResponse> {
+    pub(crate) async fn upload_permit(&self) -> Result<OwnedSemaphorePermit> {
         acquire_permit(&self.inner.uploads, MAX_UPLOADS, "too many files arrive at once").await
     }
 
     /// Acquires a permit for an event stream of a workspace, without waiting.
-    pub(crate) fn stream(&self, workspace: WorkspaceId) -> Result<StreamPermit, ErrorResponse> {
+    pub(crate) fn stream(&self, workspace: WorkspaceId) -> Result<StreamPermit> {
         let mut streams = sync::lock(&self.inner.streams);
         let open = streams.entry(workspace).or_default();
         if *open >= MAX_STREAMS_PER_WORKSPACE {
@@ -341,17 +265,13 @@ impl Api {
         *open += 1;
         Ok(StreamPermit { streams: Arc::clone(&self.inner.streams), workspace })
     }
-
-    pub(crate) fn credential_lifetime(&self, caller: &Caller) -> Duration {
-        self.now().age(caller.expires_at)
-    }
 }
 
 async fn acquire_permit(
     semaphore: &Arc<Semaphore>,
     limit: usize,
     full: &str,
-) -> Result<OwnedSemaphorePermit, ErrorResponse> {
+) -> Result<OwnedSemaphorePermit> {
     let waiting = Arc::clone(semaphore).acquire_owned();
     let permit = tokio::time::timeout(PERMIT_WAIT, waiting).await;
     let permit = permit.ok().and_then(Result::ok);

@@ -9,21 +9,17 @@ use std::path::PathBuf;
 use axum::Router;
 use axum::middleware::from_fn;
 use axum::routing::get;
-use carrel_http::{ConnectionLimits, HttpServer};
 use carrel_mcp::EmbeddedEndpoint;
 use carrel_service::{BusHealth, Slots};
 use carrel_store::WorkerId;
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::net::TcpListener;
-use tokio::time::Instant;
-use tracing::warn;
 
-use crate::limits::{HEADER_READ_TIMEOUT, MAX_CONNECTIONS, SHUTDOWN_GRACE, WRITE_STALL};
 use crate::request_span::span_request;
 use crate::response::ok;
 use crate::routes::{mcp, mcp_route, table, unknown, wrong_method};
+use crate::serve::serve_router;
 use crate::state::Api;
 use crate::worker_proxy::forward::{MCP, internal_path};
 
@@ -40,39 +36,10 @@ pub struct WorkerHealth {
     pub sandbox: Value,
 }
 
-#[derive(Serialize)]
-struct Shown<'a> {
-    status: &'static str,
-    worker_id: &'a str,
-    active_tasks: usize,
-    concurrency: usize,
-    volume_path: String,
-    store: &'static str,
-    queue: &'static str,
-    sandbox: &'a Value,
-}
-
 /// Serves a worker's API until its `stop` is cancelled, then lets open requests end for a moment.
 pub async fn serve_worker(listener: TcpListener, api: Api, health: WorkerHealth) {
-    let options = ConnectionLimits {
-        header_read_timeout: HEADER_READ_TIMEOUT,
-        write_stall: WRITE_STALL,
-        max_connections: MAX_CONNECTIONS,
-    };
-    let stop = api.inner.stop.clone();
-    let mcp = mcp(&api);
-    let connections = HttpServer::new(options, router(api, health, mcp.clone()));
-    tokio::select! {
-        () = connections.accept(&listener) => {}
-        () = mcp.run() => {}
-        () = stop.cancelled() => {}
-    }
-    drop(listener);
-    let deadline = Instant::now() + SHUTDOWN_GRACE;
-    let (closed, ()) = tokio::join!(connections.close(deadline), mcp.run());
-    if !closed {
-        warn!("stopped before every request had ended");
-    }
+    let (stop, mcp) = (api.options.stop.clone(), mcp(&api));
+    serve_router(listener, router(api, health, mcp.clone()), &stop, Some(&mcp)).await;
 }
 
 /// Builds the router: the routes that need a directory, `/mcp` and `/health`.
@@ -94,18 +61,18 @@ fn router(api: Api, health: WorkerHealth, mcp: EmbeddedEndpoint) -> Router {
 }
 
 async fn show(api: Api, health: Arc<WorkerHealth>) -> axum::response::Response {
-    let tasks = &api.inner.tasks;
+    let tasks = &api.options.tasks;
     let store = tasks.store().ping().await.is_ok();
     let queue = tasks.bus().health() == BusHealth::Available;
     let word = |well| if well { "ok" } else { "away" };
-    ok(&Shown {
-        status: if store && queue { "healthy" } else { "degraded" },
-        worker_id: &health.worker.0,
-        active_tasks: tasks.hub().running_tasks().len(),
-        concurrency: health.slots.total(),
-        volume_path: health.volume.display().to_string(),
-        store: word(store),
-        queue: word(queue),
-        sandbox: &health.sandbox,
-    })
+    ok(&json!({
+        "status": if store && queue { "healthy" } else { "degraded" },
+        "worker_id": health.worker.0,
+        "active_tasks": tasks.hub().running_tasks().len(),
+        "concurrency": health.slots.total(),
+        "volume_path": health.volume.display().to_string(),
+        "store": word(store),
+        "queue": word(queue),
+        "sandbox": health.sandbox,
+    }))
 }

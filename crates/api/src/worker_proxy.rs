@@ -19,7 +19,7 @@ use carrel_service::{ServiceError, WORKER_TTL};
 use carrel_store::{Store, WorkerRecord, Workspace};
 use serde_json::json;
 
-use crate::response::ErrorResponse;
+use crate::response::{ErrorResponse, Result};
 
 /// Age up to which the list of workers is used. It saves a query for each request.
 const WORKERS_CACHED_FOR: Duration = Duration::from_secs(1);
@@ -87,7 +87,7 @@ impl WorkerProxy {
     }
 
     /// Returns the location of a workspace. One without a volume is placed first.
-    pub(crate) async fn locate(&self, workspace: &Workspace) -> Result<Location, ErrorResponse> {
+    pub(crate) async fn locate(&self, workspace: &Workspace) -> Result<Location> {
         let volume = match workspace.volume {
             Some(volume) => volume,
             None => self.place(workspace).await?,
@@ -110,7 +110,7 @@ impl WorkerProxy {
         Ok(Location::Remote(RemoteVolume { volume, servers }))
     }
 
-    async fn place(&self, workspace: &Workspace) -> Result<VolumeId, ErrorResponse> {
+    async fn place(&self, workspace: &Workspace) -> Result<VolumeId> {
         let mut volumes = self.volumes().await?;
         if volumes.is_empty() {
             *self.workers.lock().await = None;
@@ -124,7 +124,7 @@ impl WorkerProxy {
         placed.ok_or_else(|| ServiceError::NoWorkspace { id: workspace.id }.into())
     }
 
-    async fn volumes(&self) -> Result<Vec<VolumeId>, ErrorResponse> {
+    async fn volumes(&self) -> Result<Vec<VolumeId>> {
         let workers = self.alive().await?;
         let volumes = workers.iter().map(|worker| worker.volume).chain(self.options.local_volume);
         Ok(volumes.collect::<BTreeSet<_>>().into_iter().collect())
@@ -136,13 +136,13 @@ impl WorkerProxy {
         refreshed.into_iter().filter(|server| !remote.servers.contains(server)).collect()
     }
 
-    async fn refreshed_servers(&self, volume: VolumeId) -> Result<Vec<ServerUrl>, ErrorResponse> {
+    async fn refreshed_servers(&self, volume: VolumeId) -> Result<Vec<ServerUrl>> {
         *self.workers.lock().await = None;
         self.servers(volume).await
     }
 
     /// Returns the workers of a volume in round-robin order, unreachable ones last.
-    async fn servers(&self, volume: VolumeId) -> Result<Vec<ServerUrl>, ErrorResponse> {
+    async fn servers(&self, volume: VolumeId) -> Result<Vec<ServerUrl>> {
         let workers = self.alive().await?;
         let there = workers.iter().filter(|worker| worker.volume == volume);
         let mut addresses: Vec<_> = there.filter_map(|worker| worker.address.as_deref()).collect();
@@ -158,7 +158,7 @@ impl WorkerProxy {
         Ok(servers)
     }
 
-    async fn alive(&self) -> Result<Arc<[WorkerRecord]>, ErrorResponse> {
+    async fn alive(&self) -> Result<Arc<[WorkerRecord]>> {
         let mut cached = self.workers.lock().await;
         if let Some((at, workers)) = &*cached
             && at.elapsed() < WORKERS_CACHED_FOR

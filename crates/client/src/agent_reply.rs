@@ -6,12 +6,12 @@
 use carrel_domain::message_of;
 use serde_json::{Value, json};
 
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 
 /// Returns the reply of a call, or `success: false` with the error's message and status.
 ///
 /// A reply without a field `success` gets none: a command that exits with an error is a successful call.
-pub fn agent_reply(action: &str, outcome: Result<Value, ClientError>) -> Value {
+pub fn agent_reply(action: &str, outcome: Result<Value>) -> Value {
     match outcome {
         Ok(response) => response,
         Err(ClientError::Api(refusal)) => {

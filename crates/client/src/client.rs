@@ -24,7 +24,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::body::{Body, empty_body, full_body, read_all};
-use crate::error::{ClientError, refusal};
+use crate::error::{ClientError, Result, refusal};
 use crate::http_client::HttpClient;
 use crate::limits::{BODY_IDLE_TIMEOUT, MAX_ERROR_RESPONSE, MAX_RESPONSE, RESPONSE_TIMEOUT};
 use crate::server_url::ServerUrl;
@@ -61,25 +61,16 @@ impl WorkspaceClient {
     /// A token that is not a valid header value is not sent, and the server answers 401. Tokens of the
     /// service are valid.
     pub fn new(server: ServerUrl, credentials: &Credentials) -> Self {
-        Self::over(HttpClient::new(), server, credentials)
-    }
-
-    /// Creates a client that shares a connection pool.
-    pub fn over(connections: HttpClient, server: ServerUrl, credentials: &Credentials) -> Self {
         let mut headers = HeaderMap::new();
-        let excerpt = match credentials {
-            Credentials::None => None,
+        let (name, value) = match credentials {
+            Credentials::None => (AUTHORIZATION, None),
             Credentials::Bearer(token) => {
-                Some((AUTHORIZATION, secret_value(&format!("Bearer {}", token.expose()))))
+                (AUTHORIZATION, secret_value(&format!("Bearer {}", token.expose())))
             }
-            Credentials::Internal(token) => {
-                Some((INTERNAL_TOKEN_HEADER, secret_value(token.expose())))
-            }
+            Credentials::Internal(token) => (INTERNAL_TOKEN_HEADER, secret_value(token.expose())),
         };
-        if let Some((name, Some(value))) = excerpt {
-            headers.insert(name, value);
-        }
-        Self { connections, server: Arc::new(server), headers }
+        headers.extend(value.map(|value| (name, value)));
+        Self { connections: HttpClient::new(), server: Arc::new(server), headers }
     }
 
     /// Returns a client that sends `X-Workspace-ID`, for routes whose path names no workspace.
@@ -112,38 +103,30 @@ impl WorkspaceClient {
         &self,
         path: &str,
         query: &impl Serialize,
-    ) -> Result<T, ClientError> {
-        let request = ApiRequest::new(Method::GET, path).query(query);
-        self.json(request).await
+    ) -> Result<T> {
+        self.json(ApiRequest::new(Method::GET, path).query(query)).await
     }
 
     pub(crate) async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &impl Serialize,
-    ) -> Result<T, ClientError> {
-        let request = ApiRequest::new(Method::POST, path).with(body);
-        self.json(request).await
+    ) -> Result<T> {
+        self.json(ApiRequest::new(Method::POST, path).with(body)).await
     }
 
-    pub(crate) async fn json<T: DeserializeOwned>(
-        &self,
-        request: ApiRequest<'_>,
-    ) -> Result<T, ClientError> {
+    pub(crate) async fn json<T: DeserializeOwned>(&self, request: ApiRequest<'_>) -> Result<T> {
         let response = self.send(request).await?;
         let bytes = self.bytes(response, MAX_RESPONSE).await?;
         serde_json::from_slice(&bytes).map_err(|error| self.protocol(format!("{error}")))
     }
 
     /// Sends a request, and returns the response if its status is a success.
-    pub(crate) async fn send(
-        &self,
-        request: ApiRequest<'_>,
-    ) -> Result<Response<Incoming>, ClientError> {
+    pub(crate) async fn send(&self, request: ApiRequest<'_>) -> Result<Response<Incoming>> {
         let within = request.within;
         let request = self.request(request)?;
-        let unreachable = |source| self.unreachable(source);
-        let response = self.connections.send(request, within).await.map_err(unreachable)?;
+        let response = self.connections.send(request, within).await;
+        let response = response.map_err(|source| self.unreachable(source))?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -164,14 +147,12 @@ impl WorkspaceClient {
         &self,
         response: Response<Incoming>,
         limit: ByteSize,
-    ) -> Result<Bytes, ClientError> {
-        let mut body = response.into_body();
-        read_all(&mut body, limit, BODY_IDLE_TIMEOUT)
-            .await
-            .map_err(|source| self.unreachable(source))
+    ) -> Result<Bytes> {
+        let read = read_all(&mut response.into_body(), limit, BODY_IDLE_TIMEOUT).await;
+        read.map_err(|source| self.unreachable(source))
     }
 
-    fn request(&self, call: ApiRequest<'_>) -> Result<Request<Body>, ClientError> {
+    fn request(&self, call: ApiRequest<'_>) -> Result<Request<Body>> {
         let uri = self.server.at(call.path, &call.query);
         let mut request = Request::builder().method(call.method).uri(uri);
         if let Some(headers) = request.headers_mut() {
@@ -223,25 +204,19 @@ impl<'a> ApiRequest<'a> {
 
     /// Adds a query. Every field is a text, a number or absent.
     pub(crate) fn query(self, query: &impl Serialize) -> Self {
-        Self { query: query_pairs(query), ..self }
+        let Ok(Value::Object(fields)) = serde_json::to_value(query) else { return self };
+        let pairs = fields.into_iter().filter_map(|(name, value)| match value {
+            Value::Null => None,
+            Value::String(text) => Some((name, text)),
+            other => Some((name, other.to_string())),
+        });
+        Self { query: pairs.collect(), ..self }
     }
 
     pub(crate) fn with(self, body: &impl Serialize) -> Self {
         let bytes = serde_json::to_vec(body).expect("a request is plain data");
         Self { kind: Some("application/json"), body: full_body(bytes), ..self }
     }
-}
-
-/// Returns the fields of a query as pairs, without absent ones.
-fn query_pairs(query: &impl Serialize) -> Vec<(String, String)> {
-    let value = serde_json::to_value(query).expect("a query is plain data");
-    let fields = value.as_object().into_iter().flatten();
-    let pairs = fields.filter_map(|(name, value)| match value {
-        Value::Null => None,
-        Value::String(text) => Some((name.clone(), text.clone())),
-        other => Some((name.clone(), other.to_string())),
-    });
-    pairs.collect()
 }
 
 fn secret_value(text: &str) -> Option<HeaderValue> {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::client::{ApiRequest, WorkspaceClient};
-use crate::error::ClientError;
+use crate::error::Result;
 use crate::limits::RESPONSE_TIMEOUT;
 use crate::workspaces::at;
 
@@ -23,7 +23,7 @@ impl WorkspaceClient {
         &self,
         workspace: WorkspaceId,
         command: &ExecRequest,
-    ) -> Result<CommandReply, ClientError> {
+    ) -> Result<CommandReply> {
         let within = command.timeout.map_or(LONGEST_COMMAND, |seconds| {
             Duration::from_secs(seconds).saturating_add(RESPONSE_TIMEOUT)
         });
@@ -31,20 +31,17 @@ impl WorkspaceClient {
     }
 
     /// Runs a git operation and waits for its end.
-    pub async fn git(
-        &self,
-        workspace: WorkspaceId,
-        git: &GitRequest,
-    ) -> Result<GitReply, ClientError> {
+    pub async fn git(&self, workspace: WorkspaceId, git: &GitRequest) -> Result<GitReply> {
         self.work(&at(workspace, "/git"), git, LONGEST_COMMAND).await
     }
 
-    async fn work<T: DeserializeOwned>(
+    /// Sends a request that runs something, and waits for its end.
+    pub(crate) async fn work<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &impl Serialize,
         within: Duration,
-    ) -> Result<T, ClientError> {
+    ) -> Result<T> {
         self.json(ApiRequest { within, ..ApiRequest::new(Method::POST, path).with(body) }).await
     }
 }

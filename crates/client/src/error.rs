@@ -24,6 +24,8 @@ pub struct ApiError {
     pub retry_after: Option<Duration>,
 }
 
+pub(crate) type Result<T, E = ClientError> = std::result::Result<T, E>;
+
 /// Errors of API calls.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use crate::body::next_chunk;
 use crate::client::{ApiRequest, WorkspaceClient, excerpt};
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::limits::{MAX_EVENT_SIZE, STREAM_IDLE_TIMEOUT};
 use crate::sse::{SseDecoder, SseEvent};
 
@@ -55,7 +55,7 @@ impl WorkspaceClient {
         &self,
         task: TaskId,
         options: FollowOptions,
-    ) -> impl Stream<Item = Result<TaskEvent, ClientError>> + Send + use<> {
+    ) -> impl Stream<Item = Result<TaskEvent>> + Send + use<> {
         let follower = EventFollower {
             client: self.clone(),
             task,
@@ -103,7 +103,7 @@ enum ReadError {
 }
 
 impl EventFollower {
-    async fn next(&mut self) -> Option<Result<TaskEvent, ClientError>> {
+    async fn next(&mut self) -> Option<Result<TaskEvent>> {
         // The time that the caller took for the last event does not count as silence of the server.
         self.last_contact = Instant::now();
         while !self.finished {

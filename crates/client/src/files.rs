@@ -14,7 +14,7 @@ use hyper::Method;
 use crate::body::Body;
 use crate::client::{ApiRequest, WorkspaceClient};
 use crate::commands::LONGEST_COMMAND;
-use crate::error::ClientError;
+use crate::error::Result;
 use crate::workspaces::at;
 
 const BYTES: &str = "application/octet-stream";
@@ -25,20 +25,12 @@ fn file(path: &str) -> FileQuery {
 
 impl WorkspaceClient {
     /// Lists a directory; `.` is the workspace itself.
-    pub async fn list_files(
-        &self,
-        workspace: WorkspaceId,
-        path: &str,
-    ) -> Result<DirectoryListing, ClientError> {
+    pub async fn list_files(&self, workspace: WorkspaceId, path: &str) -> Result<DirectoryListing> {
         self.get(&at(workspace, "/files"), &DirectoryQuery { path: Some(path.to_owned()) }).await
     }
 
     /// Returns a text file of at most 2 MiB.
-    pub async fn read_file(
-        &self,
-        workspace: WorkspaceId,
-        path: &str,
-    ) -> Result<ReadFileReply, ClientError> {
+    pub async fn read_file(&self, workspace: WorkspaceId, path: &str) -> Result<ReadFileReply> {
         self.get(&at(workspace, "/files/content"), &file(path)).await
     }
 
@@ -48,7 +40,7 @@ impl WorkspaceClient {
         workspace: WorkspaceId,
         path: &str,
         limit: ByteSize,
-    ) -> Result<Bytes, ClientError> {
+    ) -> Result<Bytes> {
         let route = at(workspace, "/files/raw");
         let request =
             ApiRequest { accept: "*/*", ..ApiRequest::new(Method::GET, &route).query(&file(path)) };
@@ -62,7 +54,7 @@ impl WorkspaceClient {
         workspace: WorkspaceId,
         path: &str,
         content: &str,
-    ) -> Result<WrittenFile, ClientError> {
+    ) -> Result<WrittenFile> {
         let body = WriteFileRequest { path: path.to_owned(), content: content.to_owned() };
         self.post(&at(workspace, "/files/write"), &body).await
     }
@@ -74,7 +66,7 @@ impl WorkspaceClient {
         workspace: WorkspaceId,
         path: &str,
         body: Body,
-    ) -> Result<WrittenFile, ClientError> {
+    ) -> Result<WrittenFile> {
         let route = at(workspace, "/files/raw");
         let request = ApiRequest {
             kind: Some(BYTES),
@@ -90,7 +82,7 @@ impl WorkspaceClient {
         &self,
         workspace: WorkspaceId,
         search: &SearchQuery,
-    ) -> Result<SearchMatches, ClientError> {
+    ) -> Result<SearchMatches> {
         self.get(&at(workspace, "/files/grep"), search).await
     }
 }

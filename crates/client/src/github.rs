@@ -4,7 +4,7 @@ use carrel_domain::WorkspaceId;
 use carrel_wire::{CloneRequest, RepositoryList, RepositoryQuery, TaskAccepted};
 
 use crate::client::WorkspaceClient;
-use crate::error::ClientError;
+use crate::error::Result;
 use crate::workspaces::at;
 
 impl WorkspaceClient {
@@ -13,7 +13,7 @@ impl WorkspaceClient {
         &self,
         workspace: WorkspaceId,
         request: &RepositoryQuery,
-    ) -> Result<RepositoryList, ClientError> {
+    ) -> Result<RepositoryList> {
         self.get(&at(workspace, "/github/repos"), request).await
     }
 
@@ -22,7 +22,7 @@ impl WorkspaceClient {
         &self,
         workspace: WorkspaceId,
         request: &CloneRequest,
-    ) -> Result<TaskAccepted, ClientError> {
+    ) -> Result<TaskAccepted> {
         self.post(&at(workspace, "/github/clone"), request).await
     }
 }

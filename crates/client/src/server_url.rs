@@ -1,6 +1,7 @@
 //! The URL of a server.
 
 use std::fmt;
+use std::iter;
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -44,14 +45,10 @@ impl ServerUrl {
     }
 
     pub(crate) fn at(&self, path: &str, query: &[(String, String)]) -> String {
-        let mut uri = format!("{self}{path}");
-        for (index, (name, value)) in query.iter().enumerate() {
-            uri.push(if index == 0 { '?' } else { '&' });
-            uri.push_str(name);
-            uri.push('=');
-            uri.push_str(&percent_encode(value));
-        }
-        uri
+        let pairs = query.iter().zip(iter::once('?').chain(iter::repeat('&')));
+        let pairs =
+            pairs.map(|((name, value), mark)| format!("{mark}{name}={}", percent_encode(value)));
+        format!("{self}{path}{}", pairs.collect::<String>())
     }
 }
 

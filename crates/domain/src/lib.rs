@@ -10,6 +10,7 @@ mod code;
 mod error_envelope;
 pub mod exact_path;
 pub mod excerpt;
+mod fingerprint;
 pub mod hex;
 pub mod json_integer;
 mod key;
@@ -26,6 +27,7 @@ mod token_scope;
 
 pub use code::Code;
 pub use error_envelope::{Coded, ErrorBody, ErrorEnvelope, message_of};
+pub use fingerprint::Fingerprint;
 pub use key::{Identifier, InvalidIdentifier, KeyCandidates, KeyChoice, WorkspaceKey};
 pub use layout::Layout;
 pub use policy::{Network, ResourceLimits, Tier, UnknownPolicyValue, WorkspaceAccess};

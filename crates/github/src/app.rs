@@ -7,7 +7,7 @@
 //! end.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use carrel_domain::{Clock, Secret, Timestamp, sync};
@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::app_signer::AppSigner;
-use crate::error::GitHubError;
+use crate::error::{GitHubError, Result};
 use crate::grants::{Grants, is_owner};
 use crate::provider_client::{ProviderClient, ProviderRequest};
 use crate::repository::Listing;
@@ -59,7 +59,7 @@ impl TokenSource for GitHubApp {
         "github_app"
     }
 
-    async fn token(&self, request: &TokenRequest) -> Result<Option<Token>, GitHubError> {
+    async fn token(&self, request: &TokenRequest) -> Result<Option<Token>> {
         let Some(owner) = self.owner(request)? else { return Ok(None) };
         let token = self.installation_token(owner, request.repository.clone()).await?;
         Ok(token.map(|value| Token { value, listing: Listing::Installation }))
@@ -70,7 +70,7 @@ impl GitHubApp {
     /// Returns the owner of a request, if the workspace is granted access.
     ///
     /// Without an owner in the request, the grant decides if it names exactly one.
-    fn owner(&self, request: &TokenRequest) -> Result<Option<String>, GitHubError> {
+    fn owner(&self, request: &TokenRequest) -> Result<Option<String>> {
         if let Some(owner) = &request.owner {
             let allowed = is_owner(owner) && self.grants.allow(request.workspace, owner);
             return Ok(allowed.then(|| owner.to_ascii_lowercase()));
@@ -87,17 +87,17 @@ impl GitHubApp {
         &self,
         owner: String,
         repository: Option<String>,
-    ) -> Result<Option<Secret>, GitHubError> {
+    ) -> Result<Option<Secret>> {
         let key = (owner, repository);
         let soon = self.clock.now().after(MIN_REMAINING);
-        let cached = self.cached().get(&key).filter(|cached| cached.expires_at > soon).cloned();
-        if let Some(cached) = cached {
+        let cached = sync::lock(&self.cached).get(&key).cloned();
+        if let Some(cached) = cached.filter(|cached| cached.expires_at > soon) {
             return Ok(Some(cached.token));
         }
         let Some(installation) = self.installation(&key.0).await? else { return Ok(None) };
         let created = self.create_token(installation, key.1.as_deref()).await?;
         let token = Secret::new(created.token);
-        let mut all = self.cached();
+        let mut all = sync::lock(&self.cached);
         all.retain(|_, cached| cached.expires_at > soon);
         if all.len() < MAX_CACHED_TOKENS {
             all.insert(key, CachedToken { token: token.clone(), expires_at: created.expires_at });
@@ -106,7 +106,7 @@ impl GitHubApp {
     }
 
     /// Returns the id of the installation at an organization or a user.
-    async fn installation(&self, owner: &str) -> Result<Option<u64>, GitHubError> {
+    async fn installation(&self, owner: &str) -> Result<Option<u64>> {
         for kind in ["orgs", "users"] {
             let path = format!("/{kind}/{owner}/installation");
             match self.send_as_app(Method::GET, &path, None).await {
@@ -126,7 +126,7 @@ impl GitHubApp {
         &self,
         installation: u64,
         repository: Option<&str>,
-    ) -> Result<InstallationToken, GitHubError> {
+    ) -> Result<InstallationToken> {
         let body = match repository {
             Some(name) => json!({ "repositories": [name], "permissions": { "contents": "read" } }),
             None => json!({ "permissions": { "metadata": "read" } }),
@@ -136,19 +136,10 @@ impl GitHubApp {
         serde_json::from_value(created).map_err(|_| self.api.unexpected("a token"))
     }
 
-    async fn send_as_app(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<Value>,
-    ) -> Result<Value, GitHubError> {
+    async fn send_as_app(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value> {
         let signed = self.signer.sign(self.clock.now());
         let signed = signed.ok_or_else(|| self.api.unexpected("a signature"))?;
         let call = ProviderRequest { method, path, secret: (AUTHORIZATION, &signed), body };
         self.api.send(call).await
-    }
-
-    fn cached(&self) -> MutexGuard<'_, HashMap<CacheKey, CachedToken>> {
-        sync::lock(&self.cached)
     }
 }

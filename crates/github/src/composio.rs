@@ -10,7 +10,7 @@ use hyper::Method;
 use hyper::header::HeaderName;
 use serde_json::{Value, json};
 
-use crate::error::GitHubError;
+use crate::error::{GitHubError, Result};
 use crate::provider_client::{ProviderClient, ProviderRequest};
 use crate::repository::{Listing, PageRequest};
 use crate::{Token, TokenRequest, TokenSource};
@@ -34,7 +34,7 @@ impl TokenSource for Composio {
         "composio"
     }
 
-    async fn token(&self, request: &TokenRequest) -> Result<Option<Token>, GitHubError> {
+    async fn token(&self, request: &TokenRequest) -> Result<Option<Token>> {
         let accounts = self.accounts(request).await?;
         let tokens = accounts.iter().filter_map(|account| {
             let value = account.pointer("/state/val/access_token")?.as_str()?;
@@ -50,7 +50,7 @@ impl TokenSource for Composio {
         &self,
         request: &TokenRequest,
         page: PageRequest,
-    ) -> Result<Option<Vec<Repository>>, GitHubError> {
+    ) -> Result<Option<Vec<Repository>>> {
         if self.accounts(request).await?.is_empty() {
             return Ok(None);
         }
@@ -72,7 +72,7 @@ impl TokenSource for Composio {
 }
 
 impl Composio {
-    async fn accounts(&self, request: &TokenRequest) -> Result<Vec<Value>, GitHubError> {
+    async fn accounts(&self, request: &TokenRequest) -> Result<Vec<Value>> {
         let workspace = request.workspace;
         let path = format!(
             "/api/v3/connected_accounts?user_ids={workspace}&toolkit_slugs=github&statuses=ACTIVE"

@@ -9,6 +9,8 @@ use carrel_client::SendError;
 use carrel_domain::{Code, Coded, WorkspaceId};
 use serde_json::{Value, json};
 
+pub(crate) type Result<T, E = GitHubError> = std::result::Result<T, E>;
+
 /// The reason that repositories cannot be listed. No variant contains a token.
 #[derive(Debug, thiserror::Error)]
 pub enum GitHubError {

@@ -25,6 +25,7 @@ use carrel_wire::Repository;
 use tracing::warn;
 
 pub use self::error::GitHubError;
+use self::error::Result;
 pub use self::grants::{Grants, InvalidGrant};
 use self::provider_client::ProviderClient;
 pub use self::repository::{Listing, PageRequest};
@@ -55,14 +56,10 @@ pub trait TokenSource: std::fmt::Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Returns a token, or `None` if the source has none for this workspace.
-    async fn token(&self, request: &TokenRequest) -> Result<Option<Token>, GitHubError>;
+    async fn token(&self, request: &TokenRequest) -> Result<Option<Token>>;
 
     /// Lists repositories without revealing a token. `None` if the source cannot.
-    async fn list(
-        &self,
-        _: &TokenRequest,
-        _: PageRequest,
-    ) -> Result<Option<Vec<Repository>>, GitHubError> {
+    async fn list(&self, _: &TokenRequest, _: PageRequest) -> Result<Option<Vec<Repository>>> {
         Ok(None)
     }
 }
@@ -89,20 +86,12 @@ impl GitHub {
     }
 
     /// Lists repositories with the caller's token.
-    pub async fn list_with(
-        &self,
-        token: &Secret,
-        page: PageRequest,
-    ) -> Result<Vec<Repository>, GitHubError> {
+    pub async fn list_with(&self, token: &Secret, page: PageRequest) -> Result<Vec<Repository>> {
         self.api.repositories(token, Listing::User, page).await
     }
 
     /// Lists repositories with the first source that has a token for the workspace.
-    pub async fn list(
-        &self,
-        request: &TokenRequest,
-        page: PageRequest,
-    ) -> Result<Vec<Repository>, GitHubError> {
+    pub async fn list(&self, request: &TokenRequest, page: PageRequest) -> Result<Vec<Repository>> {
         if self.sources.is_empty() {
             return Err(GitHubError::NotConfigured);
         }

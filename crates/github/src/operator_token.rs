@@ -4,7 +4,7 @@
 
 use carrel_domain::Secret;
 
-use crate::error::GitHubError;
+use crate::error::Result;
 use crate::grants::Grants;
 use crate::repository::Listing;
 use crate::{Token, TokenRequest, TokenSource};
@@ -21,7 +21,7 @@ impl TokenSource for OperatorToken {
         "environment"
     }
 
-    async fn token(&self, request: &TokenRequest) -> Result<Option<Token>, GitHubError> {
+    async fn token(&self, request: &TokenRequest) -> Result<Option<Token>> {
         let allowed = self.grants.allow_all(request.workspace);
         let token = || Token { value: self.token.clone(), listing: Listing::User };
         Ok(allowed.then(token))

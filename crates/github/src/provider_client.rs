@@ -14,7 +14,7 @@ use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue
 use hyper::{HeaderMap, Method, Request};
 use serde_json::Value;
 
-use crate::error::GitHubError;
+use crate::error::{GitHubError, Result};
 use crate::repository::{GitHubRepository, Listing, PageRequest};
 
 /// Time until the response head, and between chunks of the body.
@@ -55,7 +55,7 @@ impl ProviderClient {
     }
 
     /// Sends a request, and returns the JSON of a success.
-    pub(crate) async fn send(&self, call: ProviderRequest<'_>) -> Result<Value, GitHubError> {
+    pub(crate) async fn send(&self, call: ProviderRequest<'_>) -> Result<Value> {
         let secret = call.secret.1.clone();
         let request = self.build(call)?;
         let response = self.connections.send(request, TIMEOUT).await;
@@ -74,10 +74,7 @@ impl ProviderClient {
         }))
     }
 
-    fn build(
-        &self,
-        call: ProviderRequest<'_>,
-    ) -> Result<Request<carrel_client::Body>, GitHubError> {
+    fn build(&self, call: ProviderRequest<'_>) -> Result<Request<carrel_client::Body>> {
         let uri = format!("{}{}", self.server, call.path);
         let (name, secret) = call.secret;
         let value = if name == AUTHORIZATION {
@@ -111,7 +108,7 @@ impl ProviderClient {
         token: &Secret,
         listing: Listing,
         page: PageRequest,
-    ) -> Result<Vec<Repository>, GitHubError> {
+    ) -> Result<Vec<Repository>> {
         let PageRequest { number, size } = page;
         let path = match listing {
             Listing::User => format!("/user/repos?sort=updated&per_page={size}&page={number}"),
@@ -127,7 +124,7 @@ impl ProviderClient {
         self.parse_repositories(listed)
     }
 
-    pub(crate) fn parse_repositories(&self, listed: Value) -> Result<Vec<Repository>, GitHubError> {
+    pub(crate) fn parse_repositories(&self, listed: Value) -> Result<Vec<Repository>> {
         let reply: Vec<GitHubRepository> = serde_json::from_value(listed)
             .map_err(|_| self.unexpected("a list of repositories"))?;
         Ok(reply.into_iter().map(Repository::from).collect())

@@ -28,21 +28,14 @@ pub enum Listing {
 #[derive(Debug, Deserialize)]
 pub(crate) struct GitHubRepository {
     name: String,
-    #[serde(default)]
     full_name: Option<String>,
-    #[serde(default)]
     clone_url: Option<String>,
-    #[serde(default)]
     html_url: Option<String>,
-    #[serde(default)]
     description: Option<String>,
-    #[serde(default)]
     default_branch: Option<String>,
     #[serde(default)]
     private: bool,
-    #[serde(default)]
     language: Option<String>,
-    #[serde(default)]
     updated_at: Option<String>,
 }
 

@@ -45,7 +45,8 @@ async fn serve(words: &[&str]) -> Result<(), Box<dyn Error>> {
             let address = listener.local_addr()?;
             let replies =
                 if *replies == "plain" { ReplyFormat::Json } else { ReplyFormat::EventStream };
-            let options = HttpOptions::new(address, None)?.reply_format(replies);
+            let mut options = HttpOptions::new(address, None)?;
+            options.reply_format = replies;
             println!("{address}");
             let make = move |_: HandlerScope| Fixture::new(&state);
             Ok(serve_http(listener, options, make, cancel).await?)

@@ -33,7 +33,6 @@ mod options;
 mod post;
 mod reply_connection;
 mod session;
-mod session_expiry;
 mod session_id;
 mod session_streams;
 mod session_table;
@@ -90,7 +89,7 @@ where
     options.check_address(address)?;
     let stop = cancel.child_token();
     let calls = TaskTracker::new();
-    let limits = options.connection_limits();
+    let limits = options.connections;
     let endpoint = Endpoint::new(options, factory, &calls, &stop);
     let server = HttpServer::new(limits, endpoint.router());
 

@@ -88,11 +88,6 @@ impl TaskRequest {
             workspace_id: None,
         }
     }
-
-    /// Returns a task that runs command lines, one after the other.
-    pub fn of_commands<S: Into<String>>(commands: impl IntoIterator<Item = S>) -> Self {
-        Self::new(commands.into_iter().map(StepRequest::command).collect())
-    }
 }
 
 /// The consequence of a failed step.

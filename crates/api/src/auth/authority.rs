@@ -4,7 +4,6 @@
 //! directory ([`ServerSecret`]); `carrel token new` signs with the same secret, so that no route issues
 //! tokens. There is no revocation list: tokens expire, and a new secret invalidates all of them.
 
-use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,16 +15,9 @@ use super::claims::{Claims, ExpectedClaims, NumericDate, StringOrList, subject};
 use super::error::AuthError;
 use super::jwt::{self, MAX_TOKEN_BYTES};
 use super::key_file::{self, KeyError, ServerSecret};
+use super::random::random;
 use super::signing_key::{MIN_SECRET_BYTES, SigningKey};
 use super::ticket::Tickets;
-
-/// Verifies tokens.
-///
-/// Verification does no I/O: an implementation with foreign keys uses the keys that it has fetched before.
-pub trait Verifier: fmt::Debug + Send + Sync {
-    /// Returns the caller of a token that is valid at `now`.
-    fn verify(&self, token: &str, now: Timestamp) -> Result<Caller, AuthError>;
-}
 
 /// The content of a token to issue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,17 +98,14 @@ impl Authority {
     }
 
     /// Uses a random secret, for a server that accepts no tokens.
-    pub(crate) fn with_random_secret() -> Self {
-        let mut secret = [0; MIN_SECRET_BYTES];
-        getrandom::fill(&mut secret).expect("the system has random bytes");
-        Self { key: SigningKey::new(&secret), expected: ExpectedClaims::default() }
+    pub fn with_random_secret() -> Self {
+        let key = SigningKey::new(&random::<MIN_SECRET_BYTES>());
+        Self { key, expected: ExpectedClaims::default() }
     }
 
     fn signing_with(secret: &Secret) -> Self {
-        Self {
-            key: SigningKey::new(secret.expose().as_bytes()),
-            expected: ExpectedClaims::default(),
-        }
+        let key = SigningKey::new(secret.expose().as_bytes());
+        Self { key, expected: ExpectedClaims::default() }
     }
 
     /// Sets the audience and issuer that tokens must have and new tokens get.
@@ -134,6 +123,7 @@ impl Authority {
     pub fn issue(&self, grant: &Grant, now: Timestamp) -> Result<Secret, GrantError> {
         check(grant)?;
         let seconds = |at: Timestamp| NumericDate(at.as_millis().div_euclid(1000));
+        let expected = &self.expected;
         let words: Vec<_> = grant.scopes.iter().map(TokenScope::as_str).collect();
         let mut claims = Claims {
             sub: grant.subject.clone(),
@@ -142,10 +132,11 @@ impl Authority {
             iat: Some(seconds(now)),
             aud: grant
                 .audience
-                .clone()
-                .or_else(|| self.expected.audience.clone())
+                .as_ref()
+                .or(expected.audience.as_ref())
+                .cloned()
                 .map(StringOrList::One),
-            iss: grant.issuer.clone().or_else(|| self.expected.issuer.clone()),
+            iss: grant.issuer.as_ref().or(expected.issuer.as_ref()).cloned(),
             scope: Some(StringOrList::One(words.join(" "))),
             workspace_id: None,
             workspaces: None,
@@ -158,10 +149,9 @@ impl Authority {
             Ok(Secret::new(token))
         }
     }
-}
 
-impl Verifier for Authority {
-    fn verify(&self, token: &str, now: Timestamp) -> Result<Caller, AuthError> {
+    /// Returns the caller of a token that is valid at `now`.
+    pub fn verify(&self, token: &str, now: Timestamp) -> Result<Caller, AuthError> {
         jwt::open::<Claims>(&self.key, token)
             .and_then(|claims| claims.caller(&self.expected, now))
             .map_err(AuthError::unauthenticated)

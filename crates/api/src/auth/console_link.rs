@@ -6,11 +6,10 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use carrel_domain::{Secret, Timestamp, TokenScopes, hex, sync};
+use carrel_domain::{Fingerprint, Secret, Timestamp, TokenScopes, hex, sync};
 
 use super::authority::Grant;
 use super::caller::{Caller, Coverage};
-use super::fingerprint::Fingerprint;
 use super::random::random;
 use super::session_cookie::SESSION_LIFETIME;
 
@@ -22,23 +21,15 @@ const SUBJECT: &str = "console";
 /// A one-time token for a session with all scopes in all workspaces.
 #[derive(Debug)]
 pub struct ConsoleLink {
-    waiting: Mutex<Option<Waiting>>,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    token: Fingerprint,
-    expires_at: Timestamp,
+    /// The token and its end, until it is redeemed.
+    waiting: Mutex<Option<(Fingerprint, Timestamp)>>,
 }
 
 impl ConsoleLink {
     /// Creates a link. The returned token has 128 random bits and is not kept.
     pub fn new(now: Timestamp) -> (Self, Secret) {
         let token = hex::encode(&random::<16>());
-        let waiting = Waiting {
-            token: Fingerprint::of(token.as_bytes()),
-            expires_at: now.after(LINK_LIFETIME),
-        };
+        let waiting = (Fingerprint::of(token.as_bytes()), now.after(LINK_LIFETIME));
         (Self { waiting: Mutex::new(Some(waiting)) }, Secret::new(token))
     }
 
@@ -47,8 +38,8 @@ impl ConsoleLink {
     /// A wrong token does not consume the link: guessing must not lock the operator out.
     pub fn redeem(&self, token: &str, now: Timestamp) -> Option<Caller> {
         let mut slot = sync::lock(&self.waiting);
-        slot.take_if(|waiting| now >= waiting.expires_at);
-        slot.take_if(|waiting| waiting.token.matches(token.as_bytes()))?;
+        slot.take_if(|(_, expires_at)| now >= *expires_at);
+        slot.take_if(|(expected, _)| expected.matches(token.as_bytes()))?;
         Some(Caller {
             subject: Some(SUBJECT.to_owned()),
             coverage: Coverage::All,

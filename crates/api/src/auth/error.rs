@@ -26,21 +26,6 @@ pub enum RejectReason {
     Claims,
 }
 
-impl RejectReason {
-    /// Returns the name of the reason in logs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Missing => "missing",
-            Self::Malformed => "malformed",
-            Self::Expired => "expired",
-            Self::Signature => "signature",
-            Self::Audience => "audience",
-            Self::Issuer => "issuer",
-            Self::Claims => "claims",
-        }
-    }
-}
-
 /// An authentication or authorization error. No variant contains what was presented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuthError {

@@ -1,9 +1,8 @@
 //! The token that servers and workers of one installation share (`WORKER_INTERNAL_TOKEN`).
 
-use carrel_domain::Secret;
+use carrel_domain::{Fingerprint, Secret};
 
 use super::error::{AuthError, RejectReason};
-use super::fingerprint::Fingerprint;
 
 /// The header with the internal token.
 pub const INTERNAL_TOKEN_HEADER: &str = "x-internal-token";
@@ -26,17 +25,15 @@ impl InternalToken {
         H: AsRef<[u8]> + ?Sized + 'a,
     {
         let mut values = values.into_iter();
+        let matches =
+            |value: &H| self.0.as_ref().is_some_and(|token| token.matches(value.as_ref()));
         let reason = match (values.next(), values.next()) {
             (None, _) => RejectReason::Missing,
             (Some(_), Some(_)) => RejectReason::Malformed,
-            (Some(value), None) if self.matches(value.as_ref()) => return Ok(()),
+            (Some(value), None) if matches(value) => return Ok(()),
             (Some(_), None) => RejectReason::Signature,
         };
         Err(AuthError::unauthenticated(reason))
-    }
-
-    fn matches(&self, value: &[u8]) -> bool {
-        self.0.as_ref().is_some_and(|token| token.matches(value))
     }
 }
 

@@ -25,7 +25,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use self::set::{KeySet, UnknownKey};
+use self::set::{KeySet, OpenError};
 pub use self::settings::{ClaimNames, ProviderOptions, ProviderSettingsError};
 use super::caller::Caller;
 use super::error::{AuthError, RejectReason};
@@ -102,12 +102,12 @@ impl Provider {
     /// Returns `None` if the key id is unknown.
     fn verify_with_known(&self, token: &str, now: Timestamp) -> Result<Option<Caller>, AuthError> {
         let keys = self.keys().ok_or(AuthError::NoKeys)?;
-        let payload = match keys.open(token) {
-            Ok(payload) => payload.map_err(AuthError::unauthenticated)?,
-            Err(UnknownKey) => return Ok(None),
+        let caller = match keys.open(token) {
+            Ok(payload) => claims::caller(payload, &self.inner.options, now),
+            Err(OpenError::UnknownKey) => return Ok(None),
+            Err(OpenError::Rejected(reason)) => Err(reason),
         };
-        let options = &self.inner.options;
-        claims::caller(payload, options, now).map(Some).map_err(AuthError::unauthenticated)
+        caller.map(Some).map_err(AuthError::unauthenticated)
     }
 
     fn keys(&self) -> Option<Arc<KeySet>> {

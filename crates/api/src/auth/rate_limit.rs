@@ -13,8 +13,7 @@ use std::num::NonZeroU32;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use carrel_domain::{Code, Coded, Timestamp, WorkspaceId, sync};
-use serde_json::{Value, json};
+use carrel_domain::{Timestamp, WorkspaceId, sync};
 
 /// Requests per second of a workspace, sustained.
 pub const REQUESTS_PER_SECOND: NonZeroU32 = NonZeroU32::new(5_000).expect("more than none");
@@ -54,16 +53,6 @@ impl RetryAfter {
     pub fn seconds(&self) -> u64 {
         let started = u64::from(self.0.subsec_nanos() > 0);
         (self.0.as_secs() + started).max(1)
-    }
-}
-
-impl Coded for RetryAfter {
-    fn code(&self) -> Code {
-        Code::Overloaded
-    }
-
-    fn detail(&self) -> Value {
-        json!({ "retry_after_ms": u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX) })
     }
 }
 
@@ -238,6 +227,7 @@ mod tests {
         for (millis, seconds) in [(0, 1), (1, 1), (1000, 1), (1001, 2), (59_999, 60)] {
             assert_eq!(RetryAfter(Duration::from_millis(millis)).seconds(), seconds);
         }
-        assert_eq!(RetryAfter(Duration::ZERO).code().status(), 429);
+        let refused = crate::response::ErrorResponse::from(RetryAfter(Duration::ZERO));
+        assert_eq!(refused.status(), 429);
     }
 }

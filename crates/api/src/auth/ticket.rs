@@ -19,7 +19,12 @@ pub const TICKET_LIFETIME: Duration = Duration::from_mins(1);
 const PURPOSE: &str = "carrel: tickets for the event stream of a task, version 1";
 
 const ID_BYTES: usize = 16;
-const TIME_BYTES: usize = 8;
+
+/// Bytes of the workspace id and the expiry time.
+const BODY_BYTES: usize = ID_BYTES + 8;
+
+/// Characters of a ticket, which bound the work for garbage.
+const MAX_CHARS: usize = (BODY_BYTES + SIGNATURE_BYTES) * 4 / 3 + 1;
 
 /// Issues and verifies tickets.
 #[derive(Clone, Debug)]
@@ -34,9 +39,10 @@ impl Tickets {
 
     /// Issues a ticket. The caller of this function has checked that the stream may be read.
     pub fn issue(&self, task: TaskId, workspace: WorkspaceId, now: Timestamp) -> Secret {
-        let body = Body { workspace, expires_at: now.after(TICKET_LIFETIME) };
-        let signature = self.key.sign(&body.signed(task));
-        Secret::new(encode(&[&body.to_bytes()[..], &signature].concat()))
+        let expires_at = now.after(TICKET_LIFETIME).as_millis().to_be_bytes();
+        let body = [&workspace.to_bytes()[..], &expires_at].concat();
+        let signature = self.key.sign(&signed(task, &body));
+        Secret::new(encode(&[&body[..], &signature].concat()))
     }
 
     /// Returns the workspace of the task that a valid ticket opens.
@@ -46,54 +52,30 @@ impl Tickets {
         task: TaskId,
         now: Timestamp,
     ) -> Result<WorkspaceId, AuthError> {
-        self.open(ticket, task)
-            .and_then(|body| {
-                if now < body.expires_at { Ok(body.workspace) } else { Err(RejectReason::Expired) }
-            })
-            .map_err(AuthError::unauthenticated)
+        self.open(ticket, task, now).map_err(AuthError::unauthenticated)
     }
 
-    fn open(&self, ticket: &str, task: TaskId) -> Result<Body, RejectReason> {
-        let (body, signature) = parts(ticket).ok_or(RejectReason::Malformed)?;
-        if self.key.has_signed(&body.signed(task), &signature) {
-            Ok(body)
-        } else {
-            Err(RejectReason::Signature)
+    fn open(&self, text: &str, task: TaskId, now: Timestamp) -> Result<WorkspaceId, RejectReason> {
+        let bytes = Some(text).filter(|text| text.len() <= MAX_CHARS).and_then(decode);
+        let ticket: [u8; BODY_BYTES + SIGNATURE_BYTES] =
+            bytes.and_then(|bytes| bytes.try_into().ok()).ok_or(RejectReason::Malformed)?;
+        let (body, signature) = ticket.split_at(BODY_BYTES);
+        if !self.key.has_signed(&signed(task, body), signature) {
+            return Err(RejectReason::Signature);
         }
+        let (workspace, expires_at) = body.split_at(ID_BYTES);
+        let expires_at = i64::from_be_bytes(expires_at.try_into().expect("the rest of the body"));
+        if now >= Timestamp::from_millis(expires_at) {
+            return Err(RejectReason::Expired);
+        }
+        Ok(WorkspaceId::from_bytes(workspace.try_into().expect("split at its length")))
     }
 }
 
-/// The content of a ticket. The task is not in it: the URL names it, and the signature covers it.
-struct Body {
-    workspace: WorkspaceId,
-    expires_at: Timestamp,
-}
-
-impl Body {
-    fn to_bytes(&self) -> [u8; ID_BYTES + TIME_BYTES] {
-        let mut bytes = [0; ID_BYTES + TIME_BYTES];
-        bytes[..ID_BYTES].copy_from_slice(&self.workspace.to_bytes());
-        bytes[ID_BYTES..].copy_from_slice(&self.expires_at.as_millis().to_be_bytes());
-        bytes
-    }
-
-    /// Returns the signed bytes: fields of fixed length, so that none can be mistaken for another.
-    fn signed(&self, task: TaskId) -> Vec<u8> {
-        [&task.to_bytes()[..], &self.to_bytes()].concat()
-    }
-}
-
-fn parts(ticket: &str) -> Option<(Body, [u8; SIGNATURE_BYTES])> {
-    const LENGTH: usize = (ID_BYTES + TIME_BYTES + SIGNATURE_BYTES) * 4 / 3 + 1;
-    if ticket.len() > LENGTH {
-        return None;
-    }
-    let bytes = decode(ticket)?;
-    let (workspace, rest) = bytes.split_first_chunk::<ID_BYTES>()?;
-    let (time, signature) = rest.split_first_chunk::<TIME_BYTES>()?;
-    let workspace = WorkspaceId::from_bytes(*workspace);
-    let expires_at = Timestamp::from_millis(i64::from_be_bytes(*time));
-    Some((Body { workspace, expires_at }, signature.try_into().ok()?))
+/// Returns the signed bytes: fields of fixed length, so that none can be mistaken for another. The task is not
+/// in the ticket: the URL names it, and the signature covers it.
+fn signed(task: TaskId, body: &[u8]) -> Vec<u8> {
+    [&task.to_bytes()[..], body].concat()
 }
 
 #[cfg(test)]

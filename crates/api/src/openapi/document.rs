@@ -8,7 +8,7 @@ use carrel_wire::pattern::{CREDENTIAL_NAME, HOSTS_PLACEHOLDER};
 use serde_json::{Map, Value, json};
 
 use super::responses::{envelope, responses};
-use super::route::{Access, Body, Header, Route, SchemaFn};
+use super::route::{Access, Body, Description, Header, Route, SchemaFn};
 use super::schemas::{Schemas, tidy};
 use crate::auth::{BURST, REQUESTS_PER_SECOND};
 use crate::idempotency::MAX_KEY_CHARS;
@@ -35,7 +35,7 @@ const TAGS: [(&str, &str); 7] = [
 pub fn document(hosts: &[String]) -> Value {
     let (mut schemas, mut paths) = (Schemas::new(), Map::new());
     let routes = table();
-    for route in &routes {
+    for Route { about: route, .. } in &routes {
         let operation = operation(route, &mut schemas);
         let item = paths.entry(route.path).or_insert_with(|| json!({}));
         item[route.method.as_str().to_lowercase()] = operation;
@@ -92,7 +92,7 @@ fn introduction() -> String {
     )
 }
 
-fn operation(route: &Route, schemas: &mut Schemas) -> Value {
+fn operation(route: &Description, schemas: &mut Schemas) -> Value {
     let mut parameters: Vec<_> = route.path_names().map(path_parameter).collect();
     parameters.extend(route.query.map(|shape| schemas.parameters(shape)).into_iter().flatten());
     parameters.extend(route.headers.iter().map(|header| header_parameter(*header)));
@@ -100,7 +100,7 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
         "operationId": route.name,
         "tags": [route.tag],
         "summary": route.summary,
-        "description": format!("{}{}", route.description, access(route.access)),
+        "description": format!("{}{}", route.text, access(route.access)),
         "security": match route.access {
             Access::Public => json!([]),
             Access::Token | Access::Scope(_) => json!([{ "token": [] }]),
@@ -123,11 +123,10 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     operation
 }
 
-fn json_body(route: &Route, shape: SchemaFn, schemas: &mut Schemas) -> Value {
+fn json_body(route: &Description, shape: SchemaFn, schemas: &mut Schemas) -> Value {
     let mut content = json!({ "schema": schemas.body(shape) });
-    for example in &route.examples {
-        content["examples"][example.name] =
-            json!({ "summary": example.summary, "value": example.value });
+    for (name, summary, value) in &route.examples {
+        content["examples"][name] = json!({ "summary": summary, "value": value });
     }
     content
 }

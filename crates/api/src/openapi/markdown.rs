@@ -45,26 +45,15 @@ fn operations(document: &Value) -> impl Iterator<Item = (&String, &String, &Valu
 }
 
 fn describe(text: &mut String, document: &Value, (path, method): (&str, &str), operation: &Value) {
-    let (summary, description) = (&operation["summary"], &operation["description"]);
-    let _ = write!(
-        text,
-        "\n### {}\n\n`{} {path}`\n\n{}\n",
-        text_of(summary),
-        method.to_uppercase(),
-        text_of(description)
-    );
+    let summary = text_of(&operation["summary"]);
+    let description = text_of(&operation["description"]);
+    let method = method.to_uppercase();
+    let _ = write!(text, "\n### {summary}\n\n`{method} {path}`\n\n{description}\n");
     let mut fields = String::new();
     for one in items(&operation["parameters"]).filter(|one| one["in"] != "path") {
-        let location = format!("{}, ", text_of(&one["in"]));
+        let kind = format!("{}, {}", text_of(&one["in"]), kind(&one["schema"]));
         let required = one["required"] == true;
-        row(
-            &mut fields,
-            text_of(&one["name"]),
-            required,
-            &location,
-            &one["schema"],
-            &one["description"],
-        );
+        fields.push_str(&row(text_of(&one["name"]), required, &kind, &one["description"]));
     }
     let body = &operation["requestBody"]["content"]["application/json"];
     let schema = resolve(document, &body["schema"]);
@@ -83,25 +72,18 @@ fn describe(text: &mut String, document: &Value, (path, method): (&str, &str), o
 }
 
 fn rows(schema: &Value) -> String {
-    let mut rows = String::new();
-    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let rows = properties.map(|(name, property)| {
         let required = items(&schema["required"]).any(|one| one == name);
-        row(&mut rows, name, required, "", property, &property["description"]);
-    }
-    rows
+        row(name, required, &kind(property), &property["description"])
+    });
+    rows.collect()
 }
 
-fn row(
-    rows: &mut String,
-    name: &str,
-    required: bool,
-    location: &str,
-    schema: &Value,
-    about: &Value,
-) {
+fn row(name: &str, required: bool, kind: &str, about: &Value) -> String {
     let marker = if required { "*" } else { "" };
     let about = text_of(about).replace('\n', " ").replace('|', "\\|");
-    let _ = writeln!(rows, "| `{name}`{marker} | {location}{} | {about} |", kind(schema));
+    format!("| `{name}`{marker} | {kind} | {about} |\n")
 }
 
 /// Returns the error codes of a response, or the fields of a success.
@@ -113,14 +95,8 @@ fn response_cell(document: &Value, response: &Value) -> String {
         return codes.collect::<Vec<_>>().join(" ");
     }
     let fields = resolve(document, schema)["properties"].as_object();
-    let fields: Vec<_> =
-        fields.into_iter().flatten().map(|(name, _)| format!("`{name}`")).collect();
-    let description = text_of(&response["description"]);
-    if fields.is_empty() {
-        description.to_owned()
-    } else {
-        format!("{description} {}", fields.join(" "))
-    }
+    let fields = fields.into_iter().flatten().map(|(name, _)| format!(" `{name}`"));
+    format!("{}{}", text_of(&response["description"]), fields.collect::<String>())
 }
 
 fn kind(schema: &Value) -> String {
@@ -186,11 +162,7 @@ fn text_of(value: &Value) -> &str {
 }
 
 fn capital(word: &str) -> String {
-    let mut characters = word.chars();
-    characters
-        .next()
-        .map(|first| first.to_ascii_uppercase())
-        .into_iter()
-        .chain(characters)
-        .collect()
+    let mut word = word.to_owned();
+    word.get_mut(..1).map(str::make_ascii_uppercase);
+    word
 }

@@ -3,11 +3,11 @@
 use carrel_domain::Code;
 use serde_json::{Map, Value, json};
 
-use super::route::{Content, ResponseSpec, Route};
+use super::route::{Content, Description, ResponseSpec, Route};
 use super::schemas::Schemas;
 
 /// Returns the responses of a route by status. Errors with the same status share one.
-pub(super) fn responses(route: &Route, schemas: &mut Schemas) -> Map<String, Value> {
+pub(super) fn responses(route: &Description, schemas: &mut Schemas) -> Map<String, Value> {
     let success = route.responses.iter().map(|spec| (spec.status, success(spec, schemas)));
     let mut all: Vec<_> = success.collect();
     for (_, response) in &mut all {
@@ -71,7 +71,7 @@ fn error_response(codes: &[Code]) -> Value {
 
 /// Returns the schema of the error envelope, with the meaning of each code.
 pub(super) fn envelope(routes: &[Route]) -> Value {
-    let mut codes: Vec<_> = routes.iter().flat_map(Route::all_codes).collect();
+    let mut codes: Vec<_> = routes.iter().flat_map(|route| route.about.all_codes()).collect();
     codes.sort_by_key(|code| code.name());
     codes.dedup();
     let codes = codes.iter().map(|code| {

@@ -2,12 +2,11 @@
 //!
 //! [`Route`] is a builder: the handler and everything that the document says about it are written in one
 //! expression. Errors that follow from the parts (a JSON body can be too large, a scope can be missing) are
-//! added by [`Route::all_codes`]; a route lists only its own.
+//! added by [`Description::all_codes`]; a route lists only its own.
 //!
 //! ```ignore
 //! Route::get("/api/tasks", list)
-//!     .name("list_tasks", "List tasks")
-//!     .scope(TokenScope::Read)
+//!     .name("list_tasks", "List tasks", TokenScope::Read)
 //!     .query::<TaskQuery>()
 //!     .json::<TaskList>(200, "A page of the tasks.")
 //!     .errors(STORE)
@@ -36,14 +35,21 @@ pub(crate) enum Header {
     GitHubToken,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Access {
     /// No credentials.
     Public,
     /// Any valid token.
+    #[default]
     Token,
     /// A token with this scope.
     Scope(TokenScope),
+}
+
+impl From<TokenScope> for Access {
+    fn from(scope: TokenScope) -> Self {
+        Self::Scope(scope)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -67,25 +73,26 @@ pub(super) struct ResponseSpec {
     pub(super) content: Content,
 }
 
-pub(crate) struct Example {
-    pub(crate) name: &'static str,
-    pub(crate) summary: &'static str,
-    pub(crate) value: Value,
+pub(crate) struct Route<S = Api> {
+    handler: MethodRouter<S>,
+    pub(super) about: Description,
 }
 
-pub(crate) struct Route<S = Api> {
+/// The part of a route that the document shows.
+#[derive(Default)]
+pub(super) struct Description {
     pub(super) method: Method,
     pub(super) path: &'static str,
-    handler: MethodRouter<S>,
     pub(super) tag: &'static str,
     pub(super) name: &'static str,
     pub(super) summary: &'static str,
-    pub(super) description: &'static str,
+    pub(super) text: &'static str,
     pub(super) access: Access,
     pub(super) query: Option<SchemaFn>,
     pub(super) headers: Vec<Header>,
     pub(super) body: Option<Body>,
-    pub(super) examples: Vec<Example>,
+    /// Name, summary and value of examples of the body.
+    pub(super) examples: Vec<(&'static str, &'static str, Value)>,
     pub(super) responses: Vec<ResponseSpec>,
     /// `OpenAPI` links: the operation that a response leads to, and the field of the response with its
     /// `task_id`.
@@ -95,80 +102,75 @@ pub(crate) struct Route<S = Api> {
 
 impl<S: Clone + Send + Sync + 'static> Route<S> {
     pub(crate) fn get<T: 'static>(path: &'static str, handler: impl Handler<T, S>) -> Self {
-        Self::new(Method::GET, path, routing::get(handler))
+        Self::new(Description { path, ..Description::default() }, handler)
     }
 
     pub(crate) fn post<T: 'static>(path: &'static str, handler: impl Handler<T, S>) -> Self {
-        Self::new(Method::POST, path, routing::post(handler))
+        Self::new(Description { method: Method::POST, path, ..Description::default() }, handler)
     }
 
     pub(crate) fn put<T: 'static>(path: &'static str, handler: impl Handler<T, S>) -> Self {
-        Self::new(Method::PUT, path, routing::put(handler))
+        Self::new(Description { method: Method::PUT, path, ..Description::default() }, handler)
     }
 
     pub(crate) fn delete<T: 'static>(path: &'static str, handler: impl Handler<T, S>) -> Self {
-        Self::new(Method::DELETE, path, routing::delete(handler))
+        Self::new(Description { method: Method::DELETE, path, ..Description::default() }, handler)
     }
 
-    fn new(method: Method, path: &'static str, handler: MethodRouter<S>) -> Self {
-        Self {
-            method,
-            path,
-            handler,
-            tag: "",
-            name: "",
-            summary: "",
-            description: "",
-            access: Access::Token,
-            query: None,
-            headers: Vec::new(),
-            body: None,
-            examples: Vec::new(),
-            responses: Vec::new(),
-            links: Vec::new(),
-            codes: Vec::new(),
-        }
+    fn new<T: 'static>(about: Description, handler: impl Handler<T, S>) -> Self {
+        let method = MethodFilter::try_from(about.method.clone());
+        let filter = method.expect("routes are made with usual methods");
+        Self { handler: routing::on(filter, handler), about }
     }
 
-    pub(crate) fn name(self, name: &'static str, summary: &'static str) -> Self {
-        Self { name, summary, ..self }
-    }
-
-    pub(crate) fn description(self, description: &'static str) -> Self {
-        Self { description, ..self }
-    }
-
-    pub(crate) fn tag(self, tag: &'static str) -> Self {
-        Self { tag, ..self }
-    }
-
-    pub(crate) fn public(self) -> Self {
-        Self { access: Access::Public, ..self }
-    }
-
-    pub(crate) fn scope(self, scope: TokenScope) -> Self {
-        Self { access: Access::Scope(scope), ..self }
-    }
-
-    pub(crate) fn query<T: JsonSchema>(self) -> Self {
-        Self { query: Some(T::json_schema), ..self }
-    }
-
-    pub(crate) fn header(mut self, header: Header) -> Self {
-        self.headers.push(header);
+    pub(crate) fn name(
+        mut self,
+        name: &'static str,
+        summary: &'static str,
+        access: impl Into<Access>,
+    ) -> Self {
+        (self.about.name, self.about.summary) = (name, summary);
+        self.about.access = access.into();
         self
     }
 
-    pub(crate) fn body<T: JsonSchema>(self) -> Self {
-        Self { body: Some(Body::Json(SchemaGenerator::subschema_for::<T>)), ..self }
+    pub(crate) fn description(mut self, text: &'static str) -> Self {
+        self.about.text = text;
+        self
     }
 
-    pub(crate) fn stream(self, kind: &'static str) -> Self {
-        Self { body: Some(Body::Stream(kind)), ..self }
+    pub(crate) fn tag(mut self, tag: &'static str) -> Self {
+        self.about.tag = tag;
+        self
     }
 
-    pub(crate) fn example(mut self, example: Example) -> Self {
-        self.examples.push(example);
+    pub(crate) fn query<T: JsonSchema>(mut self) -> Self {
+        self.about.query = Some(T::json_schema);
+        self
+    }
+
+    pub(crate) fn header(mut self, header: Header) -> Self {
+        self.about.headers.push(header);
+        self
+    }
+
+    pub(crate) fn body<T: JsonSchema>(mut self) -> Self {
+        self.about.body = Some(Body::Json(SchemaGenerator::subschema_for::<T>));
+        self
+    }
+
+    pub(crate) fn stream(mut self, kind: &'static str) -> Self {
+        self.about.body = Some(Body::Stream(kind));
+        self
+    }
+
+    pub(crate) fn example(
+        mut self,
+        name: &'static str,
+        summary: &'static str,
+        value: Value,
+    ) -> Self {
+        self.about.examples.push((name, summary, value));
         self
     }
 
@@ -189,21 +191,35 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
     }
 
     fn response(mut self, status: u16, description: &'static str, content: Content) -> Self {
-        self.responses.push(ResponseSpec { status, description, content });
+        self.about.responses.push(ResponseSpec { status, description, content });
         self
     }
 
     /// Adds a link to the operation that takes a field of the response as its `task_id`.
     pub(crate) fn link(mut self, name: &'static str, field: &'static str) -> Self {
-        self.links.push((name, field));
+        self.about.links.push((name, field));
         self
     }
 
     pub(crate) fn errors(mut self, codes: &[Code]) -> Self {
-        self.codes.extend(codes);
+        self.about.codes.extend(codes);
         self
     }
 
+    pub(crate) fn into_handler(self) -> (&'static str, MethodRouter<S>) {
+        (self.about.path, self.handler)
+    }
+
+    /// Returns the route with another handler, for a server that can only refuse it.
+    pub(crate) fn handled_by<T: 'static, O: Clone + Send + Sync + 'static>(
+        self,
+        handler: impl Handler<T, O>,
+    ) -> Route<O> {
+        Route::new(self.about, handler)
+    }
+}
+
+impl Description {
     pub(super) fn path_names(&self) -> impl Iterator<Item = &'static str> {
         let names = self.path.split('/').filter_map(|part| part.strip_prefix('{'));
         names.filter_map(|part| part.strip_suffix('}'))
@@ -234,35 +250,5 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
         codes.sort_by_key(|code| (code.status(), code.name()));
         codes.dedup();
         codes
-    }
-
-    pub(crate) fn into_handler(self) -> (&'static str, MethodRouter<S>) {
-        (self.path, self.handler)
-    }
-
-    /// Returns the route with another handler, for a server that can only refuse it.
-    pub(crate) fn handled_by<T: 'static, O: Clone + Send + Sync + 'static>(
-        self,
-        handler: impl Handler<T, O>,
-    ) -> Route<O> {
-        let method = MethodFilter::try_from(self.method.clone());
-        let filter = method.expect("routes are made with usual methods");
-        Route {
-            handler: routing::on(filter, handler),
-            method: self.method,
-            path: self.path,
-            tag: self.tag,
-            name: self.name,
-            summary: self.summary,
-            description: self.description,
-            access: self.access,
-            query: self.query,
-            headers: self.headers,
-            body: self.body,
-            examples: self.examples,
-            responses: self.responses,
-            links: self.links,
-            codes: self.codes,
-        }
     }
 }

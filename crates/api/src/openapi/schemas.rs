@@ -1,7 +1,7 @@
 //! JSON Schemas of requests and responses.
 
+use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
-use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::route::SchemaFn;
@@ -39,7 +39,8 @@ impl Schemas {
 
     pub(super) fn parameters(&mut self, shape: SchemaFn) -> Vec<Value> {
         let schema = shape(&mut self.read);
-        let required: Vec<_> = list(&schema, "required");
+        let required =
+            schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
         let properties = schema.get("properties").and_then(Value::as_object).cloned();
         let properties = properties.into_iter().flatten();
         let parameters = properties.map(|(name, mut schema)| {
@@ -66,10 +67,6 @@ impl Schemas {
         }
         all
     }
-}
-
-fn list(schema: &Schema, name: &str) -> Vec<Value> {
-    schema.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
 /// Removes `null` from the type of a parameter: an absent parameter is left out.

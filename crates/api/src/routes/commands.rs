@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
 use carrel_domain::{Code, Network, TokenScope, WorkspaceId};
 use carrel_tools::{
     CallOptions, CommandSettings, CostClass, Definition, Interface, QuotaRule, Session,
@@ -15,41 +13,35 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Caller;
-use crate::extract::{Authenticated, Json, PathId};
-use crate::idempotency::{IdempotentRequest, KeyScope, WorkResult};
-use crate::openapi::{COMMANDS, FILES, Header, Route, STORE, WORKSPACES};
-use crate::response::{ErrorResponse, RouteResult};
+use crate::extract::{Json, WorkspaceRequest};
+use crate::openapi::{Header, Route};
+use crate::response::{ErrorResponse, Result, RouteResult};
 use crate::routes::tasks::check_network;
 use crate::routes::tools::find;
 use crate::state::Api;
 
 pub(super) fn routes() -> Vec<Route> {
-    let routes = vec![
+    vec![
         Route::post("/api/workspaces/{workspace_id}/exec", exec)
-            .name("run_command", "Run a command")
+            .name("run_command", "Run a command", TokenScope::Exec)
             .description(
                 "Runs a command line and returns its output. Only commands of the allow-list are accepted. A \
                  command that fails is a reply, not an error. A network other than `none` also needs the \
                  scope `net`.",
             )
-            .scope(TokenScope::Exec)
             .header(Header::IdempotencyKey)
             .body::<ExecRequest>()
             .json::<CommandReply>(200, "The command has ended."),
         Route::post("/api/workspaces/{workspace_id}/git", git)
-            .name("run_git", "Run git")
+            .name("run_git", "Run git", TokenScope::Exec)
             .description(
                 "Runs one operation of git. Each argument is checked against what the operation takes; \
                  no program that the repository configures is run.",
             )
-            .scope(TokenScope::Exec)
             .header(Header::IdempotencyKey)
             .body::<GitRequest>()
             .json::<GitReply>(200, "The operation has ended."),
-    ];
-    let with_errors =
-        |route: Route| route.errors(STORE).errors(WORKSPACES).errors(FILES).errors(COMMANDS);
-    routes.into_iter().map(with_errors).collect()
+    ]
 }
 
 pub(super) struct ToolCall<'a> {
@@ -62,7 +54,7 @@ pub(super) struct ToolCall<'a> {
 
 impl ToolCall<'_> {
     /// Calls the tool, and returns the reply for programs. If the client disconnects, the tool is cancelled.
-    pub(super) async fn call(self, api: &Api) -> Result<Value, ErrorResponse> {
+    pub(super) async fn call(self, api: &Api) -> Result<Value> {
         let cancel = CancellationToken::new();
         let _gone = cancel.clone().drop_guard();
         let session =
@@ -85,7 +77,7 @@ impl ToolCall<'_> {
         api: &Api,
         session: Arc<Session>,
         mut options: CallOptions,
-    ) -> Result<ToolResponse, ErrorResponse> {
+    ) -> Result<ToolResponse> {
         let rules = self.tool.about.rules;
         let space = api.open_workspace(self.caller, rules.token_scope, self.workspace).await?;
         let permit = match rules.cost {
@@ -93,7 +85,7 @@ impl ToolCall<'_> {
             CostClass::Heavy => api.work_permit().await?,
         };
         if rules.quota == QuotaRule::Checked {
-            api.inner.spaces.check_quota(&space).await?;
+            api.options.spaces.check_quota(&space).await?;
         }
         options.command_settings =
             CommandSettings { network: self.network, ..CommandSettings::default() };
@@ -108,72 +100,48 @@ impl ToolCall<'_> {
             drop(permit);
             response
         });
-        running.await.map_err(|_| {
-            ErrorResponse::new(Code::Internal, "the server could not do this", json!({}))
-        })
+        running.await.map_err(|_| ErrorResponse::internal())
     }
 }
 
-/// Returns the fields that are not `null` as arguments of a tool.
-pub(super) fn arguments(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(mut fields) => {
-            fields.retain(|_, value| !value.is_null());
-            fields
-        }
-        _ => Map::new(),
+impl WorkspaceRequest {
+    /// Calls a tool in the workspace, and returns its reply for programs. Arguments that are `null` are left
+    /// out.
+    pub(super) async fn call_tool(
+        &self,
+        tool: &str,
+        mut arguments: Value,
+        network: Option<Network>,
+    ) -> Result<Value> {
+        let (caller, workspace) = (&self.caller, self.id);
+        let tool = find(tool, "it is not offered here")?;
+        let mut arguments = arguments.as_object_mut().map(std::mem::take).unwrap_or_default();
+        arguments.retain(|_, value| !value.is_null());
+        ToolCall { caller, workspace, tool, arguments, network }.call(&self.api).await
     }
 }
 
-pub(super) async fn exec(
-    State(api): State<Api>,
-    Authenticated(caller): Authenticated,
-    PathId(workspace): PathId<WorkspaceId>,
-    headers: HeaderMap,
-    Json(request_body, body): Json<ExecRequest>,
-) -> RouteResult {
-    caller.check(TokenScope::Exec, workspace)?;
-    let length = request_body.command.chars().count();
-    if request_body.command.trim().is_empty() || length > MAX_COMMAND_CHARS {
-        return Err(ErrorResponse::field(
-            "command",
-            &format!("is 1 to {MAX_COMMAND_CHARS} characters"),
-        ));
+async fn exec(request: WorkspaceRequest, Json(command, body): Json<ExecRequest>) -> RouteResult {
+    request.caller.check(TokenScope::Exec, request.id)?;
+    let ExecRequest { command, cwd, timeout, network } = command;
+    if command.trim().is_empty() || command.chars().count() > MAX_COMMAND_CHARS {
+        let rule = format!("is 1 to {MAX_COMMAND_CHARS} characters");
+        return Err(ErrorResponse::field("command", rule));
     }
-    let timeout = request_body.timeout.unwrap_or(DEFAULT_EXEC_SECONDS);
+    let timeout = timeout.unwrap_or(DEFAULT_EXEC_SECONDS);
     if !(1..=MAX_EXEC_SECONDS).contains(&timeout) {
-        return Err(ErrorResponse::field(
-            "timeout",
-            &format!("is a number of seconds from 1 to {MAX_EXEC_SECONDS}"),
-        ));
+        let rule = format!("is a number of seconds from 1 to {MAX_EXEC_SECONDS}");
+        return Err(ErrorResponse::field("timeout", rule));
     }
-    check_relative("cwd", request_body.cwd.as_deref())?;
-    check_network(&caller, request_body.network)?;
-    let request = IdempotentRequest {
-        api: &api,
-        scope: KeyScope::Workspace(workspace),
-        route: "exec",
-        headers: &headers,
-        body: &body,
-    };
-    let work = async {
-        let arguments = arguments(
-            json!({ "command": request_body.command, "cwd": request_body.cwd, "timeout": timeout }),
-        );
-        let call = ToolCall {
-            caller: &caller,
-            workspace,
-            tool: find("workspace_exec", "it is not offered here")?,
-            arguments,
-            network: request_body.network,
-        };
-        WorkResult::Ok((StatusCode::OK, call.call(&api).await?))
-    };
-    request.run_once(work).await
+    check_relative("cwd", cwd.as_deref())?;
+    check_network(&request.caller, network)?;
+    let arguments = json!({ "command": command, "cwd": cwd, "timeout": timeout });
+    let work = request.call_tool("workspace_exec", arguments, network);
+    request.run_once("exec", &body, work).await
 }
 
 /// Rejects an absolute path: REST paths are relative to the workspace.
-pub(super) fn check_relative(field: &str, path: Option<&str>) -> Result<(), ErrorResponse> {
+pub(super) fn check_relative(field: &str, path: Option<&str>) -> Result<()> {
     match path {
         Some(path) if path.starts_with('/') => {
             let message =
@@ -183,46 +151,21 @@ pub(super) fn check_relative(field: &str, path: Option<&str>) -> Result<(), Erro
         }
         Some(path) if path.contains('\0') => {
             let code = Code::InvalidPath;
-            Err(ErrorResponse::new(code, format!("{field} holds a NUL byte"), json!({})))
+            Err(ErrorResponse::plain(code, format!("{field} holds a NUL byte")))
         }
         Some(_) | None => Ok(()),
     }
 }
 
-pub(super) async fn git(
-    State(api): State<Api>,
-    Authenticated(caller): Authenticated,
-    PathId(workspace): PathId<WorkspaceId>,
-    headers: HeaderMap,
-    Json(request_body, body): Json<GitRequest>,
-) -> RouteResult {
-    caller.check(TokenScope::Exec, workspace)?;
-    check_relative("cwd", request_body.cwd.as_deref())?;
-    if request_body.branch.is_some() && request_body.args.is_some() {
+async fn git(request: WorkspaceRequest, Json(git, body): Json<GitRequest>) -> RouteResult {
+    request.caller.check(TokenScope::Exec, request.id)?;
+    let GitRequest { operation, args, cwd, branch } = git;
+    check_relative("cwd", cwd.as_deref())?;
+    if branch.is_some() && args.is_some() {
         return Err(ErrorResponse::field("branch", "is a word of `args` when there are any"));
     }
-    let args = request_body
-        .args
-        .or_else(|| request_body.branch.map(|branch| GitArguments::Words(vec![branch])));
-    let request = IdempotentRequest {
-        api: &api,
-        scope: KeyScope::Workspace(workspace),
-        route: "git",
-        headers: &headers,
-        body: &body,
-    };
-    let work = async {
-        let arguments = arguments(
-            json!({ "operation": request_body.operation, "args": args, "cwd": request_body.cwd }),
-        );
-        let call = ToolCall {
-            caller: &caller,
-            workspace,
-            tool: find("workspace_git", "it is not offered here")?,
-            arguments,
-            network: None,
-        };
-        WorkResult::Ok((StatusCode::OK, call.call(&api).await?))
-    };
-    request.run_once(work).await
+    let args = args.or_else(|| branch.map(|branch| GitArguments::Words(vec![branch])));
+    let arguments = json!({ "operation": operation, "args": args, "cwd": cwd });
+    let work = request.call_tool("workspace_git", arguments, None);
+    request.run_once("git", &body, work).await
 }

@@ -16,7 +16,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::from_fn;
 use axum::response::IntoResponse as _;
-use carrel_conductor::snapshot::{IssueView, Snapshot};
+use carrel_conductor::snapshot::{IssueView, SessionLog, Snapshot};
 use carrel_conductor::{IssueId, Mode, OperatorCommand};
 use carrel_domain::{Code, Secret, TokenScope};
 use carrel_store::RunFilter;
@@ -28,12 +28,13 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{unknown, wrong_method};
+use crate::auth::Caller;
 use crate::conductor_api::{ConductorApi, WebhookCall, check, unavailable};
 use crate::extract::{Authenticated, QueryParams, parse};
 use crate::limits::BODY_READ_TIMEOUT;
 use crate::openapi::Route;
 use crate::request_span::span_request;
-use crate::response::{ErrorResponse, RouteResult, json_response, ok};
+use crate::response::{ErrorResponse, Result, RouteResult, json_response, ok};
 
 /// The largest body; a tracker's webhook calls are the longest.
 const MAX_BODY: usize = 1 << 20;
@@ -58,65 +59,62 @@ pub(super) fn unavailable_routes() -> Vec<Route> {
     routes::routes().into_iter().map(|route| route.handled_by(no_conductor)).collect()
 }
 
-async fn no_conductor(who: Result<Authenticated, ErrorResponse>) -> ErrorResponse {
+async fn no_conductor(who: Result<Authenticated>) -> ErrorResponse {
     match who {
         Ok(_) => unavailable("this server has none; start one with `carrel run --port`"),
         Err(failed) => failed,
     }
 }
 
-struct IssueReference {
-    name: String,
-    which: IssueQuery,
+/// A request about the issue that its path or its query names. Its caller is verified, and not yet authorized.
+struct IssueRequest {
+    api: ConductorApi,
+    caller: Caller,
+    /// The parameters of the path.
+    path: HashMap<String, String>,
+    query: IssueQuery,
 }
 
-impl IssueReference {
-    async fn of(parts: &mut Parts, api: &ConductorApi) -> Result<Self, ErrorResponse> {
-        let Authenticated(_) = Authenticated::from_request_parts(parts, api).await?;
-        let Path(mut pieces) = Path::<HashMap<String, String>>::from_request_parts(parts, api)
-            .await
-            .map_err(|_| ErrorResponse::field("issue", "is text"))?;
-        let QueryParams(which) = QueryParams::<IssueQuery>::from_request_parts(parts, api).await?;
-        Ok(Self { name: pieces.remove("issue").unwrap_or_default(), which })
-    }
+impl FromRequestParts<ConductorApi> for IssueRequest {
+    type Rejection = ErrorResponse;
 
+    async fn from_request_parts(parts: &mut Parts, api: &ConductorApi) -> Result<Self> {
+        let Authenticated(caller) = Authenticated::from_request_parts(parts, api).await?;
+        let path = Path::from_request_parts(parts, api).await;
+        let Path(path) = path.map_err(|_| ErrorResponse::field("issue", "is text"))?;
+        let QueryParams(query) = QueryParams::from_request_parts(parts, api).await?;
+        Ok(Self { api: api.clone(), caller, path, query })
+    }
+}
+
+impl IssueRequest {
     /// Returns the tracker's id, if the request has it, and the text to show.
     fn target(&self) -> (Option<&str>, &str) {
-        match &self.which {
-            IssueQuery { id: Some(id), .. } if self.name == BY_QUERY => (Some(id), id),
-            IssueQuery { identifier: Some(identifier), .. } if self.name == BY_QUERY => {
-                (None, identifier)
-            }
-            IssueQuery { .. } => (None, &self.name),
+        let name = self.path.get("issue").map_or("", String::as_str);
+        match &self.query {
+            IssueQuery { id: Some(id), .. } if name == BY_QUERY => (Some(id), id),
+            IssueQuery { identifier: Some(named), .. } if name == BY_QUERY => (None, named),
+            IssueQuery { .. } => (None, name),
         }
     }
 
-    fn find(&self, state: &carrel_conductor::State) -> Option<IssueId> {
-        match self.target() {
+    /// Returns the issue if it is claimed.
+    fn find(&self) -> Result<Option<IssueId>> {
+        let state = self.api.state()?;
+        Ok(match self.target() {
             (Some(id), _) => state.find_id(id),
             (None, name) => state.find(name),
-        }
+        })
+    }
+
+    fn claimed(&self) -> Result<IssueId> {
+        self.find()?.ok_or_else(|| self.unknown("does not wait for anything"))
     }
 
     fn unknown(&self, why: &str) -> ErrorResponse {
         let name: String = self.target().1.chars().take(200).collect();
         let message = format!("{name} is not claimed, and {why}");
         ErrorResponse::new(Code::IssueNotFound, message, json!({ "issue": name }))
-    }
-}
-
-struct IssueParam(IssueId);
-
-impl FromRequestParts<ConductorApi> for IssueParam {
-    type Rejection = ErrorResponse;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        api: &ConductorApi,
-    ) -> Result<Self, ErrorResponse> {
-        let reference = IssueReference::of(parts, api).await?;
-        let claimed = reference.find(&*api.state()?);
-        claimed.map(Self).ok_or_else(|| reference.unknown("does not wait for anything"))
     }
 }
 
@@ -128,27 +126,19 @@ async fn state(
     Ok(ok(&Snapshot::of(&*api.state()?, api.now())))
 }
 
-async fn show(
-    State(api): State<ConductorApi>,
-    Authenticated(caller): Authenticated,
-    IssueParam(id): IssueParam,
-) -> RouteResult {
-    check(&caller, TokenScope::Read)?;
-    let filter =
-        RunFilter { issue: Some(id.0.clone()), limit: Some(MAX_RUNS), ..RunFilter::default() };
-    let runs = api.handle().runs(filter).await?;
-    let view =
-        IssueView::of(&*api.state()?, &id, api.now(), runs.into_iter().map(runs::log).collect());
-    let view = view.ok_or_else(|| {
-        ErrorResponse::new(Code::IssueNotFound, format!("{id} is not claimed any more"), json!({}))
-    })?;
-    Ok(ok(&view))
+async fn show(request: IssueRequest) -> RouteResult {
+    let id = request.claimed()?;
+    check(&request.caller, TokenScope::Read)?;
+    let (issue, limit) = (Some(id.0.clone()), Some(MAX_RUNS));
+    let filter = RunFilter { issue, limit, ..RunFilter::default() };
+    let runs = request.api.options.handle.runs(filter).await?;
+    issue_reply(&request.api, &id, runs.into_iter().map(runs::log).collect())
 }
 
 /// Polls the tracker now, for a caller with a token or for a signed webhook call.
 async fn refresh(
     State(api): State<ConductorApi>,
-    who: Result<Authenticated, ErrorResponse>,
+    who: Result<Authenticated>,
     headers: HeaderMap,
     body: Body,
 ) -> RouteResult {
@@ -176,16 +166,14 @@ fn acknowledge_handshake(secret: &Secret) -> RouteResult {
     Ok((StatusCode::NO_CONTENT, [(ASANA_SECRET, value)]).into_response())
 }
 
-async fn read(body: Body) -> Result<Bytes, ErrorResponse> {
+async fn read(body: Body) -> Result<Bytes> {
     match tokio::time::timeout(BODY_READ_TIMEOUT, axum::body::to_bytes(body, MAX_BODY)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(_)) => {
             let message = format!("the body is larger than {MAX_BODY} bytes");
             Err(ErrorResponse::new(Code::TooLarge, message, json!({ "limit_bytes": MAX_BODY })))
         }
-        Err(_) => {
-            Err(ErrorResponse::new(Code::Timeout, "the body did not arrive in time", json!({})))
-        }
+        Err(_) => Err(ErrorResponse::body_timeout()),
     }
 }
 
@@ -197,84 +185,41 @@ struct ModeReply {
     agents: usize,
 }
 
+/// Sends a command about dispatching, and returns the mode that follows.
 async fn change(
-    api: &ConductorApi,
-    Authenticated(caller): &Authenticated,
-    order: OperatorCommand,
+    State(api): State<ConductorApi>,
+    Authenticated(caller): Authenticated,
+    command: OperatorCommand,
 ) -> RouteResult {
-    check(caller, TokenScope::Exec)?;
-    api.send(order).await?;
+    check(&caller, TokenScope::Exec)?;
+    api.send(command).await?;
     let state = api.state()?;
     Ok(ok(&ModeReply { mode: state.ledger.mode, agents: state.agents() }))
 }
 
-async fn pause(State(api): State<ConductorApi>, who: Authenticated) -> RouteResult {
-    change(&api, &who, OperatorCommand::Pause).await
+/// Sends a command about an issue, and returns the state that follows.
+async fn order(request: IssueRequest, command: fn(IssueId) -> OperatorCommand) -> RouteResult {
+    let id = request.claimed()?;
+    check(&request.caller, TokenScope::Exec)?;
+    request.api.send(command(id.clone())).await?;
+    issue_reply(&request.api, &id, Vec::new())
 }
 
-async fn drain(State(api): State<ConductorApi>, who: Authenticated) -> RouteResult {
-    change(&api, &who, OperatorCommand::Drain).await
-}
-
-async fn resume(State(api): State<ConductorApi>, who: Authenticated) -> RouteResult {
-    change(&api, &who, OperatorCommand::Resume).await
-}
-
-async fn order(
-    api: &ConductorApi,
-    Authenticated(caller): &Authenticated,
-    id: &IssueId,
-    order: fn(IssueId) -> OperatorCommand,
-) -> RouteResult {
-    check(caller, TokenScope::Exec)?;
-    api.send(order(id.clone())).await?;
-    issue_reply(api, id)
-}
-
-fn issue_reply(api: &ConductorApi, id: &IssueId) -> RouteResult {
-    let view = IssueView::of(&*api.state()?, id, api.now(), Vec::new());
-    let released = || {
-        ErrorResponse::new(Code::IssueNotFound, format!("{id} is not claimed any more"), json!({}))
-    };
+fn issue_reply(api: &ConductorApi, id: &IssueId, runs: Vec<SessionLog>) -> RouteResult {
+    let view = IssueView::of(&*api.state()?, id, api.now(), runs);
+    let released =
+        || ErrorResponse::plain(Code::IssueNotFound, format!("{id} is not claimed any more"));
     Ok(ok(&view.ok_or_else(released)?))
 }
 
-async fn cancel(
-    State(api): State<ConductorApi>,
-    who: Authenticated,
-    IssueParam(id): IssueParam,
-) -> RouteResult {
-    order(&api, &who, &id, OperatorCommand::Cancel).await
-}
-
-async fn retry(
-    State(api): State<ConductorApi>,
-    who: Authenticated,
-    IssueParam(id): IssueParam,
-) -> RouteResult {
-    order(&api, &who, &id, OperatorCommand::RetryNow).await
-}
-
-async fn unblock(
-    State(api): State<ConductorApi>,
-    who: Authenticated,
-    IssueParam(id): IssueParam,
-) -> RouteResult {
-    order(&api, &who, &id, OperatorCommand::Unblock).await
-}
-
-async fn answer(
-    State(api): State<ConductorApi>,
-    Authenticated(caller): Authenticated,
-    IssueParam(id): IssueParam,
-    body: Body,
-) -> RouteResult {
-    check(&caller, TokenScope::Exec)?;
+async fn answer(request: IssueRequest, body: Body) -> RouteResult {
+    let id = request.claimed()?;
+    check(&request.caller, TokenScope::Exec)?;
     let AnswerRequest { answer } = parse(&read(body).await?)?;
-    if answer.is_empty() || answer.chars().count() > MAX_ANSWER_CHARS {
+    if !(1..=MAX_ANSWER_CHARS).contains(&answer.chars().count()) {
         let rule = format!("has 1 to {MAX_ANSWER_CHARS} characters");
-        return Err(ErrorResponse::field("answer", &rule));
+        return Err(ErrorResponse::field("answer", rule));
     }
-    api.send(OperatorCommand::Answer(id.clone(), answer)).await?;
-    issue_reply(&api, &id)
+    request.api.send(OperatorCommand::Answer(id.clone(), answer)).await?;
+    issue_reply(&request.api, &id, Vec::new())
 }

@@ -14,8 +14,8 @@ use serde_json::{Map, Value};
 
 use crate::auth::{AuthError, Grant, RejectReason, begin_session, end_session};
 use crate::extract::{Authenticated, QueryParams};
-use crate::openapi::{Route, document};
-use crate::response::{ErrorResponse, RouteResult, bytes_response};
+use crate::openapi::{Access, Route, document};
+use crate::response::{Result, RouteResult, bytes_response};
 use crate::state::Api;
 
 const PAGE: &str = include_str!("console.html");
@@ -29,27 +29,24 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/", page)
-            .name("show_page", "The page")
+            .name("show_page", "The page", Access::Public)
             .description(
                 "Serves the console page. The link that the server prints at its start begins a session.",
             )
-            .public()
             .query::<PageParams>()
             .bytes("text/html", "The page.")
             .no_content(303, "The session has started.")
             .errors(&[Code::Unauthenticated]),
         Route::get("/docs", reference)
-            .name("show_reference", "API reference")
+            .name("show_reference", "API reference", Access::Public)
             .description("Serves the API reference as a page without external resources.")
-            .public()
             .bytes("text/html", "The page."),
         Route::get("/openapi.json", openapi)
-            .name("show_document", "OpenAPI document")
+            .name("show_document", "OpenAPI document", Access::Public)
             .description("Returns the OpenAPI 3.1 document.")
-            .public()
             .json::<Map<String, Value>>(200, "The document."),
         Route::delete("/api/session", end)
-            .name("end_session", "End the session")
+            .name("end_session", "End the session", Access::Token)
             .description("Ends the session of a browser. Tokens are not affected.")
             .no_content(204, "The session has ended.")
             .errors(&[Code::Forbidden]),
@@ -69,11 +66,11 @@ pub(super) async fn page(
     QueryParams(params): QueryParams<PageParams>,
 ) -> RouteResult {
     let Some(token) = params.token else { return Ok(html(PAGE)) };
-    let redeemed = api.inner.console.as_ref().and_then(|link| link.redeem(&token, api.now()));
+    let redeemed = api.options.console.as_ref().and_then(|link| link.redeem(&token, api.now()));
     let caller = redeemed.ok_or_else(|| AuthError::unauthenticated(RejectReason::Expired))?;
-    let session = api.inner.authority.issue(&Grant::session(&caller), api.now());
+    let session = api.options.authority.issue(&Grant::session(&caller), api.now());
     let session = session.map_err(|_| AuthError::unauthenticated(RejectReason::Claims))?;
-    let cookie = begin_session(&session, api.inner.transport);
+    let cookie = begin_session(&session, api.options.transport);
     let mut response = StatusCode::SEE_OTHER.into_response();
     let headers = response.headers_mut();
     headers.insert(header::LOCATION, HeaderValue::from_static("/"));
@@ -82,7 +79,7 @@ pub(super) async fn page(
     Ok(response)
 }
 
-fn sensitive(cookie: &Secret) -> Result<HeaderValue, ErrorResponse> {
+fn sensitive(cookie: &Secret) -> Result<HeaderValue> {
     let mut value = HeaderValue::from_str(cookie.expose())
         .map_err(|_| AuthError::unauthenticated(RejectReason::Claims))?;
     value.set_sensitive(true);
@@ -94,7 +91,7 @@ pub(super) async fn reference() -> RouteResult {
 }
 
 pub(super) async fn openapi(State(api): State<Api>) -> RouteResult {
-    let make = || Bytes::from(document(&api.inner.hosts).to_string());
+    let make = || Bytes::from(document(&api.options.hosts).to_string());
     let text = api.inner.document.get_or_init(make).clone();
     Ok(bytes_response(StatusCode::OK, "application/json", text))
 }
@@ -109,7 +106,7 @@ fn html(page: &'static str) -> Response {
 
 pub(super) async fn end(State(api): State<Api>, Authenticated(_): Authenticated) -> RouteResult {
     let mut response = StatusCode::NO_CONTENT.into_response();
-    let cookie = HeaderValue::from_str(&end_session(api.inner.transport));
+    let cookie = HeaderValue::from_str(&end_session(api.options.transport));
     response.headers_mut().extend(cookie.ok().map(|cookie| (header::SET_COOKIE, cookie)));
     Ok(response)
 }

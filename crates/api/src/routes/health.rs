@@ -11,24 +11,22 @@ use carrel_service::BusHealth;
 use carrel_wire::{HealthReply, Readiness};
 
 use crate::auth::jwks::Provider;
-use crate::openapi::Route;
+use crate::openapi::{Access, Route};
 use crate::response::{RouteResult, json_response, ok};
 use crate::state::Api;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/healthz", alive)
-            .name("check_health", "Liveness")
+            .name("check_health", "Liveness", Access::Public)
             .description("Answers while the process runs.")
-            .public()
             .json::<HealthReply>(200, "The server is available."),
         Route::get("/readyz", ready)
-            .name("check_readiness", "Readiness")
+            .name("check_readiness", "Readiness", Access::Public)
             .description(
                 "Reports whether the store answers, whether the disk has free space, whether the bus notifies \
                  workers, and whether the keys of the identity provider are loaded, if one is configured.",
             )
-            .public()
             .json::<Readiness>(200, "The server is available.")
             .json::<Readiness>(503, "A dependency is not available."),
     ]
@@ -39,12 +37,12 @@ pub(super) async fn alive() -> RouteResult {
 }
 
 pub(super) async fn ready(State(api): State<Api>) -> RouteResult {
-    let (queue, mut reason) = match api.inner.tasks.bus().health() {
+    let (queue, mut reason) = match api.options.tasks.bus().health() {
         BusHealth::Available => ("ok", None),
         BusHealth::Unavailable { reason } => (Code::QueueUnavailable.name(), Some(reason)),
     };
-    let space = if api.inner.spaces.check_free_space().is_ok() { "ok" } else { "low" };
-    let store = match api.inner.tasks.store().ping().await {
+    let space = if api.options.spaces.check_free_space().is_ok() { "ok" } else { "low" };
+    let store = match api.options.tasks.store().ping().await {
         Ok(()) => "ok",
         Err(error) => {
             // The reply is public; the causes of the error are in the log.
@@ -53,7 +51,7 @@ pub(super) async fn ready(State(api): State<Api>) -> RouteResult {
         }
     };
     let has_keys = |provider: &Provider| if provider.is_ready() { "ok" } else { "missing" };
-    let keys = api.inner.provider.as_ref().map(has_keys);
+    let keys = api.options.provider.as_ref().map(has_keys);
     let (code, status) = if store != "ok" || keys == Some("missing") {
         (StatusCode::SERVICE_UNAVAILABLE, "not_ready")
     } else if queue == "ok" {

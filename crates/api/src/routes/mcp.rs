@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 use crate::audit::McpToolCall;
 use crate::auth::{Caller, Coverage};
 use crate::extract::{Authenticated, read_body};
-use crate::response::{ErrorResponse, RouteResult};
+use crate::response::{ErrorResponse, Result, RouteResult};
 use crate::routes::commands::ToolCall;
 use crate::routes::tools::{check_asked_network, definitions, find};
 use crate::state::Api;
@@ -34,7 +34,7 @@ const WORKSPACE: &str = "workspace";
 
 pub(crate) fn mounted(api: &Api) -> EmbeddedEndpoint {
     let server = ToolServer::new(Arc::new(Tools { api: api.clone() }), FactsMode::Auto);
-    let stop = api.inner.stop.clone();
+    let stop = api.options.stop.clone();
     EmbeddedEndpoint::new(HttpOptions::embedded(), move |scope| server.for_http(&scope), stop)
 }
 
@@ -53,25 +53,22 @@ pub(crate) fn route(mcp: EmbeddedEndpoint) -> MethodRouter<Api> {
 }
 
 /// Reads the body of a message within the memory of all request bodies.
-async fn within_bodies(api: &Api, request: Request) -> Result<Request, ErrorResponse> {
+async fn within_bodies(api: &Api, request: Request) -> Result<Request> {
     let (parts, body) = request.into_parts();
     let body = read_body(body, api).await?;
     Ok(Request::from_parts(parts, body.into()))
 }
 
 /// Rejects browser requests of other origins (DNS rebinding).
-fn check_origin(headers: &HeaderMap) -> Result<(), ErrorResponse> {
+fn check_origin(headers: &HeaderMap) -> Result<()> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
     if origin.map(|(_, host)| host).is_some_and(|host| text(HOST) == Some(host)) {
         return Ok(());
     }
-    Err(ErrorResponse::new(
-        Code::Forbidden,
-        "pages of that Origin may not use this server",
-        json!({}),
-    ))
+    let message = "pages of that Origin may not use this server";
+    Err(ErrorResponse::plain(Code::Forbidden, message))
 }
 
 #[derive(Debug)]
@@ -96,7 +93,7 @@ impl ToolProvider for Tools {
         options: CallOptions,
     ) -> ToolResponse {
         let Some(caller) = head.get::<Caller>() else {
-            return refused(&ErrorResponse::new(Code::Unauthenticated, "nobody asks", json!({})));
+            return refused(&ErrorResponse::plain(Code::Unauthenticated, "nobody asks"));
         };
         let workspace = arguments.get(WORKSPACE).and_then(|chosen| id(chosen).ok());
         // MCP sessions run in a task of their own, outside the span of the request.
@@ -110,7 +107,7 @@ impl ToolProvider for Tools {
     }
 
     fn end_session(&self, session: &Arc<Session>) {
-        let (spaces, owner) = (self.api.inner.spaces.clone(), session.owner());
+        let (spaces, owner) = (self.api.options.spaces.clone(), session.owner());
         // Without a runtime the process is ending, and its jobs with it.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { spaces.stop_owner(&owner).await });
@@ -134,7 +131,7 @@ impl Tools {
         name: &str,
         mut arguments: Map<String, Value>,
         options: CallOptions,
-    ) -> Result<ToolResponse, ErrorResponse> {
+    ) -> Result<ToolResponse> {
         let tool = find(name, "tools/list names them")?;
         caller.check_scope(tool.about.rules.token_scope)?;
         let chosen = arguments.remove(WORKSPACE).filter(|chosen| !chosen.is_null());
@@ -147,17 +144,17 @@ impl Tools {
         call.run(&self.api, Arc::clone(session), options).await
     }
 
-    async fn workspaces(&self, caller: &Caller) -> Result<ToolResponse, ErrorResponse> {
+    async fn workspaces(&self, caller: &Caller) -> Result<ToolResponse> {
         let ids: Vec<WorkspaceId> = match &caller.coverage {
             Coverage::Only(ids) => ids.iter().copied().take(MAX_PAGE as usize).collect(),
             Coverage::All => {
-                let known = self.api.inner.tasks.store().workspaces(None, MAX_PAGE).await?;
+                let known = self.api.options.tasks.store().workspaces(None, MAX_PAGE).await?;
                 known.into_iter().map(|workspace| workspace.id).collect()
             }
         };
         let read_only = caller.check_scope(TokenScope::Write).is_err();
         let suffix = if read_only { " (read-only)" } else { "" };
-        let root = self.api.inner.spaces.root();
+        let root = self.api.options.spaces.root();
         let shown = ids.iter().map(|id| (id.to_string(), root.join(id.to_string())));
         let shown: Vec<_> = shown.map(|(id, path)| (id, path.display().to_string())).collect();
         let lines = shown.iter().map(|(id, path)| format!("{id}\t{path}{suffix}"));
@@ -175,7 +172,7 @@ impl Tools {
     }
 }
 
-fn id(value: &Value) -> Result<WorkspaceId, ErrorResponse> {
+fn id(value: &Value) -> Result<WorkspaceId> {
     let text = value.as_str().unwrap_or_default();
     text.parse().map_err(|_| {
         let text: String = text.chars().take(100).collect();

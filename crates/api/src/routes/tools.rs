@@ -2,35 +2,31 @@
 
 use std::sync::OnceLock;
 
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
-use carrel_domain::{Code, TokenScope, WorkspaceId};
+use axum::extract::State;
+use carrel_domain::{Code, TokenScope};
 use carrel_tools::{Class, Definition, Exposure, Toolset};
 use carrel_wire::{ToolArguments, ToolDescription, ToolList, ToolReply};
 use serde_json::{Map, Value, json};
 
 use crate::auth::Caller;
-use crate::extract::{Authenticated, Json, PathId, path_segment};
-use crate::idempotency::{IdempotentRequest, KeyScope, WorkResult};
+use crate::extract::{Authenticated, Json, WorkspaceRequest};
 use crate::openapi::{COMMANDS, FILES, Header, Route, SEARCH, STORE, TOOLS, WORKSPACES};
-use crate::response::{ErrorResponse, RouteResult, ok};
+use crate::response::{ErrorResponse, Result, RouteResult, ok};
 use crate::routes::commands::ToolCall;
 use crate::state::Api;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/tools", list)
-            .name("list_tools", "List tools")
+            .name("list_tools", "List tools", TokenScope::Read)
             .description("Lists the tools that can be called, with the schemas of their arguments and facts.")
-            .scope(TokenScope::Read)
             .json::<ToolList>(200, "The tools."),
         Route::post("/api/workspaces/{workspace_id}/tools/{name}", call)
-            .name("call_tool", "Call a tool")
+            .name("call_tool", "Call a tool", TokenScope::Read)
             .description(
                 "Calls a tool. The body holds its arguments; `list_tools` describes them. A tool that changes \
                  files needs the scope `write`; one that runs programs, git included, the scope `exec`.",
             )
-            .scope(TokenScope::Read)
             .header(Header::IdempotencyKey)
             .body::<ToolArguments>()
             .json::<ToolReply>(200, "The result of the tool.")
@@ -43,17 +39,14 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-pub(super) async fn list(
-    State(_): State<Api>,
-    Authenticated(caller): Authenticated,
-) -> RouteResult {
+async fn list(State(_): State<Api>, Authenticated(caller): Authenticated) -> RouteResult {
     static LIST: OnceLock<ToolList> = OnceLock::new();
     caller.check_scope(TokenScope::Read)?;
     let tools = LIST.get_or_init(|| ToolList { tools: definitions().map(shown).collect() });
     Ok(ok(tools))
 }
 
-pub(super) fn find(name: &str, hint: &str) -> Result<&'static Definition, ErrorResponse> {
+pub(super) fn find(name: &str, hint: &str) -> Result<&'static Definition> {
     definitions().find(|tool| tool.about.name == name).ok_or_else(|| {
         let name: String = name.chars().take(100).collect();
         let message = format!("unknown tool `{name}`; {hint}");
@@ -91,44 +84,25 @@ fn class_word(class: Class) -> &'static str {
 }
 
 /// Requires the scope `net` for arguments that ask for a network.
-pub(super) fn check_asked_network(
-    caller: &Caller,
-    arguments: &Map<String, Value>,
-) -> Result<(), ErrorResponse> {
+pub(super) fn check_asked_network(caller: &Caller, arguments: &Map<String, Value>) -> Result<()> {
     if arguments.get("network").is_some_and(|network| network != "none") {
         caller.check_scope(TokenScope::Net)?;
     }
     Ok(())
 }
 
-pub(super) async fn call(
-    State(api): State<Api>,
-    Authenticated(caller): Authenticated,
-    PathId(workspace): PathId<WorkspaceId>,
-    Path(parts): Path<Vec<(String, String)>>,
-    headers: HeaderMap,
+async fn call(
+    request: WorkspaceRequest,
     Json(ToolArguments(arguments), body): Json<ToolArguments>,
 ) -> RouteResult {
-    let name = path_segment(parts, "name");
-    let tool = find(&name, "GET /api/tools lists them")?;
+    let (caller, workspace) = (&request.caller, request.id);
+    let tool = find(&request.name, "GET /api/tools lists them")?;
     if arguments.contains_key("workspace") {
-        return Err(ErrorResponse::field(
-            "workspace",
-            "is named in the path, not in the arguments",
-        ));
+        let rule = "is named in the path, not in the arguments";
+        return Err(ErrorResponse::field("workspace", rule));
     }
-    check_asked_network(&caller, &arguments)?;
+    check_asked_network(caller, &arguments)?;
     caller.check(tool.about.rules.token_scope, workspace)?;
-    let request = IdempotentRequest {
-        api: &api,
-        scope: KeyScope::Workspace(workspace),
-        route: tool.about.name,
-        headers: &headers,
-        body: &body,
-    };
-    let work = async {
-        let asking = ToolCall { caller: &caller, workspace, tool, arguments, network: None };
-        WorkResult::Ok((StatusCode::OK, asking.call(&api).await?))
-    };
-    request.run_once(work).await
+    let call = ToolCall { caller, workspace, tool, arguments, network: None };
+    request.run_once(tool.about.name, &body, call.call(&request.api)).await
 }

@@ -19,10 +19,10 @@ use carrel_wire::{
 use serde_json::json;
 
 use crate::auth::{Caller, Coverage};
-use crate::extract::{Authenticated, Json, PathId, QueryParams};
+use crate::extract::{Authenticated, Json, QueryParams, WorkspaceRequest, page_size};
 use crate::idempotency::{IdempotentRequest, KeyScope};
-use crate::openapi::{Header, Route, STORE, WORKSPACES};
-use crate::response::{ErrorResponse, RouteResult, ok};
+use crate::openapi::{Header, Route};
+use crate::response::{ErrorResponse, Result, RouteResult, ok};
 use crate::routes::tasks::check_network;
 use crate::state::Api;
 use crate::worker_proxy::Location;
@@ -31,47 +31,32 @@ use crate::worker_proxy::forward::get_from_worker;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/workspaces", list)
-            .name("list_workspaces", "List workspaces")
+            .name("list_workspaces", "List workspaces", TokenScope::Read)
             .description("Lists the workspaces that the token covers.")
-            .scope(TokenScope::Read)
             .query::<WorkspaceQuery>()
-            .json::<WorkspaceList>(200, "A page of the workspaces.")
-            .errors(STORE)
-            .errors(WORKSPACES),
+            .json::<WorkspaceList>(200, "A page of the workspaces."),
         Route::post("/api/workspaces", create)
-            .name("create_workspace", "Create a workspace")
+            .name("create_workspace", "Create a workspace", TokenScope::Write)
             .description(
                 "Creates a workspace. A token that names its workspaces also needs the scope `admin`, and \
                  does not cover the new one.",
             )
-            .scope(TokenScope::Write)
             .header(Header::IdempotencyKey)
             .body::<NewWorkspace>()
-            .json::<Workspace>(201, "The workspace.")
-            .errors(STORE)
-            .errors(WORKSPACES),
+            .json::<Workspace>(201, "The workspace."),
         Route::get("/api/workspaces/{workspace_id}", show)
-            .name("show_workspace", "Show a workspace")
+            .name("show_workspace", "Show a workspace", TokenScope::Read)
             .description("Returns a workspace. One that the token names and that does not exist is created.")
-            .scope(TokenScope::Read)
-            .json::<Workspace>(200, "The workspace.")
-            .errors(STORE)
-            .errors(WORKSPACES),
+            .json::<Workspace>(200, "The workspace."),
         Route::delete("/api/workspaces/{workspace_id}", remove)
-            .name("remove_workspace", "Remove a workspace")
+            .name("remove_workspace", "Remove a workspace", TokenScope::Admin)
             .description("Removes a workspace with its files and tasks. None of its tasks may be waiting or running.")
-            .scope(TokenScope::Admin)
             .no_content(204, "The workspace is removed.")
-            .errors(STORE)
-            .errors(WORKSPACES)
             .errors(&[Code::WorkspaceDirty]),
         Route::get("/api/workspaces/{workspace_id}/usage", usage)
-            .name("show_usage", "Show the usage of a workspace")
+            .name("show_usage", "Show the usage of a workspace", TokenScope::Read)
             .description("Returns the disk usage and the quota of a workspace.")
-            .scope(TokenScope::Read)
-            .json::<WorkspaceUsage>(200, "The usage.")
-            .errors(STORE)
-            .errors(WORKSPACES),
+            .json::<WorkspaceUsage>(200, "The usage."),
     ]
 }
 
@@ -85,10 +70,10 @@ pub(super) async fn create(
     if caller.coverage != Coverage::All {
         caller.check_scope(TokenScope::Admin)?;
     }
-    let length = new.name.chars().count();
-    if length == 0 || length > MAX_NAME_CHARS || new.name.contains(char::is_control) {
+    let fits = (1..=MAX_NAME_CHARS).contains(&new.name.chars().count());
+    if !fits || new.name.contains(char::is_control) {
         let rule = format!("is 1 to {MAX_NAME_CHARS} characters without control characters");
-        return Err(ErrorResponse::field("name", &rule));
+        return Err(ErrorResponse::field("name", rule));
     }
     let quota = new.quota_gb.map(|number| {
         let rule = format!("is a number from {MIN_QUOTA_GB} (1 MiB) to {MAX_QUOTA_GB}");
@@ -102,6 +87,7 @@ pub(super) async fn create(
         route: "create",
         headers: &headers,
         body: &body,
+        status: StatusCode::CREATED,
     };
     let work = async {
         let space = WorkspaceSpec {
@@ -111,11 +97,11 @@ pub(super) async fn create(
             quota,
             network: new.network,
         };
-        let (created, _) = api.inner.spaces.provision(space).await?;
-        if api.inner.worker_proxy.is_none() {
-            api.inner.spaces.open_workspace(created.id).await?;
+        let (created, _) = api.options.spaces.provision(space).await?;
+        if api.options.worker_proxy.is_none() {
+            api.options.spaces.open_workspace(created.id).await?;
         }
-        Ok((StatusCode::CREATED, json!(describe(&api, &caller, &created).await?)))
+        Ok(json!(describe(&api, &caller, &created).await?))
     };
     request.run_once(work).await
 }
@@ -126,17 +112,14 @@ pub(super) async fn list(
     QueryParams(params): QueryParams<WorkspaceQuery>,
 ) -> RouteResult {
     caller.check_scope(TokenScope::Read)?;
-    let limit = params.limit.unwrap_or(DEFAULT_PAGE);
-    if !(1..=MAX_PAGE).contains(&limit) {
-        return Err(ErrorResponse::field("limit", &format!("is a number from 1 to {MAX_PAGE}")));
-    }
+    let limit = page_size("limit", params.limit, DEFAULT_PAGE, MAX_PAGE)?;
     let found = match &caller.coverage {
-        Coverage::All => api.inner.tasks.store().workspaces(params.after, limit).await?,
+        Coverage::All => api.options.tasks.store().workspaces(params.after, limit).await?,
         Coverage::Only(ids) => {
             let mut found = Vec::new();
             let following = ids.iter().filter(|id| params.after.is_none_or(|after| **id > after));
             for id in following.take(limit as usize) {
-                found.extend(api.inner.tasks.store().workspace(*id).await?);
+                found.extend(api.options.tasks.store().workspace(*id).await?);
             }
             found
         }
@@ -150,50 +133,35 @@ pub(super) async fn list(
     Ok(ok(&WorkspaceList { workspaces, next_after }))
 }
 
-pub(super) async fn show(
-    State(api): State<Api>,
-    Authenticated(caller): Authenticated,
-    PathId(id): PathId<WorkspaceId>,
-) -> RouteResult {
-    let workspace = api.workspace(&caller, TokenScope::Read, Some(id)).await?;
-    Ok(ok(&describe(&api, &caller, &workspace).await?))
+async fn show(request: WorkspaceRequest) -> RouteResult {
+    let workspace = request.workspace(TokenScope::Read).await?;
+    Ok(ok(&describe(&request.api, &request.caller, &workspace).await?))
 }
 
-pub(super) async fn usage(
-    State(api): State<Api>,
-    Authenticated(caller): Authenticated,
-    PathId(id): PathId<WorkspaceId>,
-) -> RouteResult {
-    let workspace = api.workspace(&caller, TokenScope::Read, Some(id)).await?;
-    let usage = api.inner.spaces.usage(id).await?;
+async fn usage(request: WorkspaceRequest) -> RouteResult {
+    let workspace = request.workspace(TokenScope::Read).await?;
+    let spaces = &request.api.options.spaces;
+    let usage = spaces.usage(workspace.id).await?;
     let amount = usage.as_ref().map(|measured| measured.amount).unwrap_or_default();
     Ok(ok(&WorkspaceUsage {
-        id,
+        id: workspace.id,
         usage_bytes: amount.bytes,
         files: amount.files,
         quota_bytes: workspace.quota_bytes,
-        quota_files: api.inner.spaces.quota_files(),
+        quota_files: spaces.quota_files(),
         as_of: usage.map(|measured| measured.as_of),
     }))
 }
 
-pub(super) async fn remove(
-    State(api): State<Api>,
-    Authenticated(caller): Authenticated,
-    PathId(id): PathId<WorkspaceId>,
-) -> RouteResult {
-    caller.check(TokenScope::Admin, id)?;
-    api.inner.spaces.remove(id).await?;
+async fn remove(request: WorkspaceRequest) -> RouteResult {
+    request.caller.check(TokenScope::Admin, request.id)?;
+    request.api.options.spaces.remove(request.id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// Returns a workspace with its usage, which the server of its volume measures.
-async fn describe(
-    api: &Api,
-    caller: &Caller,
-    workspace: &WorkspaceRow,
-) -> Result<Workspace, ErrorResponse> {
-    let location = match (&api.inner.worker_proxy, workspace.volume) {
+async fn describe(api: &Api, caller: &Caller, workspace: &WorkspaceRow) -> Result<Workspace> {
+    let location = match (&api.options.worker_proxy, workspace.volume) {
         (Some(worker_proxy), Some(_)) => worker_proxy.locate(workspace).await,
         (Some(_) | None, _) => return describe_local(api, workspace).await,
     };
@@ -211,8 +179,8 @@ async fn describe(
     Ok(reply(workspace, state, usage))
 }
 
-async fn describe_local(api: &Api, workspace: &WorkspaceRow) -> Result<Workspace, ErrorResponse> {
-    let usage = api.inner.spaces.usage(workspace.id).await?;
+async fn describe_local(api: &Api, workspace: &WorkspaceRow) -> Result<Workspace> {
+    let usage = api.options.spaces.usage(workspace.id).await?;
     let state = if usage.is_some() { WorkspaceState::Ready } else { WorkspaceState::New };
     Ok(reply(workspace, state, usage.map_or(0, |measured| measured.amount.bytes)))
 }

@@ -36,7 +36,7 @@ use crate::auth::{Caller, Coverage, INTERNAL_TOKEN_HEADER};
 use crate::extract::{Authenticated, read_body};
 use crate::idempotency::KEY_HEADER;
 use crate::request_span::TRACE_PARENT;
-use crate::response::ErrorResponse;
+use crate::response::{ErrorResponse, Result};
 use crate::state::Api;
 use crate::worker_proxy::{Location, RemoteVolume, WorkerProxy};
 
@@ -62,12 +62,8 @@ const HOP_BY_HOP_HEADERS: [&str; 5] =
 
 /// Returns `true` for routes that need the directory. `rest` is the path after the workspace's id.
 pub(crate) fn needs_directory(rest: &str) -> bool {
-    rest == "/exec"
-        || rest == "/git"
-        || rest == "/usage"
-        || rest.starts_with("/tools/")
-        || rest == "/files"
-        || rest.starts_with("/files/")
+    let below = |prefix| rest.starts_with(prefix);
+    matches!(rest, "/exec" | "/git" | "/usage" | "/files") || below("/tools/") || below("/files/")
 }
 
 /// Returns the path of a route at a worker, if a worker serves it.
@@ -78,7 +74,7 @@ pub(crate) fn internal_path(path: &str) -> Option<String> {
 
 /// Middleware that forwards a request if the directory it needs is on another volume.
 pub(crate) async fn forward(State(api): State<Api>, request: Request, next: Next) -> Response {
-    let Some(proxy) = &api.inner.worker_proxy else { return next.run(request).await };
+    let Some(proxy) = &api.options.worker_proxy else { return next.run(request).await };
     let named = workspace_of(request.method(), request.uri());
     if named.is_none() && request.uri().path() != MCP {
         return next.run(request).await;
@@ -119,7 +115,7 @@ async fn locate(
     caller: &Caller,
     parts: &Parts,
     id: WorkspaceId,
-) -> Result<Location, ErrorResponse> {
+) -> Result<Location> {
     let workspace = api.find_or_provision(caller, Some(id)).await?;
     let needs_no_directory = parts.method == Method::DELETE || parts.uri.path().ends_with("/usage");
     if workspace.volume.is_none() && needs_no_directory {
@@ -185,7 +181,7 @@ async fn send_to_worker(
     remote: &RemoteVolume,
     parts: Parts,
     body: Body,
-) -> Result<Response, ErrorResponse> {
+) -> Result<Response> {
     let proxy = proxy_of(api)?;
     let headers = headers(proxy, caller, &parts.headers)?;
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
@@ -195,13 +191,13 @@ async fn send_to_worker(
     let streams = parts.method == Method::PUT;
     let (mut stream, whole) =
         if streams { (Some(body), Bytes::new()) } else { (None, read_body(body, api).await?) };
-    let mut failure = None;
+    let mut failure = ErrorResponse::plain(Code::WorkerUnreachable, "no worker could be reached");
     let mut refreshed = false;
     let mut candidates: VecDeque<_> = remote.servers.iter().cloned().collect();
     loop {
         let Some(server) = candidates.pop_front() else {
             if refreshed || streams {
-                break;
+                return Err(failure);
             }
             refreshed = true;
             candidates.extend(proxy.started_since(remote).await);
@@ -210,27 +206,24 @@ async fn send_to_worker(
         let body = match stream.take() {
             Some(body) => body.map_err(Into::into).boxed_unsync(),
             // A streamed body cannot be sent again.
-            None if streams => break,
+            None if streams => return Err(failure),
             None => carrel_client::full_body(whole.clone()),
         };
         match send(proxy, &server, &parts.method, &path, &headers, body).await {
             Ok(response) => return Ok(response),
             Err(error) if error.is_unsent() => {
                 proxy.mark_unreachable(&server);
-                failure = Some(unreachable(&server, &error));
+                failure = unreachable(&server, &error);
             }
             Err(error) => return Err(unreachable(&server, &error)),
         }
     }
-    let unavailable =
-        || ErrorResponse::new(Code::WorkerUnreachable, "no worker could be reached", json!({}));
-    Err(failure.unwrap_or_else(unavailable))
 }
 
-fn proxy_of(api: &Api) -> Result<&WorkerProxy, ErrorResponse> {
-    let unavailable =
-        || ErrorResponse::new(Code::WorkerUnreachable, "this server knows no workers", json!({}));
-    api.inner.worker_proxy.as_deref().ok_or_else(unavailable)
+fn proxy_of(api: &Api) -> Result<&WorkerProxy> {
+    let message = "this server knows no workers";
+    let unavailable = || ErrorResponse::plain(Code::WorkerUnreachable, message);
+    api.options.worker_proxy.as_deref().ok_or_else(unavailable)
 }
 
 fn unreachable(server: &ServerUrl, error: &SendError) -> ErrorResponse {
@@ -240,11 +233,7 @@ fn unreachable(server: &ServerUrl, error: &SendError) -> ErrorResponse {
 
 /// Returns the headers for a worker: selected ones of the client, the internal token, the caller and the
 /// trace context.
-fn headers(
-    proxy: &WorkerProxy,
-    caller: &Caller,
-    given: &HeaderMap,
-) -> Result<HeaderMap, ErrorResponse> {
+fn headers(proxy: &WorkerProxy, caller: &Caller, given: &HeaderMap) -> Result<HeaderMap> {
     let of_mcp = |name: &str| name.starts_with(MCP_HEADER_PREFIX) || MCP_HEADERS.contains(&name);
     let own = [CONTENT_TYPE.as_str(), CONTENT_LENGTH.as_str(), KEY_HEADER];
     let passes = |name: &HeaderName| own.contains(&name.as_str()) || of_mcp(name.as_str());
@@ -257,7 +246,7 @@ fn headers(
     let (Some(mut token), Some(forwarded)) = (token, encode_caller(caller)) else {
         let message = "the workspace lies on another volume, and WORKER_INTERNAL_TOKEN is not set here, so \
                        that no worker can be reached";
-        return Err(ErrorResponse::new(Code::WorkerUnreachable, message, json!({})));
+        return Err(ErrorResponse::plain(Code::WorkerUnreachable, message));
     };
     token.set_sensitive(true);
     headers.insert(HeaderName::from_static(INTERNAL_TOKEN_HEADER), token);
@@ -295,11 +284,10 @@ pub(crate) async fn get_from_worker(
     caller: &Caller,
     remote: &RemoteVolume,
     path: &str,
-) -> Result<serde_json::Value, ErrorResponse> {
+) -> Result<serde_json::Value> {
     let mut request = Request::new(Body::empty());
-    *request.uri_mut() = format!("{PUBLIC}{path}").parse().map_err(|_| {
-        ErrorResponse::new(Code::Internal, "the server could not do this", json!({}))
-    })?;
+    *request.uri_mut() =
+        format!("{PUBLIC}{path}").parse().map_err(|_| ErrorResponse::internal())?;
     let (parts, body) = request.into_parts();
     let response = send_to_worker(api, caller, remote, parts, body).await?;
     let status = response.status();

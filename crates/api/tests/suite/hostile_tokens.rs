@@ -1,4 +1,4 @@
-use carrel_api::auth::{Authority, Caller, Coverage, MAX_TOKEN_BYTES, RejectReason, Verifier};
+use carrel_api::auth::{Authority, Caller, Coverage, MAX_TOKEN_BYTES, RejectReason};
 use carrel_domain::{Coded as _, ErrorEnvelope, Timestamp, TokenScope, TokenScopes};
 use pretty_assertions::assert_eq;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Barrier;
 use std::time::Duration;
 
-use carrel_api::auth::{Authority, Coverage, Grant, KEY_FILE, KeyError, Verifier as _};
+use carrel_api::auth::{Authority, Coverage, Grant, KEY_FILE, KeyError};
 use carrel_config::Environment;
 use carrel_config::environment::CARREL_TOKEN_SECRET;
 use carrel_domain::{Code, Coded as _, Secret};

@@ -1,4 +1,3 @@
-use carrel_api::auth::Verifier as _;
 use proptest::prelude::*;
 
 use crate::forge::{authority, claims, encode, now, token};

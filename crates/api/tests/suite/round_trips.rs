@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use carrel_api::auth::{
     AuthError, Caller, ConsoleLink, Coverage, Grant, GrantError, PresentedToken, RejectReason,
-    Transport, Verifier as _, begin_session,
+    Transport, begin_session,
 };
 use carrel_domain::{Secret, TaskId, Timestamp, TokenScope, TokenScopes, WorkspaceId};
 use pretty_assertions::assert_eq;

@@ -4,8 +4,8 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use carrel_api::auth::InternalToken;
-use carrel_api::{Api, WorkerApiOptions, WorkerHealth, serve_worker};
+use carrel_api::auth::{Authority, InternalToken, RateLimitOptions, Transport};
+use carrel_api::{Api, ApiOptions, AuthMode, WorkerHealth, serve_worker};
 use carrel_client::ServerUrl;
 use carrel_config::Environment;
 use carrel_config::environment::{CARREL_WORKER_URL, WORKER_BIND_HOST, WORKER_HEALTH_PORT};
@@ -82,20 +82,25 @@ impl WorkerListener {
             slots: worker.slots().clone(),
             sandbox,
         };
-        let api = Api::new(
-            WorkerApiOptions {
-                tasks: tasks.clone(),
-                spaces: spaces.clone(),
-                token: InternalToken::new(&self.token.unwrap_or_else(|| Secret::new(""))),
-                slots: worker.slots().clone(),
-                hosts: Arc::clone(hosts),
-                events: events.clone(),
-                github: github.clone(),
-                clock: Arc::new(SystemClock),
-                stop: stop.clone(),
-            }
-            .into(),
-        );
+        let token = self.token.unwrap_or_else(|| Secret::new(""));
+        let api = Api::new(ApiOptions {
+            tasks: tasks.clone(),
+            spaces: spaces.clone(),
+            authority: Authority::with_random_secret(),
+            provider: None,
+            console: None,
+            transport: Transport::Network,
+            clock: Arc::new(SystemClock),
+            rates: RateLimitOptions::default(),
+            hosts: Arc::clone(hosts),
+            events: events.clone(),
+            credentials: None,
+            github: github.clone(),
+            auth_mode: AuthMode::Internal(InternalToken::new(&token)),
+            worker_proxy: None,
+            slots: Some(worker.slots().clone()),
+            stop: stop.clone(),
+        });
         serve_worker(self.listener, api, health).await;
     }
 }

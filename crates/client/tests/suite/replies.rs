@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use carrel_client::{ClientError, SendError, full_body};
 use carrel_domain::{Code, Coded as _, TaskId, TaskStatus, WorkspaceId};
-use carrel_wire::{TaskQuery, TaskRequest};
+use carrel_wire::{StepRequest, TaskQuery, TaskRequest};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
@@ -17,7 +17,8 @@ async fn a_task_is_submitted_as_the_service_takes_it_and_nothing_of_the_reply_is
     let script = Script::start(vec![Part::Say(json("200 OK", ACCEPTED))]).await;
     let workspace = WorkspaceId::generate();
     let client = script.client().in_workspace(workspace).with_idempotency_key("key-1");
-    let accepted = client.submit_task(&TaskRequest::of_commands(["ls"])).await.unwrap();
+    let accepted =
+        client.submit_task(&TaskRequest::new(vec![StepRequest::command("ls")])).await.unwrap();
     assert_eq!(accepted.status, TaskStatus::Queued);
     assert_eq!(
         serde_json::to_value(&accepted).unwrap(),

@@ -8,7 +8,7 @@
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 
 use super::{
-    error_response::{self, ErrorResponse},
+    error_response::{self, ErrorResponse, Result},
     options::HttpOptions,
 };
 
@@ -19,22 +19,14 @@ const CHALLENGE_INVALID_TOKEN: HeaderValue =
     HeaderValue::from_static(r#"Bearer realm="carrel", error="invalid_token""#);
 
 /// Checks a request, host and origin before the token.
-pub(crate) fn check(
-    options: &HttpOptions,
-    uri: &Uri,
-    headers: &HeaderMap,
-) -> Result<(), ErrorResponse> {
+pub(crate) fn check(options: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> Result<()> {
     let host = check_host(options, uri, headers)?;
     check_origin(options, headers, host)?;
     check_token(options, headers)
 }
 
 /// Returns the host of the request if it is an allowed one.
-fn check_host<'a>(
-    options: &HttpOptions,
-    uri: &'a Uri,
-    headers: &'a HeaderMap,
-) -> Result<&'a str, ErrorResponse> {
+fn check_host<'a>(options: &HttpOptions, uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = match (hosts.next(), hosts.next()) {
         (Some(host), None) => host.to_str().ok(),
@@ -46,11 +38,7 @@ fn check_host<'a>(
         .ok_or_else(|| forbidden("this server does not accept that Host"))
 }
 
-fn check_origin(
-    options: &HttpOptions,
-    headers: &HeaderMap,
-    host: &str,
-) -> Result<(), ErrorResponse> {
+fn check_origin(options: &HttpOptions, headers: &HeaderMap, host: &str) -> Result<()> {
     let allowed = |value: &HeaderValue| {
         value.to_str().is_ok_and(|origin| options.allowed.allows_origin(origin, host))
     };
@@ -61,7 +49,7 @@ fn check_origin(
     }
 }
 
-fn check_token(options: &HttpOptions, headers: &HeaderMap) -> Result<(), ErrorResponse> {
+fn check_token(options: &HttpOptions, headers: &HeaderMap) -> Result<()> {
     let Some(token) = &options.token else { return Ok(()) };
     let given = headers.get(header::AUTHORIZATION);
     if given.and_then(bearer).is_some_and(|given| token.matches(given)) {
@@ -80,5 +68,5 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
 }
 
 fn forbidden(message: &'static str) -> ErrorResponse {
-    error_response::invalid_request(StatusCode::FORBIDDEN, message).into()
+    error_response::reject(StatusCode::FORBIDDEN, message)
 }

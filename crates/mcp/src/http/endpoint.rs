@@ -14,7 +14,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     access_control, envelope,
-    error_response::{self, ErrorResponse, LAST_EVENT_HEADER, SESSION_HEADER},
+    error_response::{self, ErrorResponse, LAST_EVENT_HEADER, Result, SESSION_HEADER},
     event_stream::{self, EventId},
     handler_scope::HandlerScope,
     header_checks,
@@ -64,13 +64,13 @@ impl Endpoint {
         router.with_state(Arc::clone(self))
     }
 
-    async fn serve(&self, request: Request) -> Result<Response, ErrorResponse> {
+    async fn serve(&self, request: Request) -> Result<Response> {
         access_control::check(&self.options, request.uri(), request.headers())?;
         self.dispatch(request).await
     }
 
     /// Serves a request that passed access control.
-    pub(super) async fn dispatch(&self, request: Request) -> Result<Response, ErrorResponse> {
+    pub(super) async fn dispatch(&self, request: Request) -> Result<Response> {
         let (parts, body) = request.into_parts();
         match parts.method {
             Method::POST => self.post(parts, body).await,
@@ -82,14 +82,10 @@ impl Endpoint {
 
     /// Opens an event stream: with `Last-Event-ID` the stream of that event, from there on; otherwise the
     /// session's standalone stream, which carries messages that belong to no call.
-    fn get(&self, parts: &Parts) -> Result<Response, ErrorResponse> {
+    fn get(&self, parts: &Parts) -> Result<Response> {
         let headers = &parts.headers;
         header_checks::check_listener(headers)?;
-        if envelope::is_stateless(headers) {
-            return Ok(error_response::method_not_allowed("POST"));
-        }
-        header_checks::check_version(headers)?;
-        let session = self.session(parts)?;
+        let session = self.existing_session(parts)?;
         let Some(last) = headers.get(LAST_EVENT_HEADER) else {
             let standalone =
                 session.find(STANDALONE).ok_or_else(error_response::session_not_found)?;
@@ -105,21 +101,25 @@ impl Endpoint {
         Ok(event_stream::follow(&session, stream, number))
     }
 
-    fn delete(&self, parts: &Parts) -> Result<Response, ErrorResponse> {
-        let headers = &parts.headers;
-        if envelope::is_stateless(headers) {
-            return Ok(error_response::method_not_allowed("POST"));
-        }
-        header_checks::check_version(headers)?;
-        let session = self.session(parts)?;
-        self.sessions.close(session.id().as_str());
+    fn delete(&self, parts: &Parts) -> Result<Response> {
+        let session = self.existing_session(parts)?;
+        self.sessions.close(session.id.as_str());
         Ok(error_response::empty(StatusCode::NO_CONTENT))
     }
 
-    pub(super) fn session(&self, parts: &Parts) -> Result<Arc<Session>, ErrorResponse> {
+    /// Returns the session of a method that the stateless revision does not have.
+    fn existing_session(&self, parts: &Parts) -> Result<Arc<Session>> {
+        if envelope::is_stateless(&parts.headers) {
+            return Err(error_response::method_not_allowed("POST").into());
+        }
+        header_checks::check_version(&parts.headers)?;
+        self.session(parts)
+    }
+
+    pub(super) fn session(&self, parts: &Parts) -> Result<Arc<Session>> {
         let Some(id) = parts.headers.get(SESSION_HEADER) else {
             let message = "a session is required: send initialize, then its Mcp-Session-Id";
-            return Err(error_response::invalid_request(StatusCode::BAD_REQUEST, message).into());
+            return Err(error_response::reject(StatusCode::BAD_REQUEST, message));
         };
         let session = id.to_str().ok().and_then(|id| self.sessions.find(id, &owner(parts)));
         session.ok_or_else(|| error_response::session_not_found().into())
@@ -127,7 +127,7 @@ impl Endpoint {
 
     /// Removes a session whose service has ended on its own, and returns the response that says so.
     pub(super) fn remove_closed(&self, session: &Session) -> ErrorResponse {
-        self.sessions.close(session.id().as_str());
+        self.sessions.close(session.id.as_str());
         error_response::session_not_found().into()
     }
 }

@@ -21,6 +21,8 @@ pub(crate) const LAST_EVENT_HEADER: HeaderName = HeaderName::from_static("last-e
 #[derive(Debug)]
 pub(crate) struct ErrorResponse(Box<Response>);
 
+pub(crate) type Result<T, E = ErrorResponse> = std::result::Result<T, E>;
+
 impl From<Response> for ErrorResponse {
     fn from(response: Response) -> Self {
         Self(Box::new(response))
@@ -75,6 +77,11 @@ pub(crate) fn error(
 /// Builds an error response that names no request id, since the request was not parsed.
 pub(crate) fn invalid_request(status: StatusCode, message: impl Into<String>) -> Response {
     error(status, None, ErrorData::invalid_request(message.into(), None))
+}
+
+/// Builds the same as the end of a check.
+pub(crate) fn reject(status: StatusCode, message: &str) -> ErrorResponse {
+    invalid_request(status, message).into()
 }
 
 /// Builds a 503 with `Retry-After`.

@@ -52,15 +52,20 @@ pub enum ReplyFormat {
 pub struct HttpOptions {
     pub(crate) token: Option<BearerToken>,
     pub(crate) allowed: AllowedHosts,
-    pub(crate) reply_format: ReplyFormat,
-    pub(crate) max_body_bytes: usize,
-    pub(crate) max_sessions: usize,
-    pub(crate) max_sessions_per_owner: usize,
-    pub(crate) max_connections: usize,
-    pub(crate) session_idle: Duration,
-    pub(crate) header_read_timeout: Duration,
-    pub(crate) body_read_timeout: Duration,
-    pub(crate) write_stall: Duration,
+    /// The form of responses.
+    pub reply_format: ReplyFormat,
+    /// The largest request body; a larger one is answered with 413.
+    pub max_body_bytes: usize,
+    /// Sessions that may be open at once.
+    pub max_sessions: usize,
+    /// Sessions that one owner may have open at once.
+    pub max_sessions_per_owner: usize,
+    /// The time without use after which a session expires.
+    pub session_idle: Duration,
+    /// The time in which the body of a request must arrive.
+    pub body_read_timeout: Duration,
+    /// The bounds of connections.
+    pub connections: ConnectionLimits,
 }
 
 impl HttpOptions {
@@ -88,19 +93,13 @@ impl HttpOptions {
             max_body_bytes: MAX_MESSAGE_BYTES,
             max_sessions: MAX_SESSIONS,
             max_sessions_per_owner: MAX_SESSIONS_PER_OWNER,
-            max_connections: MAX_CONNECTIONS,
             session_idle: SESSION_IDLE,
-            header_read_timeout: HEADER_READ_TIMEOUT,
             body_read_timeout: BODY_READ_TIMEOUT,
-            write_stall: WRITE_STALL,
-        }
-    }
-
-    pub(crate) fn connection_limits(&self) -> ConnectionLimits {
-        ConnectionLimits {
-            header_read_timeout: self.header_read_timeout,
-            write_stall: self.write_stall,
-            max_connections: self.max_connections,
+            connections: ConnectionLimits {
+                header_read_timeout: HEADER_READ_TIMEOUT,
+                write_stall: WRITE_STALL,
+                max_connections: MAX_CONNECTIONS,
+            },
         }
     }
 
@@ -126,63 +125,6 @@ impl HttpOptions {
         let error = || OptionsError::NotAnOrigin { text: text.to_owned() };
         self.allowed.origins.push(Origin::parse(text).ok_or_else(error)?);
         Ok(self)
-    }
-
-    /// Sets the form of responses.
-    #[must_use]
-    pub fn reply_format(mut self, reply_format: ReplyFormat) -> Self {
-        self.reply_format = reply_format;
-        self
-    }
-
-    /// Sets the largest request body; a larger one is answered with 413.
-    #[must_use]
-    pub fn max_body_bytes(mut self, bytes: usize) -> Self {
-        self.max_body_bytes = bytes;
-        self
-    }
-
-    /// Sets the number of sessions that may be open at once.
-    #[must_use]
-    pub fn max_sessions(mut self, sessions: usize) -> Self {
-        self.max_sessions = sessions;
-        self
-    }
-
-    /// Sets the number of sessions that one owner may have open at once.
-    #[must_use]
-    pub fn max_sessions_per_owner(mut self, sessions: usize) -> Self {
-        self.max_sessions_per_owner = sessions;
-        self
-    }
-
-    /// Sets the number of connections that may be open at once.
-    #[must_use]
-    pub fn max_connections(mut self, connections: usize) -> Self {
-        self.max_connections = connections;
-        self
-    }
-
-    /// Sets the time without use after which a session expires.
-    #[must_use]
-    pub fn session_idle(mut self, duration: Duration) -> Self {
-        self.session_idle = duration;
-        self
-    }
-
-    /// Sets the times in which the head and the body of a request must arrive.
-    #[must_use]
-    pub fn read_timeouts(mut self, head: Duration, body: Duration) -> Self {
-        self.header_read_timeout = head;
-        self.body_read_timeout = body;
-        self
-    }
-
-    /// Sets the time for which a client may leave a response unread.
-    #[must_use]
-    pub fn write_stall(mut self, duration: Duration) -> Self {
-        self.write_stall = duration;
-        self
     }
 }
 

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use super::{
     endpoint::{Endpoint, owner},
     envelope::{Envelope, Lifecycle},
-    error_response::{self, ErrorResponse, SESSION_HEADER},
+    error_response::{self, Result, SESSION_HEADER},
     event_log::StreamOpening,
     event_stream, header_checks,
     options::ReplyFormat,
@@ -35,7 +35,7 @@ use crate::{
 };
 
 impl Endpoint {
-    pub(super) async fn post(&self, parts: Parts, body: Body) -> Result<Response, ErrorResponse> {
+    pub(super) async fn post(&self, parts: Parts, body: Body) -> Result<Response> {
         header_checks::check_message(&parts.headers)?;
         let body = self.read(body).await?;
         let envelope = Envelope::read(&body, &parts.headers).map_err(MessageError::Syntax)?;
@@ -46,7 +46,7 @@ impl Endpoint {
         }
     }
 
-    async fn read(&self, body: Body) -> Result<Bytes, ErrorResponse> {
+    async fn read(&self, body: Body) -> Result<Bytes> {
         let limit = self.options.max_body_bytes;
         let too_large = || {
             let message = format!("a body may have {limit} bytes");
@@ -63,12 +63,12 @@ impl Endpoint {
             Ok(Err(_)) => Err(too_large().into()),
             Err(_) => {
                 let message = "the body did not arrive in time";
-                Err(error_response::invalid_request(StatusCode::REQUEST_TIMEOUT, message).into())
+                Err(error_response::reject(StatusCode::REQUEST_TIMEOUT, message))
             }
         }
     }
 
-    async fn initialize(&self, parts: Parts, body: &[u8]) -> Result<Response, ErrorResponse> {
+    async fn initialize(&self, parts: Parts, body: &[u8]) -> Result<Response> {
         let request = match json_rpc::parse(body)? {
             JsonRpcMessage::Request(request) => request,
             JsonRpcMessage::Notification(_)
@@ -100,7 +100,7 @@ impl Endpoint {
         }
     }
 
-    async fn message(&self, parts: Parts, body: &[u8]) -> Result<Response, ErrorResponse> {
+    async fn message(&self, parts: Parts, body: &[u8]) -> Result<Response> {
         header_checks::check_version(&parts.headers)?;
         let message = match json_rpc::parse(body) {
             Err(MessageError::UnknownNotification) => {
@@ -128,7 +128,7 @@ impl Endpoint {
         session: &Arc<Session>,
         parts: Parts,
         request: JsonRpcRequest<ClientRequest>,
-    ) -> Result<Response, ErrorResponse> {
+    ) -> Result<Response> {
         let stream = self.start(session, parts, request).await?;
         if self.options.reply_format == ReplyFormat::EventStream {
             session.retain(&stream);
@@ -150,7 +150,7 @@ impl Endpoint {
         session: &Session,
         parts: Parts,
         mut request: JsonRpcRequest<ClientRequest>,
-    ) -> Result<Stream, ErrorResponse> {
+    ) -> Result<Stream> {
         let identifier = request.id.clone();
         request.request.extensions_mut().insert(parts);
         session.start(request).await.map_err(|error| match error {
@@ -174,7 +174,7 @@ impl PendingHandshake<'_> {
         let mut response = error_response::json(StatusCode::OK, reply);
         self.initialized = self.session.initialized();
         if self.initialized {
-            let id = HeaderValue::from_str(self.session.id().as_str())
+            let id = HeaderValue::from_str(self.session.id.as_str())
                 .expect("a session id consists of hexadecimal digits and dashes");
             response.headers_mut().insert(SESSION_HEADER, id);
         }
@@ -185,7 +185,7 @@ impl PendingHandshake<'_> {
 impl Drop for PendingHandshake<'_> {
     fn drop(&mut self) {
         if !self.initialized {
-            self.sessions.close(self.session.id().as_str());
+            self.sessions.close(self.session.id.as_str());
         }
     }
 }

@@ -55,12 +55,12 @@ pub(crate) enum StartError {
 
 #[derive(Debug)]
 pub(crate) struct Session {
-    id: SessionId,
-    owner: SessionOwner,
+    pub(super) id: SessionId,
+    pub(super) owner: SessionOwner,
     /// Messages are boxed, because a channel allocates for its whole capacity at once.
     inbox: mpsc::Sender<Box<ClientJsonRpcMessage>>,
     streams: Mutex<SessionStreams>,
-    stop: CancellationToken,
+    pub(super) stop: CancellationToken,
     last_used: Mutex<Instant>,
     open_streams: AtomicUsize,
     initialized: AtomicBool,
@@ -87,18 +87,6 @@ impl Session {
         });
         let transport = SessionTransport { session: Arc::clone(&session), messages };
         (session, transport)
-    }
-
-    pub(crate) fn id(&self) -> &SessionId {
-        &self.id
-    }
-
-    pub(crate) fn belongs_to(&self, owner: &SessionOwner) -> bool {
-        self.owner == *owner
-    }
-
-    pub(crate) fn stop(&self) -> &CancellationToken {
-        &self.stop
     }
 
     fn streams(&self) -> MutexGuard<'_, SessionStreams> {
@@ -210,14 +198,8 @@ impl Drop for OpenStream {
 /// The SDK's side of a session. Sending never waits: a message goes straight to its event log.
 #[derive(Debug)]
 pub(crate) struct SessionTransport {
-    session: Arc<Session>,
+    pub(super) session: Arc<Session>,
     messages: mpsc::Receiver<Box<ClientJsonRpcMessage>>,
-}
-
-impl SessionTransport {
-    pub(crate) fn session(&self) -> &Arc<Session> {
-        &self.session
-    }
 }
 
 impl Transport<RoleServer> for SessionTransport {

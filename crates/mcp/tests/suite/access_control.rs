@@ -53,8 +53,8 @@ async fn only_a_page_of_the_same_origin_is_accepted() {
 #[tokio::test]
 async fn names_and_origins_can_be_allowed() {
     let server = TestServer::with(|options| {
-        let options = options.allow_host("box.example").expect("a host");
-        options.allow_origin("https://app.example").expect("an origin")
+        let named = options.clone().allow_host("box.example").expect("a host");
+        *options = named.allow_origin("https://app.example").expect("an origin");
     })
     .await;
     let mut client = server.connect().await;

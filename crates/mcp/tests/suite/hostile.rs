@@ -21,7 +21,11 @@ async fn assert_alive(server: &TestServer) {
 #[tokio::test]
 async fn half_a_request_is_dropped_after_a_while() {
     let short = Duration::from_millis(200);
-    let server = TestServer::with(|options| options.read_timeouts(short, short)).await;
+    let server = TestServer::with(|options| {
+        options.connections.header_read_timeout = short;
+        options.body_read_timeout = short;
+    })
+    .await;
     let mut nothing = server.connect().await;
     let mut half_head = server.connect().await;
     half_head.raw(b"POST /mcp HTTP/1.1\r\nhost: local").await;
@@ -41,7 +45,11 @@ async fn half_a_request_is_dropped_after_a_while() {
 #[tokio::test]
 async fn a_slow_drip_of_headers_does_not_keep_others_waiting() {
     let short = Duration::from_millis(500);
-    let server = TestServer::with(|options| options.read_timeouts(short, short)).await;
+    let server = TestServer::with(|options| {
+        options.connections.header_read_timeout = short;
+        options.body_read_timeout = short;
+    })
+    .await;
     let mut drips = Vec::new();
     for _ in 0..50 {
         let mut client = server.connect().await;
@@ -111,7 +119,7 @@ async fn wrong_media_types_are_refused() {
 
 #[tokio::test]
 async fn a_body_above_the_limit_is_refused_before_it_is_read() {
-    let server = TestServer::with(|options| options.max_body_bytes(1000)).await;
+    let server = TestServer::with(|options| options.max_body_bytes = 1000).await;
     let mut client = server.connect().await;
     let large = call(1, "echo", &json!({"text": "x".repeat(1000)}));
     assert_eq!(client.post(&[], &large).await.status, 413);
@@ -175,7 +183,9 @@ async fn a_client_with_too_many_calls_is_told_to_try_again() {
 
 #[tokio::test]
 async fn a_client_that_stops_reading_loses_its_connection_and_nothing_else() {
-    let server = TestServer::with(|options| options.write_stall(Duration::from_millis(300))).await;
+    let server =
+        TestServer::with(|options| options.connections.write_stall = Duration::from_millis(300))
+            .await;
     let mut stuck = server.connect().await;
     // More than the kernel's buffers hold, so that the server cannot write on.
     let body = stateless_call(1, "bytes", &json!({"count": 16_000_000}));

@@ -110,7 +110,7 @@ async fn an_unknown_revision_in_the_header_is_refused() {
 
 #[tokio::test]
 async fn sessions_above_the_limit_are_told_to_try_again() {
-    let server = TestServer::with(|options| options.max_sessions(2)).await;
+    let server = TestServer::with(|options| options.max_sessions = 2).await;
     let (mut first, session) = server.session().await;
     let _second = server.session().await;
     let mut third = server.connect().await;
@@ -122,7 +122,8 @@ async fn sessions_above_the_limit_are_told_to_try_again() {
 
 #[tokio::test]
 async fn an_idle_session_expires_but_one_with_a_running_call_does_not() {
-    let server = TestServer::with(|options| options.session_idle(Duration::from_millis(100))).await;
+    let server =
+        TestServer::with(|options| options.session_idle = Duration::from_millis(100)).await;
     let (mut idle, forgotten) = server.session().await;
     let (mut busy, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
@@ -134,7 +135,7 @@ async fn an_idle_session_expires_but_one_with_a_running_call_does_not() {
 
 #[tokio::test]
 async fn a_handshake_that_fails_leaves_no_session() {
-    let server = TestServer::with(|options| options.max_sessions(1)).await;
+    let server = TestServer::with(|options| options.max_sessions = 1).await;
     let mut client = server.connect().await;
     let wrong = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": 7

@@ -26,13 +26,14 @@ pub(crate) struct TestServer {
 
 impl TestServer {
     pub(crate) async fn start() -> Self {
-        Self::with(|options| options).await
+        Self::with(|_| ()).await
     }
 
-    pub(crate) async fn with(change: impl FnOnce(HttpOptions) -> HttpOptions) -> Self {
+    pub(crate) async fn with(change: impl FnOnce(&mut HttpOptions)) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let options = change(HttpOptions::new(address, None).expect("loopback"));
+        let mut options = HttpOptions::new(address, None).expect("loopback");
+        change(&mut options);
         Self::serve(listener, options)
     }
 

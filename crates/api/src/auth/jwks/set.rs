@@ -39,9 +39,18 @@ impl Header {
     }
 }
 
-/// The key id of a token is not in the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct UnknownKey;
+pub(super) enum OpenError {
+    /// The key id of the token is not in the set.
+    UnknownKey,
+    Rejected(RejectReason),
+}
+
+impl From<RejectReason> for OpenError {
+    fn from(reason: RejectReason) -> Self {
+        Self::Rejected(reason)
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct KeySet {
@@ -67,35 +76,29 @@ impl KeySet {
     }
 
     /// Returns the payload of a token that one of the keys signed.
-    pub(super) fn open(
-        &self,
-        token: &str,
-    ) -> Result<Result<Map<String, Value>, RejectReason>, UnknownKey> {
-        let Some((parts, header)) = read(token) else { return Ok(Err(RejectReason::Malformed)) };
-        let Some(key) = self.find(&header)? else { return Ok(Err(RejectReason::Signature)) };
+    pub(super) fn open(&self, token: &str) -> Result<Map<String, Value>, OpenError> {
+        let (parts, header) = read(token).ok_or(RejectReason::Malformed)?;
+        let key = self.find(&header)?;
         // The key determines the algorithm; the token must name the same.
         if header.alg != key.algorithm() {
-            return Ok(Err(RejectReason::Signature));
+            return Err(RejectReason::Signature.into());
         }
-        let Some(signature) = decode(parts.signature) else {
-            return Ok(Err(RejectReason::Malformed));
-        };
+        let signature = decode(parts.signature).ok_or(RejectReason::Malformed)?;
         if !key.has_signed(parts.signed.as_bytes(), &signature) {
-            return Ok(Err(RejectReason::Signature));
+            return Err(RejectReason::Signature.into());
         }
         let payload = decode(parts.payload).and_then(|payload| object(&payload));
-        Ok(payload.ok_or(RejectReason::Claims))
+        Ok(payload.ok_or(RejectReason::Claims)?)
     }
 
     /// Returns the key that a token names, or the only one.
-    fn find(&self, header: &Header) -> Result<Option<&Key>, UnknownKey> {
+    fn find(&self, header: &Header) -> Result<&Key, OpenError> {
         match (&header.kid, &self.keys[..]) {
             (Some(_), keys) => {
-                let named = keys.iter().find(|key| key.id == header.kid);
-                named.map(Some).ok_or(UnknownKey)
+                keys.iter().find(|key| key.id == header.kid).ok_or(OpenError::UnknownKey)
             }
-            (None, [only]) => Ok(Some(only)),
-            (None, _) => Ok(None),
+            (None, [only]) => Ok(only),
+            (None, _) => Err(RejectReason::Signature.into()),
         }
     }
 }

@@ -5,8 +5,6 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequestParts, Path, State};
-use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use carrel_client::percent_encode;
@@ -16,49 +14,32 @@ use carrel_store::{RunFilter, RunRecord};
 use futures_util::stream::{self, Stream};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::warn;
 
-use super::{IssueReference, MAX_RUNS};
-use crate::conductor_api::{ConductorApi, check};
-use crate::extract::Authenticated;
-use crate::response::{ErrorResponse, RouteResult, ok};
+use super::{IssueRequest, MAX_RUNS};
+use crate::conductor_api::check;
+use crate::response::{ErrorResponse, Result, RouteResult, ok};
 
 pub(super) const TRANSCRIPT: &str = "application/x-ndjson";
 
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// The last runs of an issue, also of one that is no longer claimed.
-pub(super) struct RunHistory(Vec<RunRecord>);
-
-impl FromRequestParts<ConductorApi> for RunHistory {
-    type Rejection = ErrorResponse;
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        api: &ConductorApi,
-    ) -> Result<Self, ErrorResponse> {
-        let reference = IssueReference::of(parts, api).await?;
-        let claimed = reference.find(&*api.state()?);
-        let filter = match (&claimed, reference.target()) {
-            (Some(id), _) => of_issue(id.0.clone()),
-            (None, (Some(id), _)) => of_issue(id.to_owned()),
-            (None, (None, name)) => {
-                RunFilter { identifier: Some(name.to_owned()), ..RunFilter::default() }
-            }
-        };
-        let filter = RunFilter { limit: Some(MAX_RUNS), ..filter };
-        let runs = api.handle().runs(filter).await?;
-        if runs.is_empty() && claimed.is_none() {
-            return Err(reference.unknown("no run is recorded"));
-        }
-        Ok(Self(runs))
+/// Returns the last runs of an issue, also of one that is no longer claimed.
+async fn history(request: &IssueRequest) -> Result<Vec<RunRecord>> {
+    let claimed = request.find()?;
+    let (issue, identifier) = match (&claimed, request.target()) {
+        (Some(id), _) => (Some(id.0.clone()), None),
+        (None, (Some(id), _)) => (Some(id.to_owned()), None),
+        (None, (None, name)) => (None, Some(name.to_owned())),
+    };
+    let limit = Some(MAX_RUNS);
+    let filter = RunFilter { issue, identifier, limit, ..RunFilter::default() };
+    let runs = request.api.options.handle.runs(filter).await?;
+    if runs.is_empty() && claimed.is_none() {
+        return Err(request.unknown("no run is recorded"));
     }
-}
-
-fn of_issue(id: String) -> RunFilter {
-    RunFilter { issue: Some(id), ..RunFilter::default() }
+    Ok(runs)
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -68,12 +49,9 @@ pub(super) struct RunList {
     runs: Vec<SessionLog>,
 }
 
-pub(super) async fn list(
-    State(_): State<ConductorApi>,
-    Authenticated(caller): Authenticated,
-    RunHistory(runs): RunHistory,
-) -> RouteResult {
-    check(&caller, TokenScope::Read)?;
+pub(super) async fn list(request: IssueRequest) -> RouteResult {
+    let runs = history(&request).await?;
+    check(&request.caller, TokenScope::Read)?;
     Ok(ok(&RunList { runs: runs.into_iter().map(log).collect() }))
 }
 
@@ -92,35 +70,28 @@ pub(super) fn log(run: RunRecord) -> SessionLog {
     }
 }
 
-pub(super) async fn transcript(
-    State(api): State<ConductorApi>,
-    Authenticated(caller): Authenticated,
-    RunHistory(runs): RunHistory,
-    Path(pieces): Path<Vec<(String, String)>>,
-) -> RouteResult {
-    check(&caller, TokenScope::Read)?;
-    let number = pieces.iter().find(|(name, _)| name == "run").map(|(_, text)| text.parse());
+pub(super) async fn transcript(request: IssueRequest) -> RouteResult {
+    let runs = history(&request).await?;
+    check(&request.caller, TokenScope::Read)?;
+    let number = request.path.get("run").map(|text| text.parse());
     let Some(Ok(number)) = number else { return Err(ErrorResponse::field("run", "is a number")) };
     let Some(run) = runs.into_iter().find(|run| run.run == number) else {
-        return Err(missing(number, "the issue has no such run with_errors its last ones"));
+        return Err(missing(number, "the issue has no such run among its last ones"));
     };
-    let permit = api.stream()?;
-    match api.handle().transcript(&run).await {
+    let permit = request.api.stream()?;
+    match request.api.options.handle.transcript(&run).await {
         Ok(Some((file, length))) => Ok(transcript_response(file, length, permit)),
         Ok(None) => Err(missing(number, "its transcript is not kept any more")),
         Err(error) => {
             warn!(%error, run = number, "a transcript cannot be read");
-            Err(ErrorResponse::new(Code::Internal, "the transcript cannot be read", json!({})))
+            Err(ErrorResponse::plain(Code::Internal, "the transcript cannot be read"))
         }
     }
 }
 
 fn missing(run: u64, why: &str) -> ErrorResponse {
-    ErrorResponse::new(
-        Code::NotFound,
-        format!("there is no transcript of run {run}: {why}"),
-        json!({}),
-    )
+    let message = format!("there is no transcript of run {run}: {why}");
+    ErrorResponse::plain(Code::NotFound, message)
 }
 
 fn transcript_response(file: File, length: u64, permit: OwnedSemaphorePermit) -> Response {

@@ -8,9 +8,8 @@
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, Bytes};
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
-use carrel_domain::{Code, TokenScope, WorkspaceId};
+use axum::http::{HeaderMap, header};
+use carrel_domain::TokenScope;
 use carrel_tools::{Failure, Upload};
 use carrel_wire::{FileQuery, WrittenFile};
 use futures_util::StreamExt as _;
@@ -19,63 +18,49 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::required_path;
-use crate::extract::{Authenticated, PathId, QueryParams};
-use crate::idempotency::{IdempotentRequest, KeyScope};
+use crate::extract::{QueryParams, WorkspaceRequest};
 use crate::limits::{BODY_READ_TIMEOUT, MIN_UPLOAD_RATE};
-use crate::response::{ErrorResponse, RouteResult};
-use crate::state::Api;
+use crate::response::{ErrorResponse, Result, RouteResult};
 
 const WAITING_PARTS: usize = 4;
 
 pub(super) async fn put(
-    State(api): State<Api>,
-    Authenticated(caller): Authenticated,
-    PathId(workspace): PathId<WorkspaceId>,
+    request: WorkspaceRequest,
     QueryParams(params): QueryParams<FileQuery>,
-    request: Request,
+    body: Body,
 ) -> RouteResult {
-    caller.check(TokenScope::Write, workspace)?;
+    let (api, caller, id) = (&request.api, &request.caller, request.id);
+    caller.check(TokenScope::Write, id)?;
     let path = required_path(params)?;
-    let (parts, body) = request.into_parts();
-    let space = api.open_workspace(&caller, TokenScope::Write, workspace).await?;
+    let space = api.open_workspace(caller, TokenScope::Write, id).await?;
     let _permit = api.upload_permit().await?;
-    api.inner.spaces.check_quota(&space).await?;
-    let upload = space.upload(&path, declared(&parts.headers)).await?;
-    let upload = receive(upload, body).await?;
-    let mut identity = path.into_bytes();
-    identity.push(0);
-    identity.extend(upload.digest());
-    let request = IdempotentRequest {
-        api: &api,
-        scope: KeyScope::Workspace(workspace),
-        route: "write_raw",
-        headers: &parts.headers,
-        body: &identity,
-    };
+    api.options.spaces.check_quota(&space).await?;
+    let upload = space.upload(&path, declared(&request.headers)).await;
+    let upload = receive(upload.map_err(ErrorResponse::of_failure)?, body).await?;
+    let identity = [path.as_bytes(), b"\0", &upload.digest()].concat();
     let work = async move {
-        let arrived = space.finish(upload).await?;
-        let written = WrittenFile { written: true, path: arrived.path, size_bytes: arrived.bytes };
-        Ok((StatusCode::OK, json!(written)))
+        let arrived = space.finish(upload).await.map_err(ErrorResponse::of_failure)?;
+        Ok(json!(WrittenFile { written: true, path: arrived.path, size_bytes: arrived.bytes }))
     };
-    request.run_once(work).await
+    request.run_once("write_raw", &identity, work).await
 }
 
 fn declared(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-async fn receive(upload: Upload, body: Body) -> Result<Upload, ErrorResponse> {
+async fn receive(upload: Upload, body: Body) -> Result<Upload> {
     let (sender, parts) = mpsc::channel(WAITING_PARTS);
     let writing = tokio::task::spawn_blocking(move || write(upload, parts));
     // Without the end marker the thread drops the temporary file.
     let sent = send(body.into_data_stream(), sender).await;
-    let written = writing.await.map_err(|_| stopped())?;
+    let written = writing.await.map_err(|_| ErrorResponse::internal())?;
     // The error of the disk comes first: it is the reason that chunks were not taken.
     match (written, sent) {
-        (Err(failure), _) => Err(failure.into()),
+        (Err(failure), _) => Err(ErrorResponse::of_failure(failure)),
         (Ok(_), Err(failed)) => Err(failed),
         (Ok(Some(upload)), Ok(())) => Ok(upload),
-        (Ok(None), Ok(())) => Err(stopped()),
+        (Ok(None), Ok(())) => Err(ErrorResponse::internal()),
     }
 }
 
@@ -96,16 +81,18 @@ fn write(mut upload: Upload, mut parts: mpsc::Receiver<Part>) -> Result<Option<U
     Ok(None)
 }
 
-async fn send(mut body: BodyDataStream, parts: mpsc::Sender<Part>) -> Result<(), ErrorResponse> {
+async fn send(mut body: BodyDataStream, parts: mpsc::Sender<Part>) -> Result<()> {
     let started = Instant::now();
     let mut arrived = 0_u64;
     loop {
         let allowed = BODY_READ_TIMEOUT + Duration::from_secs(arrived / MIN_UPLOAD_RATE);
         let next = tokio::time::timeout_at(started + allowed, body.next());
         let part = match next.await {
-            Err(_) => return Err(timeout()),
+            Err(_) => return Err(ErrorResponse::body_timeout()),
             Ok(None) => Part::End,
-            Ok(Some(Err(_))) => return Err(broken_off()),
+            Ok(Some(Err(_))) => {
+                return Err(ErrorResponse::field("body", "ended before all of it had arrived"));
+            }
             Ok(Some(Ok(bytes))) => {
                 arrived += bytes.len() as u64;
                 Part::Bytes(bytes)
@@ -117,16 +104,4 @@ async fn send(mut body: BodyDataStream, parts: mpsc::Sender<Part>) -> Result<(),
             return Ok(());
         }
     }
-}
-
-fn timeout() -> ErrorResponse {
-    ErrorResponse::new(Code::Timeout, "the body did not arrive in time", json!({}))
-}
-
-fn broken_off() -> ErrorResponse {
-    ErrorResponse::field("body", "ended before all of it had arrived")
-}
-
-fn stopped() -> ErrorResponse {
-    ErrorResponse::new(Code::Internal, "the server could not do this", json!({}))
 }

@@ -6,10 +6,10 @@ use carrel_domain::{Code, TaskStatus};
 use carrel_store::Task as TaskRow;
 use carrel_wire::{Task, TaskAccepted, TaskSummary};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tracing::error;
 
-use crate::response::ErrorResponse;
+use crate::response::{ErrorResponse, Result};
 
 /// The value of `runner_backend`, which clients of the service know.
 const BACKEND: &str = "queued";
@@ -48,7 +48,7 @@ pub(super) fn summary(task: &TaskRow) -> TaskSummary {
 }
 
 /// Reads configuration and result, which the store keeps as JSON, into the types that the service wrote.
-pub(super) fn detail(task: TaskRow) -> Result<Task, ErrorResponse> {
+pub(super) fn detail(task: TaskRow) -> Result<Task> {
     Ok(Task {
         summary: summary(&task),
         prompt: (),
@@ -61,10 +61,10 @@ pub(super) fn detail(task: TaskRow) -> Result<Task, ErrorResponse> {
     })
 }
 
-fn stored<T: DeserializeOwned>(value: Value) -> Result<T, ErrorResponse> {
+fn stored<T: DeserializeOwned>(value: Value) -> Result<T> {
     serde_json::from_value(value).map_err(|error| {
         error!(%error, "a task's row is not as the service writes it");
         let message = "the record of the task cannot be read";
-        ErrorResponse::new(Code::RecordUnreadable, message, json!({}))
+        ErrorResponse::plain(Code::RecordUnreadable, message)
     })
 }

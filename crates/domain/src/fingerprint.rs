@@ -5,17 +5,18 @@ use std::hint::black_box;
 
 use sha2::{Digest as _, Sha256};
 
-/// The SHA-256 digest of a secret.
+/// The SHA-256 digest of a secret. The secret itself is not kept.
 #[derive(Clone)]
-pub(super) struct Fingerprint([u8; 32]);
+pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    pub(super) fn of(text: &[u8]) -> Self {
+    /// Returns the digest of a secret.
+    pub fn of(text: &[u8]) -> Self {
         Self(Sha256::digest(text).into())
     }
 
     /// Compares in constant time: the duration reveals nothing about a common prefix.
-    pub(super) fn matches(&self, text: &[u8]) -> bool {
+    pub fn matches(&self, text: &[u8]) -> bool {
         let given = Self::of(text);
         let difference =
             self.0.iter().zip(given.0).fold(0, |sum, (ours, theirs)| sum | (ours ^ theirs));
@@ -25,7 +26,7 @@ impl Fingerprint {
 
 impl fmt::Debug for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Fingerprint(***)")
+        f.write_str("***")
     }
 }
 
@@ -40,6 +41,6 @@ mod tests {
         for other in [&b"secre"[..], b"secrets", b"Secret", b"", b"terces"] {
             assert!(!fingerprint.matches(other), "{other:?}");
         }
-        assert_eq!(format!("{fingerprint:?}"), "Fingerprint(***)");
+        assert_eq!(format!("{fingerprint:?}"), "***");
     }
 }
