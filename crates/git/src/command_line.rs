@@ -15,10 +15,9 @@
 #[cfg(test)]
 mod tests;
 
-use carrel_domain::{Code, WorkspaceAccess};
+use carrel_domain::{Code, Failure, WorkspaceAccess};
 
 use crate::allowed_flags;
-use crate::error::GitError;
 use crate::flag_parser::{FlagTable, ParsedArguments};
 use crate::operand::{self, PathResolver, check_pathspec, check_revision_or_path};
 use crate::operation::GitOperation;
@@ -93,7 +92,7 @@ impl GitCommandLine {
         arguments: &[String],
         access: WorkspaceAccess,
         paths: &PathResolver<'_>,
-    ) -> Result<Self, GitError> {
+    ) -> Result<Self, Failure> {
         let checked = match operation {
             GitOperation::Status => status(arguments, paths),
             GitOperation::Diff => diff(arguments, paths),
@@ -174,7 +173,7 @@ impl GitCommandLine {
     }
 }
 
-fn status(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, GitError> {
+fn status(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, Failure> {
     let parsed = allowed_flags::STATUS.parse(arguments, paths)?;
     let mut flags = strings(&["--porcelain=v2", "-z", "--branch", IGNORE_SUBMODULES]);
     flags.extend(parsed.flag_arguments(allowed_flags::STATUS_FORMATS));
@@ -183,7 +182,7 @@ fn status(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLi
     Ok(line.read_only().with_output(OutputShape::Status))
 }
 
-fn diff(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, GitError> {
+fn diff(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, Failure> {
     let parsed = allowed_flags::DIFF.parse(arguments, paths)?;
     let mut flags = strings(&PLAIN_DIFF);
     flags.push(IGNORE_SUBMODULES.to_owned());
@@ -203,7 +202,7 @@ fn history(
     table: &FlagTable,
     arguments: &[String],
     paths: &PathResolver<'_>,
-) -> Result<GitCommandLine, GitError> {
+) -> Result<GitCommandLine, Failure> {
     let parsed = table.parse(arguments, paths)?;
     let mut flags = strings(&PLAIN_DIFF);
     flags.extend(parsed.flag_arguments(&[]));
@@ -212,7 +211,7 @@ fn history(
     Ok(GitCommandLine::new(operation, flags, operands).read_only())
 }
 
-fn blame(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, GitError> {
+fn blame(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, Failure> {
     let table = &allowed_flags::BLAME;
     let mut parsed = table.parse(arguments, paths)?;
     let mut flags = strings(&["--no-textconv", "--no-progress"]);
@@ -238,7 +237,7 @@ fn blame(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLin
 fn list_branches(
     arguments: &[String],
     paths: &PathResolver<'_>,
-) -> Result<GitCommandLine, GitError> {
+) -> Result<GitCommandLine, Failure> {
     let table = &allowed_flags::BRANCH_LIST;
     let parsed = table.parse(arguments, paths)?;
     refuse_paths(table, &parsed)?;
@@ -259,7 +258,7 @@ fn is_stash_reading(arguments: &[String]) -> bool {
     matches!(arguments.first().map(String::as_str), Some("list" | "show"))
 }
 
-fn read_stash(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, GitError> {
+fn read_stash(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, Failure> {
     let (name, table, max_operands) = match arguments.first().map(String::as_str) {
         Some("list") => ("list", &allowed_flags::STASH_LIST, 0),
         Some("show") => ("show", &allowed_flags::STASH_SHOW, 1),
@@ -285,7 +284,7 @@ fn exchange(
     table: &FlagTable,
     arguments: &[String],
     paths: &PathResolver<'_>,
-) -> Result<GitCommandLine, GitError> {
+) -> Result<GitCommandLine, Failure> {
     let parsed = table.parse(arguments, paths)?;
     refuse_paths(table, &parsed)?;
     let mut flags = parsed.flag_arguments(&["no-recurse-submodules"]);
@@ -305,7 +304,7 @@ fn exchange(
     Ok(GitCommandLine { remote, ..GitCommandLine::new(operation, flags, operands) })
 }
 
-fn clone(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, GitError> {
+fn clone(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, Failure> {
     let table = &allowed_flags::CLONE;
     let parsed = table.parse(arguments, paths)?;
     let bare = parsed.has("bare");
@@ -325,7 +324,7 @@ fn clone(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLin
 }
 
 /// Reads every operand as a pathspec, and puts them behind `--`.
-fn pathspecs(parsed: &ParsedArguments, paths: &PathResolver<'_>) -> Result<Vec<String>, GitError> {
+fn pathspecs(parsed: &ParsedArguments, paths: &PathResolver<'_>) -> Result<Vec<String>, Failure> {
     let all = parsed.operands.iter().chain(parsed.paths.iter().flatten());
     let mut operands =
         all.map(|word| check_pathspec(paths, word)).collect::<Result<Vec<_>, _>>()?;
@@ -341,7 +340,7 @@ fn revisions_and_paths(
     table: &FlagTable,
     parsed: &ParsedArguments,
     paths: &PathResolver<'_>,
-) -> Result<Vec<String>, GitError> {
+) -> Result<Vec<String>, Failure> {
     let Some(behind) = &parsed.paths else {
         let operands = parsed.operands.iter();
         return operands.map(|word| check_revision_or_path(table.name, paths, word)).collect();
@@ -358,26 +357,26 @@ fn revisions_and_paths(
     Ok(operands)
 }
 
-fn refuse_paths(table: &FlagTable, parsed: &ParsedArguments) -> Result<(), GitError> {
+fn refuse_paths(table: &FlagTable, parsed: &ParsedArguments) -> Result<(), Failure> {
     match &parsed.paths {
         Some(paths) if !paths.is_empty() => Err(usage(table, "it takes no paths behind `--`")),
         Some(_) | None => Ok(()),
     }
 }
 
-fn usage(table: &FlagTable, what: &str) -> GitError {
+fn usage(table: &FlagTable, what: &str) -> Failure {
     let message = format!("git {}: {what}", table.name);
-    GitError::argument("args", message).with("operation", table.name)
+    Failure::argument("args", message).with("operation", table.name)
 }
 
 /// Returns the error for an operation, or a form of one, that is not read-only.
-fn not_read_only(operation: GitOperation) -> GitError {
+fn not_read_only(operation: GitOperation) -> Failure {
     let operation = operation.as_str();
     let message = format!(
         "this form of git {operation} is not read-only; use `branch` to list, `stash list` or \
          `stash show`, or the tool `git`"
     );
-    GitError::new(Code::GitRefused, message).with("operation", operation)
+    Failure::new(Code::GitRefused, message).with("operation", operation)
 }
 
 fn strings(words: &[&str]) -> Vec<String> {

@@ -10,9 +10,8 @@
 
 use std::slice;
 
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 
-use crate::error::GitError;
 use crate::operand::{self, PathResolver};
 
 /// A flag that a subcommand accepts, with the value that belongs to it.
@@ -166,7 +165,7 @@ impl FlagTable {
         &self,
         arguments: &[String],
         paths: &PathResolver<'_>,
-    ) -> Result<ParsedArguments, GitError> {
+    ) -> Result<ParsedArguments, Failure> {
         let mut parsed = ParsedArguments::default();
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
@@ -200,7 +199,7 @@ impl FlagTable {
         &self,
         argument: &str,
         rest: &mut slice::Iter<'_, String>,
-    ) -> Result<FlagOccurrence, GitError> {
+    ) -> Result<FlagOccurrence, Failure> {
         let (name, value) = match argument[2..].split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (&argument[2..], None),
@@ -231,7 +230,7 @@ impl FlagTable {
         &self,
         argument: &str,
         rest: &mut slice::Iter<'_, String>,
-    ) -> Result<Vec<FlagOccurrence>, GitError> {
+    ) -> Result<Vec<FlagOccurrence>, Failure> {
         let mut occurrences = Vec::new();
         let mut letters = argument[1..].chars();
         if letters.as_str().is_empty() {
@@ -268,7 +267,7 @@ impl FlagTable {
         mut occurrence: FlagOccurrence,
         argument: &str,
         paths: &PathResolver<'_>,
-    ) -> Result<FlagOccurrence, GitError> {
+    ) -> Result<FlagOccurrence, Failure> {
         let Some(value) = &occurrence.value else { return Ok(occurrence) };
         let kind = match occurrence.flag.arity {
             ValueArity::None => return Ok(occurrence),
@@ -298,7 +297,7 @@ impl FlagTable {
         Ok(occurrence)
     }
 
-    fn refuse(&self, argument: &str, reason: &str) -> GitError {
+    fn refuse(&self, argument: &str, reason: &str) -> Failure {
         let mut allowed: Vec<_> = self.all_flags().map(Flag::usage).collect();
         allowed.sort_unstable();
         allowed.dedup();
@@ -307,7 +306,7 @@ impl FlagTable {
             self.name,
             allowed.join(" ")
         );
-        GitError::new(Code::GitRefused, message)
+        Failure::new(Code::GitRefused, message)
             .with("operation", self.name)
             .with("word", argument)
             .with("allowed", allowed)

@@ -6,9 +6,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use carrel_domain::Code;
-
-use crate::error::GitError;
+use carrel_domain::{Code, Failure};
 
 /// The base of relative paths, and the workspace that they must stay in.
 #[derive(Clone, Copy)]
@@ -58,13 +56,13 @@ pub fn has_control(text: &str) -> bool {
     text.chars().any(char::is_control)
 }
 
-fn refused(operation: &str, word: &str, reason: &str) -> GitError {
+fn refused(operation: &str, word: &str, reason: &str) -> Failure {
     let message = format!("git {operation}: `{}` {reason}", word.escape_debug());
-    GitError::new(Code::GitRefused, message).with("operation", operation).with("word", word)
+    Failure::new(Code::GitRefused, message).with("operation", operation).with("word", word)
 }
 
 /// Checks a revision: `HEAD~1`, `main..feature`, `v1.0^{commit}`, `:/fix`, `HEAD:src/lib.rs`.
-pub(crate) fn check_revision(operation: &str, word: &str) -> Result<(), GitError> {
+pub(crate) fn check_revision(operation: &str, word: &str) -> Result<(), Failure> {
     if word.is_empty() {
         Err(refused(operation, word, "is no revision"))
     } else if word.starts_with('-') {
@@ -78,7 +76,7 @@ pub(crate) fn check_revision(operation: &str, word: &str) -> Result<(), GitError
 
 /// Checks the name of a branch or a remote. Git has more rules; these keep a name from being read as
 /// anything else.
-pub(crate) fn check_name(operation: &str, word: &str) -> Result<(), GitError> {
+pub(crate) fn check_name(operation: &str, word: &str) -> Result<(), Failure> {
     let is_forbidden = |character: char| {
         character.is_control()
             || matches!(character, ' ' | '~' | '^' | ':' | '?' | '*' | '[' | '\\')
@@ -93,7 +91,7 @@ pub(crate) fn check_name(operation: &str, word: &str) -> Result<(), GitError> {
 }
 
 /// Checks a refspec: `main`, `+main:main`, `refs/heads/*:refs/remotes/o/*`, `:old`.
-pub(crate) fn check_refspec(operation: &str, word: &str) -> Result<(), GitError> {
+pub(crate) fn check_refspec(operation: &str, word: &str) -> Result<(), Failure> {
     let bad =
         |character: char| character.is_control() || matches!(character, ' ' | '?' | '[' | '\\');
     let sides = word.strip_prefix('+').unwrap_or(word);
@@ -106,7 +104,7 @@ pub(crate) fn check_refspec(operation: &str, word: &str) -> Result<(), GitError>
 }
 
 /// Checks a path and returns it as git sees it.
-pub(crate) fn check_path(paths: &PathResolver<'_>, word: &str) -> Result<String, GitError> {
+pub(crate) fn check_path(paths: &PathResolver<'_>, word: &str) -> Result<String, Failure> {
     let Some(inside) = paths.resolve(word) else { return Err(outside(word)) };
     if !word.starts_with('/') {
         return Ok(word.to_owned());
@@ -116,7 +114,7 @@ pub(crate) fn check_path(paths: &PathResolver<'_>, word: &str) -> Result<String,
 }
 
 /// Checks a pathspec (`src`, `*.rs`, `:(exclude)docs`) and returns it as git sees it.
-pub(crate) fn check_pathspec(paths: &PathResolver<'_>, word: &str) -> Result<String, GitError> {
+pub(crate) fn check_pathspec(paths: &PathResolver<'_>, word: &str) -> Result<String, Failure> {
     if word.contains('\0') {
         return Err(outside(word));
     }
@@ -152,7 +150,7 @@ pub(crate) fn check_revision_or_path(
     operation: &str,
     paths: &PathResolver<'_>,
     word: &str,
-) -> Result<String, GitError> {
+) -> Result<String, Failure> {
     check_revision(operation, word)?;
     if word.starts_with('/') {
         return check_path(paths, word);
@@ -165,12 +163,12 @@ pub(crate) fn check_revision_or_path(
     Ok(word.to_owned())
 }
 
-pub(crate) fn outside(path: &str) -> GitError {
+pub(crate) fn outside(path: &str) -> Failure {
     let message = format!(
         "path leaves the workspace: {}; give it relative to the workspace",
         path.escape_debug()
     );
-    GitError::new(Code::SandboxViolation, message).with("path", path)
+    Failure::new(Code::SandboxViolation, message).with("path", path)
 }
 
 #[cfg(test)]

@@ -8,9 +8,8 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-use carrel_domain::{Code, Network};
+use carrel_domain::{Code, Failure, Network};
 
-use crate::error::GitError;
 use crate::operand::{PathResolver, has_control, outside};
 
 /// The address of a repository.
@@ -48,7 +47,7 @@ pub enum InsecureScheme {
 impl RemoteUrl {
     /// Parses an address or a directory. `hosts` are the allowed hosts with their subdomains; an empty
     /// list allows all.
-    pub fn parse(word: &str, paths: &PathResolver<'_>, hosts: &[String]) -> Result<Self, GitError> {
+    pub fn parse(word: &str, paths: &PathResolver<'_>, hosts: &[String]) -> Result<Self, Failure> {
         if word.is_empty()
             || word.starts_with('-')
             || has_control(word)
@@ -87,7 +86,7 @@ impl RemoteUrl {
         }
     }
 
-    fn directory(word: &str, path: &str, paths: &PathResolver<'_>) -> Result<Self, GitError> {
+    fn directory(word: &str, path: &str, paths: &PathResolver<'_>) -> Result<Self, Failure> {
         if path.starts_with('~') {
             return Err(refused(
                 word,
@@ -103,7 +102,7 @@ impl RemoteUrl {
         scheme: &'static str,
         default_port: u16,
         hosts: &[String],
-    ) -> Result<Self, GitError> {
+    ) -> Result<Self, Failure> {
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         if authority.contains('@') {
             return Err(with_credentials(scheme, rest));
@@ -184,7 +183,7 @@ impl RemoteUrl {
 }
 
 /// Derives the directory of a clone from its source, as git does.
-pub(crate) fn clone_directory(source: &str, bare: bool) -> Result<String, GitError> {
+pub(crate) fn clone_directory(source: &str, bare: bool) -> Result<String, Failure> {
     let trimmed = source.trim_end_matches('/');
     // A `.git` directory stands for the work tree around it.
     let local = !source.contains("://");
@@ -203,7 +202,7 @@ pub(crate) fn clone_directory(source: &str, bare: bool) -> Result<String, GitErr
 const NO_SSH: &str = "ssh is not set up; use the https address of the repository";
 
 /// Refuses an address. A user and password in it are left out of the message.
-pub(crate) fn refused(word: &str, reason: &str) -> GitError {
+pub(crate) fn refused(word: &str, reason: &str) -> Failure {
     let shown = match word.split_once("://") {
         Some((scheme, rest))
             if rest.split('/').next().is_some_and(|authority| authority.contains('@')) =>
@@ -213,17 +212,17 @@ pub(crate) fn refused(word: &str, reason: &str) -> GitError {
         Some(_) | None => word.to_owned(),
     };
     let message = format!("git: `{}` is refused: {reason}", shown.escape_debug());
-    GitError::new(Code::GitRefused, message).with("address", shown)
+    Failure::new(Code::GitRefused, message).with("address", shown)
 }
 
-fn with_credentials(scheme: &str, rest: &str) -> GitError {
+fn with_credentials(scheme: &str, rest: &str) -> Failure {
     let (_, host) = rest.split('/').next().unwrap_or_default().rsplit_once('@').unwrap_or_default();
     let message = format!(
         "git: an address with a user or password is refused: it would be stored in the repository's \
          configuration. Use `{scheme}://{host}/…`; the credential for {host} comes from the operator ({})",
         crate::credentials::token_variable(host)
     );
-    GitError::new(Code::GitRefused, message).with("host", host)
+    Failure::new(Code::GitRefused, message).with("host", host)
 }
 
 fn name_and_port(authority: &str) -> Option<(String, Option<u16>)> {
@@ -255,11 +254,11 @@ mod tests {
     use super::*;
     use pretty_assertions::assert_eq;
 
-    fn parse(word: &str) -> Result<RemoteUrl, GitError> {
+    fn parse(word: &str) -> Result<RemoteUrl, Failure> {
         parse_with(word, &[])
     }
 
-    fn parse_with(word: &str, hosts: &[&str]) -> Result<RemoteUrl, GitError> {
+    fn parse_with(word: &str, hosts: &[&str]) -> Result<RemoteUrl, Failure> {
         let relative =
             |path: &str| Path::new(path).strip_prefix("/w").unwrap_or(Path::new(path)).to_owned();
         let paths = PathResolver {

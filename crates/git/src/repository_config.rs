@@ -8,10 +8,9 @@
 //! Starting git to list settings costs a few milliseconds, so a configuration file that holds nothing but
 //! lines git itself writes ([`is_default_config`]) is not listed for operations without a remote.
 
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 
 use crate::environment::GitEnvironment;
-use crate::error::GitError;
 
 /// A larger configuration file is not taken for a default one.
 pub(crate) const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
@@ -25,7 +24,7 @@ pub struct RepositoryConfig {
 impl RepositoryConfig {
     /// Parses the output of `git config --list --show-scope -z`, and keeps the scopes `local` and
     /// `worktree`.
-    pub fn parse(output: &[u8]) -> Result<Self, GitError> {
+    pub fn parse(output: &[u8]) -> Result<Self, Failure> {
         let text = std::str::from_utf8(output).map_err(|_| unreadable_config("it is not UTF-8"))?;
         let mut fields = text.split_terminator('\0');
         let mut entries = Vec::new();
@@ -39,7 +38,7 @@ impl RepositoryConfig {
     }
 
     /// Parses the output of `git config --list --name-only -z`.
-    pub fn parse_names(output: &[u8]) -> Result<Self, GitError> {
+    pub fn parse_names(output: &[u8]) -> Result<Self, Failure> {
         let text = std::str::from_utf8(output).map_err(|_| unreadable_config("it is not UTF-8"))?;
         let entries = text.split_terminator('\0').map(|name| (name.to_owned(), String::new()));
         Ok(Self { entries: entries.collect() })
@@ -104,7 +103,7 @@ impl RepositoryConfig {
 
     /// Refuses settings that would send a transfer, or its credentials, to another host, or that weaken
     /// TLS. They cannot be overridden without knowing what the operator would have set.
-    pub fn check_transport(&self) -> Result<(), GitError> {
+    pub fn check_transport(&self) -> Result<(), Failure> {
         let redirects = |name: &&str| {
             matches!(
                 split_name(name),
@@ -134,16 +133,16 @@ impl RepositoryConfig {
                     "git: the repository sets `{name}`, which can redirect a transfer; remove it to \
                      work with remotes"
                 );
-                Err(GitError::new(Code::GitRefused, message).with("setting", name))
+                Err(Failure::new(Code::GitRefused, message).with("setting", name))
             }
         }
     }
 }
 
 /// Refuses a repository whose settings cannot be listed or parsed.
-pub fn unreadable_config(reason: &str) -> GitError {
+pub fn unreadable_config(reason: &str) -> Failure {
     let message = format!("git: the repository's configuration cannot be checked: {reason}");
-    GitError::new(Code::GitRefused, message)
+    Failure::new(Code::GitRefused, message)
 }
 
 /// Splits `section.middle.last`. The middle may contain dots; a name with one dot has none.

@@ -9,7 +9,7 @@ mod reply;
 use std::sync::Arc;
 
 use carrel_config::Environment;
-use carrel_domain::{TokenScope, WorkspaceAccess};
+use carrel_domain::{Failure, TokenScope, WorkspaceAccess};
 use carrel_git::{
     ArgumentList, CredentialSource, EnvironmentCredentials, GitOperation, ReadOnlyOperation,
 };
@@ -19,7 +19,6 @@ use serde::Deserialize;
 pub(crate) use execution::{Author, GitRequest, run};
 pub use reply::GitFacts;
 
-use crate::failure::Failure;
 use crate::registry::Catalogue;
 use crate::response::Reply;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};

@@ -15,7 +15,6 @@
 
 mod audit_log;
 mod blocking;
-mod failure;
 mod files;
 mod git;
 mod interface;
@@ -41,7 +40,7 @@ pub mod workspace_tools;
 mod workspaces;
 
 pub use audit_log::{AuditEvent, AuditLog, AuditRecord};
-pub use failure::Failure;
+pub use carrel_domain::Failure;
 pub use files::{Upload, UploadedFile};
 pub use git::{GitFacts, GitOptions};
 pub use interface::Interface;

@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use carrel_domain::{Code, WorkspaceAccess};
+use carrel_domain::{Code, Failure, WorkspaceAccess};
 use carrel_fsroot::Root;
 use carrel_runner::{RunError, WorkspaceHandle, WriteGuard};
 use serde_json::json;
 
-use crate::failure::Failure;
 use crate::workspace_list::{WorkspaceEntry, WorkspaceListError};
 
 /// A workspace under the name that calls use.

@@ -16,10 +16,8 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use carrel_domain::{Code, hex};
+use carrel_domain::{Code, Failure, hex};
 use serde::{Deserialize, Serialize};
-
-use crate::failure::Failure;
 
 /// Bounds the memory of a session. The entry that was used longest ago is dropped first; its file then has
 /// to be read again.

@@ -9,10 +9,9 @@
 //! masked.
 
 use aho_corasick::AhoCorasick;
-use carrel_domain::{Code, Secret};
+use carrel_domain::{Code, Failure, Secret};
 use serde_json::Value;
 
-use crate::failure::Failure;
 use crate::response::{ToolContent, ToolResponse};
 
 /// Shorter values occur in too many other words to be masked.

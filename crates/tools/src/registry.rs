@@ -24,14 +24,13 @@ mod trust_check;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use carrel_domain::{Code, WorkspaceAccess, hex};
+use carrel_domain::{Code, Failure, WorkspaceAccess, hex};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tracing::Instrument as _;
 
 use crate::audit_log::AuditEvent;
-use crate::failure::Failure;
 use crate::named_workspace::NamedWorkspace;
 use crate::redaction::{RedactFacts, Redactor};
 use crate::response::{Reply, ToolContent, ToolResponse};

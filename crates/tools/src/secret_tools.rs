@@ -1,11 +1,10 @@
 //! The tools `secret` and `secrets_available`.
 
-use carrel_domain::TokenScope;
+use carrel_domain::{Failure, TokenScope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracing::info;
 
-use crate::failure::Failure;
 use crate::registry::Catalogue;
 use crate::response::Reply;
 use crate::secrets::SecretSource;

@@ -5,10 +5,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use carrel_config::Environment;
-use carrel_domain::{Code, Secret};
+use carrel_domain::{Code, Failure, Secret};
 use serde::Serialize;
-
-use crate::failure::Failure;
 
 /// A larger file is ignored.
 const MAX_SECRET_BYTES: u64 = 64 * 1024;

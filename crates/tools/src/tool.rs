@@ -5,12 +5,11 @@
 //! tool that is renamed or added cannot slip past a check. A struct literal has to name every field, so
 //! an author cannot forget one.
 
-use carrel_domain::TokenScope;
+use carrel_domain::{Failure, TokenScope};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::failure::Failure;
 use crate::response::Reply;
 use crate::tool_context::ToolContext;
 

@@ -1,11 +1,11 @@
 //! JSON Schemas of tools, derived from their types, and the decoding of arguments against them.
 
+use carrel_domain::Failure;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::failure::Failure;
 use crate::schema_dialect::{leave_out_null, leave_out_number_formats};
 use crate::tool::WorkspaceChoice;
 

@@ -1,10 +1,9 @@
 //! The tool `workspaces`.
 
-use carrel_domain::WorkspaceAccess;
+use carrel_domain::{Failure, WorkspaceAccess};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
 use crate::registry::Catalogue;
 use crate::response::Reply;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};

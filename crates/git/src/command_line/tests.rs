@@ -2,16 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use carrel_domain::{Code, WorkspaceAccess};
+use carrel_domain::{Code, Failure, WorkspaceAccess};
 use pretty_assertions::assert_eq;
 
 use super::{GitCommandLine, RemoteSelector};
 use crate::argument_list::ArgumentList;
-use crate::error::GitError;
 use crate::operand::PathResolver;
 use crate::operation::GitOperation;
 
-fn checked(operation: GitOperation, args: &str) -> Result<GitCommandLine, GitError> {
+fn checked(operation: GitOperation, args: &str) -> Result<GitCommandLine, Failure> {
     checked_with(operation, args, WorkspaceAccess::ReadWrite)
 }
 
@@ -19,7 +18,7 @@ fn checked_with(
     operation: GitOperation,
     args: &str,
     access: WorkspaceAccess,
-) -> Result<GitCommandLine, GitError> {
+) -> Result<GitCommandLine, Failure> {
     let relative = |path: &str| {
         Path::new(path).strip_prefix("/w").map_or_else(|_| PathBuf::from(path), Path::to_owned)
     };

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 use carrel_edit::Document;
 use carrel_edit::patch::{self, FileChange, Operation, Patch};
 use carrel_fsroot::{AtomicFile, Collision, WriteOptions};
@@ -23,7 +23,6 @@ use super::workspace_files::{
     ChangeFacts, LoadedFile, WorkspaceFiles, diff_text, growth, is_missing, shown,
 };
 use crate::blocking::blocking;
-use crate::failure::Failure;
 use crate::read_tracker::{ContentHash, RequiredExtent};
 use crate::response::Reply;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};

@@ -1,6 +1,6 @@
 //! The tool `Delete`.
 
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 use carrel_fsroot::FileKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use super::trash;
 use super::workspace_files::{WorkspaceFiles, required_path, shown};
 use crate::blocking::blocking;
-use crate::failure::Failure;
 use crate::response::Reply;
 use crate::tool::{About, CallRules, Class, Effect, QuotaRule, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 use carrel_edit::Document;
 use carrel_edit::diff::Diff;
 use carrel_edit::replace::{
@@ -31,7 +31,6 @@ use super::workspace_files::{
     required_path, shown,
 };
 use crate::blocking::blocking_then_drop;
-use crate::failure::Failure;
 use crate::read_tracker::{ContentHash, RequiredExtent};
 use crate::response::Reply;
 use crate::tool::{About, CallRules, Class, Effect, Tool, TrustMode, WorkspaceChoice};

@@ -1,13 +1,12 @@
 //! The tool `Read`.
 
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 use carrel_edit::{Content as FileContent, DEFAULT_CONTEXT, Selection, Window, WindowError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::workspace_files::{LoadedFile, WorkspaceFiles, required_path, shown};
 use crate::blocking::blocking;
-use crate::failure::Failure;
 use crate::read_tracker::ReadExtent;
 use crate::response::{Reply, ToolContent};
 use crate::text::line;

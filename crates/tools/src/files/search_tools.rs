@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use carrel_domain::Failure;
 use carrel_search::{
     Cancel, Case, GlobRequest, GrepRequest, ListRequest, Mode, Order, ReadFailures,
     Scope as SearchScope, Syntax,
@@ -11,7 +12,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::blocking::blocking;
-use crate::failure::Failure;
 use crate::named_workspace::NamedWorkspace;
 use crate::response::Reply;
 use crate::text::line;

@@ -7,11 +7,10 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use carrel_domain::{Clock as _, SystemClock};
+use carrel_domain::{Clock as _, Failure, SystemClock};
 use carrel_fsroot::{Collision, FileKind, Root, UsageLimit, WriteOptions};
 
 use super::workspace_files::WorkspaceFiles;
-use crate::failure::Failure;
 
 pub(crate) const TRASH: &str = ".carrel-trash";
 

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 use carrel_edit::diff::{Diff, Options};
 use carrel_edit::{Content, Document};
 use carrel_fsroot::{
@@ -20,7 +20,6 @@ use carrel_workspace::Amount;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::failure::Failure;
 use crate::named_workspace::NamedWorkspace;
 use crate::read_tracker::{ContentHash, FileKey, ReadExtent, ReadRecord, RequiredExtent};
 use crate::session::Session;

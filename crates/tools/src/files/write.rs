@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use carrel_domain::Failure;
 use carrel_edit::{Document, EndingStyle};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,7 +11,6 @@ use super::workspace_files::{
     ChangeFacts, LoadedFile, WorkspaceFiles, diff_text, is_missing, required_path, shown,
 };
 use crate::blocking::blocking;
-use crate::failure::Failure;
 use crate::read_tracker::RequiredExtent;
 use crate::response::Reply;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrel_domain::{ByteSize, Code, Network, WorkspaceAccess};
+use carrel_domain::{ByteSize, Code, Failure, Network, WorkspaceAccess};
 use carrel_exec::{CaptureLimits, ExitStatus, Output};
 use carrel_git::{
     CloneTarget, CredentialLookup, GitCommandLine, GitEnvironment, GitOperation, OutputShape,
@@ -23,7 +23,6 @@ use serde_json::json;
 
 use super::reply::{Execution, GitFacts, reply};
 use crate::blocking::blocking;
-use crate::failure::Failure;
 use crate::named_workspace::NamedWorkspace;
 use crate::response::Reply;
 use crate::shell::{Launch, strip_control};
@@ -237,8 +236,7 @@ impl<'a> Preparation<'a> {
     ) -> Result<Prepared, Failure> {
         let workspace = Arc::clone(&self.workspace);
         let directory = self.directory.clone();
-        let find = move || Ok(WorkTree::find(workspace.files(), &directory)?);
-        let tree = blocking(find).await?;
+        let tree = blocking(move || WorkTree::find(workspace.files(), &directory)).await?;
         environment.set_repository(&self.workspace.path().join(&tree.top));
         let mut line = line.clone();
         let mut remote = RemoteAccess::default();
@@ -298,7 +296,7 @@ impl<'a> Preparation<'a> {
             }
             all.extend(urls);
         }
-        Ok(RemoteAccess::prepare(&all, operation, &self.credentials(), environment)?)
+        RemoteAccess::prepare(&all, operation, &self.credentials(), environment)
     }
 
     async fn prepare_clone(
@@ -314,7 +312,7 @@ impl<'a> Preparation<'a> {
             self.with_paths(|paths| CloneTarget::parse(source, directory, bare, paths, hosts))?;
         let workspace = Arc::clone(&self.workspace);
         let destination = target.destination.clone();
-        blocking(move || Ok(check_clone_destination(workspace.files(), &destination)?)).await?;
+        blocking(move || check_clone_destination(workspace.files(), &destination)).await?;
         let urls = [target.source];
         self.check_directories(&urls)
             .await
@@ -369,8 +367,8 @@ impl<'a> Preparation<'a> {
     async fn list_config(&self, environment: &GitEnvironment) -> Result<RepositoryConfig, Failure> {
         let argv = ["git", "config", "--list", "--show-scope", "--includes", "-z"];
         match self.query(environment, &argv).await? {
-            Ok(output) => Ok(RepositoryConfig::parse(&output)?),
-            Err(reason) => Err(unreadable_config(&reason).into()),
+            Ok(output) => RepositoryConfig::parse(&output),
+            Err(reason) => Err(unreadable_config(&reason)),
         }
     }
 
@@ -386,8 +384,8 @@ impl<'a> Preparation<'a> {
         let argv =
             ["bash", "-c", SCRIPT, "bash"].into_iter().chain(files.iter().map(String::as_str));
         match self.query(environment, &argv.collect::<Vec<_>>()).await? {
-            Ok(output) => Ok(RepositoryConfig::parse_names(&output)?),
-            Err(reason) => Err(unreadable_config(&reason).into()),
+            Ok(output) => RepositoryConfig::parse_names(&output),
+            Err(reason) => Err(unreadable_config(&reason)),
         }
     }
 

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use carrel_domain::Failure;
 use serde_json::{Map, Value, json};
 
 use super::panic_guard::catch_panic;
 use super::tool_entry::Entry;
-use crate::failure::Failure;
 use crate::named_workspace::{NamedWorkspace, Workspaces};
 use crate::response::{ToolContent, ToolResponse};
 use crate::tool_context::ToolContext;

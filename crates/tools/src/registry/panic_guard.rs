@@ -5,10 +5,8 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::task::Poll;
 
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 use tracing::error;
-
-use crate::failure::Failure;
 
 /// Polls a tool's work and turns a panic into a failure, so that the server and other calls go on.
 pub(super) async fn catch_panic<R>(

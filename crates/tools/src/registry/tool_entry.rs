@@ -4,12 +4,11 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 use serde_json::{Map, Value};
 
 use super::Definition;
 use super::fan_out;
-use crate::failure::Failure;
 use crate::response::{Reply, ToolResponse};
 use crate::schema_dialect::or_error;
 use crate::tool::{Tool, WorkspaceChoice};

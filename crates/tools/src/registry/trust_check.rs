@@ -6,12 +6,11 @@
 //! operator's policy says. A restored change fails the call, so that the caller does not rely on it.
 
 use carrel_config::Trust;
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 use carrel_runner::{TrustChange, TrustReport};
 use serde_json::json;
 
 use super::CallOutput;
-use crate::failure::Failure;
 use crate::response::ToolContent;
 use crate::text::line;
 use crate::tool::TrustMode;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carrel_domain::Network;
+use carrel_domain::{Failure, Network};
 use carrel_exec::ExitStatus;
 use carrel_runner::{CommandForm, Completed};
 use schemars::JsonSchema;
@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use super::command_facts::{CommandFacts, notes};
 use super::control_sequences::strip_control;
 use super::launch::Launch;
-use crate::failure::Failure;
 use crate::response::Reply;
 use crate::text::{end_line, line};
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};

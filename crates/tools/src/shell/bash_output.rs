@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use carrel_domain::Failure;
 use carrel_exec::{Cursor, WakeReason};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,6 @@ use super::bash::required;
 use super::command_facts::CommandFacts;
 use super::control_sequences::strip_control;
 use super::launch::Shell;
-use crate::failure::Failure;
 use crate::response::Reply;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;

@@ -1,5 +1,6 @@
 //! The tool `KillShell`.
 
+use carrel_domain::Failure;
 use carrel_exec::JobStatus;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,6 @@ use super::bash::required;
 use super::command_facts::CommandFacts;
 use super::control_sequences::strip_control;
 use super::launch::Shell;
-use crate::failure::Failure;
 use crate::response::Reply;
 use crate::text::line;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};

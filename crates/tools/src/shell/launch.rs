@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use carrel_domain::{
-    ByteSize, Clock as _, Code, Network, SystemClock, Timestamp, WorkspaceAccess, sync,
+    ByteSize, Clock as _, Code, Failure, Network, SystemClock, Timestamp, WorkspaceAccess, sync,
 };
 use carrel_exec::{
     CaptureLimits, Captured, Cursor, Job, JobId, JobStatus, LogFile, Outcome, Output, Piece,
@@ -26,7 +26,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::process_watcher::ProcessWatcher;
 use crate::audit_log::AuditEvent;
-use crate::failure::Failure;
 use crate::tool_context::{CommandSettings, ToolContext};
 
 /// Bounds the output of one command that is kept on disk.

@@ -4,15 +4,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use carrel_domain::{Clock as _, Code, SystemClock, Timestamp, sync};
+use carrel_domain::{Clock as _, Code, Failure, SystemClock, Timestamp, sync};
 use carrel_exec::{Job, Piece, StreamName};
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-
-use crate::failure::Failure;
 
 /// Bounds the events of one command. A full log drops its oldest tenth at once.
 const MAX_EVENTS: usize = 1024;

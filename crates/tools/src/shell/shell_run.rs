@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carrel_domain::{Code, Network};
+use carrel_domain::{Code, Failure, Network};
 use carrel_exec::Captured;
 use carrel_runner::{CommandForm, Completed};
 use schemars::JsonSchema;
@@ -12,7 +12,6 @@ use super::bash::{NetworkChoice, directory, exit_code, required};
 use super::command_facts::{CommandFacts, notes};
 use super::control_sequences::strip_control;
 use super::launch::Launch;
-use crate::failure::Failure;
 use crate::response::Reply;
 use crate::text::line;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrel_domain::{Code, Network};
+use carrel_domain::{Code, Failure, Network};
 use carrel_runner::CommandForm;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,6 @@ use tokio::sync::mpsc;
 use super::bash::{NetworkChoice, directory, required};
 use super::launch::{Launch, Shell};
 use super::process_watcher::{ProcessWatcher, WatchEvent, WatchKind};
-use crate::failure::Failure;
 use crate::response::Reply;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;

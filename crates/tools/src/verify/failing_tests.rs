@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use carrel_domain::Network;
+use carrel_domain::{Failure, Network};
 use carrel_verify::plan::{Selector, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,6 @@ use super::lint_and_typecheck::shown as shown_finding;
 use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::Bounds;
 use super::run_tests::{TestFacts, reply, show_failure, test};
-use crate::failure::Failure;
 use crate::response::Reply;
 use crate::shell::NetworkChoice;
 use crate::text::line;

@@ -1,6 +1,6 @@
 //! The tool `format`.
 
-use carrel_domain::Network;
+use carrel_domain::{Failure, Network};
 use carrel_verify::parse;
 use carrel_verify::plan::{FormatMode, plan_format};
 use schemars::JsonSchema;
@@ -10,7 +10,6 @@ use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::{Bounds, run};
 use super::run_script::shortened;
 use super::run_tests::{no_plan, word};
-use crate::failure::Failure;
 use crate::response::Reply;
 use crate::shell::strip_control;
 use crate::text::line;

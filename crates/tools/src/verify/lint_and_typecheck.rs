@@ -1,6 +1,6 @@
 //! The tools `run_lint` and `run_typecheck`.
 
-use carrel_domain::Network;
+use carrel_domain::{Failure, Network};
 use carrel_verify::Profile;
 use carrel_verify::parse::{self, CheckReport, Finding, Severity};
 use carrel_verify::plan::{CommandScope, Invocation, PlanError, plan_lint, plan_typecheck};
@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::{Bounds, FinishedCommand, run};
 use super::run_tests::{no_plan, word, worst};
-use crate::failure::Failure;
 use crate::response::Reply;
 use crate::shell::NetworkChoice;
 use crate::text::line;

@@ -1,12 +1,12 @@
 //! The tool `profile`.
 
+use carrel_domain::Failure;
 use carrel_verify::{Profile, ProfileField};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::project_choice::{ProjectChoice, ProjectQuery};
-use crate::failure::Failure;
 use crate::response::Reply;
 use crate::text::line;
 use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};

@@ -3,14 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 use carrel_fsroot::FileKind;
 use carrel_verify::plan::CommandScope;
 use carrel_verify::{CacheStatus, ChoiceError, Profile, ProjectCommand, choose_projects};
 
 use crate::audit_log::AuditEvent;
 use crate::blocking::blocking;
-use crate::failure::Failure;
 use crate::files::shown;
 use crate::tool_context::ToolContext;
 

@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use carrel_domain::{ByteSize, Code, Network};
+use carrel_domain::{ByteSize, Code, Failure, Network};
 use carrel_exec::{CaptureLimits, Captured, ExitStatus};
 use carrel_runner::{ArtifactRequest, CommandForm, Completed};
 use carrel_shell::Preset;
 use carrel_verify::parse::{ArtifactFile, Outcome, Termination, project_artifacts};
 use carrel_verify::plan::{ARTIFACTS, Artifact, Invocation};
 
-use crate::failure::Failure;
 use crate::shell::{CommandFacts, Launch, Shell, exit_code};
 use crate::tool_context::ToolContext;
 

@@ -1,6 +1,6 @@
 //! The tool `run_script`.
 
-use carrel_domain::{Code, Network};
+use carrel_domain::{Code, Failure, Network};
 use carrel_verify::parse;
 use carrel_verify::plan::{ScriptError, plan_script};
 use schemars::JsonSchema;
@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::{Bounds, run};
 use super::run_tests::word;
-use crate::failure::Failure;
 use crate::response::Reply;
 use crate::shell::{CommandFacts, NetworkChoice, strip_control};
 use crate::text::line;

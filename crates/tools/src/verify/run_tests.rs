@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use carrel_domain::{Code, Network};
+use carrel_domain::{Code, Failure, Network};
 use carrel_verify::parse::{Counts, TestReport, Verdict};
 use carrel_verify::plan::{PlanError, Target, plan_tests};
 use carrel_verify::{Profile, parse};
@@ -15,7 +15,6 @@ use super::last_test_runs::LastRun;
 use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::{Bounds, FinishedCommand, run};
 use crate::blocking::blocking;
-use crate::failure::Failure;
 use crate::response::Reply;
 use crate::shell::{NetworkChoice, strip_control};
 use crate::text::line;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carrel_domain::TokenScope;
+use carrel_domain::{Failure, TokenScope};
 use carrel_git::{ArgumentList, GitOperation};
 use carrel_runner::CommandForm;
 use carrel_shell::Preset;
@@ -10,7 +10,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::failure::Failure;
 use crate::git::{GitFacts, GitRequest, run};
 use crate::redaction::{RedactFacts, Redactor};
 use crate::response::Reply;

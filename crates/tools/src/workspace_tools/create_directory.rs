@@ -1,11 +1,11 @@
 //! The tool behind the task step `create_directory`. It is in no toolset.
 
+use carrel_domain::Failure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::blocking::blocking;
-use crate::failure::Failure;
 use crate::files::{WorkspaceFiles, shown};
 use crate::redaction::{RedactFacts, Redactor};
 use crate::response::Reply;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 use carrel_fsroot::{Entry, FileKind, MAX_READ_BYTES, WriteOptions};
 use carrel_search::{GrepRequest, Scope as SearchScope, Sensitive, TruncationReason};
 use carrel_wire::{DirectoryListing, EntryType, MatchingLine, SearchMatches, WrittenFile};
@@ -12,7 +12,6 @@ use serde_json::json;
 
 use super::file_type;
 use crate::blocking::blocking;
-use crate::failure::Failure;
 use crate::files::{WorkspaceFiles, required_path, run_search, shown};
 use crate::redaction::{RedactFacts, Redactor};
 use crate::response::Reply;
