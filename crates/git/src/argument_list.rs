@@ -43,37 +43,25 @@ impl ArgumentList {
 fn split(line: &str) -> Result<Vec<String>, Failure> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
-    let mut characters = line.char_indices().peekable();
+    let mut quote = None;
+    let mut characters = line.char_indices();
     while let Some((at, character)) = characters.next() {
-        match character {
-            ' ' | '\t' | '\n' | '\r' => words.extend(word.take()),
-            '\'' => {
-                let quoted = word.get_or_insert_default();
-                loop {
-                    match characters.next() {
-                        None => return Err(unclosed(line, at)),
-                        Some((_, '\'')) => break,
-                        Some((_, character)) => quoted.push(character),
-                    }
-                }
+        match (quote, character) {
+            (None, ' ' | '\t' | '\n' | '\r') => words.extend(word.take()),
+            (None, '\'' | '"') => {
+                quote = Some((at, character));
+                word.get_or_insert_default();
             }
-            '"' => {
-                let quoted = word.get_or_insert_default();
-                loop {
-                    match characters.next() {
-                        None => return Err(unclosed(line, at)),
-                        Some((_, '"')) => break,
-                        Some((_, '\\')) => match characters.next() {
-                            None => return Err(unclosed(line, at)),
-                            Some((_, '\n')) => {}
-                            Some((_, escaped @ ('"' | '\\' | '$' | '`'))) => quoted.push(escaped),
-                            Some((_, other)) => quoted.extend(['\\', other]),
-                        },
-                        Some((_, character)) => quoted.push(character),
-                    }
+            (Some((_, open)), close) if open == close => quote = None,
+            (Some((at, '"')), '\\') => match characters.next() {
+                None => return Err(unclosed(line, at)),
+                Some((_, '\n')) => {}
+                Some((_, escaped @ ('"' | '\\' | '$' | '`'))) => {
+                    word.get_or_insert_default().push(escaped);
                 }
-            }
-            '\\' => match characters.next() {
+                Some((_, other)) => word.get_or_insert_default().extend(['\\', other]),
+            },
+            (None, '\\') => match characters.next() {
                 None => {
                     let message = "args: a backslash at the end escapes nothing";
                     return Err(Failure::argument("args", message));
@@ -82,8 +70,11 @@ fn split(line: &str) -> Result<Vec<String>, Failure> {
                 Some((_, '\n')) => {}
                 Some((_, escaped)) => word.get_or_insert_default().push(escaped),
             },
-            character => word.get_or_insert_default().push(character),
+            (_, character) => word.get_or_insert_default().push(character),
         }
+    }
+    if let Some((at, _)) = quote {
+        return Err(unclosed(line, at));
     }
     words.extend(word);
     Ok(words)

@@ -110,20 +110,14 @@ impl GitCommandLine {
             }
         };
         let is_local = match operation {
-            GitOperation::Add
-            | GitOperation::Commit
-            | GitOperation::Checkout
-            | GitOperation::Branch => true,
             GitOperation::Stash => !is_stash_reading(arguments),
-            GitOperation::Status
-            | GitOperation::Diff
-            | GitOperation::Log
-            | GitOperation::Show
-            | GitOperation::Blame
-            | GitOperation::Fetch
-            | GitOperation::Pull
-            | GitOperation::Push
-            | GitOperation::Clone => false,
+            _ => matches!(
+                operation,
+                GitOperation::Add
+                    | GitOperation::Commit
+                    | GitOperation::Checkout
+                    | GitOperation::Branch
+            ),
         };
         match (checked, access) {
             (Err(_), WorkspaceAccess::ReadWrite) if is_local => {
@@ -190,7 +184,7 @@ fn diff(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine
     if has_patch {
         flags.extend(strings(&["--shortstat", "--patch"]));
     }
-    flags.extend(parsed.flag_arguments(&[]));
+    flags.extend(parsed.flag_arguments(""));
     flags.push(END_OF_OPTIONS.to_owned());
     let operands = revisions_and_paths(&allowed_flags::DIFF, &parsed, paths)?;
     let output = if has_patch { OutputShape::Patch } else { OutputShape::Plain };
@@ -205,7 +199,7 @@ fn history(
 ) -> Result<GitCommandLine, Failure> {
     let parsed = table.parse(arguments, paths)?;
     let mut flags = strings(&PLAIN_DIFF);
-    flags.extend(parsed.flag_arguments(&[]));
+    flags.extend(parsed.flag_arguments(""));
     flags.push(END_OF_OPTIONS.to_owned());
     let operands = revisions_and_paths(table, &parsed, paths)?;
     Ok(GitCommandLine::new(operation, flags, operands).read_only())
@@ -215,7 +209,7 @@ fn blame(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLin
     let table = &allowed_flags::BLAME;
     let mut parsed = table.parse(arguments, paths)?;
     let mut flags = strings(&["--no-textconv", "--no-progress"]);
-    flags.extend(parsed.flag_arguments(&[]));
+    flags.extend(parsed.flag_arguments(""));
     let file = match &mut parsed.paths {
         Some(behind) => behind.pop(),
         None => parsed.operands.pop(),
@@ -244,8 +238,8 @@ fn list_branches(
     if !parsed.operands.is_empty() && !parsed.has_any(allowed_flags::BRANCH_PATTERN_FLAGS) {
         return Err(not_read_only(GitOperation::Branch));
     }
-    let mut flags = parsed.flag_arguments(&[]);
-    if !parsed.has("show-current") {
+    let mut flags = parsed.flag_arguments("");
+    if !parsed.has_any("show-current") {
         flags.extend(strings(&["--list", "--no-column", "--no-color"]));
     }
     for pattern in &parsed.operands {
@@ -275,7 +269,7 @@ fn read_stash(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitComma
     }
     let mut flags = vec![name.to_owned()];
     flags.extend(strings(&PLAIN_DIFF));
-    flags.extend(parsed.flag_arguments(&[]));
+    flags.extend(parsed.flag_arguments(""));
     Ok(GitCommandLine::new(GitOperation::Stash, flags, parsed.operands).read_only())
 }
 
@@ -287,14 +281,14 @@ fn exchange(
 ) -> Result<GitCommandLine, Failure> {
     let parsed = table.parse(arguments, paths)?;
     refuse_paths(table, &parsed)?;
-    let mut flags = parsed.flag_arguments(&["no-recurse-submodules"]);
+    let mut flags = parsed.flag_arguments("no-recurse-submodules");
     flags.push("--no-recurse-submodules".to_owned());
     let remote = match parsed.operands.split_first() {
         Some((remote, refspecs)) => {
             refspecs.iter().try_for_each(|refspec| operand::check_refspec(table.name, refspec))?;
             RemoteSelector::Named(remote.clone())
         }
-        None if operation == GitOperation::Fetch && parsed.has("all") => RemoteSelector::All,
+        None if operation == GitOperation::Fetch && parsed.has_any("all") => RemoteSelector::All,
         None => RemoteSelector::Default,
     };
     let mut operands = parsed.operands;
@@ -307,8 +301,8 @@ fn exchange(
 fn clone(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, Failure> {
     let table = &allowed_flags::CLONE;
     let parsed = table.parse(arguments, paths)?;
-    let bare = parsed.has("bare");
-    let mut flags = parsed.flag_arguments(&["no-recurse-submodules"]);
+    let bare = parsed.has_any("bare");
+    let mut flags = parsed.flag_arguments("no-recurse-submodules");
     // An empty template keeps sample hooks, and any that the host configures, out of the clone.
     flags.extend(strings(&["--no-recurse-submodules", "--template="]));
     let mut operands = parsed.operands.into_iter().chain(parsed.paths.into_iter().flatten());

@@ -44,7 +44,6 @@ impl RepositoryConfig {
         Ok(Self { entries: entries.collect() })
     }
 
-    /// Returns every value of a setting.
     pub(crate) fn values(&self, name: &str) -> Vec<&str> {
         let entries = self.entries.iter().filter(|(known, _)| known == name);
         entries.map(|(_, value)| value.as_str()).collect()
@@ -105,26 +104,8 @@ impl RepositoryConfig {
     /// TLS. They cannot be overridden without knowing what the operator would have set.
     pub fn check_transport(&self) -> Result<(), Failure> {
         let redirects = |name: &&str| {
-            matches!(
-                split_name(name),
-                ("url", _, "insteadof" | "pushinsteadof")
-                    | ("remote", _, "vcs" | "proxy" | "proxyauthmethod")
-                    | (
-                        "http",
-                        _,
-                        "proxy"
-                            | "sslverify"
-                            | "sslcainfo"
-                            | "sslcapath"
-                            | "cookiefile"
-                            | "savecookies"
-                            | "curloptresolve"
-                            | "pinnedpubkey"
-                            | "followredirects"
-                            | "proxysslcainfo"
-                            | "schannelcheckrevoke"
-                    )
-            )
+            let (section, _, last) = split_name(name);
+            lists(REDIRECTING_KEYS, section, last)
         };
         match self.entries.iter().map(|(name, _)| name.as_str()).find(redirects) {
             None => Ok(()),
@@ -168,34 +149,38 @@ pub(crate) fn is_default_config(config: &[u8]) -> bool {
             return middle.is_some_and(|middle| !middle.contains(['"', '\\', '[', ']']));
         }
         let Some((key, value)) = line.split_once(" = ") else { return line.trim().is_empty() };
-        let is_known = DEFAULT_KEYS
-            .iter()
-            .any(|(name, keys)| *name == section && keys.contains(&key.trim_start()));
-        is_known && !value.contains(['"', '\\', '#', ';', '\r'])
+        lists(DEFAULT_KEYS, section, key.trim_start())
+            && !value.contains(['"', '\\', '#', ';', '\r'])
     })
 }
 
-/// Settings that git writes itself and that name no program.
-const DEFAULT_KEYS: &[(&str, &[&str])] = &[
-    (
-        "core",
-        &[
-            "repositoryformatversion",
-            "filemode",
-            "bare",
-            "logallrefupdates",
-            "ignorecase",
-            "symlinks",
-        ],
-    ),
-    ("extensions", &["objectformat", "refstorage"]),
-    ("remote", &["url", "fetch", "pushurl", "tagOpt"]),
-    ("branch", &["remote", "merge", "rebase", "vscode-merge-base"]),
-    ("user", &["name", "email"]),
-    ("init", &["defaultBranch"]),
-    ("pull", &["rebase", "ff"]),
-    ("push", &["default", "autoSetupRemote"]),
+/// Settings that git writes itself and that name no program, by section.
+const DEFAULT_KEYS: &[(&str, &str)] = &[
+    ("core", "repositoryformatversion filemode bare logallrefupdates ignorecase symlinks"),
+    ("extensions", "objectformat refstorage"),
+    ("remote", "url fetch pushurl tagOpt"),
+    ("branch", "remote merge rebase vscode-merge-base"),
+    ("user", "name email"),
+    ("init", "defaultBranch"),
+    ("pull", "rebase ff"),
+    ("push", "default autoSetupRemote"),
 ];
+
+/// Settings that redirect a transfer or weaken TLS, by section.
+const REDIRECTING_KEYS: &[(&str, &str)] = &[
+    ("url", "insteadof pushinsteadof"),
+    ("remote", "vcs proxy proxyauthmethod"),
+    (
+        "http",
+        "proxy sslverify sslcainfo sslcapath cookiefile savecookies curloptresolve pinnedpubkey \
+         followredirects proxysslcainfo schannelcheckrevoke",
+    ),
+];
+
+fn lists(table: &[(&str, &str)], section: &str, key: &str) -> bool {
+    let has_key = |keys: &str| keys.split(' ').any(|known| known == key);
+    table.iter().any(|(name, keys)| *name == section && has_key(keys))
+}
 
 #[cfg(test)]
 mod tests {
