@@ -13,7 +13,6 @@
 
 use std::path::Path;
 
-/// Settings of every git process.
 const SETTINGS: &[(&str, &str)] = &[
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
@@ -50,7 +49,6 @@ const SETTINGS: &[(&str, &str)] = &[
     ("column.ui", "never"),
 ];
 
-/// Variables of every git process.
 const VARIABLES: &[(&str, &str)] = &[
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_ATTR_NOSYSTEM", "1"),

@@ -47,7 +47,7 @@ pub use output::{complete_records, new_commit, split_shortstat};
 pub use remote_access::{
     CloneTarget, CredentialLookup, RemoteAccess, default_remote, remote_urls, unknown_remote,
 };
-pub use remote_url::{InsecureScheme, RemoteUrl};
+pub use remote_url::RemoteUrl;
 pub use repository_config::{RepositoryConfig, unreadable_config};
 pub use status::{StatusEntry, StatusFacts};
 pub use work_tree::{WorkTree, check_clone_destination, is_directory};

@@ -9,32 +9,23 @@ use std::path::{Component, Path, PathBuf};
 use carrel_domain::{Code, Failure};
 
 /// The base of relative paths, and the workspace that they must stay in.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct PathResolver<'a> {
     /// The absolute path of the workspace, without links.
     pub workspace: &'a Path,
     /// The directory in which git starts, relative to the workspace, without links.
     pub directory: &'a Path,
-    /// Makes an absolute path relative to the workspace if it begins with any name of the workspace, and
-    /// returns any other unchanged.
-    pub strip_workspace: &'a (dyn Fn(&str) -> PathBuf + Sync),
-}
-
-impl std::fmt::Debug for PathResolver<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { workspace, directory, strip_workspace: _ } = self;
-        f.debug_struct("PathResolver")
-            .field("workspace", workspace)
-            .field("directory", directory)
-            .finish_non_exhaustive()
-    }
+    /// The workspace as the operator wrote it, possibly through links.
+    pub alias: &'a Path,
 }
 
 impl PathResolver<'_> {
     /// Returns a path relative to the workspace, without `.` and `..`; none if it leaves the workspace.
     pub(crate) fn resolve(&self, path: &str) -> Option<PathBuf> {
         let given = if path.starts_with('/') {
-            (self.strip_workspace)(path)
+            let path = Path::new(path);
+            let names = [self.workspace, self.alias];
+            names.iter().find_map(|top| path.strip_prefix(top).ok()).unwrap_or(path).to_owned()
         } else {
             self.directory.join(path)
         };
@@ -103,7 +94,6 @@ pub(crate) fn check_refspec(operation: &str, word: &str) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Checks a path and returns it as git sees it.
 pub(crate) fn check_path(paths: &PathResolver<'_>, word: &str) -> Result<String, Failure> {
     let Some(inside) = paths.resolve(word) else { return Err(outside(word)) };
     if !word.starts_with('/') {
@@ -176,13 +166,8 @@ mod tests {
     use super::*;
     use pretty_assertions::assert_eq;
 
-    fn relative(path: &str) -> PathBuf {
-        let path = Path::new(path);
-        path.strip_prefix("/w").or_else(|_| path.strip_prefix("/link")).unwrap_or(path).to_owned()
-    }
-
     fn resolver(directory: &Path) -> PathResolver<'_> {
-        PathResolver { workspace: Path::new("/w"), directory, strip_workspace: &relative }
+        PathResolver { workspace: Path::new("/w"), directory, alias: Path::new("/link") }
     }
 
     #[test]

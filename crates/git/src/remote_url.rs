@@ -15,17 +15,11 @@ use crate::operand::{PathResolver, has_control, outside};
 /// The address of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteUrl {
-    /// A host on the network.
-    Https {
-        /// In lower case, with the port unless it is 443.
-        host: String,
-        /// The normalised address.
-        text: String,
-    },
-    /// A server on the loopback interface of the workspace's commands.
-    Loopback {
-        /// The scheme of the address.
-        scheme: InsecureScheme,
+    /// A server: any host over https; on the loopback interface of the workspace's commands also without
+    /// encryption.
+    Server {
+        /// `https`, or on loopback `http` or `git`.
+        scheme: &'static str,
         /// In lower case, with the port unless it is the scheme's default.
         host: String,
         /// The normalised address.
@@ -33,15 +27,6 @@ pub enum RemoteUrl {
     },
     /// A directory, relative to the workspace.
     Directory(PathBuf),
-}
-
-/// A scheme without encryption, which is accepted on loopback only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InsecureScheme {
-    /// `http://`
-    Http,
-    /// `git://`
-    Git,
 }
 
 impl RemoteUrl {
@@ -124,29 +109,26 @@ impl RemoteUrl {
             Some(_) | None => name.clone(),
         };
         let text = format!("{scheme}://{host}/{path}");
-        if is_loopback(&name) && scheme != "https" {
-            let scheme = if scheme == "git" { InsecureScheme::Git } else { InsecureScheme::Http };
-            return Ok(Self::Loopback { scheme, host, text });
-        }
-        if scheme != "https" {
+        let is_encrypted = scheme == "https";
+        if !is_encrypted && !is_loopback(&name) {
             return Err(refused(word, "it is not encrypted; use https"));
         }
         let allowed = |pattern: &String| {
             name == *pattern || host == *pattern || name.ends_with(&format!(".{pattern}"))
         };
-        if !hosts.is_empty() && !hosts.iter().any(allowed) {
+        if is_encrypted && !hosts.is_empty() && !hosts.iter().any(allowed) {
             let reason =
                 format!("`{host}` is none of the hosts that git may reach: {}", hosts.join(", "));
             return Err(refused(word, &reason).with("host", host));
         }
-        Ok(Self::Https { host, text })
+        Ok(Self::Server { scheme, host, text })
     }
 
     /// Returns the network access that a transfer needs.
     pub fn network(&self) -> Network {
         match self {
-            Self::Https { .. } => Network::Full,
-            Self::Loopback { .. } => Network::Loopback,
+            Self::Server { scheme: "https", .. } => Network::Full,
+            Self::Server { .. } => Network::Loopback,
             Self::Directory(_) => Network::None,
         }
     }
@@ -154,9 +136,7 @@ impl RemoteUrl {
     /// Returns the name that `GIT_ALLOW_PROTOCOL` uses.
     pub fn protocol(&self) -> &'static str {
         match self {
-            Self::Https { .. } => "https",
-            Self::Loopback { scheme: InsecureScheme::Http, .. } => "http",
-            Self::Loopback { scheme: InsecureScheme::Git, .. } => "git",
+            Self::Server { scheme, .. } => scheme,
             Self::Directory(_) => "file",
         }
     }
@@ -165,18 +145,15 @@ impl RemoteUrl {
     /// is for.
     pub fn credential_scope(&self) -> Option<(&str, String)> {
         match self {
-            Self::Https { host, .. } => Some((host, format!("https://{host}"))),
-            Self::Loopback { scheme: InsecureScheme::Http, host, .. } => {
-                Some((host, format!("http://{host}")))
-            }
-            Self::Loopback { scheme: InsecureScheme::Git, .. } | Self::Directory(_) => None,
+            Self::Server { scheme: "git", .. } | Self::Directory(_) => None,
+            Self::Server { scheme, host, .. } => Some((host, format!("{scheme}://{host}"))),
         }
     }
 
     /// Returns the address for git.
     pub fn text(&self, workspace: &Path) -> String {
         match self {
-            Self::Https { text, .. } | Self::Loopback { text, .. } => text.clone(),
+            Self::Server { text, .. } => text.clone(),
             Self::Directory(path) => workspace.join(path).to_string_lossy().into_owned(),
         }
     }
@@ -259,12 +236,10 @@ mod tests {
     }
 
     fn parse_with(word: &str, hosts: &[&str]) -> Result<RemoteUrl, Failure> {
-        let relative =
-            |path: &str| Path::new(path).strip_prefix("/w").unwrap_or(Path::new(path)).to_owned();
         let paths = PathResolver {
             workspace: Path::new("/w"),
             directory: Path::new("a"),
-            strip_workspace: &relative,
+            alias: Path::new("/w"),
         };
         let hosts: Vec<_> = hosts.iter().map(|host| (*host).to_owned()).collect();
         RemoteUrl::parse(word, &paths, &hosts)
@@ -272,8 +247,11 @@ mod tests {
 
     #[test]
     fn addresses_are_parsed_and_normalised() {
-        let https =
-            |host: &str, text: &str| RemoteUrl::Https { host: host.into(), text: text.into() };
+        let https = |host: &str, text: &str| RemoteUrl::Server {
+            scheme: "https",
+            host: host.into(),
+            text: text.into(),
+        };
         for (word, host, text) in [
             ("https://github.com/a/b", "github.com", "https://github.com/a/b"),
             ("https://GITHUB.com/a/B.git/", "github.com", "https://github.com/a/B.git"),

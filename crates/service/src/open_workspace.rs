@@ -6,8 +6,8 @@ use carrel_domain::WorkspaceKey;
 use carrel_exec::JobStatus;
 use carrel_store::Workspace;
 use carrel_tools::{
-    CallOptions, Failure, NamedWorkspace, RedactFacts, Registry, Reply, Session, Tool,
-    ToolResponse, Toolbox, Toolset, Upload, UploadedFile,
+    CallOptions, Failure, NamedWorkspace, Registry, Session, Tool, ToolResponse, Toolbox, Toolset,
+    Upload, UploadedFile,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -43,16 +43,14 @@ impl OpenWorkspace {
     /// Calls a tool of this process with its input type.
     pub async fn call_typed<T: Tool>(
         &self,
-        tool: &T,
         session: &Arc<Session>,
         input: T::Input,
         options: CallOptions,
-    ) -> Result<Reply<T::Facts>, Failure>
+    ) -> Result<ToolResponse, Failure>
     where
         T::Input: Serialize,
-        T::Facts: RedactFacts,
     {
-        self.service.call_typed(tool, session, input, options).await
+        self.service.call_typed::<T>(session, input, options).await
     }
 
     /// Calls a tool of either toolset by name.

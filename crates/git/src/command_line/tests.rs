@@ -1,6 +1,6 @@
 //! Tables of arguments that pass, and of arguments that are refused.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use carrel_domain::{Code, Failure, WorkspaceAccess};
 use pretty_assertions::assert_eq;
@@ -19,13 +19,10 @@ fn checked_with(
     args: &str,
     access: WorkspaceAccess,
 ) -> Result<GitCommandLine, Failure> {
-    let relative = |path: &str| {
-        Path::new(path).strip_prefix("/w").map_or_else(|_| PathBuf::from(path), Path::to_owned)
-    };
     let paths = PathResolver {
         workspace: Path::new("/w"),
         directory: Path::new(""),
-        strip_workspace: &relative,
+        alias: Path::new("/w"),
     };
     let arguments = ArgumentList::Line(args.to_owned()).into_words()?;
     GitCommandLine::check(operation, &arguments, access, &paths)

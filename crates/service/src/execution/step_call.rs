@@ -1,4 +1,4 @@
-//! The tool call of a step: typed input in, typed facts out.
+//! The tool call of a step: typed input in, the reply of the API out.
 //!
 //! Every step passes through the registry, so that each has its checks, its masking and its audit event.
 //! Only `tool` steps carry JSON: the request names the tool and holds its arguments, and the tool's facts
@@ -12,14 +12,11 @@ use carrel_tools::workspace_tools::{
     CreateDirectory, CreateDirectoryInput, ExecCommand, ExecInput, ListDirectory,
     ListDirectoryInput, ReadFile, ReadFileInput, RunGit, RunGitInput, WriteFile, WriteFileInput,
 };
-use carrel_tools::{CallOptions, CommandFacts, Failure, Reply, Session};
+use carrel_tools::{CallOptions, Failure, Session, ToolResponse};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::open_workspace::OpenWorkspace;
-
-/// The exit code in results of commands that a signal killed.
-const NO_EXIT_CODE: i64 = -1;
 
 pub(super) enum StepCall {
     Exec(ExecInput),
@@ -49,16 +46,6 @@ pub(super) struct CommandEnd {
     pub(super) limit: Option<String>,
 }
 
-impl From<&CommandFacts> for CommandEnd {
-    fn from(facts: &CommandFacts) -> Self {
-        Self {
-            exit_code: Some(facts.exit_code.map_or(NO_EXIT_CODE, i64::from)),
-            timed_out: facts.timed_out,
-            limit: facts.limit.map(|limit| json!(limit).as_str().unwrap_or_default().to_owned()),
-        }
-    }
-}
-
 impl StepCall {
     /// A `git pull` in a directory of the workspace.
     pub(super) fn pull(directory: String, branch: Option<&str>) -> Self {
@@ -81,26 +68,24 @@ impl StepCall {
     ) -> Result<StepOutput, Failure> {
         match self {
             Self::Exec(input) => {
-                let reply = workspace.call_typed(&ExecCommand, session, input, options).await?;
-                let command = CommandEnd::from(&reply.facts.result);
-                Ok(StepOutput { command: Some(command), ..output(reply) })
+                let called = workspace.call_typed::<ExecCommand>(session, input, options).await;
+                called.map(command_output)
             }
             Self::Git(input) => {
-                let reply = workspace.call_typed(&RunGit, session, input, options).await?;
-                let command = CommandEnd::from(&reply.facts.result);
-                Ok(StepOutput { command: Some(command), ..output(reply) })
+                let called = workspace.call_typed::<RunGit>(session, input, options).await;
+                called.map(command_output)
             }
             Self::ReadFile(input) => {
-                workspace.call_typed(&ReadFile, session, input, options).await.map(output)
+                workspace.call_typed::<ReadFile>(session, input, options).await.map(output)
             }
             Self::WriteFile(input) => {
-                workspace.call_typed(&WriteFile, session, input, options).await.map(output)
+                workspace.call_typed::<WriteFile>(session, input, options).await.map(output)
             }
             Self::ListDirectory(input) => {
-                workspace.call_typed(&ListDirectory, session, input, options).await.map(output)
+                workspace.call_typed::<ListDirectory>(session, input, options).await.map(output)
             }
             Self::CreateDirectory(input) => {
-                workspace.call_typed(&CreateDirectory, session, input, options).await.map(output)
+                workspace.call_typed::<CreateDirectory>(session, input, options).await.map(output)
             }
             Self::Named { tool, arguments } => {
                 call_by_name(workspace, session, &tool, arguments, options).await
@@ -110,8 +95,13 @@ impl StepCall {
 }
 
 /// The tools of the service combine content and facts for tasks.
-fn output<F>(reply: Reply<F>) -> StepOutput {
-    StepOutput { result: reply.data.unwrap_or_default(), command: None }
+fn output(response: ToolResponse) -> StepOutput {
+    StepOutput { result: response.data.unwrap_or_default(), command: None }
+}
+
+fn command_output(response: ToolResponse) -> StepOutput {
+    let output = output(response);
+    StepOutput { command: CommandEnd::deserialize(&output.result).ok(), ..output }
 }
 
 async fn call_by_name(

@@ -39,7 +39,6 @@ pub(super) fn discard(files: &WorkspaceFiles, path: &Path) -> Result<PathBuf, Fa
     Ok(target)
 }
 
-/// Tells whether a path is the trash or lies in it.
 pub(super) fn is_inside(path: &Path) -> bool {
     let mut names = path.components().filter(|one| *one != std::path::Component::CurDir);
     names.next().is_some_and(|first| first.as_os_str() == TRASH)
@@ -99,7 +98,6 @@ pub(super) fn forget(files: &WorkspaceFiles) {
     }
 }
 
-/// Returns the size in the name of a deletion.
 fn recorded_weight(name: &OsStr) -> u64 {
     let bytes = name.to_str().and_then(|name| name.split('-').nth(2)?.parse().ok());
     bytes.unwrap_or(0)

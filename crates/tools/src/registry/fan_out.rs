@@ -18,7 +18,6 @@ pub(super) fn sorted(workspaces: &Workspaces) -> Vec<Arc<NamedWorkspace>> {
     workspaces
 }
 
-/// Returns the schema of the combined facts.
 pub(super) fn schema() -> Value {
     json!({
         "type": "object",

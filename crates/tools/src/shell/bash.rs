@@ -1,19 +1,21 @@
 //! The tool `Bash`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use carrel_domain::{Failure, Network};
+use carrel_domain::Network;
 use carrel_exec::ExitStatus;
 use carrel_runner::{CommandForm, Completed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::command_facts::{CommandFacts, notes};
+use super::command_facts::{CommandFacts, add_notes};
 use super::control_sequences::strip_control;
 use super::launch::Launch;
+use crate::files::check_given;
 use crate::response::Reply;
 use crate::text::{end_line, line};
-use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, Tool, ToolResult};
 use crate::tool_context::ToolContext;
 
 const DEFAULT_TIMEOUT: u64 = 120;
@@ -52,7 +54,6 @@ impl From<NetworkChoice> for Network {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// The command line, for `bash -c`.
     command: String,
@@ -85,10 +86,6 @@ impl Tool for Bash {
     const ABOUT: About = About {
         name: "Bash",
         title: "Run a command",
-        class: Class::Execute,
-        effect: Effect::RUNS,
-        workspaces: WorkspaceChoice::One,
-        rules: CallRules::EXECUTE,
         description: "Runs a command line with bash in the workspace, in a kernel sandbox: the system \
             is read-only, the workspace read-write, nothing else of the machine is visible, and there \
             is no network unless allowed. Each call is a new shell: `cd` and variables do not last. \
@@ -96,11 +93,12 @@ impl Tool for Bash {
             middle cut when it is long; `BashOutput` with the returned shell_id reads all of it. For \
             servers and watchers set run_in_background. Prefer Read, Edit, Grep and Glob to cat, sed, \
             grep and find.",
+        ..About::EXECUTE
     };
 
-    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
-        required("command", &input.command)?;
-        let seconds = seconds(input.timeout);
+    async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
+        check_given("command", input.command.trim())?;
+        let seconds = timeout_seconds(input.timeout, DEFAULT_TIMEOUT, MAX_TIMEOUT);
         let background = input.run_in_background;
         let shell = Launch {
             directory: directory(context, input.cwd.as_deref()),
@@ -125,24 +123,13 @@ impl Tool for Bash {
     }
 }
 
-pub(super) fn required(name: &str, text: &str) -> Result<(), Failure> {
-    if text.trim().is_empty() {
-        return Err(Failure::argument(name, format!("{name} is required")));
-    }
-    Ok(())
+pub(crate) fn directory(context: &ToolContext, cwd: Option<&str>) -> PathBuf {
+    context.workspace().relative_or_top(cwd)
 }
 
-/// Returns the working directory of a command, relative to the workspace.
-pub(crate) fn directory(context: &ToolContext, cwd: Option<&str>) -> std::path::PathBuf {
-    let relative = cwd.map(|cwd| context.workspace().relative(cwd)).unwrap_or_default();
-    if relative == std::path::Path::new(".") { std::path::PathBuf::new() } else { relative }
-}
-
-fn seconds(timeout: Option<u64>) -> u64 {
-    match timeout {
-        None | Some(0) => DEFAULT_TIMEOUT,
-        Some(seconds) => seconds.min(MAX_TIMEOUT),
-    }
+/// Returns a timeout in seconds: `default` for none or 0, and at most `max`.
+pub(crate) fn timeout_seconds(given: Option<u64>, default: u64, max: u64) -> u64 {
+    given.filter(|seconds| *seconds > 0).unwrap_or(default).min(max)
 }
 
 fn shown(completed: &Completed, seconds: u64, shell_id: &str) -> String {
@@ -160,9 +147,7 @@ fn shown(completed: &Completed, seconds: u64, shell_id: &str) -> String {
     if outcome.timed_out() {
         line(&mut text, &format!("bash: timed out after {seconds}s"));
     }
-    for note in notes(completed) {
-        line(&mut text, &format!("carrel: {}", strip_control(&note)));
-    }
+    add_notes(&mut text, completed);
     match exit_code(completed) {
         0 => end_line(&mut text),
         code => line(&mut text, &format!("exit: {code}")),
@@ -170,7 +155,6 @@ fn shown(completed: &Completed, seconds: u64, shell_id: &str) -> String {
     text
 }
 
-/// Returns the exit code as a shell shows it.
 pub(crate) fn exit_code(completed: &Completed) -> i32 {
     let outcome = &completed.outcome;
     if outcome.timed_out() {

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::process_watcher::ProcessWatcher;
 use crate::audit_log::AuditEvent;
-use crate::tool_context::{CommandSettings, ToolContext};
+use crate::tool_context::ToolContext;
 
 /// Bounds the output of one command that is kept on disk.
 const MAX_LOG: ByteSize = ByteSize::mib(64);
@@ -39,7 +39,6 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 type Ended = Result<Completed, RunError>;
 
-/// A command to start.
 #[derive(Debug)]
 pub(crate) struct Launch {
     pub(crate) form: CommandForm,
@@ -62,7 +61,6 @@ pub(crate) struct Launch {
     pub(crate) name: String,
 }
 
-/// A started command of a session.
 #[derive(Debug)]
 pub(crate) struct Shell {
     pub(crate) job: Job,
@@ -114,9 +112,7 @@ impl Launch {
         let (asked, started) = oneshot::channel();
         let lifetime = self.timeout.is_none().then(|| workspace.lifetime());
         let name = self.name.clone();
-        let access = self.access;
         let mut request = self.request(context, lifetime)?;
-        request.access = access;
         request.started = Some(asked);
         let (watched, live) = watched.unzip();
         request.live = live.or_else(|| context.options.command_settings.output.clone());
@@ -147,17 +143,16 @@ impl Launch {
         context: &ToolContext,
         lifetime: Option<Duration>,
     ) -> Result<RunRequest, Failure> {
-        let Self { form, preset, directory, network, timeout, combined, environment, .. } = self;
-        let inherited = self.inherited;
-        let limits = self.keep;
         let command_settings = &context.options.command_settings;
-        let output = if combined {
-            Output::Combined(limits.0)
+        let (stdout, stderr) = self.keep;
+        let output = if self.combined {
+            Output::Combined(stdout)
         } else {
-            Output::Separate { stdout: limits.0, stderr: limits.1 }
+            Output::Separate { stdout, stderr }
         };
+        let own = self.environment.into_iter();
         let mut environment: Vec<(OsString, OsString)> =
-            environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+            own.map(|(name, value)| (name.into(), value.into())).collect();
         if !self.own_environment {
             let given =
                 command_settings.environment.iter().map(|(name, value)| (name, value.expose()));
@@ -165,38 +160,35 @@ impl Launch {
             let author = command_settings.author_variables();
             environment.extend(author.map(|(name, value)| (name.into(), value.into())));
         }
-        let network = within(
-            command_settings,
-            network.or(command_settings.network).or(context.toolbox.network),
-            context,
-        )?;
         Ok(RunRequest {
-            preset,
-            directory,
-            network,
+            preset: self.preset,
+            directory: self.directory,
+            network: allowed_network(context, self.network)?,
+            access: self.access,
             limits: LimitRequest {
-                wall: command_settings.timeout.or(timeout),
+                wall: command_settings.timeout.or(self.timeout),
                 lifetime,
                 ..LimitRequest::default()
             },
             environment,
             output,
-            inherited,
+            inherited: self.inherited,
             ssh_key: command_settings.ssh_key.clone().filter(|_| !self.own_environment),
             artifacts: self.artifacts,
             log: Some(LogFile { file: None, limit: MAX_LOG }),
-            ..RunRequest::new(form)
+            ..RunRequest::new(self.form)
         })
     }
 }
 
-/// Applies the network limit of the interface. A command without a network of its own gets the most that is
-/// allowed.
-fn within(
-    command_settings: &CommandSettings,
-    asked: Option<Network>,
+/// Applies the defaults and the limit of the interface. A command without a network of its own gets the most
+/// that is allowed.
+fn allowed_network(
     context: &ToolContext,
+    own: Option<Network>,
 ) -> Result<Option<Network>, Failure> {
+    let command_settings = &context.options.command_settings;
+    let asked = own.or(command_settings.network).or(context.toolbox.network);
     let Some(limit) = command_settings.network_limit else { return Ok(asked) };
     match asked {
         None => Ok(Some(limit.min(context.toolbox.runner.policy().network))),
@@ -210,7 +202,6 @@ fn within(
     }
 }
 
-/// Records what the sandbox denied.
 fn violations(context: &ToolContext) -> impl Fn(&Completed) + Send + use<> {
     let toolbox = Arc::clone(&context.toolbox);
     let session = Arc::clone(&context.session);
@@ -235,7 +226,6 @@ fn violations(context: &ToolContext) -> impl Fn(&Completed) + Send + use<> {
     }
 }
 
-/// Waits for a command and stores its result.
 async fn remember(
     running: impl Future<Output = Ended> + Send,
     completed: Arc<OnceLock<Result<Completed, Failure>>>,
@@ -273,15 +263,13 @@ async fn started_of(
     };
     match start {
         Some(started) => Ok((started, running)),
-        None => Err(running.await.err().map_or_else(never_started, Failure::from)),
+        None => Err(running.await.err().map_or_else(
+            || Failure::new(Code::Internal, "a command ended without having started"),
+            Failure::from,
+        )),
     }
 }
 
-fn never_started() -> Failure {
-    Failure::new(Code::Internal, "a command ended without having started")
-}
-
-/// Adds a command to its session, and removes those whose jobs are gone.
 fn keep(context: &ToolContext, shell: &Arc<Shell>) {
     let known: Vec<_> =
         context.toolbox.jobs.list_of(&context.session.owner()).iter().map(Job::id).collect();
@@ -344,7 +332,6 @@ impl Shell {
         }
     }
 
-    /// Returns the result of an ended command.
     pub(crate) fn completed(&self) -> Option<&Completed> {
         self.completed.get().and_then(|ended| ended.as_ref().ok())
     }

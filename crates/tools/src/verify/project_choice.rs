@@ -13,7 +13,6 @@ use crate::blocking::blocking;
 use crate::files::shown;
 use crate::tool_context::ToolContext;
 
-/// The projects of a call, and the part of them that it names.
 #[derive(Debug)]
 pub(super) struct ProjectChoice {
     pub(super) profiles: Vec<Profile>,
@@ -21,7 +20,6 @@ pub(super) struct ProjectChoice {
     package: Option<String>,
 }
 
-/// The arguments that choose projects.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProjectQuery {
     pub(super) path: Option<String>,
@@ -62,7 +60,6 @@ impl ProjectChoice {
         Ok(chosen)
     }
 
-    /// Finds every project of the workspace.
     pub(super) async fn all(context: &ToolContext) -> Result<Vec<Profile>, Failure> {
         let workspace = Arc::clone(context.workspace());
         let toolbox = Arc::clone(&context.toolbox);
@@ -129,7 +126,6 @@ fn choose_among(
     Ok(found.iter().filter(is_chosen).cloned().collect())
 }
 
-/// Writes the profile to the audit log.
 pub(super) fn announce(context: &ToolContext, profile: &Profile) {
     let line = |command: &Option<ProjectCommand>| {
         let command = command.as_ref()?;

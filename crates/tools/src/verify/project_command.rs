@@ -11,7 +11,8 @@ use carrel_shell::Preset;
 use carrel_verify::parse::{ArtifactFile, Outcome, Termination, project_artifacts};
 use carrel_verify::plan::{ARTIFACTS, Artifact, Invocation};
 
-use crate::shell::{CommandFacts, Launch, Shell, exit_code};
+use crate::blocking::blocking;
+use crate::shell::{CommandFacts, Launch, NetworkChoice, Shell, exit_code, timeout_seconds};
 use crate::tool_context::ToolContext;
 
 /// Bounds each end of the output; parsers need all of it.
@@ -21,7 +22,6 @@ const KEPT: CaptureLimits = CaptureLimits { head: ByteSize::mib(8), tail: ByteSi
 /// is told to write none.
 const NO_BYTE_CODE: (&str, &str) = ("PYTHONDONTWRITEBYTECODE", "1");
 
-/// Limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) timeout: Duration,
@@ -45,15 +45,16 @@ pub(super) struct FinishedCommand {
 }
 
 impl Bounds {
-    /// Takes a timeout in seconds: `usual` by default, and at most `most`.
-    pub(super) fn new(
-        timeout: Option<u64>,
-        usual: u64,
-        most: u64,
-        network: Option<Network>,
-    ) -> Self {
-        let seconds = timeout.filter(|seconds| *seconds > 0).unwrap_or(usual).min(most);
-        Self { timeout: Duration::from_secs(seconds), network }
+    /// Bounds of tests and scripts: 300 seconds by default, at most 1800.
+    pub(super) fn of_tests(timeout: Option<u64>, network: Option<NetworkChoice>) -> Self {
+        let timeout = Duration::from_secs(timeout_seconds(timeout, 300, 1800));
+        Self { timeout, network: network.map(Network::from) }
+    }
+
+    /// Bounds of linters, type checkers and formatters: 120 seconds by default, at most 600.
+    pub(super) fn of_checks(timeout: Option<u64>, network: Option<NetworkChoice>) -> Self {
+        let timeout = Duration::from_secs(timeout_seconds(timeout, 120, 600));
+        Self { timeout, network: network.map(Network::from) }
     }
 }
 
@@ -70,7 +71,6 @@ impl FinishedCommand {
     }
 }
 
-/// Runs a planned command.
 pub(super) async fn run(
     context: &ToolContext,
     invocation: &Invocation,
@@ -87,20 +87,18 @@ pub(super) async fn run(
         Err(failure) => return Err(failure),
     };
     let completed = shell.wait(context).await?;
-    let mut artifacts: Vec<_> = completed.artifacts.files.iter().map(private).collect();
+    let private = completed.artifacts.files.iter().map(|artifact| ArtifactFile {
+        name: artifact.name.clone(),
+        contents: artifact.contents.clone(),
+    });
+    let mut artifacts: Vec<_> = private.collect();
     let project = Arc::clone(context.workspace());
     let planned = invocation.clone();
-    artifacts.extend(
-        crate::blocking::blocking(move || Ok(project_artifacts(project.files(), &planned, began)))
-            .await?,
-    );
+    let find = move || Ok(project_artifacts(project.files(), &planned, began));
+    artifacts.extend(blocking(find).await?);
     let ran = ran(invocation, &shell, completed, bounds, artifacts, workspace);
     shell.release_output(context);
     Ok(ran)
-}
-
-fn private(artifact: &carrel_runner::Artifact) -> ArtifactFile {
-    ArtifactFile { name: artifact.name.clone(), contents: artifact.contents.clone() }
 }
 
 fn launch(invocation: &Invocation, bounds: Bounds) -> Launch {
