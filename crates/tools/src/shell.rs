@@ -12,7 +12,7 @@ mod process_watcher;
 mod shell_run;
 mod watch_process;
 
-pub(crate) use bash::{NetworkChoice, directory, exit_code, timeout_seconds};
+pub(crate) use bash::{NetworkChoice, exit_code, timeout_seconds};
 pub use command_facts::{CommandFacts, notes};
 pub(crate) use command_facts::{add_notes, object};
 pub(crate) use control_sequences::strip_control;

@@ -127,12 +127,10 @@ pub(crate) async fn run(context: &ToolContext, request: GitRequest) -> ToolResul
     let environment = request.environment(context, &line)?;
     let mut prepared = preparation.prepare(&line, environment).await?;
     let seconds = timeout_seconds(request.timeout, DEFAULT_TIMEOUT, MAX_TIMEOUT);
-    let launch = Launch {
-        directory: preparation.directory.clone(),
-        timeout: Some(Duration::from_secs(seconds)),
-        access: line.access,
-        ..prepared.launch(request.name())
-    };
+    let mut launch = prepared.launch(request.name());
+    launch.request.directory.clone_from(&preparation.directory);
+    launch.request.limits.wall = Some(Duration::from_secs(seconds));
+    launch.request.access = line.access;
     let shell = launch.start(context).await.map_err(|failure| match failure.code {
         Code::NetworkRefused => {
             failure.during(&format!("git {} needs the network", request.operation.as_str()))
@@ -169,15 +167,14 @@ pub(super) struct Prepared {
 impl Prepared {
     fn launch(&mut self, name: String) -> Launch {
         let argv = mem::take(&mut self.argv).into_iter().map(Into::into).collect();
+        let mut launch = Launch::new(CommandForm::Argv(argv), name);
+        launch.own_environment = true;
+        launch.request.preset = Preset::Open;
+        launch.request.network = Some(self.remote.network);
+        launch.request.environment = mem::take(&mut self.environment).into_variables();
         let inherited = mem::take(&mut self.remote.inherited).into_iter();
-        Launch {
-            preset: Preset::Open,
-            network: Some(self.remote.network),
-            environment: mem::take(&mut self.environment).into_variables(),
-            own_environment: true,
-            inherited: inherited.map(|file| file.descriptor).collect(),
-            ..Launch::new(CommandForm::Argv(argv), name)
-        }
+        launch.request.inherited = inherited.map(|file| file.descriptor).collect();
+        launch
     }
 }
 
@@ -398,12 +395,11 @@ impl<'a> Preparation<'a> {
         environment: &GitEnvironment,
         argv: &[&str],
     ) -> Result<Result<Vec<u8>, String>, Failure> {
-        let variables = environment.clone().into_variables().into_iter();
         let request = RunRequest {
             directory: self.directory.clone(),
             network: Some(Network::None),
             access: WorkspaceAccess::ReadOnly,
-            environment: variables.map(|(name, value)| (name.into(), value.into())).collect(),
+            environment: environment.clone().into_variables(),
             limits: LimitRequest { wall: Some(CONFIG_TIMEOUT), ..LimitRequest::default() },
             output: Output::Separate { stdout: CONFIG_CAPTURE, stderr: CaptureLimits::STDERR },
             ..RunRequest::new(CommandForm::Argv(argv.iter().map(Into::into).collect()))

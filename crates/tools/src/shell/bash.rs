@@ -1,10 +1,9 @@
 //! The tool `Bash`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use carrel_domain::Network;
-use carrel_exec::ExitStatus;
+use carrel_exec::{CaptureLimits, ExitStatus, Output};
 use carrel_runner::{CommandForm, Completed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -100,17 +99,15 @@ impl Tool for Bash {
         check_given("command", input.command.trim())?;
         let seconds = timeout_seconds(input.timeout, DEFAULT_TIMEOUT, MAX_TIMEOUT);
         let background = input.run_in_background;
-        let shell = Launch {
-            directory: directory(context, input.cwd.as_deref()),
-            network: input.network.map(Network::from),
-            timeout: (!background).then(|| Duration::from_secs(seconds)),
-            combined: true,
-            ..Launch::new(CommandForm::Line(input.command.clone()), &input.command)
-        };
+        let mut launch = Launch::new(CommandForm::Line(input.command.clone()), &input.command);
+        launch.request.directory = context.workspace().relative_or_top(input.cwd.as_deref());
+        launch.request.network = input.network.map(Network::from);
+        launch.request.limits.wall = (!background).then(|| Duration::from_secs(seconds));
+        launch.request.output = Output::Combined(CaptureLimits::STDOUT);
         if let Some(description) = &input.description {
             context.progress(0.0, None, description);
         }
-        let shell = shell.start(context).await?;
+        let shell = launch.start(context).await?;
         let shell_id = shell.job.id().to_string();
         if background {
             let text = format!("shell_id: {shell_id}\nstarted in background: {}\n", input.command);
@@ -121,10 +118,6 @@ impl Tool for Bash {
         let command = Some(CommandFacts::of(completed));
         Ok(Reply::text(text, Facts { shell_id, running: false, command }))
     }
-}
-
-pub(crate) fn directory(context: &ToolContext, cwd: Option<&str>) -> PathBuf {
-    context.workspace().relative_or_top(cwd)
 }
 
 /// Returns a timeout in seconds: `default` for none or 0, and at most `max`.

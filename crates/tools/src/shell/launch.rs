@@ -4,21 +4,13 @@
 //! session under its job's id. The runner's future is polled by the job's own task from then on, so that a
 //! command goes on when the call that started it ends, and is killed when its session ends.
 
-use std::ffi::OsString;
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use carrel_domain::{
-    ByteSize, Clock as _, Code, Failure, Network, SystemClock, Timestamp, WorkspaceAccess, sync,
-};
-use carrel_exec::{
-    CaptureLimits, Captured, Cursor, Job, JobId, JobStatus, LogFile, Outcome, Output, Piece,
-    Started,
-};
-use carrel_runner::{ArtifactRequest, CommandForm, Completed, LimitRequest, RunError, RunRequest};
+use carrel_domain::{ByteSize, Clock as _, Code, Failure, Network, SystemClock, Timestamp, sync};
+use carrel_exec::{Captured, Cursor, Job, JobId, JobStatus, LogFile, Outcome, Piece, Started};
+use carrel_runner::{CommandForm, Completed, RunError, RunRequest};
 use carrel_shell::Preset;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, interval_at};
@@ -41,24 +33,11 @@ type Ended = Result<Completed, RunError>;
 
 #[derive(Debug)]
 pub(crate) struct Launch {
-    pub(crate) form: CommandForm,
-    pub(crate) preset: Preset,
-    /// The working directory, relative to the workspace.
-    pub(crate) directory: PathBuf,
-    pub(crate) network: Option<Network>,
-    /// None for a command in the background, which no call waits for.
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) combined: bool,
-    pub(crate) environment: Vec<(String, String)>,
-    pub(crate) access: WorkspaceAccess,
-    /// Report files that the command writes for the tool.
-    pub(crate) artifacts: Option<ArtifactRequest>,
-    /// Bounds of stdout and stderr in memory.
-    pub(crate) keep: (CaptureLimits, CaptureLimits),
-    pub(crate) inherited: Vec<OwnedFd>,
+    /// Without a wall-clock limit the command runs in the background, and no call waits for it.
+    pub(crate) request: RunRequest,
     /// The variables and the SSH key of the call are left out.
     pub(crate) own_environment: bool,
-    pub(crate) name: String,
+    name: String,
 }
 
 #[derive(Debug)]
@@ -76,21 +55,8 @@ pub(crate) struct Shell {
 
 impl Launch {
     pub(crate) fn new(form: CommandForm, name: impl Into<String>) -> Self {
-        Self {
-            form,
-            preset: Preset::Denylist,
-            directory: PathBuf::new(),
-            network: None,
-            timeout: None,
-            combined: false,
-            environment: Vec::new(),
-            access: WorkspaceAccess::ReadWrite,
-            artifacts: None,
-            keep: (CaptureLimits::STDOUT, CaptureLimits::STDERR),
-            inherited: Vec::new(),
-            own_environment: false,
-            name: name.into(),
-        }
+        let request = RunRequest { preset: Preset::Denylist, ..RunRequest::new(form) };
+        Self { request, own_environment: false, name: name.into() }
     }
 
     pub(crate) async fn start(self, context: &ToolContext) -> Result<Arc<Shell>, Failure> {
@@ -105,14 +71,16 @@ impl Launch {
     ) -> Result<Arc<Shell>, Failure> {
         let toolbox = Arc::clone(&context.toolbox);
         let owner = context.session.owner();
-        let workspace = match self.timeout {
-            None => toolbox.jobs.reserve(owner)?,
-            Some(_) => toolbox.jobs.reserve_awaited(owner)?,
+        let is_awaited = self.request.limits.wall.is_some();
+        let reserved = if is_awaited {
+            toolbox.jobs.reserve_awaited(owner)?
+        } else {
+            toolbox.jobs.reserve(owner)?
         };
         let (asked, started) = oneshot::channel();
-        let lifetime = self.timeout.is_none().then(|| workspace.lifetime());
         let name = self.name.clone();
-        let mut request = self.request(context, lifetime)?;
+        let mut request = self.complete(context)?;
+        request.limits.lifetime = (!is_awaited).then(|| reserved.lifetime());
         request.started = Some(asked);
         let (watched, live) = watched.unzip();
         request.live = live.or_else(|| context.options.command_settings.output.clone());
@@ -124,7 +92,7 @@ impl Launch {
         let (started, running) = started_of(running, started).await?;
         let completed = Arc::new(OnceLock::new());
         let waiting = remember(running, Arc::clone(&completed), violations(context));
-        let job = workspace.adopt(&name, started, cancel, waiting)?;
+        let job = reserved.adopt(&name, started, cancel, waiting)?;
         let shell = Arc::new(Shell {
             job,
             workspace: context.workspace().name().to_owned(),
@@ -138,46 +106,21 @@ impl Launch {
         Ok(shell)
     }
 
-    fn request(
-        self,
-        context: &ToolContext,
-        lifetime: Option<Duration>,
-    ) -> Result<RunRequest, Failure> {
-        let command_settings = &context.options.command_settings;
-        let (stdout, stderr) = self.keep;
-        let output = if self.combined {
-            Output::Combined(stdout)
-        } else {
-            Output::Separate { stdout, stderr }
-        };
-        let own = self.environment.into_iter();
-        let mut environment: Vec<(OsString, OsString)> =
-            own.map(|(name, value)| (name.into(), value.into())).collect();
+    /// Adds the settings of the call to the request.
+    fn complete(self, context: &ToolContext) -> Result<RunRequest, Failure> {
+        let settings = &context.options.command_settings;
+        let mut request = self.request;
         if !self.own_environment {
-            let given =
-                command_settings.environment.iter().map(|(name, value)| (name, value.expose()));
-            environment.extend(given.map(|(name, value)| (name.into(), value.into())));
-            let author = command_settings.author_variables();
-            environment.extend(author.map(|(name, value)| (name.into(), value.into())));
+            let given = settings.environment.iter().map(|(name, value)| (name, value.expose()));
+            request.environment.extend(given.map(|(name, value)| (name.into(), value.into())));
+            let author = settings.author_variables();
+            request.environment.extend(author.map(|(name, value)| (name.into(), value.into())));
+            request.ssh_key.clone_from(&settings.ssh_key);
         }
-        Ok(RunRequest {
-            preset: self.preset,
-            directory: self.directory,
-            network: allowed_network(context, self.network)?,
-            access: self.access,
-            limits: LimitRequest {
-                wall: command_settings.timeout.or(self.timeout),
-                lifetime,
-                ..LimitRequest::default()
-            },
-            environment,
-            output,
-            inherited: self.inherited,
-            ssh_key: command_settings.ssh_key.clone().filter(|_| !self.own_environment),
-            artifacts: self.artifacts,
-            log: Some(LogFile { file: None, limit: MAX_LOG }),
-            ..RunRequest::new(self.form)
-        })
+        request.network = allowed_network(context, request.network)?;
+        request.limits.wall = settings.timeout.or(request.limits.wall);
+        request.log = Some(LogFile { file: None, limit: MAX_LOG });
+        Ok(request)
     }
 }
 

@@ -8,7 +8,7 @@ use carrel_runner::{CommandForm, Completed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bash::{NetworkChoice, directory, exit_code};
+use super::bash::{NetworkChoice, exit_code};
 use super::command_facts::{CommandFacts, add_notes};
 use super::control_sequences::strip_control;
 use super::launch::Launch;
@@ -67,12 +67,10 @@ impl Tool for ShellRun {
         let mut command = vec![input.cmd.trim().to_owned()];
         command.extend(input.args);
         let argv = command.iter().map(Into::into).collect();
-        let launch = Launch {
-            directory: directory(context, input.cwd.as_deref()),
-            network: input.network.map(Network::from),
-            timeout: Some(timeout),
-            ..Launch::new(CommandForm::Argv(argv), command.join(" "))
-        };
+        let mut launch = Launch::new(CommandForm::Argv(argv), command.join(" "));
+        launch.request.directory = context.workspace().relative_or_top(input.cwd.as_deref());
+        launch.request.network = input.network.map(Network::from);
+        launch.request.limits.wall = Some(timeout);
         let shell = launch.start(context).await?;
         let completed = shell.wait(context).await?;
         let text = shown(completed);

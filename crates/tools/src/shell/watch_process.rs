@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use super::bash::{NetworkChoice, directory};
+use super::bash::NetworkChoice;
 use super::launch::{Launch, Shell};
 use super::process_watcher::{ProcessWatcher, WatchEvent, WatchKind};
 use crate::files::check_given;
@@ -79,11 +79,9 @@ impl Tool for WatchProcess {
         if let Some(description) = &input.description {
             context.progress(0.0, None, description);
         }
-        let launch = Launch {
-            directory: directory(context, input.cwd.as_deref()),
-            network: input.network.map(Network::from),
-            ..Launch::new(CommandForm::Line(input.command.clone()), &input.command)
-        };
+        let mut launch = Launch::new(CommandForm::Line(input.command.clone()), &input.command);
+        launch.request.directory = context.workspace().relative_or_top(input.cwd.as_deref());
+        launch.request.network = input.network.map(Network::from);
         let (sender, pieces) = mpsc::channel(WAITING_PIECES);
         let shell = launch.start_with(context, Some((Arc::clone(&watched), sender))).await?;
         watched.add(WatchKind::Started);

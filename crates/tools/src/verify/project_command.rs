@@ -1,11 +1,12 @@
 //! The execution of a planned command, up to the outcome that a parser reads.
 
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use carrel_domain::{ByteSize, Code, Failure, Network};
-use carrel_exec::{CaptureLimits, Captured, ExitStatus};
+use carrel_exec::{CaptureLimits, Captured, ExitStatus, Output};
 use carrel_runner::{ArtifactRequest, CommandForm, Completed};
 use carrel_shell::Preset;
 use carrel_verify::parse::{ArtifactFile, Outcome, Termination, project_artifacts};
@@ -110,19 +111,18 @@ fn launch(invocation: &Invocation, bounds: Bounds) -> Launch {
     let directory = invocation.directory.strip_prefix("./").unwrap_or(&invocation.directory);
     let directory = if directory == "." { PathBuf::new() } else { PathBuf::from(directory) };
     let (name, value) = NO_BYTE_CODE;
-    let mut environment = vec![(name.to_owned(), value.to_owned())];
-    environment.extend(invocation.environment.iter().cloned());
-    Launch {
-        // The command comes from the project's files; the sandbox is what bounds it.
-        preset: Preset::Open,
-        directory,
-        network: bounds.network,
-        timeout: Some(bounds.timeout),
-        environment,
-        artifacts: Some(ArtifactRequest { placeholder: ARTIFACTS, names: names.collect() }),
-        keep: (KEPT, KEPT),
-        ..Launch::new(CommandForm::Argv(argv), shown(invocation, None).join(" "))
-    }
+    let own = invocation.environment.iter().map(|(name, value)| (name.into(), value.into()));
+    let mut launch = Launch::new(CommandForm::Argv(argv), shown(invocation, None).join(" "));
+    let request = &mut launch.request;
+    // The command comes from the project's files; the sandbox is what bounds it.
+    request.preset = Preset::Open;
+    request.directory = directory;
+    request.network = bounds.network;
+    request.limits.wall = Some(bounds.timeout);
+    request.environment = iter::once((name.into(), value.into())).chain(own).collect();
+    request.artifacts = Some(ArtifactRequest { placeholder: ARTIFACTS, names: names.collect() });
+    request.output = Output::Separate { stdout: KEPT, stderr: KEPT };
+    launch
 }
 
 fn ran(

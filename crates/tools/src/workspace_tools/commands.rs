@@ -13,9 +13,7 @@ use serde_json::json;
 use crate::files::check_given;
 use crate::git::{GitFacts, GitRequest, run};
 use crate::response::Reply;
-use crate::shell::{
-    CommandFacts, Launch, add_notes, directory, exit_code, strip_control, timeout_seconds,
-};
+use crate::shell::{CommandFacts, Launch, add_notes, exit_code, strip_control, timeout_seconds};
 use crate::text::line;
 use crate::tool::{About, CallRules, Effect, Tool, ToolResult};
 use crate::tool_context::ToolContext;
@@ -65,12 +63,10 @@ impl Tool for ExecCommand {
     async fn call(context: &ToolContext, input: ExecInput) -> ToolResult<ExecFacts> {
         check_given("command", input.command.trim())?;
         let seconds = timeout_seconds(input.timeout, DEFAULT_TIMEOUT, MAX_TIMEOUT);
-        let launch = Launch {
-            preset: Preset::Allowlist,
-            directory: directory(context, input.cwd.as_deref()),
-            timeout: Some(Duration::from_secs(seconds)),
-            ..Launch::new(CommandForm::Line(input.command.clone()), &input.command)
-        };
+        let mut launch = Launch::new(CommandForm::Line(input.command.clone()), &input.command);
+        launch.request.preset = Preset::Allowlist;
+        launch.request.directory = context.workspace().relative_or_top(input.cwd.as_deref());
+        launch.request.limits.wall = Some(Duration::from_secs(seconds));
         let shell = launch.start(context).await?;
         let completed = shell.wait(context).await?;
         let outcome = &completed.outcome;
