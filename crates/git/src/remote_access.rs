@@ -4,6 +4,7 @@
 //! Each address is parsed and checked ([`RemoteUrl`]), and [`RemoteAccess::prepare`] then allows git
 //! exactly the protocols of these addresses and hands it one credential for each host.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use carrel_domain::{Code, Failure, Network, Secret};
@@ -69,13 +70,11 @@ impl RemoteAccess {
         protocols.dedup();
         environment.allow_protocols(&protocols);
         if protocols.contains(&"file") {
-            let flag = match operation {
-                GitOperation::Push => {
-                    format!("--receive-pack={}", local_transport_command("receive-pack"))
-                }
-                _ => format!("--upload-pack={}", local_transport_command("upload-pack")),
+            let program = match operation {
+                GitOperation::Push => "receive-pack",
+                _ => "upload-pack",
             };
-            access.flags.push(flag);
+            access.flags.push(format!("--{program}={}", local_transport_command(program)));
         }
         access.add_credentials(urls, credentials, environment)?;
         access.add_certificates(credentials, environment)?;
@@ -90,12 +89,8 @@ impl RemoteAccess {
         let Some(pem) = credentials.certificates.filter(|_| self.network == Network::Full) else {
             return Ok(());
         };
-        let inherited = InheritedFile::certificates(pem, self.next_index()).map_err(|error| {
-            let message = format!("could not pass certificates to git: {error}");
-            Failure::new(Code::Io, message)
-        })?;
-        self.inherit(inherited, environment);
-        Ok(())
+        let inherited = InheritedFile::certificates(pem, self.next_index());
+        self.inherit("certificates", inherited, environment)
     }
 
     fn add_credentials(
@@ -116,11 +111,7 @@ impl RemoteAccess {
                 continue;
             };
             let inherited = InheritedFile::credential(&credential, &base, self.next_index());
-            let inherited = inherited.map_err(|error| {
-                let message = format!("could not pass the credential for {host} to git: {error}");
-                Failure::new(Code::Io, message)
-            })?;
-            self.inherit(inherited, environment);
+            self.inherit(&format!("the credential for {host}"), inherited, environment)?;
             self.secrets.push(credential.password);
         }
         Ok(())
@@ -130,10 +121,19 @@ impl RemoteAccess {
         u32::try_from(self.inherited.len()).unwrap_or(u32::MAX)
     }
 
-    fn inherit(&mut self, inherited: InheritedFile, environment: &mut GitEnvironment) {
+    fn inherit(
+        &mut self,
+        what: &str,
+        inherited: io::Result<InheritedFile>,
+        environment: &mut GitEnvironment,
+    ) -> Result<(), Failure> {
+        let inherited = inherited.map_err(|error| {
+            Failure::new(Code::Io, format!("could not pass {what} to git: {error}"))
+        })?;
         let (name, value) = inherited.setting.clone();
         environment.set_config(name, value);
         self.inherited.push(inherited);
+        Ok(())
     }
 }
 

@@ -293,11 +293,11 @@ impl Registry {
         let workspaces = self.toolbox.workspaces_of(session);
         match (about.workspaces, workspace) {
             (WorkspaceChoice::OneOrAll, Some(ALL)) => {
-                let workspaces = fan_out::sorted(&workspaces);
-                let calls = workspaces.into_iter().map(|workspace| {
-                    let name = workspace.name().to_owned();
-                    let context = self.context_in(about, session, Some(workspace), options);
-                    (name, context)
+                let calls = workspaces.names().into_iter().map(|name| {
+                    let chosen = workspaces.choose(Some(name));
+                    let context =
+                        chosen.and_then(|one| self.context_in(about, session, Some(one), options));
+                    (name.to_owned(), context)
                 });
                 Ok(fan_out::run(entry, calls.collect(), &arguments).await)
             }

@@ -1,9 +1,7 @@
 //! The tool `Read`.
 
 use carrel_domain::{Code, Failure};
-use carrel_edit::{
-    Content as FileContent, DEFAULT_CONTEXT, Document, Selection, Window, WindowError,
-};
+use carrel_edit::{Content as FileContent, DEFAULT_CONTEXT, Document, Selection, Window};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -85,8 +83,9 @@ fn show(files: &WorkspaceFiles, input: &Input) -> ToolResult<Facts> {
     let hash = loaded.hash();
     let bytes = loaded.bytes.len();
     let document = Document::decode(loaded.bytes);
-    let mut window =
-        Window::of(&document, selection).map_err(|error| nothing_to_show(error, &name))?;
+    let mut window = Window::of(&document, selection).map_err(|error| {
+        Failure::new(Code::InvalidRange, error.to_string()).with("path", name.as_str())
+    })?;
     files.record_read(loaded.key, hash, &seen(&window));
     let mut text = std::mem::take(&mut window.text);
     if let Some(note) = window.note() {
@@ -124,10 +123,6 @@ fn selection(input: &Input) -> Result<Selection, Failure> {
             limit: input.limit.map(number),
         }),
     }
-}
-
-fn nothing_to_show(error: WindowError, name: &str) -> Failure {
-    Failure::new(Code::InvalidRange, error.to_string()).with("path", name)
 }
 
 fn seen(window: &Window) -> ReadExtent {

@@ -90,11 +90,11 @@ fn nothing_to_rerun(
             names()
         ));
     }
-    if failed.iter().any(|run| run.failures().iter().any(|failure| failure.rerun.is_some())) {
+    if failed.iter().any(|run| run.report.failures.iter().any(|failure| failure.rerun.is_some())) {
         return None;
     }
     let run = failed.first()?;
-    Some(if run.is_blind() || !run.failures().is_empty() {
+    Some(if run.is_blind() || !run.report.failures.is_empty() {
         format!(
             "run_failing_tests: the last {} run names no test that could be run again; rerun run_tests",
             run.language()
@@ -120,7 +120,8 @@ async fn rerun(
     let mut count = 0;
     for run in &failed {
         let selectors: Vec<Selector> = run
-            .failures()
+            .report
+            .failures
             .iter()
             .filter_map(|failure| failure.rerun.clone())
             .take(limit - count.min(limit))
@@ -198,7 +199,7 @@ impl Tool for LastTestFailures {
         let mut failures = 0;
         let mut shown = 0;
         for run in &last {
-            let all = run.failures();
+            let all = &run.report.failures;
             failures += all.len();
             line(&mut text, &heading(run));
             for finding in run.report.build_errors.iter().take(limit) {
@@ -222,7 +223,7 @@ fn heading(run: &LastRun) -> String {
     let language = run.language();
     let age = run.age();
     let unbuilt = run.report.build_errors.len();
-    match (run.failures().len(), run.is_blind()) {
+    match (run.report.failures.len(), run.is_blind()) {
         (0, true) if unbuilt > 0 => {
             format!("{unbuilt} build error(s) from last run_tests call ({language}, {age}):")
         }

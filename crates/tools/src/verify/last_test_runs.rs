@@ -85,10 +85,6 @@ impl LastRun {
         run
     }
 
-    pub(super) fn failures(&self) -> &[Failure] {
-        &self.report.failures
-    }
-
     /// Tells whether the run names no tests: it could not run, or failed without a report.
     pub(super) fn is_blind(&self) -> bool {
         let could_not = matches!(self.report.verdict, Verdict::CouldNotRun { .. });

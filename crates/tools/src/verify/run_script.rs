@@ -66,7 +66,10 @@ impl Tool for RunScript {
         let bounds = Bounds::of_tests(input.timeout, input.network);
         // The first project with the script; if none has it, the refusal of the first.
         let plan = |profile: &Profile| plan_script(profile, &input.name);
-        let (first, others) = chosen.profiles.split_first().ok_or_else(no_project)?;
+        let (first, others) = chosen.profiles.split_first().ok_or_else(|| {
+            let message = "no supported project detected in workspace root";
+            Failure::new(Code::ProjectNotDetected, message)
+        })?;
         let planned = plan(first)
             .or_else(|error| others.iter().find_map(|profile| plan(profile).ok()).ok_or(error));
         let invocation = planned.map_err(|error| no_script(&error))?;
@@ -87,10 +90,6 @@ impl Tool for RunScript {
             Facts { verdict, reason, argv: ran.argv, shell_id: ran.shell_id, command: ran.facts };
         Ok(Reply::text(text, facts))
     }
-}
-
-fn no_project() -> Failure {
-    Failure::new(Code::ProjectNotDetected, "no supported project detected in workspace root")
 }
 
 fn no_script(error: &ScriptError) -> Failure {
