@@ -4,10 +4,9 @@
 //! `$HOME`, `*.rs`, `;` and `$(id)` stay as they are. Models write `-m "fix the parser"` more reliably
 //! than a JSON list, and no shell ever sees it.
 
+use carrel_domain::Failure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::error::GitError;
 
 /// Bounds the arguments of one call. Linux refuses a single argument of this size (`MAX_ARG_STRLEN`).
 const MAX_BYTES: usize = 128 * 1024;
@@ -25,12 +24,12 @@ pub enum ArgumentList {
 
 impl ArgumentList {
     /// Returns the arguments. A quote that is not closed, a NUL byte and more than 128 KiB are refused.
-    pub fn into_words(self) -> Result<Vec<String>, GitError> {
+    pub fn into_words(self) -> Result<Vec<String>, Failure> {
         let words = match self {
             Self::Line(line) => split(&line)?,
             Self::Words(words) => words,
         };
-        let refused = |what: &str| Err(GitError::argument("args", format!("args: {what}")));
+        let refused = |what: &str| Err(Failure::argument("args", format!("args: {what}")));
         if words.iter().map(String::len).sum::<usize>() > MAX_BYTES {
             refused("more than 128 KiB of arguments")
         } else if words.iter().any(|word| word.contains('\0')) {
@@ -41,59 +40,50 @@ impl ArgumentList {
     }
 }
 
-fn split(line: &str) -> Result<Vec<String>, GitError> {
+fn split(line: &str) -> Result<Vec<String>, Failure> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
-    let mut characters = line.char_indices().peekable();
+    let mut quote = None;
+    let mut characters = line.char_indices();
     while let Some((at, character)) = characters.next() {
-        match character {
-            ' ' | '\t' | '\n' | '\r' => words.extend(word.take()),
-            '\'' => {
-                let quoted = word.get_or_insert_default();
-                loop {
-                    match characters.next() {
-                        None => return Err(unclosed(line, at)),
-                        Some((_, '\'')) => break,
-                        Some((_, character)) => quoted.push(character),
-                    }
-                }
+        match (quote, character) {
+            (None, ' ' | '\t' | '\n' | '\r') => words.extend(word.take()),
+            (None, '\'' | '"') => {
+                quote = Some((at, character));
+                word.get_or_insert_default();
             }
-            '"' => {
-                let quoted = word.get_or_insert_default();
-                loop {
-                    match characters.next() {
-                        None => return Err(unclosed(line, at)),
-                        Some((_, '"')) => break,
-                        Some((_, '\\')) => match characters.next() {
-                            None => return Err(unclosed(line, at)),
-                            Some((_, '\n')) => {}
-                            Some((_, escaped @ ('"' | '\\' | '$' | '`'))) => quoted.push(escaped),
-                            Some((_, other)) => quoted.extend(['\\', other]),
-                        },
-                        Some((_, character)) => quoted.push(character),
-                    }
+            (Some((_, open)), close) if open == close => quote = None,
+            (Some((at, '"')), '\\') => match characters.next() {
+                None => return Err(unclosed(line, at)),
+                Some((_, '\n')) => {}
+                Some((_, escaped @ ('"' | '\\' | '$' | '`'))) => {
+                    word.get_or_insert_default().push(escaped);
                 }
-            }
-            '\\' => match characters.next() {
+                Some((_, other)) => word.get_or_insert_default().extend(['\\', other]),
+            },
+            (None, '\\') => match characters.next() {
                 None => {
                     let message = "args: a backslash at the end escapes nothing";
-                    return Err(GitError::argument("args", message));
+                    return Err(Failure::argument("args", message));
                 }
                 // A line continuation.
                 Some((_, '\n')) => {}
                 Some((_, escaped)) => word.get_or_insert_default().push(escaped),
             },
-            character => word.get_or_insert_default().push(character),
+            (_, character) => word.get_or_insert_default().push(character),
         }
+    }
+    if let Some((at, _)) = quote {
+        return Err(unclosed(line, at));
     }
     words.extend(word);
     Ok(words)
 }
 
-fn unclosed(line: &str, at: usize) -> GitError {
+fn unclosed(line: &str, at: usize) -> Failure {
     let begin: String = line[at..].chars().take(20).collect();
     let message = format!("args: the quote at byte {at} is not closed: {begin}");
-    GitError::argument("args", message).with("position", at)
+    Failure::argument("args", message).with("position", at)
 }
 
 #[cfg(test)]

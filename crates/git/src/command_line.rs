@@ -15,10 +15,9 @@
 #[cfg(test)]
 mod tests;
 
-use carrel_domain::{Code, WorkspaceAccess};
+use carrel_domain::{Code, Failure, WorkspaceAccess};
 
 use crate::allowed_flags;
-use crate::error::GitError;
 use crate::flag_parser::{FlagTable, ParsedArguments};
 use crate::operand::{self, PathResolver, check_pathspec, check_revision_or_path};
 use crate::operation::GitOperation;
@@ -93,7 +92,7 @@ impl GitCommandLine {
         arguments: &[String],
         access: WorkspaceAccess,
         paths: &PathResolver<'_>,
-    ) -> Result<Self, GitError> {
+    ) -> Result<Self, Failure> {
         let checked = match operation {
             GitOperation::Status => status(arguments, paths),
             GitOperation::Diff => diff(arguments, paths),
@@ -111,20 +110,14 @@ impl GitCommandLine {
             }
         };
         let is_local = match operation {
-            GitOperation::Add
-            | GitOperation::Commit
-            | GitOperation::Checkout
-            | GitOperation::Branch => true,
             GitOperation::Stash => !is_stash_reading(arguments),
-            GitOperation::Status
-            | GitOperation::Diff
-            | GitOperation::Log
-            | GitOperation::Show
-            | GitOperation::Blame
-            | GitOperation::Fetch
-            | GitOperation::Pull
-            | GitOperation::Push
-            | GitOperation::Clone => false,
+            _ => matches!(
+                operation,
+                GitOperation::Add
+                    | GitOperation::Commit
+                    | GitOperation::Checkout
+                    | GitOperation::Branch
+            ),
         };
         match (checked, access) {
             (Err(_), WorkspaceAccess::ReadWrite) if is_local => {
@@ -174,7 +167,7 @@ impl GitCommandLine {
     }
 }
 
-fn status(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, GitError> {
+fn status(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, Failure> {
     let parsed = allowed_flags::STATUS.parse(arguments, paths)?;
     let mut flags = strings(&["--porcelain=v2", "-z", "--branch", IGNORE_SUBMODULES]);
     flags.extend(parsed.flag_arguments(allowed_flags::STATUS_FORMATS));
@@ -183,7 +176,7 @@ fn status(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLi
     Ok(line.read_only().with_output(OutputShape::Status))
 }
 
-fn diff(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, GitError> {
+fn diff(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, Failure> {
     let parsed = allowed_flags::DIFF.parse(arguments, paths)?;
     let mut flags = strings(&PLAIN_DIFF);
     flags.push(IGNORE_SUBMODULES.to_owned());
@@ -191,7 +184,7 @@ fn diff(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine
     if has_patch {
         flags.extend(strings(&["--shortstat", "--patch"]));
     }
-    flags.extend(parsed.flag_arguments(&[]));
+    flags.extend(parsed.flag_arguments(""));
     flags.push(END_OF_OPTIONS.to_owned());
     let operands = revisions_and_paths(&allowed_flags::DIFF, &parsed, paths)?;
     let output = if has_patch { OutputShape::Patch } else { OutputShape::Plain };
@@ -203,20 +196,20 @@ fn history(
     table: &FlagTable,
     arguments: &[String],
     paths: &PathResolver<'_>,
-) -> Result<GitCommandLine, GitError> {
+) -> Result<GitCommandLine, Failure> {
     let parsed = table.parse(arguments, paths)?;
     let mut flags = strings(&PLAIN_DIFF);
-    flags.extend(parsed.flag_arguments(&[]));
+    flags.extend(parsed.flag_arguments(""));
     flags.push(END_OF_OPTIONS.to_owned());
     let operands = revisions_and_paths(table, &parsed, paths)?;
     Ok(GitCommandLine::new(operation, flags, operands).read_only())
 }
 
-fn blame(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, GitError> {
+fn blame(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, Failure> {
     let table = &allowed_flags::BLAME;
     let mut parsed = table.parse(arguments, paths)?;
     let mut flags = strings(&["--no-textconv", "--no-progress"]);
-    flags.extend(parsed.flag_arguments(&[]));
+    flags.extend(parsed.flag_arguments(""));
     let file = match &mut parsed.paths {
         Some(behind) => behind.pop(),
         None => parsed.operands.pop(),
@@ -238,15 +231,15 @@ fn blame(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLin
 fn list_branches(
     arguments: &[String],
     paths: &PathResolver<'_>,
-) -> Result<GitCommandLine, GitError> {
+) -> Result<GitCommandLine, Failure> {
     let table = &allowed_flags::BRANCH_LIST;
     let parsed = table.parse(arguments, paths)?;
     refuse_paths(table, &parsed)?;
     if !parsed.operands.is_empty() && !parsed.has_any(allowed_flags::BRANCH_PATTERN_FLAGS) {
         return Err(not_read_only(GitOperation::Branch));
     }
-    let mut flags = parsed.flag_arguments(&[]);
-    if !parsed.has("show-current") {
+    let mut flags = parsed.flag_arguments("");
+    if !parsed.has_any("show-current") {
         flags.extend(strings(&["--list", "--no-column", "--no-color"]));
     }
     for pattern in &parsed.operands {
@@ -259,7 +252,7 @@ fn is_stash_reading(arguments: &[String]) -> bool {
     matches!(arguments.first().map(String::as_str), Some("list" | "show"))
 }
 
-fn read_stash(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, GitError> {
+fn read_stash(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, Failure> {
     let (name, table, max_operands) = match arguments.first().map(String::as_str) {
         Some("list") => ("list", &allowed_flags::STASH_LIST, 0),
         Some("show") => ("show", &allowed_flags::STASH_SHOW, 1),
@@ -276,7 +269,7 @@ fn read_stash(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitComma
     }
     let mut flags = vec![name.to_owned()];
     flags.extend(strings(&PLAIN_DIFF));
-    flags.extend(parsed.flag_arguments(&[]));
+    flags.extend(parsed.flag_arguments(""));
     Ok(GitCommandLine::new(GitOperation::Stash, flags, parsed.operands).read_only())
 }
 
@@ -285,17 +278,17 @@ fn exchange(
     table: &FlagTable,
     arguments: &[String],
     paths: &PathResolver<'_>,
-) -> Result<GitCommandLine, GitError> {
+) -> Result<GitCommandLine, Failure> {
     let parsed = table.parse(arguments, paths)?;
     refuse_paths(table, &parsed)?;
-    let mut flags = parsed.flag_arguments(&["no-recurse-submodules"]);
+    let mut flags = parsed.flag_arguments("no-recurse-submodules");
     flags.push("--no-recurse-submodules".to_owned());
     let remote = match parsed.operands.split_first() {
         Some((remote, refspecs)) => {
             refspecs.iter().try_for_each(|refspec| operand::check_refspec(table.name, refspec))?;
             RemoteSelector::Named(remote.clone())
         }
-        None if operation == GitOperation::Fetch && parsed.has("all") => RemoteSelector::All,
+        None if operation == GitOperation::Fetch && parsed.has_any("all") => RemoteSelector::All,
         None => RemoteSelector::Default,
     };
     let mut operands = parsed.operands;
@@ -305,11 +298,11 @@ fn exchange(
     Ok(GitCommandLine { remote, ..GitCommandLine::new(operation, flags, operands) })
 }
 
-fn clone(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, GitError> {
+fn clone(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLine, Failure> {
     let table = &allowed_flags::CLONE;
     let parsed = table.parse(arguments, paths)?;
-    let bare = parsed.has("bare");
-    let mut flags = parsed.flag_arguments(&["no-recurse-submodules"]);
+    let bare = parsed.has_any("bare");
+    let mut flags = parsed.flag_arguments("no-recurse-submodules");
     // An empty template keeps sample hooks, and any that the host configures, out of the clone.
     flags.extend(strings(&["--no-recurse-submodules", "--template="]));
     let mut operands = parsed.operands.into_iter().chain(parsed.paths.into_iter().flatten());
@@ -325,7 +318,7 @@ fn clone(arguments: &[String], paths: &PathResolver<'_>) -> Result<GitCommandLin
 }
 
 /// Reads every operand as a pathspec, and puts them behind `--`.
-fn pathspecs(parsed: &ParsedArguments, paths: &PathResolver<'_>) -> Result<Vec<String>, GitError> {
+fn pathspecs(parsed: &ParsedArguments, paths: &PathResolver<'_>) -> Result<Vec<String>, Failure> {
     let all = parsed.operands.iter().chain(parsed.paths.iter().flatten());
     let mut operands =
         all.map(|word| check_pathspec(paths, word)).collect::<Result<Vec<_>, _>>()?;
@@ -341,7 +334,7 @@ fn revisions_and_paths(
     table: &FlagTable,
     parsed: &ParsedArguments,
     paths: &PathResolver<'_>,
-) -> Result<Vec<String>, GitError> {
+) -> Result<Vec<String>, Failure> {
     let Some(behind) = &parsed.paths else {
         let operands = parsed.operands.iter();
         return operands.map(|word| check_revision_or_path(table.name, paths, word)).collect();
@@ -358,26 +351,26 @@ fn revisions_and_paths(
     Ok(operands)
 }
 
-fn refuse_paths(table: &FlagTable, parsed: &ParsedArguments) -> Result<(), GitError> {
+fn refuse_paths(table: &FlagTable, parsed: &ParsedArguments) -> Result<(), Failure> {
     match &parsed.paths {
         Some(paths) if !paths.is_empty() => Err(usage(table, "it takes no paths behind `--`")),
         Some(_) | None => Ok(()),
     }
 }
 
-fn usage(table: &FlagTable, what: &str) -> GitError {
+fn usage(table: &FlagTable, what: &str) -> Failure {
     let message = format!("git {}: {what}", table.name);
-    GitError::argument("args", message).with("operation", table.name)
+    Failure::argument("args", message).with("operation", table.name)
 }
 
 /// Returns the error for an operation, or a form of one, that is not read-only.
-fn not_read_only(operation: GitOperation) -> GitError {
+fn not_read_only(operation: GitOperation) -> Failure {
     let operation = operation.as_str();
     let message = format!(
         "this form of git {operation} is not read-only; use `branch` to list, `stash list` or \
          `stash show`, or the tool `git`"
     );
-    GitError::new(Code::GitRefused, message).with("operation", operation)
+    Failure::new(Code::GitRefused, message).with("operation", operation)
 }
 
 fn strings(words: &[&str]) -> Vec<String> {

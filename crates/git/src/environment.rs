@@ -11,9 +11,9 @@
 //! changes in submodules can run a filter of a submodule that neither `.git/modules` nor `.gitmodules`
 //! names, such as a submodule of a submodule whose own `.git` is a file.
 
+use std::ffi::OsString;
 use std::path::Path;
 
-/// Settings of every git process.
 const SETTINGS: &[(&str, &str)] = &[
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
@@ -50,7 +50,6 @@ const SETTINGS: &[(&str, &str)] = &[
     ("column.ui", "never"),
 ];
 
-/// Variables of every git process.
 const VARIABLES: &[(&str, &str)] = &[
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_ATTR_NOSYSTEM", "1"),
@@ -113,14 +112,14 @@ impl GitEnvironment {
     }
 
     /// Returns all variables, with the settings encoded in them.
-    pub fn into_variables(self) -> Vec<(String, String)> {
+    pub fn into_variables(self) -> Vec<(OsString, OsString)> {
         let mut variables = self.variables;
         variables.push(("GIT_CONFIG_COUNT".to_owned(), self.settings.len().to_string()));
         for (index, (name, value)) in self.settings.into_iter().enumerate() {
             variables.push((format!("GIT_CONFIG_KEY_{index}"), name));
             variables.push((format!("GIT_CONFIG_VALUE_{index}"), value));
         }
-        variables
+        variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
     }
 }
 

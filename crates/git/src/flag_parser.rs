@@ -10,14 +10,15 @@
 
 use std::slice;
 
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 
-use crate::error::GitError;
 use crate::operand::{self, PathResolver};
 
 /// A flag that a subcommand accepts, with the value that belongs to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flag {
+    /// Both names as the table has them: `-n/--max-count`.
+    names: &'static str,
     short: Option<char>,
     long: Option<&'static str>,
     arity: ValueArity,
@@ -34,7 +35,6 @@ enum ValueArity {
     Required(ValueKind),
 }
 
-/// The form that the value of a flag must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValueKind {
     Text,
@@ -47,52 +47,52 @@ pub(crate) enum ValueKind {
     Name,
     /// A path in the workspace.
     Path,
-    OneOf(&'static [&'static str]),
+    /// One of the words between `|`.
+    OneOf(&'static str),
 }
 
-pub(crate) const fn long(long: &'static str) -> Flag {
-    Flag { short: None, long: Some(long), arity: ValueArity::None }
-}
-
-pub(crate) const fn short(short: char) -> Flag {
-    Flag { short: Some(short), long: None, arity: ValueArity::None }
-}
-
-pub(crate) const fn both(short: char, long: &'static str) -> Flag {
-    Flag { short: Some(short), long: Some(long), arity: ValueArity::None }
-}
-
-impl Flag {
-    pub(crate) const fn value(self, kind: ValueKind) -> Self {
-        Self { arity: ValueArity::Required(kind), ..self }
-    }
-
-    pub(crate) const fn optional_value(self, kind: ValueKind) -> Self {
-        Self { arity: ValueArity::Optional(kind), ..self }
-    }
-
-    pub(crate) const fn revision_or_head(self) -> Self {
-        Self { arity: ValueArity::RevisionOrHead, ..self }
-    }
-
-    /// Returns the flag as the list in a refusal shows it: `-n/--max-count=…`.
-    fn usage(&self) -> String {
-        let value = match self.arity {
-            ValueArity::None => "",
-            ValueArity::Optional(_) | ValueArity::RevisionOrHead => "[=…]",
-            ValueArity::Required(_) => "=…",
-        };
-        match (self.short, self.long) {
-            (Some(short), Some(long)) => format!("-{short}/--{long}{value}"),
-            (None, Some(long)) => format!("--{long}{value}"),
-            (Some(short), None) if value.is_empty() => format!("-{short}"),
-            (Some(short), None) => format!("-{short}…"),
-            (None, None) => String::new(),
+impl ValueKind {
+    fn parse(kind: &'static str) -> Self {
+        match kind {
+            "TEXT" => Self::Text,
+            "LINE" => Self::Line,
+            "NUMBER" => Self::Number,
+            "REVISION" => Self::Revision,
+            "NAME" => Self::Name,
+            "PATH" => Self::Path,
+            words => Self::OneOf(words),
         }
     }
 }
 
-/// The arguments of a subcommand, sorted into flags, operands and paths.
+impl Flag {
+    fn parse(flag: &'static str) -> Self {
+        let (names, value) = flag.split_once('=').unwrap_or((flag, ""));
+        let (names, arity) = match (names.strip_suffix('['), value) {
+            (Some(names), _) => {
+                (names, ValueArity::Optional(ValueKind::parse(value.trim_end_matches(']'))))
+            }
+            (None, "") => (names, ValueArity::None),
+            (None, "REVISION?") => (names, ValueArity::RevisionOrHead),
+            (None, _) => (names, ValueArity::Required(ValueKind::parse(value))),
+        };
+        let long = names.split_once("--").map(|(_, long)| long);
+        let short = names.strip_prefix('-').and_then(|rest| rest.chars().next());
+        Self { names, short: short.filter(|short| *short != '-'), long, arity }
+    }
+
+    /// Returns the flag as the list in a refusal shows it: `-n/--max-count=…`.
+    fn usage(self) -> String {
+        let value = match (self.arity, self.long) {
+            (ValueArity::None, _) => "",
+            (_, None) => "…",
+            (ValueArity::Optional(_) | ValueArity::RevisionOrHead, Some(_)) => "[=…]",
+            (ValueArity::Required(_), Some(_)) => "=…",
+        };
+        format!("{}{value}", self.names)
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ParsedArguments {
     /// In the order in which they were given.
@@ -103,7 +103,6 @@ pub(crate) struct ParsedArguments {
     pub(crate) paths: Option<Vec<String>>,
 }
 
-/// A flag with the value that the caller gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FlagOccurrence {
     flag: Flag,
@@ -111,6 +110,10 @@ pub(crate) struct FlagOccurrence {
 }
 
 impl FlagOccurrence {
+    fn is_one_of(&self, names: &str) -> bool {
+        names.split_whitespace().any(|name| self.flag.long == Some(name))
+    }
+
     /// Returns flag and value as one argument, which git reads the same way even if the value begins
     /// with a dash.
     fn to_argument(&self) -> String {
@@ -125,38 +128,23 @@ impl FlagOccurrence {
 }
 
 impl ParsedArguments {
-    /// Tells whether a flag was given, named by its long name or, if it has none, by its letter.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        let is_named = |flag: &Flag| match flag.long {
-            Some(long) => long == name,
-            None => flag.short.is_some_and(|short| name == short.to_string()),
-        };
-        self.flags.iter().any(|occurrence| is_named(&occurrence.flag))
-    }
-
-    pub(crate) fn has_any(&self, names: &[&str]) -> bool {
-        names.iter().any(|name| self.has(name))
+    pub(crate) fn has_any(&self, names: &str) -> bool {
+        self.flags.iter().any(|occurrence| occurrence.is_one_of(names))
     }
 
     /// Returns the flags as arguments for git, except those with the given long names.
-    pub(crate) fn flag_arguments(&self, except: &[&str]) -> Vec<String> {
-        let kept = self
-            .flags
-            .iter()
-            .filter(|occurrence| occurrence.flag.long.is_none_or(|long| !except.contains(&long)));
+    pub(crate) fn flag_arguments(&self, except: &str) -> Vec<String> {
+        let kept = self.flags.iter().filter(|occurrence| !occurrence.is_one_of(except));
         kept.map(FlagOccurrence::to_argument).collect()
     }
 }
 
-/// The allowed flags of one subcommand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlagTable {
     /// The subcommand in messages: `log`, `stash show`.
     pub(crate) name: &'static str,
-    /// Groups of flags; groups are shared between subcommands.
-    pub(crate) flags: &'static [&'static [Flag]],
-    /// `-5` means `--max-count=5`.
-    pub(crate) dash_number_is_count: bool,
+    /// Groups of flags in the notation of [`crate::allowed_flags`]; groups are shared between subcommands.
+    pub(crate) flags: &'static [&'static str],
 }
 
 impl FlagTable {
@@ -166,23 +154,22 @@ impl FlagTable {
         &self,
         arguments: &[String],
         paths: &PathResolver<'_>,
-    ) -> Result<ParsedArguments, GitError> {
+    ) -> Result<ParsedArguments, Failure> {
         let mut parsed = ParsedArguments::default();
+        let count = self.all_flags().find(|flag| flag.long == Some("max-count"));
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             if argument == "--" {
                 parsed.paths = Some(rest.as_slice().to_vec());
                 break;
             }
-            if self.dash_number_is_count && is_dash_number(argument) {
-                let flag = both('n', "max-count").value(ValueKind::Number);
-                let value = Some(argument[1..].to_owned());
-                parsed.flags.push(FlagOccurrence { flag, value });
-            } else if argument.starts_with("--") {
-                let occurrence = self.parse_long(argument, &mut rest)?;
+            if let (Some(flag), Some(value)) = (count, dash_number(argument)) {
+                parsed.flags.push(FlagOccurrence { flag, value: Some(value.to_owned()) });
+            } else if let Some(name) = argument.strip_prefix("--") {
+                let occurrence = self.parse_long(name, argument, &mut rest)?;
                 parsed.flags.push(self.check_value(occurrence, argument, paths)?);
-            } else if argument.starts_with('-') {
-                for occurrence in self.parse_bundle(argument, &mut rest)? {
+            } else if let Some(letters) = argument.strip_prefix('-') {
+                for occurrence in self.parse_bundle(letters, argument, &mut rest)? {
                     parsed.flags.push(self.check_value(occurrence, argument, paths)?);
                 }
             } else {
@@ -192,74 +179,77 @@ impl FlagTable {
         Ok(parsed)
     }
 
-    fn all_flags(&self) -> impl Iterator<Item = &'static Flag> {
-        self.flags.iter().flat_map(|group| group.iter())
+    fn all_flags(&self) -> impl Iterator<Item = Flag> {
+        self.flags.iter().flat_map(|group| group.split_whitespace()).map(Flag::parse)
+    }
+
+    fn find(
+        &self,
+        argument: &str,
+        name: &str,
+        is_named: impl Fn(&Flag) -> bool,
+    ) -> Result<Flag, Failure> {
+        let flag = self.all_flags().find(is_named);
+        flag.ok_or_else(|| self.refuse(argument, why_refused(self.name, name)))
     }
 
     fn parse_long(
         &self,
+        text: &str,
         argument: &str,
         rest: &mut slice::Iter<'_, String>,
-    ) -> Result<FlagOccurrence, GitError> {
-        let (name, value) = match argument[2..].split_once('=') {
-            Some((name, value)) => (name, Some(value.to_owned())),
-            None => (&argument[2..], None),
+    ) -> Result<FlagOccurrence, Failure> {
+        let (name, attached) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (text, None),
         };
-        let flag = self.all_flags().find(|flag| flag.long == Some(name));
-        let flag = *flag.ok_or_else(|| self.refuse(argument, why_refused(self.name, name)))?;
-        match (flag.arity, value) {
-            (ValueArity::None, Some(_)) => Err(self.refuse(argument, "it takes no value")),
-            (ValueArity::Required(_), None) => {
-                let value = rest.next().ok_or_else(|| self.refuse(argument, "it needs a value"))?;
-                Ok(FlagOccurrence { flag, value: Some(value.clone()) })
-            }
-            (ValueArity::RevisionOrHead, None) => {
-                Ok(FlagOccurrence { flag, value: Some(next_revision_or_head(rest)) })
-            }
-            (
-                ValueArity::None
-                | ValueArity::Optional(_)
-                | ValueArity::RevisionOrHead
-                | ValueArity::Required(_),
-                value,
-            ) => Ok(FlagOccurrence { flag, value }),
+        let flag = self.find(argument, name, |flag| flag.long == Some(name))?;
+        if flag.arity == ValueArity::None && attached.is_some() {
+            return Err(self.refuse(argument, "it takes no value"));
         }
+        self.with_value(flag, attached, argument, rest)
     }
 
     /// Parses letters in one argument: `-sb` is `-s -b`, and `-U5` is `-U` with the value `5`.
     fn parse_bundle(
         &self,
+        mut letters: &str,
         argument: &str,
         rest: &mut slice::Iter<'_, String>,
-    ) -> Result<Vec<FlagOccurrence>, GitError> {
+    ) -> Result<Vec<FlagOccurrence>, Failure> {
         let mut occurrences = Vec::new();
-        let mut letters = argument[1..].chars();
-        if letters.as_str().is_empty() {
+        if letters.is_empty() {
             return Err(self.refuse(argument, "it stands for no flag"));
         }
-        while let Some(letter) = letters.next() {
-            let flag = self.all_flags().find(|flag| flag.short == Some(letter));
-            let flag = *flag.ok_or_else(|| {
-                self.refuse(argument, why_refused(self.name, &letter.to_string()))
-            })?;
-            let attached = Some(letters.as_str().to_owned()).filter(|text| !text.is_empty());
-            let value = match (flag.arity, attached) {
-                (ValueArity::None, _) => None,
-                (ValueArity::Optional(_), attached)
-                | (ValueArity::Required(_) | ValueArity::RevisionOrHead, attached @ Some(_)) => {
-                    letters = "".chars();
-                    attached
-                }
-                (ValueArity::RevisionOrHead, None) => Some(next_revision_or_head(rest)),
-                (ValueArity::Required(_), None) => {
-                    let value =
-                        rest.next().ok_or_else(|| self.refuse(argument, "it needs a value"))?;
-                    Some(value.clone())
-                }
-            };
-            occurrences.push(FlagOccurrence { flag, value });
+        while let Some(letter) = letters.chars().next() {
+            let (name, behind) = letters.split_at(letter.len_utf8());
+            let flag = self.find(argument, name, |flag| flag.short == Some(letter))?;
+            let takes_value = flag.arity != ValueArity::None;
+            let attached = Some(behind).filter(|text| takes_value && !text.is_empty());
+            occurrences.push(self.with_value(flag, attached, argument, rest)?);
+            letters = if takes_value { "" } else { behind };
         }
         Ok(occurrences)
+    }
+
+    /// Adds the attached value of a flag, or the next argument if the flag needs one.
+    fn with_value(
+        &self,
+        flag: Flag,
+        attached: Option<&str>,
+        argument: &str,
+        rest: &mut slice::Iter<'_, String>,
+    ) -> Result<FlagOccurrence, Failure> {
+        let value = match (flag.arity, attached) {
+            (_, Some(attached)) => Some(attached.to_owned()),
+            (ValueArity::None | ValueArity::Optional(_), None) => None,
+            (ValueArity::RevisionOrHead, None) => Some(next_revision_or_head(rest)),
+            (ValueArity::Required(_), None) => {
+                let next = rest.next().ok_or_else(|| self.refuse(argument, "it needs a value"))?;
+                Some(next.clone())
+            }
+        };
+        Ok(FlagOccurrence { flag, value })
     }
 
     /// Checks the form of a value, and rewrites a path as git will see it.
@@ -268,37 +258,31 @@ impl FlagTable {
         mut occurrence: FlagOccurrence,
         argument: &str,
         paths: &PathResolver<'_>,
-    ) -> Result<FlagOccurrence, GitError> {
+    ) -> Result<FlagOccurrence, Failure> {
         let Some(value) = &occurrence.value else { return Ok(occurrence) };
         let kind = match occurrence.flag.arity {
             ValueArity::None => return Ok(occurrence),
             ValueArity::RevisionOrHead => ValueKind::Revision,
             ValueArity::Optional(kind) | ValueArity::Required(kind) => kind,
         };
-        let wrong = |what: &str| self.refuse(argument, &format!("`{value}` is {what}"));
+        let wrong = |what: &str| Err(self.refuse(argument, &format!("`{value}` is {what}")));
         match kind {
             ValueKind::Line if operand::has_control(value) => {
-                return Err(wrong("more than one plain line"));
+                return wrong("more than one plain line");
             }
-            ValueKind::Text | ValueKind::Line => {}
-            ValueKind::Number => {
-                let digits = value.strip_suffix('%').unwrap_or(value);
-                if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-                    return Err(wrong("no number"));
-                }
+            ValueKind::Number if !is_number(value) => return wrong("no number"),
+            ValueKind::OneOf(words) if !words.split('|').any(|word| word == value) => {
+                return wrong(&format!("none of {}", words.replace('|', ", ")));
             }
+            ValueKind::Text | ValueKind::Line | ValueKind::Number | ValueKind::OneOf(_) => {}
             ValueKind::Revision => operand::check_revision(self.name, value)?,
             ValueKind::Name => operand::check_name(self.name, value)?,
             ValueKind::Path => occurrence.value = Some(operand::check_path(paths, value)?),
-            ValueKind::OneOf(known) if known.contains(&value.as_str()) => {}
-            ValueKind::OneOf(known) => {
-                return Err(wrong(&format!("none of {}", known.join(", "))));
-            }
         }
         Ok(occurrence)
     }
 
-    fn refuse(&self, argument: &str, reason: &str) -> GitError {
+    fn refuse(&self, argument: &str, reason: &str) -> Failure {
         let mut allowed: Vec<_> = self.all_flags().map(Flag::usage).collect();
         allowed.sort_unstable();
         allowed.dedup();
@@ -307,7 +291,7 @@ impl FlagTable {
             self.name,
             allowed.join(" ")
         );
-        GitError::new(Code::GitRefused, message)
+        Failure::new(Code::GitRefused, message)
             .with("operation", self.name)
             .with("word", argument)
             .with("allowed", allowed)
@@ -324,10 +308,17 @@ fn next_revision_or_head(rest: &mut slice::Iter<'_, String>) -> String {
     }
 }
 
-fn is_dash_number(argument: &str) -> bool {
-    argument.len() > 1
-        && argument.starts_with('-')
-        && argument[1..].bytes().all(|byte| byte.is_ascii_digit())
+fn is_number(value: &str) -> bool {
+    has_only_digits(value.strip_suffix('%').unwrap_or(value))
+}
+
+/// Returns the number of an argument such as `-5`.
+fn dash_number(argument: &str) -> Option<&str> {
+    argument.strip_prefix('-').filter(|digits| has_only_digits(digits))
+}
+
+fn has_only_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Explains the refusal of flags that git knows, by long name or letter. `-c` and `-C` are read as git's

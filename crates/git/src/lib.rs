@@ -27,7 +27,6 @@ mod argument_list;
 mod command_line;
 mod credentials;
 mod environment;
-mod error;
 mod flag_parser;
 mod operand;
 mod operation;
@@ -42,14 +41,13 @@ pub use argument_list::ArgumentList;
 pub use command_line::{GitCommandLine, OutputShape, RemoteSelector};
 pub use credentials::{Credential, CredentialSource, EnvironmentCredentials, InheritedFile};
 pub use environment::GitEnvironment;
-pub use error::GitError;
 pub use operand::{PathResolver, has_control};
 pub use operation::{GitOperation, ReadOnlyOperation};
 pub use output::{complete_records, new_commit, split_shortstat};
 pub use remote_access::{
     CloneTarget, CredentialLookup, RemoteAccess, default_remote, remote_urls, unknown_remote,
 };
-pub use remote_url::{InsecureScheme, RemoteUrl};
+pub use remote_url::RemoteUrl;
 pub use repository_config::{RepositoryConfig, unreadable_config};
 pub use status::{StatusEntry, StatusFacts};
 pub use work_tree::{WorkTree, check_clone_destination, is_directory};

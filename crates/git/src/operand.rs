@@ -6,37 +6,26 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use carrel_domain::Code;
-
-use crate::error::GitError;
+use carrel_domain::{Code, Failure};
 
 /// The base of relative paths, and the workspace that they must stay in.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct PathResolver<'a> {
     /// The absolute path of the workspace, without links.
     pub workspace: &'a Path,
     /// The directory in which git starts, relative to the workspace, without links.
     pub directory: &'a Path,
-    /// Makes an absolute path relative to the workspace if it begins with any name of the workspace, and
-    /// returns any other unchanged.
-    pub strip_workspace: &'a (dyn Fn(&str) -> PathBuf + Sync),
-}
-
-impl std::fmt::Debug for PathResolver<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { workspace, directory, strip_workspace: _ } = self;
-        f.debug_struct("PathResolver")
-            .field("workspace", workspace)
-            .field("directory", directory)
-            .finish_non_exhaustive()
-    }
+    /// The workspace as the operator wrote it, possibly through links.
+    pub alias: &'a Path,
 }
 
 impl PathResolver<'_> {
     /// Returns a path relative to the workspace, without `.` and `..`; none if it leaves the workspace.
     pub(crate) fn resolve(&self, path: &str) -> Option<PathBuf> {
         let given = if path.starts_with('/') {
-            (self.strip_workspace)(path)
+            let path = Path::new(path);
+            let names = [self.workspace, self.alias];
+            names.iter().find_map(|top| path.strip_prefix(top).ok()).unwrap_or(path).to_owned()
         } else {
             self.directory.join(path)
         };
@@ -58,13 +47,13 @@ pub fn has_control(text: &str) -> bool {
     text.chars().any(char::is_control)
 }
 
-fn refused(operation: &str, word: &str, reason: &str) -> GitError {
+fn refused(operation: &str, word: &str, reason: &str) -> Failure {
     let message = format!("git {operation}: `{}` {reason}", word.escape_debug());
-    GitError::new(Code::GitRefused, message).with("operation", operation).with("word", word)
+    Failure::new(Code::GitRefused, message).with("operation", operation).with("word", word)
 }
 
 /// Checks a revision: `HEAD~1`, `main..feature`, `v1.0^{commit}`, `:/fix`, `HEAD:src/lib.rs`.
-pub(crate) fn check_revision(operation: &str, word: &str) -> Result<(), GitError> {
+pub(crate) fn check_revision(operation: &str, word: &str) -> Result<(), Failure> {
     if word.is_empty() {
         Err(refused(operation, word, "is no revision"))
     } else if word.starts_with('-') {
@@ -78,7 +67,7 @@ pub(crate) fn check_revision(operation: &str, word: &str) -> Result<(), GitError
 
 /// Checks the name of a branch or a remote. Git has more rules; these keep a name from being read as
 /// anything else.
-pub(crate) fn check_name(operation: &str, word: &str) -> Result<(), GitError> {
+pub(crate) fn check_name(operation: &str, word: &str) -> Result<(), Failure> {
     let is_forbidden = |character: char| {
         character.is_control()
             || matches!(character, ' ' | '~' | '^' | ':' | '?' | '*' | '[' | '\\')
@@ -93,7 +82,7 @@ pub(crate) fn check_name(operation: &str, word: &str) -> Result<(), GitError> {
 }
 
 /// Checks a refspec: `main`, `+main:main`, `refs/heads/*:refs/remotes/o/*`, `:old`.
-pub(crate) fn check_refspec(operation: &str, word: &str) -> Result<(), GitError> {
+pub(crate) fn check_refspec(operation: &str, word: &str) -> Result<(), Failure> {
     let bad =
         |character: char| character.is_control() || matches!(character, ' ' | '?' | '[' | '\\');
     let sides = word.strip_prefix('+').unwrap_or(word);
@@ -105,8 +94,7 @@ pub(crate) fn check_refspec(operation: &str, word: &str) -> Result<(), GitError>
     Ok(())
 }
 
-/// Checks a path and returns it as git sees it.
-pub(crate) fn check_path(paths: &PathResolver<'_>, word: &str) -> Result<String, GitError> {
+pub(crate) fn check_path(paths: &PathResolver<'_>, word: &str) -> Result<String, Failure> {
     let Some(inside) = paths.resolve(word) else { return Err(outside(word)) };
     if !word.starts_with('/') {
         return Ok(word.to_owned());
@@ -116,7 +104,7 @@ pub(crate) fn check_path(paths: &PathResolver<'_>, word: &str) -> Result<String,
 }
 
 /// Checks a pathspec (`src`, `*.rs`, `:(exclude)docs`) and returns it as git sees it.
-pub(crate) fn check_pathspec(paths: &PathResolver<'_>, word: &str) -> Result<String, GitError> {
+pub(crate) fn check_pathspec(paths: &PathResolver<'_>, word: &str) -> Result<String, Failure> {
     if word.contains('\0') {
         return Err(outside(word));
     }
@@ -152,7 +140,7 @@ pub(crate) fn check_revision_or_path(
     operation: &str,
     paths: &PathResolver<'_>,
     word: &str,
-) -> Result<String, GitError> {
+) -> Result<String, Failure> {
     check_revision(operation, word)?;
     if word.starts_with('/') {
         return check_path(paths, word);
@@ -165,12 +153,12 @@ pub(crate) fn check_revision_or_path(
     Ok(word.to_owned())
 }
 
-pub(crate) fn outside(path: &str) -> GitError {
+pub(crate) fn outside(path: &str) -> Failure {
     let message = format!(
         "path leaves the workspace: {}; give it relative to the workspace",
         path.escape_debug()
     );
-    GitError::new(Code::SandboxViolation, message).with("path", path)
+    Failure::new(Code::SandboxViolation, message).with("path", path)
 }
 
 #[cfg(test)]
@@ -178,13 +166,8 @@ mod tests {
     use super::*;
     use pretty_assertions::assert_eq;
 
-    fn relative(path: &str) -> PathBuf {
-        let path = Path::new(path);
-        path.strip_prefix("/w").or_else(|_| path.strip_prefix("/link")).unwrap_or(path).to_owned()
-    }
-
     fn resolver(directory: &Path) -> PathResolver<'_> {
-        PathResolver { workspace: Path::new("/w"), directory, strip_workspace: &relative }
+        PathResolver { workspace: Path::new("/w"), directory, alias: Path::new("/link") }
     }
 
     #[test]

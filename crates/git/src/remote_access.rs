@@ -4,13 +4,13 @@
 //! Each address is parsed and checked ([`RemoteUrl`]), and [`RemoteAccess::prepare`] then allows git
 //! exactly the protocols of these addresses and hands it one credential for each host.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use carrel_domain::{Code, Network, Secret};
+use carrel_domain::{Code, Failure, Network, Secret};
 
 use crate::credentials::{Credential, CredentialSource, InheritedFile, token_variable};
 use crate::environment::{GitEnvironment, local_transport_command};
-use crate::error::GitError;
 use crate::operand::{PathResolver, outside};
 use crate::operation::GitOperation;
 use crate::remote_url::{RemoteUrl, clone_directory, refused};
@@ -56,7 +56,7 @@ impl RemoteAccess {
         operation: GitOperation,
         credentials: &CredentialLookup<'_>,
         environment: &mut GitEnvironment,
-    ) -> Result<Self, GitError> {
+    ) -> Result<Self, Failure> {
         let network = urls.iter().map(RemoteUrl::network).max().unwrap_or_default();
         let mut access = Self { network, ..Self::default() };
         let loopback = urls.iter().find(|url| url.network() == Network::Loopback);
@@ -70,13 +70,11 @@ impl RemoteAccess {
         protocols.dedup();
         environment.allow_protocols(&protocols);
         if protocols.contains(&"file") {
-            let flag = match operation {
-                GitOperation::Push => {
-                    format!("--receive-pack={}", local_transport_command("receive-pack"))
-                }
-                _ => format!("--upload-pack={}", local_transport_command("upload-pack")),
+            let program = match operation {
+                GitOperation::Push => "receive-pack",
+                _ => "upload-pack",
             };
-            access.flags.push(flag);
+            access.flags.push(format!("--{program}={}", local_transport_command(program)));
         }
         access.add_credentials(urls, credentials, environment)?;
         access.add_certificates(credentials, environment)?;
@@ -87,16 +85,12 @@ impl RemoteAccess {
         &mut self,
         credentials: &CredentialLookup<'_>,
         environment: &mut GitEnvironment,
-    ) -> Result<(), GitError> {
+    ) -> Result<(), Failure> {
         let Some(pem) = credentials.certificates.filter(|_| self.network == Network::Full) else {
             return Ok(());
         };
-        let inherited = InheritedFile::certificates(pem, self.next_index()).map_err(|error| {
-            let message = format!("could not pass certificates to git: {error}");
-            GitError::new(Code::Io, message)
-        })?;
-        self.inherit(inherited, environment);
-        Ok(())
+        let inherited = InheritedFile::certificates(pem, self.next_index());
+        self.inherit("certificates", inherited, environment)
     }
 
     fn add_credentials(
@@ -104,7 +98,7 @@ impl RemoteAccess {
         urls: &[RemoteUrl],
         credentials: &CredentialLookup<'_>,
         environment: &mut GitEnvironment,
-    ) -> Result<(), GitError> {
+    ) -> Result<(), Failure> {
         let mut scopes: Vec<_> = urls.iter().filter_map(RemoteUrl::credential_scope).collect();
         scopes.sort_unstable();
         scopes.dedup();
@@ -117,11 +111,7 @@ impl RemoteAccess {
                 continue;
             };
             let inherited = InheritedFile::credential(&credential, &base, self.next_index());
-            let inherited = inherited.map_err(|error| {
-                let message = format!("could not pass the credential for {host} to git: {error}");
-                GitError::new(Code::Io, message)
-            })?;
-            self.inherit(inherited, environment);
+            self.inherit(&format!("the credential for {host}"), inherited, environment)?;
             self.secrets.push(credential.password);
         }
         Ok(())
@@ -131,10 +121,19 @@ impl RemoteAccess {
         u32::try_from(self.inherited.len()).unwrap_or(u32::MAX)
     }
 
-    fn inherit(&mut self, inherited: InheritedFile, environment: &mut GitEnvironment) {
+    fn inherit(
+        &mut self,
+        what: &str,
+        inherited: io::Result<InheritedFile>,
+        environment: &mut GitEnvironment,
+    ) -> Result<(), Failure> {
+        let inherited = inherited.map_err(|error| {
+            Failure::new(Code::Io, format!("could not pass {what} to git: {error}"))
+        })?;
         let (name, value) = inherited.setting.clone();
         environment.set_config(name, value);
         self.inherited.push(inherited);
+        Ok(())
     }
 }
 
@@ -155,7 +154,7 @@ impl CloneTarget {
         bare: bool,
         paths: &PathResolver<'_>,
         hosts: &[String],
-    ) -> Result<Self, GitError> {
+    ) -> Result<Self, Failure> {
         let address = RemoteUrl::parse(source, paths, hosts)?;
         let named =
             directory.map_or_else(|| clone_directory(source, bare), |name| Ok(name.to_owned()))?;
@@ -197,7 +196,7 @@ pub fn remote_urls(
     paths: &PathResolver<'_>,
     top: &Path,
     hosts: &[String],
-) -> Result<(Vec<RemoteUrl>, String), GitError> {
+) -> Result<(Vec<RemoteUrl>, String), Failure> {
     if config.remotes().contains(&word) {
         let of = |name: &str| config.values(&format!("remote.{word}.{name}"));
         let mut urls = if operation == GitOperation::Push { of("pushurl") } else { Vec::new() };
@@ -218,7 +217,7 @@ pub fn remote_urls(
 }
 
 /// Refuses a name that is neither a remote nor a directory of the workspace.
-pub fn unknown_remote(word: &str, config: &RepositoryConfig) -> GitError {
+pub fn unknown_remote(word: &str, config: &RepositoryConfig) -> Failure {
     let names = config.remotes();
     let known = if names.is_empty() {
         "there are no remotes".to_owned()
@@ -227,7 +226,7 @@ pub fn unknown_remote(word: &str, config: &RepositoryConfig) -> GitError {
     };
     let message =
         format!("git: `{word}` is neither a remote nor a directory of the workspace; {known}");
-    GitError::new(Code::GitRefused, message).with("remote", word)
+    Failure::new(Code::GitRefused, message).with("remote", word)
 }
 
 #[cfg(test)]

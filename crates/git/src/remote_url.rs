@@ -8,25 +8,18 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-use carrel_domain::{Code, Network};
+use carrel_domain::{Code, Failure, Network};
 
-use crate::error::GitError;
 use crate::operand::{PathResolver, has_control, outside};
 
 /// The address of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteUrl {
-    /// A host on the network.
-    Https {
-        /// In lower case, with the port unless it is 443.
-        host: String,
-        /// The normalised address.
-        text: String,
-    },
-    /// A server on the loopback interface of the workspace's commands.
-    Loopback {
-        /// The scheme of the address.
-        scheme: InsecureScheme,
+    /// A server: any host over https; on the loopback interface of the workspace's commands also without
+    /// encryption.
+    Server {
+        /// `https`, or on loopback `http` or `git`.
+        scheme: &'static str,
         /// In lower case, with the port unless it is the scheme's default.
         host: String,
         /// The normalised address.
@@ -36,19 +29,10 @@ pub enum RemoteUrl {
     Directory(PathBuf),
 }
 
-/// A scheme without encryption, which is accepted on loopback only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InsecureScheme {
-    /// `http://`
-    Http,
-    /// `git://`
-    Git,
-}
-
 impl RemoteUrl {
     /// Parses an address or a directory. `hosts` are the allowed hosts with their subdomains; an empty
     /// list allows all.
-    pub fn parse(word: &str, paths: &PathResolver<'_>, hosts: &[String]) -> Result<Self, GitError> {
+    pub fn parse(word: &str, paths: &PathResolver<'_>, hosts: &[String]) -> Result<Self, Failure> {
         if word.is_empty()
             || word.starts_with('-')
             || has_control(word)
@@ -87,7 +71,7 @@ impl RemoteUrl {
         }
     }
 
-    fn directory(word: &str, path: &str, paths: &PathResolver<'_>) -> Result<Self, GitError> {
+    fn directory(word: &str, path: &str, paths: &PathResolver<'_>) -> Result<Self, Failure> {
         if path.starts_with('~') {
             return Err(refused(
                 word,
@@ -103,7 +87,7 @@ impl RemoteUrl {
         scheme: &'static str,
         default_port: u16,
         hosts: &[String],
-    ) -> Result<Self, GitError> {
+    ) -> Result<Self, Failure> {
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         if authority.contains('@') {
             return Err(with_credentials(scheme, rest));
@@ -125,29 +109,26 @@ impl RemoteUrl {
             Some(_) | None => name.clone(),
         };
         let text = format!("{scheme}://{host}/{path}");
-        if is_loopback(&name) && scheme != "https" {
-            let scheme = if scheme == "git" { InsecureScheme::Git } else { InsecureScheme::Http };
-            return Ok(Self::Loopback { scheme, host, text });
-        }
-        if scheme != "https" {
+        let is_encrypted = scheme == "https";
+        if !is_encrypted && !is_loopback(&name) {
             return Err(refused(word, "it is not encrypted; use https"));
         }
         let allowed = |pattern: &String| {
             name == *pattern || host == *pattern || name.ends_with(&format!(".{pattern}"))
         };
-        if !hosts.is_empty() && !hosts.iter().any(allowed) {
+        if is_encrypted && !hosts.is_empty() && !hosts.iter().any(allowed) {
             let reason =
                 format!("`{host}` is none of the hosts that git may reach: {}", hosts.join(", "));
             return Err(refused(word, &reason).with("host", host));
         }
-        Ok(Self::Https { host, text })
+        Ok(Self::Server { scheme, host, text })
     }
 
     /// Returns the network access that a transfer needs.
     pub fn network(&self) -> Network {
         match self {
-            Self::Https { .. } => Network::Full,
-            Self::Loopback { .. } => Network::Loopback,
+            Self::Server { scheme: "https", .. } => Network::Full,
+            Self::Server { .. } => Network::Loopback,
             Self::Directory(_) => Network::None,
         }
     }
@@ -155,9 +136,7 @@ impl RemoteUrl {
     /// Returns the name that `GIT_ALLOW_PROTOCOL` uses.
     pub fn protocol(&self) -> &'static str {
         match self {
-            Self::Https { .. } => "https",
-            Self::Loopback { scheme: InsecureScheme::Http, .. } => "http",
-            Self::Loopback { scheme: InsecureScheme::Git, .. } => "git",
+            Self::Server { scheme, .. } => scheme,
             Self::Directory(_) => "file",
         }
     }
@@ -166,25 +145,22 @@ impl RemoteUrl {
     /// is for.
     pub fn credential_scope(&self) -> Option<(&str, String)> {
         match self {
-            Self::Https { host, .. } => Some((host, format!("https://{host}"))),
-            Self::Loopback { scheme: InsecureScheme::Http, host, .. } => {
-                Some((host, format!("http://{host}")))
-            }
-            Self::Loopback { scheme: InsecureScheme::Git, .. } | Self::Directory(_) => None,
+            Self::Server { scheme: "git", .. } | Self::Directory(_) => None,
+            Self::Server { scheme, host, .. } => Some((host, format!("{scheme}://{host}"))),
         }
     }
 
     /// Returns the address for git.
     pub fn text(&self, workspace: &Path) -> String {
         match self {
-            Self::Https { text, .. } | Self::Loopback { text, .. } => text.clone(),
+            Self::Server { text, .. } => text.clone(),
             Self::Directory(path) => workspace.join(path).to_string_lossy().into_owned(),
         }
     }
 }
 
 /// Derives the directory of a clone from its source, as git does.
-pub(crate) fn clone_directory(source: &str, bare: bool) -> Result<String, GitError> {
+pub(crate) fn clone_directory(source: &str, bare: bool) -> Result<String, Failure> {
     let trimmed = source.trim_end_matches('/');
     // A `.git` directory stands for the work tree around it.
     let local = !source.contains("://");
@@ -203,7 +179,7 @@ pub(crate) fn clone_directory(source: &str, bare: bool) -> Result<String, GitErr
 const NO_SSH: &str = "ssh is not set up; use the https address of the repository";
 
 /// Refuses an address. A user and password in it are left out of the message.
-pub(crate) fn refused(word: &str, reason: &str) -> GitError {
+pub(crate) fn refused(word: &str, reason: &str) -> Failure {
     let shown = match word.split_once("://") {
         Some((scheme, rest))
             if rest.split('/').next().is_some_and(|authority| authority.contains('@')) =>
@@ -213,17 +189,17 @@ pub(crate) fn refused(word: &str, reason: &str) -> GitError {
         Some(_) | None => word.to_owned(),
     };
     let message = format!("git: `{}` is refused: {reason}", shown.escape_debug());
-    GitError::new(Code::GitRefused, message).with("address", shown)
+    Failure::new(Code::GitRefused, message).with("address", shown)
 }
 
-fn with_credentials(scheme: &str, rest: &str) -> GitError {
+fn with_credentials(scheme: &str, rest: &str) -> Failure {
     let (_, host) = rest.split('/').next().unwrap_or_default().rsplit_once('@').unwrap_or_default();
     let message = format!(
         "git: an address with a user or password is refused: it would be stored in the repository's \
          configuration. Use `{scheme}://{host}/…`; the credential for {host} comes from the operator ({})",
         crate::credentials::token_variable(host)
     );
-    GitError::new(Code::GitRefused, message).with("host", host)
+    Failure::new(Code::GitRefused, message).with("host", host)
 }
 
 fn name_and_port(authority: &str) -> Option<(String, Option<u16>)> {
@@ -255,17 +231,15 @@ mod tests {
     use super::*;
     use pretty_assertions::assert_eq;
 
-    fn parse(word: &str) -> Result<RemoteUrl, GitError> {
+    fn parse(word: &str) -> Result<RemoteUrl, Failure> {
         parse_with(word, &[])
     }
 
-    fn parse_with(word: &str, hosts: &[&str]) -> Result<RemoteUrl, GitError> {
-        let relative =
-            |path: &str| Path::new(path).strip_prefix("/w").unwrap_or(Path::new(path)).to_owned();
+    fn parse_with(word: &str, hosts: &[&str]) -> Result<RemoteUrl, Failure> {
         let paths = PathResolver {
             workspace: Path::new("/w"),
             directory: Path::new("a"),
-            strip_workspace: &relative,
+            alias: Path::new("/w"),
         };
         let hosts: Vec<_> = hosts.iter().map(|host| (*host).to_owned()).collect();
         RemoteUrl::parse(word, &paths, &hosts)
@@ -273,8 +247,11 @@ mod tests {
 
     #[test]
     fn addresses_are_parsed_and_normalised() {
-        let https =
-            |host: &str, text: &str| RemoteUrl::Https { host: host.into(), text: text.into() };
+        let https = |host: &str, text: &str| RemoteUrl::Server {
+            scheme: "https",
+            host: host.into(),
+            text: text.into(),
+        };
         for (word, host, text) in [
             ("https://github.com/a/b", "github.com", "https://github.com/a/b"),
             ("https://GITHUB.com/a/B.git/", "github.com", "https://github.com/a/B.git"),

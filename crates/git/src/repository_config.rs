@@ -8,10 +8,9 @@
 //! Starting git to list settings costs a few milliseconds, so a configuration file that holds nothing but
 //! lines git itself writes ([`is_default_config`]) is not listed for operations without a remote.
 
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 
 use crate::environment::GitEnvironment;
-use crate::error::GitError;
 
 /// A larger configuration file is not taken for a default one.
 pub(crate) const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
@@ -25,7 +24,7 @@ pub struct RepositoryConfig {
 impl RepositoryConfig {
     /// Parses the output of `git config --list --show-scope -z`, and keeps the scopes `local` and
     /// `worktree`.
-    pub fn parse(output: &[u8]) -> Result<Self, GitError> {
+    pub fn parse(output: &[u8]) -> Result<Self, Failure> {
         let text = std::str::from_utf8(output).map_err(|_| unreadable_config("it is not UTF-8"))?;
         let mut fields = text.split_terminator('\0');
         let mut entries = Vec::new();
@@ -39,13 +38,12 @@ impl RepositoryConfig {
     }
 
     /// Parses the output of `git config --list --name-only -z`.
-    pub fn parse_names(output: &[u8]) -> Result<Self, GitError> {
+    pub fn parse_names(output: &[u8]) -> Result<Self, Failure> {
         let text = std::str::from_utf8(output).map_err(|_| unreadable_config("it is not UTF-8"))?;
         let entries = text.split_terminator('\0').map(|name| (name.to_owned(), String::new()));
         Ok(Self { entries: entries.collect() })
     }
 
-    /// Returns every value of a setting.
     pub(crate) fn values(&self, name: &str) -> Vec<&str> {
         let entries = self.entries.iter().filter(|(known, _)| known == name);
         entries.map(|(_, value)| value.as_str()).collect()
@@ -104,28 +102,10 @@ impl RepositoryConfig {
 
     /// Refuses settings that would send a transfer, or its credentials, to another host, or that weaken
     /// TLS. They cannot be overridden without knowing what the operator would have set.
-    pub fn check_transport(&self) -> Result<(), GitError> {
+    pub fn check_transport(&self) -> Result<(), Failure> {
         let redirects = |name: &&str| {
-            matches!(
-                split_name(name),
-                ("url", _, "insteadof" | "pushinsteadof")
-                    | ("remote", _, "vcs" | "proxy" | "proxyauthmethod")
-                    | (
-                        "http",
-                        _,
-                        "proxy"
-                            | "sslverify"
-                            | "sslcainfo"
-                            | "sslcapath"
-                            | "cookiefile"
-                            | "savecookies"
-                            | "curloptresolve"
-                            | "pinnedpubkey"
-                            | "followredirects"
-                            | "proxysslcainfo"
-                            | "schannelcheckrevoke"
-                    )
-            )
+            let (section, _, last) = split_name(name);
+            lists(REDIRECTING_KEYS, section, last)
         };
         match self.entries.iter().map(|(name, _)| name.as_str()).find(redirects) {
             None => Ok(()),
@@ -134,16 +114,16 @@ impl RepositoryConfig {
                     "git: the repository sets `{name}`, which can redirect a transfer; remove it to \
                      work with remotes"
                 );
-                Err(GitError::new(Code::GitRefused, message).with("setting", name))
+                Err(Failure::new(Code::GitRefused, message).with("setting", name))
             }
         }
     }
 }
 
 /// Refuses a repository whose settings cannot be listed or parsed.
-pub fn unreadable_config(reason: &str) -> GitError {
+pub fn unreadable_config(reason: &str) -> Failure {
     let message = format!("git: the repository's configuration cannot be checked: {reason}");
-    GitError::new(Code::GitRefused, message)
+    Failure::new(Code::GitRefused, message)
 }
 
 /// Splits `section.middle.last`. The middle may contain dots; a name with one dot has none.
@@ -169,34 +149,38 @@ pub(crate) fn is_default_config(config: &[u8]) -> bool {
             return middle.is_some_and(|middle| !middle.contains(['"', '\\', '[', ']']));
         }
         let Some((key, value)) = line.split_once(" = ") else { return line.trim().is_empty() };
-        let is_known = DEFAULT_KEYS
-            .iter()
-            .any(|(name, keys)| *name == section && keys.contains(&key.trim_start()));
-        is_known && !value.contains(['"', '\\', '#', ';', '\r'])
+        lists(DEFAULT_KEYS, section, key.trim_start())
+            && !value.contains(['"', '\\', '#', ';', '\r'])
     })
 }
 
-/// Settings that git writes itself and that name no program.
-const DEFAULT_KEYS: &[(&str, &[&str])] = &[
-    (
-        "core",
-        &[
-            "repositoryformatversion",
-            "filemode",
-            "bare",
-            "logallrefupdates",
-            "ignorecase",
-            "symlinks",
-        ],
-    ),
-    ("extensions", &["objectformat", "refstorage"]),
-    ("remote", &["url", "fetch", "pushurl", "tagOpt"]),
-    ("branch", &["remote", "merge", "rebase", "vscode-merge-base"]),
-    ("user", &["name", "email"]),
-    ("init", &["defaultBranch"]),
-    ("pull", &["rebase", "ff"]),
-    ("push", &["default", "autoSetupRemote"]),
+/// Settings that git writes itself and that name no program, by section.
+const DEFAULT_KEYS: &[(&str, &str)] = &[
+    ("core", "repositoryformatversion filemode bare logallrefupdates ignorecase symlinks"),
+    ("extensions", "objectformat refstorage"),
+    ("remote", "url fetch pushurl tagOpt"),
+    ("branch", "remote merge rebase vscode-merge-base"),
+    ("user", "name email"),
+    ("init", "defaultBranch"),
+    ("pull", "rebase ff"),
+    ("push", "default autoSetupRemote"),
 ];
+
+/// Settings that redirect a transfer or weaken TLS, by section.
+const REDIRECTING_KEYS: &[(&str, &str)] = &[
+    ("url", "insteadof pushinsteadof"),
+    ("remote", "vcs proxy proxyauthmethod"),
+    (
+        "http",
+        "proxy sslverify sslcainfo sslcapath cookiefile savecookies curloptresolve pinnedpubkey \
+         followredirects proxysslcainfo schannelcheckrevoke",
+    ),
+];
+
+fn lists(table: &[(&str, &str)], section: &str, key: &str) -> bool {
+    let has_key = |keys: &str| keys.split(' ').any(|known| known == key);
+    table.iter().any(|(name, keys)| *name == section && has_key(keys))
+}
 
 #[cfg(test)]
 mod tests {

@@ -60,15 +60,7 @@ impl StatusFacts {
                 Some(("1", rest)) => entry(rest, 7, None),
                 Some(("2", rest)) => entry(rest, 8, records.next()),
                 Some(("u", rest)) => entry(rest, 9, None),
-                Some((mark @ ("?" | "!"), path)) => {
-                    let mark = if mark == "?" { '?' } else { '!' };
-                    Some(StatusEntry {
-                        path: path.to_owned(),
-                        index: mark,
-                        worktree: mark,
-                        original: None,
-                    })
-                }
+                Some((mark @ ("?" | "!"), path)) => entry(&format!("{mark}{mark} {path}"), 1, None),
                 Some(_) | None => None,
             };
             let Some(entry) = entry else { continue };

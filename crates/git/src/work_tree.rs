@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 use carrel_fsroot::{FileKind, Problem, Root, WalkControl, WalkEntry};
 
-use crate::error::GitError;
 use crate::repository_config::{MAX_CONFIG_BYTES, is_default_config};
 
 /// The work tree of a repository in the workspace.
@@ -28,7 +27,7 @@ const MAX_GITMODULES_BYTES: u64 = 1024 * 1024;
 impl WorkTree {
     /// Finds the innermost work tree that holds a directory of the workspace. Repositories above the
     /// workspace are not found.
-    pub fn find(files: &Root, directory: &Path) -> Result<Self, GitError> {
+    pub fn find(files: &Root, directory: &Path) -> Result<Self, Failure> {
         for top in directory.ancestors() {
             let git_directory = top.join(".git");
             let Ok(metadata) = files.metadata(&git_directory) else { continue };
@@ -45,18 +44,18 @@ impl WorkTree {
     }
 }
 
-fn not_a_repository(directory: &Path) -> GitError {
+fn not_a_repository(directory: &Path) -> Failure {
     let shown = if directory.as_os_str().is_empty() { "." } else { &directory.to_string_lossy() };
     let message = format!(
         "not a git repository: {shown}, and nothing above it in the workspace; set `cwd` to a directory \
          of a repository, clone one, or run `git init` with Bash"
     );
-    GitError::new(Code::GitRefused, message).with("directory", shown)
+    Failure::new(Code::GitRefused, message).with("directory", shown)
 }
 
 /// Finds configurations of submodules: below `.git/modules`, and in submodules with a `.git` directory of
 /// their own.
-fn submodule_configs(files: &Root, top: &Path) -> Result<Vec<PathBuf>, GitError> {
+fn submodule_configs(files: &Root, top: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut found = Vec::new();
     let modules = top.join(".git/modules");
     if is_directory(files, &modules) {
@@ -103,12 +102,12 @@ fn check_default_config(files: &Root, git_directory: &Path) -> bool {
 
 /// Refuses a clone into a directory that is not empty, into the workspace itself or into a `.git`
 /// directory.
-pub fn check_clone_destination(files: &Root, destination: &Path) -> Result<(), GitError> {
+pub fn check_clone_destination(files: &Root, destination: &Path) -> Result<(), Failure> {
     let shown = destination.to_string_lossy();
     let taken = |what: &str| {
         let message =
             format!("git clone: {shown} {what}; name another directory as the second argument");
-        GitError::new(Code::GitRefused, message).with("destination", shown.as_ref())
+        Failure::new(Code::GitRefused, message).with("destination", shown.as_ref())
     };
     if destination.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
         return Err(taken("lies in a repository's own directory"));

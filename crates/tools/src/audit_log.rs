@@ -9,9 +9,9 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -125,7 +125,7 @@ pub struct AuditLog(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     sender: Option<SyncSender<AuditRecord>>,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    writer: Option<JoinHandle<()>>,
     sequence: AtomicU64,
     lost: AtomicU64,
 }
@@ -155,7 +155,7 @@ impl AuditLog {
     fn of(sender: Option<SyncSender<AuditRecord>>, writer: Option<JoinHandle<()>>) -> Self {
         let sequence = AtomicU64::new(0);
         let lost = AtomicU64::new(0);
-        Self(Arc::new(Inner { sender, writer: Mutex::new(writer), sequence, lost }))
+        Self(Arc::new(Inner { sender, writer, sequence, lost }))
     }
 
     /// Adds an event. Never blocks.
@@ -177,8 +177,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // The writer ends when the channel closes, and may be parked until then.
         self.sender = None;
-        let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(writer) = writer {
+        if let Some(writer) = self.writer.take() {
             writer.thread().unpark();
             // A panic of the writer was already reported by its thread.
             let _ = writer.join();

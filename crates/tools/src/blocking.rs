@@ -1,10 +1,8 @@
 //! File work on blocking threads; no other module of this crate leaves the async threads.
 
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, spawn_blocking};
-
-use crate::failure::Failure;
 
 /// Runs file work on a thread that may wait for the disk. A panic goes on in the caller's task.
 pub(crate) async fn blocking<T: Send + 'static>(

@@ -1,9 +1,8 @@
 //! Tools that read, write, search, move and delete files, and uploads.
 
 mod apply_patch;
-mod delete;
 mod edit;
-mod move_file;
+mod move_and_delete;
 mod read;
 mod search_tools;
 mod trash;
@@ -13,19 +12,21 @@ mod write;
 
 pub(crate) use search_tools::run_search;
 pub use upload::{Upload, UploadedFile};
-pub(crate) use workspace_files::{MAX_FILE_BYTES, WorkspaceFiles, diff_text, required_path, shown};
+pub(crate) use workspace_files::{
+    MAX_FILE_BYTES, WorkspaceFiles, check_given, diff_text, required_path, shown,
+};
 
 use crate::registry::Catalogue;
 
 pub(crate) fn register(catalogue: &mut Catalogue) {
-    catalogue.add(read::Read);
-    catalogue.add(write::Write);
-    catalogue.add(edit::Edit);
-    catalogue.add(edit::MultiEdit);
-    catalogue.add(apply_patch::ApplyPatch);
-    catalogue.add(search_tools::Ls);
-    catalogue.add(search_tools::Glob);
-    catalogue.add(search_tools::Grep);
-    catalogue.add(move_file::Move);
-    catalogue.add(delete::Delete);
+    catalogue.add::<read::Read>();
+    catalogue.add::<write::Write>();
+    catalogue.add::<edit::Edit>();
+    catalogue.add::<edit::MultiEdit>();
+    catalogue.add::<apply_patch::ApplyPatch>();
+    catalogue.add::<search_tools::Ls>();
+    catalogue.add::<search_tools::Glob>();
+    catalogue.add::<search_tools::Grep>();
+    catalogue.add::<move_and_delete::Move>();
+    catalogue.add::<move_and_delete::Delete>();
 }

@@ -16,13 +16,11 @@ use carrel_git::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(crate) use execution::{Author, GitRequest, run};
+pub(crate) use execution::{GitRequest, run};
 pub use reply::GitFacts;
 
-use crate::failure::Failure;
 use crate::registry::Catalogue;
-use crate::response::Reply;
-use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Effect, Tool, ToolResult};
 use crate::tool_context::ToolContext;
 
 /// The hosts that git may reach, and the credentials for them.
@@ -46,14 +44,13 @@ impl GitOptions {
 }
 
 pub(crate) fn register(catalogue: &mut Catalogue) {
-    catalogue.add(Git);
-    catalogue.add(GitInspect);
+    catalogue.add::<Git>();
+    catalogue.add::<GitInspect>();
 }
 
 struct Git;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct GitInput {
     /// The git subcommand.
     operation: GitOperation,
@@ -76,9 +73,7 @@ impl Tool for Git {
     const ABOUT: About = About {
         name: "git",
         title: "Git",
-        class: Class::Write,
-        effect: Effect { destructive: true, idempotent: false, open_world: true },
-        workspaces: WorkspaceChoice::One,
+        effect: Effect::RUNS,
         rules: CallRules { token_scope: TokenScope::Exec, ..CallRules::WRITE },
         description: "Runs one git operation in a repository of the workspace: status, diff, log, show, \
             add, commit, branch, checkout, stash, blame, fetch, pull, push, clone. `args` are git's own \
@@ -88,19 +83,16 @@ impl Tool for Git {
             network. Hooks, filters and signing that the repository configures do not run. Operations \
             that read or use a remote accept a list of flags; a refusal names them. A non-zero exit is \
             data, not an error.",
+        ..About::WRITE
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        input: GitInput,
-    ) -> Result<Reply<GitFacts>, Failure> {
-        let arguments = input.args.map_or(Ok(Vec::new()), ArgumentList::into_words)?;
+    async fn call(context: &ToolContext, input: GitInput) -> ToolResult<GitFacts> {
         let request = GitRequest {
             directory: input.cwd,
             timeout: input.timeout,
-            author: Author { name: input.author_name, email: input.author_email },
-            ..GitRequest::new(input.operation, arguments)
+            author_name: input.author_name,
+            author_email: input.author_email,
+            ..GitRequest::new(input.operation, input.args)?
         };
         run(context, request).await
     }
@@ -109,7 +101,6 @@ impl Tool for Git {
 struct GitInspect;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct InspectInput {
     /// The git subcommand. `branch` lists; `stash` takes `list` or `show` as its first argument.
     operation: ReadOnlyOperation,
@@ -126,26 +117,18 @@ impl Tool for GitInspect {
     const ABOUT: About = About {
         name: "git_inspect",
         title: "Inspect a repository",
-        class: Class::Read,
-        effect: Effect::NONE,
-        workspaces: WorkspaceChoice::One,
-        rules: CallRules::READ,
         description: "Reads a git repository of the workspace without changing it: status, diff, log, \
             show, blame, branch (lists), stash (list, show). `args` are git's own arguments: \
             `log --oneline -5`, `diff --stat HEAD~1`, `blame -L 10,20 src/lib.rs`. It works in read-only \
             workspaces. A non-zero exit is data, not an error.",
+        ..About::READ
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        input: InspectInput,
-    ) -> Result<Reply<GitFacts>, Failure> {
-        let arguments = input.args.map_or(Ok(Vec::new()), ArgumentList::into_words)?;
+    async fn call(context: &ToolContext, input: InspectInput) -> ToolResult<GitFacts> {
         let request = GitRequest {
             directory: input.cwd,
             access: WorkspaceAccess::ReadOnly,
-            ..GitRequest::new(input.operation.into(), arguments)
+            ..GitRequest::new(input.operation.into(), input.args)?
         };
         run(context, request).await
     }

@@ -15,7 +15,6 @@
 
 mod audit_log;
 mod blocking;
-mod failure;
 mod files;
 mod git;
 mod interface;
@@ -41,20 +40,19 @@ pub mod workspace_tools;
 mod workspaces;
 
 pub use audit_log::{AuditEvent, AuditLog, AuditRecord};
-pub use failure::Failure;
+pub use carrel_domain::Failure;
 pub use files::{Upload, UploadedFile};
 pub use git::{GitFacts, GitOptions};
 pub use interface::Interface;
 pub use named_workspace::{NamedWorkspace, Workspaces};
-pub use redaction::{RedactFacts, Redactor};
 pub use registry::{Definition, Registry, Toolset, definitions};
 pub use response::{Reply, ToolContent, ToolResponse};
 pub use schema_dialect::leave_out_number_format;
-pub use secrets::{SecretSource, Secrets};
+pub use secrets::Secrets;
 pub use session::Session;
 pub use shell::{CommandFacts, notes};
 pub use tool::{
-    About, CallRules, Class, CostClass, Effect, Exposure, Masking, QuotaRule, Tool, TrustMode,
+    About, CallRules, Class, Effect, Exposure, Masking, QuotaRule, Tool, ToolResult, TrustMode,
     WorkspaceChoice,
 };
 pub use tool_context::{CallOptions, CommandSettings, Progress, ToolContext};

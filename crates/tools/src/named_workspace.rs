@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use carrel_domain::{Code, WorkspaceAccess};
+use carrel_domain::{Code, Failure, WorkspaceAccess};
 use carrel_fsroot::Root;
-use carrel_runner::{RunError, WorkspaceHandle, WriteGuard};
+use carrel_runner::{RunError, WorkspaceHandle};
 use serde_json::json;
 
-use crate::failure::Failure;
 use crate::workspace_list::{WorkspaceEntry, WorkspaceListError};
 
 /// A workspace under the name that calls use.
@@ -54,6 +53,10 @@ impl NamedWorkspace {
         self.handle.path()
     }
 
+    pub(crate) fn given(&self) -> &Path {
+        &self.given
+    }
+
     /// Returns the directory that all file access starts from.
     pub fn files(&self) -> &Root {
         self.handle.files()
@@ -62,12 +65,6 @@ impl NamedWorkspace {
     /// Returns the handle that commands run with.
     pub fn handle(&self) -> &WorkspaceHandle {
         &self.handle
-    }
-
-    /// Takes the write lock, which other processes take too. It blocks, and must not be held across an
-    /// await.
-    pub(crate) fn writing(&self) -> Result<WriteGuard<'_>, Failure> {
-        Ok(self.handle.lock_for_writing()?)
     }
 
     /// Returns the reason why writes are not serialised with other processes, once.
@@ -89,6 +86,12 @@ impl NamedWorkspace {
             [self.path(), &self.given].into_iter().find_map(|top| path.strip_prefix(top).ok());
         let relative = inside.unwrap_or(path);
         if relative.as_os_str().is_empty() { PathBuf::from(".") } else { relative.to_owned() }
+    }
+
+    /// Returns an optional path relative to the workspace; empty for the workspace itself.
+    pub(crate) fn relative_or_top(&self, path: Option<&str>) -> PathBuf {
+        let relative = path.map(|path| self.relative(path)).unwrap_or_default();
+        if relative == Path::new(".") { PathBuf::new() } else { relative }
     }
 }
 

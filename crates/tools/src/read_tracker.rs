@@ -16,16 +16,13 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use carrel_domain::{Code, hex};
+use carrel_domain::{Code, Failure, hex};
 use serde::{Deserialize, Serialize};
-
-use crate::failure::Failure;
 
 /// Bounds the memory of a session. The entry that was used longest ago is dropped first; its file then has
 /// to be read again.
 const MAX_ENTRIES: usize = 10_000;
 
-/// The BLAKE3 hash of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct ContentHash([u8; 32]);
 
@@ -80,7 +77,6 @@ struct Entry {
     at: u64,
 }
 
-/// The files that a session has read.
 #[derive(Debug, Default)]
 pub(crate) struct ReadTracker {
     entries: HashMap<FileKey, Entry>,
@@ -93,7 +89,6 @@ impl ReadTracker {
         serde_json::json!(self.entries.iter().collect::<Vec<_>>())
     }
 
-    /// Restores saved entries. Invalid ones are dropped.
     pub(crate) fn from_json(value: serde_json::Value) -> Self {
         let entries: Vec<(FileKey, Entry)> = serde_json::from_value(value).unwrap_or_default();
         let clock = entries.iter().map(|(_, entry)| entry.at).max().unwrap_or(0);
@@ -128,14 +123,12 @@ impl ReadTracker {
         }
     }
 
-    /// Moves the entry of a renamed file.
     pub(crate) fn rename(&mut self, old: &FileKey, new: FileKey) {
         if let Some(entry) = self.entries.remove(old) {
             self.entries.insert(new, entry);
         }
     }
 
-    /// Drops the entry of a deleted file.
     pub(crate) fn forget_file(&mut self, key: &FileKey) {
         self.entries.remove(key);
     }
@@ -163,7 +156,6 @@ impl ReadTracker {
     }
 }
 
-/// The entry of a file at the beginning of a change.
 #[derive(Debug)]
 pub(crate) struct ReadRecord<'a> {
     entry: Entry,
@@ -204,7 +196,6 @@ impl FileKey {
     }
 }
 
-/// Adds a range and joins adjacent ones.
 fn add(ranges: &mut Vec<(usize, usize)>, new: (usize, usize)) {
     ranges.push(new);
     ranges.sort_unstable();

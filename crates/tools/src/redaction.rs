@@ -9,10 +9,9 @@
 //! masked.
 
 use aho_corasick::AhoCorasick;
-use carrel_domain::{Code, Secret};
+use carrel_domain::{Code, Failure, Secret};
 use serde_json::Value;
 
-use crate::failure::Failure;
 use crate::response::{ToolContent, ToolResponse};
 
 /// Shorter values occur in too many other words to be masked.
@@ -23,20 +22,13 @@ const MASK_END: &str = "]";
 
 /// The known secrets of a server or of one call, and their masks.
 #[derive(Debug, Default)]
-pub struct Redactor {
+pub(crate) struct Redactor {
     /// None if there are no secrets.
     finder: Option<AhoCorasick>,
     masks: Vec<String>,
 }
 
-/// Facts whose texts can be masked in place, without encoding them as JSON.
-pub trait RedactFacts: Send {
-    /// Masks every text that may contain a secret.
-    fn redact(&mut self, redactor: &Redactor);
-}
-
 impl Redactor {
-    /// Makes a redactor for secrets and the names that their masks show.
     pub(crate) fn new<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a Secret)>) -> Self {
         let mut values = Vec::new();
         let mut masks = Vec::new();
@@ -55,8 +47,7 @@ impl Redactor {
         Self { finder: builder.ok(), masks }
     }
 
-    /// Masks secrets in a text.
-    pub fn redact_text(&self, text: &mut String) {
+    pub(crate) fn redact_text(&self, text: &mut String) {
         if let Some(finder) = &self.finder
             && finder.is_match(text.as_str())
         {
@@ -64,21 +55,14 @@ impl Redactor {
         }
     }
 
-    pub(crate) fn redact_content(&self, content: &mut [ToolContent]) {
-        for block in content {
-            match block {
-                ToolContent::Text(text) => self.redact_text(text),
-                ToolContent::Image { .. } => {}
+    pub(crate) fn redact_response(&self, response: &mut ToolResponse) {
+        for block in &mut response.content {
+            if let ToolContent::Text(text) = block {
+                self.redact_text(text);
             }
         }
-    }
-
-    pub(crate) fn redact_response(&self, response: &mut ToolResponse) {
-        self.redact_content(&mut response.content);
         self.redact_value(&mut response.structured);
-        if let Some(data) = &mut response.data {
-            self.redact_value(data);
-        }
+        response.data.iter_mut().for_each(|data| self.redact_value(data));
     }
 
     pub(crate) fn redact_failure(&self, failure: &mut Failure) {

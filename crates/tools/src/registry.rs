@@ -11,8 +11,8 @@
 //! 6. one audit event is written, with a hash of the arguments instead of their text.
 //!
 //! [`Registry::call`] takes and returns JSON and is for interfaces; its response also carries failures.
-//! [`Registry::call_typed`] is for code in this process: it takes the tool's input type and returns its
-//! facts type, and differs only in step 3. The rules for steps 2, 4 and 5 are data in the tool's
+//! [`Registry::call_typed`] is for code in this process: it takes the tool's input type, returns its facts
+//! type beside the response, and differs only in step 3. The rules for steps 2, 4 and 5 are data in the tool's
 //! definition ([`CallRules`](crate::CallRules)); this module compares no names.
 
 mod fan_out;
@@ -21,20 +21,19 @@ mod span;
 mod tool_entry;
 mod trust_check;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
-use carrel_domain::{Code, WorkspaceAccess, hex};
+use carrel_domain::{Code, Failure, WorkspaceAccess, hex};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tracing::Instrument as _;
 
 use crate::audit_log::AuditEvent;
-use crate::failure::Failure;
 use crate::named_workspace::NamedWorkspace;
-use crate::redaction::{RedactFacts, Redactor};
-use crate::response::{Reply, ToolContent, ToolResponse};
+use crate::redaction::Redactor;
+use crate::response::{ToolContent, ToolResponse};
 use crate::session::Session;
 use crate::tool::{About, Class, Exposure, Masking, Tool, TrustMode, WorkspaceChoice};
 use crate::tool_context::{CallOptions, ToolContext};
@@ -42,7 +41,7 @@ use crate::tool_schema::take_workspace;
 use crate::toolbox::Toolbox;
 use crate::workspace_list::ALL;
 use panic_guard::catch_panic;
-use tool_entry::Entry;
+use tool_entry::{Entry, encode};
 pub(crate) use trust_check::check_restored;
 
 /// Bounds the text of a response. Each tool has a smaller budget of its own; this one protects clients
@@ -77,40 +76,47 @@ pub struct Definition {
 #[derive(Debug)]
 pub struct Registry {
     toolbox: Arc<Toolbox>,
-    entries: Vec<Arc<Entry>>,
+    entries: Vec<&'static Entry>,
 }
 
 /// The tools of a toolset. Deriving their schemas takes a few milliseconds, so it is done once for each
 /// process and not for each registry: the service has one registry for each open workspace.
 #[derive(Debug, Default)]
-pub(crate) struct Catalogue(Vec<Arc<Entry>>);
+pub(crate) struct Catalogue(Vec<Entry>);
 
 impl Catalogue {
     fn of(toolset: Toolset) -> &'static Self {
-        static CODE: OnceLock<Catalogue> = OnceLock::new();
-        static WORKSPACE: OnceLock<Catalogue> = OnceLock::new();
-        let made = |fill: fn(&mut Self)| {
-            move || {
-                let mut catalogue = Self::default();
-                fill(&mut catalogue);
-                catalogue
-            }
-        };
+        static CODE: LazyLock<Catalogue> = LazyLock::new(|| {
+            Catalogue::filled(&[
+                crate::files::register,
+                crate::shell::register,
+                crate::git::register,
+                crate::verify::register,
+                crate::workspaces::register,
+                crate::secret_tools::register,
+            ])
+        });
+        static WORKSPACE: LazyLock<Catalogue> =
+            LazyLock::new(|| Catalogue::filled(&[crate::workspace_tools::register]));
         match toolset {
-            Toolset::Code => CODE.get_or_init(made(|catalogue| {
-                crate::files::register(catalogue);
-                crate::shell::register(catalogue);
-                crate::git::register(catalogue);
-                crate::verify::register(catalogue);
-                crate::workspaces::register(catalogue);
-                crate::secret_tools::register(catalogue);
-            })),
-            Toolset::Workspace => WORKSPACE.get_or_init(made(crate::workspace_tools::register)),
+            Toolset::Code => &CODE,
+            Toolset::Workspace => &WORKSPACE,
         }
     }
 
-    pub(crate) fn add<T: Tool>(&mut self, tool: T) {
-        self.0.push(Arc::new(Entry::new(tool)));
+    fn filled(modules: &[fn(&mut Self)]) -> Self {
+        let mut catalogue = Self::default();
+        for register in modules {
+            register(&mut catalogue);
+        }
+        catalogue
+    }
+
+    pub(crate) fn add<T: Tool>(&mut self) {
+        let name = T::ABOUT.name;
+        let is_new = self.0.iter().all(|entry| entry.definition.about.name != name);
+        debug_assert!(is_new, "two tools are called {name}");
+        self.0.push(Entry::new::<T>());
     }
 }
 
@@ -120,23 +126,14 @@ pub fn definitions(toolset: Toolset) -> impl Iterator<Item = &'static Definition
 }
 
 impl Registry {
-    /// Makes a registry without tools.
-    pub fn empty(toolbox: Arc<Toolbox>) -> Self {
-        Self { toolbox, entries: Vec::new() }
-    }
-
     /// Makes a registry with the tools of a set. A read-only toolbox leaves out tools that change something.
     pub fn new(toolbox: Arc<Toolbox>, toolset: Toolset) -> Self {
-        let mut registry = Self::empty(toolbox);
-        for entry in &Catalogue::of(toolset).0 {
-            registry.offer(Arc::clone(entry));
-        }
-        registry
-    }
-
-    /// Adds a tool, unless it changes something and the toolbox is read-only.
-    pub fn add<T: Tool>(&mut self, tool: T) {
-        self.offer(Arc::new(Entry::new(tool)));
+        let is_offered = |entry: &&Entry| {
+            entry.definition.about.class == Class::Read
+                || toolbox.access == WorkspaceAccess::ReadWrite
+        };
+        let entries = Catalogue::of(toolset).0.iter().filter(is_offered).collect();
+        Self { toolbox, entries }
     }
 
     /// Removes the tools that only the operator's own interfaces offer.
@@ -145,15 +142,6 @@ impl Registry {
         self.entries
             .retain(|entry| entry.definition.about.rules.exposure != Exposure::OperatorOnly);
         self
-    }
-
-    fn offer(&mut self, entry: Arc<Entry>) {
-        let about = entry.definition.about;
-        if about.class != Class::Read && self.toolbox.access == WorkspaceAccess::ReadOnly {
-            return;
-        }
-        debug_assert!(!self.has(about.name), "two tools are called {}", about.name);
-        self.entries.push(entry);
     }
 
     /// Returns the state that all calls share.
@@ -171,8 +159,8 @@ impl Registry {
         self.find(name).is_some()
     }
 
-    fn find(&self, name: &str) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.definition.about.name == name).map(|entry| &**entry)
+    fn find(&self, name: &str) -> Option<&'static Entry> {
+        self.entries.iter().copied().find(|entry| entry.definition.about.name == name)
     }
 
     /// Calls a tool by name with JSON arguments. Refusals, failures and panics are in the response.
@@ -180,130 +168,127 @@ impl Registry {
         &self,
         session: &Arc<Session>,
         name: &str,
-        arguments: Map<String, Value>,
-        options: CallOptions,
-    ) -> ToolResponse {
-        let known = self.find(name).map_or(UNKNOWN, |entry| entry.definition.about.name);
-        let span = span::begin(known, &options);
-        let calling = self.call_by_name(session, name, arguments, options);
-        let called = calling.instrument(span.clone()).await;
-        let code = called.as_ref().err().map(|failure| failure.code);
-        let response = called.unwrap_or_else(|failure| failure_response(&failure));
-        if response.is_error {
-            span::record_error(&span, code);
-        }
-        response
-    }
-
-    async fn call_by_name(
-        &self,
-        session: &Arc<Session>,
-        name: &str,
         mut arguments: Map<String, Value>,
         options: CallOptions,
-    ) -> Result<ToolResponse, Failure> {
-        let begun = Instant::now();
-        let digest = digest(&arguments);
-        let settings = options.clone();
-        let workspace = take_workspace(&mut arguments);
+    ) -> ToolResponse {
         let entry = self.find(name);
-        let called = match (entry, &workspace) {
-            (None, _) => Err(self.unknown(name)),
-            (Some(_), Err(failure)) => Err(failure.clone()),
-            (Some(entry), Ok(workspace)) => {
-                self.dispatch(entry, session, workspace.as_deref(), arguments, options).await
-            }
+        let digest = digest(&arguments);
+        let workspace = take_workspace(&mut arguments);
+        let call = Call {
+            session,
+            about: entry.map(|entry| entry.definition.about),
+            digest,
+            workspace: workspace.as_ref().ok().cloned().flatten(),
+            options: &options,
         };
-        let about = entry.map(|entry| entry.definition.about);
-        let workspace = self.audited_workspace(session, workspace.ok().flatten());
-        self.finish(
-            Finished { session, about, digest, workspace, begun, options: settings },
-            called,
-        )
+        let work = async {
+            let entry = entry.ok_or_else(|| self.unknown(name))?;
+            self.dispatch(entry, session, workspace?.as_deref(), arguments, &options).await
+        };
+        let called = self.run_audited(call, work).await;
+        called.unwrap_or_else(|failure| failure_response(&failure))
     }
 
     /// Calls a tool of this process with its input type. The call is about the only workspace of the
     /// session, and the tool need not be in the table.
+    ///
+    /// The facts are the tool's own, for decisions of the caller. Output comes from the response, in which
+    /// secrets are masked.
     pub async fn call_typed<T: Tool>(
         &self,
-        tool: &T,
         session: &Arc<Session>,
         input: T::Input,
         options: CallOptions,
-    ) -> Result<Reply<T::Facts>, Failure>
+    ) -> Result<(T::Facts, ToolResponse), Failure>
     where
         T::Input: Serialize,
-        T::Facts: RedactFacts,
+        T::Facts: Clone,
     {
         let about = T::ABOUT;
-        let begun = Instant::now();
         let digest = digest(&input);
-        let settings = options.clone();
-        let span = span::begin(about.name, &options);
+        let call = Call { session, about: Some(about), digest, workspace: None, options: &options };
+        let mut facts = None;
         let work = async {
             let workspace = self.toolbox.workspaces_of(session).choose(None)?;
             let context = self.context_in(about, session, Some(workspace), &options)?;
+            let responding = async {
+                let reply = T::call(&context, input).await?;
+                facts = Some(reply.facts.clone());
+                encode(reply)
+            };
             // Boxed as in a call by name: the futures of tools are large, and callers nest them deeply.
-            self.run_in(about, &context, Box::pin(tool.call(&context, input))).await
+            self.run_in(about, &context, Box::pin(responding)).await
         };
-        let called = work.instrument(span.clone()).await;
-        let about = Some(about);
-        let workspace = self.audited_workspace(session, None);
-        let finished = Finished { session, about, digest, workspace, begun, options: settings };
-        let called = self.finish(finished, called);
-        if let Err(failure) = &called {
-            span::record_error(&span, Some(failure.code));
+        let response = self.run_audited(call, work).await?;
+        Ok((facts.expect("a response is encoded from a reply with facts"), response))
+    }
+
+    /// Runs a call in its span, masks and caps its output, and writes its audit events.
+    async fn run_audited(
+        &self,
+        call: Call<'_>,
+        work: impl Future<Output = Result<ToolResponse, Failure>>,
+    ) -> Result<ToolResponse, Failure> {
+        let begun = Instant::now();
+        let span = span::begin(call.tool(), call.options);
+        let finished = async {
+            let called = work.await;
+            self.finish(&call, begun, called)
+        };
+        let called = finished.instrument(span.clone()).await;
+        if called.as_ref().map_or(true, |response| response.is_error) {
+            span::record_error(&span, called.as_ref().err().map(|failure| failure.code));
         }
         called
     }
 
-    /// Masks and caps a call's output, and writes its audit events.
-    fn finish<R: CallOutput>(
+    fn finish(
         &self,
-        call: Finished<'_>,
-        mut called: Result<R, Failure>,
-    ) -> Result<R, Failure> {
-        let Finished { session, about, digest, workspace, begun, options } = call;
-        let tool = about.map_or(UNKNOWN, |about| about.name);
-        let own = options.command_settings.redactor();
+        call: &Call<'_>,
+        begun: Instant,
+        mut called: Result<ToolResponse, Failure>,
+    ) -> Result<ToolResponse, Failure> {
+        let workspace = self.audited_workspace(call);
+        let own = call.options.command_settings.redactor();
         if let Err(failure) = &called {
-            self.audit_violation(session, &options, tool, workspace.as_deref(), failure, &own);
+            self.audit_violation(call, workspace.as_deref(), failure, &own);
         }
         let server = self.toolbox.redactor();
-        let exposes = about.is_some_and(|about| about.rules.masking == Masking::Exposed);
+        let exposes = call.about.is_some_and(|about| about.rules.masking == Masking::Exposed);
         match &mut called {
             Err(failure) => [&*server, &own].iter().for_each(|one| one.redact_failure(failure)),
-            Ok(output) if exposes && !output.is_error() => {}
-            Ok(output) => [&*server, &own].iter().for_each(|one| output.redact(one)),
+            Ok(response) if exposes && !response.is_error => {}
+            Ok(response) => [&*server, &own].iter().for_each(|one| one.redact_response(response)),
         }
         let bytes = match &mut called {
-            Ok(output) => {
-                cap(output.content_mut());
-                length(output.content_mut())
+            Ok(response) => {
+                cap(&mut response.content);
+                length(&response.content)
             }
             Err(failure) => failure.message.len(),
         };
         let code = called.as_ref().err().map(|failure| failure.code);
         let event = AuditEvent::ToolCall {
-            tool: tool.to_owned(),
+            tool: call.tool().to_owned(),
             workspace,
-            arguments: digest,
+            arguments: call.digest.clone(),
             outcome: outcome(code),
             code: code.map(Code::name),
             duration_ms: begun.elapsed().as_secs_f64() * 1e3,
             bytes,
         };
-        self.toolbox.events.add(session.id(), options.interface, event);
+        self.toolbox.events.add(call.session.id(), call.options.interface, event);
         called
     }
 
     /// Returns the workspace of a call for its audit event. An unknown name is left out, because events
     /// repeat no text of callers.
-    fn audited_workspace(&self, session: &Session, name: Option<String>) -> Option<String> {
-        if name.as_deref() == Some(ALL) {
-            return name;
+    fn audited_workspace(&self, call: &Call<'_>) -> Option<String> {
+        let name = call.workspace.as_deref();
+        if name == Some(ALL) {
+            return call.workspace.clone();
         }
-        let chosen = self.toolbox.workspaces_of(session).choose(name.as_deref());
+        let chosen = self.toolbox.workspaces_of(call.session).choose(name);
         chosen.ok().map(|workspace| workspace.name().to_owned())
     }
 
@@ -313,22 +298,22 @@ impl Registry {
         session: &Arc<Session>,
         workspace: Option<&str>,
         arguments: Map<String, Value>,
-        options: CallOptions,
+        options: &CallOptions,
     ) -> Result<ToolResponse, Failure> {
         let about = entry.definition.about;
         let workspaces = self.toolbox.workspaces_of(session);
         match (about.workspaces, workspace) {
             (WorkspaceChoice::OneOrAll, Some(ALL)) => {
-                let workspaces = fan_out::sorted(&workspaces);
-                let calls = workspaces.into_iter().map(|workspace| {
-                    let name = workspace.name().to_owned();
-                    let context = self.context_in(about, session, Some(workspace), &options);
-                    (name, context)
+                let calls = workspaces.names().into_iter().map(|name| {
+                    let chosen = workspaces.choose(Some(name));
+                    let context =
+                        chosen.and_then(|one| self.context_in(about, session, Some(one), options));
+                    (name.to_owned(), context)
                 });
                 Ok(fan_out::run(entry, calls.collect(), &arguments).await)
             }
             (WorkspaceChoice::Optional, None) if workspaces.len() > 1 => {
-                let context = self.context_in(about, session, None, &options)?;
+                let context = self.context_in(about, session, None, options)?;
                 catch_panic(about.name, entry.call(&context, arguments)).await
             }
             (
@@ -336,7 +321,7 @@ impl Registry {
                 name,
             ) => {
                 let workspace = workspaces.choose(name)?;
-                let context = self.context_in(about, session, Some(workspace), &options)?;
+                let context = self.context_in(about, session, Some(workspace), options)?;
                 self.run_in(about, &context, entry.call(&context, arguments)).await
             }
         }
@@ -344,12 +329,12 @@ impl Registry {
 
     /// Runs a tool's work in a workspace: panics are caught, and tools that write are inside the trust
     /// check.
-    async fn run_in<R: CallOutput>(
+    async fn run_in(
         &self,
         about: About,
         context: &ToolContext,
-        work: impl Future<Output = Result<R, Failure>>,
-    ) -> Result<R, Failure> {
+        work: impl Future<Output = Result<ToolResponse, Failure>>,
+    ) -> Result<ToolResponse, Failure> {
         let work = catch_panic(about.name, work);
         match about.rules.trust {
             TrustMode::Unchecked => work.await,
@@ -422,9 +407,7 @@ impl Registry {
     /// Records an argument that would have left the workspace.
     fn audit_violation(
         &self,
-        session: &Session,
-        options: &CallOptions,
-        tool: &str,
+        call: &Call<'_>,
         workspace: Option<&str>,
         failure: &Failure,
         own: &Redactor,
@@ -435,13 +418,13 @@ impl Registry {
         let mut detail = failure.detail.clone();
         own.redact_value(&mut detail);
         let event = AuditEvent::SandboxViolation {
-            tool: tool.to_owned(),
+            tool: call.tool().to_owned(),
             workspace: workspace.map(str::to_owned),
             layer: "argument",
             code: Some(failure.code.name()),
             detail: self.toolbox.for_events(detail),
         };
-        self.toolbox.events.add(session.id(), options.interface, event);
+        self.toolbox.events.add(call.session.id(), call.options.interface, event);
     }
 
     fn unknown(&self, name: &str) -> Failure {
@@ -453,55 +436,23 @@ impl Registry {
     }
 }
 
-/// A call whose tool has run, with what its audit event needs.
-struct Finished<'a> {
+/// One call, with what its span and its audit event need.
+struct Call<'a> {
     session: &'a Session,
     /// None for an unknown tool.
     about: Option<About>,
     digest: String,
+    /// As the caller named it.
     workspace: Option<String>,
-    begun: Instant,
-    options: CallOptions,
+    options: &'a CallOptions,
 }
 
-/// The output of a tool in one of its two forms: typed, or encoded as JSON.
-trait CallOutput {
-    fn content_mut(&mut self) -> &mut Vec<ToolContent>;
-    fn redact(&mut self, redactor: &Redactor);
-    fn is_error(&self) -> bool;
-}
-
-impl CallOutput for ToolResponse {
-    fn content_mut(&mut self) -> &mut Vec<ToolContent> {
-        &mut self.content
-    }
-
-    fn redact(&mut self, redactor: &Redactor) {
-        redactor.redact_response(self);
-    }
-
-    fn is_error(&self) -> bool {
-        self.is_error
+impl Call<'_> {
+    fn tool(&self) -> &'static str {
+        self.about.map_or(UNKNOWN, |about| about.name)
     }
 }
 
-impl<F: RedactFacts> CallOutput for Reply<F> {
-    fn content_mut(&mut self) -> &mut Vec<ToolContent> {
-        &mut self.content
-    }
-
-    fn redact(&mut self, redactor: &Redactor) {
-        redactor.redact_content(&mut self.content);
-        self.facts.redact(redactor);
-        self.data.iter_mut().for_each(|data| redactor.redact_value(data));
-    }
-
-    fn is_error(&self) -> bool {
-        false
-    }
-}
-
-/// Returns the outcome in an audit event.
 fn outcome(code: Option<Code>) -> &'static str {
     match code {
         None => "ok",

@@ -14,26 +14,26 @@ pub fn leave_out_number_format(schema: &mut Map<String, Value>) {
 
 /// Removes the formats of all numbers; some clients warn about each.
 pub(crate) fn leave_out_number_formats(schema: &mut Value) {
-    match schema {
-        Value::Object(fields) => {
-            leave_out_number_format(fields);
-            fields.values_mut().for_each(leave_out_number_formats);
-        }
-        Value::Array(items) => items.iter_mut().for_each(leave_out_number_formats),
-        _ => {}
-    }
+    for_each_object(schema, leave_out_number_format);
 }
 
 /// Removes `null` from the types of optional arguments. Some clients support one type for each field.
 pub(crate) fn leave_out_null(schema: &mut Value) {
+    for_each_object(schema, |fields| {
+        for list in ["type", "enum", "anyOf"] {
+            single(fields, list);
+        }
+    });
+}
+
+/// Changes every object of a schema, the outer ones first.
+fn for_each_object(schema: &mut Value, change: fn(&mut Map<String, Value>)) {
     match schema {
         Value::Object(fields) => {
-            for list in ["type", "enum", "anyOf"] {
-                single(fields, list);
-            }
-            fields.values_mut().for_each(leave_out_null);
+            change(fields);
+            fields.values_mut().for_each(|value| for_each_object(value, change));
         }
-        Value::Array(items) => items.iter_mut().for_each(leave_out_null),
+        Value::Array(items) => items.iter_mut().for_each(|item| for_each_object(item, change)),
         _ => {}
     }
 }

@@ -5,11 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracing::info;
 
-use crate::failure::Failure;
 use crate::registry::Catalogue;
 use crate::response::Reply;
-use crate::secrets::SecretSource;
-use crate::tool::{About, CallRules, Class, Effect, Exposure, Masking, Tool, WorkspaceChoice};
+use crate::tool::{
+    About, CallRules, Exposure, Masking, NoArguments, Tool, ToolResult, WorkspaceChoice,
+};
 use crate::tool_context::ToolContext;
 
 /// Only callers that act for the operator may know the operator's secrets.
@@ -20,14 +20,13 @@ const SECRET_RULES: CallRules = CallRules {
 };
 
 pub(crate) fn register(catalogue: &mut Catalogue) {
-    catalogue.add(ReadSecret);
-    catalogue.add(ListSecrets);
+    catalogue.add::<ReadSecret>();
+    catalogue.add::<ListSecrets>();
 }
 
 struct ReadSecret;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct SecretInput {
     /// The name, as `secrets_available` lists it.
     name: String,
@@ -48,29 +47,20 @@ impl Tool for ReadSecret {
     const ABOUT: About = About {
         name: "secret",
         title: "Read a secret",
-        class: Class::Read,
-        effect: Effect::NONE,
         workspaces: WorkspaceChoice::Optional,
         rules: CallRules { masking: Masking::Exposed, ..SECRET_RULES },
         description: "Returns the value of one of the operator's secrets by name. Commands do not have it \
             in their environment, and every other tool masks it in its output. Never write it to a \
             file.",
+        ..About::READ
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        input: SecretInput,
-    ) -> Result<Reply<SecretFacts>, Failure> {
+    async fn call(context: &ToolContext, input: SecretInput) -> ToolResult<SecretFacts> {
         let workspace = context.optional_workspace().map(|workspace| workspace.name());
         let name = input.name.trim();
         let (secret, source) = context.toolbox.secrets.find(workspace, name)?;
         // The secret may be newer than the redactor.
         context.toolbox.refresh_redactor();
-        let source = match source {
-            SecretSource::Env => "env",
-            SecretSource::File => "file",
-        };
         let length = secret.expose().len();
         info!(session = context.session.id(), name, length, source, "returned a secret");
         let facts = SecretFacts { name: name.to_owned(), source, length };
@@ -79,10 +69,6 @@ impl Tool for ReadSecret {
 }
 
 struct ListSecrets;
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct NoArguments {}
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct SecretNames {
@@ -96,22 +82,15 @@ impl Tool for ListSecrets {
     const ABOUT: About = About {
         name: "secrets_available",
         title: "List secrets",
-        class: Class::Read,
-        effect: Effect::NONE,
         workspaces: WorkspaceChoice::Optional,
         rules: SECRET_RULES,
         description: "Lists the names of the operator's secrets, one per line, without their values.",
+        ..About::READ
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        _: NoArguments,
-    ) -> Result<Reply<SecretNames>, Failure> {
-        let names = context
-            .toolbox
-            .secrets
-            .names(context.optional_workspace().map(|workspace| workspace.name()));
+    async fn call(context: &ToolContext, _: NoArguments) -> ToolResult<SecretNames> {
+        let workspace = context.optional_workspace().map(|workspace| workspace.name());
+        let names = context.toolbox.secrets.names(workspace);
         Ok(Reply::text(names.join("\n"), SecretNames { names }))
     }
 }

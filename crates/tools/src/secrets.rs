@@ -5,23 +5,9 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use carrel_config::Environment;
-use carrel_domain::{Code, Secret};
-use serde::Serialize;
+use carrel_domain::{Code, Failure, Secret};
 
-use crate::failure::Failure;
-
-/// A larger file is ignored.
 const MAX_SECRET_BYTES: u64 = 64 * 1024;
-
-/// The origin of a secret.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SecretSource {
-    /// A variable of the server.
-    Env,
-    /// A file of the secrets directory.
-    File,
-}
 
 /// The operator's secrets: variables `CARREL_SECRET_<NAME>`, and files of a directory. A variable takes
 /// precedence over a file of the same name, and `<workspace>/NAME` over `NAME` in that workspace. Files are
@@ -39,7 +25,6 @@ impl Secrets {
         Self { variables: variables.collect(), directory }
     }
 
-    /// Returns the names that a workspace can read, sorted.
     pub(crate) fn names(&self, workspace: Option<&str>) -> Vec<String> {
         let mut names: Vec<_> = self.variables.keys().cloned().collect();
         names.extend(self.directory.iter().flat_map(|top| names_in(top)));
@@ -50,22 +35,22 @@ impl Secrets {
         names
     }
 
-    /// Returns a secret; the workspace's own takes precedence.
+    /// Returns a secret with its source, `env` or `file`; the workspace's own takes precedence.
     pub(crate) fn find(
         &self,
         workspace: Option<&str>,
         name: &str,
-    ) -> Result<(Secret, SecretSource), Failure> {
+    ) -> Result<(Secret, &'static str), Failure> {
         check_name(name)?;
         let own = workspace.zip(self.directory.as_ref()).map(|(name, top)| top.join(name));
         if let Some(secret) = own.and_then(|own| read(&own, name)) {
-            return Ok((secret, SecretSource::File));
+            return Ok((secret, "file"));
         }
         if let Some(secret) = self.variables.get(&name.to_lowercase()) {
-            return Ok((secret.clone(), SecretSource::Env));
+            return Ok((secret.clone(), "env"));
         }
         if let Some(secret) = self.directory.as_ref().and_then(|top| read(top, name)) {
-            return Ok((secret, SecretSource::File));
+            return Ok((secret, "file"));
         }
         let names = self.names(workspace);
         let message = format!("unknown secret: {name} (available: {})", names.join(", "));

@@ -17,7 +17,6 @@ use crate::shell::Shell;
 use crate::toolbox::Toolbox;
 use crate::verify::LastRuns;
 
-/// Keys of the saved state.
 const READ: &str = "read";
 const TESTED: &str = "tested";
 

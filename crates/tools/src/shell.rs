@@ -4,28 +4,27 @@
 //! the reply, `BashOutput` reads any part of it later.
 
 mod bash;
-mod bash_output;
 mod command_facts;
 mod control_sequences;
-mod kill_shell;
+mod job_tools;
 mod launch;
 mod process_watcher;
 mod shell_run;
 mod watch_process;
 
-pub(crate) use bash::{NetworkChoice, directory, exit_code};
-pub(crate) use command_facts::object;
+pub(crate) use bash::{NetworkChoice, exit_code, timeout_seconds};
 pub use command_facts::{CommandFacts, notes};
+pub(crate) use command_facts::{add_notes, object};
 pub(crate) use control_sequences::strip_control;
 pub(crate) use launch::{Launch, Shell};
 
 use crate::registry::Catalogue;
 
 pub(crate) fn register(catalogue: &mut Catalogue) {
-    catalogue.add(bash::Bash);
-    catalogue.add(bash_output::BashOutput);
-    catalogue.add(kill_shell::KillShell);
-    catalogue.add(watch_process::WatchProcess);
-    catalogue.add(watch_process::WatchProcessEvents);
-    catalogue.add(shell_run::ShellRun);
+    catalogue.add::<bash::Bash>();
+    catalogue.add::<job_tools::BashOutput>();
+    catalogue.add::<job_tools::KillShell>();
+    catalogue.add::<watch_process::WatchProcess>();
+    catalogue.add::<watch_process::WatchProcessEvents>();
+    catalogue.add::<shell_run::ShellRun>();
 }

@@ -2,21 +2,22 @@
 //!
 //! A tool is a type that implements [`Tool`]. Everything that decides whether and how it may be called is
 //! data in its [`About`]: interfaces and the registry read that data and never compare tool names, so a
-//! tool that is renamed or added cannot slip past a check. A struct literal has to name every field, so
-//! an author cannot forget one.
+//! tool that is renamed or added cannot slip past a check. An author begins with [`About::READ`],
+//! [`About::WRITE`] or [`About::EXECUTE`], whose class, hints and rules belong together, and names only what
+//! differs.
 
-use carrel_domain::TokenScope;
+use carrel_domain::{Failure, TokenScope};
 use schemars::JsonSchema;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
 use crate::response::Reply;
 use crate::tool_context::ToolContext;
 
 /// One operation that an agent can call.
 pub trait Tool: Send + Sync + 'static {
-    /// The arguments, beside `workspace`, which every tool takes. Unknown fields must be an error.
+    /// The arguments, beside `workspace`, which every tool takes. The registry refuses fields that are not
+    /// in the schema of this type.
     type Input: DeserializeOwned + JsonSchema + Send + 'static;
     /// The structured part of the reply. Bulk, such as the text of a file, is in its content.
     type Facts: Serialize + JsonSchema + Send + 'static;
@@ -27,11 +28,17 @@ pub trait Tool: Send + Sync + 'static {
     /// Does the work. The registry has chosen the workspace and checked access; a panic becomes a failure
     /// of this call.
     fn call(
-        &self,
         context: &ToolContext,
         input: Self::Input,
-    ) -> impl Future<Output = Result<Reply<Self::Facts>, Failure>> + Send;
+    ) -> impl Future<Output = ToolResult<Self::Facts>> + Send;
 }
+
+// Not a doc comment, which would become the description of the schema: tools that only take `workspace`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct NoArguments {}
+
+/// The reply of a tool, or the reason why there is none.
+pub type ToolResult<F> = Result<Reply<F>, Failure>;
 
 /// A tool's description and the rules for calling it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +58,35 @@ pub struct About {
     pub rules: CallRules,
     /// Teaches a model when and how to use the tool.
     pub description: &'static str,
+}
+
+impl About {
+    /// Tools that change nothing, in one workspace.
+    pub const READ: Self = Self {
+        name: "",
+        title: "",
+        class: Class::Read,
+        effect: Effect::NONE,
+        workspaces: WorkspaceChoice::One,
+        rules: CallRules::READ,
+        description: "",
+    };
+
+    /// Tools that write files of one workspace themselves.
+    pub const WRITE: Self = Self {
+        class: Class::Write,
+        effect: Effect::REPLACES,
+        rules: CallRules::WRITE,
+        ..Self::READ
+    };
+
+    /// Tools that run programs in one workspace.
+    pub const EXECUTE: Self = Self {
+        class: Class::Execute,
+        effect: Effect::RUNS,
+        rules: CallRules::EXECUTE,
+        ..Self::READ
+    };
 }
 
 /// The effect of a tool on its workspace.
@@ -79,8 +115,6 @@ pub struct Effect {
 impl Effect {
     /// Nothing changes.
     pub const NONE: Self = Self { destructive: false, idempotent: true, open_world: false };
-    /// Data is added; none is lost.
-    pub const ADDS: Self = Self { destructive: false, idempotent: false, open_world: false };
     /// Data may be replaced or removed.
     pub const REPLACES: Self = Self { destructive: true, idempotent: false, open_world: false };
     /// Programs run, which may do anything that the sandbox allows.
@@ -118,8 +152,6 @@ pub struct CallRules {
     pub masking: Masking,
     /// The handling of a workspace that has used up its quota.
     pub quota: QuotaRule,
-    /// The pool of permits that bounds concurrent calls in the service.
-    pub cost: CostClass,
 }
 
 impl CallRules {
@@ -130,7 +162,6 @@ impl CallRules {
         trust: TrustMode::Unchecked,
         masking: Masking::Masked,
         quota: QuotaRule::Ignored,
-        cost: CostClass::Light,
     };
 
     /// Tools that write files themselves.
@@ -138,7 +169,6 @@ impl CallRules {
         token_scope: TokenScope::Write,
         trust: TrustMode::AfterCall,
         quota: QuotaRule::Checked,
-        cost: CostClass::Heavy,
         ..Self::READ
     };
 
@@ -187,13 +217,4 @@ pub enum QuotaRule {
     Checked,
     /// Calls are allowed, because they free space; the usage is counted again later.
     FreesSpace,
-}
-
-/// The pool of permits that bounds concurrent calls in the service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CostClass {
-    /// Short reading calls.
-    Light,
-    /// Calls that write or run programs; they share permits with tasks.
-    Heavy,
 }

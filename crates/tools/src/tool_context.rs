@@ -67,7 +67,6 @@ impl CommandSettings {
         Redactor::new(all.map(|(name, value)| (name.as_str(), value)))
     }
 
-    /// Returns the variables that name the author and committer.
     pub(crate) fn author_variables(&self) -> impl Iterator<Item = (String, &str)> {
         let parts = [("NAME", &self.author.0), ("EMAIL", &self.author.1)];
         let known = parts.into_iter().filter_map(|(part, value)| Some((part, value.as_deref()?)));

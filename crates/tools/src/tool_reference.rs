@@ -72,7 +72,6 @@ fn fields(schema: &Map<String, Value>) -> String {
     rows
 }
 
-/// Returns the type of a field in words.
 fn kind(property: &Value) -> String {
     if let Some(words) = property.get("enum").and_then(Value::as_array) {
         return words

@@ -1,18 +1,17 @@
 //! JSON Schemas of tools, derived from their types, and the decoding of arguments against them.
 
+use carrel_domain::Failure;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::failure::Failure;
 use crate::schema_dialect::{leave_out_null, leave_out_number_formats};
 use crate::tool::WorkspaceChoice;
 
-/// The argument that every tool takes.
 pub(crate) const WORKSPACE: &str = "workspace";
 
-/// How different a field may be from the one that is suggested instead.
+/// The edit distance up to which a known name is suggested in place of an unknown one.
 const MAX_DISTANCE: usize = 2;
 
 /// Returns the schema of a type as one object without references.
@@ -51,7 +50,7 @@ pub(crate) fn with_workspace(
         properties
             .insert(WORKSPACE.into(), json!({ "type": "string", "description": description }));
     }
-    schema.insert("additionalProperties".into(), json!(false));
+    schema.shift_insert(1, "additionalProperties".into(), json!(false));
     schema
 }
 
@@ -64,7 +63,10 @@ pub(crate) fn take_workspace(
         Some(Value::String(name)) => {
             Ok(Some(name.trim().to_owned()).filter(|name| !name.is_empty()))
         }
-        Some(other) => Err(wrong_type(WORKSPACE, "a string", &other)),
+        Some(other) => {
+            let message = format!("{WORKSPACE}: expected a string, found {other}");
+            Err(Failure::argument(WORKSPACE, message))
+        }
     }
 }
 
@@ -108,11 +110,6 @@ fn unknown(name: &str, properties: &Map<String, Value>) -> Failure {
     Failure::argument(name, message)
 }
 
-fn wrong_type(name: &str, expected: &str, found: &Value) -> Failure {
-    Failure::argument(name, format!("{name}: expected {expected}, found {found}"))
-}
-
-/// Returns the word that was probably meant.
 pub(crate) fn nearest<'a>(word: &str, words: &[&'a str]) -> Option<&'a str> {
     carrel_domain::suggest::closest(word, words.iter().copied(), |_| MAX_DISTANCE)
 }

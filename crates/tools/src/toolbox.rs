@@ -83,7 +83,6 @@ impl Toolbox {
         })
     }
 
-    /// Returns the workspaces within the session's restriction.
     pub(crate) fn workspaces_of(&self, session: &Session) -> Arc<Workspaces> {
         let narrowed = session.state().narrowed.clone();
         narrowed.unwrap_or_else(|| Arc::clone(&self.workspaces))

@@ -19,12 +19,12 @@ pub(crate) use last_test_runs::LastRuns;
 use crate::registry::Catalogue;
 
 pub(crate) fn register(catalogue: &mut Catalogue) {
-    catalogue.add(profile::ShowProfile);
-    catalogue.add(run_tests::RunTests);
-    catalogue.add(lint_and_typecheck::RunLint);
-    catalogue.add(lint_and_typecheck::RunTypecheck);
-    catalogue.add(failing_tests::RunFailingTests);
-    catalogue.add(failing_tests::LastTestFailures);
-    catalogue.add(run_script::RunScript);
-    catalogue.add(format::Format);
+    catalogue.add::<profile::ShowProfile>();
+    catalogue.add::<run_tests::RunTests>();
+    catalogue.add::<lint_and_typecheck::RunLint>();
+    catalogue.add::<lint_and_typecheck::RunTypecheck>();
+    catalogue.add::<failing_tests::RunFailingTests>();
+    catalogue.add::<failing_tests::LastTestFailures>();
+    catalogue.add::<run_script::RunScript>();
+    catalogue.add::<format::Format>();
 }

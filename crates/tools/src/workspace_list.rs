@@ -11,7 +11,6 @@ pub(crate) const ALL: &str = "all";
 /// Bounds the length of messages.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Marks a read-only workspace.
 const READ_ONLY_SUFFIX: &str = ":ro";
 
 /// One entry of the list.

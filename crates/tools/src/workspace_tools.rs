@@ -8,24 +8,22 @@
 //! [`Registry::call_typed`](crate::Registry::call_typed).
 
 mod commands;
-mod create_directory;
 mod file_type;
 mod files;
 
 pub use commands::{ExecCommand, ExecFacts, ExecInput, RunGit, RunGitInput};
-pub use create_directory::{CreateDirectory, CreateDirectoryInput, DirectoryFacts};
 pub use files::{
-    FileFacts, ListDirectory, ListDirectoryInput, ListFacts, ReadFile, ReadFileInput, WriteFile,
-    WriteFileInput,
+    CreateDirectory, CreateDirectoryInput, DirectoryFacts, FileFacts, ListDirectory,
+    ListDirectoryInput, ListFacts, ReadFile, ReadFileInput, WriteFile, WriteFileInput,
 };
 
 use crate::registry::Catalogue;
 
 pub(crate) fn register(catalogue: &mut Catalogue) {
-    catalogue.add(ReadFile);
-    catalogue.add(WriteFile);
-    catalogue.add(ListDirectory);
-    catalogue.add(files::GrepFiles);
-    catalogue.add(ExecCommand);
-    catalogue.add(RunGit);
+    catalogue.add::<ReadFile>();
+    catalogue.add::<WriteFile>();
+    catalogue.add::<ListDirectory>();
+    catalogue.add::<files::GrepFiles>();
+    catalogue.add::<ExecCommand>();
+    catalogue.add::<RunGit>();
 }

@@ -2,23 +2,18 @@
 
 use carrel_domain::WorkspaceAccess;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::failure::Failure;
 use crate::registry::Catalogue;
 use crate::response::Reply;
-use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, NoArguments, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 pub(crate) fn register(catalogue: &mut Catalogue) {
-    catalogue.add(ListWorkspaces);
+    catalogue.add::<ListWorkspaces>();
 }
 
 struct ListWorkspaces;
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct NoArguments {}
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct WorkspaceFacts {
@@ -40,19 +35,13 @@ impl Tool for ListWorkspaces {
     const ABOUT: About = About {
         name: "workspaces",
         title: "List workspaces",
-        class: Class::Read,
-        effect: Effect::NONE,
         workspaces: WorkspaceChoice::Optional,
-        rules: CallRules::READ,
         description: "Lists the workspaces of this server: the names that `workspace` takes in every \
             other tool, their directories, and whether they are read-only.",
+        ..About::READ
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        _: NoArguments,
-    ) -> Result<Reply<WorkspaceFacts>, Failure> {
+    async fn call(context: &ToolContext, _: NoArguments) -> ToolResult<WorkspaceFacts> {
         let read_only =
             |access| [context.toolbox.access, access].contains(&WorkspaceAccess::ReadOnly);
         let chosen = context.optional_workspace().filter(|_| context.workspaces().len() > 1);

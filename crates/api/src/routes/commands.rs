@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use carrel_domain::{Code, Network, TokenScope, WorkspaceId};
 use carrel_tools::{
-    CallOptions, CommandSettings, CostClass, Definition, Interface, QuotaRule, Session,
-    ToolResponse,
+    CallOptions, Class, CommandSettings, Definition, Interface, QuotaRule, Session, ToolResponse,
 };
 use carrel_wire::limits::{DEFAULT_EXEC_SECONDS, MAX_COMMAND_CHARS, MAX_EXEC_SECONDS};
 use carrel_wire::{CommandReply, ExecRequest, GitArguments, GitReply, GitRequest};
@@ -80,9 +79,10 @@ impl ToolCall<'_> {
     ) -> Result<ToolResponse> {
         let rules = self.tool.about.rules;
         let space = api.open_workspace(self.caller, rules.token_scope, self.workspace).await?;
-        let permit = match rules.cost {
-            CostClass::Light => api.read_permit().await?,
-            CostClass::Heavy => api.work_permit().await?,
+        let permit = match self.tool.about.class {
+            Class::Read => api.read_permit().await?,
+            // They share permits with tasks.
+            Class::Write | Class::Execute => api.work_permit().await?,
         };
         if rules.quota == QuotaRule::Checked {
             api.options.spaces.check_quota(&space).await?;

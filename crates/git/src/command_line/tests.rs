@@ -1,17 +1,16 @@
 //! Tables of arguments that pass, and of arguments that are refused.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use carrel_domain::{Code, WorkspaceAccess};
+use carrel_domain::{Code, Failure, WorkspaceAccess};
 use pretty_assertions::assert_eq;
 
 use super::{GitCommandLine, RemoteSelector};
 use crate::argument_list::ArgumentList;
-use crate::error::GitError;
 use crate::operand::PathResolver;
 use crate::operation::GitOperation;
 
-fn checked(operation: GitOperation, args: &str) -> Result<GitCommandLine, GitError> {
+fn checked(operation: GitOperation, args: &str) -> Result<GitCommandLine, Failure> {
     checked_with(operation, args, WorkspaceAccess::ReadWrite)
 }
 
@@ -19,14 +18,11 @@ fn checked_with(
     operation: GitOperation,
     args: &str,
     access: WorkspaceAccess,
-) -> Result<GitCommandLine, GitError> {
-    let relative = |path: &str| {
-        Path::new(path).strip_prefix("/w").map_or_else(|_| PathBuf::from(path), Path::to_owned)
-    };
+) -> Result<GitCommandLine, Failure> {
     let paths = PathResolver {
         workspace: Path::new("/w"),
         directory: Path::new(""),
-        strip_workspace: &relative,
+        alias: Path::new("/w"),
     };
     let arguments = ArgumentList::Line(args.to_owned()).into_words()?;
     GitCommandLine::check(operation, &arguments, access, &paths)

@@ -118,19 +118,19 @@ impl StepRunner<'_> {
             }
             Action::Command { command } => {
                 let input = ExecInput { command, cwd: self.step.cwd.clone(), timeout: None };
-                self.call(&ExecCommand, input, |facts| Some((&facts.result).into())).await
+                self.call::<ExecCommand>(input, |facts| Some((&facts.result).into())).await
             }
             Action::ReadFile { path } => {
-                self.call(&ReadFile, ReadFileInput { path }, |_| None).await
+                self.call::<ReadFile>(ReadFileInput { path }, |_| None).await
             }
             Action::WriteFile { path, content } => {
-                self.call(&WriteFile, WriteFileInput { path, content }, |_| None).await
+                self.call::<WriteFile>(WriteFileInput { path, content }, |_| None).await
             }
             Action::ListDirectory { path } => {
-                self.call(&ListDirectory, ListDirectoryInput { path }, |_| None).await
+                self.call::<ListDirectory>(ListDirectoryInput { path }, |_| None).await
             }
             Action::CreateDirectory { path } => {
-                self.call(&CreateDirectory, CreateDirectoryInput { path }, |_| None).await
+                self.call::<CreateDirectory>(CreateDirectoryInput { path }, |_| None).await
             }
             Action::GitPull { repo_name, branch } => {
                 let directory = format!("{REPOSITORIES}/{repo_name}");
@@ -152,19 +152,19 @@ impl StepRunner<'_> {
     /// for tasks; `end` reads the end of a command from the facts.
     async fn call<T: Tool>(
         &self,
-        tool: &T,
         input: T::Input,
         end: impl Fn(&T::Facts) -> Option<CommandEnd> + Send,
     ) -> Result<StepOutput, Failure>
     where
         T::Input: Serialize,
-        T::Facts: RedactFacts,
+        T::Facts: Clone,
     {
         self.calling(|options| async move {
             let Attempt { workspace, session, .. } = self.attempt;
-            let reply = workspace.service.call_typed(tool, session, input, options).await?;
-            let command = end(&reply.facts);
-            Ok(StepOutput { result: reply.data.unwrap_or_default(), command })
+            let called = workspace.service.call_typed::<T>(session, input, options).await?;
+            let (facts, response) = called;
+            let command = end(&facts);
+            Ok(StepOutput { result: response.data.unwrap_or_default(), command })
         })
         .await
     }
@@ -178,7 +178,7 @@ impl StepRunner<'_> {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
         let args = Some(ArgumentList::Words(words));
         let input = RunGitInput { operation, cwd: Some(directory), args };
-        self.call(&RunGit, input, |facts| Some((&facts.result).into())).await
+        self.call::<RunGit>(input, |facts| Some((&facts.result).into())).await
     }
 
     /// Pulls in a directory of the workspace.

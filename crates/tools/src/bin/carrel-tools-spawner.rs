@@ -1,4 +1,4 @@
-//! What the tests of this crate start commands with.
+//! The spawner with which the tests of this crate start commands.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 use carrel_edit::Document;
 use carrel_edit::patch::{self, FileChange, Operation, Patch};
 use carrel_fsroot::{AtomicFile, Collision, WriteOptions};
@@ -23,10 +23,9 @@ use super::workspace_files::{
     ChangeFacts, LoadedFile, WorkspaceFiles, diff_text, growth, is_missing, shown,
 };
 use crate::blocking::blocking;
-use crate::failure::Failure;
 use crate::read_tracker::{ContentHash, RequiredExtent};
 use crate::response::Reply;
-use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, Tool, ToolResult};
 use crate::tool_context::ToolContext;
 use crate::verify::edit_feedback;
 
@@ -34,7 +33,6 @@ use crate::verify::edit_feedback;
 const FILE_TYPE: u32 = 0o170_000;
 const REGULAR: u32 = 0o100_000;
 
-/// The permission bits of a mode.
 const PERMISSIONS: u32 = 0o777;
 
 /// Files of a patch that the project's linter and formatter check, each within its time budget.
@@ -43,7 +41,6 @@ const MAX_CHECKED: usize = 3;
 pub(super) struct ApplyPatch;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// A unified diff of one or more files (as `git diff` writes it), or the
     /// `*** Begin Patch` form. Line numbers may be wrong; the lines themselves must be there.
@@ -67,16 +64,13 @@ impl Tool for ApplyPatch {
     const ABOUT: About = About {
         name: "ApplyPatch",
         title: "Apply a patch",
-        class: Class::Write,
-        effect: Effect::REPLACES,
-        workspaces: WorkspaceChoice::One,
-        rules: CallRules::WRITE,
         description: "Applies a patch to one or several files, all or nothing: changes, new files, \
             deletions and renames. Files that it changes must have been read by this session. A hunk \
             that does not fit is named with the line that differs, and nothing is changed.",
+        ..About::WRITE
     };
 
-    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
+    async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
         let files = WorkspaceFiles::of(context);
         let mut reply = blocking(move || apply(&files, &input.patch)).await?;
         for changed in reply.facts.changed.iter_mut().take(MAX_CHECKED) {
@@ -87,7 +81,7 @@ impl Tool for ApplyPatch {
     }
 }
 
-fn apply(files: &WorkspaceFiles, text: &str) -> Result<Reply<Facts>, Failure> {
+fn apply(files: &WorkspaceFiles, text: &str) -> ToolResult<Facts> {
     let parsed = patch::parse(text)
         .map_err(|error| Failure::new(Code::PatchInvalid, format!("invalid patch: {error}")))?;
     files.check_masks(text, "a file")?;
@@ -190,7 +184,6 @@ fn after(files: &WorkspaceFiles, changes: &[FileChange]) -> After {
     after
 }
 
-/// Refuses a patch whose files together exceed the quota.
 fn check_room(files: &WorkspaceFiles, before: &Before, after: &After) -> Result<(), Failure> {
     let mut all = Amount::default();
     for (path, new) in after {
@@ -248,8 +241,7 @@ fn existing<'a>(before: &'a Before, files: &WorkspaceFiles, path: &Path) -> Opti
 fn unchanged(files: &WorkspaceFiles, before: &Before) -> Result<(), Failure> {
     for (name, loaded) in before {
         let Some(loaded) = loaded else { continue };
-        let now = files.root().metadata(&files.workspace.relative(name))?;
-        if (now.identity, now.changed) != (loaded.metadata.identity, loaded.metadata.changed) {
+        if !files.is_unchanged(&files.workspace.relative(name), &loaded.metadata)? {
             let message = format!("refusing to patch {name}: it is being changed; Read it again");
             return Err(Failure::new(Code::ChangedSinceRead, message).with("path", name.as_str()));
         }
@@ -278,7 +270,6 @@ fn commit(files: &WorkspaceFiles, before: &Before, staged: Vec<Staged>) -> Resul
     Ok(())
 }
 
-/// The reversal of a committed change.
 enum Undo {
     Written(PathBuf),
     Moved(PathBuf, PathBuf),
@@ -321,14 +312,9 @@ fn report(
                 let (diff, shown) =
                     diff_text(old_text.as_ref().map(Document::text), &new.text, &name);
                 text.push_str(&shown);
-                written.push(ChangeFacts {
-                    path: name,
-                    created: old.is_none(),
-                    bytes: new.bytes.len(),
-                    hash: remember(files, path, old, &new.bytes),
-                    added: diff.added,
-                    removed: diff.removed,
-                });
+                let hash = remember(files, path, old, &new.bytes);
+                let created = old.is_none();
+                written.push(ChangeFacts::new(name, created, new.bytes.len(), hash, &diff));
             }
         }
     }
@@ -354,7 +340,6 @@ fn forget(files: &WorkspaceFiles, path: &Path, old: Option<&LoadedFile>) {
     }
 }
 
-/// Records the new version in the read tracker, and returns its short hash.
 fn remember(files: &WorkspaceFiles, path: &Path, old: Option<&LoadedFile>, bytes: &[u8]) -> String {
     match old {
         Some(old) => files.record_change(&old.key, ContentHash::of(bytes)),

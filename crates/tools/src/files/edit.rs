@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 use carrel_edit::Document;
 use carrel_edit::diff::Diff;
 use carrel_edit::replace::{
@@ -27,14 +27,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::workspace_files::{
-    ChangeFacts, UnhashedFile, WorkspaceFiles, check_is_text, concurrent_change, diff_text,
+    ChangeFacts, LoadedFile, WorkspaceFiles, check_is_text, concurrent_change, diff_text,
     required_path, shown,
 };
 use crate::blocking::blocking_then_drop;
-use crate::failure::Failure;
 use crate::read_tracker::{ContentHash, RequiredExtent};
 use crate::response::Reply;
-use crate::tool::{About, CallRules, Class, Effect, Tool, TrustMode, WorkspaceChoice};
+use crate::tool::{About, CallRules, Tool, ToolResult, TrustMode};
 use crate::tool_context::ToolContext;
 use crate::verify::edit_feedback;
 
@@ -47,7 +46,6 @@ const MIN_THREADED_BYTES: usize = 256 * 1024;
 pub(super) struct Edit;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct EditInput {
     /// The file, relative to the workspace or absolute.
     file_path: String,
@@ -77,21 +75,15 @@ impl Tool for Edit {
     const ABOUT: About = About {
         name: "Edit",
         title: "Edit a file",
-        class: Class::Write,
-        effect: Effect::REPLACES,
-        workspaces: WorkspaceChoice::One,
         rules: CallRules { trust: TrustMode::BeforeWrite, ..CallRules::WRITE },
         description: "Replaces text in a file that this session has read. old_string must occur \
             exactly once, or set replace_all; add lines around it to make it unique. Line endings, \
             encoding and mode are kept. Returns a short diff. Several changes to one file are one \
             MultiEdit; changes to several files are one ApplyPatch.",
+        ..About::WRITE
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        input: EditInput,
-    ) -> Result<Reply<EditFacts>, Failure> {
+    async fn call(context: &ToolContext, input: EditInput) -> ToolResult<EditFacts> {
         let files = WorkspaceFiles::of(context);
         let EditInput { file_path, old_string, new_string, replace_all } = input;
         let edits = vec![find(old_string, new_string, replace_all)];
@@ -102,7 +94,6 @@ impl Tool for Edit {
 pub(super) struct MultiEdit;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct MultiEditInput {
     /// The file, relative to the workspace or absolute.
     file_path: String,
@@ -135,20 +126,14 @@ impl Tool for MultiEdit {
     const ABOUT: About = About {
         name: "MultiEdit",
         title: "Edit a file in several places",
-        class: Class::Write,
-        effect: Effect::REPLACES,
-        workspaces: WorkspaceChoice::One,
         rules: CallRules { trust: TrustMode::BeforeWrite, ..CallRules::WRITE },
         description: "Makes several changes to one file that this session has read, all or none. \
             Each change replaces text (old_string, as Edit does) or whole lines (start_line to \
             end_line, best for large blocks). Returns a short diff.",
+        ..About::WRITE
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        input: MultiEditInput,
-    ) -> Result<Reply<EditFacts>, Failure> {
+    async fn call(context: &ToolContext, input: MultiEditInput) -> ToolResult<EditFacts> {
         let files = WorkspaceFiles::of(context);
         let edits = input.edits.into_iter().enumerate().map(one).collect::<Result<Vec<_>, _>>()?;
         edit_with_feedback(context, files, input.file_path, edits).await
@@ -192,7 +177,7 @@ async fn edit_with_feedback(
     files: WorkspaceFiles,
     file_path: String,
     edits: Vec<replace::Edit>,
-) -> Result<Reply<EditFacts>, Failure> {
+) -> ToolResult<EditFacts> {
     let toolbox = Arc::clone(&context.toolbox);
     let (mut reply, project) = blocking_then_drop(move || {
         let path = required_path(&files, "file_path", &file_path)?;
@@ -200,7 +185,9 @@ async fn edit_with_feedback(
         files.root().metadata(&path)?;
         let (project, limits) =
             edit_feedback::project_and_limits(&files.workspace, &toolbox, &path);
-        let (reply, replaced) = edit(&files, &file_path, &edits, limits)?;
+        let attempt =
+            EditAttempt { files: &files, path, file_path: &file_path, edits: &edits, limits };
+        let (reply, replaced) = attempt.run_until_committed()?;
         Ok(((reply, project), replaced))
     })
     .await?;
@@ -221,32 +208,26 @@ struct EditAttempt<'a> {
     limits: Limits,
 }
 
-fn edit(
-    files: &WorkspaceFiles,
-    file_path: &str,
-    edits: &[replace::Edit],
-    limits: Limits,
-) -> Result<(Reply<EditFacts>, ReplacedData), Failure> {
-    let path = required_path(files, "file_path", file_path)?;
-    for edit in edits {
-        let (replace::Edit::Find { new, .. } | replace::Edit::Lines { new, .. }) = edit;
-        files.check_masks(new, file_path)?;
-    }
-    let attempt = EditAttempt { files, path, file_path, edits, limits };
-    for _ in 0..MAX_UNLOCKED_ATTEMPTS {
-        if let Some(done) = attempt.run(|| Ok(Some(files.writing()?)))? {
-            return Ok(done);
-        }
-    }
-    let _writing = files.writing()?;
-    attempt.run(|| Ok(None))?.ok_or_else(|| concurrent_change(&attempt.path))
-}
-
 /// The old and the new version in memory, and the open replaced file. Dropping them frees the old inode,
 /// which takes as long as writing it; see the module's documentation.
-type ReplacedData = (UnhashedFile, Document, EditedDocument);
+type ReplacedData = (LoadedFile, Document, EditedDocument);
 
 impl EditAttempt<'_> {
+    fn run_until_committed(&self) -> Result<(Reply<EditFacts>, ReplacedData), Failure> {
+        let files = self.files;
+        for edit in self.edits {
+            let (replace::Edit::Find { new, .. } | replace::Edit::Lines { new, .. }) = edit;
+            files.check_masks(new, self.file_path)?;
+        }
+        for _ in 0..MAX_UNLOCKED_ATTEMPTS {
+            if let Some(done) = self.run(|| Ok(Some(files.writing()?)))? {
+                return Ok(done);
+            }
+        }
+        let _writing = files.writing()?;
+        self.run(|| Ok(None))?.ok_or_else(|| concurrent_change(&self.path))
+    }
+
     /// Reads the file, computes the change and commits it; none if the file has changed since it was read.
     /// `lock` is taken twice and briefly: for the reading, so that a write of this session is complete and
     /// recorded, and for the commit.
@@ -256,11 +237,11 @@ impl EditAttempt<'_> {
     ) -> Result<Option<(Reply<EditFacts>, ReplacedData)>, Failure> {
         let Self { files, path, file_path, .. } = self;
         let reading = lock()?;
-        let mut file = files.open(path)?;
+        let mut file = files.load(path)?;
         let read = files.read_before(&file.key, "edit", file_path)?;
         drop(reading);
         if let Err(failure) = check_is_text(&file.bytes, file_path) {
-            read.check(ContentHash::of(&file.bytes), RequiredExtent::Part)?;
+            read.check(file.hash(), RequiredExtent::Part)?;
             return Err(failure);
         }
         let before = Document::decode(std::mem::take(&mut file.bytes));
@@ -348,10 +329,8 @@ impl EditSummary {
             reply.push_str("note: line numbers were removed from old_string\n");
         }
         write!(reply, "\n{}", self.text).expect("writing to a string cannot fail");
-        let added = self.diff.added;
-        let removed = self.diff.removed;
         let facts = EditFacts {
-            change: ChangeFacts { path, created: false, bytes, hash, added, removed },
+            change: ChangeFacts::new(path, false, bytes, hash, &self.diff),
             replacements: outcome.replacements(),
             lines: outcome.applied.iter().map(|applied| applied.line).collect(),
             line_numbers_removed: removed_numbers,

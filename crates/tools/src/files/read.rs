@@ -1,17 +1,16 @@
 //! The tool `Read`.
 
-use carrel_domain::Code;
-use carrel_edit::{Content as FileContent, DEFAULT_CONTEXT, Selection, Window, WindowError};
+use carrel_domain::{Code, Failure};
+use carrel_edit::{Content as FileContent, DEFAULT_CONTEXT, Document, Selection, Window};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::workspace_files::{LoadedFile, WorkspaceFiles, required_path, shown};
+use super::workspace_files::{LoadedFile, WorkspaceFiles, check_is_text, required_path, shown};
 use crate::blocking::blocking;
-use crate::failure::Failure;
 use crate::read_tracker::ReadExtent;
 use crate::response::{Reply, ToolContent};
 use crate::text::line;
-use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, Tool, ToolResult};
 use crate::tool_context::ToolContext;
 
 /// Larger images are refused: they would fill the reply.
@@ -20,7 +19,6 @@ const MAX_IMAGE_BYTES: usize = 5 << 20;
 pub(super) struct Read;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// The file, relative to the workspace or absolute.
     file_path: String,
@@ -34,7 +32,7 @@ pub(super) struct Input {
     context_lines: Option<u64>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub(super) struct Facts {
     /// The file, relative to the workspace.
     path: String,
@@ -60,35 +58,35 @@ impl Tool for Read {
     const ABOUT: About = About {
         name: "Read",
         title: "Read a file",
-        class: Class::Read,
-        effect: Effect::NONE,
-        workspaces: WorkspaceChoice::One,
-        rules: CallRules::READ,
         description: "Shows a file with line numbers (number, tab, text), 2000 lines or 100 KB at a \
             time; a last line tells if there is more and at which offset. Images are returned as \
             images. A file must be read before Edit or Write may change it, and again after it was \
             changed elsewhere. Edits keep line endings and encoding.",
+        ..About::READ
     };
 
-    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
+    async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
         let files = WorkspaceFiles::of(context);
         blocking(move || show(&files, &input)).await
     }
 }
 
-fn show(files: &WorkspaceFiles, input: &Input) -> Result<Reply<Facts>, Failure> {
+fn show(files: &WorkspaceFiles, input: &Input) -> ToolResult<Facts> {
     let selection = selection(input)?;
     let path = required_path(files, "file_path", &input.file_path)?;
-    let mut loaded = files.load(&path)?;
+    let loaded = files.load(&path)?;
     let name = shown(&path);
     if let FileContent::Image(format) = FileContent::of(&loaded.bytes) {
         return image(files, loaded, name, format.mime_type());
     }
+    check_is_text(&loaded.bytes, &name)?;
+    let hash = loaded.hash();
     let bytes = loaded.bytes.len();
-    let document = loaded.take_document(&name)?;
-    let mut window =
-        Window::of(&document, selection).map_err(|error| nothing_to_show(error, &name))?;
-    files.record_read(&loaded, &seen(&window));
+    let document = Document::decode(loaded.bytes);
+    let mut window = Window::of(&document, selection).map_err(|error| {
+        Failure::new(Code::InvalidRange, error.to_string()).with("path", name.as_str())
+    })?;
+    files.record_read(loaded.key, hash, &seen(&window));
     let mut text = std::mem::take(&mut window.text);
     if let Some(note) = window.note() {
         line(&mut text, &format!("[{note}]"));
@@ -97,7 +95,7 @@ fn show(files: &WorkspaceFiles, input: &Input) -> Result<Reply<Facts>, Failure> 
         path: name,
         kind: "text".into(),
         bytes,
-        hash: loaded.hash.short(),
+        hash: hash.short(),
         first_line: window.shown.map(|shown| shown.0),
         last_line: window.shown.map(|shown| shown.1),
         total_lines: Some(window.facts.count),
@@ -127,11 +125,6 @@ fn selection(input: &Input) -> Result<Selection, Failure> {
     }
 }
 
-fn nothing_to_show(error: WindowError, name: &str) -> Failure {
-    Failure::new(Code::InvalidRange, error.to_string()).with("path", name)
-}
-
-/// Returns the part of the file that the window shows.
 fn seen(window: &Window) -> ReadExtent {
     match window.shown {
         None => ReadExtent::Whole,
@@ -155,7 +148,7 @@ fn image(
     loaded: LoadedFile,
     path: String,
     mime: &'static str,
-) -> Result<Reply<Facts>, Failure> {
+) -> ToolResult<Facts> {
     if loaded.bytes.len() > MAX_IMAGE_BYTES {
         let message = format!(
             "{path} is an image of {} bytes; at most {MAX_IMAGE_BYTES} are returned",
@@ -163,19 +156,14 @@ fn image(
         );
         return Err(Failure::new(Code::TooLarge, message).with("path", path));
     }
-    files.record_read(&loaded, &ReadExtent::Whole);
+    let hash = loaded.hash();
+    files.record_read(loaded.key, hash, &ReadExtent::Whole);
     let facts = Facts {
         path,
         kind: mime.into(),
         bytes: loaded.bytes.len(),
-        hash: loaded.hash.short(),
-        first_line: None,
-        last_line: None,
-        total_lines: None,
-        next_offset: None,
-        lines_cut: 0,
-        encoding: None,
-        line_endings: None,
+        hash: hash.short(),
+        ..Facts::default()
     };
     Ok(Reply::new(vec![ToolContent::Image { mime, bytes: loaded.bytes }], facts))
 }

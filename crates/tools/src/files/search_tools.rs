@@ -1,21 +1,21 @@
 //! The tools `Grep`, `Glob` and `LS`.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
+use carrel_domain::Failure;
 use carrel_search::{
     Cancel, Case, GlobRequest, GrepRequest, ListRequest, Mode, Order, ReadFailures,
-    Scope as SearchScope, Syntax,
+    Scope as SearchScope, Syntax, Truncation, TruncationReason,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::workspace_files::check_given;
 use crate::blocking::blocking;
-use crate::failure::Failure;
 use crate::named_workspace::NamedWorkspace;
 use crate::response::Reply;
 use crate::text::line;
-use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 /// Bounds the text of one reply.
@@ -45,14 +45,13 @@ pub(crate) async fn run_search<T: Send + 'static>(
     }
 }
 
-pub(crate) fn scope_of<'a>(
+fn scope_of<'a>(
     workspace: &'a NamedWorkspace,
     path: Option<&str>,
     hidden: bool,
     ignored: bool,
 ) -> SearchScope<'a> {
-    let path = path.map(|path| workspace.relative(path)).unwrap_or_default();
-    let path = if path == std::path::Path::new(".") { PathBuf::new() } else { path };
+    let path = workspace.relative_or_top(path);
     SearchScope { hidden, ignored, ..SearchScope::at(workspace.files(), path) }
 }
 
@@ -77,8 +76,13 @@ fn unreadable_note(files: &ReadFailures) -> Option<String> {
     Some(format!("{} could not be read, the first is {path}: {}", files.total, first.reason))
 }
 
-fn with_notes(mut text: String, notes: Vec<String>) -> String {
-    for note in notes {
+fn continue_note(cut: Option<Truncation>) -> Option<String> {
+    let Truncation { reason: cut_by, next_offset } = cut?;
+    Some(format!("cut by {}; continue with offset {next_offset}", reason(cut_by)))
+}
+
+fn with_notes(mut text: String, notes: impl IntoIterator<Item = Option<String>>) -> String {
+    for note in notes.into_iter().flatten() {
         line(&mut text, &format!("[{note}]"));
     }
     text
@@ -100,7 +104,6 @@ enum OutputMode {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(super) struct GrepInput {
     /// The regular expression, in Rust's syntax.
@@ -175,39 +178,25 @@ impl Tool for Grep {
     const ABOUT: About = About {
         name: "Grep",
         title: "Search in files",
-        class: Class::Read,
-        effect: Effect::NONE,
         workspaces: WorkspaceChoice::OneOrAll,
-        rules: CallRules::READ,
         description: "Searches the text of files with a regular expression, with ripgrep's engine: \
             `path:line:text`, context lines as `path-line-text`. Skips hidden files and those that \
             .gitignore excludes, unless hidden or ignored is set. The order is stable, so results can \
             be paged with offset. Use files_with_matches or count for an overview.",
+        ..About::READ
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        input: GrepInput,
-    ) -> Result<Reply<GrepFacts>, Failure> {
-        if input.pattern.is_empty() {
-            return Err(Failure::argument("pattern", "pattern is required"));
-        }
+    async fn call(context: &ToolContext, input: GrepInput) -> ToolResult<GrepFacts> {
+        check_given("pattern", &input.pattern)?;
         let request = request(&input);
         let report = run_search(context, move |workspace, cancel| {
             let scope = scope_of(workspace, input.path.as_deref(), input.hidden, input.ignored);
             carrel_search::grep(&scope, &request, cancel)
         });
         let report = report.await?;
-        let mut notes = Vec::new();
-        if let Some(cut) = report.truncation {
-            let reason = reason(cut.reason);
-            notes.push(format!("cut by {reason}; continue with offset {}", cut.next_offset));
-        }
-        if report.binary_matches > 0 {
-            notes.push(format!("{} binary files match and are not shown", report.binary_matches));
-        }
-        notes.extend(unreadable_note(&report.unreadable));
+        let binary = (report.binary_matches > 0)
+            .then(|| format!("{} binary files match and are not shown", report.binary_matches));
+        let notes = [continue_note(report.truncation), binary, unreadable_note(&report.unreadable)];
         let facts = GrepFacts {
             matching_lines: report.totals.and_then(|totals| totals.matching_lines),
             files_with_matches: report.totals.map(|totals| totals.files_with_matches),
@@ -222,11 +211,11 @@ impl Tool for Grep {
     }
 }
 
-fn reason(reason: carrel_search::TruncationReason) -> &'static str {
+fn reason(reason: TruncationReason) -> &'static str {
     match reason {
-        carrel_search::TruncationReason::Limit => "limit",
-        carrel_search::TruncationReason::Bytes => "bytes",
-        carrel_search::TruncationReason::Time => "time",
+        TruncationReason::Limit => "limit",
+        TruncationReason::Bytes => "bytes",
+        TruncationReason::Time => "time",
     }
 }
 
@@ -259,7 +248,6 @@ fn request(input: &GrepInput) -> GrepRequest {
 pub(super) struct Glob;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct GlobInput {
     /// The pattern: `*`, `?`, `[a-z]`, `{a,b}`, and `**` for directories at any depth. Without `/` it
     /// matches names at any depth.
@@ -295,23 +283,15 @@ impl Tool for Glob {
     const ABOUT: About = About {
         name: "Glob",
         title: "Find files",
-        class: Class::Read,
-        effect: Effect::NONE,
         workspaces: WorkspaceChoice::OneOrAll,
-        rules: CallRules::READ,
         description: "Finds files by name: one path per line, relative to the workspace, the last \
             modified first. Skips hidden files and those that .gitignore excludes, unless hidden or \
             ignored is set.",
+        ..About::READ
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        input: GlobInput,
-    ) -> Result<Reply<GlobFacts>, Failure> {
-        if input.pattern.is_empty() {
-            return Err(Failure::argument("pattern", "pattern is required"));
-        }
+    async fn call(context: &ToolContext, input: GlobInput) -> ToolResult<GlobFacts> {
+        check_given("pattern", &input.pattern)?;
         let limit = input.limit.filter(|limit| *limit > 0);
         let request = GlobRequest {
             order: if input.sort_by_path { Order::Path } else { Order::Modified },
@@ -323,13 +303,10 @@ impl Tool for Glob {
             carrel_search::glob(&scope, &request, cancel)
         });
         let report = report.await?;
-        let mut notes = Vec::new();
-        if let Some(cut) = report.truncation {
-            let shown = report.files.len();
-            let total = report.total;
-            notes.push(format!("showing {shown} of {total}, cut by {}", reason(cut)));
-        }
-        notes.extend(unreadable_note(&report.unreadable));
+        let cut = report.truncation.map(|cut| {
+            format!("showing {} of {}, cut by {}", report.files.len(), report.total, reason(cut))
+        });
+        let notes = [cut, unreadable_note(&report.unreadable)];
         let facts = GlobFacts {
             total: report.total,
             returned: report.files.len(),
@@ -344,7 +321,6 @@ impl Tool for Glob {
 pub(super) struct Ls;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct LsInput {
     /// The directory; the workspace by default.
     path: Option<String>,
@@ -375,16 +351,13 @@ impl Tool for Ls {
     const ABOUT: About = About {
         name: "LS",
         title: "List a directory",
-        class: Class::Read,
-        effect: Effect::NONE,
-        workspaces: WorkspaceChoice::One,
-        rules: CallRules::READ,
         description: "Lists a directory, one path per line, relative to the workspace: directories end \
             in `/`, links show their target. Hidden and ignored entries are included unless \
             visible_only is set; `.git` and node_modules are listed and not entered.",
+        ..About::READ
     };
 
-    async fn call(&self, context: &ToolContext, input: LsInput) -> Result<Reply<LsFacts>, Failure> {
+    async fn call(context: &ToolContext, input: LsInput) -> ToolResult<LsFacts> {
         let limit = input.limit.filter(|limit| *limit > 0);
         let request = ListRequest {
             depth: input.depth.unwrap_or(1),
@@ -398,15 +371,7 @@ impl Tool for Ls {
             carrel_search::list(&scope, &request, cancel)
         });
         let report = report.await?;
-        let mut notes = Vec::new();
-        if let Some(cut) = report.truncation {
-            notes.push(format!(
-                "cut by {}; continue with offset {}",
-                reason(cut.reason),
-                cut.next_offset
-            ));
-        }
-        notes.extend(unreadable_note(&report.unreadable));
+        let notes = [continue_note(report.truncation), unreadable_note(&report.unreadable)];
         let facts = LsFacts {
             entries: report.entries.len(),
             next_offset: report.truncation.map(|cut| cut.next_offset),

@@ -7,11 +7,10 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use carrel_domain::{Clock as _, SystemClock};
+use carrel_domain::{Clock as _, Failure, SystemClock};
 use carrel_fsroot::{Collision, FileKind, Root, UsageLimit, WriteOptions};
 
 use super::workspace_files::WorkspaceFiles;
-use crate::failure::Failure;
 
 pub(crate) const TRASH: &str = ".carrel-trash";
 
@@ -40,7 +39,6 @@ pub(super) fn discard(files: &WorkspaceFiles, path: &Path) -> Result<PathBuf, Fa
     Ok(target)
 }
 
-/// Tells whether a path is the trash or lies in it.
 pub(super) fn is_inside(path: &Path) -> bool {
     let mut names = path.components().filter(|one| *one != std::path::Component::CurDir);
     names.next().is_some_and(|first| first.as_os_str() == TRASH)
@@ -100,7 +98,6 @@ pub(super) fn forget(files: &WorkspaceFiles) {
     }
 }
 
-/// Returns the size in the name of a deletion.
 fn recorded_weight(name: &OsStr) -> u64 {
     let bytes = name.to_str().and_then(|name| name.split('-').nth(2)?.parse().ok());
     bytes.unwrap_or(0)

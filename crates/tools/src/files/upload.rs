@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use carrel_domain::Failure;
 use carrel_fsroot::{AtomicFile, WriteOptions};
 use carrel_runner::Reservation;
 use carrel_workspace::Amount;
@@ -14,7 +15,6 @@ use sha2::{Digest as _, Sha256};
 
 use super::workspace_files::{WorkspaceFiles, check_name, shown};
 use crate::blocking::blocking;
-use crate::failure::Failure;
 use crate::named_workspace::NamedWorkspace;
 use crate::registry::check_restored;
 use crate::session::Session;

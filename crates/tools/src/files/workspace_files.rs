@@ -9,18 +9,17 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 use carrel_edit::diff::{Diff, Options};
 use carrel_edit::{Content, Document};
 use carrel_fsroot::{
-    AtomicFile, Durability, Error, Metadata, OpenedFile, Problem, Root, WriteOptions,
+    AtomicFile, Collision, Durability, Error, Metadata, OpenedFile, Problem, Root, WriteOptions,
 };
 use carrel_runner::{Runner, WriteGuard};
 use carrel_workspace::Amount;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::failure::Failure;
 use crate::named_workspace::NamedWorkspace;
 use crate::read_tracker::{ContentHash, FileKey, ReadExtent, ReadRecord, RequiredExtent};
 use crate::session::Session;
@@ -48,24 +47,13 @@ pub(crate) struct WorkspaceFiles {
     runner: Runner,
 }
 
-/// A file in memory.
 #[derive(Debug)]
 pub(crate) struct LoadedFile {
     pub(crate) bytes: Vec<u8>,
     pub(crate) metadata: Metadata,
-    pub(crate) hash: ContentHash,
     pub(crate) key: FileKey,
     /// Kept open, so that a replacement cannot reuse the inode number.
     _file: File,
-}
-
-/// A file in memory whose content hash is not computed yet.
-#[derive(Debug)]
-pub(crate) struct UnhashedFile {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) metadata: Metadata,
-    pub(crate) key: FileKey,
-    file: File,
 }
 
 /// The facts about a changed file.
@@ -78,6 +66,18 @@ pub(crate) struct ChangeFacts {
     pub(crate) hash: String,
     pub(crate) added: usize,
     pub(crate) removed: usize,
+}
+
+impl ChangeFacts {
+    pub(crate) fn new(
+        path: String,
+        created: bool,
+        bytes: usize,
+        hash: String,
+        diff: &Diff,
+    ) -> Self {
+        Self { path, created, bytes, hash, added: diff.added, removed: diff.removed }
+    }
 }
 
 impl WorkspaceFiles {
@@ -99,21 +99,15 @@ impl WorkspaceFiles {
         self.workspace.files()
     }
 
-    /// Takes the write lock of the workspace, which other processes take too.
+    /// Takes the write lock of the workspace, which other processes take too. It blocks, and must not be
+    /// held across an await.
     pub(crate) fn writing(&self) -> Result<WriteGuard<'_>, Failure> {
-        self.workspace.writing()
+        Ok(self.workspace.handle().lock_for_writing()?)
     }
 
-    /// Reads a file and hashes it.
     pub(crate) fn load(&self, path: &Path) -> Result<LoadedFile, Failure> {
-        let UnhashedFile { bytes, metadata, key, file } = self.open(path)?;
-        Ok(LoadedFile { hash: ContentHash::of(&bytes), metadata, key, bytes, _file: file })
-    }
-
-    /// Reads a file without hashing it; an edit computes the hash while the disk writes.
-    pub(crate) fn open(&self, path: &Path) -> Result<UnhashedFile, Failure> {
         let OpenedFile { bytes, metadata, file } = self.root().read_opened(path, MAX_FILE_BYTES)?;
-        Ok(UnhashedFile { bytes, metadata, key: self.key(path)?, file })
+        Ok(LoadedFile { bytes, metadata, key: self.key(path)?, _file: file })
     }
 
     /// Returns the key of a file, which is the same for every path that leads to it.
@@ -135,9 +129,8 @@ impl WorkspaceFiles {
         Ok(path.file_name().map_or(above.clone(), |name| above.join(name)))
     }
 
-    /// Records that the session has read a part of a file.
-    pub(crate) fn record_read(&self, loaded: &LoadedFile, seen: &ReadExtent) {
-        self.session.state().tracker.record_read(loaded.key.clone(), loaded.hash, seen);
+    pub(crate) fn record_read(&self, key: FileKey, hash: ContentHash, seen: &ReadExtent) {
+        self.session.state().tracker.record_read(key, hash, seen);
     }
 
     /// Refuses to change a file that the session has not read, or that has changed since.
@@ -148,7 +141,7 @@ impl WorkspaceFiles {
         doing: &str,
         shown: &str,
     ) -> Result<(), Failure> {
-        self.read_before(&loaded.key, doing, shown)?.check(loaded.hash, need)
+        self.read_before(&loaded.key, doing, shown)?.check(loaded.hash(), need)
     }
 
     /// Returns the record of a file that the session has read, and refuses one that it has not.
@@ -161,7 +154,6 @@ impl WorkspaceFiles {
         self.session.state().tracker.read_before(key, doing, shown)
     }
 
-    /// Refuses text that contains the mask of a secret.
     pub(crate) fn check_masks(&self, text: &str, shown: &str) -> Result<(), Failure> {
         self.redactor.check_write(text, shown)
     }
@@ -217,21 +209,11 @@ impl WorkspaceFiles {
         Ok((now.identity, now.changed) == (then.identity, then.changed))
     }
 
-    /// Creates a file and its parent directories.
-    pub(crate) fn create(
-        &self,
-        path: &Path,
-        bytes: &[u8],
-        mode: Option<u32>,
-    ) -> Result<(), Failure> {
+    pub(crate) fn create(&self, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         self.check_runs_later(path, bytes)?;
         self.check_room(bytes.len(), None)?;
         self.create_parents(path)?;
-        let options = WriteOptions {
-            collision: carrel_fsroot::Collision::Refuse,
-            new_mode: mode,
-            ..options()
-        };
+        let options = WriteOptions { collision: Collision::Refuse, ..options() };
         Ok(self.root().write(path, bytes, options)?)
     }
 
@@ -257,7 +239,6 @@ impl WorkspaceFiles {
         }
     }
 
-    /// Creates the parent directories of a file.
     pub(crate) fn create_parents(&self, path: &Path) -> Result<(), Failure> {
         check_name(path)?;
         match path.parent() {
@@ -272,7 +253,7 @@ impl WorkspaceFiles {
     pub(crate) fn record_write(&self, path: &Path, bytes: &[u8]) -> Result<String, Failure> {
         let key = self.key(path)?;
         let hash = ContentHash::of(bytes);
-        self.session.state().tracker.record_read(key, hash, &ReadExtent::Whole);
+        self.record_read(key, hash, &ReadExtent::Whole);
         Ok(hash.short())
     }
 
@@ -284,16 +265,13 @@ impl WorkspaceFiles {
 }
 
 impl LoadedFile {
-    /// Decodes the file as text.
+    pub(crate) fn hash(&self) -> ContentHash {
+        ContentHash::of(&self.bytes)
+    }
+
     pub(crate) fn document(&self, shown: &str) -> Result<Document, Failure> {
         check_is_text(&self.bytes, shown)?;
         Ok(Document::decode(self.bytes.clone()))
-    }
-
-    /// Decodes the file as text and takes its bytes, without a copy.
-    pub(crate) fn take_document(&mut self, shown: &str) -> Result<Document, Failure> {
-        check_is_text(&self.bytes, shown)?;
-        Ok(Document::decode(std::mem::take(&mut self.bytes)))
     }
 }
 
@@ -314,7 +292,6 @@ fn runs_later(path: &Path, what: &str) -> Failure {
     Failure::new(Code::RunsLater, message).with("path", shown(path)).with("what", what)
 }
 
-/// Refuses to replace a file that another process is writing.
 pub(crate) fn concurrent_change(path: &Path) -> Failure {
     let shown = shown(path);
     let message = format!("refusing to replace {shown}: it is being changed; Read it again");
@@ -350,10 +327,15 @@ pub(crate) fn required_path(
     name: &str,
     given: &str,
 ) -> Result<PathBuf, Failure> {
+    check_given(name, given)?;
+    Ok(files.workspace.relative(given))
+}
+
+pub(crate) fn check_given(name: &str, given: &str) -> Result<(), Failure> {
     if given.is_empty() {
         return Err(Failure::argument(name, format!("{name} is required")));
     }
-    Ok(files.workspace.relative(given))
+    Ok(())
 }
 
 /// Refuses a path without a valid file name, before parent directories are created.

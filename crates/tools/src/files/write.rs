@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use carrel_domain::Failure;
 use carrel_edit::{Document, EndingStyle};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,17 +11,15 @@ use super::workspace_files::{
     ChangeFacts, LoadedFile, WorkspaceFiles, diff_text, is_missing, required_path, shown,
 };
 use crate::blocking::blocking;
-use crate::failure::Failure;
 use crate::read_tracker::RequiredExtent;
 use crate::response::Reply;
-use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, Effect, Tool, ToolResult};
 use crate::tool_context::ToolContext;
 use crate::verify::edit_feedback;
 
 pub(super) struct Write;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// The file, relative to the workspace or absolute. Missing directories are created.
     file_path: String,
@@ -35,20 +34,14 @@ impl Tool for Write {
     const ABOUT: About = About {
         name: "Write",
         title: "Write a file",
-        class: Class::Write,
         effect: Effect { destructive: true, idempotent: true, open_world: false },
-        workspaces: WorkspaceChoice::One,
-        rules: CallRules::WRITE,
         description: "Creates a file, or replaces one that this session has read completely. Mode, \
             owner, encoding and line endings of an existing file are kept. To change a part of a file \
             use Edit.",
+        ..About::WRITE
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        input: Input,
-    ) -> Result<Reply<ChangeFacts>, Failure> {
+    async fn call(context: &ToolContext, input: Input) -> ToolResult<ChangeFacts> {
         let files = WorkspaceFiles::of(context);
         let mut reply = blocking(move || write(&files, &input)).await?;
         let feedback = edit_feedback::of(context, Path::new(&reply.facts.path)).await;
@@ -57,13 +50,13 @@ impl Tool for Write {
     }
 }
 
-fn write(files: &WorkspaceFiles, input: &Input) -> Result<Reply<ChangeFacts>, Failure> {
+fn write(files: &WorkspaceFiles, input: &Input) -> ToolResult<ChangeFacts> {
     let path = required_path(files, "file_path", &input.file_path)?;
     files.check_masks(&input.content, &input.file_path)?;
     let writing = files.writing()?;
     let (old, bytes) = if is_missing(files.root(), &path)? {
         let bytes = input.content.clone().into_bytes();
-        files.create(&path, &bytes, None)?;
+        files.create(&path, &bytes)?;
         (None, bytes)
     } else {
         let (old, bytes) = overwrite(files, &path, input)?;
@@ -79,15 +72,8 @@ fn write(files: &WorkspaceFiles, input: &Input) -> Result<Reply<ChangeFacts>, Fa
         reply.push('\n');
         reply.push_str(&text);
     }
-    let facts = ChangeFacts {
-        path: name,
-        created: old.is_none(),
-        bytes: bytes.len(),
-        hash,
-        added: diff.added,
-        removed: diff.removed,
-    };
-    Ok(Reply::text(reply, facts))
+    let created = old.is_none();
+    Ok(Reply::text(reply, ChangeFacts::new(name, created, bytes.len(), hash, &diff)))
 }
 
 /// Replaces a file, and returns its old text and its new bytes.

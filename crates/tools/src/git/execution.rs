@@ -5,15 +5,16 @@
 //! remote is involved), and once more for the operation itself, with the settings overridden that would
 //! run programs. Both runs are commands in the sandbox of the workspace.
 
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrel_domain::{ByteSize, Code, Network, WorkspaceAccess};
+use carrel_domain::{ByteSize, Code, Failure, Network, WorkspaceAccess};
 use carrel_exec::{CaptureLimits, ExitStatus, Output};
 use carrel_git::{
-    CloneTarget, CredentialLookup, GitCommandLine, GitEnvironment, GitOperation, OutputShape,
-    PathResolver, RemoteAccess, RemoteSelector, RemoteUrl, RepositoryConfig, WorkTree,
+    ArgumentList, CloneTarget, CredentialLookup, GitCommandLine, GitEnvironment, GitOperation,
+    OutputShape, PathResolver, RemoteAccess, RemoteSelector, RemoteUrl, RepositoryConfig, WorkTree,
     check_clone_destination, default_remote, has_control, is_directory, remote_urls,
     unknown_remote, unreadable_config,
 };
@@ -23,10 +24,10 @@ use serde_json::json;
 
 use super::reply::{Execution, GitFacts, reply};
 use crate::blocking::blocking;
-use crate::failure::Failure;
 use crate::named_workspace::NamedWorkspace;
 use crate::response::Reply;
-use crate::shell::{Launch, strip_control};
+use crate::shell::{Launch, strip_control, timeout_seconds};
+use crate::tool::ToolResult;
 use crate::tool_context::ToolContext;
 
 const DEFAULT_TIMEOUT: u64 = 120;
@@ -34,14 +35,12 @@ const DEFAULT_TIMEOUT: u64 = 120;
 /// A longer timeout is lowered to this many seconds.
 const MAX_TIMEOUT: u64 = 600;
 
-/// The time for listing the settings of a repository.
 const CONFIG_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The settings of a repository; a longer list is refused.
 const CONFIG_CAPTURE: CaptureLimits =
     CaptureLimits { head: ByteSize::mib(1), tail: ByteSize::kib(1) };
 
-/// One git operation, as the caller requests it.
 #[derive(Debug)]
 pub(crate) struct GitRequest {
     pub(crate) operation: GitOperation,
@@ -49,122 +48,62 @@ pub(crate) struct GitRequest {
     /// The working directory, as the caller wrote it.
     pub(crate) directory: Option<String>,
     pub(crate) timeout: Option<u64>,
-    pub(crate) author: Author,
+    /// Author and committer of new commits; by default those of the interface or the repository.
+    pub(crate) author_name: Option<String>,
+    pub(crate) author_email: Option<String>,
     /// With read-only access, operations that change something are refused.
     pub(crate) access: WorkspaceAccess,
 }
 
-/// The author and committer of new commits; each part may be left to the repository.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Author {
-    pub(crate) name: Option<String>,
-    pub(crate) email: Option<String>,
-}
-
 impl GitRequest {
-    pub(crate) fn new(operation: GitOperation, arguments: Vec<String>) -> Self {
-        Self {
+    pub(crate) fn new(
+        operation: GitOperation,
+        arguments: Option<ArgumentList>,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
             operation,
-            arguments,
+            arguments: arguments.map_or(Ok(Vec::new()), ArgumentList::into_words)?,
             directory: None,
             timeout: None,
-            author: Author::default(),
+            author_name: None,
+            author_email: None,
             access: WorkspaceAccess::ReadWrite,
-        }
-    }
-}
-
-/// Runs a git operation. A non-zero exit status is part of the reply, not a failure.
-pub(crate) async fn run(
-    context: &ToolContext,
-    request: GitRequest,
-) -> Result<Reply<GitFacts>, Failure> {
-    let preparation = Preparation::new(context, request.directory.as_deref()).await?;
-    let line = preparation.with_paths(|paths| {
-        GitCommandLine::check(request.operation, &request.arguments, request.access, paths)
-    })?;
-    let mut environment = GitEnvironment::new();
-    request.author.or(&context.options.command_settings.author).set(&mut environment)?;
-    if line.output == OutputShape::Commit {
-        // Makes git print the full name of the new commit.
-        environment.set_config("core.abbrev", "no");
-    }
-    if line.access == WorkspaceAccess::ReadOnly {
-        environment.set_variable("GIT_OPTIONAL_LOCKS", "0");
-    }
-    let prepared = match &line.remote {
-        RemoteSelector::Clone { source, directory, bare } => {
-            preparation
-                .prepare_clone(source, directory.as_deref(), *bare, &line, environment)
-                .await?
-        }
-        RemoteSelector::None
-        | RemoteSelector::Default
-        | RemoteSelector::All
-        | RemoteSelector::Named(_) => preparation.prepare_in_work_tree(&line, environment).await?,
-    };
-    let seconds = timeout_seconds(request.timeout);
-    let name = ["git", request.operation.as_str()]
-        .into_iter()
-        .chain(request.arguments.iter().map(String::as_str));
-    let name = name.collect::<Vec<_>>().join(" ");
-    let Prepared { argv, environment, remote, repository, destination, neutralized } = prepared;
-    let launch = Launch {
-        preset: Preset::Open,
-        directory: preparation.directory.clone(),
-        network: Some(remote.network),
-        timeout: Some(Duration::from_secs(seconds)),
-        environment: environment.into_variables(),
-        access: line.access,
-        own_environment: true,
-        inherited: remote.inherited.into_iter().map(|file| file.descriptor).collect(),
-        ..Launch::new(CommandForm::Argv(argv.into_iter().map(Into::into).collect()), name)
-    };
-    let shell = launch.start(context).await.map_err(|failure| match failure.code {
-        Code::NetworkRefused => {
-            failure.during(&format!("git {} needs the network", request.operation.as_str()))
-        }
-        _ => failure,
-    })?;
-    let completed = shell.wait(context).await?;
-    let execution = Execution {
-        line: &line,
-        completed,
-        seconds,
-        shell_id: shell.job.id().to_string(),
-        has_bash_output: context.toolbox.access == WorkspaceAccess::ReadWrite,
-        repository,
-        destination,
-        neutralized,
-        credential_hints: remote.hints,
-    };
-    let (mut text, facts) = reply(&execution);
-    for secret in &remote.secrets {
-        text = secret.mask(&text);
-    }
-    let data = |facts: &GitFacts| json!(facts.reply(&completed.outcome));
-    Ok(Reply::text(text, facts).with_data(context.options.interface, data))
-}
-
-fn timeout_seconds(timeout: Option<u64>) -> u64 {
-    match timeout {
-        None | Some(0) => DEFAULT_TIMEOUT,
-        Some(seconds) => seconds.min(MAX_TIMEOUT),
-    }
-}
-
-impl Author {
-    /// Fills missing parts from the settings of the call's interface.
-    fn or(&self, (name, email): &(Option<String>, Option<String>)) -> Self {
-        Self {
-            name: self.name.clone().or_else(|| name.clone()),
-            email: self.email.clone().or_else(|| email.clone()),
-        }
+        })
     }
 
-    fn set(&self, environment: &mut GitEnvironment) -> Result<(), Failure> {
+    fn name(&self) -> String {
+        let arguments = self.arguments.iter().map(String::as_str);
+        let words = ["git", self.operation.as_str()].into_iter().chain(arguments);
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    fn environment(
+        &self,
+        context: &ToolContext,
+        line: &GitCommandLine,
+    ) -> Result<GitEnvironment, Failure> {
+        let mut environment = GitEnvironment::new();
+        self.set_author(&context.options.command_settings.author, &mut environment)?;
+        if line.output == OutputShape::Commit {
+            // Makes git print the full name of the new commit.
+            environment.set_config("core.abbrev", "no");
+        }
+        if line.access == WorkspaceAccess::ReadOnly {
+            environment.set_variable("GIT_OPTIONAL_LOCKS", "0");
+        }
+        Ok(environment)
+    }
+
+    /// Names the author and committer; missing parts come from the settings of the call's interface.
+    fn set_author(
+        &self,
+        (name, email): &(Option<String>, Option<String>),
+        environment: &mut GitEnvironment,
+    ) -> Result<(), Failure> {
+        let name = self.author_name.as_ref().or(name.as_ref());
+        let email = self.author_email.as_ref().or(email.as_ref());
         for (field, value, part) in
-            [("author_name", &self.name, "NAME"), ("author_email", &self.email, "EMAIL")]
+            [("author_name", name, "NAME"), ("author_email", email, "EMAIL")]
         {
             let Some(value) = value else { continue };
             if value.trim().is_empty() || has_control(value) || value.contains(['<', '>']) {
@@ -179,14 +118,64 @@ impl Author {
     }
 }
 
+/// Runs a git operation. A non-zero exit status is part of the reply, not a failure.
+pub(crate) async fn run(context: &ToolContext, request: GitRequest) -> ToolResult<GitFacts> {
+    let preparation = Preparation::new(context, request.directory.as_deref()).await?;
+    let paths = preparation.paths();
+    let line =
+        GitCommandLine::check(request.operation, &request.arguments, request.access, &paths)?;
+    let environment = request.environment(context, &line)?;
+    let mut prepared = preparation.prepare(&line, environment).await?;
+    let seconds = timeout_seconds(request.timeout, DEFAULT_TIMEOUT, MAX_TIMEOUT);
+    let mut launch = prepared.launch(request.name());
+    launch.request.directory.clone_from(&preparation.directory);
+    launch.request.limits.wall = Some(Duration::from_secs(seconds));
+    launch.request.access = line.access;
+    let shell = launch.start(context).await.map_err(|failure| match failure.code {
+        Code::NetworkRefused => {
+            failure.during(&format!("git {} needs the network", request.operation.as_str()))
+        }
+        _ => failure,
+    })?;
+    let completed = shell.wait(context).await?;
+    let execution = Execution {
+        line: &line,
+        prepared: &prepared,
+        completed,
+        seconds,
+        shell_id: shell.job.id().to_string(),
+        has_bash_output: context.toolbox.access == WorkspaceAccess::ReadWrite,
+    };
+    let (mut text, facts) = reply(&execution);
+    for secret in &prepared.remote.secrets {
+        text = secret.mask(&text);
+    }
+    let data = |facts: &GitFacts| json!(facts.reply(&completed.outcome));
+    Ok(Reply::text(text, facts).with_data(context.options.interface, data))
+}
+
 /// A command line with everything that git needs to run it.
-struct Prepared {
+pub(super) struct Prepared {
     argv: Vec<String>,
     environment: GitEnvironment,
-    remote: RemoteAccess,
-    repository: Option<PathBuf>,
-    destination: Option<PathBuf>,
-    neutralized: Vec<String>,
+    pub(super) remote: RemoteAccess,
+    pub(super) repository: Option<PathBuf>,
+    pub(super) destination: Option<PathBuf>,
+    pub(super) neutralized: Vec<String>,
+}
+
+impl Prepared {
+    fn launch(&mut self, name: String) -> Launch {
+        let argv = mem::take(&mut self.argv).into_iter().map(Into::into).collect();
+        let mut launch = Launch::new(CommandForm::Argv(argv), name);
+        launch.own_environment = true;
+        launch.request.preset = Preset::Open;
+        launch.request.network = Some(self.remote.network);
+        launch.request.environment = mem::take(&mut self.environment).into_variables();
+        let inherited = mem::take(&mut self.remote.inherited).into_iter();
+        launch.request.inherited = inherited.map(|file| file.descriptor).collect();
+        launch
+    }
 }
 
 /// The preparation of an operation in one directory of a workspace.
@@ -221,13 +210,28 @@ impl<'a> Preparation<'a> {
         }
     }
 
-    fn with_paths<T>(&self, work: impl FnOnce(&PathResolver<'_>) -> T) -> T {
-        let strip_workspace = |path: &str| self.workspace.relative(path);
-        work(&PathResolver {
+    fn paths(&self) -> PathResolver<'_> {
+        PathResolver {
             workspace: self.workspace.path(),
             directory: &self.directory,
-            strip_workspace: &strip_workspace,
-        })
+            alias: self.workspace.given(),
+        }
+    }
+
+    async fn prepare(
+        &self,
+        line: &GitCommandLine,
+        environment: GitEnvironment,
+    ) -> Result<Prepared, Failure> {
+        match &line.remote {
+            RemoteSelector::Clone { source, directory, bare } => {
+                self.prepare_clone(source, directory.as_deref(), *bare, line, environment).await
+            }
+            RemoteSelector::None
+            | RemoteSelector::Default
+            | RemoteSelector::All
+            | RemoteSelector::Named(_) => self.prepare_in_work_tree(line, environment).await,
+        }
     }
 
     async fn prepare_in_work_tree(
@@ -237,8 +241,7 @@ impl<'a> Preparation<'a> {
     ) -> Result<Prepared, Failure> {
         let workspace = Arc::clone(&self.workspace);
         let directory = self.directory.clone();
-        let find = move || Ok(WorkTree::find(workspace.files(), &directory)?);
-        let tree = blocking(find).await?;
+        let tree = blocking(move || WorkTree::find(workspace.files(), &directory)).await?;
         environment.set_repository(&self.workspace.path().join(&tree.top));
         let mut line = line.clone();
         let mut remote = RemoteAccess::default();
@@ -288,9 +291,8 @@ impl<'a> Preparation<'a> {
         };
         let mut all = Vec::new();
         for name in &names {
-            let (urls, argument) = self.with_paths(|paths| {
-                remote_urls(name, operation, config, paths, &tree.top, hosts)
-            })?;
+            let (urls, argument) =
+                remote_urls(name, operation, config, &self.paths(), &tree.top, hosts)?;
             self.check_directories(&urls).await.map_err(|()| unknown_remote(name, config))?;
             if let RemoteSelector::Named(_) = line.remote {
                 // The first operand is `--`.
@@ -298,7 +300,7 @@ impl<'a> Preparation<'a> {
             }
             all.extend(urls);
         }
-        Ok(RemoteAccess::prepare(&all, operation, &self.credentials(), environment)?)
+        RemoteAccess::prepare(&all, operation, &self.credentials(), environment)
     }
 
     async fn prepare_clone(
@@ -310,11 +312,10 @@ impl<'a> Preparation<'a> {
         mut environment: GitEnvironment,
     ) -> Result<Prepared, Failure> {
         let hosts = &self.context.toolbox.git.hosts;
-        let target =
-            self.with_paths(|paths| CloneTarget::parse(source, directory, bare, paths, hosts))?;
+        let target = CloneTarget::parse(source, directory, bare, &self.paths(), hosts)?;
         let workspace = Arc::clone(&self.workspace);
         let destination = target.destination.clone();
-        blocking(move || Ok(check_clone_destination(workspace.files(), &destination)?)).await?;
+        blocking(move || check_clone_destination(workspace.files(), &destination)).await?;
         let urls = [target.source];
         self.check_directories(&urls)
             .await
@@ -346,7 +347,7 @@ impl<'a> Preparation<'a> {
     async fn check_directories(&self, urls: &[RemoteUrl]) -> Result<(), ()> {
         let directories = urls.iter().filter_map(|url| match url {
             RemoteUrl::Directory(path) => Some(path.clone()),
-            RemoteUrl::Https { .. } | RemoteUrl::Loopback { .. } => None,
+            RemoteUrl::Server { .. } => None,
         });
         let workspace = Arc::clone(&self.workspace);
         let paths = directories.collect::<Vec<_>>();
@@ -368,10 +369,8 @@ impl<'a> Preparation<'a> {
     /// Lists the settings of the repository. Git runs no configured program for this.
     async fn list_config(&self, environment: &GitEnvironment) -> Result<RepositoryConfig, Failure> {
         let argv = ["git", "config", "--list", "--show-scope", "--includes", "-z"];
-        match self.query(environment, &argv).await? {
-            Ok(output) => Ok(RepositoryConfig::parse(&output)?),
-            Err(reason) => Err(unreadable_config(&reason).into()),
-        }
+        let listed = self.query(environment, &argv).await?;
+        RepositoryConfig::parse(&listed.map_err(|reason| unreadable_config(&reason))?)
     }
 
     /// Lists the settings of submodules: git obeys them where it looks for changes there.
@@ -385,10 +384,8 @@ impl<'a> Preparation<'a> {
         let files: Vec<_> = files.map(|file| file.to_string_lossy().into_owned()).collect();
         let argv =
             ["bash", "-c", SCRIPT, "bash"].into_iter().chain(files.iter().map(String::as_str));
-        match self.query(environment, &argv.collect::<Vec<_>>()).await? {
-            Ok(output) => Ok(RepositoryConfig::parse_names(&output)?),
-            Err(reason) => Err(unreadable_config(&reason).into()),
-        }
+        let listed = self.query(environment, &argv.collect::<Vec<_>>()).await?;
+        RepositoryConfig::parse_names(&listed.map_err(|reason| unreadable_config(&reason))?)
     }
 
     /// Runs a command in the sandbox, read-only and without network, and returns its standard output, or
@@ -398,12 +395,11 @@ impl<'a> Preparation<'a> {
         environment: &GitEnvironment,
         argv: &[&str],
     ) -> Result<Result<Vec<u8>, String>, Failure> {
-        let variables = environment.clone().into_variables().into_iter();
         let request = RunRequest {
             directory: self.directory.clone(),
             network: Some(Network::None),
             access: WorkspaceAccess::ReadOnly,
-            environment: variables.map(|(name, value)| (name.into(), value.into())).collect(),
+            environment: environment.clone().into_variables(),
             limits: LimitRequest { wall: Some(CONFIG_TIMEOUT), ..LimitRequest::default() },
             output: Output::Separate { stdout: CONFIG_CAPTURE, stderr: CaptureLimits::STDERR },
             ..RunRequest::new(CommandForm::Argv(argv.iter().map(Into::into).collect()))

@@ -1,6 +1,6 @@
 //! The reply to a git operation: git's output, remarks and facts.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use carrel_exec::{ExitStatus, Outcome};
 use carrel_git::{
@@ -12,8 +12,9 @@ use carrel_wire::{DiffStat, GitReply};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::redaction::{RedactFacts, Redactor};
-use crate::shell::{CommandFacts, notes, object, strip_control};
+use super::execution::Prepared;
+use crate::shell::{CommandFacts, add_notes, object, strip_control};
+use crate::text::line;
 
 /// The facts about a git operation.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -39,68 +40,31 @@ pub struct GitFacts {
     pub result: CommandFacts,
 }
 
-impl RedactFacts for GitFacts {
-    fn redact(&mut self, redactor: &Redactor) {
-        self.result.redact(redactor);
-        let Self { repository, destination, not_run, status, .. } = self;
-        [repository, destination]
-            .into_iter()
-            .flatten()
-            .chain(not_run)
-            .for_each(|text| redactor.redact_text(text));
-        let Some(status) = status else { return };
-        [&mut status.branch, &mut status.upstream]
-            .into_iter()
-            .flatten()
-            .for_each(|text| redactor.redact_text(text));
-        for entry in &mut status.entries {
-            redactor.redact_text(&mut entry.path);
-            entry.original.iter_mut().for_each(|path| redactor.redact_text(path));
-        }
-    }
-}
-
 impl GitFacts {
     /// Returns the reply of the REST API: the facts and the output as one value.
     pub(super) fn reply(&self, outcome: &Outcome) -> GitReply {
-        let Self {
-            operation,
-            repository,
-            shell_id,
-            status,
-            commit,
-            changes,
-            destination,
-            not_run,
-            result,
-        } = self;
         GitReply {
-            operation: operation.as_str().to_owned(),
-            repository: repository.clone(),
-            shell_id: shell_id.clone(),
-            status: status.as_ref().map(object),
-            commit: commit.clone(),
-            changes: *changes,
-            destination: destination.clone(),
-            not_run: not_run.clone(),
-            result: result.reply(outcome),
+            operation: self.operation.as_str().to_owned(),
+            repository: self.repository.clone(),
+            shell_id: self.shell_id.clone(),
+            status: self.status.as_ref().map(object),
+            commit: self.commit.clone(),
+            changes: self.changes,
+            destination: self.destination.clone(),
+            not_run: self.not_run.clone(),
+            result: self.result.reply(outcome),
         }
     }
 }
 
-/// A git process that has ended.
 pub(super) struct Execution<'a> {
     pub(super) line: &'a GitCommandLine,
+    pub(super) prepared: &'a Prepared,
     pub(super) completed: &'a Completed,
     pub(super) seconds: u64,
     pub(super) shell_id: String,
     /// The caller has the tool `BashOutput`.
     pub(super) has_bash_output: bool,
-    pub(super) repository: Option<PathBuf>,
-    pub(super) destination: Option<PathBuf>,
-    pub(super) neutralized: Vec<String>,
-    /// Shown if git reports that a credential is missing.
-    pub(super) credential_hints: Vec<String>,
 }
 
 pub(super) fn reply(execution: &Execution<'_>) -> (String, GitFacts) {
@@ -110,13 +74,13 @@ pub(super) fn reply(execution: &Execution<'_>) -> (String, GitFacts) {
     let succeeded = outcome.succeeded();
     let mut facts = GitFacts {
         operation: execution.line.operation,
-        repository: execution.repository.as_deref().map(shown),
+        repository: execution.prepared.repository.as_deref().map(shown),
         shell_id: execution.shell_id.clone(),
         status: None,
         commit: None,
         changes: None,
-        destination: execution.destination.as_deref().filter(|_| succeeded).map(shown),
-        not_run: execution.neutralized.clone(),
+        destination: execution.prepared.destination.as_deref().filter(|_| succeeded).map(shown),
+        not_run: execution.prepared.neutralized.clone(),
         result: CommandFacts::of(execution.completed),
     };
     let mut text = match execution.line.output {
@@ -171,8 +135,8 @@ fn append_remarks(text: &mut String, execution: &Execution<'_>, stderr: &str) {
     if outcome.timed_out() {
         append(text, &format!("git: timed out after {}s", execution.seconds));
     }
-    if !execution.neutralized.is_empty() {
-        let names = execution.neutralized.join(", ");
+    if !execution.prepared.neutralized.is_empty() {
+        let names = execution.prepared.neutralized.join(", ");
         append(
             text,
             &format!("carrel: programs that the repository configures were not run: {names}"),
@@ -183,9 +147,7 @@ fn append_remarks(text: &mut String, execution: &Execution<'_>, stderr: &str) {
             append(text, &format!("carrel: {hint}"));
         }
     }
-    for note in notes(execution.completed) {
-        append(text, &format!("carrel: {}", strip_control(&note)));
-    }
+    add_notes(text, execution.completed);
     match outcome.end {
         _ if outcome.timed_out() => {}
         ExitStatus::Exited(0) => {}
@@ -203,7 +165,7 @@ fn hints(stderr: &str, execution: &Execution<'_>) -> Vec<String> {
         || says("Authentication failed")
         || says("could not read Password")
     {
-        hints.extend(execution.credential_hints.iter().cloned());
+        hints.extend(execution.prepared.remote.hints.iter().cloned());
     }
     if says("empty ident name") || says("auto-detection is disabled") {
         hints.push("set author_name and author_email".to_owned());
@@ -233,17 +195,9 @@ fn text_for_silence(operation: GitOperation) -> &'static str {
     }
 }
 
-/// Appends lines on lines of their own.
 fn append(text: &mut String, lines: &str) {
-    if lines.is_empty() {
-        return;
-    }
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    text.push_str(lines);
-    if !lines.ends_with('\n') {
-        text.push('\n');
+    if !lines.is_empty() {
+        line(text, lines.strip_suffix('\n').unwrap_or(lines));
     }
 }
 

@@ -1,24 +1,14 @@
 //! A call about every workspace, made one after the other.
 
-use std::fmt::Write as _;
-use std::sync::Arc;
-
+use carrel_domain::Failure;
 use serde_json::{Map, Value, json};
 
 use super::panic_guard::catch_panic;
 use super::tool_entry::Entry;
-use crate::failure::Failure;
-use crate::named_workspace::{NamedWorkspace, Workspaces};
 use crate::response::{ToolContent, ToolResponse};
+use crate::text::line;
 use crate::tool_context::ToolContext;
 
-pub(super) fn sorted(workspaces: &Workspaces) -> Vec<Arc<NamedWorkspace>> {
-    let mut workspaces: Vec<_> = workspaces.iter().map(Arc::clone).collect();
-    workspaces.sort_by(|one, other| one.name().cmp(other.name()));
-    workspaces
-}
-
-/// Returns the schema of the combined facts.
 pub(super) fn schema() -> Value {
     json!({
         "type": "object",
@@ -52,12 +42,12 @@ pub(super) async fn run(
             }
             Err(failure) => Err(failure),
         };
-        let separator = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-        writeln!(text, "{separator}=== {name} ===").expect("writing to a string cannot fail");
+        line(&mut text, &format!("=== {name} ==="));
         match called {
             Ok(response) => {
                 text.push_str(&response.text());
-                content.extend(response.content.into_iter().filter(|one| !is_text(one)));
+                let others = response.content.into_iter();
+                content.extend(others.filter(|one| !matches!(one, ToolContent::Text(_))));
                 facts.insert(name, response.structured);
             }
             Err(failure) => {
@@ -71,8 +61,4 @@ pub(super) async fn run(
     content.insert(0, ToolContent::Text(text));
     let structured = json!({ "workspaces": facts });
     ToolResponse { content, structured, data: None, is_error }
-}
-
-fn is_text(content: &ToolContent) -> bool {
-    matches!(content, ToolContent::Text(_))
 }

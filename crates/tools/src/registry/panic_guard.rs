@@ -2,29 +2,18 @@
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
-use std::task::Poll;
 
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
+use futures_util::FutureExt as _;
 use tracing::error;
-
-use crate::failure::Failure;
 
 /// Polls a tool's work and turns a panic into a failure, so that the server and other calls go on.
 pub(super) async fn catch_panic<R>(
     tool: &str,
     work: impl Future<Output = Result<R, Failure>>,
 ) -> Result<R, Failure> {
-    let mut work = pin!(work);
-    let caught = std::future::poll_fn(|context| {
-        // State that tools share is behind locks that survive a panic.
-        let polled = std::panic::catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
-        match polled {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
-            Err(panic) => Poll::Ready(Err(panic)),
-        }
-    });
+    // State that tools share is behind locks that survive a panic.
+    let caught = AssertUnwindSafe(work).catch_unwind();
     caught.await.unwrap_or_else(|panic| {
         let reason = message_of_panic(&*panic);
         error!(tool, reason, "a tool panicked");

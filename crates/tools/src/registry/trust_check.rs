@@ -6,23 +6,21 @@
 //! operator's policy says. A restored change fails the call, so that the caller does not rely on it.
 
 use carrel_config::Trust;
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 use carrel_runner::{TrustChange, TrustReport};
 use serde_json::json;
 
-use super::CallOutput;
-use crate::failure::Failure;
-use crate::response::ToolContent;
+use crate::response::{ToolContent, ToolResponse};
 use crate::text::line;
 use crate::tool::TrustMode;
 use crate::tool_context::ToolContext;
 
 /// Runs a tool's work between the two halves of the check.
-pub(super) async fn checked<R: CallOutput>(
+pub(super) async fn checked(
     context: &ToolContext,
     mode: TrustMode,
-    work: impl Future<Output = Result<R, Failure>>,
-) -> Result<R, Failure> {
+    work: impl Future<Output = Result<ToolResponse, Failure>>,
+) -> Result<ToolResponse, Failure> {
     let runner = &context.toolbox.runner;
     let handle = context.workspace().handle();
     runner.record_trust(handle).await?;
@@ -34,17 +32,16 @@ pub(super) async fn checked<R: CallOutput>(
     if report.is_empty() {
         return called;
     }
-    let mut output = called?;
+    let mut response = called?;
     check_restored(&report)?;
-    if let Some(ToolContent::Text(text)) = output.content_mut().last_mut() {
+    if let Some(ToolContent::Text(text)) = response.content.last_mut() {
         for change in &report.trust_changes {
             line(text, &format!("carrel: {} and would run later, outside", shown(change)));
         }
     }
-    Ok(output)
+    Ok(response)
 }
 
-/// Fails if a change was restored.
 pub(crate) fn check_restored(report: &TrustReport) -> Result<(), Failure> {
     let restored = report.trust_changes.iter().any(|change| change.restored);
     if restored { Err(restored_failure(report)) } else { Ok(()) }

@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use carrel_domain::Network;
-use carrel_exec::ExitStatus;
+use carrel_exec::{CaptureLimits, ExitStatus, Output};
 use carrel_runner::{CommandForm, Completed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::command_facts::{CommandFacts, notes};
+use super::command_facts::{CommandFacts, add_notes};
 use super::control_sequences::strip_control;
 use super::launch::Launch;
-use crate::failure::Failure;
+use crate::files::check_given;
 use crate::response::Reply;
 use crate::text::{end_line, line};
-use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, Tool, ToolResult};
 use crate::tool_context::ToolContext;
 
 const DEFAULT_TIMEOUT: u64 = 120;
@@ -53,7 +53,6 @@ impl From<NetworkChoice> for Network {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// The command line, for `bash -c`.
     command: String,
@@ -86,10 +85,6 @@ impl Tool for Bash {
     const ABOUT: About = About {
         name: "Bash",
         title: "Run a command",
-        class: Class::Execute,
-        effect: Effect::RUNS,
-        workspaces: WorkspaceChoice::One,
-        rules: CallRules::EXECUTE,
         description: "Runs a command line with bash in the workspace, in a kernel sandbox: the system \
             is read-only, the workspace read-write, nothing else of the machine is visible, and there \
             is no network unless allowed. Each call is a new shell: `cd` and variables do not last. \
@@ -97,23 +92,22 @@ impl Tool for Bash {
             middle cut when it is long; `BashOutput` with the returned shell_id reads all of it. For \
             servers and watchers set run_in_background. Prefer Read, Edit, Grep and Glob to cat, sed, \
             grep and find.",
+        ..About::EXECUTE
     };
 
-    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
-        required("command", &input.command)?;
-        let seconds = seconds(input.timeout);
+    async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
+        check_given("command", input.command.trim())?;
+        let seconds = timeout_seconds(input.timeout, DEFAULT_TIMEOUT, MAX_TIMEOUT);
         let background = input.run_in_background;
-        let shell = Launch {
-            directory: directory(context, input.cwd.as_deref()),
-            network: input.network.map(Network::from),
-            timeout: (!background).then(|| Duration::from_secs(seconds)),
-            combined: true,
-            ..Launch::new(CommandForm::Line(input.command.clone()), &input.command)
-        };
+        let mut launch = Launch::new(CommandForm::Line(input.command.clone()), &input.command);
+        launch.request.directory = context.workspace().relative_or_top(input.cwd.as_deref());
+        launch.request.network = input.network.map(Network::from);
+        launch.request.limits.wall = (!background).then(|| Duration::from_secs(seconds));
+        launch.request.output = Output::Combined(CaptureLimits::STDOUT);
         if let Some(description) = &input.description {
             context.progress(0.0, None, description);
         }
-        let shell = shell.start(context).await?;
+        let shell = launch.start(context).await?;
         let shell_id = shell.job.id().to_string();
         if background {
             let text = format!("shell_id: {shell_id}\nstarted in background: {}\n", input.command);
@@ -126,24 +120,9 @@ impl Tool for Bash {
     }
 }
 
-pub(super) fn required(name: &str, text: &str) -> Result<(), Failure> {
-    if text.trim().is_empty() {
-        return Err(Failure::argument(name, format!("{name} is required")));
-    }
-    Ok(())
-}
-
-/// Returns the working directory of a command, relative to the workspace.
-pub(crate) fn directory(context: &ToolContext, cwd: Option<&str>) -> std::path::PathBuf {
-    let relative = cwd.map(|cwd| context.workspace().relative(cwd)).unwrap_or_default();
-    if relative == std::path::Path::new(".") { std::path::PathBuf::new() } else { relative }
-}
-
-fn seconds(timeout: Option<u64>) -> u64 {
-    match timeout {
-        None | Some(0) => DEFAULT_TIMEOUT,
-        Some(seconds) => seconds.min(MAX_TIMEOUT),
-    }
+/// Returns a timeout in seconds: `default` for none or 0, and at most `max`.
+pub(crate) fn timeout_seconds(given: Option<u64>, default: u64, max: u64) -> u64 {
+    given.filter(|seconds| *seconds > 0).unwrap_or(default).min(max)
 }
 
 fn shown(completed: &Completed, seconds: u64, shell_id: &str) -> String {
@@ -161,9 +140,7 @@ fn shown(completed: &Completed, seconds: u64, shell_id: &str) -> String {
     if outcome.timed_out() {
         line(&mut text, &format!("bash: timed out after {seconds}s"));
     }
-    for note in notes(completed) {
-        line(&mut text, &format!("carrel: {}", strip_control(&note)));
-    }
+    add_notes(&mut text, completed);
     match exit_code(completed) {
         0 => end_line(&mut text),
         code => line(&mut text, &format!("exit: {code}")),
@@ -171,7 +148,6 @@ fn shown(completed: &Completed, seconds: u64, shell_id: &str) -> String {
     text
 }
 
-/// Returns the exit code as a shell shows it.
 pub(crate) fn exit_code(completed: &Completed) -> i32 {
     let outcome = &completed.outcome;
     if outcome.timed_out() {

@@ -10,7 +10,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::redaction::{RedactFacts, Redactor};
+use super::control_sequences::strip_control;
+use crate::text::line;
 
 /// The exit code on the wire of a command that a signal killed.
 const NO_STATUS: i32 = -1;
@@ -79,56 +80,24 @@ impl CommandFacts {
     ///
     /// The exit code is a number in every case, [`NO_STATUS`] for a command that a signal killed.
     pub(crate) fn reply(&self, outcome: &Outcome) -> CommandReply {
-        let Self {
-            exit_code,
-            signal,
-            timed_out,
-            cancelled,
-            limit,
-            stdout_bytes,
-            stderr_bytes,
-            truncated,
-            left_running,
-            denials,
-            trust_changes,
-            cost,
-            sandbox,
-        } = self;
         CommandReply {
             success: outcome.succeeded(),
-            exit_code: exit_code.unwrap_or(NO_STATUS),
-            signal: *signal,
-            timed_out: *timed_out,
-            cancelled: *cancelled,
-            limit: limit.map(|limit| json!(limit).as_str().unwrap_or_default().to_owned()),
-            stdout_bytes: *stdout_bytes,
-            stderr_bytes: *stderr_bytes,
-            truncated: *truncated,
-            left_running: *left_running as u64,
-            denials: denials.iter().map(denial).collect(),
-            trust_changes: trust_changes.iter().map(object).collect(),
-            cost: *cost,
-            sandbox: sandbox.clone(),
+            exit_code: self.exit_code.unwrap_or(NO_STATUS),
+            signal: self.signal,
+            timed_out: self.timed_out,
+            cancelled: self.cancelled,
+            limit: self.limit.map(|limit| json!(limit).as_str().unwrap_or_default().to_owned()),
+            stdout_bytes: self.stdout_bytes,
+            stderr_bytes: self.stderr_bytes,
+            truncated: self.truncated,
+            left_running: self.left_running as u64,
+            denials: self.denials.iter().map(denial).collect(),
+            trust_changes: self.trust_changes.iter().map(object).collect(),
+            cost: self.cost,
+            sandbox: self.sandbox.clone(),
             stdout: outcome.stdout.to_text(usize::MAX),
             stderr: outcome.stderr.to_text(usize::MAX),
             duration_ms: u64::try_from(outcome.wall.as_millis()).unwrap_or(u64::MAX),
-        }
-    }
-}
-
-impl RedactFacts for CommandFacts {
-    fn redact(&mut self, redactor: &Redactor) {
-        for denial in &mut self.denials {
-            let Denial { rule, object, errno: _, source: _, allow, hint } = denial;
-            for text in [rule, object].into_iter().chain([allow, hint].into_iter().flatten()) {
-                redactor.redact_text(text);
-            }
-        }
-        for change in &mut self.trust_changes {
-            let mut path = change.path.to_string_lossy().into_owned();
-            redactor.redact_text(&mut path);
-            change.path = path.into();
-            change.why_not.iter_mut().for_each(|text| redactor.redact_text(text));
         }
     }
 }
@@ -148,7 +117,6 @@ fn denial(denial: &Denial) -> CommandDenial {
     }
 }
 
-/// Returns a struct as a JSON object.
 pub(crate) fn object(value: &impl Serialize) -> Map<String, Value> {
     match json!(value) {
         Value::Object(fields) => fields,
@@ -201,6 +169,13 @@ pub fn notes(completed: &Completed) -> Vec<String> {
         format!("{} ({}) changed, {restored}", change.path.to_string_lossy(), change.what)
     }));
     notes
+}
+
+/// Appends the notes about a command to the text of a reply.
+pub(crate) fn add_notes(text: &mut String, completed: &Completed) {
+    for note in notes(completed) {
+        line(text, &format!("carrel: {}", strip_control(&note)));
+    }
 }
 
 fn explained(denial: &Denial) -> String {

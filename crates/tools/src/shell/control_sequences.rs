@@ -1,8 +1,7 @@
 //! Removal of terminal control sequences from output.
 //!
 //! Colours, titles and cursor movements cost an agent tokens and tell it nothing. The text before a bare
-//! carriage return is kept as a line of its own, because a progress bar still shows progress. Text may
-//! arrive in pieces that split a sequence, so the parser keeps its state between them.
+//! carriage return is kept as a line of its own, because a progress bar still shows progress.
 
 /// The state of the parser, as ECMA-48 defines sequences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,40 +20,27 @@ enum SequenceState {
     Charset,
 }
 
-/// Removes control sequences from text that arrives in pieces.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ControlStripper {
+#[derive(Debug, Default)]
+struct ControlStripper {
     state: SequenceState,
     after_return: bool,
+    clean: String,
 }
 
-/// Removes control sequences from a text.
+/// Removes control sequences from a text. An unfinished sequence at its end is dropped.
 pub(crate) fn strip_control(text: &str) -> String {
     let mut stripper = ControlStripper::default();
-    let mut clean = stripper.push(text);
-    clean.push_str(stripper.finish());
-    clean
+    text.chars().for_each(|character| stripper.take(character));
+    if stripper.after_return {
+        stripper.clean.push('\n');
+    }
+    stripper.clean
 }
 
 impl ControlStripper {
-    /// Returns the next piece without control sequences.
-    pub(crate) fn push(&mut self, text: &str) -> String {
-        let mut clean = String::with_capacity(text.len());
-        for character in text.chars() {
-            self.take(character, &mut clean);
-        }
-        clean
-    }
-
-    /// Ends the text. An unfinished sequence is dropped.
-    pub(crate) fn finish(&mut self) -> &'static str {
-        self.state = SequenceState::Text;
-        if std::mem::take(&mut self.after_return) { "\n" } else { "" }
-    }
-
-    fn take(&mut self, character: char, clean: &mut String) {
+    fn take(&mut self, character: char) {
         match self.state {
-            SequenceState::Text => self.text(character, clean),
+            SequenceState::Text => self.text(character),
             SequenceState::Escape => self.state = after_escape(character),
             SequenceState::Charset => self.state = SequenceState::Text,
             SequenceState::Control => match character {
@@ -63,7 +49,7 @@ impl ControlStripper {
                 // A byte that no sequence contains ends it, and is text.
                 other => {
                     self.state = SequenceState::Text;
-                    self.text(other, clean);
+                    self.text(other);
                 }
             },
             SequenceState::String => match character {
@@ -81,21 +67,21 @@ impl ControlStripper {
         }
     }
 
-    fn text(&mut self, character: char, clean: &mut String) {
+    fn text(&mut self, character: char) {
         if std::mem::take(&mut self.after_return) {
-            clean.push('\n');
+            self.clean.push('\n');
             if character == '\n' {
                 return;
             }
         }
         match character {
-            '\n' | '\t' => clean.push(character),
+            '\n' | '\t' => self.clean.push(character),
             '\r' => self.after_return = true,
             '\u{1b}' => self.state = SequenceState::Escape,
             '\u{9b}' => self.state = SequenceState::Control,
             '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => self.state = SequenceState::String,
             other if other.is_control() => {}
-            other => clean.push(other),
+            other => self.clean.push(other),
         }
     }
 }
@@ -133,12 +119,6 @@ mod tests {
         ];
         for (text, clean) in cases {
             assert_eq!(strip_control(text), clean, "{text:?}");
-            // The same, however it is cut.
-            let mut stripper = ControlStripper::default();
-            let mut pieces: String =
-                text.chars().map(|one| stripper.push(&one.to_string())).collect();
-            pieces.push_str(stripper.finish());
-            assert_eq!(pieces, clean, "{text:?} in pieces");
         }
     }
 }

@@ -4,21 +4,13 @@
 //! session under its job's id. The runner's future is polled by the job's own task from then on, so that a
 //! command goes on when the call that started it ends, and is killed when its session ends.
 
-use std::ffi::OsString;
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use carrel_domain::{
-    ByteSize, Clock as _, Code, Network, SystemClock, Timestamp, WorkspaceAccess, sync,
-};
-use carrel_exec::{
-    CaptureLimits, Captured, Cursor, Job, JobId, JobStatus, LogFile, Outcome, Output, Piece,
-    Started,
-};
-use carrel_runner::{ArtifactRequest, CommandForm, Completed, LimitRequest, RunError, RunRequest};
+use carrel_domain::{ByteSize, Clock as _, Code, Failure, Network, SystemClock, Timestamp, sync};
+use carrel_exec::{Captured, Cursor, Job, JobId, JobStatus, LogFile, Outcome, Piece, Started};
+use carrel_runner::{CommandForm, Completed, RunError, RunRequest};
 use carrel_shell::Preset;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, interval_at};
@@ -26,8 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::process_watcher::ProcessWatcher;
 use crate::audit_log::AuditEvent;
-use crate::failure::Failure;
-use crate::tool_context::{CommandSettings, ToolContext};
+use crate::tool_context::ToolContext;
 
 /// Bounds the output of one command that is kept on disk.
 const MAX_LOG: ByteSize = ByteSize::mib(64);
@@ -40,30 +31,15 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 type Ended = Result<Completed, RunError>;
 
-/// A command to start.
 #[derive(Debug)]
 pub(crate) struct Launch {
-    pub(crate) form: CommandForm,
-    pub(crate) preset: Preset,
-    /// The working directory, relative to the workspace.
-    pub(crate) directory: PathBuf,
-    pub(crate) network: Option<Network>,
-    /// None for a command in the background, which no call waits for.
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) combined: bool,
-    pub(crate) environment: Vec<(String, String)>,
-    pub(crate) access: WorkspaceAccess,
-    /// Report files that the command writes for the tool.
-    pub(crate) artifacts: Option<ArtifactRequest>,
-    /// Bounds of stdout and stderr in memory.
-    pub(crate) keep: (CaptureLimits, CaptureLimits),
-    pub(crate) inherited: Vec<OwnedFd>,
+    /// Without a wall-clock limit the command runs in the background, and no call waits for it.
+    pub(crate) request: RunRequest,
     /// The variables and the SSH key of the call are left out.
     pub(crate) own_environment: bool,
-    pub(crate) name: String,
+    name: String,
 }
 
-/// A started command of a session.
 #[derive(Debug)]
 pub(crate) struct Shell {
     pub(crate) job: Job,
@@ -79,21 +55,8 @@ pub(crate) struct Shell {
 
 impl Launch {
     pub(crate) fn new(form: CommandForm, name: impl Into<String>) -> Self {
-        Self {
-            form,
-            preset: Preset::Denylist,
-            directory: PathBuf::new(),
-            network: None,
-            timeout: None,
-            combined: false,
-            environment: Vec::new(),
-            access: WorkspaceAccess::ReadWrite,
-            artifacts: None,
-            keep: (CaptureLimits::STDOUT, CaptureLimits::STDERR),
-            inherited: Vec::new(),
-            own_environment: false,
-            name: name.into(),
-        }
+        let request = RunRequest { preset: Preset::Denylist, ..RunRequest::new(form) };
+        Self { request, own_environment: false, name: name.into() }
     }
 
     pub(crate) async fn start(self, context: &ToolContext) -> Result<Arc<Shell>, Failure> {
@@ -108,16 +71,16 @@ impl Launch {
     ) -> Result<Arc<Shell>, Failure> {
         let toolbox = Arc::clone(&context.toolbox);
         let owner = context.session.owner();
-        let workspace = match self.timeout {
-            None => toolbox.jobs.reserve(owner)?,
-            Some(_) => toolbox.jobs.reserve_awaited(owner)?,
+        let is_awaited = self.request.limits.wall.is_some();
+        let reserved = if is_awaited {
+            toolbox.jobs.reserve_awaited(owner)?
+        } else {
+            toolbox.jobs.reserve(owner)?
         };
         let (asked, started) = oneshot::channel();
-        let lifetime = self.timeout.is_none().then(|| workspace.lifetime());
         let name = self.name.clone();
-        let access = self.access;
-        let mut request = self.request(context, lifetime)?;
-        request.access = access;
+        let mut request = self.complete(context)?;
+        request.limits.lifetime = (!is_awaited).then(|| reserved.lifetime());
         request.started = Some(asked);
         let (watched, live) = watched.unzip();
         request.live = live.or_else(|| context.options.command_settings.output.clone());
@@ -129,7 +92,7 @@ impl Launch {
         let (started, running) = started_of(running, started).await?;
         let completed = Arc::new(OnceLock::new());
         let waiting = remember(running, Arc::clone(&completed), violations(context));
-        let job = workspace.adopt(&name, started, cancel, waiting)?;
+        let job = reserved.adopt(&name, started, cancel, waiting)?;
         let shell = Arc::new(Shell {
             job,
             workspace: context.workspace().name().to_owned(),
@@ -143,61 +106,32 @@ impl Launch {
         Ok(shell)
     }
 
-    fn request(
-        self,
-        context: &ToolContext,
-        lifetime: Option<Duration>,
-    ) -> Result<RunRequest, Failure> {
-        let Self { form, preset, directory, network, timeout, combined, environment, .. } = self;
-        let inherited = self.inherited;
-        let limits = self.keep;
-        let command_settings = &context.options.command_settings;
-        let output = if combined {
-            Output::Combined(limits.0)
-        } else {
-            Output::Separate { stdout: limits.0, stderr: limits.1 }
-        };
-        let mut environment: Vec<(OsString, OsString)> =
-            environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+    /// Adds the settings of the call to the request.
+    fn complete(self, context: &ToolContext) -> Result<RunRequest, Failure> {
+        let settings = &context.options.command_settings;
+        let mut request = self.request;
         if !self.own_environment {
-            let given =
-                command_settings.environment.iter().map(|(name, value)| (name, value.expose()));
-            environment.extend(given.map(|(name, value)| (name.into(), value.into())));
-            let author = command_settings.author_variables();
-            environment.extend(author.map(|(name, value)| (name.into(), value.into())));
+            let given = settings.environment.iter().map(|(name, value)| (name, value.expose()));
+            request.environment.extend(given.map(|(name, value)| (name.into(), value.into())));
+            let author = settings.author_variables();
+            request.environment.extend(author.map(|(name, value)| (name.into(), value.into())));
+            request.ssh_key.clone_from(&settings.ssh_key);
         }
-        let network = within(
-            command_settings,
-            network.or(command_settings.network).or(context.toolbox.network),
-            context,
-        )?;
-        Ok(RunRequest {
-            preset,
-            directory,
-            network,
-            limits: LimitRequest {
-                wall: command_settings.timeout.or(timeout),
-                lifetime,
-                ..LimitRequest::default()
-            },
-            environment,
-            output,
-            inherited,
-            ssh_key: command_settings.ssh_key.clone().filter(|_| !self.own_environment),
-            artifacts: self.artifacts,
-            log: Some(LogFile { file: None, limit: MAX_LOG }),
-            ..RunRequest::new(form)
-        })
+        request.network = allowed_network(context, request.network)?;
+        request.limits.wall = settings.timeout.or(request.limits.wall);
+        request.log = Some(LogFile { file: None, limit: MAX_LOG });
+        Ok(request)
     }
 }
 
-/// Applies the network limit of the interface. A command without a network of its own gets the most that is
-/// allowed.
-fn within(
-    command_settings: &CommandSettings,
-    asked: Option<Network>,
+/// Applies the defaults and the limit of the interface. A command without a network of its own gets the most
+/// that is allowed.
+fn allowed_network(
     context: &ToolContext,
+    own: Option<Network>,
 ) -> Result<Option<Network>, Failure> {
+    let command_settings = &context.options.command_settings;
+    let asked = own.or(command_settings.network).or(context.toolbox.network);
     let Some(limit) = command_settings.network_limit else { return Ok(asked) };
     match asked {
         None => Ok(Some(limit.min(context.toolbox.runner.policy().network))),
@@ -211,7 +145,6 @@ fn within(
     }
 }
 
-/// Records what the sandbox denied.
 fn violations(context: &ToolContext) -> impl Fn(&Completed) + Send + use<> {
     let toolbox = Arc::clone(&context.toolbox);
     let session = Arc::clone(&context.session);
@@ -236,7 +169,6 @@ fn violations(context: &ToolContext) -> impl Fn(&Completed) + Send + use<> {
     }
 }
 
-/// Waits for a command and stores its result.
 async fn remember(
     running: impl Future<Output = Ended> + Send,
     completed: Arc<OnceLock<Result<Completed, Failure>>>,
@@ -274,15 +206,13 @@ async fn started_of(
     };
     match start {
         Some(started) => Ok((started, running)),
-        None => Err(running.await.err().map_or_else(never_started, Failure::from)),
+        None => Err(running.await.err().map_or_else(
+            || Failure::new(Code::Internal, "a command ended without having started"),
+            Failure::from,
+        )),
     }
 }
 
-fn never_started() -> Failure {
-    Failure::new(Code::Internal, "a command ended without having started")
-}
-
-/// Adds a command to its session, and removes those whose jobs are gone.
 fn keep(context: &ToolContext, shell: &Arc<Shell>) {
     let known: Vec<_> =
         context.toolbox.jobs.list_of(&context.session.owner()).iter().map(Job::id).collect();
@@ -345,7 +275,6 @@ impl Shell {
         }
     }
 
-    /// Returns the result of an ended command.
     pub(crate) fn completed(&self) -> Option<&Completed> {
         self.completed.get().and_then(|ended| ended.as_ref().ok())
     }

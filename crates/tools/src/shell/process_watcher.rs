@@ -4,15 +4,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use carrel_domain::{Clock as _, Code, SystemClock, Timestamp, sync};
+use carrel_domain::{Clock as _, Code, Failure, SystemClock, Timestamp, sync};
 use carrel_exec::{Job, Piece, StreamName};
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-
-use crate::failure::Failure;
 
 /// Bounds the events of one command. A full log drops its oldest tenth at once.
 const MAX_EVENTS: usize = 1024;
@@ -21,7 +19,6 @@ const DROPPED_AT_ONCE: usize = 102;
 /// A longer line is matched in parts, so that it cannot take all memory.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 
-/// Bytes of a line in an event.
 const MAX_SHOWN_BYTES: usize = 2000;
 
 /// Bounds the compiled size of a pattern.
@@ -62,7 +59,6 @@ pub(super) enum WatchKind {
     },
 }
 
-/// The patterns and the events of a watched command.
 #[derive(Debug)]
 pub(crate) struct ProcessWatcher {
     pub(super) patterns: Vec<String>,
@@ -97,7 +93,6 @@ impl ProcessWatcher {
         Ok(Arc::new(Self { patterns, expressions, idle, events: Mutex::default() }))
     }
 
-    /// Returns the events after an id, and the number of dropped ones.
     pub(super) fn since(&self, id: u64) -> (Vec<WatchEvent>, u64) {
         let events = self.events();
         let kept = events.kept.iter().filter(|event| event.id > id).cloned().collect();
@@ -130,7 +125,6 @@ impl ProcessWatcher {
         }
     }
 
-    /// Follows the output of the command until its end.
     pub(super) async fn follow(self: Arc<Self>, job: Job, mut pieces: mpsc::Receiver<Piece>) {
         let mut lines = Lines::default();
         let mut quiet_since = Instant::now();
@@ -169,7 +163,6 @@ impl ProcessWatcher {
     }
 }
 
-/// Waits for the idle timeout; forever if there is none.
 async fn quiet_for(idle: Option<Duration>, since: Instant) {
     match idle {
         Some(idle) => tokio::time::sleep_until(since + idle).await,
@@ -177,7 +170,6 @@ async fn quiet_for(idle: Option<Duration>, since: Instant) {
     }
 }
 
-/// Joins pieces to lines.
 #[derive(Debug, Default)]
 struct Lines {
     begun: Vec<u8>,

@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use carrel_domain::{Code, Network};
+use carrel_domain::{Code, Failure, Network};
 use carrel_exec::Captured;
 use carrel_runner::{CommandForm, Completed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bash::{NetworkChoice, directory, exit_code, required};
-use super::command_facts::{CommandFacts, notes};
+use super::bash::{NetworkChoice, exit_code};
+use super::command_facts::{CommandFacts, add_notes};
 use super::control_sequences::strip_control;
 use super::launch::Launch;
-use crate::failure::Failure;
+use crate::files::check_given;
 use crate::response::Reply;
 use crate::text::line;
-use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, Tool, ToolResult};
 use crate::tool_context::ToolContext;
 
 const DEFAULT_TIMEOUT_MS: u64 = 60_000;
@@ -25,7 +25,6 @@ const MAX_TIMEOUT_MS: u64 = 120_000;
 pub(super) struct ShellRun;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// The program: a name, or a path in the workspace such as `./script`.
     cmd: String,
@@ -56,27 +55,22 @@ impl Tool for ShellRun {
     const ABOUT: About = About {
         name: "shell_run",
         title: "Run a program",
-        class: Class::Execute,
-        effect: Effect::RUNS,
-        workspaces: WorkspaceChoice::One,
-        rules: CallRules::EXECUTE,
         description: "Runs one program with arguments that no shell interprets, in the same sandbox \
             as Bash. Arguments that look like paths must be in the workspace. Use it when arguments \
             contain quotes, spaces or text from elsewhere.",
+        ..About::EXECUTE
     };
 
-    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
-        required("cmd", &input.cmd)?;
+    async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
+        check_given("cmd", input.cmd.trim())?;
         let timeout = timeout(input.timeout_ms)?;
         let mut command = vec![input.cmd.trim().to_owned()];
         command.extend(input.args);
         let argv = command.iter().map(Into::into).collect();
-        let launch = Launch {
-            directory: directory(context, input.cwd.as_deref()),
-            network: input.network.map(Network::from),
-            timeout: Some(timeout),
-            ..Launch::new(CommandForm::Argv(argv), command.join(" "))
-        };
+        let mut launch = Launch::new(CommandForm::Argv(argv), command.join(" "));
+        launch.request.directory = context.workspace().relative_or_top(input.cwd.as_deref());
+        launch.request.network = input.network.map(Network::from);
+        launch.request.limits.wall = Some(timeout);
         let shell = launch.start(context).await?;
         let completed = shell.wait(context).await?;
         let text = shown(completed);
@@ -109,9 +103,7 @@ fn shown(completed: &Completed) -> String {
     for (name, stream) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
         block(&mut text, name, stream);
     }
-    for note in notes(completed) {
-        line(&mut text, &format!("carrel: {}", strip_control(&note)));
-    }
+    add_notes(&mut text, completed);
     text
 }
 

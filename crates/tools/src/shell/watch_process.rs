@@ -1,21 +1,21 @@
 //! The tools `watch_process` and `watch_process_events`.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrel_domain::{Code, Network};
+use carrel_domain::{Code, Failure, Network};
 use carrel_runner::CommandForm;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use super::bash::{NetworkChoice, directory, required};
+use super::bash::NetworkChoice;
 use super::launch::{Launch, Shell};
 use super::process_watcher::{ProcessWatcher, WatchEvent, WatchKind};
-use crate::failure::Failure;
+use crate::files::check_given;
 use crate::response::Reply;
-use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
+use crate::text::line;
+use crate::tool::{About, Effect, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 /// Bounds the work for each line.
@@ -33,7 +33,6 @@ const DEFAULT_PATTERNS: [&str; 5] =
 pub(super) struct WatchProcess;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct WatchInput {
     /// The command line, for `bash -c`.
     command: String,
@@ -65,33 +64,24 @@ impl Tool for WatchProcess {
     const ABOUT: About = About {
         name: "watch_process",
         title: "Watch a command",
-        class: Class::Execute,
-        effect: Effect::RUNS,
-        workspaces: WorkspaceChoice::One,
-        rules: CallRules::EXECUTE,
         description: "Starts a command in the background, such as a development server or a watcher, \
             and records an event when a line of its stderr matches an error pattern, when it is \
             idle and when it ends. Poll watch_process_events for the events; BashOutput and KillShell \
             work on it too.",
+        ..About::EXECUTE
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        input: WatchInput,
-    ) -> Result<Reply<WatchFacts>, Failure> {
-        required("command", &input.command)?;
+    async fn call(context: &ToolContext, input: WatchInput) -> ToolResult<WatchFacts> {
+        check_given("command", input.command.trim())?;
         let patterns = patterns(input.error_patterns)?;
         let idle = idle(input.idle_timeout_seconds)?;
         let watched = ProcessWatcher::new(patterns, idle)?;
         if let Some(description) = &input.description {
             context.progress(0.0, None, description);
         }
-        let launch = Launch {
-            directory: directory(context, input.cwd.as_deref()),
-            network: input.network.map(Network::from),
-            ..Launch::new(CommandForm::Line(input.command.clone()), &input.command)
-        };
+        let mut launch = Launch::new(CommandForm::Line(input.command.clone()), &input.command);
+        launch.request.directory = context.workspace().relative_or_top(input.cwd.as_deref());
+        launch.request.network = input.network.map(Network::from);
         let (sender, pieces) = mpsc::channel(WAITING_PIECES);
         let shell = launch.start_with(context, Some((Arc::clone(&watched), sender))).await?;
         watched.add(WatchKind::Started);
@@ -144,7 +134,6 @@ fn started(shell_id: &str, command: &str, watched: &ProcessWatcher) -> String {
 pub(super) struct WatchProcessEvents;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct EventsInput {
     /// The id that `watch_process` returned.
     shell_id: String,
@@ -170,20 +159,15 @@ impl Tool for WatchProcessEvents {
     const ABOUT: About = About {
         name: "watch_process_events",
         title: "Events of a watched command",
-        class: Class::Execute,
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::Optional,
-        rules: CallRules::EXECUTE,
         description: "Returns the events of a command that watch_process started: error lines, idle \
             timeout, exit. Pass the last event id to get only new ones.",
+        ..About::EXECUTE
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        input: EventsInput,
-    ) -> Result<Reply<EventsFacts>, Failure> {
-        required("shell_id", &input.shell_id)?;
+    async fn call(context: &ToolContext, input: EventsInput) -> ToolResult<EventsFacts> {
+        check_given("shell_id", input.shell_id.trim())?;
         let shell = Shell::find(context, &input.shell_id)?;
         let Some(watched) = &shell.watched else {
             let message = format!(
@@ -208,14 +192,14 @@ fn listed(shell: &Shell, watched: &ProcessWatcher, events: &[WatchEvent], droppe
         shell.status()
     );
     if !watched.patterns.is_empty() {
-        writeln!(text, "error_patterns: {}", watched.patterns.join(" | "))
-            .expect("a string takes all");
+        line(&mut text, &format!("error_patterns: {}", watched.patterns.join(" | ")));
     }
     if dropped > 0 {
-        writeln!(text, "NOTE: {dropped} earlier events dropped (per-shell cap of 1024 reached)")
-            .expect("a string takes all");
+        let note =
+            format!("NOTE: {dropped} earlier events dropped (per-shell cap of 1024 reached)");
+        line(&mut text, &note);
     }
-    writeln!(text, "\n--- events ({}) ---", events.len()).expect("a string takes all");
+    line(&mut text, &format!("\n--- events ({}) ---", events.len()));
     for WatchEvent { id, at, kind } in events {
         let what = match kind {
             WatchKind::Started => "started".to_owned(),
@@ -225,7 +209,7 @@ fn listed(shell: &Shell, watched: &ProcessWatcher, events: &[WatchEvent], droppe
             WatchKind::IdleTimeout { reason } => format!("idle_timeout  {reason}"),
             WatchKind::Exited { exit_code } => format!("exited  exit={exit_code}"),
         };
-        writeln!(text, "[{id}] {at}  {what}").expect("a string takes all");
+        line(&mut text, &format!("[{id}] {at}  {what}"));
     }
     text
 }

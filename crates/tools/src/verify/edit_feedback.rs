@@ -24,10 +24,8 @@ use crate::text::line;
 use crate::tool_context::ToolContext;
 use crate::toolbox::Toolbox;
 
-/// The time that an edit waits for feedback.
 const BUDGET: Duration = Duration::from_secs(2);
 
-/// Findings in the reply to an edit.
 const MAX_SHOWN: usize = 20;
 
 /// The findings about a file, and its hash if the formatter changed it.
@@ -39,7 +37,6 @@ pub(crate) struct Feedback {
 }
 
 impl Feedback {
-    /// Adds the feedback to the reply of an edit.
     pub(crate) fn add_to(self, content: &mut [ToolContent], hash: &mut String) {
         if let (false, Some(ToolContent::Text(text))) = (self.text.is_empty(), content.last_mut()) {
             line(text, &format!("\n{}", self.text.trim_end()));
@@ -50,8 +47,7 @@ impl Feedback {
     }
 }
 
-/// Returns the project that a file belongs to.
-pub(crate) async fn project_of(context: &ToolContext, path: &Path) -> Option<Profile> {
+pub(crate) async fn of(context: &ToolContext, path: &Path) -> Feedback {
     let workspace = Arc::clone(context.workspace());
     let file = path.to_owned();
     let toolbox = Arc::clone(&context.toolbox);
@@ -61,7 +57,10 @@ pub(crate) async fn project_of(context: &ToolContext, path: &Path) -> Option<Pro
         Ok(toolbox.profiles.detect_for_file(workspace.files(), &file)?)
     });
     // The edit itself reports a file that cannot be read.
-    found.await.ok().and_then(|(owner, _)| owner.profile.clone())
+    match found.await.ok().and_then(|(owner, _)| owner.profile.clone()) {
+        Some(project) => of_project(context, &project, path).await,
+        None => Feedback::default(),
+    }
 }
 
 /// Returns the project that a file belongs to, and the limits for edits of the file. Blocks on the disk.
@@ -80,15 +79,6 @@ pub(crate) fn project_and_limits(
     (owner.profile, Limits { result_bytes, ..limits })
 }
 
-/// Returns the feedback of the file's project.
-pub(crate) async fn of(context: &ToolContext, path: &Path) -> Feedback {
-    match project_of(context, path).await {
-        Some(project) => of_project(context, &project, path).await,
-        None => Feedback::default(),
-    }
-}
-
-/// Returns the feedback of a project on one of its files.
 pub(crate) async fn of_project(context: &ToolContext, project: &Profile, path: &Path) -> Feedback {
     let feedback = tokio::time::timeout(BUDGET, Box::pin(collect(context, project, path)));
     feedback.await.unwrap_or_else(|_| {
@@ -156,7 +146,6 @@ async fn findings(
     }
 }
 
-/// Formats the file, and returns the diff.
 async fn format(context: &ToolContext, profile: &Profile, path: &Path, name: &str) -> Feedback {
     let Ok(invocation) = plan_check(profile, ProfileField::Format, CommandScope::File(name)) else {
         return Feedback::default();
@@ -172,12 +161,13 @@ async fn format(context: &ToolContext, profile: &Profile, path: &Path, name: &st
     let name = name.to_owned();
     let formatted = blocking(move || {
         let after = files.load(&file)?;
-        if after.hash == before.hash {
+        let hash = after.hash();
+        if hash == before.hash() {
             return Ok(Feedback::default());
         }
         let old = before.document(&name)?;
         let new = after.document(&name)?;
-        let hash = files.record_change(&before.key, after.hash);
+        let hash = files.record_change(&before.key, hash);
         let (_, diff) = diff_text(Some(old.text()), new.text(), &name);
         Ok(Feedback { text: format!("formatted:\n{diff}"), hash: Some(hash) })
     });

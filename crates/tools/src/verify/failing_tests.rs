@@ -1,8 +1,5 @@
 //! The tools `run_failing_tests` and `last_test_failures`.
 
-use std::fmt::Write as _;
-
-use carrel_domain::Network;
 use carrel_verify::plan::{Selector, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,15 +9,12 @@ use super::lint_and_typecheck::shown as shown_finding;
 use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::Bounds;
 use super::run_tests::{TestFacts, reply, show_failure, test};
-use crate::failure::Failure;
 use crate::response::Reply;
 use crate::shell::NetworkChoice;
 use crate::text::line;
-use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
-const USUAL_TIMEOUT: u64 = 300;
-const MAX_TIMEOUT: u64 = 1800;
 const USUAL_RERUNS: usize = 50;
 const MAX_RERUNS: usize = 200;
 const USUAL_SHOWN: usize = 50;
@@ -31,7 +25,6 @@ const NO_RUN: &str = "no run_tests call yet in this session";
 pub(super) struct RunFailingTests;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct RerunInput {
     /// The language, if the last run had several.
     language: Option<String>,
@@ -58,20 +51,14 @@ impl Tool for RunFailingTests {
     const ABOUT: About = About {
         name: "run_failing_tests",
         title: "Rerun failed tests",
-        class: Class::Execute,
-        effect: Effect::RUNS,
         workspaces: WorkspaceChoice::OneOrAll,
-        rules: CallRules::EXECUTE,
         description: "Runs again exactly the tests that failed in the last run_tests of this session \
             in this workspace, and nothing else. last_test_failures then shows those that still \
             fail.",
+        ..About::EXECUTE
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        input: RerunInput,
-    ) -> Result<Reply<RerunFacts>, Failure> {
+    async fn call(context: &ToolContext, input: RerunInput) -> ToolResult<RerunFacts> {
         let nothing = |text: String| Ok(Reply::text(text, RerunFacts { rerun: 0, result: None }));
         let Some(last) = context.session.state().last_runs.of(context.workspace().name()) else {
             return nothing(NO_RUN.to_owned());
@@ -85,12 +72,7 @@ impl Tool for RunFailingTests {
             return nothing(text);
         }
         let limit = input.limit.filter(|limit| *limit > 0).unwrap_or(USUAL_RERUNS).min(MAX_RERUNS);
-        let bounds = Bounds::new(
-            input.timeout,
-            USUAL_TIMEOUT,
-            MAX_TIMEOUT,
-            input.network.map(Network::from),
-        );
+        let bounds = Bounds::of_tests(input.timeout, input.network);
         rerun(context, last, failed, limit, bounds).await
     }
 }
@@ -108,11 +90,11 @@ fn nothing_to_rerun(
             names()
         ));
     }
-    if failed.iter().any(|run| run.failures().iter().any(|failure| failure.rerun.is_some())) {
+    if failed.iter().any(|run| run.report.failures.iter().any(|failure| failure.rerun.is_some())) {
         return None;
     }
     let run = failed.first()?;
-    Some(if run.is_blind() || !run.failures().is_empty() {
+    Some(if run.is_blind() || !run.report.failures.is_empty() {
         format!(
             "run_failing_tests: the last {} run names no test that could be run again; rerun run_tests",
             run.language()
@@ -128,7 +110,7 @@ async fn rerun(
     failed: Vec<LastRun>,
     limit: usize,
     bounds: Bounds,
-) -> Result<Reply<RerunFacts>, Failure> {
+) -> ToolResult<RerunFacts> {
     let chosen = ProjectChoice::of(
         context,
         ProjectQuery { language: Some("all".into()), ..ProjectQuery::default() },
@@ -138,7 +120,8 @@ async fn rerun(
     let mut count = 0;
     for run in &failed {
         let selectors: Vec<Selector> = run
-            .failures()
+            .report
+            .failures
             .iter()
             .filter_map(|failure| failure.rerun.clone())
             .take(limit - count.min(limit))
@@ -171,7 +154,6 @@ async fn rerun(
     Ok(Reply::new(content, RerunFacts { rerun: count, result: Some(facts) }))
 }
 
-/// Replaces the stored run of the same project.
 fn remember(last: &mut [LastRun], now: &LastRun) {
     let same =
         |run: &&mut LastRun| run.language() == now.language() && run.directory == now.directory;
@@ -183,7 +165,6 @@ fn remember(last: &mut [LastRun], now: &LastRun) {
 pub(super) struct LastTestFailures;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct LastInput {
     /// Maximum number of failures; 50 by default, at most 500.
     limit: Option<usize>,
@@ -203,19 +184,13 @@ impl Tool for LastTestFailures {
     const ABOUT: About = About {
         name: "last_test_failures",
         title: "Show failed tests",
-        class: Class::Read,
-        effect: Effect::NONE,
         workspaces: WorkspaceChoice::OneOrAll,
-        rules: CallRules::READ,
         description: "Shows the failures of the last run_tests or run_failing_tests of this session in \
             this workspace, without running anything.",
+        ..About::READ
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        input: LastInput,
-    ) -> Result<Reply<LastFacts>, Failure> {
+    async fn call(context: &ToolContext, input: LastInput) -> ToolResult<LastFacts> {
         let limit = input.limit.filter(|limit| *limit > 0).unwrap_or(USUAL_SHOWN).min(MAX_SHOWN);
         let Some(last) = context.session.state().last_runs.of(context.workspace().name()) else {
             return Ok(Reply::text(NO_RUN, LastFacts { failures: None, shown: 0 }));
@@ -224,7 +199,7 @@ impl Tool for LastTestFailures {
         let mut failures = 0;
         let mut shown = 0;
         for run in &last {
-            let all = run.failures();
+            let all = &run.report.failures;
             failures += all.len();
             line(&mut text, &heading(run));
             for finding in run.report.build_errors.iter().take(limit) {
@@ -237,8 +212,8 @@ impl Tool for LastTestFailures {
         }
         if failures > shown {
             let left = failures - shown;
-            write!(text, "\n({left} more entries truncated; pass a larger limit to see them)\n")
-                .expect("writing to a string cannot fail");
+            let more = "more entries truncated; pass a larger limit to see them";
+            line(&mut text, &format!("\n({left} {more})"));
         }
         Ok(Reply::text(text, LastFacts { failures: Some(failures), shown }))
     }
@@ -248,7 +223,7 @@ fn heading(run: &LastRun) -> String {
     let language = run.language();
     let age = run.age();
     let unbuilt = run.report.build_errors.len();
-    match (run.failures().len(), run.is_blind()) {
+    match (run.report.failures.len(), run.is_blind()) {
         (0, true) if unbuilt > 0 => {
             format!("{unbuilt} build error(s) from last run_tests call ({language}, {age}):")
         }

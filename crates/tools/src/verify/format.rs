@@ -1,6 +1,5 @@
 //! The tool `format`.
 
-use carrel_domain::Network;
 use carrel_verify::plan::plan_check;
 use carrel_verify::{ProfileField, parse};
 use schemars::JsonSchema;
@@ -10,20 +9,15 @@ use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::{Bounds, run};
 use super::run_script::shortened;
 use super::run_tests::{no_plan, word};
-use crate::failure::Failure;
 use crate::response::Reply;
-use crate::shell::strip_control;
+use crate::shell::{NetworkChoice, strip_control};
 use crate::text::line;
-use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, Effect, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
-
-const USUAL_TIMEOUT: u64 = 120;
-const MAX_TIMEOUT: u64 = 600;
 
 pub(super) struct Format;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// Only this file or directory; its nearest project is used.
     path: Option<String>,
@@ -59,18 +53,17 @@ impl Tool for Format {
     const ABOUT: About = About {
         name: "format",
         title: "Format files",
-        class: Class::Execute,
         effect: Effect { destructive: true, idempotent: true, open_world: false },
         workspaces: WorkspaceChoice::OneOrAll,
-        rules: CallRules::EXECUTE,
         description: "Runs the formatter that the project's files name, for a file or the whole \
             project; with check it only reports unformatted files. Read files again afterwards: their \
             lines may have moved.",
+        ..About::EXECUTE
     };
 
-    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
+    async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
         let field = if input.check { ProfileField::FormatCheck } else { ProfileField::Format };
-        let bounds = Bounds::new(input.timeout, USUAL_TIMEOUT, MAX_TIMEOUT, Some(Network::None));
+        let bounds = Bounds::of_checks(input.timeout, Some(NetworkChoice::None));
         let query = ProjectQuery { path: input.path, language: input.language, package: None };
         let chosen = ProjectChoice::of(context, query).await?;
         let mut text = String::new();

@@ -1,7 +1,7 @@
 //! The last test results of a session, for each workspace.
 
 use std::collections::HashMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use carrel_verify::Ecosystem;
 use carrel_verify::parse::{Failure, TestReport, Verdict};
@@ -12,12 +12,10 @@ use super::run_tests::ProjectTests;
 /// Bounds the messages of one workspace that are saved between processes.
 const MAX_KEPT_BYTES: usize = 256 * 1024;
 
-/// The last runs, by workspace.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct LastRuns(HashMap<String, Vec<LastRun>>);
 
-/// The last run of one project.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct LastRun {
     ecosystem: Ecosystem,
@@ -47,7 +45,6 @@ impl LastRuns {
         serde_json::json!(Self(self.0.iter().map(kept).collect()))
     }
 
-    /// Restores saved runs; an invalid value gives none.
     pub(crate) fn from_json(value: serde_json::Value) -> Self {
         serde_json::from_value(value).unwrap_or_default()
     }
@@ -88,10 +85,6 @@ impl LastRun {
         run
     }
 
-    pub(super) fn failures(&self) -> &[Failure] {
-        &self.report.failures
-    }
-
     /// Tells whether the run names no tests: it could not run, or failed without a report.
     pub(super) fn is_blind(&self) -> bool {
         let could_not = matches!(self.report.verdict, Verdict::CouldNotRun { .. });
@@ -99,26 +92,20 @@ impl LastRun {
     }
 
     pub(super) fn age(&self) -> String {
-        match age(Duration::from_secs(now().saturating_sub(self.at))) {
-            just if just == JUST_NOW => just,
-            age => format!("{age} ago"),
-        }
+        age(now().saturating_sub(self.at))
     }
 }
-
-const JUST_NOW: &str = "just now";
 
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-fn age(time: Duration) -> String {
-    let seconds = time.as_secs();
+fn age(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, 0) => JUST_NOW.to_owned(),
-        (0, 0, seconds) => format!("{seconds}s"),
-        (0, minutes, seconds) => format!("{minutes}m{seconds}s"),
-        (hours, minutes, _) => format!("{hours}h{minutes}m"),
+        (0, 0, 0) => "just now".to_owned(),
+        (0, 0, seconds) => format!("{seconds}s ago"),
+        (0, minutes, seconds) => format!("{minutes}m{seconds}s ago"),
+        (hours, minutes, _) => format!("{hours}h{minutes}m ago"),
     }
 }
 
@@ -129,8 +116,9 @@ mod tests {
 
     #[test]
     fn an_age_has_at_most_two_units() {
-        for (seconds, text) in [(0, "just now"), (42, "42s"), (90, "1m30s"), (8100, "2h15m")] {
-            assert_eq!(age(Duration::from_secs(seconds)), text);
+        let ages = [(0, "just now"), (42, "42s ago"), (90, "1m30s ago"), (8100, "2h15m ago")];
+        for (seconds, text) in ages {
+            assert_eq!(age(seconds), text);
         }
     }
 

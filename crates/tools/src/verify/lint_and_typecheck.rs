@@ -1,6 +1,5 @@
 //! The tools `run_lint` and `run_typecheck`.
 
-use carrel_domain::Network;
 use carrel_verify::parse::{self, CheckReport, Finding, Severity};
 use carrel_verify::plan::plan_check;
 use carrel_verify::{Profile, ProfileField};
@@ -11,17 +10,12 @@ use serde_json::{Map, Value};
 use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::{Bounds, FinishedCommand, run};
 use super::run_tests::{no_plan, word, worst};
-use crate::failure::Failure;
 use crate::response::Reply;
 use crate::shell::NetworkChoice;
 use crate::text::line;
-use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
-const USUAL_TIMEOUT: u64 = 120;
-const MAX_TIMEOUT: u64 = 600;
-
-/// Findings in one reply.
 const MAX_SHOWN: usize = 500;
 
 pub(super) struct RunLint;
@@ -29,7 +23,6 @@ pub(super) struct RunLint;
 pub(super) struct RunTypecheck;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// Only this file or directory; its nearest project is used.
     path: Option<String>,
@@ -81,9 +74,8 @@ async fn check(
     context: &ToolContext,
     input: Input,
     field: ProfileField,
-) -> Result<Reply<CheckFacts>, Failure> {
-    let network = input.network.map(Network::from);
-    let bounds = Bounds::new(input.timeout, USUAL_TIMEOUT, MAX_TIMEOUT, network);
+) -> ToolResult<CheckFacts> {
+    let bounds = Bounds::of_checks(input.timeout, input.network);
     let query = ProjectQuery { path: input.path, package: input.package, language: input.language };
     let chosen = ProjectChoice::of(context, query).await?;
     let mut all = Vec::new();
@@ -171,20 +163,14 @@ impl Tool for RunLint {
     const ABOUT: About = About {
         name: "run_lint",
         title: "Run the linter",
-        class: Class::Execute,
-        effect: Effect::RUNS,
         workspaces: WorkspaceChoice::OneOrAll,
-        rules: CallRules::EXECUTE,
         description: "Runs the linter that the project's files name, for the project, a directory, a \
             file or a package. One finding per line: `file:line:column:rule: message`. A linter that \
             is missing or breaks is could_not_run, never zero findings.",
+        ..About::EXECUTE
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        input: Input,
-    ) -> Result<Reply<CheckFacts>, Failure> {
+    async fn call(context: &ToolContext, input: Input) -> ToolResult<CheckFacts> {
         check(context, input, ProfileField::Lint).await
     }
 }
@@ -196,20 +182,14 @@ impl Tool for RunTypecheck {
     const ABOUT: About = About {
         name: "run_typecheck",
         title: "Check types",
-        class: Class::Execute,
-        effect: Effect::RUNS,
         workspaces: WorkspaceChoice::OneOrAll,
-        rules: CallRules::EXECUTE,
         description: "Runs the type checker, or the compiler as one, that the project's files name. \
             One finding per line: `file:line:column:rule: message`. A checker that is missing or \
             breaks is could_not_run, never zero findings.",
+        ..About::EXECUTE
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        input: Input,
-    ) -> Result<Reply<CheckFacts>, Failure> {
+    async fn call(context: &ToolContext, input: Input) -> ToolResult<CheckFacts> {
         check(context, input, ProfileField::Typecheck).await
     }
 }

@@ -1,21 +1,20 @@
 //! The tool `profile`.
 
+use carrel_domain::{Code, Failure};
 use carrel_verify::Profile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::project_choice::{ProjectChoice, ProjectQuery};
-use crate::failure::Failure;
 use crate::response::Reply;
 use crate::text::line;
-use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 pub(super) struct ShowProfile;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// A file or directory, whose nearest project is described. By default, every project of the
     /// workspace.
@@ -35,16 +34,14 @@ impl Tool for ShowProfile {
     const ABOUT: About = About {
         name: "profile",
         title: "Describe the project",
-        class: Class::Read,
-        effect: Effect::NONE,
         workspaces: WorkspaceChoice::OneOrAll,
-        rules: CallRules::READ,
         description: "Describes the project as its files define it: ecosystem, package manager, and the \
             commands that install, format, lint, typecheck and test, each with the file that defines \
             it. A carrel.toml beside the project files takes precedence.",
+        ..About::READ
     };
 
-    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
+    async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
         let profiles = ProjectChoice::everything(context, input.path).await?;
         let mut text = String::new();
         for profile in &profiles {
@@ -80,16 +77,13 @@ impl ProjectChoice {
         context: &ToolContext,
         path: Option<String>,
     ) -> Result<Vec<Profile>, Failure> {
-        let query = ProjectQuery { path, language: Some("all".into()), package: None };
-        if query.path.is_some() {
-            return match Self::of(context, query).await {
-                Ok(chosen) => Ok(chosen.profiles),
-                Err(failure) if failure.code == carrel_domain::Code::ProjectNotDetected => {
-                    Ok(Vec::new())
-                }
-                Err(failure) => Err(failure),
-            };
+        if path.is_none() {
+            return Self::all(context).await;
         }
-        Self::all(context).await
+        let query = ProjectQuery { path, language: Some("all".into()), package: None };
+        match Self::of(context, query).await {
+            Err(failure) if failure.code == Code::ProjectNotDetected => Ok(Vec::new()),
+            chosen => Ok(chosen?.profiles),
+        }
     }
 }

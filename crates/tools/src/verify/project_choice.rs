@@ -3,18 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use carrel_domain::Code;
+use carrel_domain::{Code, Failure};
 use carrel_fsroot::FileKind;
 use carrel_verify::plan::CommandScope;
 use carrel_verify::{CacheStatus, ChoiceError, Profile, ProfileField, choose_projects};
 
 use crate::audit_log::AuditEvent;
 use crate::blocking::blocking;
-use crate::failure::Failure;
 use crate::files::shown;
 use crate::tool_context::ToolContext;
 
-/// The projects of a call, and the part of them that it names.
 #[derive(Debug)]
 pub(super) struct ProjectChoice {
     pub(super) profiles: Vec<Profile>,
@@ -22,7 +20,6 @@ pub(super) struct ProjectChoice {
     package: Option<String>,
 }
 
-/// The arguments that choose projects.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProjectQuery {
     pub(super) path: Option<String>,
@@ -63,7 +60,6 @@ impl ProjectChoice {
         Ok(chosen)
     }
 
-    /// Finds every project of the workspace.
     pub(super) async fn all(context: &ToolContext) -> Result<Vec<Profile>, Failure> {
         let workspace = Arc::clone(context.workspace());
         let toolbox = Arc::clone(&context.toolbox);
@@ -130,7 +126,6 @@ fn choose_among(
     Ok(found.iter().filter(is_chosen).cloned().collect())
 }
 
-/// Writes the profile to the audit log.
 pub(super) fn announce(context: &ToolContext, profile: &Profile) {
     let line = |field: ProfileField| {
         let command = profile.command(field)?;

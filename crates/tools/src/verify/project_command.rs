@@ -1,18 +1,19 @@
 //! The execution of a planned command, up to the outcome that a parser reads.
 
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use carrel_domain::{ByteSize, Code, Network};
-use carrel_exec::{CaptureLimits, Captured, ExitStatus};
+use carrel_domain::{ByteSize, Code, Failure, Network};
+use carrel_exec::{CaptureLimits, Captured, ExitStatus, Output};
 use carrel_runner::{ArtifactRequest, CommandForm, Completed};
 use carrel_shell::Preset;
 use carrel_verify::parse::{ArtifactFile, Outcome, Termination, project_artifacts};
 use carrel_verify::plan::{ARTIFACTS, Artifact, Invocation};
 
-use crate::failure::Failure;
-use crate::shell::{CommandFacts, Launch, Shell, exit_code};
+use crate::blocking::blocking;
+use crate::shell::{CommandFacts, Launch, NetworkChoice, Shell, exit_code, timeout_seconds};
 use crate::tool_context::ToolContext;
 
 /// Bounds each end of the output; parsers need all of it.
@@ -22,7 +23,6 @@ const KEPT: CaptureLimits = CaptureLimits { head: ByteSize::mib(8), tail: ByteSi
 /// is told to write none.
 const NO_BYTE_CODE: (&str, &str) = ("PYTHONDONTWRITEBYTECODE", "1");
 
-/// Limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) timeout: Duration,
@@ -46,15 +46,16 @@ pub(super) struct FinishedCommand {
 }
 
 impl Bounds {
-    /// Takes a timeout in seconds: `usual` by default, and at most `most`.
-    pub(super) fn new(
-        timeout: Option<u64>,
-        usual: u64,
-        most: u64,
-        network: Option<Network>,
-    ) -> Self {
-        let seconds = timeout.filter(|seconds| *seconds > 0).unwrap_or(usual).min(most);
-        Self { timeout: Duration::from_secs(seconds), network }
+    /// Bounds of tests and scripts: 300 seconds by default, at most 1800.
+    pub(super) fn of_tests(timeout: Option<u64>, network: Option<NetworkChoice>) -> Self {
+        let timeout = Duration::from_secs(timeout_seconds(timeout, 300, 1800));
+        Self { timeout, network: network.map(Network::from) }
+    }
+
+    /// Bounds of linters, type checkers and formatters: 120 seconds by default, at most 600.
+    pub(super) fn of_checks(timeout: Option<u64>, network: Option<NetworkChoice>) -> Self {
+        let timeout = Duration::from_secs(timeout_seconds(timeout, 120, 600));
+        Self { timeout, network: network.map(Network::from) }
     }
 }
 
@@ -71,7 +72,6 @@ impl FinishedCommand {
     }
 }
 
-/// Runs a planned command.
 pub(super) async fn run(
     context: &ToolContext,
     invocation: &Invocation,
@@ -88,20 +88,18 @@ pub(super) async fn run(
         Err(failure) => return Err(failure),
     };
     let completed = shell.wait(context).await?;
-    let mut artifacts: Vec<_> = completed.artifacts.files.iter().map(private).collect();
+    let private = completed.artifacts.files.iter().map(|artifact| ArtifactFile {
+        name: artifact.name.clone(),
+        contents: artifact.contents.clone(),
+    });
+    let mut artifacts: Vec<_> = private.collect();
     let project = Arc::clone(context.workspace());
     let planned = invocation.clone();
-    artifacts.extend(
-        crate::blocking::blocking(move || Ok(project_artifacts(project.files(), &planned, began)))
-            .await?,
-    );
+    let find = move || Ok(project_artifacts(project.files(), &planned, began));
+    artifacts.extend(blocking(find).await?);
     let ran = ran(invocation, &shell, completed, bounds, artifacts, workspace);
     shell.release_output(context);
     Ok(ran)
-}
-
-fn private(artifact: &carrel_runner::Artifact) -> ArtifactFile {
-    ArtifactFile { name: artifact.name.clone(), contents: artifact.contents.clone() }
 }
 
 fn launch(invocation: &Invocation, bounds: Bounds) -> Launch {
@@ -113,19 +111,18 @@ fn launch(invocation: &Invocation, bounds: Bounds) -> Launch {
     let directory = invocation.directory.strip_prefix("./").unwrap_or(&invocation.directory);
     let directory = if directory == "." { PathBuf::new() } else { PathBuf::from(directory) };
     let (name, value) = NO_BYTE_CODE;
-    let mut environment = vec![(name.to_owned(), value.to_owned())];
-    environment.extend(invocation.environment.iter().cloned());
-    Launch {
-        // The command comes from the project's files; the sandbox is what bounds it.
-        preset: Preset::Open,
-        directory,
-        network: bounds.network,
-        timeout: Some(bounds.timeout),
-        environment,
-        artifacts: Some(ArtifactRequest { placeholder: ARTIFACTS, names: names.collect() }),
-        keep: (KEPT, KEPT),
-        ..Launch::new(CommandForm::Argv(argv), shown(invocation, None).join(" "))
-    }
+    let own = invocation.environment.iter().map(|(name, value)| (name.into(), value.into()));
+    let mut launch = Launch::new(CommandForm::Argv(argv), shown(invocation, None).join(" "));
+    let request = &mut launch.request;
+    // The command comes from the project's files; the sandbox is what bounds it.
+    request.preset = Preset::Open;
+    request.directory = directory;
+    request.network = bounds.network;
+    request.limits.wall = Some(bounds.timeout);
+    request.environment = iter::once((name.into(), value.into())).chain(own).collect();
+    request.artifacts = Some(ArtifactRequest { placeholder: ARTIFACTS, names: names.collect() });
+    request.output = Output::Separate { stdout: KEPT, stderr: KEPT };
+    launch
 }
 
 fn ran(

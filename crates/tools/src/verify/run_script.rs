@@ -1,31 +1,25 @@
 //! The tool `run_script`.
 
-use carrel_domain::{Code, Network};
-use carrel_verify::parse;
+use carrel_domain::{Code, Failure};
 use carrel_verify::plan::{ScriptError, plan_script};
+use carrel_verify::{Profile, parse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::{Bounds, run};
 use super::run_tests::word;
-use crate::failure::Failure;
 use crate::response::Reply;
 use crate::shell::{CommandFacts, NetworkChoice, strip_control};
 use crate::text::line;
-use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
-const USUAL_TIMEOUT: u64 = 300;
-const MAX_TIMEOUT: u64 = 1800;
-
-/// Bytes of each stream in the reply.
 const SHOWN_BYTES: usize = 50 * 1024;
 
 pub(super) struct RunScript;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// The name of a script of package.json, a target of the Makefile, or similar.
     name: String,
@@ -59,38 +53,26 @@ impl Tool for RunScript {
     const ABOUT: About = About {
         name: "run_script",
         title: "Run a script of the project",
-        class: Class::Execute,
-        effect: Effect::RUNS,
         workspaces: WorkspaceChoice::OneOrAll,
-        rules: CallRules::EXECUTE,
         description: "Runs a command that the project defines by name: a script of package.json, a \
             task of Deno, an alias of cargo, a target of the Makefile. For an unknown name the \
             reply lists the known ones.",
+        ..About::EXECUTE
     };
 
-    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
+    async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
         let query = ProjectQuery { path: input.path, language: input.language, package: None };
         let chosen = ProjectChoice::of(context, query).await?;
-        let bounds = Bounds::new(
-            input.timeout,
-            USUAL_TIMEOUT,
-            MAX_TIMEOUT,
-            input.network.map(Network::from),
-        );
-        let planned = chosen.profiles.iter().map(|profile| plan_script(profile, &input.name));
+        let bounds = Bounds::of_tests(input.timeout, input.network);
         // The first project with the script; if none has it, the refusal of the first.
-        let mut refused = None;
-        let mut found = None;
-        for plan in planned {
-            match plan {
-                Ok(invocation) if found.is_none() => found = Some(invocation),
-                Ok(_) => {}
-                Err(error) => refused = refused.or(Some(error)),
-            }
-        }
-        let Some(invocation) = found else {
-            return Err(refused.map_or_else(no_project, |error| no_script(&error)));
-        };
+        let plan = |profile: &Profile| plan_script(profile, &input.name);
+        let (first, others) = chosen.profiles.split_first().ok_or_else(|| {
+            let message = "no supported project detected in workspace root";
+            Failure::new(Code::ProjectNotDetected, message)
+        })?;
+        let planned = plan(first)
+            .or_else(|error| others.iter().find_map(|profile| plan(profile).ok()).ok_or(error));
+        let invocation = planned.map_err(|error| no_script(&error))?;
         let ran = run(context, &invocation, bounds).await?;
         let (verdict, reason) = word(&parse::command(&invocation, &ran.outcome()));
         let mut text = strip_control(&shortened(&ran.stdout));
@@ -108,10 +90,6 @@ impl Tool for RunScript {
             Facts { verdict, reason, argv: ran.argv, shell_id: ran.shell_id, command: ran.facts };
         Ok(Reply::text(text, facts))
     }
-}
-
-fn no_project() -> Failure {
-    Failure::new(Code::ProjectNotDetected, "no supported project detected in workspace root")
 }
 
 fn no_script(error: &ScriptError) -> Failure {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use carrel_domain::{Code, Network};
+use carrel_domain::{Code, Failure};
 use carrel_verify::parse::{Counts, TestReport, Verdict};
 use carrel_verify::plan::{PlanError, Target, plan_tests};
 use carrel_verify::{Profile, parse};
@@ -15,15 +15,11 @@ use super::last_test_runs::LastRun;
 use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::{Bounds, FinishedCommand, run};
 use crate::blocking::blocking;
-use crate::failure::Failure;
 use crate::response::Reply;
 use crate::shell::{NetworkChoice, strip_control};
 use crate::text::line;
-use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
-
-const USUAL_TIMEOUT: u64 = 300;
-const MAX_TIMEOUT: u64 = 1800;
 
 /// Failures in one reply; `last_test_failures` has the rest.
 const MAX_SHOWN: usize = 50;
@@ -34,7 +30,6 @@ const SHOWN_OUTPUT: usize = 8 * 1024;
 pub(super) struct RunTests;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// Only the tests of this file or directory; its nearest project is used.
     path: Option<String>,
@@ -87,7 +82,6 @@ struct FailureFact {
     line: Option<u64>,
 }
 
-/// The test results of one project.
 #[derive(Debug)]
 pub(super) struct ProjectTests {
     pub(super) profile: Profile,
@@ -102,19 +96,16 @@ impl Tool for RunTests {
     const ABOUT: About = About {
         name: "run_tests",
         title: "Run tests",
-        class: Class::Execute,
-        effect: Effect::RUNS,
         workspaces: WorkspaceChoice::OneOrAll,
-        rules: CallRules::EXECUTE,
         description: "Runs the tests of the project with the runner that its files name, and returns \
             each failure with its place and message. The verdict is passed, failed or could_not_run. \
             Narrow it with path, package or name. run_failing_tests reruns exactly the failed tests, \
             and last_test_failures shows them again.",
+        ..About::EXECUTE
     };
 
-    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<TestFacts>, Failure> {
-        let network = input.network.map(Network::from);
-        let bounds = Bounds::new(input.timeout, USUAL_TIMEOUT, MAX_TIMEOUT, network);
+    async fn call(context: &ToolContext, input: Input) -> ToolResult<TestFacts> {
+        let bounds = Bounds::of_tests(input.timeout, input.network);
         let query =
             ProjectQuery { path: input.path, package: input.package, language: input.language };
         let chosen = ProjectChoice::of(context, query).await?;
@@ -124,16 +115,12 @@ impl Tool for RunTests {
                 Target { scope: chosen.scope(profile), name: input.name.as_deref(), rerun: &[] };
             all.push(test(context, profile, &target, bounds).await?);
         }
-        context
-            .session
-            .state()
-            .last_runs
-            .set(context.workspace().name(), all.iter().map(LastRun::of).collect());
+        let runs = all.iter().map(LastRun::of).collect();
+        context.session.state().last_runs.set(context.workspace().name(), runs);
         Ok(reply(&all))
     }
 }
 
-/// Runs the tests of one project.
 pub(super) async fn test(
     context: &ToolContext,
     profile: &Profile,
@@ -153,7 +140,6 @@ pub(super) async fn test(
     Ok(ProjectTests { profile: profile.clone(), report, ran: all })
 }
 
-/// Checks test files that the runner did not report.
 async fn confirmed(context: &ToolContext, mut report: TestReport) -> Result<TestReport, Failure> {
     if report.silent.is_empty() {
         return Ok(report);
@@ -186,7 +172,6 @@ pub(super) fn word(verdict: &Verdict) -> (&'static str, Option<String>) {
     }
 }
 
-/// Returns the worst of several verdicts.
 pub(super) fn worst<'a>(words: impl Iterator<Item = &'a Verdict>) -> &'static str {
     let weight = |word: &&'static str| match *word {
         "failed" => 2,

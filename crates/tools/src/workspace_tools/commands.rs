@@ -10,13 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::files::check_given;
 use crate::git::{GitFacts, GitRequest, run};
-use crate::redaction::{RedactFacts, Redactor};
 use crate::response::Reply;
-use crate::shell::{CommandFacts, Launch, directory, strip_control};
+use crate::shell::{CommandFacts, Launch, add_notes, exit_code, strip_control, timeout_seconds};
 use crate::text::line;
-use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Effect, Tool, ToolResult};
 use crate::tool_context::ToolContext;
 
 const DEFAULT_TIMEOUT: u64 = 120;
@@ -28,7 +27,6 @@ pub struct ExecCommand;
 
 /// The input of [`ExecCommand`].
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct ExecInput {
     /// The command line.
     pub command: String,
@@ -48,12 +46,6 @@ pub struct ExecFacts {
     pub result: CommandFacts,
 }
 
-impl RedactFacts for ExecFacts {
-    fn redact(&mut self, redactor: &Redactor) {
-        self.result.redact(redactor);
-    }
-}
-
 impl Tool for ExecCommand {
     type Input = ExecInput;
     type Facts = ExecFacts;
@@ -61,29 +53,20 @@ impl Tool for ExecCommand {
     const ABOUT: About = About {
         name: "workspace_exec",
         title: "Run a command",
-        class: Class::Write,
         effect: Effect::RUNS,
-        workspaces: WorkspaceChoice::One,
         rules: CallRules { token_scope: TokenScope::Exec, ..CallRules::WRITE },
         description: "Runs a command line in the workspace, in a kernel sandbox. Only commands of the \
             allow-list are accepted; a refusal names the command, the rule and what is allowed.",
+        ..About::WRITE
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        input: ExecInput,
-    ) -> Result<Reply<ExecFacts>, Failure> {
-        if input.command.trim().is_empty() {
-            return Err(Failure::argument("command", "command is required"));
-        }
-        let seconds = input.timeout.filter(|seconds| *seconds > 0).unwrap_or(DEFAULT_TIMEOUT);
-        let launch = Launch {
-            preset: Preset::Allowlist,
-            directory: directory(context, input.cwd.as_deref()),
-            timeout: Some(Duration::from_secs(seconds.min(MAX_TIMEOUT))),
-            ..Launch::new(CommandForm::Line(input.command.clone()), &input.command)
-        };
+    async fn call(context: &ToolContext, input: ExecInput) -> ToolResult<ExecFacts> {
+        check_given("command", input.command.trim())?;
+        let seconds = timeout_seconds(input.timeout, DEFAULT_TIMEOUT, MAX_TIMEOUT);
+        let mut launch = Launch::new(CommandForm::Line(input.command.clone()), &input.command);
+        launch.request.preset = Preset::Allowlist;
+        launch.request.directory = context.workspace().relative_or_top(input.cwd.as_deref());
+        launch.request.limits.wall = Some(Duration::from_secs(seconds));
         let shell = launch.start(context).await?;
         let completed = shell.wait(context).await?;
         let outcome = &completed.outcome;
@@ -92,10 +75,8 @@ impl Tool for ExecCommand {
         if !stderr.is_empty() {
             line(&mut text, &format!("--- stderr ---\n{}", stderr.trim_end()));
         }
-        for note in crate::shell::notes(completed) {
-            line(&mut text, &format!("carrel: {}", strip_control(&note)));
-        }
-        line(&mut text, &format!("exit: {}", crate::shell::exit_code(completed)));
+        add_notes(&mut text, completed);
+        line(&mut text, &format!("exit: {}", exit_code(completed)));
         let facts = ExecFacts { success: outcome.succeeded(), result: CommandFacts::of(completed) };
         let data = |facts: &ExecFacts| json!(facts.result.reply(outcome));
         Ok(Reply::text(text, facts).with_data(context.options.interface, data))
@@ -108,7 +89,6 @@ pub struct RunGit;
 
 /// The input of [`RunGit`].
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct RunGitInput {
     /// The git subcommand.
     pub operation: GitOperation,
@@ -125,22 +105,15 @@ impl Tool for RunGit {
     const ABOUT: About = About {
         name: "workspace_git",
         title: "Run git",
-        class: Class::Write,
         effect: Effect::RUNS,
-        workspaces: WorkspaceChoice::One,
         rules: CallRules { token_scope: TokenScope::Exec, ..CallRules::WRITE },
         description: "Runs one git operation in the workspace, with the operator's credentials for \
             remotes. Hooks, filters and signing that the repository configures do not run.",
+        ..About::WRITE
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        input: RunGitInput,
-    ) -> Result<Reply<GitFacts>, Failure> {
-        let arguments = input.args.map_or(Ok(Vec::new()), ArgumentList::into_words)?;
-        let mut request = GitRequest::new(input.operation, arguments);
-        request.directory = input.cwd;
-        run(context, request).await
+    async fn call(context: &ToolContext, input: RunGitInput) -> ToolResult<GitFacts> {
+        let request = GitRequest::new(input.operation, input.args)?;
+        run(context, GitRequest { directory: input.cwd, ..request }).await
     }
 }

@@ -6,38 +6,29 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use carrel_fsroot::Metadata;
 use carrel_wire::{DirectoryEntry, EntryType, FileContent};
 
-/// Extension, language, media type.
+/// Extensions, language, media type.
 const EXTENSIONS: &[(&str, &str, &str)] = &[
     ("py", "python", "text/x-python"),
-    ("js", "javascript", "text/javascript"),
-    ("jsx", "javascript", "text/javascript"),
-    ("ts", "typescript", "text/typescript"),
-    ("tsx", "typescript", "text/typescript"),
+    ("js jsx", "javascript", "text/javascript"),
+    ("ts tsx", "typescript", "text/typescript"),
     ("json", "json", "application/json"),
-    ("yaml", "yaml", "application/yaml"),
-    ("yml", "yaml", "application/yaml"),
+    ("yaml yml", "yaml", "application/yaml"),
     ("md", "markdown", "text/markdown"),
-    ("html", "html", "text/html"),
-    ("htm", "html", "text/html"),
+    ("html htm", "html", "text/html"),
     ("css", "css", "text/css"),
     ("scss", "scss", "text/x-scss"),
     ("sql", "sql", "application/sql"),
-    ("sh", "shell", "application/x-sh"),
-    ("bash", "shell", "application/x-sh"),
-    ("zsh", "shell", "application/x-sh"),
+    ("sh bash zsh", "shell", "application/x-sh"),
     ("rs", "rust", "text/x-rust"),
     ("go", "go", "text/x-go"),
     ("java", "java", "text/x-java"),
-    ("c", "c", "text/x-c"),
-    ("h", "c", "text/x-c"),
-    ("cpp", "cpp", "text/x-c++"),
-    ("hpp", "cpp", "text/x-c++"),
+    ("c h", "c", "text/x-c"),
+    ("cpp hpp", "cpp", "text/x-c++"),
     ("rb", "ruby", "text/x-ruby"),
     ("php", "php", "application/x-php"),
     ("xml", "xml", "application/xml"),
     ("toml", "toml", "application/toml"),
-    ("ini", "ini", "text/plain"),
-    ("cfg", "ini", "text/plain"),
+    ("ini cfg", "ini", "text/plain"),
     ("env", "dotenv", "text/plain"),
     ("dockerfile", "dockerfile", "text/plain"),
     ("r", "r", "text/x-r"),
@@ -46,7 +37,6 @@ const EXTENSIONS: &[(&str, &str, &str)] = &[
     ("lua", "lua", "text/x-lua"),
 ];
 
-/// Whole name, language, media type.
 const NAMES: &[(&str, &str, &str)] = &[
     ("dockerfile", "dockerfile", "text/plain"),
     ("makefile", "makefile", "text/x-makefile"),
@@ -71,7 +61,9 @@ fn kind(path: &Path, name: &str) -> (&'static str, &'static str) {
     let suffix = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
     let name = name.to_lowercase();
     let by_name = NAMES.iter().find(|(known, ..)| *known == name);
-    let found = by_name.or_else(|| EXTENSIONS.iter().find(|(known, ..)| *known == suffix));
+    let found = by_name.or_else(|| {
+        EXTENSIONS.iter().find(|(known, ..)| known.split(' ').any(|one| one == suffix))
+    });
     found.map_or(("plaintext", "text/plain"), |(_, language, mime)| (language, mime))
 }
 
@@ -93,8 +85,7 @@ pub(super) fn entry(
 }
 
 fn seconds(time: SystemTime) -> f64 {
-    let since = |time: Result<std::time::Duration, _>| time.map(|time| time.as_secs_f64()).ok();
-    since(time.duration_since(UNIX_EPOCH)).unwrap_or(0.0)
+    time.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
 #[cfg(test)]

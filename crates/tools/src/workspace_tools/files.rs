@@ -1,9 +1,10 @@
-//! The tools `workspace_read_file`, `workspace_write_file`, `workspace_list_dir` and `workspace_grep`.
+//! The tools `workspace_read_file`, `workspace_write_file`, `workspace_list_dir` and `workspace_grep`, and the
+//! tool behind the task step `create_directory`.
 
 use std::ffi::OsString;
 
-use carrel_domain::Code;
-use carrel_fsroot::{Entry, FileKind, MAX_READ_BYTES, WriteOptions};
+use carrel_domain::{Code, Failure};
+use carrel_fsroot::{Entry, FileKind, MAX_READ_BYTES, Problem, WriteOptions};
 use carrel_search::{GrepRequest, Scope as SearchScope, Sensitive, TruncationReason};
 use carrel_wire::{DirectoryListing, EntryType, MatchingLine, SearchMatches, WrittenFile};
 use schemars::JsonSchema;
@@ -12,16 +13,16 @@ use serde_json::json;
 
 use super::file_type;
 use crate::blocking::blocking;
-use crate::failure::Failure;
-use crate::files::{WorkspaceFiles, required_path, run_search, shown};
-use crate::redaction::{RedactFacts, Redactor};
+use crate::files::{WorkspaceFiles, check_given, required_path, run_search, shown};
 use crate::response::Reply;
 use crate::text::line;
-use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, Effect, Tool, ToolResult};
 use crate::tool_context::ToolContext;
 
-/// Bounds the entries of one listing.
 const MAX_ENTRIES: usize = 500;
+
+/// The mode of new directories, before the umask.
+const DIRECTORY_MODE: u32 = 0o777;
 
 const DEFAULT_MATCHES: u64 = 50;
 
@@ -33,7 +34,6 @@ pub struct ReadFile;
 
 /// The input of [`ReadFile`].
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct ReadFileInput {
     /// The file, relative to the workspace.
     pub path: String,
@@ -48,12 +48,6 @@ pub struct FileFacts {
     pub size: usize,
 }
 
-impl RedactFacts for FileFacts {
-    fn redact(&mut self, redactor: &Redactor) {
-        redactor.redact_text(&mut self.path);
-    }
-}
-
 impl Tool for ReadFile {
     type Input = ReadFileInput;
     type Facts = FileFacts;
@@ -61,18 +55,11 @@ impl Tool for ReadFile {
     const ABOUT: About = About {
         name: "workspace_read_file",
         title: "Read a file",
-        class: Class::Read,
-        effect: Effect::NONE,
-        workspaces: WorkspaceChoice::One,
-        rules: CallRules::READ,
         description: "Returns the text of a file of the workspace, as it is; at most 2 MiB.",
+        ..About::READ
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        input: ReadFileInput,
-    ) -> Result<Reply<FileFacts>, Failure> {
+    async fn call(context: &ToolContext, input: ReadFileInput) -> ToolResult<FileFacts> {
         let files = WorkspaceFiles::of(context);
         let interface = context.options.interface;
         blocking(move || {
@@ -99,7 +86,6 @@ pub struct WriteFile;
 
 /// The input of [`WriteFile`].
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct WriteFileInput {
     /// The file, relative to the workspace. Missing directories are created.
     pub path: String,
@@ -114,18 +100,12 @@ impl Tool for WriteFile {
     const ABOUT: About = About {
         name: "workspace_write_file",
         title: "Write a file",
-        class: Class::Write,
         effect: Effect { destructive: true, idempotent: true, open_world: false },
-        workspaces: WorkspaceChoice::One,
-        rules: CallRules::WRITE,
         description: "Creates a file of the workspace, or replaces its whole text. Missing directories are created.",
+        ..About::WRITE
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        input: WriteFileInput,
-    ) -> Result<Reply<FileFacts>, Failure> {
+    async fn call(context: &ToolContext, input: WriteFileInput) -> ToolResult<FileFacts> {
         let files = WorkspaceFiles::of(context);
         let interface = context.options.interface;
         blocking(move || {
@@ -163,7 +143,6 @@ pub struct ListDirectory;
 
 /// The input of [`ListDirectory`].
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct ListDirectoryInput {
     /// The directory, relative to the workspace.
     #[serde(default = "top")]
@@ -185,12 +164,6 @@ pub struct ListFacts {
     pub truncated: bool,
 }
 
-impl RedactFacts for ListFacts {
-    fn redact(&mut self, redactor: &Redactor) {
-        redactor.redact_text(&mut self.path);
-    }
-}
-
 impl Tool for ListDirectory {
     type Input = ListDirectoryInput;
     type Facts = ListFacts;
@@ -198,19 +171,12 @@ impl Tool for ListDirectory {
     const ABOUT: About = About {
         name: "workspace_list_dir",
         title: "List a directory",
-        class: Class::Read,
-        effect: Effect::NONE,
-        workspaces: WorkspaceChoice::One,
-        rules: CallRules::READ,
         description: "Lists a directory of the workspace: a line for each entry with its type \
             (`directory`, `file`, `symlink` or `other`), its size in bytes and its name, 500 at most.",
+        ..About::READ
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        input: ListDirectoryInput,
-    ) -> Result<Reply<ListFacts>, Failure> {
+    async fn call(context: &ToolContext, input: ListDirectoryInput) -> ToolResult<ListFacts> {
         let files = WorkspaceFiles::of(context);
         let interface = context.options.interface;
         blocking(move || {
@@ -269,7 +235,6 @@ fn entry_type(kind: FileKind) -> EntryType {
 pub(super) struct GrepFiles;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct GrepInput {
     /// The regular expression.
     pattern: String,
@@ -295,22 +260,13 @@ impl Tool for GrepFiles {
     const ABOUT: About = About {
         name: "workspace_grep",
         title: "Search in files",
-        class: Class::Read,
-        effect: Effect::NONE,
-        workspaces: WorkspaceChoice::One,
-        rules: CallRules::READ,
         description: "Searches the files of the workspace with a regular expression and returns \
             `path:line:text`, hidden and ignored files included.",
+        ..About::READ
     };
 
-    async fn call(
-        &self,
-        context: &ToolContext,
-        input: GrepInput,
-    ) -> Result<Reply<GrepFacts>, Failure> {
-        if input.pattern.is_empty() {
-            return Err(Failure::argument("pattern", "pattern is required"));
-        }
+    async fn call(context: &ToolContext, input: GrepInput) -> ToolResult<GrepFacts> {
+        check_given("pattern", &input.pattern)?;
         let pattern = input.pattern.clone();
         let limit = input.max_results.filter(|limit| *limit > 0).unwrap_or(DEFAULT_MATCHES);
         let request = GrepRequest {
@@ -359,5 +315,58 @@ impl Tool for GrepFiles {
         }
         Ok(Reply::text(text, GrepFacts { matches, truncated })
             .with_data(context.options.interface, data))
+    }
+}
+
+/// The tool behind the task step `create_directory`. It is in no toolset.
+#[derive(Debug)]
+pub struct CreateDirectory;
+
+/// The input of [`CreateDirectory`].
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CreateDirectoryInput {
+    /// The directory, relative to the workspace. Missing parents are created.
+    pub path: String,
+}
+
+/// The facts about a created directory.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DirectoryFacts {
+    /// The directory, relative to the workspace.
+    pub path: String,
+}
+
+impl Tool for CreateDirectory {
+    type Input = CreateDirectoryInput;
+    type Facts = DirectoryFacts;
+
+    const ABOUT: About = About {
+        name: "create_directory",
+        title: "Create a directory",
+        effect: Effect { destructive: false, idempotent: true, open_world: false },
+        description: "Creates a directory of the workspace with its missing parents.",
+        ..About::WRITE
+    };
+
+    async fn call(
+        context: &ToolContext,
+        input: CreateDirectoryInput,
+    ) -> ToolResult<DirectoryFacts> {
+        let files = WorkspaceFiles::of(context);
+        let interface = context.options.interface;
+        blocking(move || {
+            let path = files.workspace.relative(&input.path);
+            // Names of credential files are refused for directories as they are for files.
+            if let Err(error) = files.root().browse().metadata(&path)
+                && error.problem() == Problem::Sensitive
+            {
+                return Err(error.into());
+            }
+            files.root().create_directories(&path, DIRECTORY_MODE)?;
+            let text = format!("created {}\n", input.path);
+            let data = |_: &DirectoryFacts| json!({ "created": true, "path": input.path });
+            Ok(Reply::text(text, DirectoryFacts { path: shown(&path) }).with_data(interface, data))
+        })
+        .await
     }
 }

@@ -1,19 +1,19 @@
-//! The tool `BashOutput`.
+//! The tools `BashOutput` and `KillShell`, for commands that were started.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
-use carrel_exec::{Cursor, WakeReason};
+use carrel_domain::Failure;
+use carrel_exec::{Cursor, JobStatus, WakeReason};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bash::required;
 use super::command_facts::CommandFacts;
 use super::control_sequences::strip_control;
 use super::launch::Shell;
-use crate::failure::Failure;
+use crate::files::check_given;
 use crate::response::Reply;
-use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
+use crate::text::line;
+use crate::tool::{About, Effect, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 /// Bounds the output of one call.
@@ -24,8 +24,7 @@ const MAX_WAIT: Duration = Duration::from_mins(1);
 pub(super) struct BashOutput;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Input {
+pub(super) struct OutputInput {
     /// The id that `Bash` or `watch_process` returned.
     shell_id: String,
     /// The position to read from: `next_cursor` of an earlier call, or 0 for the beginning. By default, the
@@ -38,7 +37,7 @@ pub(super) struct Input {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Facts {
+pub(super) struct OutputFacts {
     shell_id: String,
     /// `running`, `completed (exit 0)`, …
     status: String,
@@ -53,23 +52,22 @@ pub(super) struct Facts {
 }
 
 impl Tool for BashOutput {
-    type Input = Input;
-    type Facts = Facts;
+    type Input = OutputInput;
+    type Facts = OutputFacts;
 
     const ABOUT: About = About {
         name: "BashOutput",
         title: "Read a command's output",
-        class: Class::Execute,
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::Optional,
-        rules: CallRules::EXECUTE,
         description: "Reads the output of a command of this session by its shell_id: new output since \
             the last call, or from any cursor. Works while it runs and after its end, for background \
             commands and for output that was too long for a reply. Set wait_seconds instead of polling.",
+        ..About::EXECUTE
     };
 
-    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
-        required("shell_id", &input.shell_id)?;
+    async fn call(context: &ToolContext, input: OutputInput) -> ToolResult<OutputFacts> {
+        check_given("shell_id", input.shell_id.trim())?;
         let filter = input.filter.as_deref().map(super::process_watcher::pattern).transpose()?;
         let shell = Shell::find(context, &input.shell_id)?;
         let cursor = input.cursor.map_or_else(|| shell.shown(), Cursor);
@@ -86,10 +84,9 @@ impl Tool for BashOutput {
         };
         let end = shell.job.log_end();
         let mut reply = heading(&shell);
-        writeln!(reply, "--- output (bytes {cursor}–{next} of {end}) ---")
-            .expect("a string takes all");
+        line(&mut reply, &format!("--- output (bytes {cursor}–{next} of {end}) ---"));
         reply.push_str(&shown);
-        let facts = Facts {
+        let facts = OutputFacts {
             shell_id: input.shell_id.trim().to_owned(),
             status: shell.status(),
             ended: shell.completed().is_some(),
@@ -128,4 +125,57 @@ pub(super) fn heading(shell: &Shell) -> String {
         shell.status(),
         shell.started
     )
+}
+
+const LAST_BYTES: usize = 4 * 1024;
+
+pub(super) struct KillShell;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct KillInput {
+    /// The id that `Bash` or `watch_process` returned.
+    shell_id: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct KillFacts {
+    shell_id: String,
+    was_running: bool,
+    result: Option<CommandFacts>,
+}
+
+impl Tool for KillShell {
+    type Input = KillInput;
+    type Facts = KillFacts;
+
+    const ABOUT: About = About {
+        name: "KillShell",
+        title: "Kill a command",
+        effect: Effect::REPLACES,
+        workspaces: WorkspaceChoice::Optional,
+        description: "Kills a command of this session with every process it started: SIGTERM, and SIGKILL \
+            half a second later. Returns its last output. The shell_id is no longer valid.",
+        ..About::EXECUTE
+    };
+
+    async fn call(context: &ToolContext, input: KillInput) -> ToolResult<KillFacts> {
+        check_given("shell_id", input.shell_id.trim())?;
+        let shell = Shell::find(context, &input.shell_id)?;
+        let was_running = shell.job.status() == JobStatus::Running;
+        shell.job.kill().await;
+        shell.forget(context);
+        let mut text = format!("killed: {}\n", input.shell_id.trim());
+        if !was_running {
+            line(&mut text, "it had already ended");
+        }
+        if let Some(completed) = shell.completed() {
+            let last = strip_control(&completed.outcome.stdout.to_text(LAST_BYTES));
+            if !last.is_empty() {
+                line(&mut text, "--- last output ---");
+                text.push_str(&last);
+            }
+        }
+        let result = shell.completed().map(CommandFacts::of);
+        Ok(Reply::text(text, KillFacts { shell_id: input.shell_id, was_running, result }))
+    }
 }

@@ -1,17 +1,19 @@
-//! Refusals and failures of calls.
+//! The refusal or failure of one operation, as data.
 
-use carrel_domain::{Code, Coded, ErrorEnvelope, message_of};
 use serde_json::{Value, json};
 
-/// The reason why a call was refused or failed: a stable code, a sentence for the agent, facts for a
-/// program. Every [`Coded`] error of the crates below converts into it.
+use crate::code::Code;
+use crate::error_envelope::{Coded, ErrorEnvelope, message_of};
+
+/// The reason why an operation was refused or failed: a stable code, a sentence for the caller, facts for
+/// a program. Every [`Coded`] error converts into it, which is why it is not [`Coded`] itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
     /// The stable code, which also gives the HTTP status.
     pub code: Code,
-    /// The object, the rule that refused it, and what would be allowed.
+    /// The object, the rule that refused it, and what would be allowed. It never holds a password.
     pub message: String,
-    /// An object with facts.
+    /// An object with facts, such as the offending word, flag, address or path.
     pub detail: Value,
 }
 
@@ -21,7 +23,7 @@ impl Failure {
         Self { code, message: message.into(), detail: json!({}) }
     }
 
-    /// Makes a failure about one argument of the call.
+    /// Makes a failure about one argument of a call.
     pub fn argument(name: &str, message: impl Into<String>) -> Self {
         Self::new(Code::InvalidArguments, message).with("argument", name)
     }

@@ -1,0 +1,183 @@
+//! The tools `Move` and `Delete`.
+
+use std::path::Path;
+
+use carrel_domain::{Code, Failure};
+use carrel_fsroot::{Collision, FileKind};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::trash;
+use super::workspace_files::{WorkspaceFiles, required_path, shown};
+use crate::blocking::blocking;
+use crate::response::Reply;
+use crate::text::line;
+use crate::tool::{About, CallRules, QuotaRule, Tool, ToolResult};
+use crate::tool_context::ToolContext;
+
+pub(super) struct Move;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct MoveInput {
+    /// The file, link or directory, relative to the workspace or absolute. A link itself is moved.
+    source: String,
+    /// The new path, not the directory to move it into. Missing directories are created.
+    destination: String,
+    /// Move an existing file at the destination to the trash.
+    #[serde(default)]
+    overwrite: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct MoveFacts {
+    source: String,
+    destination: String,
+    /// The trash path of the replaced file.
+    replaced: Option<String>,
+}
+
+impl Tool for Move {
+    type Input = MoveInput;
+    type Facts = MoveFacts;
+
+    const ABOUT: About = About {
+        name: "Move",
+        title: "Move a file",
+        description: "Moves or renames a file, a link or a directory in the workspace. An existing \
+            destination is refused unless overwrite is set; then it is moved to the trash.",
+        ..About::WRITE
+    };
+
+    async fn call(context: &ToolContext, input: MoveInput) -> ToolResult<MoveFacts> {
+        let files = WorkspaceFiles::of(context);
+        blocking(move || relocate(&files, &input)).await
+    }
+}
+
+fn relocate(files: &WorkspaceFiles, input: &MoveInput) -> ToolResult<MoveFacts> {
+    let source = required_path(files, "source", &input.source)?;
+    let destination = required_path(files, "destination", &input.destination)?;
+    let root = files.root();
+    root.link_metadata(&source)?;
+    let writing = files.writing()?;
+    files.check_move(&source, &destination)?;
+    let replaced = match root.link_metadata(&destination) {
+        Ok(metadata) => {
+            Some(clear_destination(files, input, &source, &destination, metadata.kind)?)
+        }
+        Err(error) if error.is_not_found() => None,
+        Err(error) => return Err(error.into()),
+    };
+    let old = files.key(&source).ok();
+    files.create_parents(&destination)?;
+    root.rename(&source, &destination, Collision::Refuse)?;
+    if let (Some(old), Ok(new)) = (old, files.key(&destination)) {
+        files.session.state().tracker.rename(&old, new);
+    }
+    drop(writing);
+    if replaced.is_some() {
+        trash::forget(files);
+    }
+    let facts = MoveFacts { source: shown(&source), destination: shown(&destination), replaced };
+    let mut text = format!("moved {} to {}\n", input.source, input.destination);
+    if let Some(replaced) = &facts.replaced {
+        line(&mut text, &format!("the replaced file is now {replaced}"));
+    }
+    Ok(Reply::text(text, facts))
+}
+
+/// Moves an existing destination to the trash, if the call allows it.
+fn clear_destination(
+    files: &WorkspaceFiles,
+    input: &MoveInput,
+    source: &Path,
+    destination: &Path,
+    kind: FileKind,
+) -> Result<String, Failure> {
+    let refuse = |reason: &str| {
+        let message = format!("{} exists already; {reason}", input.destination);
+        Err(Failure::new(Code::AlreadyExists, message).with("path", input.destination.as_str()))
+    };
+    if !input.overwrite {
+        return refuse(match kind {
+            FileKind::Directory => "give the whole new path, with the name inside that directory",
+            _ => "set overwrite to replace it",
+        });
+    }
+    let from = files.key(source)?;
+    let to = files.key(destination)?;
+    if from.path.starts_with(&to.path) || to.path.starts_with(&from.path) {
+        return refuse("and one of the two holds the other");
+    }
+    Ok(shown(&trash::discard(files, destination)?))
+}
+
+pub(super) struct Delete;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct DeleteInput {
+    /// The file, link or directory, relative to the workspace or absolute. A link itself is deleted.
+    path: String,
+    /// Also delete a directory that is not empty.
+    #[serde(default)]
+    recursive: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct DeleteFacts {
+    path: String,
+    /// Its path in the trash; Move restores it.
+    trash: String,
+}
+
+impl Tool for Delete {
+    type Input = DeleteInput;
+    type Facts = DeleteFacts;
+
+    const ABOUT: About = About {
+        name: "Delete",
+        title: "Delete a file",
+        rules: CallRules { quota: QuotaRule::FreesSpace, ..CallRules::WRITE },
+        description: "Moves a file, a link or, with recursive, a directory into the workspace's \
+            trash. The reply has its path there; Move restores it. The last 200 deletions are kept, \
+            up to 1 GiB or a quarter of the quota.",
+        ..About::WRITE
+    };
+
+    async fn call(context: &ToolContext, input: DeleteInput) -> ToolResult<DeleteFacts> {
+        let files = WorkspaceFiles::of(context);
+        blocking(move || delete(&files, &input)).await
+    }
+}
+
+fn delete(files: &WorkspaceFiles, input: &DeleteInput) -> ToolResult<DeleteFacts> {
+    let path = required_path(files, "path", &input.path)?;
+    let root = files.root();
+    let metadata = root.link_metadata(&path)?;
+    let located = root.locate(path.parent().unwrap_or(&path)).unwrap_or_default();
+    let given = input.path.as_str();
+    let refuse = |code, message| Err(Failure::new(code, message).with("path", given));
+    if located.as_os_str().is_empty() && path.file_name().is_none() {
+        let message = format!("refusing to delete {given}: it is the workspace itself");
+        return refuse(Code::InvalidPath, message);
+    }
+    if trash::is_inside(&path) {
+        let message = format!("{given} is in the trash already; remove it with a command");
+        return refuse(Code::InvalidPath, message);
+    }
+    if metadata.kind == FileKind::Directory && !input.recursive && !root.list(&path)?.is_empty() {
+        let message = format!("{given} is a directory with entries; set recursive to delete it");
+        return refuse(Code::DirectoryNotEmpty, message);
+    }
+    let writing = files.writing()?;
+    let key = files.key(&path).ok();
+    let target = trash::discard(files, &path)?;
+    if let Some(key) = key {
+        files.session.state().tracker.forget_file(&key);
+    }
+    drop(writing);
+    trash::forget(files);
+    let facts = DeleteFacts { path: shown(&path), trash: shown(&target) };
+    let text = format!("deleted {}; it is now {}\n", input.path, facts.trash);
+    Ok(Reply::text(text, facts))
+}
