@@ -44,7 +44,7 @@ pub(crate) fn run(
     match format {
         Format::Json => output::json(&facts(&workflow, &database))?,
         Format::Text => {
-            output::write(table(workflow.effective()).as_bytes())?;
+            output::write(table(&workflow.effective).as_bytes())?;
             output::note(&format!("{} can be used", workflow.path.display()));
         }
     }
@@ -89,12 +89,12 @@ fn database(environment: &Environment) -> Result<StoreCheck, CliError> {
 fn facts(workflow: &Workflow, database: &StoreCheck) -> Value {
     let warnings = workflow.warnings.iter();
     let warnings: Vec<_> = warnings
-        .map(|warning| warning.located(&workflow.path).to_string())
+        .map(|warning| warning.located(&workflow.path))
         .chain(database.warning.clone())
         .collect();
     json!({
         "file": workflow.path.to_string_lossy(),
-        "settings": workflow.effective(),
+        "settings": workflow.effective,
         "prompt": { "built_in": workflow.prompt.is_built_in(), "text": workflow.prompt.source() },
         "kept_in": database.location,
         "warnings": warnings,

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::environment::{self, Environment, WORKSPACE_DEFAULT_QUOTA_GB};
 use crate::schema::{Setting, Syntax, ValueKind};
-use crate::settings::Config;
 use crate::settings::tracker_profile::{self, ProviderField};
+use crate::settings::{Config, FLAT_KEYS};
 use crate::value_tree::{Map, Node};
 use crate::workflow_keys as keys;
 use crate::workspace_root::RootOrigin;
@@ -57,7 +57,8 @@ pub(crate) fn list(
         match key.path {
             path if path == keys::TRACKER_PROVIDER.path => listed.extend(sources.provider()),
             _ if matches!(key.kind, ValueKind::NotSupported(_) | ValueKind::Secret) => {}
-            path if is_flat(path) && map.find(path).is_none() => {}
+            // A field that may also be written below `tracker.provider` is listed there.
+            path if FLAT_KEYS.iter().any(|flat| flat.path == path) && map.find(path).is_none() => {}
             _ => listed.push(sources.setting(key)),
         }
     }
@@ -65,12 +66,6 @@ pub(crate) fn list(
         mask(&mut setting.value, secrets);
     }
     listed
-}
-
-/// Returns whether a setting may also be written below `tracker.provider`, where it is listed then.
-fn is_flat(path: &str) -> bool {
-    let flat = [&keys::TRACKER_ENDPOINT, &keys::TRACKER_PROJECT_SLUG, &keys::TRACKER_ASSIGNEE];
-    flat.iter().any(|key| key.path == path)
 }
 
 struct SettingSources<'a> {

@@ -7,7 +7,8 @@
 
 use std::path::PathBuf;
 
-use carrel_config::{ConductorConfig, Network};
+use carrel_config::ConductorConfig;
+use carrel_domain::Network;
 use serde_json::{Map, Value, json};
 
 use crate::launch::AgentWorkspace;

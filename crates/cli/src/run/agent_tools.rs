@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use carrel_agent::{ToolCall, ToolResult, Tools};
 use carrel_conductor::drive::{ToolsFactory, ToolsRequest};
 use carrel_config::{AgentToolset, ConductorConfig, Workflow};
-use carrel_domain::{Network, WorkspaceAccess, message_of};
+use carrel_domain::{WorkspaceAccess, message_of};
 use carrel_mcp::{reply_for_client, text_only_tool};
 use carrel_runner::{Runner, WorkspaceHandle};
 use carrel_tools::{
@@ -110,11 +110,7 @@ fn access(config: &ConductorConfig) -> WorkspaceAccess {
 fn command_settings(workflow: &Workflow, config: &ConductorConfig) -> CommandSettings {
     let secrets = workflow.known_secrets().into_iter();
     CommandSettings {
-        network_limit: Some(match config.agent.network {
-            carrel_config::Network::None => Network::None,
-            carrel_config::Network::Loopback => Network::Loopback,
-            carrel_config::Network::Full => Network::Full,
-        }),
+        network_limit: Some(config.agent.network),
         masked: secrets.map(|secret| ("workflow".to_owned(), secret)).collect(),
         ..CommandSettings::default()
     }

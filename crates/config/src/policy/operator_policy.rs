@@ -14,6 +14,7 @@ use super::toolchain::{self, DetectedToolchains, Toolchain};
 use super::uid_range::UidRange;
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
+use crate::settings::choices;
 use crate::toml_tree;
 
 const DEFAULT_WALL_LIMIT: Duration = Duration::from_hours(1);
@@ -62,14 +63,15 @@ pub enum ToolchainChoice {
     Only(Vec<&'static Toolchain>),
 }
 
-/// The reaction of the trust check to a file that would later run outside the sandbox and was changed by a
-/// command.
-#[expect(missing_docs, reason = "the names of the variants say it")]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Trust {
-    #[default]
-    Restore,
-    Report,
+choices! {
+    /// The reaction of the trust check to a file that would later run outside the sandbox and was changed by a
+    /// command.
+    #[derive(Default)]
+    Trust {
+        #[default]
+        Restore = "restore",
+        Report = "report",
+    }
 }
 
 impl Default for OperatorPolicy {
@@ -148,7 +150,7 @@ impl OperatorPolicy {
             writable: reader.paths(&keys::WRITABLE, PathUse::Write),
             path: reader.paths(&keys::PATH, PathUse::Search),
             toolchains: reader.toolchains(&keys::TOOLCHAINS).unwrap_or_default(),
-            trust: reader.settings.choice(&keys::TRUST, trust).unwrap_or_default(),
+            trust: reader.settings.choice(&keys::TRUST, Trust::parse).unwrap_or_default(),
             environment: reader.variables(&keys::ENVIRONMENT),
             limits,
             wall_limit,
@@ -186,14 +188,6 @@ fn tier(word: &str) -> Option<TierChoice> {
         return Some(TierChoice::Auto);
     }
     word.parse().ok().map(TierChoice::Only)
-}
-
-fn trust(word: &str) -> Option<Trust> {
-    match word {
-        "restore" => Some(Trust::Restore),
-        "report" => Some(Trust::Report),
-        _ => None,
-    }
 }
 
 fn read_networks(reader: &mut PolicyReader<'_>, default: &OperatorPolicy) -> (Network, Network) {

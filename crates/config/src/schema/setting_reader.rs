@@ -24,7 +24,7 @@ pub(crate) struct SettingReader<'a> {
     pub(crate) syntax: Syntax,
     invalid: Code,
     problems: Vec<Problem>,
-    warnings: Vec<Diagnostic>,
+    pub(crate) warnings: Vec<Diagnostic>,
 }
 
 impl<'a> SettingReader<'a> {

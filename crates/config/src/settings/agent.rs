@@ -5,6 +5,8 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use carrel_domain::Network;
+
 use super::choice::choices;
 use super::variable_names;
 use crate::path_expansion;
@@ -21,17 +23,6 @@ choices! {
         Codex = "codex",
         Acp = "acp",
         Command = "command",
-    }
-}
-
-choices! {
-    /// The network of an agent: none, a loopback interface of its own, or the host's.
-    #[derive(Default)]
-    Network {
-        None = "none",
-        Loopback = "loopback",
-        #[default]
-        Full = "full",
     }
 }
 
@@ -89,7 +80,9 @@ impl AgentConfig {
             kind,
             command: read_command(reader, kind),
             approvals: reader.choice(&keys::AGENT_APPROVALS, Approvals::parse).unwrap_or_default(),
-            network: reader.choice(&keys::AGENT_NETWORK, Network::parse).unwrap_or_default(),
+            network: reader
+                .choice(&keys::AGENT_NETWORK, |word| word.parse().ok())
+                .unwrap_or_default(),
             toolset: reader.choice(&keys::AGENT_TOOLSET, AgentToolset::parse).unwrap_or_default(),
             env: variable_names::read(reader, &keys::AGENT_ENV),
             readable: read_paths(reader, &keys::AGENT_READABLE),

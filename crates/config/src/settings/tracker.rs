@@ -29,7 +29,7 @@ choices! {
 }
 
 /// Fields that may also be written directly below `tracker`.
-const FLAT_KEYS: &[Setting] = &[
+pub(crate) const FLAT_KEYS: &[Setting] = &[
     keys::TRACKER_ENDPOINT,
     keys::TRACKER_API_KEY,
     keys::TRACKER_PROJECT_SLUG,
@@ -206,7 +206,7 @@ fn read_field(
     if let Some(node) = node.filter(|node| node.as_text().is_none()) {
         let kind = if field.secret { ValueKind::Secret } else { ValueKind::Text };
         let message = format!("{path} {}", kind.complaint(node, Syntax::Yaml));
-        reader.record(Code::WorkflowInvalid, Diagnostic::about(path, Some(node.position), message));
+        reader.record_invalid(Diagnostic::about(path, Some(node.position), message));
         return None;
     }
     let written = node.and_then(Node::as_text);
@@ -214,7 +214,7 @@ fn read_field(
     if value.is_none() && field.required {
         let diagnostic =
             Diagnostic::about(&path, node.map(|node| node.position), missing(&path, field));
-        reader.record(Code::WorkflowInvalid, diagnostic);
+        reader.record_invalid(diagnostic);
     }
     value
 }

@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 
-use carrel_domain::{ByteSize, Code};
+use carrel_domain::ByteSize;
 
 use crate::diagnostic::Diagnostic;
 use crate::environment;
@@ -77,7 +77,7 @@ fn read_quota(reader: &mut SettingReader<'_>) -> ByteSize {
             let message =
                 format!("the variable {name} must be a number greater than 0, found {text:?}");
             let diagnostic = Diagnostic::about(keys::WORKSPACE_QUOTA.path, None, message);
-            reader.record(Code::WorkflowInvalid, diagnostic);
+            reader.record_invalid(diagnostic);
             DEFAULT_QUOTA
         }
     }
