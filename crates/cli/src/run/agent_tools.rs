@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use carrel_agent::{ToolCall, ToolResult, Tools};
 use carrel_conductor::drive::{ToolsFactory, ToolsRequest};
 use carrel_config::{AgentToolset, ConductorConfig, Workflow};
-use carrel_domain::{WorkspaceAccess, message_of};
+use carrel_domain::message_of;
 use carrel_mcp::{reply_for_client, text_only_tool};
 use carrel_runner::{Runner, WorkspaceHandle};
 use carrel_tools::{
@@ -23,6 +23,7 @@ use futures_util::FutureExt as _;
 use serde_json::Value;
 use tracing::warn;
 
+use crate::sandbox;
 use crate::toolbox::{self, UNNAMED};
 
 /// Returns the factory of tools for agents. The audit log is opened with the first tools.
@@ -76,7 +77,7 @@ impl AgentTools {
         let key = workspace.record().key.to_string();
         let name = if carrel_tools::is_workspace_name(&key) { key } else { UNNAMED.to_owned() };
         let path = handle.path().to_owned();
-        let access = access(config);
+        let access = sandbox::access(carrel_agent::reads_only(config));
         let workspace =
             NamedWorkspace::new(WorkspaceEntry { name: name.clone(), path, access }, handle);
         let environment = runner.environment();
@@ -94,15 +95,6 @@ impl AgentTools {
         let (command_settings, under) =
             (command_settings(&workflow, config), carrel_traces::current_context());
         Ok(Self { registry, session, command_settings, runner, under })
-    }
-}
-
-/// Returns read-only access for an agent that may change nothing.
-fn access(config: &ConductorConfig) -> WorkspaceAccess {
-    if carrel_agent::reads_only(config) {
-        WorkspaceAccess::ReadOnly
-    } else {
-        WorkspaceAccess::ReadWrite
     }
 }
 

@@ -3,8 +3,7 @@
 
 use std::process::ExitCode;
 
-use carrel_config::Environment;
-use carrel_domain::{Age, ByteSize, Clock, SystemClock, Timestamp};
+use carrel_domain::{Age, ByteSize, Clock, Code, SystemClock, Timestamp};
 use carrel_workspace::{
     Freshness, GitState, Hooks, ListingState, RootFinding, Severity, WorkspaceListing, Workspaces,
     verify as find_problems,
@@ -12,33 +11,27 @@ use carrel_workspace::{
 use serde_json::{Value, json};
 
 use super::arguments::{ListArguments, RootArguments, ShowArguments};
+use super::fail_if_any;
 use super::settings::Settings;
-use crate::error::CliError;
-use crate::output::{self, Format, printable};
+use crate::error::Result;
+use crate::output::{self, Invocation, printable};
 
-pub(super) async fn list(
-    arguments: &ListArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let settings = Settings::load(&arguments.root, environment)?;
-    let workspaces = settings.open_existing()?;
+pub(super) async fn list(arguments: &ListArguments, cli: &Invocation) -> Result<ExitCode> {
+    let settings = Settings::load(&arguments.root, &cli.environment)?;
+    let workspaces = Workspaces::open_existing(&settings.options)?;
     let listings = match &workspaces {
         Some(workspaces) => workspaces.list(freshness(arguments.recount)).await?,
         None => Vec::new(),
     };
     let root = workspaces.as_ref().map_or(settings.options.root.as_path(), |found| found.path());
-    match format {
-        Format::Json => {
-            let listed: Vec<Value> = listings.iter().map(summary).collect();
-            output::json(&json!({ "root": root.to_string_lossy(), "workspaces": listed }))?;
-        }
-        Format::Text if listings.is_empty() => {
-            output::line(&format!("no workspaces in {}", root.display()))?;
-        }
-        Format::Text => output::write(table(&listings).as_bytes())?,
-    }
-    Ok(ExitCode::SUCCESS)
+    let data = || {
+        let listed: Vec<Value> = listings.iter().map(summary).collect();
+        json!({ "root": root.to_string_lossy(), "workspaces": listed })
+    };
+    cli.print(data, || match listings.as_slice() {
+        [] => output::line(&format!("no workspaces in {}", root.display())),
+        listings => output::write(table(listings).as_bytes()),
+    })
 }
 
 fn freshness(recount: bool) -> Freshness {
@@ -63,9 +56,7 @@ fn summary(listing: &WorkspaceListing) -> Value {
 fn table(listings: &[WorkspaceListing]) -> String {
     let now = SystemClock.now();
     let heading = ["IDENTIFIER", "KEY", "STATE", "SIZE", "FILES", "AGE", "LAST USED"];
-    let mut rows = vec![heading.map(str::to_owned)];
-    rows.extend(listings.iter().map(|listing| row(listing, now)));
-    output::table(&rows)
+    output::table(heading, listings.iter().map(|listing| row(listing, now)))
 }
 
 fn row(listing: &WorkspaceListing, now: Timestamp) -> [String; 7] {
@@ -93,27 +84,19 @@ fn state_name(state: ListingState) -> &'static str {
     }
 }
 
-pub(super) async fn show(
-    arguments: ShowArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let settings = Settings::load(&arguments.root, environment)?;
-    let identifier = settings.identifier(&arguments.identifier)?;
+pub(super) async fn show(arguments: &ShowArguments, cli: &Invocation) -> Result<ExitCode> {
+    let settings = Settings::load(&arguments.workspace.root, &cli.environment)?;
+    let identifier = settings.identifier(&arguments.workspace.identifier)?;
     let not_found = || carrel_workspace::Error::NotFound {
         name: identifier.to_string(),
         root: settings.options.root.clone(),
     };
-    let workspaces = settings.open_existing()?.ok_or_else(not_found)?;
+    let workspaces = Workspaces::open_existing(&settings.options)?.ok_or_else(not_found)?;
     let key = workspaces.record(&identifier)?.key;
     let listing = workspaces.show(&key, freshness(arguments.recount)).await?;
     let listing = listing.ok_or_else(not_found)?;
     let git = repositories(&workspaces, &listing, &settings.hooks).await?;
-    match format {
-        Format::Json => output::json(&details(&listing, &git))?,
-        Format::Text => output::write(describe(&listing, &git).as_bytes())?,
-    }
-    Ok(ExitCode::SUCCESS)
+    cli.print(|| details(&listing, &git), || output::write(describe(&listing, &git).as_bytes()))
 }
 
 /// Returns the git state of a ready workspace, and nothing for one that is missing, half-made or being
@@ -122,7 +105,7 @@ async fn repositories(
     workspaces: &Workspaces,
     listing: &WorkspaceListing,
     hooks: &Hooks,
-) -> Result<Vec<GitState>, CliError> {
+) -> Result<Vec<GitState>> {
     if listing.state != ListingState::Ready {
         return Ok(Vec::new());
     }
@@ -163,7 +146,7 @@ fn describe(listing: &WorkspaceListing, git: &[GitState]) -> String {
         let text = format!("{end} in {} ms, log {}", run.duration_ms, run.log.display());
         [format!("hook {}", run.hook.as_str()), text]
     }));
-    output::table(&rows)
+    output::columns(&rows)
 }
 
 fn usage_text(listing: &WorkspaceListing) -> String {
@@ -191,26 +174,18 @@ fn git_text(state: &GitState) -> String {
     }
 }
 
-pub(super) fn verify(
-    arguments: &RootArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let settings = Settings::load(arguments, environment)?;
+pub(super) fn verify(arguments: &RootArguments, cli: &Invocation) -> Result<ExitCode> {
+    let settings = Settings::load(arguments, &cli.environment)?;
     let findings = find_problems(&settings.options)?;
-    match format {
-        Format::Json => {
-            let root = settings.options.root.to_string_lossy();
-            output::json(&json!({ "root": root, "findings": findings }))?;
-        }
-        Format::Text => output::write(findings_text(&findings).as_bytes())?,
-    }
-    let count = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
-    if count > 0 { Err(CliError::Verify { count }) } else { Ok(ExitCode::SUCCESS) }
-}
-
-fn findings_text(findings: &[RootFinding]) -> String {
-    findings.iter().map(finding_text).collect()
+    let root = settings.options.root.to_string_lossy();
+    let text = || findings.iter().map(finding_text).collect::<String>();
+    let ended = cli.print(
+        || json!({ "root": root, "findings": findings }),
+        || output::write(text().as_bytes()),
+    )?;
+    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+    let failed = "findings that stop work or endanger it";
+    fail_if_any(errors, Code::VerifyFailed, failed).map(|()| ended)
 }
 
 fn finding_text(finding: &RootFinding) -> String {
