@@ -117,7 +117,7 @@ impl Reloader {
         let bytes = workflow_file::read(&current.path)?;
         let digest = workflow::digest(&bytes);
         // After a failure an unchanged content has to be reported as good again.
-        let in_use = self.failure.is_none().then(|| current.digest);
+        let in_use = self.failure.is_none().then_some(current.digest);
         let known = seen.map(|seen| seen.digest).or(in_use);
         self.seen = Some(Seen { stamp, settled, digest });
         if known == Some(digest) {

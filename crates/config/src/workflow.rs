@@ -138,7 +138,7 @@ impl Workflow {
         let effective = effective_settings::list(&map, &config, environment, &secrets);
         let digest = digest(bytes);
         let path = absolute;
-        Ok(Self { path, directory, config, prompt, warnings, secrets, effective, scope, digest })
+        Ok(Self { path, directory, config, prompt, warnings, effective, scope, secrets, digest })
     }
 
     /// Returns the secrets of trackers and of the server, for masking.

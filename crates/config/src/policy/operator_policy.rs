@@ -1,9 +1,10 @@
 //! The operator's policy: defaults applied, ranges checked, paths absolute.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
-use carrel_domain::{Code, Coded, Network, ResourceLimits, Tier};
+use carrel_domain::{Code, Coded, Network, ResourceLimits, Tier, UnknownPolicyValue};
 
 use super::policy_error::PolicyError;
 use super::policy_file;
@@ -51,6 +52,14 @@ pub enum TierChoice {
     Auto,
     /// This tier; where it is not supported, no command runs.
     Only(Tier),
+}
+
+impl FromStr for TierChoice {
+    type Err = UnknownPolicyValue;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPolicyValue> {
+        if text == "auto" { Ok(Self::Auto) } else { text.parse().map(Self::Only) }
+    }
 }
 
 /// The toolchains that commands may read.
@@ -143,7 +152,7 @@ impl OperatorPolicy {
         let (network, network_limit) = read_networks(reader, &default);
         let (limits, wall_limit) = read_limits(reader, &default);
         Self {
-            tier: reader.settings.choice(&keys::TIER, tier).unwrap_or_default(),
+            tier: reader.settings.choice(&keys::TIER, |word| word.parse().ok()).unwrap_or_default(),
             network,
             network_limit,
             readable: reader.paths(&keys::READABLE, PathUse::Read),
@@ -181,13 +190,6 @@ impl OperatorPolicy {
             ToolchainChoice::Only(chosen) => toolchain::detect(chosen, environment),
         }
     }
-}
-
-fn tier(word: &str) -> Option<TierChoice> {
-    if word == "auto" {
-        return Some(TierChoice::Auto);
-    }
-    word.parse().ok().map(TierChoice::Only)
 }
 
 fn read_networks(reader: &mut PolicyReader<'_>, default: &OperatorPolicy) -> (Network, Network) {

@@ -1,7 +1,7 @@
 //! The locations of the policy file, in their order of precedence.
 
 use std::fmt;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::policy_error::PolicyError;
@@ -100,12 +100,10 @@ fn user_file(environment: &Environment) -> Option<PathBuf> {
 fn exists(location: &PolicyLocation) -> Result<bool, PolicyError> {
     match std::fs::symlink_metadata(&location.path) {
         Ok(_) => Ok(true),
-        Err(error) if is_absence(&error) => Ok(false),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(false)
+        }
         // A policy that cannot be seen may be stricter than the defaults.
         Err(source) => Err(location.unreadable(source)),
     }
-}
-
-fn is_absence(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -59,17 +59,12 @@ pub(crate) fn resolve(
 fn check(path: &Path, purpose: PathUse, protected: &[&Path]) -> Result<(), String> {
     refuse_shared(path)?;
     match purpose {
-        PathUse::Read => Ok(()),
         PathUse::Write => refuse_writable(path, protected),
-        PathUse::Search => refuse_colon(path),
+        PathUse::Search if path.as_os_str().as_bytes().contains(&b':') => {
+            Err("PATH cannot hold a colon; give the directory another name".to_owned())
+        }
+        PathUse::Read | PathUse::Search => Ok(()),
     }
-}
-
-fn refuse_colon(path: &Path) -> Result<(), String> {
-    if path.as_os_str().as_bytes().contains(&b':') {
-        return Err("PATH cannot hold a colon; give the directory another name".to_owned());
-    }
-    Ok(())
 }
 
 /// Rejects paths that no sandbox shares with the host.
