@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use carrel_config::TierChoice;
-use carrel_domain::{Age, ByteSize, Network, TokenScopes, UnknownPolicyValue, WorkspaceId};
+use carrel_domain::{Age, ByteSize, Network, TokenScopes, WorkspaceId};
 use carrel_mcp::FactsMode;
 use carrel_runner::Feature;
 use carrel_shell::Preset;
@@ -407,7 +407,7 @@ fn toolset() -> impl TypedValueParser<Value = Toolset> {
 #[derive(Args, Debug, Default)]
 pub(crate) struct SandboxArguments {
     /// Required tier: auto, full or landlock; the policy's if not given
-    #[arg(long, value_name = "TIER", value_parser = tier)]
+    #[arg(long, value_name = "TIER")]
     pub(crate) tier: Option<TierChoice>,
     /// Run without a sandbox
     #[arg(long = "sandbox", value_name = "off", value_parser = ["off"], conflicts_with = "tier")]
@@ -427,10 +427,6 @@ fn variable(text: &str) -> Result<(String, String), String> {
         }
         _ => Err("write NAME=VALUE".to_owned()),
     }
-}
-
-fn tier(text: &str) -> Result<TierChoice, UnknownPolicyValue> {
-    if text == "auto" { Ok(TierChoice::Auto) } else { text.parse().map(TierChoice::Only) }
 }
 
 fn feature(text: &str) -> Result<Feature, String> {

@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &CheckArguments, cli: &Invocation) -> Result<ExitCo
         output::note(&format!("{} can be used", workflow.path.display()));
         Ok(())
     };
-    cli.print(|| facts(&workflow, &database), text)
+    cli.print(&facts(&workflow, &database), text)
 }
 
 /// Checks the tracker's settings without sending anything.

@@ -76,7 +76,7 @@ pub(crate) fn run(command: &ConductorCommand, cli: &Invocation) -> Result<ExitCo
     }
     let answer = runtime()?.block_on(request(command, &cli.environment))?;
     let text = || reply_lines(command, &answer).iter().try_for_each(|line| output::line(line));
-    cli.print(|| &answer, text)
+    cli.print(&answer, text)
 }
 
 impl ConductorCommand {

@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &SandboxArguments, cli: &Invocation) -> Result<Exit
     let runner = sandbox::server_runner(arguments, environment)?;
     let state = sandbox::state(environment)?;
     let diagnosis = crate::runtime()?.block_on(diagnose(&runner, &state))?;
-    cli.print(|| &diagnosis, || output::write(text(&diagnosis).as_bytes()))?;
+    cli.print(&diagnosis, || output::write(text(&diagnosis).as_bytes()))?;
     Ok(if diagnosis.tier.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -90,7 +90,7 @@ impl CliError {
         }
     }
 
-    /// An address that other machines can reach, while anyone could make up a token.
+    /// An address that other machines can reach while there is no key for tokens.
     pub(crate) fn no_key(address: SocketAddr) -> Self {
         let message = format!(
             "other machines can reach {address}, and there is no key for tokens yet; make one with `carrel token new`, or set CARREL_TOKEN_SECRET"

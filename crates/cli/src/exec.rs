@@ -58,24 +58,19 @@ pub(crate) fn prefork(arguments: &ExecArguments) -> Prefork {
 }
 
 pub(crate) fn run(arguments: ExecArguments, early: Prefork, cli: &Invocation) -> ExitCode {
-    execute(arguments, early, cli).unwrap_or_else(|error| {
+    let ended = crate::runtime().and_then(|runtime| {
+        // Nothing is left to wait for and the process exits next; dropping the runtime would only take time.
+        let runtime = ManuallyDrop::new(runtime);
+        let completed = runtime.block_on(execute(arguments, early, cli))?;
+        report::print(&completed, cli.format)
+    });
+    ended.unwrap_or_else(|error| {
         error.report(cli.format);
         ExitCode::from(DID_NOT_RUN)
     })
 }
 
-fn execute(arguments: ExecArguments, early: Prefork, cli: &Invocation) -> Result<ExitCode> {
-    // Nothing is left to wait for and the process exits next; dropping the runtime would only take time.
-    let runtime = ManuallyDrop::new(crate::runtime()?);
-    let completed = runtime.block_on(execute_in(arguments, early, cli))?;
-    report::print(&completed, cli.format)
-}
-
-async fn execute_in(
-    arguments: ExecArguments,
-    early: Prefork,
-    cli: &Invocation,
-) -> Result<Completed> {
+async fn execute(arguments: ExecArguments, early: Prefork, cli: &Invocation) -> Result<Completed> {
     let environment = &cli.environment;
     let loaded = sandbox::policy(&arguments.sandbox, environment)?;
     let (policy, purpose) = (loaded.policy.clone(), RunnerMode::SingleCommand(early));
@@ -136,7 +131,10 @@ fn input() -> Result<Stdin> {
     match FileType::from_raw_mode(status.st_mode) {
         FileType::Fifo => return Ok(Stdin::Opened(copy)),
         FileType::Directory => return Err(failed(io::ErrorKind::IsADirectory.into())),
-        FileType::CharacterDevice if status.st_rdev == null_device() => return Ok(Stdin::Empty),
+        // The number of /dev/null never changes.
+        FileType::CharacterDevice if status.st_rdev == rustix::fs::makedev(1, 3) => {
+            return Ok(Stdin::Empty);
+        }
         _ => {}
     }
     let (reader, mut writer) = io::pipe().map_err(failed)?;
@@ -145,11 +143,6 @@ fn input() -> Result<Stdin> {
         let _ = io::copy(&mut std::fs::File::from(copy), &mut writer);
     });
     Ok(Stdin::Opened(reader.into()))
-}
-
-/// Returns the number of `/dev/null`, which never changes.
-fn null_device() -> u64 {
-    rustix::fs::makedev(1, 3)
 }
 
 async fn show(mut pieces: mpsc::Receiver<Piece>) -> Result<(), tokio::task::JoinError> {

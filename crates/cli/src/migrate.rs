@@ -6,7 +6,6 @@
 use std::process::ExitCode;
 
 use carrel_config::environment::DATABASE_URL;
-use carrel_domain::Secret;
 use carrel_store::{Migration, Postgres, PostgresOptions, Sqlite, SqliteOptions};
 use serde_json::json;
 
@@ -19,9 +18,11 @@ use crate::serve::settings::secret;
 
 /// Brings the schema up to date, and says what that took.
 pub(crate) fn run(arguments: &MigrateArguments, cli: &Invocation) -> Result<ExitCode> {
-    let applied = match secret(&cli.environment, DATABASE_URL) {
-        Some(url) => runtime()?.block_on(on_server(url))?,
-        None => in_file(arguments)?,
+    let applied = if let Some(url) = secret(&cli.environment, DATABASE_URL) {
+        runtime()?.block_on(async { Postgres::open(&PostgresOptions { url })?.migrate().await })?
+    } else {
+        let data = DataDirectory::open(&arguments.data)?;
+        Sqlite::migrate(&SqliteOptions { path: data.path().join("carrel.db") })?
     };
     let text = || {
         for Migration { number, name } in &applied {
@@ -32,14 +33,5 @@ pub(crate) fn run(arguments: &MigrateArguments, cli: &Invocation) -> Result<Exit
         }
         Ok(())
     };
-    cli.print(|| json!({ "applied": applied }), text)
-}
-
-async fn on_server(url: Secret) -> Result<Vec<Migration>> {
-    Ok(Postgres::open(&PostgresOptions { url })?.migrate().await?)
-}
-
-fn in_file(arguments: &MigrateArguments) -> Result<Vec<Migration>> {
-    let data = DataDirectory::open(&arguments.data)?;
-    Ok(Sqlite::migrate(&SqliteOptions { path: data.path().join("carrel.db") })?)
+    cli.print(&json!({ "applied": applied }), text)
 }

@@ -30,13 +30,13 @@ pub(crate) struct Invocation {
 
 impl Invocation {
     /// Prints data as one JSON value or with `text`, and returns the exit status of success.
-    pub(crate) fn print<T: Serialize>(
+    pub(crate) fn print(
         &self,
-        data: impl FnOnce() -> T,
+        data: &impl Serialize,
         text: impl FnOnce() -> Result<()>,
     ) -> Result<ExitCode> {
         match self.format {
-            Format::Json => json(&data())?,
+            Format::Json => json(data)?,
             Format::Text => text()?,
         }
         Ok(ExitCode::SUCCESS)

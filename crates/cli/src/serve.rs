@@ -22,6 +22,7 @@ use carrel_api::auth::jwks::{Provider, ProviderOptions};
 use carrel_api::auth::{Authority, ConsoleLink, RateLimitOptions, Transport};
 use carrel_api::{Api, ApiOptions, AuthMode, WorkerProxy, WorkerProxyOptions};
 use carrel_config::Environment;
+use carrel_config::environment::WORKER_HEALTH_PORT;
 use carrel_domain::{Clock as _, Code, Secret, SystemClock, WorkspaceId};
 use carrel_service::Sweep;
 use tokio::net::TcpListener;
@@ -127,7 +128,7 @@ async fn open_process(
         process.check_vault().await?;
     }
     if !arguments.no_worker {
-        let listens = shared || WorkerListener::is_configured(environment);
+        let listens = shared || settings::word(environment, WORKER_HEALTH_PORT).is_some();
         let listener =
             if listens { Some(WorkerListener::open(environment, settings).await?) } else { None };
         process.add_worker(settings, DRAIN, listener);

@@ -89,10 +89,8 @@ fn list(registry: &Registry, cli: &Invocation) -> Result<ExitCode> {
         let first = text.split_inclusive(". ").next().unwrap_or(text).trim();
         output::line(&format!("{:<22}{first}", tool.about.name))
     };
-    cli.print(
-        || registry.definitions().map(as_json).collect::<Vec<_>>(),
-        || registry.definitions().try_for_each(line),
-    )
+    let data: Vec<_> = registry.definitions().map(as_json).collect();
+    cli.print(&data, || registry.definitions().try_for_each(line))
 }
 
 fn as_json(tool: &Definition) -> Value {
@@ -112,5 +110,5 @@ fn describe(tool: &Definition, cli: &Invocation) -> Result<ExitCode> {
         output::write(b"\n")?;
         values::fields(&tool.input_schema).iter().try_for_each(|line| output::line(line))
     };
-    cli.print(|| as_json(tool), text)
+    cli.print(&as_json(tool), text)
 }

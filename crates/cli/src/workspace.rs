@@ -47,7 +47,7 @@ fn key(arguments: &IdentifierArguments, cli: &Invocation) -> Result<ExitCode> {
         Some(workspaces) => workspaces.key(&identifier)?,
         None => WorkspaceKey::derive(&identifier),
     };
-    cli.print(|| json!({ "identifier": identifier, "key": key }), || output::line(key.as_str()))
+    cli.print(&json!({ "identifier": identifier, "key": key }), || output::line(key.as_str()))
 }
 
 /// The program itself, for helper processes.

@@ -54,11 +54,11 @@ pub(super) async fn comment(arguments: &CommentArguments, cli: &Invocation) -> R
     let user = cli.environment.get_str("USER").filter(|name| !name.trim().is_empty());
     let author = arguments.author.as_deref().or(user).unwrap_or(UNNAMED_AUTHOR);
     let comment = tracker.comment(&arguments.issue, author, &text(&arguments.text)?).await?;
-    cli.print(|| comment, || Ok(()))
+    cli.print(&comment, || Ok(()))
 }
 
 fn print(issue: &Issue, line: &str, cli: &Invocation) -> Result<ExitCode> {
-    cli.print(|| show::facts(issue), || output::line(line))
+    cli.print(&show::facts(issue), || output::line(line))
 }
 
 /// Returns a text as it was given, or from stdin.

@@ -18,24 +18,19 @@ const TITLE_CHARS: usize = 60;
 pub(super) async fn list(arguments: &ListArguments, cli: &Invocation) -> Result<ExitCode> {
     let tracker = open(&arguments.data, Missing::Refuse, &cli.environment).await?;
     let issues = tracker.list(&arguments.states).await?;
-    cli.print(
-        || json!({ "issues": issues.iter().map(facts).collect::<Vec<_>>() }),
-        || match issues.as_slice() {
-            [] => output::line("no issues"),
-            issues => output::write(table(issues).as_bytes()),
-        },
-    )
+    let listed: Vec<Value> = issues.iter().map(facts).collect();
+    cli.print(&json!({ "issues": listed }), || match issues.as_slice() {
+        [] => output::line("no issues"),
+        issues => output::write(table(issues).as_bytes()),
+    })
 }
 
 pub(super) async fn show(arguments: &SingleArguments, cli: &Invocation) -> Result<ExitCode> {
     let tracker = open(&arguments.data, Missing::Refuse, &cli.environment).await?;
     let (issue, comments) = tracker.find(&arguments.issue).await?;
-    let data = || {
-        let mut shown = facts(&issue);
-        shown["comments"] = json!(comments);
-        shown
-    };
-    cli.print(data, || output::write(sheet(&issue, &comments).as_bytes()))
+    let mut data = facts(&issue);
+    data["comments"] = json!(comments);
+    cli.print(&data, || output::write(sheet(&issue, &comments).as_bytes()))
 }
 
 pub(super) fn facts(issue: &Issue) -> Value {

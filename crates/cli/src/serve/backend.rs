@@ -19,7 +19,8 @@ use crate::error::{CliError, Result};
 pub(crate) struct Backend {
     pub(crate) tasks: Tasks,
     database: Option<Database>,
-    redis: Option<RedisService>,
+    /// The service that keeps the bus connected, to be run once.
+    pub(super) redis: Option<RedisService>,
 }
 
 impl Backend {
@@ -53,11 +54,6 @@ impl Backend {
 
     pub(crate) fn is_shared(&self) -> bool {
         self.database.is_some()
-    }
-
-    /// Takes the task that keeps the bus connected, to be run once.
-    pub(crate) fn take_bus(&mut self) -> Option<RedisService> {
-        self.redis.take()
     }
 
     /// Waits until the schema is current and the store answers. Returns false if `stop` was cancelled

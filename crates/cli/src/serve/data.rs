@@ -81,8 +81,7 @@ pub(crate) fn database(directory: &Path) -> Result<Sqlite> {
 fn check_owner(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
     let found = std::fs::metadata(path)?;
-    let own = found.uid() == rustix::process::geteuid().as_raw();
-    if !own {
+    if found.uid() != rustix::process::geteuid().as_raw() {
         return Err(io::Error::other("it belongs to another user"));
     }
     if found.mode() & 0o022 != 0 {

@@ -108,7 +108,7 @@ impl ServerProcess {
     pub(crate) async fn run(mut self, serving: impl Future<Output = ()>) {
         // The bus runs until tasks have been given back.
         let over = CancellationToken::new();
-        let bus = self.backend.take_bus();
+        let bus = self.backend.redis.take();
         let worker_api = self.worker_api.take();
         let feed = self.backend.tasks.hub().clone();
         let running_bus = async {

@@ -28,10 +28,6 @@ pub(crate) struct WorkerListener {
 }
 
 impl WorkerListener {
-    pub(crate) fn is_configured(environment: &Environment) -> bool {
-        word(environment, WORKER_HEALTH_PORT).is_some()
-    }
-
     /// Binds the port: on loopback, or on all addresses where there is an internal token.
     pub(crate) async fn open(environment: &Environment, settings: &Settings) -> Result<Self> {
         let token = settings.internal_token.clone();

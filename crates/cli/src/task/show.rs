@@ -34,7 +34,7 @@ pub(super) async fn list(arguments: &ListArguments, cli: &Invocation) -> Result<
         }
         Ok(())
     };
-    cli.print(|| &page, text)
+    cli.print(&page, text)
 }
 
 fn table(tasks: &[TaskSummary]) -> String {
@@ -57,7 +57,7 @@ fn table(tasks: &[TaskSummary]) -> String {
 pub(super) async fn show(arguments: &SingleArguments, cli: &Invocation) -> Result<ExitCode> {
     let client = connect::client(&arguments.server, &cli.environment)?;
     let task = client.task(arguments.id).await?;
-    cli.print(|| &task, || output::write(sheet(&task).as_bytes()))
+    cli.print(&task, || output::write(sheet(&task).as_bytes()))
 }
 
 fn sheet(task: &Task) -> String {
@@ -110,5 +110,5 @@ pub(super) async fn cancel(arguments: &SingleArguments, cli: &Invocation) -> Res
     let client = connect::client(&arguments.server, &cli.environment)?;
     let reply = client.cancel_task(arguments.id).await?;
     let told = if reply.status.is_terminal() { "" } else { ", its worker has been told" };
-    cli.print(|| &reply, || output::line(&format!("{}{told}", reply.status)))
+    cli.print(&reply, || output::line(&format!("{}{told}", reply.status)))
 }

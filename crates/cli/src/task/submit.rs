@@ -34,17 +34,16 @@ pub(super) async fn run(arguments: &SubmitArguments, cli: &Invocation) -> Result
         output::note(&format!("queued; follow it with `carrel task watch {id}`"));
         Ok(())
     };
-    cli.print(|| &accepted, text)
+    cli.print(&accepted, text)
 }
 
 /// Builds the request. Flags override the file.
 fn submission(arguments: &SubmitArguments) -> Result<Map<String, Value>> {
-    let mut task = match &arguments.file {
-        Some(path) => steps::read(path)?,
-        None => {
-            let steps: Vec<_> = arguments.commands.iter().map(StepRequest::command).collect();
-            Map::from_iter([("steps".to_owned(), json!(steps))])
-        }
+    let mut task = if let Some(path) = &arguments.file {
+        steps::read(path)?
+    } else {
+        let steps: Vec<_> = arguments.commands.iter().map(StepRequest::command).collect();
+        Map::from_iter([("steps".to_owned(), json!(steps))])
     };
     let given = [
         ("priority", arguments.priority.map(|priority| Value::from(priority.as_str()))),

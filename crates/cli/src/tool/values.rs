@@ -45,13 +45,11 @@ fn value_of(text: &str, property: Option<&Value>) -> Value {
         Some(value @ (Value::Number(_) | Value::Bool(_))) if !is("string") && !is("array") => value,
         Some(value @ (Value::Array(_) | Value::Object(_))) if is("array") || is("object") => value,
         Some(Value::Null) if !types.is_empty() && !is("string") => Value::Null,
-        _ if is("array") && !is("string") => Value::Array(vec![item(text, property)]),
+        _ if is("array") && !is("string") => {
+            Value::Array(vec![value_of(text, property.and_then(|property| property.get("items")))])
+        }
         _ => Value::String(text.to_owned()),
     }
-}
-
-fn item(text: &str, property: Option<&Value>) -> Value {
-    value_of(text, property.and_then(|property| property.get("items")))
 }
 
 fn types(property: &Value) -> Vec<String> {

@@ -33,16 +33,14 @@ pub(super) async fn create(arguments: CreateArguments, cli: &Invocation) -> Resu
     // A failed hook, or a half-made directory that was found, leaves something to delete.
     sweep_in_background(&workspaces);
     let Created { created, record, path } = created?;
-    let data = || {
-        json!({
-            "identifier": record.identifier,
-            "key": record.key,
-            "path": path.to_string_lossy(),
-            "created": created,
-            "state": record.state,
-            "layout": record.layout,
-        })
-    };
+    let data = json!({
+        "identifier": record.identifier,
+        "key": record.key,
+        "path": path.to_string_lossy(),
+        "created": created,
+        "state": record.state,
+        "layout": record.layout,
+    });
     let verb = if created { "created" } else { "reused" };
-    cli.print(data, || output::line(&format!("{verb} {} at {}", record.key, path.display())))
+    cli.print(&data, || output::line(&format!("{verb} {} at {}", record.key, path.display())))
 }

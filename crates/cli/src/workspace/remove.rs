@@ -31,15 +31,13 @@ pub(super) async fn remove(arguments: RemoveArguments, cli: &Invocation) -> Resu
     let request = Remove { target, keep_if_dirty: arguments.keep_if_dirty };
     let removed = workspaces.remove(request, &settings.hooks).await?;
     sweep_in_background(&workspaces);
-    let data = || {
-        json!({
-            "identifier": removed.identifier,
-            "key": removed.key,
-            "path": removed.path.to_string_lossy(),
-            "removed": true,
-        })
-    };
-    cli.print(data, || {
+    let data = json!({
+        "identifier": removed.identifier,
+        "key": removed.key,
+        "path": removed.path.to_string_lossy(),
+        "removed": true,
+    });
+    cli.print(&data, || {
         output::line(&format!("removed {} at {}", removed.key, removed.path.display()))
     })
 }
@@ -82,16 +80,14 @@ pub(super) async fn gc(arguments: &GcArguments, cli: &Invocation) -> Result<Exit
         Some(workspaces) => workspaces.gc(options, &settings.hooks).await?,
         None => GcReport::default(),
     };
-    let data = || {
-        json!({
-            "root": root.to_string_lossy(),
-            "dry_run": options.dry_run,
-            "actions": report.actions,
-            "failed": report.failed,
-        })
-    };
+    let data = json!({
+        "root": root.to_string_lossy(),
+        "dry_run": options.dry_run,
+        "actions": report.actions,
+        "failed": report.failed,
+    });
     let ended =
-        cli.print(data, || output::write(report_text(&report, options.dry_run).as_bytes()))?;
+        cli.print(&data, || output::write(report_text(&report, options.dry_run).as_bytes()))?;
     let failed = "steps of the clean-up that failed";
     fail_if_any(report.failed.len(), Code::CleanUpIncomplete, failed).map(|()| ended)
 }

@@ -8,6 +8,7 @@ use carrel_workspace::{
     Freshness, GitState, Hooks, ListingState, RootFinding, Severity, WorkspaceListing, Workspaces,
     verify as find_problems,
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::arguments::{ListArguments, RootArguments, ShowArguments};
@@ -24,11 +25,9 @@ pub(super) async fn list(arguments: &ListArguments, cli: &Invocation) -> Result<
         None => Vec::new(),
     };
     let root = workspaces.as_ref().map_or(settings.options.root.as_path(), |found| found.path());
-    let data = || {
-        let listed: Vec<Value> = listings.iter().map(summary).collect();
-        json!({ "root": root.to_string_lossy(), "workspaces": listed })
-    };
-    cli.print(data, || match listings.as_slice() {
+    let listed: Vec<Value> = listings.iter().map(summary).collect();
+    let data = json!({ "root": root.to_string_lossy(), "workspaces": listed });
+    cli.print(&data, || match listings.as_slice() {
         [] => output::line(&format!("no workspaces in {}", root.display())),
         listings => output::write(table(listings).as_bytes()),
     })
@@ -66,7 +65,7 @@ fn row(listing: &WorkspaceListing, now: Timestamp) -> [String; 7] {
     [
         record.identifier.to_string(),
         record.key.to_string(),
-        state_name(listing.state).to_owned(),
+        word(listing.state),
         listing.usage.map_or_else(dash, |used| ByteSize::bytes(used.amount.bytes).to_string()),
         listing.usage.map_or_else(dash, |used| used.amount.files.to_string()),
         age(record.created_at),
@@ -74,14 +73,9 @@ fn row(listing: &WorkspaceListing, now: Timestamp) -> [String; 7] {
     ]
 }
 
-fn state_name(state: ListingState) -> &'static str {
-    match state {
-        ListingState::Creating => "creating",
-        ListingState::Ready => "ready",
-        ListingState::Removing => "removing",
-        ListingState::Missing => "missing",
-        ListingState::Broken => "broken",
-    }
+/// Returns the word by which JSON has a variant.
+fn word(variant: impl Serialize) -> String {
+    json!(variant).as_str().unwrap_or_default().to_owned()
 }
 
 pub(super) async fn show(arguments: &ShowArguments, cli: &Invocation) -> Result<ExitCode> {
@@ -96,7 +90,7 @@ pub(super) async fn show(arguments: &ShowArguments, cli: &Invocation) -> Result<
     let listing = workspaces.show(&key, freshness(arguments.recount)).await?;
     let listing = listing.ok_or_else(not_found)?;
     let git = repositories(&workspaces, &listing, &settings.hooks).await?;
-    cli.print(|| details(&listing, &git), || output::write(describe(&listing, &git).as_bytes()))
+    cli.print(&details(&listing, &git), || output::write(describe(&listing, &git).as_bytes()))
 }
 
 /// Returns the git state of a ready workspace, and nothing for one that is missing, half-made or being
@@ -134,7 +128,7 @@ fn describe(listing: &WorkspaceListing, git: &[GitState]) -> String {
         ["identifier".to_owned(), record.identifier.to_string()],
         ["key".to_owned(), record.key.to_string()],
         ["path".to_owned(), listing.path.display().to_string()],
-        ["state".to_owned(), state_name(listing.state).to_owned()],
+        ["state".to_owned(), word(listing.state)],
         ["layout".to_owned(), record.layout.as_str().to_owned()],
         ["created".to_owned(), record.created_at.to_string()],
         ["last used".to_owned(), record.last_used_at.to_string()],
@@ -179,10 +173,8 @@ pub(super) fn verify(arguments: &RootArguments, cli: &Invocation) -> Result<Exit
     let findings = find_problems(&settings.options)?;
     let root = settings.options.root.to_string_lossy();
     let text = || findings.iter().map(finding_text).collect::<String>();
-    let ended = cli.print(
-        || json!({ "root": root, "findings": findings }),
-        || output::write(text().as_bytes()),
-    )?;
+    let data = json!({ "root": root, "findings": findings });
+    let ended = cli.print(&data, || output::write(text().as_bytes()))?;
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
     let failed = "findings that stop work or endanger it";
     fail_if_any(errors, Code::VerifyFailed, failed).map(|()| ended)
@@ -190,11 +182,7 @@ pub(super) fn verify(arguments: &RootArguments, cli: &Invocation) -> Result<Exit
 
 fn finding_text(finding: &RootFinding) -> String {
     let RootFinding { check, path, message, fix, severity } = finding;
-    let severity = match severity {
-        Severity::Note => "note",
-        Severity::Warning => "warning",
-        Severity::Error => "error",
-    };
+    let severity = word(severity);
     let (path, message) = (printable(&path.to_string_lossy()), printable(message));
     format!("{severity}: {check}: {path}: {message}\n  fix: {fix}\n")
 }
