@@ -137,11 +137,7 @@ impl Launcher {
         let withheld = withheld_variables().map(str::to_owned);
         Self {
             command: command.to_owned(),
-            network: match agent.network {
-                carrel_config::Network::None => Network::None,
-                carrel_config::Network::Loopback => Network::Loopback,
-                carrel_config::Network::Full => Network::Full,
-            },
+            network: agent.network,
             passed: agent.env.clone(),
             removed: withheld.chain(config.secret_variables.iter().cloned()).collect(),
             grants: Grants { readable: agent.readable.clone(), writable: agent.writable.clone() },

@@ -5,10 +5,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use carrel_config::TierChoice;
-use carrel_domain::{Age, ByteSize, Network, TokenScopes, UnknownPolicyValue, WorkspaceId};
+use carrel_domain::{Age, ByteSize, Network, TokenScopes, WorkspaceId};
+use carrel_mcp::FactsMode;
 use carrel_runner::Feature;
 use carrel_shell::Preset;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use carrel_tools::Toolset;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
 
 use crate::check::CheckArguments;
 use crate::conductor::ConductorCommand;
@@ -84,7 +87,7 @@ pub(crate) enum Command {
     #[command(
         after_help = "Examples:\n  carrel doctor\n  carrel doctor --json | jq '.guarantees[] | select(.holds | not)'"
     )]
-    Doctor(DoctorArguments),
+    Doctor(SandboxArguments),
     /// Serve the tools to an agent over MCP: stdin and stdout, or HTTP
     ///
     /// Without --http it speaks on stdin and stdout until the client closes them. With --http it
@@ -253,8 +256,8 @@ pub(crate) struct McpArguments {
     pub(crate) toolbox: ToolboxArguments,
     /// Structured content beside the text of replies. Some clients show their model nothing else
     /// then; auto leaves it out for the clients that are known to
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
-    pub(crate) facts: FactsChoice,
+    #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = facts())]
+    pub(crate) facts: FactsMode,
     /// Listen for HTTP at this address instead, such as 127.0.0.1:8765; port 0 takes a free one
     #[arg(long, value_name = "ADDR")]
     pub(crate) http: Option<SocketAddr>,
@@ -344,20 +347,13 @@ pub(crate) struct ProfileArguments {
 impl ProfileArguments {
     /// Returns flags for the directory as a read-only workspace.
     pub(crate) fn toolbox(&self) -> ToolboxArguments {
-        ToolboxArguments {
-            workspace: self.directory.clone(),
-            workspaces: None,
-            read_only: true,
-            toolset: ToolsetChoice::Code,
-            network: None,
-            secrets_dir: None,
-            sandbox: SandboxArguments { tier: None, mode: None, policy: None, without: Vec::new() },
-        }
+        let workspace = self.directory.clone();
+        ToolboxArguments { workspace, read_only: true, ..ToolboxArguments::default() }
     }
 }
 
 /// Flags of the commands that offer tools.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct ToolboxArguments {
     /// The workspace: a directory; the current one if none is given
     #[arg(long, value_name = "DIR", conflicts_with = "workspaces")]
@@ -369,8 +365,8 @@ pub(crate) struct ToolboxArguments {
     #[arg(long)]
     pub(crate) read_only: bool,
     /// Tools to offer: code, or the six of the workspace service
-    #[arg(long, value_name = "SET", default_value = "code")]
-    pub(crate) toolset: ToolsetChoice,
+    #[arg(long, value_name = "SET", default_value = "code", value_parser = toolset())]
+    pub(crate) toolset: Toolset,
     /// Network access of commands: none, loopback or full
     #[arg(long, value_name = "NETWORK")]
     pub(crate) network: Option<Network>,
@@ -381,50 +377,37 @@ pub(crate) struct ToolboxArguments {
     pub(crate) sandbox: SandboxArguments,
 }
 
-/// Clients that get structured content.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum FactsChoice {
-    /// Unless the client is known to hide the text then
-    Auto,
-    /// Always
-    Always,
-    /// Never
-    Never,
+/// Returns a parser of words, each with its help and the value that it stands for.
+pub(crate) fn choice<T: Copy + Send + Sync + 'static, const N: usize>(
+    words: [(&'static str, &'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    let named = words.map(|(word, help, _)| PossibleValue::new(word).help(help));
+    PossibleValuesParser::new(named).map(move |given| {
+        let chosen = words.iter().find(|(word, _, _)| *word == given);
+        chosen.expect("the parser accepts no other word").2
+    })
 }
 
-impl From<FactsChoice> for carrel_mcp::FactsMode {
-    fn from(choice: FactsChoice) -> Self {
-        match choice {
-            FactsChoice::Auto => Self::Auto,
-            FactsChoice::Always => Self::Always,
-            FactsChoice::Never => Self::Never,
-        }
-    }
+fn facts() -> impl TypedValueParser<Value = FactsMode> {
+    choice([
+        ("auto", "Unless the client is known to hide the text then", FactsMode::Auto),
+        ("always", "Always", FactsMode::Always),
+        ("never", "Never", FactsMode::Never),
+    ])
 }
 
-/// A set of tools.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum ToolsetChoice {
-    /// Everything for work on code
-    Code,
-    /// The six tools of the workspace service
-    Workspace,
-}
-
-impl From<ToolsetChoice> for carrel_tools::Toolset {
-    fn from(choice: ToolsetChoice) -> Self {
-        match choice {
-            ToolsetChoice::Code => Self::Code,
-            ToolsetChoice::Workspace => Self::Workspace,
-        }
-    }
+fn toolset() -> impl TypedValueParser<Value = Toolset> {
+    choice([
+        ("code", "Everything for work on code", Toolset::Code),
+        ("workspace", "The six tools of the workspace service", Toolset::Workspace),
+    ])
 }
 
 /// Flags that select the sandbox and the operator's policy.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct SandboxArguments {
     /// Required tier: auto, full or landlock; the policy's if not given
-    #[arg(long, value_name = "TIER", value_parser = tier)]
+    #[arg(long, value_name = "TIER")]
     pub(crate) tier: Option<TierChoice>,
     /// Run without a sandbox
     #[arg(long = "sandbox", value_name = "off", value_parser = ["off"], conflicts_with = "tier")]
@@ -437,12 +420,6 @@ pub(crate) struct SandboxArguments {
     pub(crate) without: Vec<Feature>,
 }
 
-#[derive(Args, Debug)]
-pub(crate) struct DoctorArguments {
-    #[command(flatten)]
-    pub(crate) sandbox: SandboxArguments,
-}
-
 fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if carrel_config::is_variable_name(name) => {
@@ -450,10 +427,6 @@ fn variable(text: &str) -> Result<(String, String), String> {
         }
         _ => Err("write NAME=VALUE".to_owned()),
     }
-}
-
-fn tier(text: &str) -> Result<TierChoice, UnknownPolicyValue> {
-    if text == "auto" { Ok(TierChoice::Auto) } else { text.parse().map(TierChoice::Only) }
 }
 
 fn feature(text: &str) -> Result<Feature, String> {

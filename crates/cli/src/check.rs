@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use tracing::warn;
 
 use crate::database::{Database, DatabaseSettings};
-use crate::error::CliError;
-use crate::output::{self, Format};
+use crate::error::{CliError, Result};
+use crate::output::{self, Invocation};
 use crate::{run, runtime};
 
 const VALUE_CHARS: usize = 80;
@@ -30,29 +30,23 @@ pub(crate) struct CheckArguments {
 }
 
 /// Checks a workflow file, its tracker settings and the store; prints every setting with its origin.
-pub(crate) fn run(
-    arguments: &CheckArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let workflow = run::load(arguments.workflow.as_deref(), environment)?;
+pub(crate) fn run(arguments: &CheckArguments, cli: &Invocation) -> Result<ExitCode> {
+    let workflow = run::load(arguments.workflow.as_deref(), &cli.environment)?;
     tracker(&workflow)?;
-    let database = database(environment)?;
+    let database = database(&cli.environment)?;
     if let Some(warning) = &database.warning {
         warn!("{warning}");
     }
-    match format {
-        Format::Json => output::json(&facts(&workflow, &database))?,
-        Format::Text => {
-            output::write(table(workflow.effective()).as_bytes())?;
-            output::note(&format!("{} can be used", workflow.path.display()));
-        }
-    }
-    Ok(ExitCode::SUCCESS)
+    let text = || {
+        output::write(table(&workflow.effective).as_bytes())?;
+        output::note(&format!("{} can be used", workflow.path.display()));
+        Ok(())
+    };
+    cli.print(&facts(&workflow, &database), text)
 }
 
 /// Checks the tracker's settings without sending anything.
-fn tracker(workflow: &Workflow) -> Result<(), CliError> {
+fn tracker(workflow: &Workflow) -> Result<()> {
     let config = workflow.config.conductor.as_ref().map(|config| &config.tracker);
     // The one that is built in has none.
     let Some(config) = config.filter(|config| config.kind != TrackerKind::Local) else {
@@ -69,7 +63,7 @@ struct StoreCheck {
     warning: Option<String>,
 }
 
-fn database(environment: &Environment) -> Result<StoreCheck, CliError> {
+fn database(environment: &Environment) -> Result<StoreCheck> {
     let Some(settings) = DatabaseSettings::read(environment)? else {
         return Ok(StoreCheck { location: "data directory", warning: None });
     };
@@ -89,12 +83,12 @@ fn database(environment: &Environment) -> Result<StoreCheck, CliError> {
 fn facts(workflow: &Workflow, database: &StoreCheck) -> Value {
     let warnings = workflow.warnings.iter();
     let warnings: Vec<_> = warnings
-        .map(|warning| warning.located(&workflow.path).to_string())
+        .map(|warning| warning.located(&workflow.path))
         .chain(database.warning.clone())
         .collect();
     json!({
         "file": workflow.path.to_string_lossy(),
-        "settings": workflow.effective(),
+        "settings": workflow.effective,
         "prompt": { "built_in": workflow.prompt.is_built_in(), "text": workflow.prompt.source() },
         "kept_in": database.location,
         "warnings": warnings,
@@ -102,16 +96,15 @@ fn facts(workflow: &Workflow, database: &StoreCheck) -> Value {
 }
 
 fn table(settings: &[EffectiveSetting]) -> String {
-    let mut rows = vec![["SETTING", "FROM", "VALUE"].map(str::to_owned)];
-    rows.extend(settings.iter().map(|setting| {
+    let rows = settings.iter().map(|setting| {
         let from = match &setting.origin {
             Origin::File { line } => format!("line {line}"),
             Origin::Variable { name } => format!("${name}"),
             Origin::Default => "default".to_owned(),
         };
         [setting.key.clone(), from, shown(&setting.value)]
-    }));
-    output::table(&rows)
+    });
+    output::table(["SETTING", "FROM", "VALUE"], rows)
 }
 
 fn shown(value: &Value) -> String {

@@ -8,8 +8,8 @@ use carrel_config::Environment;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::error::CliError;
-use crate::output::{self, Format};
+use crate::error::Result;
+use crate::output::{self, Invocation};
 use crate::runtime;
 use crate::task::{ServerArguments, client};
 
@@ -68,65 +68,58 @@ pub(crate) struct AnswerArguments {
     answer: String,
 }
 
-pub(crate) fn run(
-    command: &ConductorCommand,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
+pub(crate) fn run(command: &ConductorCommand, cli: &Invocation) -> Result<ExitCode> {
     if let ConductorCommand::Transcript(TranscriptArguments { issue, run }) = command {
-        let client = client(&issue.server, environment)?;
-        runtime()?.block_on(transcript::print(&client, &issue.issue, *run, format))?;
+        let client = client(&issue.server, &cli.environment)?;
+        runtime()?.block_on(transcript::print(&client, &issue.issue, *run, cli.format))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let answer = runtime()?.block_on(request(command, environment))?;
-    match format {
-        Format::Json => output::json(&answer)?,
-        Format::Text => {
-            for line in reply_lines(command, &answer) {
-                output::line(&line)?;
-            }
-        }
-    }
-    Ok(ExitCode::SUCCESS)
+    let answer = runtime()?.block_on(request(command, &cli.environment))?;
+    let text = || reply_lines(command, &answer).iter().try_for_each(|line| output::line(line));
+    cli.print(&answer, text)
 }
 
-async fn request(command: &ConductorCommand, environment: &Environment) -> Result<Value, CliError> {
-    let about = |IssueArguments { issue, server }: &IssueArguments| {
-        Ok::<_, CliError>((client(server, environment)?, issue.clone()))
-    };
-    let (order, server) = match command {
-        ConductorCommand::State(server) => {
-            return Ok(client(server, environment)?.conductor().await?);
-        }
-        ConductorCommand::Show(issue) => {
-            let (client, issue) = about(issue)?;
-            return Ok(client.conductor_issue(&issue).await?);
-        }
-        ConductorCommand::Runs(issue)
-        | ConductorCommand::Transcript(TranscriptArguments { issue, .. }) => {
-            let (client, issue) = about(issue)?;
-            return Ok(client.conductor_runs(&issue).await?);
-        }
-        ConductorCommand::Cancel(issue) => ("cancel", Err(issue)),
-        ConductorCommand::Retry(issue) => ("retry", Err(issue)),
-        ConductorCommand::Unblock(issue) => ("unblock", Err(issue)),
-        ConductorCommand::Answer(AnswerArguments { issue, answer }) => {
-            let (client, issue) = about(issue)?;
-            let body = json!({ "answer": answer });
-            return Ok(client.send_issue_order(&issue, "answer", Some(&body)).await?);
-        }
-        ConductorCommand::Pause(server) => ("pause", Ok(server)),
-        ConductorCommand::Drain(server) => ("drain", Ok(server)),
-        ConductorCommand::Resume(server) => ("resume", Ok(server)),
-        ConductorCommand::Refresh(server) => ("refresh", Ok(server)),
-    };
-    match server {
-        Ok(server) => Ok(client(server, environment)?.send_order(order).await?),
-        Err(issue) => {
-            let (client, issue) = about(issue)?;
-            Ok(client.send_issue_order(&issue, order, None).await?)
+impl ConductorCommand {
+    fn server(&self) -> &ServerArguments {
+        match self {
+            Self::State(server)
+            | Self::Pause(server)
+            | Self::Drain(server)
+            | Self::Resume(server)
+            | Self::Refresh(server) => server,
+            Self::Show(issue)
+            | Self::Runs(issue)
+            | Self::Cancel(issue)
+            | Self::Retry(issue)
+            | Self::Unblock(issue)
+            | Self::Transcript(TranscriptArguments { issue, .. })
+            | Self::Answer(AnswerArguments { issue, .. }) => &issue.server,
         }
     }
+}
+
+async fn request(command: &ConductorCommand, environment: &Environment) -> Result<Value> {
+    use ConductorCommand as Command;
+    let client = client(command.server(), environment)?;
+    let answer = match command {
+        Command::State(_) => client.conductor().await,
+        Command::Pause(_) => client.send_order("pause").await,
+        Command::Drain(_) => client.send_order("drain").await,
+        Command::Resume(_) => client.send_order("resume").await,
+        Command::Refresh(_) => client.send_order("refresh").await,
+        Command::Show(about) => client.conductor_issue(&about.issue).await,
+        Command::Runs(about) | Command::Transcript(TranscriptArguments { issue: about, .. }) => {
+            client.conductor_runs(&about.issue).await
+        }
+        Command::Cancel(about) => client.send_issue_order(&about.issue, "cancel", None).await,
+        Command::Retry(about) => client.send_issue_order(&about.issue, "retry", None).await,
+        Command::Unblock(about) => client.send_issue_order(&about.issue, "unblock", None).await,
+        Command::Answer(AnswerArguments { issue: about, answer }) => {
+            let body = json!({ "answer": answer });
+            client.send_issue_order(&about.issue, "answer", Some(&body)).await
+        }
+    };
+    Ok(answer?)
 }
 
 fn text(value: &Value) -> String {

@@ -12,8 +12,8 @@ use carrel_store::{Postgres, PostgresOptions, Store as _, StoreError};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::error::CliError;
-use crate::serve::settings::{refused, secret, word};
+use crate::error::{CliError, Result};
+use crate::serve::settings::{secret, word};
 
 /// The first and the longest wait between attempts to reach the database.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
@@ -27,11 +27,11 @@ pub(crate) struct DatabaseSettings {
 
 impl DatabaseSettings {
     /// Reads the settings; none if `DATABASE_URL` is unset.
-    pub(crate) fn read(environment: &Environment) -> Result<Option<Self>, CliError> {
+    pub(crate) fn read(environment: &Environment) -> Result<Option<Self>> {
         let migrate = match word(environment, CARREL_MIGRATE).as_deref() {
             None | Some("on") => true,
             Some("off") => false,
-            Some(value) => return Err(refused(CARREL_MIGRATE, value, "`on` or `off`")),
+            Some(value) => return Err(CliError::variable(CARREL_MIGRATE, value, "`on` or `off`")),
         };
         Ok(secret(environment, DATABASE_URL).map(|url| Self { url, migrate }))
     }
@@ -46,7 +46,7 @@ pub(crate) struct Database {
 
 impl Database {
     /// Parses the address. The server is contacted by the first operation.
-    pub(crate) fn open(settings: &DatabaseSettings) -> Result<Self, CliError> {
+    pub(crate) fn open(settings: &DatabaseSettings) -> Result<Self> {
         let postgres = Postgres::open(&PostgresOptions { url: settings.url.clone() })?;
         Ok(Self { postgres, migrate: settings.migrate })
     }
@@ -56,13 +56,8 @@ impl Database {
     pub(crate) async fn ready(&self, stop: &CancellationToken) -> bool {
         let (mut wait, longest) = BACKOFF;
         loop {
-            match self.prepare().await {
-                Ok(()) => return true,
-                Err(error) => {
-                    let error = message_of(&error);
-                    warn!(%error, "the database cannot be used yet, trying again");
-                }
-            }
+            let Err(error) = self.prepare().await else { return true };
+            warn!(error = message_of(&error), "the database cannot be used yet, trying again");
             tokio::select! {
                 () = stop.cancelled() => return false,
                 () = tokio::time::sleep(wait) => wait = (wait * 2).min(longest),

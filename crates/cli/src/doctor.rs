@@ -5,50 +5,38 @@
 
 use std::process::ExitCode;
 
-use carrel_config::Environment;
-use carrel_runner::{Diagnosis, RunnerMode, diagnose};
+use carrel_runner::{Diagnosis, diagnose};
 
-use crate::arguments::DoctorArguments;
-use crate::error::CliError;
-use crate::output::{self, Format};
+use crate::arguments::SandboxArguments;
+use crate::error::Result;
+use crate::output::{self, Invocation};
 use crate::sandbox;
 
 /// Says layer by layer what holds here. What holds is tried, not assumed.
-pub(crate) fn run(
-    arguments: &DoctorArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let loaded = sandbox::policy(&arguments.sandbox, environment)?;
+pub(crate) fn run(arguments: &SandboxArguments, cli: &Invocation) -> Result<ExitCode> {
+    let environment = &cli.environment;
+    let runner = sandbox::server_runner(arguments, environment)?;
     let state = sandbox::state(environment)?;
-    let (policy, purpose) = (loaded.policy, RunnerMode::Server);
-    let runner = sandbox::runner(&arguments.sandbox, policy, environment, purpose)?;
-    let runtime = crate::runtime()?;
-    let diagnosis = runtime.block_on(diagnose(&runner, &state))?;
-    match format {
-        Format::Json => output::json(&diagnosis)?,
-        Format::Text => output::write(text(&diagnosis).as_bytes())?,
-    }
+    let diagnosis = crate::runtime()?.block_on(diagnose(&runner, &state))?;
+    cli.print(&diagnosis, || output::write(text(&diagnosis).as_bytes()))?;
     Ok(if diagnosis.tier.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn text(diagnosis: &Diagnosis) -> String {
     let tier = diagnosis.tier.map_or("none", |tier| tier.as_str());
-    let mut rows = vec![["LAYER", "", "DETAIL"].map(str::to_owned)];
-    rows.extend(diagnosis.layers.iter().map(|layer| {
+    let layers = diagnosis.layers.iter().map(|layer| {
         let available = if layer.available { "yes" } else { "no" };
         [layer.name.to_owned(), available.to_owned(), layer.detail.clone()]
-    }));
-    let mut promises = vec![["GUARANTEE", "", "WHY"].map(str::to_owned)];
-    promises.extend(diagnosis.guarantees.iter().map(|guarantee| {
+    });
+    let guarantees = diagnosis.guarantees.iter().map(|guarantee| {
         let holds = if guarantee.holds { "holds" } else { "NOT" };
         [guarantee.name.to_owned(), holds.to_owned(), guarantee.why.clone()]
-    }));
+    });
     format!(
         "kernel {}, Landlock version {}, tier {tier}\n\n{}\n{}",
         diagnosis.kernel,
         diagnosis.landlock_abi,
-        output::table(&rows),
-        output::table(&promises)
+        output::table(["LAYER", "", "DETAIL"], layers),
+        output::table(["GUARANTEE", "", "WHY"], guarantees)
     )
 }

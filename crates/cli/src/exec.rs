@@ -14,8 +14,7 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use carrel_config::{Environment, TierChoice};
-use carrel_domain::WorkspaceAccess;
+use carrel_config::TierChoice;
 use carrel_exec::{Piece, Stdin, StreamName};
 use carrel_runner::{
     CommandForm, Completed, LimitRequest, Prefork, RunRequest, RunnerMode, SandboxMode,
@@ -25,9 +24,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{ExecArguments, SandboxArguments};
-use crate::error::CliError;
-use crate::output::Format;
+use crate::error::{CliError, Result};
+use crate::output::{self, Format, Invocation};
 use crate::sandbox;
+use crate::signals::cancel_on_signal;
 
 const DID_NOT_RUN: u8 = 125;
 
@@ -57,39 +57,21 @@ pub(crate) fn prefork(arguments: &ExecArguments) -> Prefork {
     Prefork::start(sandbox::requested_mode(&arguments.sandbox, TierChoice::Auto), without)
 }
 
-pub(crate) fn run(
-    arguments: ExecArguments,
-    early: Prefork,
-    format: Format,
-    environment: &Environment,
-) -> ExitCode {
-    match execute(arguments, early, format, environment) {
-        Ok(code) => code,
-        Err(failure) => {
-            failure.report(format);
-            ExitCode::from(DID_NOT_RUN)
-        }
-    }
+pub(crate) fn run(arguments: ExecArguments, early: Prefork, cli: &Invocation) -> ExitCode {
+    let ended = crate::runtime().and_then(|runtime| {
+        // Nothing is left to wait for and the process exits next; dropping the runtime would only take time.
+        let runtime = ManuallyDrop::new(runtime);
+        let completed = runtime.block_on(execute(arguments, early, cli))?;
+        report::print(&completed, cli.format)
+    });
+    ended.unwrap_or_else(|error| {
+        error.report(cli.format);
+        ExitCode::from(DID_NOT_RUN)
+    })
 }
 
-fn execute(
-    arguments: ExecArguments,
-    early: Prefork,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    // Nothing is left to wait for and the process exits next; dropping the runtime would only take time.
-    let runtime = ManuallyDrop::new(crate::runtime()?);
-    let completed = runtime.block_on(execute_in(arguments, early, format, environment))?;
-    report::print(&completed, format)
-}
-
-async fn execute_in(
-    arguments: ExecArguments,
-    early: Prefork,
-    format: Format,
-    environment: &Environment,
-) -> Result<Completed, CliError> {
+async fn execute(arguments: ExecArguments, early: Prefork, cli: &Invocation) -> Result<Completed> {
+    let environment = &cli.environment;
     let loaded = sandbox::policy(&arguments.sandbox, environment)?;
     let (policy, purpose) = (loaded.policy.clone(), RunnerMode::SingleCommand(early));
     let runner = sandbox::runner(&arguments.sandbox, policy, environment, purpose)?;
@@ -98,14 +80,14 @@ async fn execute_in(
     let mut request = request(arguments)?;
     let cancel = CancellationToken::new();
     let stopped = cancel_on_signal(&cancel)?;
-    let completed = match format {
+    let completed = match cli.format {
         Format::Json => runner.run(&workspace, request, &cancel).await?,
         Format::Text => {
             let (sender, receiver) = mpsc::channel(QUEUED_CHUNKS);
             request.live = Some(sender);
             let running = runner.run(&workspace, request, &cancel);
             let (completed, shown) = tokio::join!(running, show(receiver));
-            shown.map_err(|error| CliError::Output(io::Error::other(error)))?;
+            shown.map_err(|error| output::unwritten(&io::Error::other(error)))?;
             completed?
         }
     };
@@ -113,19 +95,17 @@ async fn execute_in(
     Ok(completed)
 }
 
-fn request(arguments: ExecArguments) -> Result<RunRequest, CliError> {
+fn request(arguments: ExecArguments) -> Result<RunRequest> {
     let form = match arguments.line {
         Some(line) => CommandForm::Line(line),
         None => CommandForm::Argv(arguments.argv),
     };
-    let access =
-        if arguments.read_only { WorkspaceAccess::ReadOnly } else { WorkspaceAccess::ReadWrite };
     let pairs = arguments.environment.into_iter();
     Ok(RunRequest {
         preset: arguments.preset,
         directory: arguments.cwd.unwrap_or_default(),
         network: arguments.network,
-        access,
+        access: sandbox::access(arguments.read_only),
         limits: LimitRequest {
             wall: arguments.timeout.map(Duration::from_secs),
             memory: arguments.memory,
@@ -140,18 +120,21 @@ fn request(arguments: ExecArguments) -> Result<RunRequest, CliError> {
 
 /// Passes a pipe on as it is, and the contents of anything else through a pipe. A terminal stays outside,
 /// since input could be injected into it; a file would carry its owner, mode and times inside.
-fn input() -> Result<Stdin, CliError> {
+fn input() -> Result<Stdin> {
     let stdin = io::stdin();
     if stdin.is_terminal() {
         return Ok(Stdin::Empty);
     }
-    let failed = |source| CliError::Start { doing: "reading stdin", source };
+    let failed = CliError::start("reading stdin");
     let copy = stdin.as_fd().try_clone_to_owned().map_err(failed)?;
     let status = rustix::fs::fstat(&copy).map_err(|errno| failed(errno.into()))?;
     match FileType::from_raw_mode(status.st_mode) {
         FileType::Fifo => return Ok(Stdin::Opened(copy)),
         FileType::Directory => return Err(failed(io::ErrorKind::IsADirectory.into())),
-        FileType::CharacterDevice if status.st_rdev == null_device() => return Ok(Stdin::Empty),
+        // The number of /dev/null never changes.
+        FileType::CharacterDevice if status.st_rdev == rustix::fs::makedev(1, 3) => {
+            return Ok(Stdin::Empty);
+        }
         _ => {}
     }
     let (reader, mut writer) = io::pipe().map_err(failed)?;
@@ -160,11 +143,6 @@ fn input() -> Result<Stdin, CliError> {
         let _ = io::copy(&mut std::fs::File::from(copy), &mut writer);
     });
     Ok(Stdin::Opened(reader.into()))
-}
-
-/// Returns the number of `/dev/null`, which never changes.
-fn null_device() -> u64 {
-    rustix::fs::makedev(1, 3)
 }
 
 async fn show(mut pieces: mpsc::Receiver<Piece>) -> Result<(), tokio::task::JoinError> {
@@ -188,26 +166,4 @@ fn show_from(first: Piece, mut pieces: mpsc::Receiver<Piece>) {
 fn write_all(mut stream: impl io::Write, bytes: &[u8]) -> io::Result<()> {
     stream.write_all(bytes)?;
     stream.flush()
-}
-
-/// Ends the command in an orderly way when this process is asked to end.
-pub(crate) fn cancel_on_signal(
-    cancel: &CancellationToken,
-) -> Result<tokio::task::JoinHandle<()>, CliError> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let failed = |source| CliError::Start { doing: "waiting for signals", source };
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;
-    let mut quit = signal(SignalKind::quit()).map_err(failed)?;
-    let cancel = cancel.clone();
-    Ok(tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-            _ = quit.recv() => {}
-        }
-        cancel.cancel();
-    }))
 }

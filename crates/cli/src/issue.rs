@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use carrel_config::Environment;
-use carrel_domain::SystemClock;
+use carrel_domain::{Code, SystemClock};
 use carrel_store::IssueStore;
 use carrel_tracker::LocalTracker;
 
@@ -18,26 +18,20 @@ use self::arguments::DataArguments;
 pub(crate) use self::arguments::IssueCommand;
 use self::relay::RelayClient;
 use crate::database::{Database, DatabaseSettings};
-use crate::error::CliError;
-use crate::output::Format;
+use crate::error::{CliError, Result};
+use crate::output::Invocation;
 use crate::runtime;
 use crate::serve::data;
 
-pub(crate) fn run(
-    command: &IssueCommand,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
+pub(crate) fn run(command: &IssueCommand, cli: &Invocation) -> Result<ExitCode> {
     runtime()?.block_on(async {
         match command {
-            IssueCommand::New(arguments) => change::new(arguments, format, environment).await,
-            IssueCommand::Ls(arguments) => show::list(arguments, format, environment).await,
-            IssueCommand::Show(arguments) => show::show(arguments, format, environment).await,
-            IssueCommand::Move(arguments) => change::shift(arguments, format, environment).await,
-            IssueCommand::Label(arguments) => change::label(arguments, format, environment).await,
-            IssueCommand::Comment(arguments) => {
-                change::comment(arguments, format, environment).await
-            }
+            IssueCommand::New(arguments) => change::new(arguments, cli).await,
+            IssueCommand::Ls(arguments) => show::list(arguments, cli).await,
+            IssueCommand::Show(arguments) => show::show(arguments, cli).await,
+            IssueCommand::Move(arguments) => change::shift(arguments, cli).await,
+            IssueCommand::Label(arguments) => change::label(arguments, cli).await,
+            IssueCommand::Comment(arguments) => change::comment(arguments, cli).await,
         }
     })
 }
@@ -54,7 +48,7 @@ async fn open(
     data: &DataArguments,
     missing: Missing,
     environment: &Environment,
-) -> Result<LocalTracker, CliError> {
+) -> Result<LocalTracker> {
     let issues = issues(&data.directory(environment), missing, environment).await?;
     // Terminal states are a setting of the workflow file; nothing here depends on them.
     Ok(LocalTracker::new(issues, Arc::new(SystemClock), &[]))
@@ -64,7 +58,7 @@ async fn issues(
     data: &Path,
     missing: Missing,
     environment: &Environment,
-) -> Result<Arc<dyn IssueStore>, CliError> {
+) -> Result<Arc<dyn IssueStore>> {
     if let Some(settings) = DatabaseSettings::read(environment)? {
         let database = Database::open(&settings)?;
         database.prepare().await?;
@@ -74,7 +68,11 @@ async fn issues(
         return Ok(Arc::new(relay));
     }
     if missing == Missing::Refuse && !data.join("carrel.db").exists() {
-        return Err(CliError::NoData { path: data.display().to_string() });
+        let message = format!(
+            "there is no data directory {}; `carrel issue new` makes it, or name another with --data",
+            data.display()
+        );
+        return Err(CliError::new(Code::NotFound, message).at(data));
     }
     Ok(Arc::new(data::database(&data::make(data)?)?))
 }

@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use carrel_config::{Environment, environment};
+use carrel_config::environment;
 use carrel_traces::SpanLayer;
 use serde_json::{Map, Value, json};
 use tracing::field::{Field, Visit};
@@ -17,7 +17,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry};
 
-use crate::output::{Format, printable};
+use crate::output::{Format, Invocation, printable};
 use file::LogFile;
 
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +29,8 @@ pub(crate) struct LogSettings<'a> {
 
 /// Installs the subscriber. `-v` sets the level, else `CARREL_LOG`, else `LOG_LEVEL`.
 pub(crate) fn start(
-    format: Format,
+    cli: &Invocation,
     verbose: u8,
-    environment: &Environment,
     logs: LogSettings<'_>,
     spans: Option<SpanLayer>,
 ) {
@@ -43,14 +42,14 @@ pub(crate) fn start(
     };
     let setting = [environment::CARREL_LOG, environment::LOG_LEVEL]
         .into_iter()
-        .find_map(|name| environment.get_str(name))
+        .find_map(|name| cli.environment.get_str(name))
         .filter(|_| verbose == 0)
         .unwrap_or(level);
     // A call that a client got wrong is answered; it is no event of the server.
     let setting = format!("rmcp=error,{setting}");
     let filter = EnvFilter::try_new(setting).unwrap_or_else(|_| EnvFilter::new(level));
     let file = logs.root.map(LogFile::open);
-    let lines = Lines { format, file };
+    let lines = Lines { format: cli.format, file };
     match spans {
         None => Registry::default().with(filter).with(lines).init(),
         // Each has a filter of its own: what is shown decides nothing about what is traced.

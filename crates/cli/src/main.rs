@@ -25,6 +25,7 @@ mod profile;
 mod run;
 mod sandbox;
 mod serve;
+mod signals;
 mod task;
 mod token;
 mod tool;
@@ -39,8 +40,8 @@ use arguments::{Arguments, Command};
 use carrel_config::Environment;
 use carrel_runner::Prefork;
 use clap::{CommandFactory, Parser};
-use error::CliError;
-use output::Format;
+use error::{CliError, Result};
+use output::{Format, Invocation};
 use traces::Traces;
 
 fn main() -> ExitCode {
@@ -65,42 +66,39 @@ fn dispatch(arguments: Arguments, early: Option<Prefork>) -> ExitCode {
         (Command::Exec(command), None) => exec::prefork(command),
         _ => Prefork::default(),
     };
-    let environment = Environment::process();
-    let format = arguments.format();
-    let dashboard = run::dashboard::is_supported(&environment) && format == Format::Text;
-    let traces = Traces::of(&arguments.command, &environment);
+    let cli = Invocation { format: arguments.format(), environment: Environment::process() };
+    let environment = &cli.environment;
+    let dashboard = run::dashboard::is_supported(environment) && cli.format == Format::Text;
+    let traces = Traces::of(&arguments.command, environment);
     let logs = arguments.command.logs(dashboard);
-    logging::start(format, arguments.verbose, &environment, logs, traces.layer());
+    logging::start(&cli, arguments.verbose, logs, traces.layer());
     let export = traces.start();
     let result = match arguments.command {
-        Command::Workspace(command) => workspace::run(command, format, &environment),
-        Command::Exec(command) => return exec::run(*command, early, format, &environment),
-        Command::Doctor(command) => doctor::run(&command, format, &environment),
-        Command::Mcp(command) => mcp::run(&command, &environment),
-        Command::Tool(command) => tool::run(&command, format, &environment),
-        Command::Profile(command) => profile::run(&command, format, &environment),
-        Command::Serve(command) => serve::run(&command, &environment),
-        Command::Run(command) => run::run(&command, format, &environment),
-        Command::Conductor(command) => conductor::run(&command, format, &environment),
-        Command::Check(command) => check::run(&command, format, &environment),
-        Command::Issue(command) => issue::run(&command, format, &environment),
-        Command::Migrate(command) => migrate::run(&command, format, &environment),
-        Command::Task(command) => task::run(&command, format, &environment),
-        Command::Worker(command) => worker::run(&command, &environment),
-        Command::Token(command) => token::run(&command, &environment),
-        Command::Policy(command) => policy::run(&command, format),
+        Command::Workspace(command) => workspace::run(command, &cli),
+        Command::Exec(command) => return exec::run(*command, early, &cli),
+        Command::Doctor(command) => doctor::run(&command, &cli),
+        Command::Mcp(command) => mcp::run(&command, environment),
+        Command::Tool(command) => tool::run(&command, &cli),
+        Command::Profile(command) => profile::run(&command, &cli),
+        Command::Serve(command) => serve::run(&command, environment),
+        Command::Run(command) => run::run(&command, &cli),
+        Command::Conductor(command) => conductor::run(&command, &cli),
+        Command::Check(command) => check::run(&command, &cli),
+        Command::Issue(command) => issue::run(&command, &cli),
+        Command::Migrate(command) => migrate::run(&command, &cli),
+        Command::Task(command) => task::run(&command, &cli),
+        Command::Worker(command) => worker::run(&command, environment),
+        Command::Token(command) => token::run(&command, environment),
+        Command::Policy(command) => policy::run(&command, cli.format),
         Command::Completions { shell } => write_completions(shell),
     };
     if let Some(export) = export {
         export.finish();
     }
-    match result {
-        Ok(code) => code,
-        Err(failure) => failure.report(format),
-    }
+    result.unwrap_or_else(|error| error.report(cli.format))
 }
 
-fn write_completions(shell: clap_complete::Shell) -> Result<ExitCode, CliError> {
+fn write_completions(shell: clap_complete::Shell) -> Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::<Command>::command(), "carrel", &mut script);
     output::write(&script)?;
@@ -108,15 +106,19 @@ fn write_completions(shell: clap_complete::Shell) -> Result<ExitCode, CliError> 
 }
 
 /// Returns a runtime on this thread, for commands that end.
-fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
-    let made = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    made.map_err(|source| CliError::Start { doing: "the runtime", source })
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build().map_err(CliError::start("the runtime"))
 }
 
-/// Returns a runtime with a thread for each processor, for servers. The heap is shared between threads
-/// first, which keeps the memory of an idle server below its budget.
-fn server_runtime() -> Result<tokio::runtime::Runtime, CliError> {
+/// Runs a server to its end, on a thread for each processor. The heap is shared between threads first,
+/// which keeps the memory of an idle server below its budget. Threads that still block at the end, such as
+/// one that reads stdin, are left behind.
+fn run_server<T>(server: impl Future<Output = Result<T>>) -> Result<T> {
     carrel_sandbox::limit_malloc_arenas();
-    let made = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    made.map_err(|source| CliError::Start { doing: "the runtime", source })
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.enable_all().build().map_err(CliError::start("the runtime"))?;
+    let ended = runtime.block_on(server);
+    runtime.shutdown_background();
+    ended
 }

@@ -5,48 +5,33 @@
 
 use std::process::ExitCode;
 
-use carrel_config::Environment;
 use carrel_config::environment::DATABASE_URL;
-use carrel_domain::Secret;
 use carrel_store::{Migration, Postgres, PostgresOptions, Sqlite, SqliteOptions};
 use serde_json::json;
 
 use crate::arguments::MigrateArguments;
-use crate::error::CliError;
-use crate::output::{self, Format};
+use crate::error::Result;
+use crate::output::{self, Invocation};
 use crate::runtime;
 use crate::serve::data::DataDirectory;
 use crate::serve::settings::secret;
 
 /// Brings the schema up to date, and says what that took.
-pub(crate) fn run(
-    arguments: &MigrateArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let applied = match secret(environment, DATABASE_URL) {
-        Some(url) => runtime()?.block_on(on_server(url))?,
-        None => in_file(arguments)?,
+pub(crate) fn run(arguments: &MigrateArguments, cli: &Invocation) -> Result<ExitCode> {
+    let applied = if let Some(url) = secret(&cli.environment, DATABASE_URL) {
+        runtime()?.block_on(async { Postgres::open(&PostgresOptions { url })?.migrate().await })?
+    } else {
+        let data = DataDirectory::open(&arguments.data)?;
+        Sqlite::migrate(&SqliteOptions { path: data.path().join("carrel.db") })?
     };
-    match format {
-        Format::Json => output::json(&json!({ "applied": applied }))?,
-        Format::Text => {
-            for Migration { number, name } in &applied {
-                output::line(&format!("{number:04} {name}"))?;
-            }
-            if applied.is_empty() {
-                output::note("the database is up to date");
-            }
+    let text = || {
+        for Migration { number, name } in &applied {
+            output::line(&format!("{number:04} {name}"))?;
         }
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-async fn on_server(url: Secret) -> Result<Vec<Migration>, CliError> {
-    Ok(Postgres::open(&PostgresOptions { url })?.migrate().await?)
-}
-
-fn in_file(arguments: &MigrateArguments) -> Result<Vec<Migration>, CliError> {
-    let data = DataDirectory::open(&arguments.data)?;
-    Ok(Sqlite::migrate(&SqliteOptions { path: data.path().join("carrel.db") })?)
+        if applied.is_empty() {
+            output::note("the database is up to date");
+        }
+        Ok(())
+    };
+    cli.print(&json!({ "applied": applied }), text)
 }

@@ -5,10 +5,13 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
+use std::process::ExitCode;
 
+use carrel_config::Environment;
+use carrel_domain::Code;
 use serde::Serialize;
 
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -18,17 +21,43 @@ pub(crate) enum Format {
     Json,
 }
 
+/// One start of the program: the format of its output and the environment.
+#[derive(Debug)]
+pub(crate) struct Invocation {
+    pub(crate) format: Format,
+    pub(crate) environment: Environment,
+}
+
+impl Invocation {
+    /// Prints data as one JSON value or with `text`, and returns the exit status of success.
+    pub(crate) fn print(
+        &self,
+        data: &impl Serialize,
+        text: impl FnOnce() -> Result<()>,
+    ) -> Result<ExitCode> {
+        match self.format {
+            Format::Json => json(data)?,
+            Format::Text => text()?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
 /// Writes data to stdout. A reader that has gone away is no error.
-pub(crate) fn write(bytes: &[u8]) -> Result<(), CliError> {
+pub(crate) fn write(bytes: &[u8]) -> Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Output(error)),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(unwritten(&error)),
         _ => Ok(()),
     }
 }
 
+pub(crate) fn unwritten(error: &io::Error) -> CliError {
+    CliError::of(Code::Io, error).context("could not write the output")
+}
+
 /// Writes a line of text with control characters escaped.
-pub(crate) fn line(text: &str) -> Result<(), CliError> {
+pub(crate) fn line(text: &str) -> Result<()> {
     write(format!("{}\n", printable(text)).as_bytes())
 }
 
@@ -38,14 +67,34 @@ pub(crate) fn note(text: &str) {
 }
 
 /// Writes a value as one line of JSON.
-pub(crate) fn json(value: &impl Serialize) -> Result<(), CliError> {
-    let mut text = serde_json::to_vec(value).map_err(|error| CliError::Output(error.into()))?;
+pub(crate) fn json(value: &impl Serialize) -> Result<()> {
+    let mut text = serde_json::to_vec(value).map_err(|error| unwritten(&error.into()))?;
     text.push(b'\n');
     write(&text)
 }
 
-/// Lays rows out in columns; the first row is the heading.
-pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
+/// Lays rows out in columns below a heading.
+pub(crate) fn table<const N: usize>(
+    heading: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+) -> String {
+    columns(&std::iter::once(heading.map(str::to_owned)).chain(rows).collect::<Vec<_>>())
+}
+
+/// Lists the fields that have a value, a line for each.
+pub(crate) fn sheet<const N: usize>(fields: [(&str, Option<String>); N]) -> String {
+    let mut text = String::new();
+    for (name, value) in fields {
+        if let Some(value) = value {
+            writeln!(text, "{name:<10} {}", printable(&value))
+                .expect("writing to a string cannot fail");
+        }
+    }
+    text
+}
+
+/// Lays rows out in columns.
+pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     let rows: Vec<[String; N]> =
         rows.iter().map(|row| row.each_ref().map(|cell| printable(cell))).collect();
     let mut widths = [0; N];
@@ -91,7 +140,7 @@ mod tests {
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
         let rows = [["A".into(), "B".into()], ["long".into(), "入".into()]];
-        assert_eq!(table(&rows), "A     B\nlong  入\n");
+        assert_eq!(columns(&rows), "A     B\nlong  入\n");
     }
 
     #[test]

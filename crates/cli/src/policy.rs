@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use carrel_shell::{Context, judge};
 
 use crate::arguments::PolicyCommand;
-use crate::error::CliError;
+use crate::error::Result;
 use crate::output::{self, Format};
 
 /// Says whether a preset allows a command line. Nothing is run.
-pub(crate) fn run(command: &PolicyCommand, format: Format) -> Result<ExitCode, CliError> {
+pub(crate) fn run(command: &PolicyCommand, format: Format) -> Result<ExitCode> {
     let PolicyCommand::Check { command, preset, workspace } = command;
     let context = Context { workspace: workspace.as_deref() };
     let verdict = judge(command, *preset, &context);

@@ -10,7 +10,6 @@ mod api;
 mod arguments;
 pub(crate) mod dashboard;
 mod journal;
-mod signals;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,9 +18,8 @@ use std::sync::Arc;
 use carrel_client::HttpClient;
 use carrel_conductor::drive::{Conductor, Factories, Options, PollMode, Report, scope_of};
 use carrel_config::{ConductorConfig, Environment, ValidationScope, Workflow};
-use carrel_domain::{Clock, SystemClock};
+use carrel_domain::{Clock, Code, SystemClock};
 use carrel_exec::LazySpawner;
-use carrel_runner::RunnerMode;
 use carrel_store::IssueStore;
 use carrel_tracker::{LocalTracker, Tracker};
 use serde_json::json;
@@ -31,40 +29,48 @@ use tracing::warn;
 use self::api::RunApi;
 pub(crate) use self::arguments::RunArguments;
 use self::journal::JournalBackend;
-use crate::error::CliError;
-use crate::output::{self, Format};
+use crate::error::{CliError, Result};
+use crate::issue::relay::RelayServer;
+use crate::output::{self, Format, Invocation};
 use crate::serve::data;
 use crate::workspace::own_program;
-use crate::{sandbox, server_runtime};
+use crate::{run_server, sandbox, signals};
 
 /// The workflow file of a command line that names none.
 const DEFAULT_FILE: &str = "WORKFLOW.md";
 
 /// Works issues off until it is told to stop, or once.
-pub(crate) fn run(
-    arguments: &RunArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let workflow = load(arguments.workflow.as_deref(), environment)?;
-    let runtime = server_runtime()?;
-    let worked = runtime.block_on(conduct(arguments, format, workflow, environment));
-    runtime.shutdown_background();
-    let report = worked?;
-    if arguments.once && format == Format::Json {
+pub(crate) fn run(arguments: &RunArguments, cli: &Invocation) -> Result<ExitCode> {
+    let workflow = load(arguments.workflow.as_deref(), &cli.environment)?;
+    let report = run_server(conduct(arguments, cli, workflow))?;
+    if arguments.once && cli.format == Format::Json {
         output::json(&facts(&report))?;
     }
     if let Some(by) = report.superseded {
-        return Err(CliError::Superseded { by });
+        let message =
+            format!("another carrel run has taken over the issues that this one worked off: {by}");
+        return Err(CliError::new(Code::WorkspaceBusy, message).with(json!({ "holder": by })));
     }
     if arguments.once && !report.failed.is_empty() {
-        return Err(CliError::Runs { failed: report.failed });
+        return Err(runs_failed(&report.failed));
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// Failed runs that the error names.
+const MAX_LISTED: usize = 5;
+
+fn runs_failed(failed: &[(String, String)]) -> CliError {
+    let listed = failed.iter().take(MAX_LISTED).map(|(issue, error)| format!("{issue}: {error}"));
+    let more = failed.len().checked_sub(MAX_LISTED + 1).map(|more| format!("{} more", more + 1));
+    let listed = listed.chain(more).collect::<Vec<_>>().join("; ");
+    let issues: Vec<_> = failed.iter().map(|(issue, _)| issue).collect();
+    CliError::new(Code::RunFailed, format!("not everything went well: {listed}"))
+        .with(json!({ "issues": issues }))
+}
+
 /// Reads all of a workflow file, and logs its warnings.
-pub(crate) fn load(path: Option<&Path>, environment: &Environment) -> Result<Workflow, CliError> {
+pub(crate) fn load(path: Option<&Path>, environment: &Environment) -> Result<Workflow> {
     let path = path.map_or_else(|| PathBuf::from(DEFAULT_FILE), Path::to_owned);
     let workflow = Workflow::load(&path, environment, ValidationScope::Everything)?;
     for warning in &workflow.warnings {
@@ -73,15 +79,9 @@ pub(crate) fn load(path: Option<&Path>, environment: &Environment) -> Result<Wor
     Ok(workflow)
 }
 
-async fn conduct(
-    arguments: &RunArguments,
-    format: Format,
-    workflow: Workflow,
-    environment: &Environment,
-) -> Result<Report, CliError> {
-    let loaded = sandbox::policy(&arguments.sandbox, environment)?;
-    let runner =
-        sandbox::runner(&arguments.sandbox, loaded.policy, environment, RunnerMode::Server)?;
+async fn conduct(arguments: &RunArguments, cli: &Invocation, workflow: Workflow) -> Result<Report> {
+    let environment = &cli.environment;
+    let runner = sandbox::server_runner(&arguments.sandbox, environment)?;
     let temporary = environment.temp_dir();
     tokio::task::spawn_blocking(move || carrel_agent::remove_stale_sockets(&temporary));
     let data = data::make(&arguments.data)?;
@@ -94,7 +94,7 @@ async fn conduct(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let file = workflow.path.display().to_string();
     let config = workflow.config.conductor.as_ref();
-    let scope = config.map(|config| scope_of(&config.tracker));
+    let scope = config.map(|config| scope_of(&config.tracker)).unwrap_or_default();
     let tracker_name = backend.tracker_name(config, &data).await?;
     let conductor = Conductor::open(Options {
         workflow,
@@ -118,17 +118,30 @@ async fn conduct(
     };
     let relay = backend.relay(config, &data)?;
     if !arguments.once {
-        let scope = scope.unwrap_or_default();
         let kept = backend.description(&data);
         output::note(&format!("carrel run works off the issues of {scope} as {file} says; {kept}"));
     }
     if let Some(api) = &api {
         api.announce();
     }
-    let over = stop.child_token();
+    let shows = dashboard::is_supported(environment) && cli.format == Format::Text;
+    let dashboard = (shows && !arguments.once).then_some(environment);
+    let report = run_parts(conductor, api, relay, dashboard, stop.child_token()).await;
+    listening.abort();
+    Ok(report)
+}
+
+/// Runs the conductor and the parts that end with it; `over` is cancelled when it returns.
+async fn run_parts(
+    conductor: Conductor,
+    api: Option<RunApi>,
+    relay: Option<RelayServer>,
+    dashboard: Option<&Environment>,
+    over: CancellationToken,
+) -> Report {
     let handle = conductor.handle();
     let showing = async {
-        if dashboard::is_supported(environment) && format == Format::Text && !arguments.once {
+        if let Some(environment) = dashboard {
             dashboard::show(handle.clone(), environment, over.clone()).await;
         }
     };
@@ -144,15 +157,11 @@ async fn conduct(
     };
     let relaying = async {
         if let Some(relay) = relay {
-            tokio::select! {
-                () = relay.run() => {}
-                () = over.cancelled() => {}
-            }
+            over.run_until_cancelled(relay.run()).await;
         }
     };
     let (report, (), (), ()) = tokio::join!(working, showing, serving, relaying);
-    listening.abort();
-    Ok(report)
+    report
 }
 
 fn factories(issues: &Arc<dyn IssueStore>, clock: &Arc<dyn Clock>, data: &Path) -> Factories {

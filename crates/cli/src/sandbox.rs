@@ -4,20 +4,23 @@
 //! directory of a root is opened with its lock and its quota; any other directory has its records below the
 //! operator's state directory.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use carrel_config::{
     Environment, LoadedPolicy, OperatorPolicy, TierChoice, ValidationScope, Workflow,
 };
+use carrel_domain::{Code, WorkspaceAccess};
 use carrel_exec::LazySpawner;
 use carrel_runner::{
     Runner, RunnerMode, RunnerOptions, SandboxMode, WorkspaceHandle, state_directory,
 };
 use carrel_workspace::{Amount, RootOptions, Workspaces};
+use serde_json::json;
 use tracing::warn;
 
 use crate::arguments::SandboxArguments;
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::workspace::own_program;
 
 /// The directory of a root that is the server's own.
@@ -26,7 +29,7 @@ const OWN_DIRECTORY: &str = ".carrel";
 pub(crate) fn policy(
     arguments: &SandboxArguments,
     environment: &Environment,
-) -> Result<LoadedPolicy, CliError> {
+) -> Result<LoadedPolicy> {
     let loaded = OperatorPolicy::load(arguments.policy.as_deref(), environment)?;
     if let Some(file) = &loaded.file {
         for warning in &loaded.warnings {
@@ -49,7 +52,7 @@ pub(crate) fn runner(
     policy: OperatorPolicy,
     environment: &Environment,
     purpose: RunnerMode,
-) -> Result<Runner, CliError> {
+) -> Result<Runner> {
     let sandbox = requested_mode(arguments, policy.tier);
     Ok(Runner::new(RunnerOptions {
         spawner: LazySpawner::new(own_program()?),
@@ -61,21 +64,37 @@ pub(crate) fn runner(
     }))
 }
 
+pub(crate) fn access(read_only: bool) -> WorkspaceAccess {
+    if read_only { WorkspaceAccess::ReadOnly } else { WorkspaceAccess::ReadWrite }
+}
+
+/// Returns the runner of a process that runs many commands, with the operator's policy.
+pub(crate) fn server_runner(
+    arguments: &SandboxArguments,
+    environment: &Environment,
+) -> Result<Runner> {
+    let loaded = policy(arguments, environment)?;
+    runner(arguments, loaded.policy, environment, RunnerMode::Server)
+}
+
 /// Opens a directory as a workspace: one of a root with its lock and quota, or any other. A directory
 /// of Carrel's own, one inside a workspace, and one that holds the policy file are refused.
 pub(crate) async fn workspace(
     named: Option<&Path>,
     loaded: &LoadedPolicy,
     environment: &Environment,
-) -> Result<WorkspaceHandle, CliError> {
+) -> Result<WorkspaceHandle> {
     let path = real_path(named.unwrap_or(Path::new(".")))?;
     if path.components().any(|part| part.as_os_str() == OWN_DIRECTORY) {
-        return Err(CliError::OwnDirectory { path: path.display().to_string() });
+        return Err(own_directory(&path));
     }
     check_location(&path)?;
     if let (true, Some(file)) = (loaded.lies_in(&path), &loaded.file) {
         let (file, workspace) = (file.path.display().to_string(), path.display().to_string());
-        return Err(CliError::PolicyInside { file, workspace });
+        let message =
+            format!("the policy file {file} lies in the workspace {workspace} that it applies to");
+        let detail = json!({ "file": file, "workspace": workspace });
+        return Err(CliError::new(Code::PolicyUnsafe, message).with(detail));
     }
     match of_root(&path, environment).await? {
         Some(handle) => Ok(handle),
@@ -85,31 +104,34 @@ pub(crate) async fn workspace(
 
 /// Refuses a root of workspaces, and a directory inside a workspace, which would bypass its lock and
 /// its quota.
-fn check_location(path: &Path) -> Result<(), CliError> {
+fn check_location(path: &Path) -> Result<()> {
     if path.join(OWN_DIRECTORY).is_dir() {
-        return Err(CliError::OwnDirectory { path: path.display().to_string() });
+        return Err(own_directory(path));
     }
     let of_root =
         |path: &&Path| path.parent().is_some_and(|root| root.join(OWN_DIRECTORY).is_dir());
-    match path.ancestors().skip(1).find(of_root) {
-        None => Ok(()),
-        Some(workspace) => Err(CliError::InsideWorkspace {
-            path: path.display().to_string(),
-            workspace: workspace.display().to_string(),
-            relative: path.strip_prefix(workspace).unwrap_or(path).display().to_string(),
-        }),
-    }
+    let Some(workspace) = path.ancestors().skip(1).find(of_root) else { return Ok(()) };
+    let message = format!(
+        "{} lies inside a workspace; write --workspace {} --cwd {}",
+        path.display(),
+        workspace.display(),
+        path.strip_prefix(workspace).unwrap_or(path).display()
+    );
+    Err(CliError::new(Code::InvalidWorkspaceCwd, message).at(path))
 }
 
-pub(crate) fn state(environment: &Environment) -> Result<PathBuf, CliError> {
-    state_directory(environment).ok_or(CliError::NoState)
+fn own_directory(path: &Path) -> CliError {
+    let rule = "is a directory of Carrel itself, or holds one; name a workspace in it";
+    CliError::new(Code::SandboxViolation, format!("{} {rule}", path.display())).at(path)
+}
+
+pub(crate) fn state(environment: &Environment) -> Result<PathBuf> {
+    let message = "there is no directory for state: HOME and XDG_STATE_HOME are both unset";
+    state_directory(environment).ok_or_else(|| CliError::new(Code::Usage, message))
 }
 
 /// Opens a workspace of a root; none if the directory is not one.
-async fn of_root(
-    path: &Path,
-    environment: &Environment,
-) -> Result<Option<WorkspaceHandle>, CliError> {
+async fn of_root(path: &Path, environment: &Environment) -> Result<Option<WorkspaceHandle>> {
     let Some(root) = path.parent().filter(|root| root.join(OWN_DIRECTORY).is_dir()) else {
         return Ok(None);
     };
@@ -127,11 +149,20 @@ async fn of_root(
 }
 
 #[expect(clippy::disallowed_methods, reason = "an operator names a directory of the host")]
-fn real_path(path: &Path) -> Result<PathBuf, CliError> {
-    let failed = |source| CliError::Directory { path: path.display().to_string(), source };
+fn real_path(path: &Path) -> Result<PathBuf> {
+    let failed = |error: io::Error| {
+        let code = match error.kind() {
+            io::ErrorKind::NotFound => Code::NotFound,
+            io::ErrorKind::NotADirectory => Code::NotADirectory,
+            io::ErrorKind::PermissionDenied => Code::PermissionDenied,
+            _ => Code::Io,
+        };
+        let subject = format!("--workspace {} cannot be used", path.display());
+        CliError::of(code, &error).context(subject).at(path)
+    };
     let real = std::fs::canonicalize(path).map_err(failed)?;
     if real.is_dir() {
         return Ok(real);
     }
-    Err(failed(std::io::ErrorKind::NotADirectory.into()))
+    Err(failed(io::ErrorKind::NotADirectory.into()))
 }

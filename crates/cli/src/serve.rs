@@ -19,107 +19,62 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_api::auth::jwks::{Provider, ProviderOptions};
-use carrel_api::auth::{Authority, ConsoleLink, RateLimitOptions, ServerSecret, Transport};
+use carrel_api::auth::{Authority, ConsoleLink, RateLimitOptions, Transport};
 use carrel_api::{Api, ApiOptions, AuthMode, WorkerProxy, WorkerProxyOptions};
 use carrel_config::Environment;
-use carrel_domain::{Clock as _, Secret, SystemClock, VolumeId, WorkspaceId};
-use carrel_github::{GitHub, GitHubSettings};
-use carrel_service::credentials::{SealingKey, Vault};
-use carrel_service::{Sweep, Tasks, Worker, WorkerEndpoint, WorkerOptions};
-use carrel_store::Store;
+use carrel_config::environment::WORKER_HEALTH_PORT;
+use carrel_domain::{Clock as _, Code, Secret, SystemClock, WorkspaceId};
+use carrel_service::Sweep;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::backend::Backend;
 use self::data::DataDirectory;
-use self::lifecycle::{ServerProcess, check_vault};
-use self::settings::Settings;
+use self::lifecycle::ServerProcess;
+use self::settings::{KEEP, Settings};
 use self::worker_api::WorkerListener;
 use crate::arguments::ServeArguments;
-use crate::error::CliError;
-use crate::exec::cancel_on_signal;
+use crate::error::{CliError, Result};
 use crate::workspace::own_program;
-use crate::{output, server_runtime};
+use crate::{output, run_server};
 
 /// The time that running tasks have when the server stops. Tasks that are given back run again after the
 /// next start, so a restart takes a second and not as long as a task.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// The interval of heartbeats with a shared store. A heartbeat also returns a cancellation that the bus
-/// lost, so it bounds the time until a cancelled task stops.
-pub(crate) const HEARTBEAT: Duration = Duration::from_millis(700);
-
 /// The burst of the rate limit, in seconds of requests.
 const BURST: NonZeroU32 = NonZeroU32::new(2).expect("more than none");
 
 /// Serves the API and runs tasks until a signal arrives.
-pub(crate) fn run(
-    arguments: &ServeArguments,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let runtime = server_runtime()?;
-    let served = runtime.block_on(serve(arguments, environment));
-    runtime.shutdown_background();
-    served.map(|()| ExitCode::SUCCESS)
+pub(crate) fn run(arguments: &ServeArguments, environment: &Environment) -> Result<ExitCode> {
+    run_server(serve(arguments, environment)).map(|()| ExitCode::SUCCESS)
 }
 
-async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<(), CliError> {
+async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<()> {
     let settings = Settings::read(environment)?;
-    let provider = ProviderOptions::read(environment)?;
+    let provider = ProviderOptions::read(environment).map_err(CliError::usage)?;
     if arguments.no_worker && settings.shared.is_none() {
-        return Err(CliError::NoWorkers);
+        let message = "--no-worker leaves tasks to workers elsewhere, which need a database that they can reach; set DATABASE_URL, or leave out --no-worker";
+        return Err(CliError::new(Code::Usage, message));
     }
     let data = DataDirectory::open(&arguments.data)?;
     let loopback = arguments.bind.ip().to_canonical().is_loopback();
     if !loopback && provider.is_none() && !data.has_key(environment) {
-        return Err(CliError::NoKey { address: arguments.bind });
+        return Err(CliError::no_key(arguments.bind));
     }
     let authority = Authority::load(environment, data.path())?;
-    let failed = |source| CliError::Listen { address: arguments.bind.to_string(), source };
-    let listener = TcpListener::bind(arguments.bind).await.map_err(failed)?;
+    let failed = CliError::listen(arguments.bind);
+    let listener = TcpListener::bind(arguments.bind).await.map_err(&failed)?;
     let address = listener.local_addr().map_err(failed)?;
 
-    let stop = CancellationToken::new();
-    let backend = Backend::open(&settings, data.path(), &stop)?;
-    let volume =
-        volume::open(&arguments.sandbox, environment, &settings, Some(data.path()), &backend)?;
-    let stopped = cancel_on_signal(&stop)?;
-    let tasks = backend.tasks.clone();
-    let spaces = volume.spaces.clone();
-    let hosts = Arc::clone(&settings.hosts);
-    let github = GitHub::new(GitHubSettings::read(environment)?);
-    let credentials = vault(environment, Some(data.path()), tasks.store())?;
-    if let (Some(credentials), false) = (&credentials, backend.is_shared()) {
-        check_vault(credentials, arguments.forget_credentials).await?;
-    }
-    let listens = backend.is_shared() || WorkerListener::is_configured(environment);
-    let worker_api = if listens && !arguments.no_worker {
-        Some(WorkerListener::open(environment, &settings).await?)
-    } else {
-        None
-    };
-    let worker = (!arguments.no_worker).then(|| {
-        let address = worker_api.as_ref().and_then(|api| api.address.clone());
-        let options = WorkerOptions {
-            credentials: credentials.clone(),
-            github: Some(github.clone()),
-            ..worker_options(&settings, &backend, address)
-        };
-        Worker::new(options, tasks.clone(), spaces.clone())
-    });
-    if !backend.is_shared() {
-        // The data directory is locked, so every lease in it is that of a dead process.
-        Sweep::new(tasks.clone(), settings.keep).release_except(&[]).await?;
-    }
+    let process = open_process(arguments, environment, &settings, data.path()).await?;
     let own_tokens = provider.as_ref().is_none_or(|provider| !provider.is_exclusive());
     let provider = provider.map(Provider::new);
     let (console, token) =
         (loopback && own_tokens).then(|| ConsoleLink::new(SystemClock.now())).unzip();
-    let here = (!arguments.no_worker).then(|| spaces.volume());
-    let worker_proxy = backend.is_shared().then(|| worker_proxy(&settings, &tasks, here));
     let api = Api::new(ApiOptions {
-        tasks: tasks.clone(),
-        spaces: spaces.clone(),
+        tasks: process.backend.tasks.clone(),
+        spaces: process.volume.spaces.clone(),
         authority,
         provider: provider.clone(),
         console,
@@ -130,93 +85,79 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
             burst: settings.rate.saturating_mul(BURST),
             ..RateLimitOptions::default()
         },
-        hosts: Arc::clone(&hosts),
-        events: volume.events.clone(),
-        credentials: credentials.clone(),
-        github: github.clone(),
+        hosts: Arc::clone(&process.hosts),
+        events: process.volume.events.clone(),
+        credentials: process.credentials.clone(),
+        github: process.github.clone(),
         auth_mode: AuthMode::Public,
-        worker_proxy,
+        worker_proxy: process.backend.is_shared().then(|| worker_proxy(&settings, &process)),
         slots: None,
-        stop: stop.clone(),
+        stop: process.stop.clone(),
     });
-    let first = first_workspace(tasks.store(), &backend).await?;
+    let first = first_workspace(&process.backend).await?;
     announce(address, arguments, token.as_ref(), own_tokens.then_some(first))?;
 
+    let stop = process.stop.clone();
     let refreshing_keys = async {
         if let Some(provider) = provider {
-            provider.run(stop.clone()).await;
+            provider.run(stop).await;
         }
     };
     let serving = async {
         tokio::join!(carrel_api::serve(listener, api), refreshing_keys);
     };
-    let process = ServerProcess {
-        backend,
-        volume,
-        worker,
-        worker_api,
-        hosts,
-        github,
-        credentials,
-        forget_credentials: arguments.forget_credentials,
-        keep: settings.keep,
-        stop: stop.clone(),
-    };
     Box::pin(process.run(serving)).await;
-    stopped.abort();
     Ok(())
 }
 
-fn worker_proxy(settings: &Settings, tasks: &Tasks, here: Option<VolumeId>) -> Arc<WorkerProxy> {
+/// Opens the store, the workspaces, the credentials and the worker.
+async fn open_process(
+    arguments: &ServeArguments,
+    environment: &Environment,
+    settings: &Settings,
+    data: &Path,
+) -> Result<ServerProcess> {
+    let stop = CancellationToken::new();
+    let backend = Backend::open(settings, data, &stop)?;
+    let shared = backend.is_shared();
+    let sandbox = &arguments.sandbox;
+    let mut process =
+        ServerProcess::open(sandbox, environment, settings, Some(data), backend, stop)?;
+    process.forget_credentials = arguments.forget_credentials;
+    if !shared {
+        process.check_vault().await?;
+    }
+    if !arguments.no_worker {
+        let listens = shared || settings::word(environment, WORKER_HEALTH_PORT).is_some();
+        let listener =
+            if listens { Some(WorkerListener::open(environment, settings).await?) } else { None };
+        process.add_worker(settings, DRAIN, listener);
+    }
+    if !shared {
+        // The data directory is locked, so every lease in it is that of a dead process.
+        Sweep::new(process.backend.tasks.clone(), KEEP).release_except(&[]).await?;
+    }
+    Ok(process)
+}
+
+fn worker_proxy(settings: &Settings, process: &ServerProcess) -> Arc<WorkerProxy> {
     Arc::new(WorkerProxy::new(WorkerProxyOptions {
-        local_volume: here,
+        local_volume: process.worker.as_ref().map(|_| process.volume.spaces.volume()),
         token: settings.internal_token.clone(),
         fallback: settings.internal_url.clone(),
-        store: Arc::clone(tasks.store()),
+        store: Arc::clone(process.backend.tasks.store()),
         clock: Arc::new(SystemClock),
     }))
 }
 
-/// Opens the credentials of all workspaces, with the key of the environment or of the data directory.
-pub(crate) fn vault(
-    environment: &Environment,
-    data: Option<&Path>,
-    store: &Arc<dyn Store>,
-) -> Result<Option<Vault>, CliError> {
-    let secret = match data {
-        Some(data) => Some(ServerSecret::CREDENTIALS.load(environment, data)?),
-        None => ServerSecret::CREDENTIALS.from_environment(environment)?,
-    };
-    Ok(secret.map(|secret| Vault::new(Arc::clone(store), SealingKey::new(&secret))))
-}
-
-fn worker_options(
-    settings: &Settings,
-    backend: &Backend,
-    address: Option<String>,
-) -> WorkerOptions {
-    let usual = WorkerOptions::new(settings.concurrency);
-    WorkerOptions {
-        hosts: Arc::clone(&settings.hosts),
-        drain: settings.drain.unwrap_or(DRAIN),
-        lease: settings.lease,
-        heartbeat: if backend.is_shared() { HEARTBEAT } else { usual.heartbeat },
-        endpoint: backend.is_shared().then_some(WorkerEndpoint { address }),
-        ..usual
-    }
-}
-
 /// Returns a workspace to show in examples: one that is there, or the id of one that will be made when
 /// it is first used.
-async fn first_workspace(
-    store: &Arc<dyn Store>,
-    backend: &Backend,
-) -> Result<WorkspaceId, CliError> {
+async fn first_workspace(backend: &Backend) -> Result<WorkspaceId> {
     if backend.is_shared() {
         // The database may be away, or belong to many.
         return Ok(WorkspaceId::generate());
     }
-    let known = store.workspaces(None, 1).await?;
+    let known = backend.tasks.store().workspaces(None, 1).await?;
     Ok(known.first().map_or_else(WorkspaceId::generate, |workspace| workspace.id))
 }
 
@@ -226,7 +167,7 @@ fn announce(
     arguments: &ServeArguments,
     token: Option<&Secret>,
     workspace: Option<WorkspaceId>,
-) -> Result<(), CliError> {
+) -> Result<()> {
     let program = own_program()?;
     let (program, data) = (program.display(), arguments.data.display());
     let bearer = match workspace {

@@ -9,26 +9,20 @@ mod watch;
 
 use std::process::ExitCode;
 
-use carrel_config::Environment;
-
 pub(crate) use self::arguments::{ServerArguments, TaskCommand};
 pub(crate) use self::connect::client;
-use crate::error::CliError;
-use crate::output::Format;
+use crate::error::Result;
+use crate::output::Invocation;
 use crate::runtime;
 
-pub(crate) fn run(
-    command: &TaskCommand,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
+pub(crate) fn run(command: &TaskCommand, cli: &Invocation) -> Result<ExitCode> {
     runtime()?.block_on(async {
         match command {
-            TaskCommand::Submit(arguments) => submit::run(arguments, format, environment).await,
-            TaskCommand::Ls(arguments) => show::list(arguments, format, environment).await,
-            TaskCommand::Show(arguments) => show::show(arguments, format, environment).await,
-            TaskCommand::Cancel(arguments) => show::cancel(arguments, format, environment).await,
-            TaskCommand::Watch(arguments) => watch::run(arguments, format, environment).await,
+            TaskCommand::Submit(arguments) => submit::run(arguments, cli).await,
+            TaskCommand::Ls(arguments) => show::list(arguments, cli).await,
+            TaskCommand::Show(arguments) => show::show(arguments, cli).await,
+            TaskCommand::Cancel(arguments) => show::cancel(arguments, cli).await,
+            TaskCommand::Watch(arguments) => watch::run(arguments, cli).await,
         }
     })
 }

@@ -9,16 +9,16 @@ use carrel_config::Environment;
 use carrel_domain::{Clock as _, SystemClock};
 
 use crate::arguments::{TokenCommand, TokenNewArguments};
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::output;
 
-pub(crate) fn run(command: &TokenCommand, environment: &Environment) -> Result<ExitCode, CliError> {
+pub(crate) fn run(command: &TokenCommand, environment: &Environment) -> Result<ExitCode> {
     match command {
         TokenCommand::New(arguments) => new(arguments, environment),
     }
 }
 
-fn new(arguments: &TokenNewArguments, environment: &Environment) -> Result<ExitCode, CliError> {
+fn new(arguments: &TokenNewArguments, environment: &Environment) -> Result<ExitCode> {
     let coverage = if arguments.all {
         Coverage::All
     } else {
@@ -30,7 +30,7 @@ fn new(arguments: &TokenNewArguments, environment: &Environment) -> Result<ExitC
         subject: arguments.subject.clone(),
         ..Grant::new(coverage, arguments.ttl.0)
     };
-    let token = authority.issue(&grant, SystemClock.now())?;
+    let token = authority.issue(&grant, SystemClock.now()).map_err(CliError::usage)?;
     output::line(token.expose())?;
     Ok(ExitCode::SUCCESS)
 }

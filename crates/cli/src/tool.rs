@@ -9,57 +9,48 @@ mod values;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use carrel_config::Environment;
 use carrel_domain::Code;
 use carrel_tools::{CallOptions, Definition, Interface, Registry, ToolContent, ToolResponse};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::ToolArguments;
-use crate::error::CliError;
-use crate::exec::cancel_on_signal;
-use crate::output::{self, Format};
+use crate::error::Result;
+use crate::output::{self, Format, Invocation};
+use crate::signals::cancel_on_signal;
 use crate::toolbox;
 
-pub(crate) fn run(
-    arguments: &ToolArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    crate::runtime()?.block_on(work(arguments, format, environment))
+pub(crate) fn run(arguments: &ToolArguments, cli: &Invocation) -> Result<ExitCode> {
+    crate::runtime()?.block_on(work(arguments, cli))
 }
 
-async fn work(
-    arguments: &ToolArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let registry = Arc::new(toolbox::registry(&arguments.toolbox, environment).await?);
-    let Some(name) = &arguments.name else { return list(&registry, format) };
+async fn work(arguments: &ToolArguments, cli: &Invocation) -> Result<ExitCode> {
+    let registry = Arc::new(toolbox::registry(&arguments.toolbox, &cli.environment).await?);
+    let Some(name) = &arguments.name else { return list(&registry, cli) };
     let found = registry.definitions().find(|tool| tool.about.name == name);
     if let (Some(tool), true) = (found, arguments.schema) {
-        return describe(tool, format);
+        return describe(tool, cli);
     }
     let given = match found {
         Some(tool) => values::read(&arguments.values, &tool.input_schema)?,
         // The registry says which tools there are.
         None => serde_json::Map::new(),
     };
-    let session = session_file::load(&registry, environment);
+    let session = session_file::load(&registry, &cli.environment);
     let cancel = CancellationToken::new();
     let stopped = cancel_on_signal(&cancel)?;
     let options = CallOptions { cancel, ..CallOptions::new(Interface::Cli) };
     let answer = registry.call(&session, name, given, options).await;
     stopped.abort();
-    session_file::save(&registry, &session, environment);
+    session_file::save(&registry, &session, &cli.environment);
     let ended = toolbox::close(&registry).await;
     if ended > 0 {
         output::note(&format!("ended in the background, with this program: {ended}"));
     }
-    print(&answer, format)
+    print(&answer, cli.format)
 }
 
-pub(crate) fn print(answer: &ToolResponse, format: Format) -> Result<ExitCode, CliError> {
+pub(crate) fn print(answer: &ToolResponse, format: Format) -> Result<ExitCode> {
     match format {
         Format::Json => output::json(&json!({
             "content": answer.text(),
@@ -75,7 +66,7 @@ pub(crate) fn print(answer: &ToolResponse, format: Format) -> Result<ExitCode, C
     Ok(if answer.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn show(answer: &ToolResponse) -> Result<(), CliError> {
+fn show(answer: &ToolResponse) -> Result<()> {
     for content in &answer.content {
         match content {
             ToolContent::Text(text) => {
@@ -92,20 +83,14 @@ fn show(answer: &ToolResponse) -> Result<(), CliError> {
     Ok(())
 }
 
-fn list(registry: &Registry, format: Format) -> Result<ExitCode, CliError> {
-    match format {
-        Format::Json => output::json(&registry.definitions().map(as_json).collect::<Vec<_>>())?,
-        Format::Text => {
-            let first = |tool: &Definition| {
-                let text = tool.about.description;
-                text.split_inclusive(". ").next().unwrap_or(text).trim().to_owned()
-            };
-            for tool in registry.definitions() {
-                output::line(&format!("{:<22}{}", tool.about.name, first(tool)))?;
-            }
-        }
-    }
-    Ok(ExitCode::SUCCESS)
+fn list(registry: &Registry, cli: &Invocation) -> Result<ExitCode> {
+    let line = |tool: &Definition| {
+        let text = tool.about.description;
+        let first = text.split_inclusive(". ").next().unwrap_or(text).trim();
+        output::line(&format!("{:<22}{first}", tool.about.name))
+    };
+    let data: Vec<_> = registry.definitions().map(as_json).collect();
+    cli.print(&data, || registry.definitions().try_for_each(line))
 }
 
 fn as_json(tool: &Definition) -> Value {
@@ -119,16 +104,11 @@ fn as_json(tool: &Definition) -> Value {
     })
 }
 
-fn describe(tool: &Definition, format: Format) -> Result<ExitCode, CliError> {
-    match format {
-        Format::Json => output::json(&as_json(tool))?,
-        Format::Text => {
-            output::line(tool.about.description)?;
-            output::write(b"\n")?;
-            for line in values::fields(&tool.input_schema) {
-                output::line(&line)?;
-            }
-        }
-    }
-    Ok(ExitCode::SUCCESS)
+fn describe(tool: &Definition, cli: &Invocation) -> Result<ExitCode> {
+    let text = || {
+        output::line(tool.about.description)?;
+        output::write(b"\n")?;
+        values::fields(&tool.input_schema).iter().try_for_each(|line| output::line(line))
+    };
+    cli.print(&as_json(tool), text)
 }

@@ -13,7 +13,7 @@ use carrel_tools::{
 use tracing::warn;
 
 use crate::arguments::ToolboxArguments;
-use crate::error::CliError;
+use crate::error::Result;
 use crate::sandbox;
 
 /// The name of a workspace whose directory gives it none.
@@ -24,46 +24,34 @@ const EVENTS: &str = "events.jsonl";
 pub(crate) async fn registry(
     arguments: &ToolboxArguments,
     environment: &Environment,
-) -> Result<Registry, CliError> {
+) -> Result<Registry> {
     let loaded = sandbox::policy(&arguments.sandbox, environment)?;
     let mut workspaces = Vec::new();
     for (index, entry) in entries(arguments)?.into_iter().enumerate() {
         let handle = sandbox::workspace(Some(&entry.path), &loaded, environment).await;
-        let handle = handle.map_err(|error| about(error, index, &entry.name))?;
+        // Where there are several, the error says which one it is about.
+        let handle = handle.map_err(|error| match entry.name.as_str() {
+            "" => error,
+            name => error.context(format_args!("workspace[{index}] ({name})")),
+        })?;
         workspaces.push(NamedWorkspace::new(named_after(entry, handle.path()), handle));
     }
     let workspaces = Workspaces::new(workspaces)?;
+    let (policy, mode) = (loaded.policy, RunnerMode::Server);
     let toolbox = Toolbox::new(ToolboxOptions {
         workspaces,
-        runner: sandbox::runner(
-            &arguments.sandbox,
-            loaded.policy,
-            environment,
-            RunnerMode::Server,
-        )?,
+        runner: sandbox::runner(&arguments.sandbox, policy, environment, mode)?,
         secrets: Secrets::new(environment, arguments.secrets_dir.clone()),
         events: events(environment),
-        access: if arguments.read_only {
-            WorkspaceAccess::ReadOnly
-        } else {
-            WorkspaceAccess::ReadWrite
-        },
+        access: sandbox::access(arguments.read_only),
         network: arguments.network,
         git: GitOptions::new(environment),
     });
-    Ok(Registry::new(toolbox, arguments.toolset.into()))
-}
-
-/// Adds the index and name of the workspace to an error, where there are several.
-fn about(error: CliError, index: usize, name: &str) -> CliError {
-    if name.is_empty() {
-        return error;
-    }
-    CliError::Entry { index, name: name.to_owned(), source: Box::new(error) }
+    Ok(Registry::new(toolbox, arguments.toolset))
 }
 
 /// Reads the list of workspaces; the current directory if none is given.
-fn entries(arguments: &ToolboxArguments) -> Result<Vec<WorkspaceEntry>, CliError> {
+fn entries(arguments: &ToolboxArguments) -> Result<Vec<WorkspaceEntry>> {
     if let Some(spec) = &arguments.workspaces {
         return Ok(parse_workspaces(spec)?);
     }

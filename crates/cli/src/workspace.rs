@@ -9,47 +9,37 @@ mod show;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use carrel_config::Environment;
-use carrel_domain::{Identifier, WorkspaceKey};
+use carrel_domain::{Code, Identifier, WorkspaceKey};
+use carrel_workspace::Workspaces;
 use serde_json::json;
 
-use self::arguments::KeyArguments;
+use self::arguments::IdentifierArguments;
 pub(crate) use self::arguments::WorkspaceCommand;
-use crate::error::CliError;
-use crate::output::{self, Format};
+use crate::error::{CliError, Result};
+use crate::output::{self, Invocation};
 use settings::Settings;
 
-pub(crate) fn run(
-    command: WorkspaceCommand,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let runtime = crate::runtime()?;
-    runtime.block_on(async {
+pub(crate) fn run(command: WorkspaceCommand, cli: &Invocation) -> Result<ExitCode> {
+    crate::runtime()?.block_on(async {
         match command {
-            WorkspaceCommand::Key(arguments) => key(&arguments, format, environment),
-            WorkspaceCommand::Create(arguments) => {
-                create::create(arguments, format, environment).await
-            }
-            WorkspaceCommand::Ls(arguments) => show::list(&arguments, format, environment).await,
-            WorkspaceCommand::Show(arguments) => show::show(arguments, format, environment).await,
-            WorkspaceCommand::Verify(arguments) => show::verify(&arguments, format, environment),
-            WorkspaceCommand::Rm(arguments) => remove::remove(arguments, format, environment).await,
-            WorkspaceCommand::Gc(arguments) => remove::gc(&arguments, format, environment).await,
+            WorkspaceCommand::Key(arguments) => key(&arguments, cli),
+            WorkspaceCommand::Create(arguments) => create::create(arguments, cli).await,
+            WorkspaceCommand::Ls(arguments) => show::list(&arguments, cli).await,
+            WorkspaceCommand::Show(arguments) => show::show(&arguments, cli).await,
+            WorkspaceCommand::Verify(arguments) => show::verify(&arguments, cli),
+            WorkspaceCommand::Rm(arguments) => remove::remove(arguments, cli).await,
+            WorkspaceCommand::Gc(arguments) => remove::gc(&arguments, cli).await,
         }
     })
 }
 
 /// Without a root the key is what the identifier alone derives.
-fn key(
-    arguments: &KeyArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let identifier = Identifier::parse(&arguments.identifier)?;
+fn key(arguments: &IdentifierArguments, cli: &Invocation) -> Result<ExitCode> {
+    let identifier =
+        Identifier::parse(&arguments.identifier).map_err(carrel_workspace::Error::from)?;
     let root = &arguments.root;
     let workspaces = if root.root.is_some() || root.config.is_some() {
-        Settings::load(root, environment)?.open_existing()?
+        Workspaces::open_existing(&Settings::load(root, &cli.environment)?.options)?
     } else {
         None
     };
@@ -57,15 +47,18 @@ fn key(
         Some(workspaces) => workspaces.key(&identifier)?,
         None => WorkspaceKey::derive(&identifier),
     };
-    match format {
-        Format::Json => output::json(&json!({ "identifier": identifier, "key": key }))?,
-        Format::Text => output::line(key.as_str())?,
-    }
-    Ok(ExitCode::SUCCESS)
+    cli.print(&json!({ "identifier": identifier, "key": key }), || output::line(key.as_str()))
 }
 
 /// The program itself, for helper processes.
-pub(crate) fn own_program() -> Result<PathBuf, CliError> {
-    std::env::current_exe()
-        .map_err(|source| CliError::Start { doing: "this program again", source })
+pub(crate) fn own_program() -> Result<PathBuf> {
+    std::env::current_exe().map_err(CliError::start("this program again"))
+}
+
+/// Fails a command that has printed everything and has to end with 1 nevertheless.
+fn fail_if_any(count: usize, code: Code, failed: &str) -> Result<()> {
+    if count == 0 {
+        return Ok(());
+    }
+    Err(CliError::new(code, format!("{failed}: {count}")).with(json!({ "count": count })))
 }

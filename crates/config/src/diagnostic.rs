@@ -3,7 +3,7 @@
 //! The same type serves errors and warnings of both files. A message is one sentence for the operator that says
 //! what to write instead wherever that is known, and never shows a value that may be a secret.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::path::Path;
 
 /// A position in a file, with lines and columns from 1 as editors count them.
@@ -59,8 +59,12 @@ impl Diagnostic {
     }
 
     /// Formats the diagnostic behind the file's name: `WORKFLOW.md:7:3: …`.
-    pub fn located<'a>(&'a self, file: &'a Path) -> impl fmt::Display + 'a {
-        Located { diagnostic: self, file }
+    pub fn located(&self, file: &Path) -> String {
+        let file = file.display();
+        match self.position {
+            Some(Position { line, column }) => format!("{file}:{line}:{column}: {}", self.message),
+            None => format!("{file}: {}", self.message),
+        }
     }
 }
 
@@ -72,27 +76,11 @@ pub(crate) fn one_line<'a>(
     file: &Path,
     diagnostics: impl Iterator<Item = &'a Diagnostic>,
 ) -> String {
-    let all: Vec<String> =
-        diagnostics.map(|diagnostic| diagnostic.located(file).to_string()).collect();
+    let all: Vec<String> = diagnostics.map(|diagnostic| diagnostic.located(file)).collect();
     let mut line = all[..all.len().min(MAX_LISTED)].join("; ");
     if all.len() > MAX_LISTED {
         let more = all.len() - MAX_LISTED;
         write!(line, " (and {more} more)").expect("writing to a string cannot fail");
     }
     line
-}
-
-struct Located<'a> {
-    diagnostic: &'a Diagnostic,
-    file: &'a Path,
-}
-
-impl fmt::Display for Located<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.file.display())?;
-        if let Some(Position { line, column }) = self.diagnostic.position {
-            write!(f, "{line}:{column}:")?;
-        }
-        write!(f, " {}", self.diagnostic.message)
-    }
 }

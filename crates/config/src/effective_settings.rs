@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::environment::{self, Environment, WORKSPACE_DEFAULT_QUOTA_GB};
 use crate::schema::{Setting, Syntax, ValueKind};
-use crate::settings::Config;
 use crate::settings::tracker_profile::{self, ProviderField};
+use crate::settings::{Config, FLAT_KEYS};
 use crate::value_tree::{Map, Node};
 use crate::workflow_keys as keys;
 use crate::workspace_root::RootOrigin;
@@ -44,6 +44,13 @@ pub enum Origin {
     Default,
 }
 
+impl Origin {
+    /// The origin of a value that is written in the file, or not at all.
+    fn of(written: Option<&Node>) -> Self {
+        written.map_or(Self::Default, |node| Self::File { line: node.position.line })
+    }
+}
+
 /// Lists every setting in the order of the reference page.
 pub(crate) fn list(
     map: &Map,
@@ -57,7 +64,8 @@ pub(crate) fn list(
         match key.path {
             path if path == keys::TRACKER_PROVIDER.path => listed.extend(sources.provider()),
             _ if matches!(key.kind, ValueKind::NotSupported(_) | ValueKind::Secret) => {}
-            path if is_flat(path) && map.find(path).is_none() => {}
+            // A field that may also be written below `tracker.provider` is listed there.
+            path if FLAT_KEYS.iter().any(|flat| flat.path == path) && map.find(path).is_none() => {}
             _ => listed.push(sources.setting(key)),
         }
     }
@@ -65,12 +73,6 @@ pub(crate) fn list(
         mask(&mut setting.value, secrets);
     }
     listed
-}
-
-/// Returns whether a setting may also be written below `tracker.provider`, where it is listed then.
-fn is_flat(path: &str) -> bool {
-    let flat = [&keys::TRACKER_ENDPOINT, &keys::TRACKER_PROJECT_SLUG, &keys::TRACKER_ASSIGNEE];
-    flat.iter().any(|key| key.path == path)
 }
 
 struct SettingSources<'a> {
@@ -82,14 +84,10 @@ struct SettingSources<'a> {
 impl SettingSources<'_> {
     fn setting(&self, key: &Setting) -> EffectiveSetting {
         let written = self.map.find(key.path);
-        let origin =
-            written.map_or(Origin::Default, |node| Origin::File { line: node.position.line });
-        if let Some((value, from)) = self.computed(key) {
-            let origin = from.unwrap_or(origin);
-            return EffectiveSetting { key: key.path.to_owned(), value, origin };
-        }
         let default = key.default_node(Syntax::Yaml);
-        let value = written.or(default.as_ref()).map(Node::to_json).unwrap_or_default();
+        let plain = || written.or(default.as_ref()).map(Node::to_json).unwrap_or_default();
+        let (value, origin) = self.computed(key).unwrap_or_else(|| (plain(), None));
+        let origin = origin.unwrap_or_else(|| Origin::of(written));
         EffectiveSetting { key: key.path.to_owned(), value, origin }
     }
 
@@ -134,8 +132,7 @@ impl SettingSources<'_> {
         let others = others.filter(|(name, _)| fields.iter().all(|field| field.name != *name));
         let others = others.map(|(name, value)| {
             let key = format!("{}.{name}", keys::TRACKER_PROVIDER.path);
-            let line = self.map.find(&key).map(|node| node.position.line);
-            let origin = line.map_or(Origin::Default, |line| Origin::File { line });
+            let origin = Origin::of(self.map.find(&key));
             EffectiveSetting { key, value: value.clone(), origin }
         });
         named.chain(others).collect()
@@ -152,12 +149,8 @@ impl SettingSources<'_> {
             None => field.variable.filter(is_set),
             Some(None) => None,
         };
-        let origin = match (variable, written) {
-            (Some(name), _) => Origin::Variable { name: name.to_owned() },
-            (None, Some(node)) => Origin::File { line: node.position.line },
-            (None, None) => Origin::Default,
-        };
-        EffectiveSetting { key, value, origin }
+        let named = variable.map(|name| Origin::Variable { name: name.to_owned() });
+        EffectiveSetting { key, value, origin: named.unwrap_or_else(|| Origin::of(written)) }
     }
 }
 

@@ -23,7 +23,6 @@ mod diagnostic;
 mod effective_settings;
 pub mod environment;
 mod front_matter;
-mod parsed_workflow;
 mod path_expansion;
 mod policy;
 mod prompt;
@@ -53,14 +52,14 @@ pub use policy::{
 };
 pub use prompt::{Prompt, TemplateError};
 pub use reloader::{ReloadOutcome, Reloader};
-pub use secrets::{MIN_SECRET_BYTES, environment_secrets, is_withheld, withheld_variables};
+pub use secrets::{MIN_SECRET_BYTES, withheld_variables};
 pub use settings::{
     AgentConfig, AgentKind, AgentToolset, Approvals, Budget, Budgets, CodexConfig, ConductorConfig,
-    Config, HooksConfig, MAX_SCRIPT_BYTES, Network, ObservabilityConfig, Provider, ServerConfig,
+    Config, HooksConfig, MAX_SCRIPT_BYTES, ObservabilityConfig, Provider, ServerConfig,
     TrackerConfig, TrackerKind, WorkspaceConfig,
 };
 pub use workflow::{ValidationScope, Workflow};
 pub use workflow_error::{Problem, WorkflowError};
 pub use workflow_file::MAX_FILE_BYTES;
 pub use workflow_reference::reference_markdown;
-pub use workspace_root::{ResolvedRoot, RootOrigin, default_root, resolve_root};
+pub use workspace_root::{ResolvedRoot, RootOrigin, resolve_root};

@@ -116,15 +116,13 @@ impl fmt::Debug for Prompt {
 }
 
 fn compile(source: &str, start: Position) -> Result<liquid::Template, TemplateError> {
+    let failed = |reason, local| template_error::located(reason, source, local, start);
     if let Err(excess) = template_limits::check(source) {
-        return Err(template_error::located(excess.reason, source, excess.offset, start));
+        return Err(failed(excess.reason, Position::after(&source[..excess.offset])));
     }
-    let parsed = catch_engine_panic(|| liquid::ParserBuilder::with_stdlib().build()?.parse(source));
-    match parsed {
-        None => Err(template_error::located(ENGINE_PANICKED.to_owned(), source, 0, start)),
-        Some(Err(error)) => Err(template_error::parse_error(&error, source, start)),
-        Some(Ok(template)) => Ok(template),
-    }
+    catch_engine_panic(|| liquid::ParserBuilder::with_stdlib().build()?.parse(source))
+        .ok_or_else(|| failed(ENGINE_PANICKED.to_owned(), Position::START))?
+        .map_err(|error| failed(template_error::reason(&error), template_error::position(&error)))
 }
 
 /// Runs the template engine, which panics on numbers beyond its range.

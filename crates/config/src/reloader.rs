@@ -85,8 +85,18 @@ impl Reloader {
     pub fn check(&mut self, environment: impl FnOnce() -> Environment) -> ReloadOutcome {
         let old = self.current();
         match self.read_if_changed(&old, environment) {
-            Ok(None) => self.repeated(),
-            Ok(Some(workflow)) => self.replaced(old, Arc::new(workflow)),
+            Ok(None) => match &self.failure {
+                None => ReloadOutcome::Unchanged,
+                Some(error) => {
+                    ReloadOutcome::Failed { error: Arc::clone(error), first_time: false }
+                }
+            },
+            Ok(Some(workflow)) => {
+                let new = Arc::new(workflow);
+                self.current.store(Arc::clone(&new));
+                self.failure = None;
+                ReloadOutcome::Reloaded { old, new }
+            }
             Err(error) => self.failed(error),
         }
     }
@@ -106,31 +116,14 @@ impl Reloader {
         let settled = stamp.age().is_some_and(|age| age > STAMP_GRANULARITY);
         let bytes = workflow_file::read(&current.path)?;
         let digest = workflow::digest(&bytes);
-        let known = seen.map(|seen| seen.digest).or(self.digest_in_use(current));
+        // After a failure an unchanged content has to be reported as good again.
+        let in_use = self.failure.is_none().then_some(current.digest);
+        let known = seen.map(|seen| seen.digest).or(in_use);
         self.seen = Some(Seen { stamp, settled, digest });
         if known == Some(digest) {
             return Ok(None);
         }
-        Workflow::parse(&bytes, &current.path, &environment(), current.scope()).map(Some)
-    }
-
-    /// Returns the digest of the workflow in use, unless a failure since then means that an unchanged content
-    /// has to be reported as good again.
-    fn digest_in_use(&self, current: &Workflow) -> Option<Digest> {
-        self.failure.is_none().then(|| current.digest())
-    }
-
-    fn repeated(&self) -> ReloadOutcome {
-        match &self.failure {
-            None => ReloadOutcome::Unchanged,
-            Some(error) => ReloadOutcome::Failed { error: Arc::clone(error), first_time: false },
-        }
-    }
-
-    fn replaced(&mut self, old: Arc<Workflow>, new: Arc<Workflow>) -> ReloadOutcome {
-        self.current.store(Arc::clone(&new));
-        self.failure = None;
-        ReloadOutcome::Reloaded { old, new }
+        Workflow::parse(&bytes, &current.path, &environment(), current.scope).map(Some)
     }
 
     fn failed(&mut self, error: WorkflowError) -> ReloadOutcome {

@@ -14,17 +14,9 @@ use crate::value_tree::Map;
 /// The shortest value that is masked. Masking `1` or `true` would blank out half of every output.
 pub const MIN_SECRET_BYTES: usize = 6;
 
-/// Variables that configure the server and are of no use to hooks and agents.
+/// Variables that configure the server, hold no secret and are of no use to hooks and agents.
 const SERVER_VARIABLES: &[&str] = &[
     variable::CARREL_POLICY,
-    variable::CARREL_MCP_TOKEN,
-    variable::CARREL_TOKEN_SECRET,
-    variable::CARREL_WEBHOOK_SECRET,
-    variable::DATABASE_URL,
-    variable::REDIS_URL,
-    variable::OTEL_EXPORTER_OTLP_HEADERS,
-    variable::OTEL_EXPORTER_OTLP_TRACES_HEADERS,
-    variable::WORKER_INTERNAL_TOKEN,
     variable::WORKER_INTERNAL_URL,
     variable::WORKER_BIND_HOST,
     variable::WORKER_HEALTH_PORT,
@@ -48,11 +40,11 @@ const SECRET_VARIABLES: &[&str] = &[
 /// Returns the variables that are withheld from hooks and agents by their full name.
 pub fn withheld_variables() -> impl Iterator<Item = &'static str> {
     let trackers = tracker_profile::secret_fields().filter_map(|field| field.variable);
-    SERVER_VARIABLES.iter().copied().chain(trackers)
+    SERVER_VARIABLES.iter().chain(SECRET_VARIABLES).copied().chain(trackers)
 }
 
 /// Returns whether a variable is withheld from hooks and agents, by its name or its prefix.
-pub fn is_withheld(name: &str) -> bool {
+pub(crate) fn is_withheld(name: &str) -> bool {
     SERVER_VARIABLES.contains(&name) || holds_secret(name)
 }
 
@@ -63,15 +55,16 @@ fn holds_secret(name: &str) -> bool {
         || tracker_profile::secret_fields().any(|field| field.variable == Some(name))
 }
 
-/// Returns every secret of the environment, used by a workflow file or not.
-pub fn environment_secrets(environment: &Environment) -> Vec<Secret> {
-    collect(from_environment(environment))
-}
-
-/// Returns the secrets of the environment and of the front matter.
+/// Returns the secrets of the environment and of the front matter, each once.
 pub(crate) fn known(map: &Map, environment: &Environment) -> Vec<Secret> {
-    let written = from_file(map, environment);
-    collect(from_environment(environment).chain(written))
+    let mut unique: Vec<&str> = Vec::new();
+    let values = from_environment(environment).chain(from_file(map, environment));
+    for value in values.map(str::trim).filter(|value| value.len() >= MIN_SECRET_BYTES) {
+        if !unique.contains(&value) {
+            unique.push(value);
+        }
+    }
+    unique.into_iter().map(Secret::new).collect()
 }
 
 fn from_environment(environment: &Environment) -> impl Iterator<Item = &str> {
@@ -113,16 +106,6 @@ fn url_password(url: &str) -> Option<&str> {
     let authority = rest.split('/').next()?;
     let (user, _) = authority.rsplit_once('@')?;
     user.split_once(':').map(|(_, password)| password)
-}
-
-fn collect<'a>(values: impl Iterator<Item = &'a str>) -> Vec<Secret> {
-    let mut unique: Vec<&str> = Vec::new();
-    for value in values.map(str::trim).filter(|value| value.len() >= MIN_SECRET_BYTES) {
-        if !unique.contains(&value) {
-            unique.push(value);
-        }
-    }
-    unique.into_iter().map(Secret::new).collect()
 }
 
 #[cfg(test)]
@@ -168,7 +151,7 @@ mod tests {
                 "literal-key",
             ]
         );
-        assert_eq!(environment_secrets(&environment).len(), 8);
+        assert_eq!(known(&Map::default(), &environment).len(), 8);
     }
 
     #[test]

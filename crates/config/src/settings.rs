@@ -16,13 +16,16 @@ mod workspace;
 
 use std::time::Duration;
 
-pub use agent::{AgentConfig, AgentKind, AgentToolset, Approvals, Network};
+pub use agent::{AgentConfig, AgentKind, AgentToolset, Approvals};
 pub use budgets::{Budget, Budgets};
 pub use codex::CodexConfig;
 pub use hooks::{HooksConfig, MAX_SCRIPT_BYTES};
 pub use observability::{ObservabilityConfig, ServerConfig};
+pub(crate) use tracker::FLAT_KEYS;
 pub use tracker::{Provider, TrackerConfig, TrackerKind};
 pub use workspace::WorkspaceConfig;
+
+pub(crate) use choice::choices;
 
 use crate::schema::SettingReader;
 use crate::workflow::ValidationScope;

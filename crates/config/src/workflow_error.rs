@@ -1,7 +1,7 @@
 //! Errors of loading a workflow file.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use carrel_domain::{Code, Coded};
 use serde_json::{Value, json};
@@ -41,21 +41,9 @@ pub enum WorkflowError {
 }
 
 impl WorkflowError {
-    /// Returns the path as the caller gave it.
-    pub fn file(&self) -> &Path {
-        match self {
-            Self::Unreadable { file, .. } | Self::NotAFile { file } | Self::Faulty { file, .. } => {
-                file
-            }
-        }
-    }
-
     /// Returns the errors in the file's content; empty if it could not be read.
     pub fn problems(&self) -> &[Problem] {
-        match self {
-            Self::Unreadable { .. } | Self::NotAFile { .. } => &[],
-            Self::Faulty { problems, .. } => problems,
-        }
+        if let Self::Faulty { problems, .. } = self { problems } else { &[] }
     }
 }
 
@@ -67,7 +55,9 @@ impl Coded for WorkflowError {
     fn detail(&self) -> Value {
         let problems: Vec<Value> = self.problems().iter().map(describe).collect();
         let mut detail = problems.first().cloned().unwrap_or_else(|| json!({}));
-        detail["file"] = json!(self.file().display().to_string());
+        let (Self::Unreadable { file, .. } | Self::NotAFile { file } | Self::Faulty { file, .. }) =
+            self;
+        detail["file"] = json!(file.display().to_string());
         if problems.len() > 1 {
             detail["problems"] = Value::Array(problems);
         }

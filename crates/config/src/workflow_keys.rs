@@ -7,7 +7,7 @@ use crate::schema::ValueKind::{
     Choice, FilledText, Flag, Map, NotSupported, PositiveNumber, Secret, Text, TextOrMap, Texts,
 };
 use crate::schema::{Syntax, ValueKind, settings};
-use crate::settings::{AgentKind, AgentToolset, Approvals, Network, TrackerKind};
+use crate::settings::{AgentKind, AgentToolset, Approvals, TrackerKind};
 
 settings! {
     Syntax::Yaml, Code::WorkflowInvalid;
@@ -66,7 +66,7 @@ settings! {
             "The command that starts an `acp` or `command` agent; a shell expands it.";
         AGENT_APPROVALS = "agent.approvals", Choice(Approvals::NAMES), Literal("accept"), Some("next run"),
             "The reply to an `acp` agent that requests permission: `accept`, since the sandbox limits it either way, or `ask`, which stops the run until a person decides. Codex has `codex.approval_policy`.";
-        AGENT_NETWORK = "agent.network", Choice(Network::NAMES), Literal("full"), Some("next run"),
+        AGENT_NETWORK = "agent.network", ValueKind::NETWORK, Literal("full"), Some("next run"),
             "The network of the agent: nothing, its own loopback, or the host's network.";
         AGENT_TOOLSET = "agent.toolset", Choice(AgentToolset::NAMES), Literal("none"), Some("next run"),
             "Carrel's own tools that the agent is offered for its workspace, beside the tracker's: none, since agents have tools of their own and each further one costs tokens in every request; the tools for work on code; or the six of the workspace service.";

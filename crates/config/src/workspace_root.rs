@@ -48,7 +48,7 @@ pub fn resolve_root(
 }
 
 /// Returns the default root, `carrel_workspaces` in the temporary directory.
-pub fn default_root(directory: &Path, environment: &Environment) -> ResolvedRoot {
+pub(crate) fn default_root(directory: &Path, environment: &Environment) -> ResolvedRoot {
     let path = directory.join(environment.temp_dir()).join(DEFAULT_NAME);
     ResolvedRoot { path, origin: RootOrigin::Default, relative: false }
 }

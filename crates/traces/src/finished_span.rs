@@ -11,16 +11,16 @@ use crate::trace_parent::TraceParent;
 /// contents.
 const MAX_TEXT_BYTES: usize = 256;
 
-/// The role of a span in an exchange, by the names of OpenTelemetry.
+/// The role of a span in an exchange, by the names and numbers of OpenTelemetry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpanKind {
     /// Work inside the process.
     #[default]
-    Internal,
+    Internal = 1,
     /// The handling of a request.
-    Server,
+    Server = 2,
     /// The processing of a queued task.
-    Consumer,
+    Consumer = 5,
 }
 
 /// The value of an attribute, in the types that OTLP has.

@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 
 use serde_json::{Value as Json, json};
 
-use crate::finished_span::{AttributeValue, FinishedSpan, SpanKind};
+use crate::finished_span::{AttributeValue, FinishedSpan};
 
 /// The path below a collector's base address that accepts spans.
 pub const PATH: &str = "/v1/traces";
@@ -49,7 +49,7 @@ fn encode_span(span: &FinishedSpan) -> Json {
         "spanId": format!("{:016x}", span.context.span),
         "flags": u8::from(span.context.sampled),
         "name": span.name,
-        "kind": kind_number(span.kind),
+        "kind": span.kind as u8,
         "startTimeUnixNano": start.as_nanos().to_string(),
         "endTimeUnixNano": (start + span.duration).as_nanos().to_string(),
         "attributes": attributes.collect::<Vec<_>>(),
@@ -61,14 +61,6 @@ fn encode_span(span: &FinishedSpan) -> Json {
         encoded["status"] = json!({ "code": STATUS_ERROR });
     }
     encoded
-}
-
-fn kind_number(kind: SpanKind) -> u8 {
-    match kind {
-        SpanKind::Internal => 1,
-        SpanKind::Server => 2,
-        SpanKind::Consumer => 5,
-    }
 }
 
 fn attribute(name: &str, value: &AttributeValue) -> Json {
@@ -88,6 +80,7 @@ fn text(name: &str, value: &str) -> Json {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::finished_span::SpanKind;
     use pretty_assertions::assert_eq;
     use std::time::Duration;
 

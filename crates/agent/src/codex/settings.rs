@@ -7,7 +7,8 @@
 
 use std::path::{Path, PathBuf};
 
-use carrel_config::{ConductorConfig, Network};
+use carrel_config::ConductorConfig;
+use carrel_domain::Network;
 use serde_json::{Map, Value, json};
 
 /// The `codex` section of a workflow file.

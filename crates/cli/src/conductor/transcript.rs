@@ -3,7 +3,7 @@
 use carrel_client::WorkspaceClient;
 use serde_json::{Value, json};
 
-use crate::error::CliError;
+use crate::error::Result;
 use crate::output::{self, Format};
 
 const SHOWN_CHARS: usize = 500;
@@ -14,12 +14,11 @@ pub(super) async fn print(
     issue: &str,
     run: Option<u64>,
     format: Format,
-) -> Result<(), CliError> {
-    let latest = || async {
-        let runs = client.conductor_runs(issue).await?;
-        Ok::<_, CliError>(runs["runs"][0]["run"].as_u64())
+) -> Result<()> {
+    let run = match run {
+        Some(run) => Some(run),
+        None => client.conductor_runs(issue).await?["runs"][0]["run"].as_u64(),
     };
-    let run = if run.is_some() { run } else { latest().await? };
     let Some(run) = run else {
         output::note(&format!("{issue} has not been worked on yet"));
         return Ok(());

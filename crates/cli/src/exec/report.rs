@@ -8,7 +8,7 @@ use carrel_runner::Completed;
 use carrel_tools::CommandFacts;
 use serde_json::{Value, json};
 
-use crate::error::CliError;
+use crate::error::Result;
 use crate::output::{self, Format, printable};
 
 /// The status of a command that was ended at its deadline, as that of `timeout`.
@@ -18,7 +18,7 @@ const TIMED_OUT: u8 = 124;
 const SIGNAL_OFFSET: i32 = 128;
 
 /// Prints how the command ended and returns the exit status.
-pub(super) fn print(completed: &Completed, format: Format) -> Result<ExitCode, CliError> {
+pub(super) fn print(completed: &Completed, format: Format) -> Result<ExitCode> {
     match format {
         Format::Json => output::json(&as_json(completed))?,
         // The output was written while it arrived; a closed stderr cannot be reported anywhere.

@@ -94,12 +94,10 @@ pub(crate) struct SingleArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct MoveArguments {
-    /// The issue, such as CAR-1
-    pub(crate) issue: String,
+    #[command(flatten)]
+    pub(crate) single: SingleArguments,
     /// The state, such as Done
     pub(crate) state: String,
-    #[command(flatten)]
-    pub(crate) data: DataArguments,
 }
 
 #[derive(Args, Debug)]

@@ -4,23 +4,20 @@
 use std::io::{self, Read as _};
 use std::process::ExitCode;
 
-use carrel_config::Environment;
 use carrel_store::{IssueChange, NewIssue};
 use carrel_tracker::{Issue, LocalError, MAX_TEXT_BYTES, numbers_of};
 
-use super::arguments::{CommentArguments, LabelArguments, MoveArguments, NewArguments};
+use super::arguments::{
+    CommentArguments, LabelArguments, MoveArguments, NewArguments, SingleArguments,
+};
 use super::{Missing, open, show};
-use crate::error::CliError;
-use crate::output::{self, Format};
+use crate::error::{CliError, Result};
+use crate::output::{self, Invocation};
 
 /// The author of comments where `USER` is unset.
 const UNNAMED_AUTHOR: &str = "operator";
 
-pub(super) async fn new(
-    arguments: &NewArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
+pub(super) async fn new(arguments: &NewArguments, cli: &Invocation) -> Result<ExitCode> {
     let new = NewIssue {
         title: arguments.title.clone(),
         description: arguments.description.as_deref().map(text).transpose()?,
@@ -29,70 +26,43 @@ pub(super) async fn new(
         labels: arguments.labels.clone(),
         blocked_by: numbers_of(&arguments.blocked_by)?,
     };
-    let issue = open(&arguments.data, Missing::Make, environment).await?.add(new).await?;
-    match format {
-        Format::Json => output::json(&show::facts(&issue))?,
-        Format::Text => output::line(&issue.identifier)?,
-    }
-    Ok(ExitCode::SUCCESS)
+    let issue = open(&arguments.data, Missing::Make, &cli.environment).await?.add(new).await?;
+    print(&issue, &issue.identifier, cli)
 }
 
-pub(super) async fn shift(
-    arguments: &MoveArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
+pub(super) async fn shift(arguments: &MoveArguments, cli: &Invocation) -> Result<ExitCode> {
     let change = IssueChange { state: Some(arguments.state.clone()), ..IssueChange::default() };
-    let issue = open(&arguments.data, Missing::Refuse, environment)
-        .await?
-        .change(&arguments.issue, change)
-        .await?;
-    print(&issue, format, &format!("{}: {}", issue.identifier, issue.state))
+    let SingleArguments { issue, data } = &arguments.single;
+    let tracker = open(data, Missing::Refuse, &cli.environment).await?;
+    let issue = tracker.change(issue, change).await?;
+    print(&issue, &format!("{}: {}", issue.identifier, issue.state), cli)
 }
 
-pub(super) async fn label(
-    arguments: &LabelArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
+pub(super) async fn label(arguments: &LabelArguments, cli: &Invocation) -> Result<ExitCode> {
     let change = IssueChange {
         add_labels: arguments.add.clone(),
         remove_labels: arguments.remove.clone(),
         ..IssueChange::default()
     };
-    let issue = open(&arguments.data, Missing::Refuse, environment)
-        .await?
-        .change(&arguments.issue, change)
-        .await?;
-    print(&issue, format, &format!("{}: {}", issue.identifier, issue.labels.join(", ")))
+    let tracker = open(&arguments.data, Missing::Refuse, &cli.environment).await?;
+    let issue = tracker.change(&arguments.issue, change).await?;
+    print(&issue, &format!("{}: {}", issue.identifier, issue.labels.join(", ")), cli)
 }
 
-pub(super) async fn comment(
-    arguments: &CommentArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let tracker = open(&arguments.data, Missing::Refuse, environment).await?;
-    let user = environment.get_str("USER").filter(|name| !name.trim().is_empty());
+pub(super) async fn comment(arguments: &CommentArguments, cli: &Invocation) -> Result<ExitCode> {
+    let tracker = open(&arguments.data, Missing::Refuse, &cli.environment).await?;
+    let user = cli.environment.get_str("USER").filter(|name| !name.trim().is_empty());
     let author = arguments.author.as_deref().or(user).unwrap_or(UNNAMED_AUTHOR);
     let comment = tracker.comment(&arguments.issue, author, &text(&arguments.text)?).await?;
-    match format {
-        Format::Json => output::json(&comment)?,
-        Format::Text => {}
-    }
-    Ok(ExitCode::SUCCESS)
+    cli.print(&comment, || Ok(()))
 }
 
-fn print(issue: &Issue, format: Format, line: &str) -> Result<ExitCode, CliError> {
-    match format {
-        Format::Json => output::json(&show::facts(issue))?,
-        Format::Text => output::line(line)?,
-    }
-    Ok(ExitCode::SUCCESS)
+fn print(issue: &Issue, line: &str, cli: &Invocation) -> Result<ExitCode> {
+    cli.print(&show::facts(issue), || output::line(line))
 }
 
 /// Returns a text as it was given, or from stdin.
-fn text(given: &str) -> Result<String, CliError> {
+fn text(given: &str) -> Result<String> {
     if given != "-" {
         return Ok(given.to_owned());
     }
@@ -100,7 +70,7 @@ fn text(given: &str) -> Result<String, CliError> {
     // One byte more than is allowed is enough to see that it is too much.
     let most = MAX_TEXT_BYTES as u64 + 1;
     let read = io::stdin().lock().take(most).read_to_end(&mut bytes);
-    read.map_err(|source| CliError::Start { doing: "reading stdin", source })?;
+    read.map_err(CliError::start("reading stdin"))?;
     if bytes.len() > MAX_TEXT_BYTES {
         // It may be cut in the middle of a character, and is refused for its length.
         return Ok(String::from_utf8_lossy(&bytes).into_owned());

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use carrel_config::Environment;
 use carrel_domain::{Age, Clock as _, SystemClock, Timestamp};
 use carrel_store::Comment;
 use carrel_tracker::Issue;
@@ -11,45 +10,27 @@ use serde_json::{Value, json};
 
 use super::arguments::{ListArguments, SingleArguments};
 use super::{Missing, open};
-use crate::error::CliError;
-use crate::output::{self, Format, printable};
+use crate::error::Result;
+use crate::output::{self, Invocation, printable};
 
 const TITLE_CHARS: usize = 60;
 
-pub(super) async fn list(
-    arguments: &ListArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let issues =
-        open(&arguments.data, Missing::Refuse, environment).await?.list(&arguments.states).await?;
-    match format {
-        Format::Json => {
-            let listed: Vec<Value> = issues.iter().map(facts).collect();
-            output::json(&json!({ "issues": listed }))?;
-        }
-        Format::Text if issues.is_empty() => output::line("no issues")?,
-        Format::Text => output::write(table(&issues).as_bytes())?,
-    }
-    Ok(ExitCode::SUCCESS)
+pub(super) async fn list(arguments: &ListArguments, cli: &Invocation) -> Result<ExitCode> {
+    let tracker = open(&arguments.data, Missing::Refuse, &cli.environment).await?;
+    let issues = tracker.list(&arguments.states).await?;
+    let listed: Vec<Value> = issues.iter().map(facts).collect();
+    cli.print(&json!({ "issues": listed }), || match issues.as_slice() {
+        [] => output::line("no issues"),
+        issues => output::write(table(issues).as_bytes()),
+    })
 }
 
-pub(super) async fn show(
-    arguments: &SingleArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let (issue, comments) =
-        open(&arguments.data, Missing::Refuse, environment).await?.find(&arguments.issue).await?;
-    match format {
-        Format::Json => {
-            let mut shown = facts(&issue);
-            shown["comments"] = json!(comments);
-            output::json(&shown)?;
-        }
-        Format::Text => output::write(sheet(&issue, &comments).as_bytes())?,
-    }
-    Ok(ExitCode::SUCCESS)
+pub(super) async fn show(arguments: &SingleArguments, cli: &Invocation) -> Result<ExitCode> {
+    let tracker = open(&arguments.data, Missing::Refuse, &cli.environment).await?;
+    let (issue, comments) = tracker.find(&arguments.issue).await?;
+    let mut data = facts(&issue);
+    data["comments"] = json!(comments);
+    cli.print(&data, || output::write(sheet(&issue, &comments).as_bytes()))
 }
 
 pub(super) fn facts(issue: &Issue) -> Value {
@@ -74,9 +55,7 @@ pub(super) fn facts(issue: &Issue) -> Value {
 fn table(issues: &[Issue]) -> String {
     let now = SystemClock.now();
     let age = |at: Option<Timestamp>| at.map_or("-".to_owned(), |at| Age(at.age(now)).to_string());
-    let mut rows =
-        vec![["ISSUE", "STATE", "PRIORITY", "LABELS", "AGE", "TITLE"].map(str::to_owned)];
-    rows.extend(issues.iter().map(|issue| {
+    let rows = issues.iter().map(|issue| {
         [
             issue.identifier.clone(),
             issue.state.clone(),
@@ -85,16 +64,15 @@ fn table(issues: &[Issue]) -> String {
             age(issue.created_at),
             issue.title.chars().take(TITLE_CHARS).collect(),
         ]
-    }));
-    output::table(&rows)
+    });
+    output::table(["ISSUE", "STATE", "PRIORITY", "LABELS", "AGE", "TITLE"], rows)
 }
 
 fn sheet(issue: &Issue, comments: &[Comment]) -> String {
-    let mut text = String::new();
     let blockers: Vec<_> = issue.blocked_by.iter().filter_map(|b| b.identifier.clone()).collect();
     let time = |at: Option<Timestamp>| at.map(|at| at.to_string());
     let listed = |words: &[String]| (!words.is_empty()).then(|| words.join(", "));
-    for (name, value) in [
+    let mut text = output::sheet([
         ("issue", Some(issue.identifier.clone())),
         ("title", Some(issue.title.clone())),
         ("state", Some(issue.state.clone())),
@@ -103,11 +81,7 @@ fn sheet(issue: &Issue, comments: &[Comment]) -> String {
         ("blocked by", listed(&blockers)),
         ("created", time(issue.created_at)),
         ("updated", time(issue.updated_at)),
-    ] {
-        if let Some(value) = value {
-            let _ = writeln!(text, "{name:<10} {}", printable(&value));
-        }
-    }
+    ]);
     if let Some(description) = &issue.description {
         let _ = write!(text, "\n{}", indented(description));
     }

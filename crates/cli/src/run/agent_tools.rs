@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use carrel_agent::{ToolCall, ToolResult, Tools};
 use carrel_conductor::drive::{ToolsFactory, ToolsRequest};
 use carrel_config::{AgentToolset, ConductorConfig, Workflow};
-use carrel_domain::{Network, WorkspaceAccess, message_of};
+use carrel_domain::message_of;
 use carrel_mcp::{reply_for_client, text_only_tool};
 use carrel_runner::{Runner, WorkspaceHandle};
 use carrel_tools::{
@@ -23,6 +23,7 @@ use futures_util::FutureExt as _;
 use serde_json::Value;
 use tracing::warn;
 
+use crate::sandbox;
 use crate::toolbox::{self, UNNAMED};
 
 /// Returns the factory of tools for agents. The audit log is opened with the first tools.
@@ -76,7 +77,7 @@ impl AgentTools {
         let key = workspace.record().key.to_string();
         let name = if carrel_tools::is_workspace_name(&key) { key } else { UNNAMED.to_owned() };
         let path = handle.path().to_owned();
-        let access = access(config);
+        let access = sandbox::access(carrel_agent::reads_only(config));
         let workspace =
             NamedWorkspace::new(WorkspaceEntry { name: name.clone(), path, access }, handle);
         let environment = runner.environment();
@@ -97,24 +98,11 @@ impl AgentTools {
     }
 }
 
-/// Returns read-only access for an agent that may change nothing.
-fn access(config: &ConductorConfig) -> WorkspaceAccess {
-    if carrel_agent::reads_only(config) {
-        WorkspaceAccess::ReadOnly
-    } else {
-        WorkspaceAccess::ReadWrite
-    }
-}
-
 /// Caps the network of tools at the agent's, and masks the workflow file's secrets.
 fn command_settings(workflow: &Workflow, config: &ConductorConfig) -> CommandSettings {
     let secrets = workflow.known_secrets().into_iter();
     CommandSettings {
-        network_limit: Some(match config.agent.network {
-            carrel_config::Network::None => Network::None,
-            carrel_config::Network::Loopback => Network::Loopback,
-            carrel_config::Network::Full => Network::Full,
-        }),
+        network_limit: Some(config.agent.network),
         masked: secrets.map(|secret| ("workflow".to_owned(), secret)).collect(),
         ..CommandSettings::default()
     }

@@ -13,7 +13,7 @@ use carrel_domain::{Secret, SystemClock};
 use tokio::net::{TcpListener, lookup_host};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::output;
 use crate::serve::settings::word;
 
@@ -33,20 +33,19 @@ impl RunApi {
         config: &ServerConfig,
         environment: &Environment,
         data: &Path,
-    ) -> Result<Option<Self>, CliError> {
+    ) -> Result<Option<Self>> {
         let Some(port) = port.or(config.port) else { return Ok(None) };
-        let failed =
-            |source| CliError::Listen { address: format!("{}:{port}", config.host), source };
-        let address = lookup_host((config.host.as_str(), port)).await.map_err(failed)?.next();
+        let failed = CliError::listen(format!("{}:{port}", config.host));
+        let address = lookup_host((config.host.as_str(), port)).await.map_err(&failed)?.next();
         let unresolved = || failed(std::io::Error::other("the host has no address"));
         let address = address.ok_or_else(unresolved)?;
         let has_key =
             word(environment, CARREL_TOKEN_SECRET).is_some() || data.join(KEY_FILE).exists();
         if !address.ip().to_canonical().is_loopback() && !has_key {
-            return Err(CliError::NoKey { address });
+            return Err(CliError::no_key(address));
         }
         let authority = Authority::load(environment, data)?;
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let listener = TcpListener::bind(address).await.map_err(&failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let webhook = word(environment, CARREL_WEBHOOK_SECRET).map(Secret::new);
         Ok(Some(Self { listener, address, authority, webhook }))

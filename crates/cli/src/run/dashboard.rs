@@ -86,18 +86,14 @@ fn paint(states: &Receiver<Arc<State>>, mut painter: Painter) {
     write(painter.close());
 }
 
-/// Restores the terminal before an immediate exit, unless the terminal blocks.
-pub(super) fn restore() {
-    if logging::is_off_the_terminal() {
-        with_timeout(|| write(Painter::new(false).close()));
+/// Restores the terminal before an immediate exit, unless the terminal blocks for [`RESTORE_TIMEOUT`].
+pub(crate) fn restore() {
+    if !logging::is_off_the_terminal() {
+        return;
     }
-}
-
-/// Runs `work` on a thread and returns when it is done or [`RESTORE_TIMEOUT`] is over.
-fn with_timeout(work: impl FnOnce() + Send + 'static) {
     let (done, over) = channel::<()>();
     let spawned = thread::Builder::new().spawn(move || {
-        work();
+        write(Painter::new(false).close());
         drop(done);
     });
     if spawned.is_ok() {

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::database::{Database, DatabaseSettings};
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::issue::relay::{self, RelayServer};
 use crate::serve::data as directory;
 
@@ -29,7 +29,7 @@ pub(super) struct JournalBackend {
 
 impl JournalBackend {
     /// Opens the store that the environment names. A server is not contacted yet.
-    pub(super) fn open(environment: &Environment, data: &Path) -> Result<Self, CliError> {
+    pub(super) fn open(environment: &Environment, data: &Path) -> Result<Self> {
         if let Some(settings) = DatabaseSettings::read(environment)? {
             let database = Database::open(&settings)?;
             let store = Arc::new(database.postgres.clone());
@@ -41,11 +41,7 @@ impl JournalBackend {
     }
 
     /// Waits until the store answers. Returns false if `stop` was cancelled first.
-    pub(super) async fn ready(
-        &self,
-        once: bool,
-        stop: &CancellationToken,
-    ) -> Result<bool, CliError> {
+    pub(super) async fn ready(&self, once: bool, stop: &CancellationToken) -> Result<bool> {
         let Some(database) = &self.database else { return Ok(true) };
         if !once {
             return Ok(database.ready(stop).await);
@@ -62,7 +58,7 @@ impl JournalBackend {
         &self,
         config: Option<&ConductorConfig>,
         data: &Path,
-    ) -> Result<TrackerName, CliError> {
+    ) -> Result<TrackerName> {
         let tracker = config.map(|config| &config.tracker);
         if let Some(tracker) = tracker.filter(|tracker| tracker.kind != TrackerKind::Local) {
             // Every repository has an issue 1, and every Jira may have a WEB-1.
@@ -79,7 +75,7 @@ impl JournalBackend {
         &self,
         config: Option<&ConductorConfig>,
         data: &Path,
-    ) -> Result<Option<RelayServer>, CliError> {
+    ) -> Result<Option<RelayServer>> {
         if config.is_none_or(|config| config.tracker.kind != TrackerKind::Local) {
             return Ok(None);
         }
@@ -87,7 +83,7 @@ impl JournalBackend {
             Some(_) => RelayServer::open(data, Arc::clone(&self.issues)).map(Some),
             None => relay::close(data).map(|()| None),
         };
-        opened.map_err(|source| CliError::Data { path: data.display().to_string(), source })
+        opened.map_err(CliError::data(data))
     }
 
     /// Describes where the data is, for the line at the start.

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use carrel_api::auth::KEY_FILE;
 use carrel_config::Environment;
 use carrel_config::environment::CARREL_TOKEN_SECRET;
+use carrel_domain::Code;
 use carrel_store::{Sqlite, SqliteOptions};
 
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 
 /// The lock file of the server that uses the directory.
 const LOCK_FILE: &str = "serve.lock";
@@ -25,8 +26,8 @@ pub(crate) struct DataDirectory {
 impl DataDirectory {
     /// Opens the directory, and makes it if it is missing, for its owner alone.
     #[expect(clippy::disallowed_methods, reason = "the server's own directory, in no workspace")]
-    pub(crate) fn open(path: &Path) -> Result<Self, CliError> {
-        let failed = |source| CliError::Data { path: path.display().to_string(), source };
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let failed = CliError::data(path);
         let path = make(path)?;
         let lock = File::options()
             .create(true)
@@ -38,7 +39,8 @@ impl DataDirectory {
         match lock.try_lock() {
             Ok(()) => Ok(Self { path, _lock: lock }),
             Err(std::fs::TryLockError::WouldBlock) => {
-                Err(CliError::DataInUse { path: path.display().to_string() })
+                let message = format!("another carrel serve uses {}", path.display());
+                Err(CliError::new(Code::WorkspaceBusy, message).at(&path))
             }
             Err(std::fs::TryLockError::Error(source)) => Err(failed(source)),
         }
@@ -57,8 +59,8 @@ impl DataDirectory {
 
 /// Makes a directory for its owner alone, if it is missing, and returns where it really is.
 #[expect(clippy::disallowed_methods, reason = "the server's own directory, in no workspace")]
-pub(crate) fn make(path: &Path) -> Result<PathBuf, CliError> {
-    let failed = |source| CliError::Data { path: path.display().to_string(), source };
+pub(crate) fn make(path: &Path) -> Result<PathBuf> {
+    let failed = CliError::data(path);
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
     let path = std::fs::canonicalize(path).map_err(failed)?;
     check_owner(&path).map_err(failed)?;
@@ -66,11 +68,12 @@ pub(crate) fn make(path: &Path) -> Result<PathBuf, CliError> {
 }
 
 /// Opens the database in the directory, and makes it if it is missing.
-pub(crate) fn database(directory: &Path) -> Result<Sqlite, CliError> {
+pub(crate) fn database(directory: &Path) -> Result<Sqlite> {
     let path = directory.join("carrel.db");
-    let shown = path.display().to_string();
-    Sqlite::open(&SqliteOptions { path })
-        .map_err(|source| CliError::Database { path: shown, source })
+    Sqlite::open(&SqliteOptions { path: path.clone() }).map_err(|error| {
+        let subject = format!("the database {} cannot be used", path.display());
+        CliError::from(error).context(subject).at(&path)
+    })
 }
 
 /// Refuses a directory that others own or may change.
@@ -78,8 +81,7 @@ pub(crate) fn database(directory: &Path) -> Result<Sqlite, CliError> {
 fn check_owner(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
     let found = std::fs::metadata(path)?;
-    let own = found.uid() == rustix::process::geteuid().as_raw();
-    if !own {
+    if found.uid() != rustix::process::geteuid().as_raw() {
         return Err(io::Error::other("it belongs to another user"));
     }
     if found.mode() & 0o022 != 0 {

@@ -5,22 +5,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrel_client::ServerUrl;
+use carrel_client::{InvalidServerUrl, ServerUrl};
 use carrel_config::Environment;
 use carrel_config::environment::{
     CARREL_DRAIN_SECONDS, CARREL_FREE_SPACE_FLOOR, CARREL_GIT_HOSTS, CARREL_LEASE_SECONDS,
     CARREL_ON_ENQUEUE_FAILURE, CARREL_RATE_LIMIT, REDIS_URL, SSL_CERT_FILE, WORKER_CONCURRENCY,
     WORKER_INTERNAL_TOKEN, WORKER_INTERNAL_URL, WORKSPACE_DEFAULT_QUOTA_GB, WORKSPACE_VOLUME_PATH,
 };
-use carrel_domain::{ByteSize, Secret};
+use carrel_domain::{ByteSize, Code, Secret};
 use carrel_service::limits::LEASE;
 use carrel_service::repository::DEFAULT_HOSTS;
 use carrel_service::{FreeSpaceReserve, InvalidReserve, OnEnqueueFailure, quota_from_gibibytes};
 use carrel_wire::limits::{MAX_QUOTA_GB, MIN_QUOTA_GB};
 use carrel_workspace::Quota;
+use serde_json::json;
 
 use crate::database::DatabaseSettings;
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 
 /// Default and maximum of tasks that run at once.
 const CONCURRENCY: (u64, u64) = (3, 256);
@@ -32,7 +33,8 @@ const QUOTA_FILES: u64 = 1_000_000;
 /// Default and maximum of requests per second of one workspace.
 const RATE: (u64, u64) = (5000, 1_000_000);
 
-const KEEP: Duration = Duration::from_hours(30 * 24);
+/// The time for which tasks that have ended are kept.
+pub(crate) const KEEP: Duration = Duration::from_hours(30 * 24);
 
 const MAX_DRAIN_SECONDS: u64 = 3600;
 
@@ -45,7 +47,6 @@ pub(crate) struct Settings {
     pub(crate) concurrency: usize,
     pub(crate) quota: Quota,
     pub(crate) volume: Option<PathBuf>,
-    pub(crate) keep: Duration,
     pub(crate) rate: NonZeroU32,
     /// Hosts that repositories may be cloned from.
     pub(crate) hosts: Arc<[String]>,
@@ -71,46 +72,44 @@ pub(crate) struct SharedBackend {
 }
 
 impl Settings {
-    pub(crate) fn read(environment: &Environment) -> Result<Self, CliError> {
-        let concurrency =
-            number(environment, WORKER_CONCURRENCY, CONCURRENCY.0, (1, CONCURRENCY.1))?;
+    pub(crate) fn read(environment: &Environment) -> Result<Self> {
+        let concurrency = number(environment, WORKER_CONCURRENCY, (1, CONCURRENCY.1))?;
         let quota = quota(environment)?;
-        let rate = number(environment, CARREL_RATE_LIMIT, RATE.0, (1, RATE.1))?;
+        let rate = number(environment, CARREL_RATE_LIMIT, (1, RATE.1))?.unwrap_or(RATE.0);
         let volume = environment.get(WORKSPACE_VOLUME_PATH).filter(|path| !path.is_empty());
-        let lease = number(environment, CARREL_LEASE_SECONDS, LEASE.as_secs(), LEASE_SECONDS)?;
+        let lease = number(environment, CARREL_LEASE_SECONDS, LEASE_SECONDS)?;
+        let drain = number(environment, CARREL_DRAIN_SECONDS, (0, MAX_DRAIN_SECONDS))?;
         Ok(Self {
-            concurrency: usize::try_from(concurrency).unwrap_or(1),
+            concurrency: usize::try_from(concurrency.unwrap_or(CONCURRENCY.0)).unwrap_or(1),
             quota: Quota { bytes: quota, files: Some(QUOTA_FILES) },
             volume: volume.map(PathBuf::from),
-            keep: KEEP,
             hosts: hosts(environment)?,
             authorities: authorities(environment)?,
             reserve: reserve(environment)?,
             rate: NonZeroU32::new(u32::try_from(rate).unwrap_or(u32::MAX))
                 .unwrap_or(NonZeroU32::MAX),
             shared: shared(environment)?,
-            drain: drain(environment)?,
-            lease: Duration::from_secs(lease),
+            drain: drain.map(Duration::from_secs),
+            lease: lease.map_or(LEASE, Duration::from_secs),
             internal_token: secret(environment, WORKER_INTERNAL_TOKEN),
-            internal_url: internal_url(environment)?,
+            internal_url: server_url(environment, WORKER_INTERNAL_URL)?,
         })
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the operator's own file, in no workspace")]
-fn authorities(environment: &Environment) -> Result<Option<Arc<[u8]>>, CliError> {
+fn authorities(environment: &Environment) -> Result<Option<Arc<[u8]>>> {
     let Some(path) = environment.get(SSL_CERT_FILE).filter(|path| !path.is_empty()) else {
         return Ok(None);
     };
-    let read = std::fs::read(path).map_err(|error| CliError::Variable {
-        name: SSL_CERT_FILE,
-        value: path.to_string_lossy().into_owned(),
-        expected: format!("a file of certificates that can be read ({error})"),
+    let read = std::fs::read(path).map_err(|error| {
+        let expected = format!("a file of certificates that can be read ({error})");
+        CliError::variable(SSL_CERT_FILE, &path.to_string_lossy(), expected)
     })?;
     Ok(Some(read.into()))
 }
 
-fn hosts(environment: &Environment) -> Result<Arc<[String]>, CliError> {
+fn hosts(environment: &Environment) -> Result<Arc<[String]>> {
     let text = environment.get_str(CARREL_GIT_HOSTS).unwrap_or_default();
     let named = text.split([',', ' ']).map(str::trim).filter(|host| !host.is_empty());
     let named: Vec<_> = named.map(str::to_ascii_lowercase).collect();
@@ -118,29 +117,30 @@ fn hosts(environment: &Environment) -> Result<Arc<[String]>, CliError> {
     if let Some(other) = named.iter().find(|host| !host.bytes().all(plain)) {
         let expected =
             "names of machines with commas between them, such as github.com,git.example.com:8443";
-        let (name, value) = (CARREL_GIT_HOSTS, other.clone());
-        return Err(CliError::Variable { name, value, expected: expected.to_owned() });
+        return Err(CliError::variable(CARREL_GIT_HOSTS, other, expected));
     }
     if named.is_empty() { Ok(DEFAULT_HOSTS.map(str::to_owned).into()) } else { Ok(named.into()) }
 }
 
-fn shared(environment: &Environment) -> Result<Option<SharedBackend>, CliError> {
+fn shared(environment: &Environment) -> Result<Option<SharedBackend>> {
     let database = DatabaseSettings::read(environment)?;
     let redis = secret(environment, REDIS_URL);
     let on_enqueue_failure = match word(environment, CARREL_ON_ENQUEUE_FAILURE).as_deref() {
         None | Some("keep") => OnEnqueueFailure::Keep,
         Some("fail") => OnEnqueueFailure::Fail,
-        Some(value) => return Err(refused(CARREL_ON_ENQUEUE_FAILURE, value, "`keep` or `fail`")),
+        Some(value) => {
+            let expected = "`keep` or `fail`";
+            return Err(CliError::variable(CARREL_ON_ENQUEUE_FAILURE, value, expected));
+        }
     };
     match (database, redis) {
         (Some(database), redis) => Ok(Some(SharedBackend { database, redis, on_enqueue_failure })),
-        (None, Some(_)) => Err(CliError::RedisAlone),
+        (None, Some(_)) => {
+            let message = "REDIS_URL is set and DATABASE_URL is not: Redis only tells processes of tasks that a database holds; set DATABASE_URL too, or unset REDIS_URL to keep everything in the data directory";
+            Err(CliError::new(Code::Usage, message).with(json!({ "variable": REDIS_URL })))
+        }
         (None, None) => Ok(None),
     }
-}
-
-pub(crate) fn refused(name: &'static str, value: &str, expected: impl Into<String>) -> CliError {
-    CliError::Variable { name, value: value.to_owned(), expected: expected.into() }
 }
 
 pub(crate) fn word(environment: &Environment, name: &str) -> Option<String> {
@@ -153,52 +153,48 @@ pub(crate) fn secret(environment: &Environment, name: &str) -> Option<Secret> {
     word(environment, name).map(Secret::new)
 }
 
-fn internal_url(environment: &Environment) -> Result<Option<ServerUrl>, CliError> {
-    let Some(text) = word(environment, WORKER_INTERNAL_URL) else { return Ok(None) };
-    match text.parse() {
-        Ok(server) => Ok(Some(server)),
-        Err(error) => Err(refused(WORKER_INTERNAL_URL, &text, format!("an address: {error}"))),
-    }
+/// Reads a variable whose text `parse` accepts, or says what the text has to be.
+fn parsed<T>(
+    environment: &Environment,
+    name: &str,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<Option<T>> {
+    let Some(text) = word(environment, name) else { return Ok(None) };
+    parse(&text).map(Some).map_err(|expected| CliError::variable(name, &text, expected))
 }
 
-fn drain(environment: &Environment) -> Result<Option<Duration>, CliError> {
-    if word(environment, CARREL_DRAIN_SECONDS).is_none() {
-        return Ok(None);
-    }
-    let seconds = number(environment, CARREL_DRAIN_SECONDS, 0, (0, MAX_DRAIN_SECONDS))?;
-    Ok(Some(Duration::from_secs(seconds)))
+pub(crate) fn server_url(environment: &Environment, name: &str) -> Result<Option<ServerUrl>> {
+    parsed(environment, name, |text| {
+        text.parse().map_err(|error: InvalidServerUrl| format!("an address: {error}"))
+    })
 }
 
 pub(crate) fn number(
     environment: &Environment,
-    name: &'static str,
-    usual: u64,
+    name: &str,
     (least, most): (u64, u64),
-) -> Result<u64, CliError> {
-    let Some(text) = word(environment, name) else { return Ok(usual) };
-    let number = text.parse().ok().filter(|number| (least..=most).contains(number));
-    number.ok_or_else(|| refused(name, &text, format!("a number from {least} to {most}")))
+) -> Result<Option<u64>> {
+    parsed(environment, name, |text| {
+        let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+        number.ok_or_else(|| format!("a number from {least} to {most}"))
+    })
 }
 
-fn reserve(environment: &Environment) -> Result<FreeSpaceReserve, CliError> {
+fn reserve(environment: &Environment) -> Result<FreeSpaceReserve> {
     let name = CARREL_FREE_SPACE_FLOOR;
     let Some(text) = environment.get(name).filter(|text| !text.is_empty()) else {
         return Ok(FreeSpaceReserve::default());
     };
     let text = text.to_string_lossy();
-    text.parse().map_err(|error: InvalidReserve| CliError::Variable {
-        name,
-        value: text.clone().into_owned(),
-        expected: error.to_string(),
-    })
+    text.parse().map_err(|error: InvalidReserve| CliError::variable(name, &text, error))
 }
 
-fn quota(environment: &Environment) -> Result<ByteSize, CliError> {
-    let name = WORKSPACE_DEFAULT_QUOTA_GB;
-    let Some(text) = word(environment, name) else { return Ok(DEFAULT_QUOTA) };
-    text.parse().ok().and_then(quota_from_gibibytes).ok_or_else(|| {
-        refused(name, &text, format!("a number from {MIN_QUOTA_GB} (1 MiB) to {MAX_QUOTA_GB}"))
-    })
+fn quota(environment: &Environment) -> Result<ByteSize> {
+    let quota = parsed(environment, WORKSPACE_DEFAULT_QUOTA_GB, |text| {
+        let quota = text.parse().ok().and_then(quota_from_gibibytes);
+        quota.ok_or_else(|| format!("a number from {MIN_QUOTA_GB} (1 MiB) to {MAX_QUOTA_GB}"))
+    })?;
+    Ok(quota.unwrap_or(DEFAULT_QUOTA))
 }
 
 #[cfg(test)]

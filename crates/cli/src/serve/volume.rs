@@ -6,7 +6,7 @@ use std::sync::Arc;
 use carrel_config::Environment;
 use carrel_domain::{SystemClock, VolumeId};
 use carrel_exec::LazySpawner;
-use carrel_runner::{Runner, RunnerMode, diagnose};
+use carrel_runner::{Runner, diagnose};
 use carrel_service::{HostedWorkspaces, HostedWorkspacesOptions};
 use carrel_tools::{AuditLog, GitOptions};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::backend::Backend;
 use super::settings::Settings;
 use crate::arguments::SandboxArguments;
-use crate::error::CliError;
+use crate::error::Result;
 use crate::workspace::own_program;
 use crate::{sandbox, toolbox};
 
@@ -36,9 +36,8 @@ pub(crate) fn open(
     settings: &Settings,
     data: Option<&Path>,
     backend: &Backend,
-) -> Result<LocalVolume, CliError> {
-    let loaded = sandbox::policy(arguments, environment)?;
-    let runner = sandbox::runner(arguments, loaded.policy, environment, RunnerMode::Server)?;
+) -> Result<LocalVolume> {
+    let runner = sandbox::server_runner(arguments, environment)?;
     let beside = || data.unwrap_or(Path::new(".")).join("workspaces");
     let root = settings.volume.clone().unwrap_or_else(beside);
     let events = data.map_or_else(AuditLog::none, toolbox::events_in);

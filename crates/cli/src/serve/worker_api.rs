@@ -6,19 +6,16 @@ use std::sync::Arc;
 
 use carrel_api::auth::{Authority, InternalToken, RateLimitOptions, Transport};
 use carrel_api::{Api, ApiOptions, AuthMode, WorkerHealth, serve_worker};
-use carrel_client::ServerUrl;
 use carrel_config::Environment;
 use carrel_config::environment::{CARREL_WORKER_URL, WORKER_BIND_HOST, WORKER_HEALTH_PORT};
-use carrel_domain::{Secret, SystemClock};
-use carrel_github::GitHub;
-use carrel_service::{HostedWorkspaces, Tasks, Worker};
-use carrel_tools::AuditLog;
-use serde_json::Value;
+use carrel_domain::{Code, Secret, SystemClock};
+use carrel_service::Worker;
+use serde_json::json;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
-use super::settings::{Settings, number, word};
-use crate::error::CliError;
+use super::lifecycle::ServerProcess;
+use super::settings::{Settings, number, server_url, word};
+use crate::error::{CliError, Result};
 
 const PORT: u64 = 8081;
 
@@ -30,37 +27,18 @@ pub(crate) struct WorkerListener {
     pub(crate) address: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WorkerContext<'a> {
-    pub(crate) tasks: &'a Tasks,
-    pub(crate) spaces: &'a HostedWorkspaces,
-    pub(crate) hosts: &'a Arc<[String]>,
-    pub(crate) events: &'a AuditLog,
-    pub(crate) github: &'a GitHub,
-}
-
 impl WorkerListener {
-    pub(crate) fn is_configured(environment: &Environment) -> bool {
-        word(environment, WORKER_HEALTH_PORT).is_some()
-    }
-
     /// Binds the port: on loopback, or on all addresses where there is an internal token.
-    pub(crate) async fn open(
-        environment: &Environment,
-        settings: &Settings,
-    ) -> Result<Self, CliError> {
+    pub(crate) async fn open(environment: &Environment, settings: &Settings) -> Result<Self> {
         let token = settings.internal_token.clone();
-        let port = number(environment, WORKER_HEALTH_PORT, PORT, (0, u64::from(u16::MAX)))?;
-        let port = u16::try_from(port).unwrap_or(0);
+        let port = number(environment, WORKER_HEALTH_PORT, (0, u64::from(u16::MAX)))?;
+        let port = u16::try_from(port.unwrap_or(PORT)).unwrap_or(0);
         let host = host(environment, token.is_some())?;
-        let failed = |source| CliError::Listen { address: format!("{host}:{port}"), source };
-        let listener = TcpListener::bind((host, port)).await.map_err(failed)?;
+        let failed = CliError::listen(format!("{host}:{port}"));
+        let listener = TcpListener::bind((host, port)).await.map_err(&failed)?;
         let bound = listener.local_addr().map_err(failed)?;
-        let address = match (&token, named(environment)?) {
-            (None, _) => None,
-            (Some(_), Some(named)) => Some(named),
-            (Some(_), None) => Some(advertised_url(bound)),
-        };
+        let named = server_url(environment, CARREL_WORKER_URL)?.map(|named| named.to_string());
+        let address = token.as_ref().map(|_| named.unwrap_or_else(|| advertised_url(bound)));
         Ok(Self { listener, token, address })
     }
 
@@ -68,23 +46,17 @@ impl WorkerListener {
         self.listener.local_addr().ok()
     }
 
-    pub(crate) async fn serve(
-        self,
-        worker: &Worker,
-        context: WorkerContext<'_>,
-        sandbox: Value,
-        stop: &CancellationToken,
-    ) {
-        let WorkerContext { tasks, spaces, hosts, events, github } = context;
+    pub(crate) async fn serve(self, worker: &Worker, process: &ServerProcess) {
+        let spaces = &process.volume.spaces;
         let health = WorkerHealth {
             worker: worker.id().clone(),
             volume: spaces.root().to_owned(),
             slots: worker.slots().clone(),
-            sandbox,
+            sandbox: process.volume.diagnosis().await,
         };
         let token = self.token.unwrap_or_else(|| Secret::new(""));
         let api = Api::new(ApiOptions {
-            tasks: tasks.clone(),
+            tasks: process.backend.tasks.clone(),
             spaces: spaces.clone(),
             authority: Authority::with_random_secret(),
             provider: None,
@@ -92,14 +64,14 @@ impl WorkerListener {
             transport: Transport::Network,
             clock: Arc::new(SystemClock),
             rates: RateLimitOptions::default(),
-            hosts: Arc::clone(hosts),
-            events: events.clone(),
+            hosts: Arc::clone(&process.hosts),
+            events: process.volume.events.clone(),
             credentials: None,
-            github: github.clone(),
+            github: process.github.clone(),
             auth_mode: AuthMode::Internal(InternalToken::new(&token)),
             worker_proxy: None,
             slots: Some(worker.slots().clone()),
-            stop: stop.clone(),
+            stop: process.stop.clone(),
         });
         serve_worker(self.listener, api, health).await;
     }
@@ -107,31 +79,24 @@ impl WorkerListener {
 
 /// Returns the address to bind. Without a token it has to be a loopback address, and only health is
 /// served there.
-fn host(environment: &Environment, has_token: bool) -> Result<IpAddr, CliError> {
+fn host(environment: &Environment, has_token: bool) -> Result<IpAddr> {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let Some(text) = word(environment, WORKER_BIND_HOST) else {
         return Ok(if has_token { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { loopback });
     };
     let host = if text == "localhost" { Ok(loopback) } else { text.parse::<IpAddr>() };
-    let host = host.map_err(|_| CliError::Variable {
-        name: WORKER_BIND_HOST,
-        value: text.clone(),
-        expected: "an address of this machine, such as 0.0.0.0".to_owned(),
+    let host = host.map_err(|_| {
+        let expected = "an address of this machine, such as 0.0.0.0";
+        CliError::variable(WORKER_BIND_HOST, &text, expected)
     })?;
     if !has_token && !host.to_canonical().is_loopback() {
-        return Err(CliError::OpenWorker { host });
+        let message = format!(
+            "WORKER_BIND_HOST={host} lets other machines reach the worker, and there is no token to keep strangers out; set WORKER_INTERNAL_TOKEN, or unset WORKER_BIND_HOST"
+        );
+        let detail = json!({ "host": host.to_string() });
+        return Err(CliError::new(Code::Usage, message).with(detail));
     }
     Ok(host)
-}
-
-fn named(environment: &Environment) -> Result<Option<String>, CliError> {
-    let Some(text) = word(environment, CARREL_WORKER_URL) else { return Ok(None) };
-    let server: ServerUrl = text.parse().map_err(|error| CliError::Variable {
-        name: CARREL_WORKER_URL,
-        value: text.clone(),
-        expected: format!("an address: {error}"),
-    })?;
-    Ok(Some(server.to_string()))
 }
 
 /// Returns the URL of a bound address, with the host's name if all addresses are bound.

@@ -3,11 +3,11 @@
 use carrel_client::{Credentials, ServerUrl, WorkspaceClient};
 use carrel_config::Environment;
 use carrel_config::environment::{CARREL_SERVER, CARREL_TOKEN};
-use carrel_domain::Secret;
+use carrel_domain::{Code, Secret};
 use tracing::warn;
 
 use super::arguments::ServerArguments;
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::mcp::read_token;
 
 const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
@@ -16,13 +16,13 @@ const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
 pub(crate) fn client(
     arguments: &ServerArguments,
     environment: &Environment,
-) -> Result<WorkspaceClient, CliError> {
+) -> Result<WorkspaceClient> {
     let named = |name| environment.get_str(name).filter(|value: &&str| !value.is_empty());
     let server = arguments.server.as_deref().or(named(CARREL_SERVER)).unwrap_or(DEFAULT_SERVER);
-    let server: ServerUrl = server.parse()?;
+    let server: ServerUrl = server.parse().map_err(CliError::usage)?;
     let token = match &arguments.token_file {
         Some(path) => read_token(path)?,
-        None => named(CARREL_TOKEN).ok_or(CliError::NoToken)?.to_owned(),
+        None => named(CARREL_TOKEN).ok_or_else(no_token)?.to_owned(),
     };
     if server.is_cleartext_remote() {
         warn!(%server, "the token and everything else goes over the network unprotected; use https");
@@ -33,4 +33,9 @@ pub(crate) fn client(
         Some(workspace) => client.in_workspace(workspace),
         None => client,
     })
+}
+
+fn no_token() -> CliError {
+    let message = "there is no token; set CARREL_TOKEN, or name a file with --token-file; `carrel token new` makes one";
+    CliError::new(Code::Usage, message)
 }

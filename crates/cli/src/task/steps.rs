@@ -4,34 +4,31 @@
 use std::io::{self, Read as _};
 use std::path::Path;
 
+use carrel_domain::Code;
 use serde_json::{Map, Value};
 
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 
 /// Bounds the file. The server accepts 32 MiB, and says so itself.
 const MAX_FILE_BYTES: u64 = 33 << 20;
 
 /// Reads a list of steps, or a whole request.
-pub(super) fn read(path: &Path) -> Result<Map<String, Value>, CliError> {
-    let invalid = |rule: String| CliError::Steps { path: path.display().to_string(), rule };
-    let text = text(path)
-        .map_err(|source| CliError::StepsFile { path: path.display().to_string(), source })?;
-    parse(&text).map_err(invalid)
+pub(super) fn read(path: &Path) -> Result<Map<String, Value>> {
+    let shown = path.display();
+    let text = text(path).map_err(|error| {
+        let subject = format_args!("could not read the steps in {shown}");
+        CliError::of(Code::Io, &error).context(subject).at(path)
+    })?;
+    parse(&text).map_err(|rule| CliError::new(Code::Usage, format!("{shown} {rule}")).at(path))
 }
 
 fn parse(text: &[u8]) -> Result<Map<String, Value>, String> {
     match serde_json::from_slice(text).map_err(|error| format!("is not JSON: {error}"))? {
         Value::Array(steps) => Ok(Map::from_iter([("steps".to_owned(), Value::Array(steps))])),
-        Value::Object(fields) => of_request(fields),
+        // Any fields beside the steps are for the server to judge.
+        Value::Object(fields) if fields.get("steps").is_some_and(Value::is_array) => Ok(fields),
+        Value::Object(_) => Err("has no list `steps`".to_owned()),
         _ => Err("holds neither a list of steps nor a request".to_owned()),
-    }
-}
-
-/// Accepts any fields beside the steps: the server judges them.
-fn of_request(fields: Map<String, Value>) -> Result<Map<String, Value>, String> {
-    match fields.get("steps") {
-        Some(Value::Array(_)) => Ok(fields),
-        _ => Err("has no list `steps`".to_owned()),
     }
 }
 

@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use carrel_client::{ClientError, WorkspaceClient};
-use carrel_config::Environment;
 use carrel_domain::TaskId;
 use carrel_wire::{StepRequest, TaskAccepted};
 use serde_json::{Map, Value, json};
@@ -15,40 +14,36 @@ use tracing::warn;
 
 use super::arguments::SubmitArguments;
 use super::{connect, steps, watch};
-use crate::error::CliError;
-use crate::output::{self, Format};
+use crate::error::Result;
+use crate::output::{self, Format, Invocation};
 
 const MAX_ATTEMPTS: u32 = 4;
 
-pub(super) async fn run(
-    arguments: &SubmitArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let client = connect::client(&arguments.server, environment)?;
+pub(super) async fn run(arguments: &SubmitArguments, cli: &Invocation) -> Result<ExitCode> {
+    let client = connect::client(&arguments.server, &cli.environment)?;
     let accepted = send(&client, &submission(arguments)?).await?;
     let id = accepted.task_id;
     if arguments.watch {
-        if format == Format::Text {
+        if cli.format == Format::Text {
             output::note(&format!("task {id}"));
         }
-        return watch::follow(&client, id, 0, format).await;
+        return watch::follow(&client, id, 0, cli.format).await;
     }
-    match format {
-        Format::Json => output::json(&accepted)?,
-        Format::Text => {
-            output::line(&id.to_string())?;
-            output::note(&format!("queued; follow it with `carrel task watch {id}`"));
-        }
-    }
-    Ok(ExitCode::SUCCESS)
+    let text = || {
+        output::line(&id.to_string())?;
+        output::note(&format!("queued; follow it with `carrel task watch {id}`"));
+        Ok(())
+    };
+    cli.print(&accepted, text)
 }
 
 /// Builds the request. Flags override the file.
-fn submission(arguments: &SubmitArguments) -> Result<Map<String, Value>, CliError> {
-    let mut task = match &arguments.file {
-        Some(path) => steps::read(path)?,
-        None => of_commands(&arguments.commands),
+fn submission(arguments: &SubmitArguments) -> Result<Map<String, Value>> {
+    let mut task = if let Some(path) = &arguments.file {
+        steps::read(path)?
+    } else {
+        let steps: Vec<_> = arguments.commands.iter().map(StepRequest::command).collect();
+        Map::from_iter([("steps".to_owned(), json!(steps))])
     };
     let given = [
         ("priority", arguments.priority.map(|priority| Value::from(priority.as_str()))),
@@ -61,11 +56,6 @@ fn submission(arguments: &SubmitArguments) -> Result<Map<String, Value>, CliErro
     task.entry("idempotency_key")
         .or_insert_with(|| format!("carrel-task-{}", TaskId::generate()).into());
     Ok(task)
-}
-
-fn of_commands(lines: &[String]) -> Map<String, Value> {
-    let steps: Vec<_> = lines.iter().map(StepRequest::command).collect();
-    Map::from_iter([("steps".to_owned(), json!(steps))])
 }
 
 async fn send(

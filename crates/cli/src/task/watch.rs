@@ -7,7 +7,6 @@ use std::pin::pin;
 use std::process::ExitCode;
 
 use carrel_client::{FollowOptions, WorkspaceClient};
-use carrel_config::Environment;
 use carrel_domain::{TaskId, TaskStatus};
 use carrel_wire::{TaskEvent, TaskUpdate};
 use futures_util::StreamExt as _;
@@ -15,20 +14,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::arguments::WatchArguments;
 use super::connect;
-use crate::error::CliError;
-use crate::exec::cancel_on_signal;
-use crate::output::{self, Format};
+use crate::error::Result;
+use crate::output::{self, Format, Invocation};
+use crate::signals::{INTERRUPTED, cancel_on_signal};
 
-/// The exit status of a program that Ctrl-C ended.
-const INTERRUPTED: u8 = 130;
-
-pub(super) async fn run(
-    arguments: &WatchArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let client = connect::client(&arguments.server, environment)?;
-    follow(&client, arguments.id, arguments.after, format).await
+pub(super) async fn run(arguments: &WatchArguments, cli: &Invocation) -> Result<ExitCode> {
+    let client = connect::client(&arguments.server, &cli.environment)?;
+    follow(&client, arguments.id, arguments.after, cli.format).await
 }
 
 /// Shows the events of a task until its last one.
@@ -37,7 +29,7 @@ pub(super) async fn follow(
     id: TaskId,
     after: u64,
     format: Format,
-) -> Result<ExitCode, CliError> {
+) -> Result<ExitCode> {
     let stop = CancellationToken::new();
     let stopped = cancel_on_signal(&stop)?;
     let options = FollowOptions { after, ..FollowOptions::default() };
@@ -64,7 +56,7 @@ pub(super) async fn follow(
     Ok(if ending == TaskStatus::Completed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn show(event: &TaskEvent, format: Format) -> Result<(), CliError> {
+fn show(event: &TaskEvent, format: Format) -> Result<()> {
     match format {
         Format::Json => output::json(event),
         Format::Text => output::line(&event_line(event)),

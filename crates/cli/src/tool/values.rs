@@ -1,13 +1,11 @@
 //! Arguments of a tool on the command line: one JSON object, or `key=value` read by the schema.
 
-use serde_json::{Map, Value};
+use carrel_domain::Code;
+use serde_json::{Map, Value, json};
 
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 
-pub(super) fn read(
-    values: &[String],
-    schema: &Map<String, Value>,
-) -> Result<Map<String, Value>, CliError> {
+pub(super) fn read(values: &[String], schema: &Map<String, Value>) -> Result<Map<String, Value>> {
     if let [only] = values
         && let Ok(Value::Object(object)) = serde_json::from_str(only)
     {
@@ -16,7 +14,9 @@ pub(super) fn read(
     let mut arguments = Map::new();
     for text in values {
         let Some((key, value)) = text.split_once('=') else {
-            return Err(CliError::Argument { text: text.clone() });
+            let rule = "is no argument of a tool; write key=value, or one JSON object";
+            let error = CliError::new(Code::Usage, format!("{text:?} {rule}"));
+            return Err(error.with(json!({ "argument": text })));
         };
         add(&mut arguments, key, value_of(value, schema["properties"].get(key)));
     }
@@ -45,13 +45,11 @@ fn value_of(text: &str, property: Option<&Value>) -> Value {
         Some(value @ (Value::Number(_) | Value::Bool(_))) if !is("string") && !is("array") => value,
         Some(value @ (Value::Array(_) | Value::Object(_))) if is("array") || is("object") => value,
         Some(Value::Null) if !types.is_empty() && !is("string") => Value::Null,
-        _ if is("array") && !is("string") => Value::Array(vec![item(text, property)]),
+        _ if is("array") && !is("string") => {
+            Value::Array(vec![value_of(text, property.and_then(|property| property.get("items")))])
+        }
         _ => Value::String(text.to_owned()),
     }
-}
-
-fn item(text: &str, property: Option<&Value>) -> Value {
-    value_of(text, property.and_then(|property| property.get("items")))
 }
 
 fn types(property: &Value) -> Vec<String> {

@@ -64,18 +64,18 @@ impl Reader<'_> {
         if self.is_switched_off() {
             return None;
         }
-        let endpoint = self.endpoint()?;
+        let (endpoint, server) = self.endpoint()?;
         if !self.speaks_json() {
             return None;
         }
         let settings = Settings {
-            endpoint: endpoint.address,
+            endpoint,
             headers: self.headers(),
             timeout: self.timeout(),
             resource: self.resource(),
             sampler: self.sampler(),
         };
-        if endpoint.server.is_cleartext_remote() && !settings.headers.is_empty() {
+        if server.is_cleartext_remote() && !settings.headers.is_empty() {
             let warning =
                 "traces and the headers for them leave this machine unprotected; use https://";
             self.warnings.push(warning.to_owned());
@@ -112,7 +112,7 @@ impl Reader<'_> {
         }
     }
 
-    fn endpoint(&mut self) -> Option<Endpoint> {
+    fn endpoint(&mut self) -> Option<(Uri, ServerUrl)> {
         let names =
             [variable::OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, variable::OTEL_EXPORTER_OTLP_ENDPOINT];
         let (name, text) = self.first(names)?;
@@ -122,7 +122,7 @@ impl Reader<'_> {
                 let address =
                     if name == names[0] { text } else { format!("{server}{}", otlp::PATH) };
                 let address = address.parse().map_err(|_| "not an address".to_owned())?;
-                Ok(Endpoint { address, server })
+                Ok((address, server))
             });
         // An address may hold a password, so that it is not repeated.
         read.map_err(|problem| self.warn(name, problem, "no traces are sent")).ok()
@@ -202,11 +202,6 @@ impl Reader<'_> {
             Sampler::default()
         })
     }
-}
-
-struct Endpoint {
-    address: Uri,
-    server: ServerUrl,
 }
 
 fn new_instance() -> String {

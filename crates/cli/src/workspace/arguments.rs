@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use carrel_domain::{Age, ByteSize, InvalidSize, Layout};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::TypedValueParser;
+use clap::{Args, Subcommand};
+
+use crate::arguments::choice;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkspaceCommand {
@@ -11,7 +14,7 @@ pub(crate) enum WorkspaceCommand {
     #[command(
         after_help = "Examples:\n  carrel workspace key XYZ/456\n  carrel workspace key XYZ/456 --root ~/carrel   (consults the record of the root)"
     )]
-    Key(KeyArguments),
+    Key(IdentifierArguments),
     /// Create the workspace of an identifier, or find it as it was left
     #[command(
         after_help = "Examples:\n  carrel workspace create ABC-123 --root ~/carrel\n  carrel workspace create ABC-123 --config WORKFLOW.md   (runs its after_create hook)"
@@ -58,8 +61,9 @@ pub(crate) struct RootArguments {
     pub(crate) config: Option<PathBuf>,
 }
 
+/// A workspace of a root.
 #[derive(Args, Debug)]
-pub(crate) struct KeyArguments {
+pub(crate) struct IdentifierArguments {
     /// Identifier of the workspace, such as ABC-123
     #[arg(allow_hyphen_values = true)]
     pub(crate) identifier: String,
@@ -69,17 +73,14 @@ pub(crate) struct KeyArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct CreateArguments {
-    /// Identifier of the workspace, such as ABC-123
-    #[arg(allow_hyphen_values = true)]
-    pub(crate) identifier: String,
     #[command(flatten)]
-    pub(crate) root: RootArguments,
+    pub(crate) workspace: IdentifierArguments,
     /// The tracker's own id of the issue, for hooks and logs
     #[arg(long, value_name = "ID")]
     pub(crate) issue_id: Option<String>,
     /// Layout of a new workspace
-    #[arg(long, value_enum, default_value_t = LayoutArgument::Plain)]
-    pub(crate) layout: LayoutArgument,
+    #[arg(long, default_value = "plain", value_parser = layout())]
+    pub(crate) layout: Layout,
     /// Quota of a new workspace, such as 500M or 5G
     #[arg(long, value_name = "SIZE", value_parser = some_size)]
     pub(crate) quota: Option<ByteSize>,
@@ -93,21 +94,11 @@ fn some_size(text: &str) -> Result<ByteSize, String> {
     }
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum LayoutArgument {
-    /// The directory is the work tree
-    Plain,
-    /// The directory holds repos/, tasks/ and artifacts/
-    Tenant,
-}
-
-impl From<LayoutArgument> for Layout {
-    fn from(layout: LayoutArgument) -> Self {
-        match layout {
-            LayoutArgument::Plain => Self::Plain,
-            LayoutArgument::Tenant => Self::Tenant,
-        }
-    }
+fn layout() -> impl TypedValueParser<Value = Layout> {
+    choice([
+        ("plain", "The directory is the work tree", Layout::Plain),
+        ("tenant", "The directory holds repos/, tasks/ and artifacts/", Layout::Tenant),
+    ])
 }
 
 #[derive(Args, Debug)]
@@ -121,11 +112,8 @@ pub(crate) struct ListArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct ShowArguments {
-    /// Identifier of the workspace, such as ABC-123
-    #[arg(allow_hyphen_values = true)]
-    pub(crate) identifier: String,
     #[command(flatten)]
-    pub(crate) root: RootArguments,
+    pub(crate) workspace: IdentifierArguments,
     /// Count again what is used, for instance after changes by hand
     #[arg(long)]
     pub(crate) recount: bool,

@@ -3,58 +3,44 @@
 
 use std::process::ExitCode;
 
-use carrel_config::Environment;
 use carrel_domain::message_of;
-use carrel_workspace::{Create, Created, Quota};
+use carrel_workspace::{Create, Created, Quota, Workspaces};
 use serde_json::json;
 use tracing::error;
 
 use super::arguments::CreateArguments;
 use super::remove::sweep_in_background;
 use super::settings::Settings;
-use crate::error::CliError;
-use crate::output::{self, Format};
+use crate::error::Result;
+use crate::output::{self, Invocation};
 
-pub(super) async fn create(
-    arguments: CreateArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let settings = Settings::load(&arguments.root, environment)?;
-    let identifier = settings.identifier(&arguments.identifier)?;
+pub(super) async fn create(arguments: CreateArguments, cli: &Invocation) -> Result<ExitCode> {
+    let settings = Settings::load(&arguments.workspace.root, &cli.environment)?;
+    let identifier = settings.identifier(&arguments.workspace.identifier)?;
     let quota = arguments.quota.map(|bytes| Quota { bytes, ..settings.options.quota });
-    let workspaces = settings.open_or_create().inspect_err(|error| {
+    let workspaces = Workspaces::open_or_create(&settings.options).inspect_err(|error| {
         let issue_id = arguments.issue_id.as_deref().unwrap_or(identifier.as_str());
         let error = message_of(error);
         error!(issue_id, error, "Workspace creation failed");
     })?;
     let request = Create {
         issue_id: arguments.issue_id,
-        layout: arguments.layout.into(),
+        layout: arguments.layout,
         quota,
         ..Create::new(identifier)
     };
     let created = workspaces.create(request, &settings.hooks).await;
     // A failed hook, or a half-made directory that was found, leaves something to delete.
     sweep_in_background(&workspaces);
-    print(&created?, format)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn print(created: &Created, format: Format) -> Result<(), CliError> {
-    let Created { created, record, path } = created;
-    match format {
-        Format::Json => output::json(&json!({
-            "identifier": record.identifier,
-            "key": record.key,
-            "path": path.to_string_lossy(),
-            "created": created,
-            "state": record.state,
-            "layout": record.layout,
-        })),
-        Format::Text => {
-            let verb = if *created { "created" } else { "reused" };
-            output::line(&format!("{verb} {} at {}", record.key, path.display()))
-        }
-    }
+    let Created { created, record, path } = created?;
+    let data = json!({
+        "identifier": record.identifier,
+        "key": record.key,
+        "path": path.to_string_lossy(),
+        "created": created,
+        "state": record.state,
+        "layout": record.layout,
+    });
+    let verb = if created { "created" } else { "reused" };
+    cli.print(&data, || output::line(&format!("{verb} {} at {}", record.key, path.display())))
 }

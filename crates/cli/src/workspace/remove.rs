@@ -3,53 +3,43 @@
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
-use carrel_config::Environment;
-use carrel_domain::message_of;
+use carrel_domain::Code;
 use carrel_workspace::{Gc, GcAction, GcReport, Remove, Target, Workspaces};
 use serde_json::json;
 use tracing::warn;
 
 use super::arguments::{GcArguments, RemoveArguments};
-use super::own_program;
 use super::settings::Settings;
-use crate::error::CliError;
-use crate::output::{self, Format, printable};
+use super::{fail_if_any, own_program};
+use crate::error::{CliError, Result};
+use crate::output::{self, Invocation, printable};
 
-pub(super) async fn remove(
-    arguments: RemoveArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let settings = Settings::load(&arguments.root, environment)?;
+pub(super) async fn remove(arguments: RemoveArguments, cli: &Invocation) -> Result<ExitCode> {
+    let settings = Settings::load(&arguments.root, &cli.environment)?;
     let target = match (arguments.path, arguments.identifier) {
-        (Some(path), _) => Target::Path(std::path::absolute(path).map_err(current_directory)?),
+        (Some(path), _) => Target::Path(
+            std::path::absolute(path).map_err(CliError::start("the current directory"))?,
+        ),
         (None, identifier) => {
             Target::Identifier(settings.identifier(&identifier.unwrap_or_default())?)
         }
     };
-    let Some(workspaces) = settings.open_existing()? else {
+    let Some(workspaces) = Workspaces::open_existing(&settings.options)? else {
         let (name, root) = (target.to_string(), settings.options.root);
         return Err(carrel_workspace::Error::NotFound { name, root }.into());
     };
     let request = Remove { target, keep_if_dirty: arguments.keep_if_dirty };
     let removed = workspaces.remove(request, &settings.hooks).await?;
     sweep_in_background(&workspaces);
-    match format {
-        Format::Json => output::json(&json!({
-            "identifier": removed.identifier,
-            "key": removed.key,
-            "path": removed.path.to_string_lossy(),
-            "removed": true,
-        }))?,
-        Format::Text => {
-            output::line(&format!("removed {} at {}", removed.key, removed.path.display()))?;
-        }
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn current_directory(source: std::io::Error) -> CliError {
-    CliError::Start { doing: "the current directory", source }
+    let data = json!({
+        "identifier": removed.identifier,
+        "key": removed.key,
+        "path": removed.path.to_string_lossy(),
+        "removed": true,
+    });
+    cli.print(&data, || {
+        output::line(&format!("removed {} at {}", removed.key, removed.path.display()))
+    })
 }
 
 /// Starts a process that empties the trash, if there is anything in it.
@@ -59,12 +49,12 @@ fn current_directory(source: std::io::Error) -> CliError {
 /// trash starts another.
 pub(super) fn sweep_in_background(workspaces: &Workspaces) {
     if let Err(error) = start_sweep(workspaces) {
-        let error = message_of(&error);
+        let error = error.to_string();
         warn!(error, "Trash is left to the next clean-up");
     }
 }
 
-fn start_sweep(workspaces: &Workspaces) -> Result<(), CliError> {
+fn start_sweep(workspaces: &Workspaces) -> Result<()> {
     if workspaces.trash()?.is_empty() {
         return Ok(());
     }
@@ -73,15 +63,11 @@ fn start_sweep(workspaces: &Workspaces) -> Result<(), CliError> {
         ["workspace".as_ref(), "gc".as_ref(), "--trash-only".as_ref(), "--root".as_ref()];
     let arguments = [&command[..], &[root]].concat();
     carrel_exec::start_detached(&own_program()?, &arguments)
-        .map_err(|source| CliError::Start { doing: "the process that empties the trash", source })
+        .map_err(CliError::start("the process that empties the trash"))
 }
 
-pub(super) async fn gc(
-    arguments: &GcArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let settings = Settings::load(&arguments.root, environment)?;
+pub(super) async fn gc(arguments: &GcArguments, cli: &Invocation) -> Result<ExitCode> {
+    let settings = Settings::load(&arguments.root, &cli.environment)?;
     let root = settings.options.root.clone();
     let options = Gc {
         dry_run: arguments.dry_run,
@@ -89,22 +75,21 @@ pub(super) async fn gc(
         keep_if_dirty: arguments.keep_if_dirty,
         orphans: arguments.orphans,
     };
-    let report = match settings.open_existing()? {
+    let report = match Workspaces::open_existing(&settings.options)? {
         Some(workspaces) if arguments.trash_only => workspaces.empty_trash().await?,
         Some(workspaces) => workspaces.gc(options, &settings.hooks).await?,
         None => GcReport::default(),
     };
-    match format {
-        Format::Json => output::json(&json!({
-            "root": root.to_string_lossy(),
-            "dry_run": options.dry_run,
-            "actions": report.actions,
-            "failed": report.failed,
-        }))?,
-        Format::Text => output::write(report_text(&report, options.dry_run).as_bytes())?,
-    }
-    let count = report.failed.len();
-    if count > 0 { Err(CliError::CleanUp { count }) } else { Ok(ExitCode::SUCCESS) }
+    let data = json!({
+        "root": root.to_string_lossy(),
+        "dry_run": options.dry_run,
+        "actions": report.actions,
+        "failed": report.failed,
+    });
+    let ended =
+        cli.print(&data, || output::write(report_text(&report, options.dry_run).as_bytes()))?;
+    let failed = "steps of the clean-up that failed";
+    fail_if_any(report.failed.len(), Code::CleanUpIncomplete, failed).map(|()| ended)
 }
 
 fn report_text(report: &GcReport, dry_run: bool) -> String {

@@ -5,16 +5,17 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use carrel_config::{Environment, RootOrigin, ValidationScope, Workflow};
-use carrel_domain::Identifier;
+use carrel_domain::{Code, Identifier};
 use carrel_exec::LazySpawner;
 use carrel_runner::SandboxedHooks;
-use carrel_workspace::{Hooks, RootOptions, Workspaces};
+use carrel_workspace::{Hooks, RootOptions};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::arguments::RootArguments;
 use super::own_program;
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 
 /// The workflow file that is used when none is named.
 const DEFAULT_FILE: &str = "WORKFLOW.md";
@@ -26,10 +27,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// Reads the workflow file, if there is one. `--root` overrides its root.
-    pub(crate) fn load(
-        arguments: &RootArguments,
-        environment: &Environment,
-    ) -> Result<Self, CliError> {
+    pub(crate) fn load(arguments: &RootArguments, environment: &Environment) -> Result<Self> {
         let workflow = load_workflow(arguments, environment)?;
         for warning in &workflow.warnings {
             warn!("{}", warning.located(&workflow.path));
@@ -45,27 +43,14 @@ impl Settings {
     }
 
     /// Parses an identifier; the error names the root.
-    pub(crate) fn identifier(&self, text: &str) -> Result<Identifier, CliError> {
+    pub(crate) fn identifier(&self, text: &str) -> Result<Identifier> {
         let parsed = Identifier::parse(text);
         Ok(parsed
             .map_err(|error| carrel_workspace::Error::of_identifier(error, &self.options.root))?)
     }
-
-    /// Opens the root and makes it if it is missing.
-    pub(crate) fn open_or_create(&self) -> Result<Workspaces, CliError> {
-        Ok(Workspaces::open_or_create(&self.options)?)
-    }
-
-    /// Opens the root if it is in use already.
-    pub(crate) fn open_existing(&self) -> Result<Option<Workspaces>, CliError> {
-        Ok(Workspaces::open_existing(&self.options)?)
-    }
 }
 
-fn load_workflow(
-    arguments: &RootArguments,
-    environment: &Environment,
-) -> Result<Workflow, CliError> {
+fn load_workflow(arguments: &RootArguments, environment: &Environment) -> Result<Workflow> {
     let scope = ValidationScope::WorkspaceAndHooks;
     let file = match (&arguments.config, &arguments.root) {
         (Some(file), _) => Some(file.as_path()),
@@ -80,12 +65,16 @@ fn load_workflow(
 }
 
 /// Resolves `--root` like `workspace.root`, relative to the current directory.
-fn root_of_command_line(value: &Path, environment: &Environment) -> Result<PathBuf, CliError> {
-    let directory = std::env::current_dir()
-        .map_err(|source| CliError::Start { doing: "the current directory", source })?;
+fn root_of_command_line(value: &Path, environment: &Environment) -> Result<PathBuf> {
+    let directory = std::env::current_dir().map_err(CliError::start("the current directory"))?;
     let value: &OsStr = value.as_os_str();
     let root = carrel_config::resolve_root(value, RootOrigin::CommandLine, &directory, environment)
-        .map_err(|source| CliError::Root { value: value.to_string_lossy().into_owned(), source })?;
+        .map_err(|error| {
+            let text = value.to_string_lossy();
+            CliError::of(Code::RootRefused, &error)
+                .context(format_args!("--root {text:?} cannot be used"))
+                .with(json!({ "root": text }))
+        })?;
     if root.relative {
         warn!("--root {value:?} is relative and means {}", root.path.display());
     }

@@ -3,42 +3,34 @@
 
 use std::process::ExitCode;
 
-use carrel_config::Environment;
-use carrel_domain::{Age, ByteSize, Clock, SystemClock, Timestamp};
+use carrel_domain::{Age, ByteSize, Clock, Code, SystemClock, Timestamp};
 use carrel_workspace::{
     Freshness, GitState, Hooks, ListingState, RootFinding, Severity, WorkspaceListing, Workspaces,
     verify as find_problems,
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::arguments::{ListArguments, RootArguments, ShowArguments};
+use super::fail_if_any;
 use super::settings::Settings;
-use crate::error::CliError;
-use crate::output::{self, Format, printable};
+use crate::error::Result;
+use crate::output::{self, Invocation, printable};
 
-pub(super) async fn list(
-    arguments: &ListArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let settings = Settings::load(&arguments.root, environment)?;
-    let workspaces = settings.open_existing()?;
+pub(super) async fn list(arguments: &ListArguments, cli: &Invocation) -> Result<ExitCode> {
+    let settings = Settings::load(&arguments.root, &cli.environment)?;
+    let workspaces = Workspaces::open_existing(&settings.options)?;
     let listings = match &workspaces {
         Some(workspaces) => workspaces.list(freshness(arguments.recount)).await?,
         None => Vec::new(),
     };
     let root = workspaces.as_ref().map_or(settings.options.root.as_path(), |found| found.path());
-    match format {
-        Format::Json => {
-            let listed: Vec<Value> = listings.iter().map(summary).collect();
-            output::json(&json!({ "root": root.to_string_lossy(), "workspaces": listed }))?;
-        }
-        Format::Text if listings.is_empty() => {
-            output::line(&format!("no workspaces in {}", root.display()))?;
-        }
-        Format::Text => output::write(table(&listings).as_bytes())?,
-    }
-    Ok(ExitCode::SUCCESS)
+    let listed: Vec<Value> = listings.iter().map(summary).collect();
+    let data = json!({ "root": root.to_string_lossy(), "workspaces": listed });
+    cli.print(&data, || match listings.as_slice() {
+        [] => output::line(&format!("no workspaces in {}", root.display())),
+        listings => output::write(table(listings).as_bytes()),
+    })
 }
 
 fn freshness(recount: bool) -> Freshness {
@@ -63,9 +55,7 @@ fn summary(listing: &WorkspaceListing) -> Value {
 fn table(listings: &[WorkspaceListing]) -> String {
     let now = SystemClock.now();
     let heading = ["IDENTIFIER", "KEY", "STATE", "SIZE", "FILES", "AGE", "LAST USED"];
-    let mut rows = vec![heading.map(str::to_owned)];
-    rows.extend(listings.iter().map(|listing| row(listing, now)));
-    output::table(&rows)
+    output::table(heading, listings.iter().map(|listing| row(listing, now)))
 }
 
 fn row(listing: &WorkspaceListing, now: Timestamp) -> [String; 7] {
@@ -75,7 +65,7 @@ fn row(listing: &WorkspaceListing, now: Timestamp) -> [String; 7] {
     [
         record.identifier.to_string(),
         record.key.to_string(),
-        state_name(listing.state).to_owned(),
+        word(listing.state),
         listing.usage.map_or_else(dash, |used| ByteSize::bytes(used.amount.bytes).to_string()),
         listing.usage.map_or_else(dash, |used| used.amount.files.to_string()),
         age(record.created_at),
@@ -83,37 +73,24 @@ fn row(listing: &WorkspaceListing, now: Timestamp) -> [String; 7] {
     ]
 }
 
-fn state_name(state: ListingState) -> &'static str {
-    match state {
-        ListingState::Creating => "creating",
-        ListingState::Ready => "ready",
-        ListingState::Removing => "removing",
-        ListingState::Missing => "missing",
-        ListingState::Broken => "broken",
-    }
+/// Returns the word by which JSON has a variant.
+fn word(variant: impl Serialize) -> String {
+    json!(variant).as_str().unwrap_or_default().to_owned()
 }
 
-pub(super) async fn show(
-    arguments: ShowArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let settings = Settings::load(&arguments.root, environment)?;
-    let identifier = settings.identifier(&arguments.identifier)?;
+pub(super) async fn show(arguments: &ShowArguments, cli: &Invocation) -> Result<ExitCode> {
+    let settings = Settings::load(&arguments.workspace.root, &cli.environment)?;
+    let identifier = settings.identifier(&arguments.workspace.identifier)?;
     let not_found = || carrel_workspace::Error::NotFound {
         name: identifier.to_string(),
         root: settings.options.root.clone(),
     };
-    let workspaces = settings.open_existing()?.ok_or_else(not_found)?;
+    let workspaces = Workspaces::open_existing(&settings.options)?.ok_or_else(not_found)?;
     let key = workspaces.record(&identifier)?.key;
     let listing = workspaces.show(&key, freshness(arguments.recount)).await?;
     let listing = listing.ok_or_else(not_found)?;
     let git = repositories(&workspaces, &listing, &settings.hooks).await?;
-    match format {
-        Format::Json => output::json(&details(&listing, &git))?,
-        Format::Text => output::write(describe(&listing, &git).as_bytes())?,
-    }
-    Ok(ExitCode::SUCCESS)
+    cli.print(&details(&listing, &git), || output::write(describe(&listing, &git).as_bytes()))
 }
 
 /// Returns the git state of a ready workspace, and nothing for one that is missing, half-made or being
@@ -122,7 +99,7 @@ async fn repositories(
     workspaces: &Workspaces,
     listing: &WorkspaceListing,
     hooks: &Hooks,
-) -> Result<Vec<GitState>, CliError> {
+) -> Result<Vec<GitState>> {
     if listing.state != ListingState::Ready {
         return Ok(Vec::new());
     }
@@ -151,7 +128,7 @@ fn describe(listing: &WorkspaceListing, git: &[GitState]) -> String {
         ["identifier".to_owned(), record.identifier.to_string()],
         ["key".to_owned(), record.key.to_string()],
         ["path".to_owned(), listing.path.display().to_string()],
-        ["state".to_owned(), state_name(listing.state).to_owned()],
+        ["state".to_owned(), word(listing.state)],
         ["layout".to_owned(), record.layout.as_str().to_owned()],
         ["created".to_owned(), record.created_at.to_string()],
         ["last used".to_owned(), record.last_used_at.to_string()],
@@ -163,7 +140,7 @@ fn describe(listing: &WorkspaceListing, git: &[GitState]) -> String {
         let text = format!("{end} in {} ms, log {}", run.duration_ms, run.log.display());
         [format!("hook {}", run.hook.as_str()), text]
     }));
-    output::table(&rows)
+    output::columns(&rows)
 }
 
 fn usage_text(listing: &WorkspaceListing) -> String {
@@ -191,35 +168,21 @@ fn git_text(state: &GitState) -> String {
     }
 }
 
-pub(super) fn verify(
-    arguments: &RootArguments,
-    format: Format,
-    environment: &Environment,
-) -> Result<ExitCode, CliError> {
-    let settings = Settings::load(arguments, environment)?;
+pub(super) fn verify(arguments: &RootArguments, cli: &Invocation) -> Result<ExitCode> {
+    let settings = Settings::load(arguments, &cli.environment)?;
     let findings = find_problems(&settings.options)?;
-    match format {
-        Format::Json => {
-            let root = settings.options.root.to_string_lossy();
-            output::json(&json!({ "root": root, "findings": findings }))?;
-        }
-        Format::Text => output::write(findings_text(&findings).as_bytes())?,
-    }
-    let count = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
-    if count > 0 { Err(CliError::Verify { count }) } else { Ok(ExitCode::SUCCESS) }
-}
-
-fn findings_text(findings: &[RootFinding]) -> String {
-    findings.iter().map(finding_text).collect()
+    let root = settings.options.root.to_string_lossy();
+    let text = || findings.iter().map(finding_text).collect::<String>();
+    let data = json!({ "root": root, "findings": findings });
+    let ended = cli.print(&data, || output::write(text().as_bytes()))?;
+    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+    let failed = "findings that stop work or endanger it";
+    fail_if_any(errors, Code::VerifyFailed, failed).map(|()| ended)
 }
 
 fn finding_text(finding: &RootFinding) -> String {
     let RootFinding { check, path, message, fix, severity } = finding;
-    let severity = match severity {
-        Severity::Note => "note",
-        Severity::Warning => "warning",
-        Severity::Error => "error",
-    };
+    let severity = word(severity);
     let (path, message) = (printable(&path.to_string_lossy()), printable(message));
     format!("{severity}: {check}: {path}: {message}\n  fix: {fix}\n")
 }

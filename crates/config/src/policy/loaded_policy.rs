@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::operator_policy::OperatorPolicy;
 use super::policy_error::PolicyError;
-use super::policy_file::{self, PolicyBytes};
+use super::policy_file;
 use super::policy_location::{self, PolicyLocation, PolicyOrigin, SYSTEM_POLICY_FILE};
 use super::policy_paths;
 use crate::diagnostic::Diagnostic;
@@ -53,20 +53,14 @@ impl OperatorPolicy {
         let Some(location) = policy_location::find(explicit, environment, system)? else {
             return Ok(LoadedPolicy { policy: Self::default(), file: None, warnings: Vec::new() });
         };
-        let location = absolute(location)?;
-        let PolicyBytes { real, bytes } = policy_file::read(&location)?;
+        let path =
+            std::path::absolute(&location.path).map_err(|source| location.unreadable(source))?;
+        let location = PolicyLocation { path, ..location };
+        let (real, bytes) = policy_file::read(&location)?;
         let PolicyLocation { path, origin } = location;
         let (policy, warnings) =
             Self::parse_protecting(&bytes, &path, environment, &[&path, &real])?;
         Ok(LoadedPolicy { policy, file: Some(PolicyFile { path, real, origin }), warnings })
-    }
-}
-
-fn absolute(location: PolicyLocation) -> Result<PolicyLocation, PolicyError> {
-    let PolicyLocation { path, origin } = location;
-    match std::path::absolute(&path) {
-        Ok(path) => Ok(PolicyLocation { path, origin }),
-        Err(source) => Err(PolicyError::Unreadable { file: path, origin, source }),
     }
 }
 

@@ -1,9 +1,10 @@
 //! The operator's policy: defaults applied, ranges checked, paths absolute.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
-use carrel_domain::{Code, Coded, Network, ResourceLimits, Tier};
+use carrel_domain::{Code, Coded, Network, ResourceLimits, Tier, UnknownPolicyValue};
 
 use super::policy_error::PolicyError;
 use super::policy_file;
@@ -14,6 +15,7 @@ use super::toolchain::{self, DetectedToolchains, Toolchain};
 use super::uid_range::UidRange;
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
+use crate::settings::choices;
 use crate::toml_tree;
 
 const DEFAULT_WALL_LIMIT: Duration = Duration::from_hours(1);
@@ -52,6 +54,14 @@ pub enum TierChoice {
     Only(Tier),
 }
 
+impl FromStr for TierChoice {
+    type Err = UnknownPolicyValue;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPolicyValue> {
+        if text == "auto" { Ok(Self::Auto) } else { text.parse().map(Self::Only) }
+    }
+}
+
 /// The toolchains that commands may read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolchainChoice {
@@ -62,14 +72,15 @@ pub enum ToolchainChoice {
     Only(Vec<&'static Toolchain>),
 }
 
-/// The reaction of the trust check to a file that would later run outside the sandbox and was changed by a
-/// command.
-#[expect(missing_docs, reason = "the names of the variants say it")]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Trust {
-    #[default]
-    Restore,
-    Report,
+choices! {
+    /// The reaction of the trust check to a file that would later run outside the sandbox and was changed by a
+    /// command.
+    #[derive(Default)]
+    Trust {
+        #[default]
+        Restore = "restore",
+        Report = "report",
+    }
 }
 
 impl Default for OperatorPolicy {
@@ -141,14 +152,14 @@ impl OperatorPolicy {
         let (network, network_limit) = read_networks(reader, &default);
         let (limits, wall_limit) = read_limits(reader, &default);
         Self {
-            tier: reader.settings.choice(&keys::TIER, tier).unwrap_or_default(),
+            tier: reader.settings.choice(&keys::TIER, |word| word.parse().ok()).unwrap_or_default(),
             network,
             network_limit,
             readable: reader.paths(&keys::READABLE, PathUse::Read),
             writable: reader.paths(&keys::WRITABLE, PathUse::Write),
             path: reader.paths(&keys::PATH, PathUse::Search),
             toolchains: reader.toolchains(&keys::TOOLCHAINS).unwrap_or_default(),
-            trust: reader.settings.choice(&keys::TRUST, trust).unwrap_or_default(),
+            trust: reader.settings.choice(&keys::TRUST, Trust::parse).unwrap_or_default(),
             environment: reader.variables(&keys::ENVIRONMENT),
             limits,
             wall_limit,
@@ -178,21 +189,6 @@ impl OperatorPolicy {
             }
             ToolchainChoice::Only(chosen) => toolchain::detect(chosen, environment),
         }
-    }
-}
-
-fn tier(word: &str) -> Option<TierChoice> {
-    if word == "auto" {
-        return Some(TierChoice::Auto);
-    }
-    word.parse().ok().map(TierChoice::Only)
-}
-
-fn trust(word: &str) -> Option<Trust> {
-    match word {
-        "restore" => Some(Trust::Restore),
-        "report" => Some(Trust::Report),
-        _ => None,
     }
 }
 

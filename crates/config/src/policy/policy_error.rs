@@ -61,16 +61,7 @@ pub enum PolicyError {
 impl PolicyError {
     /// Returns the errors in the file's content; empty if it could not be read.
     pub fn problems(&self) -> &[Diagnostic] {
-        match self {
-            Self::Faulty { problems, .. } => problems,
-            Self::EmptyVariable
-            | Self::Variable { .. }
-            | Self::RelativeVariable { .. }
-            | Self::Unreadable { .. }
-            | Self::NotAFile { .. }
-            | Self::ForeignOwner { .. }
-            | Self::WritableByOthers { .. } => &[],
-        }
+        if let Self::Faulty { problems, .. } = self { problems } else { &[] }
     }
 }
 

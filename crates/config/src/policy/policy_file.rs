@@ -30,22 +30,11 @@ const GROUP_OR_OTHERS_WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 const PERMISSIONS: u32 = 0o7777;
 
-#[derive(Debug)]
-pub(crate) struct PolicyBytes {
-    /// The file, without links.
-    pub(crate) real: PathBuf,
-    pub(crate) bytes: Vec<u8>,
-}
-
-/// Reads a policy file, at most one byte more than [`MAX_POLICY_BYTES`].
+/// Reads a policy file, at most one byte more than [`MAX_POLICY_BYTES`], and returns its path without links too.
 ///
 /// Directories above that of the file are not checked.
-pub(crate) fn read(location: &PolicyLocation) -> Result<PolicyBytes, PolicyError> {
-    let unreadable = |source| PolicyError::Unreadable {
-        file: location.path.clone(),
-        origin: location.origin,
-        source,
-    };
+pub(crate) fn read(location: &PolicyLocation) -> Result<(PathBuf, Vec<u8>), PolicyError> {
+    let unreadable = |source| location.unreadable(source);
     let real = resolve(&location.path).map_err(unreadable)?;
     for path in [&location.path, &real] {
         let directory = path.parent().unwrap_or(path);
@@ -60,7 +49,7 @@ pub(crate) fn read(location: &PolicyLocation) -> Result<PolicyBytes, PolicyError
     check(&real, &metadata)?;
     let mut bytes = Vec::new();
     file.take(MAX_POLICY_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    Ok(PolicyBytes { real, bytes })
+    Ok((real, bytes))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the policy file lies outside every workspace")]

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use carrel_domain::{ByteSize, Code};
 
+use super::operator_policy::Trust;
 use super::toolchain;
 use crate::schema::DefaultValue::Literal;
 use crate::schema::ValueKind::{AutoOrNames, Choice, Count, Paths, Size, Time, Variables};
 use crate::schema::{Syntax, ValueKind, settings};
 
 const TIERS: &[&str] = &["auto", "full", "landlock"];
-const NETWORKS: &[&str] = &["none", "loopback", "full"];
-const TRUSTS: &[&str] = &["restore", "report"];
 
 /// From a second to 30 days, which every clock can add up.
 const TIME: ValueKind = Time { min: Duration::from_secs(1), max: Duration::from_hours(30 * 24) };
@@ -39,9 +38,9 @@ settings! {
     None, "Above the first `[table]`." {
         TIER = "tier", Choice(TIERS), Literal("\"auto\""), None,
             "The tier of the sandbox. `auto`: the strongest that this machine supports. `full`: namespaces, Landlock and seccomp, or no command runs. `landlock`: Landlock and seccomp only, even where more is possible.";
-        NETWORK = "network", Choice(NETWORKS), Literal("\"none\""), None,
+        NETWORK = "network", ValueKind::NETWORK, Literal("\"none\""), None,
             "The network of a command whose request names none: nothing, the workspace's own loopback, or the host's network.";
-        NETWORK_LIMIT = "network_limit", Choice(NETWORKS), Literal("\"full\""), None,
+        NETWORK_LIMIT = "network_limit", ValueKind::NETWORK, Literal("\"full\""), None,
             "The most network that a request may have. At least `network`.";
         READABLE = "readable", Paths, Literal("[]"), None,
             "Further files and directories that every command may read and run, beside the system's and the toolchains'.";
@@ -51,7 +50,7 @@ settings! {
             "Further directories for the front of `PATH`. Commands may read them too.";
         TOOLCHAINS = "toolchains", AutoOrNames(toolchain::names), Literal("\"auto\""), None,
             "The operator's toolchains that commands may read: `\"auto\"` for all that are detected, a list of names, or `[]` for none. See [below](#toolchains).";
-        TRUST = "trust", Choice(TRUSTS), Literal("\"restore\""), None,
+        TRUST = "trust", Choice(Trust::NAMES), Literal("\"restore\""), None,
             "The reaction to a command that changes a file which would later run outside the sandbox, such as a git hook or an editor's task: the change is undone and reported, or only reported.";
     }
     Some("environment"), "Variables for every command." {

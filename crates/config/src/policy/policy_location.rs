@@ -1,7 +1,7 @@
 //! The locations of the policy file, in their order of precedence.
 
 use std::fmt;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::policy_error::PolicyError;
@@ -43,6 +43,12 @@ pub(crate) struct PolicyLocation {
     pub(crate) origin: PolicyOrigin,
 }
 
+impl PolicyLocation {
+    pub(super) fn unreadable(&self, source: io::Error) -> PolicyError {
+        PolicyError::Unreadable { file: self.path.clone(), origin: self.origin, source }
+    }
+}
+
 /// Locates the policy file; `None` if no path was given and no default location has one. A given path is
 /// returned even if nothing exists there. `system` is the machine's default location.
 pub(crate) fn find(
@@ -50,19 +56,16 @@ pub(crate) fn find(
     environment: &Environment,
     system: &Path,
 ) -> Result<Option<PolicyLocation>, PolicyError> {
+    let at = |path, origin| Some(PolicyLocation { path, origin });
     if let Some(path) = explicit {
-        return Ok(Some(PolicyLocation {
-            path: path.to_owned(),
-            origin: PolicyOrigin::CommandLine,
-        }));
+        return Ok(at(path.to_owned(), PolicyOrigin::CommandLine));
     }
     if let Some(path) = variable(environment)? {
-        return Ok(Some(PolicyLocation { path, origin: PolicyOrigin::Variable }));
+        return Ok(at(path, PolicyOrigin::Variable));
     }
-    let user =
-        user_file(environment).map(|path| PolicyLocation { path, origin: PolicyOrigin::User });
-    let system = PolicyLocation { path: system.to_owned(), origin: PolicyOrigin::System };
-    for location in user.into_iter().chain([system]) {
+    let user = user_file(environment).and_then(|path| at(path, PolicyOrigin::User));
+    let system = at(system.to_owned(), PolicyOrigin::System);
+    for location in user.into_iter().chain(system) {
         if exists(&location)? {
             return Ok(Some(location));
         }
@@ -97,16 +100,10 @@ fn user_file(environment: &Environment) -> Option<PathBuf> {
 fn exists(location: &PolicyLocation) -> Result<bool, PolicyError> {
     match std::fs::symlink_metadata(&location.path) {
         Ok(_) => Ok(true),
-        Err(error) if is_absence(&error) => Ok(false),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(false)
+        }
         // A policy that cannot be seen may be stricter than the defaults.
-        Err(source) => Err(PolicyError::Unreadable {
-            file: location.path.clone(),
-            origin: location.origin,
-            source,
-        }),
+        Err(source) => Err(location.unreadable(source)),
     }
-}
-
-fn is_absence(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

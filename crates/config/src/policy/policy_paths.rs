@@ -49,7 +49,7 @@ pub(crate) fn resolve(
         Ok(_) => {}
         Err(error) => warnings.push(format!("cannot be used and is skipped: {error}")),
     }
-    if purpose == PathUse::Search && is_other_than_directory(&path) {
+    if purpose == PathUse::Search && path.exists() && !path.is_dir() {
         return Err("it is not a directory; write the directory that holds the program".to_owned());
     }
     warnings.extend(home_warning(&path, environment));
@@ -59,17 +59,12 @@ pub(crate) fn resolve(
 fn check(path: &Path, purpose: PathUse, protected: &[&Path]) -> Result<(), String> {
     refuse_shared(path)?;
     match purpose {
-        PathUse::Read => Ok(()),
         PathUse::Write => refuse_writable(path, protected),
-        PathUse::Search => refuse_colon(path),
+        PathUse::Search if path.as_os_str().as_bytes().contains(&b':') => {
+            Err("PATH cannot hold a colon; give the directory another name".to_owned())
+        }
+        PathUse::Read | PathUse::Search => Ok(()),
     }
-}
-
-fn refuse_colon(path: &Path) -> Result<(), String> {
-    if path.as_os_str().as_bytes().contains(&b':') {
-        return Err("PATH cannot hold a colon; give the directory another name".to_owned());
-    }
-    Ok(())
 }
 
 /// Rejects paths that no sandbox shares with the host.
@@ -108,18 +103,7 @@ fn home_warning(path: &Path, environment: &Environment) -> Option<String> {
 }
 
 /// Returns the path with all links resolved; fails if nothing exists there.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the operator's own paths lie outside every workspace"
-)]
+#[expect(clippy::disallowed_methods, reason = "the operator's paths lie outside every workspace")]
 pub(crate) fn real_path(path: &Path) -> std::io::Result<PathBuf> {
     std::fs::canonicalize(path)
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the operator's own paths lie outside every workspace"
-)]
-fn is_other_than_directory(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_dir())
 }

@@ -2,7 +2,7 @@
 
 use super::policy_file::MAX_POLICY_BYTES;
 use super::policy_keys::SCHEMA;
-use super::toolchain::{InstallLocation, ProgramDirectory, SetWhen, TOOLCHAINS};
+use super::toolchain::{InstallLocation, TOOLCHAINS};
 use crate::schema::settings_tables;
 
 const GUIDE: &str = include_str!("reference/guide.md");
@@ -21,9 +21,9 @@ fn toolchains() -> String {
     let mut text = String::from(
         "| name | below | readable | in front of `PATH` | variables | never shared |\n|---|---|---|---|---|---|\n",
     );
-    for toolchain in TOOLCHAINS {
+    for toolchain in TOOLCHAINS.iter() {
         text.extend(
-            toolchain.locations.iter().map(|location| location_row(toolchain.name, location)),
+            toolchain.locations.iter().map(|location| location_row(&toolchain.name, location)),
         );
     }
     text
@@ -31,31 +31,21 @@ fn toolchains() -> String {
 
 fn location_row(name: &str, location: &InstallLocation) -> String {
     let home = if location.directory.starts_with('/') { "" } else { "~/" };
-    let below = match location.moved_by {
+    let below = match &location.moved_by {
         Some(variable) => format!("`${variable}`, else `{home}{}`", location.directory),
         None => format!("`{home}{}`", location.directory),
     };
-    let programs = location.programs.iter().map(|programs| match programs {
-        ProgramDirectory::At(path) => (*path).to_owned(),
-        ProgramDirectory::Newest { versions, below } if *versions == "." => {
-            format!("<newest>/{below}")
-        }
-        ProgramDirectory::Newest { versions, below } => format!("{versions}/<newest>/{below}"),
-    });
     let variables = location.variables.iter().map(|variable| {
         let value = variable.value.replace("{}", "…");
-        let note = match variable.when {
-            SetWhen::Always => "",
-            SetWhen::Offline => " (offline)",
-        };
+        let note = if variable.offline { " (offline)" } else { "" };
         format!("`{}={value}`{note}", variable.name)
     });
+    let [readable, programs, withheld] =
+        [&location.readable, &location.programs, &location.withheld]
+            .map(|paths| listed(paths.iter().map(|path| format!("`{path}`"))));
     format!(
-        "| `{name}` | {below} | {} | {} | {} | {} |\n",
-        listed(location.readable.iter().map(|path| format!("`{path}`"))),
-        listed(programs.map(|path| format!("`{path}`"))),
-        listed(variables),
-        listed(location.withheld.iter().map(|path| format!("`{path}`"))),
+        "| `{name}` | {below} | {readable} | {programs} | {} | {withheld} |\n",
+        listed(variables)
     )
 }
 

@@ -47,16 +47,6 @@ impl UidRange {
     pub fn count(self) -> u32 {
         self.count
     }
-
-    /// Returns the id at an index; `None` past the end.
-    pub fn get(self, index: u32) -> Option<u32> {
-        (index < self.count).then(|| self.first + index)
-    }
-
-    /// Returns whether an id is in the range.
-    pub fn contains(self, uid: u32) -> bool {
-        uid.checked_sub(self.first).is_some_and(|index| index < self.count)
-    }
 }
 
 impl Default for UidRange {

@@ -8,19 +8,16 @@ use crate::diagnostic::Position;
 
 const MAX_EXCERPT_CHARS: usize = 60;
 
-pub(super) fn parse_error(error: &liquid::Error, source: &str, start: Position) -> TemplateError {
-    let report = error.to_string();
-    let position = report_position(&report).unwrap_or(Position::START);
-    build(reason(error), source, position, start)
-}
-
+/// Returns the error of a template at a position within it. `start` is where the template begins in its file.
 pub(super) fn located(
     reason: String,
     source: &str,
-    offset: usize,
+    local: Position,
     start: Position,
 ) -> TemplateError {
-    build(reason, source, Position::after(&source[..offset]), start)
+    let line = source.lines().nth(local.line - 1).unwrap_or_default();
+    let position = local.within(start);
+    TemplateError::Parse { reason, excerpt: shortened(line), position }
 }
 
 /// Returns the engine's reason in one line, with the first fact it gives.
@@ -40,14 +37,13 @@ fn is_requested(line: &str) -> bool {
     (line.starts_with("requested") || line.starts_with("name=")) && line.contains('=')
 }
 
-fn build(reason: String, source: &str, local: Position, start: Position) -> TemplateError {
-    let line = source.lines().nth(local.line - 1).unwrap_or_default();
-    let position = local.within(start);
-    TemplateError::Parse { reason, excerpt: shortened(line), position }
-}
-
 fn shortened(text: &str) -> String {
     text.chars().take(MAX_EXCERPT_CHARS).collect()
+}
+
+/// Returns the position in the engine's report; the start of the template if it has none.
+pub(super) fn position(error: &liquid::Error) -> Position {
+    report_position(&error.to_string()).unwrap_or(Position::START)
 }
 
 /// Finds ` --> line:column` in a report.

@@ -24,7 +24,7 @@ pub(crate) struct SettingReader<'a> {
     pub(crate) syntax: Syntax,
     invalid: Code,
     problems: Vec<Problem>,
-    warnings: Vec<Diagnostic>,
+    pub(crate) warnings: Vec<Diagnostic>,
 }
 
 impl<'a> SettingReader<'a> {
@@ -66,13 +66,9 @@ impl<'a> SettingReader<'a> {
         self.read(key, |node| node.as_text().and_then(&parse))
     }
 
-    pub(crate) fn integer(&mut self, key: &Setting) -> Option<i64> {
-        self.read(key, value_kind::integer)
-    }
-
     /// Reads an integer whose rule allows none below zero.
     pub(crate) fn count(&mut self, key: &Setting) -> Option<u64> {
-        self.integer(key).and_then(|integer| u64::try_from(integer).ok())
+        self.read(key, value_kind::integer).and_then(|integer| u64::try_from(integer).ok())
     }
 
     /// Reads milliseconds that have a default.

@@ -61,6 +61,8 @@ impl ValueKind {
     pub(crate) const MILLIS: Self = Self::Integer { min: 1, max: MAX_MILLIS };
     /// Milliseconds, where zero and below turn something off.
     pub(crate) const MILLIS_OR_OFF: Self = Self::Integer { min: i64::MIN, max: MAX_MILLIS };
+    /// The network of a command, by the words of [`carrel_domain::Network`].
+    pub(crate) const NETWORK: Self = Self::Choice(&["none", "loopback", "full"]);
     /// A network port; 0 lets the system choose.
     pub(crate) const PORT: Self = Self::Integer { min: 0, max: 65_535 };
 

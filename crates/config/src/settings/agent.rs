@@ -5,11 +5,13 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use carrel_domain::Network;
+
 use super::choice::choices;
 use super::variable_names;
 use crate::path_expansion;
 use crate::schema::{Setting, SettingReader, Syntax, ValueKind, integer};
-use crate::value_tree::{MapEntry, Node};
+use crate::value_tree::Node;
 use crate::workflow_keys as keys;
 
 choices! {
@@ -21,17 +23,6 @@ choices! {
         Codex = "codex",
         Acp = "acp",
         Command = "command",
-    }
-}
-
-choices! {
-    /// The network of an agent: none, a loopback interface of its own, or the host's.
-    #[derive(Default)]
-    Network {
-        None = "none",
-        Loopback = "loopback",
-        #[default]
-        Full = "full",
     }
 }
 
@@ -89,7 +80,9 @@ impl AgentConfig {
             kind,
             command: read_command(reader, kind),
             approvals: reader.choice(&keys::AGENT_APPROVALS, Approvals::parse).unwrap_or_default(),
-            network: reader.choice(&keys::AGENT_NETWORK, Network::parse).unwrap_or_default(),
+            network: reader
+                .choice(&keys::AGENT_NETWORK, |word| word.parse().ok())
+                .unwrap_or_default(),
             toolset: reader.choice(&keys::AGENT_TOOLSET, AgentToolset::parse).unwrap_or_default(),
             env: variable_names::read(reader, &keys::AGENT_ENV),
             readable: read_paths(reader, &keys::AGENT_READABLE),
@@ -140,28 +133,15 @@ fn read_limits(reader: &mut SettingReader<'_>) -> BTreeMap<String, u64> {
         return limits;
     };
     for entry in &map.0 {
-        match read_limit(entry) {
-            Some((state, limit)) => {
-                limits.insert(state, limit);
-            }
-            None => warn_about_limit(reader, key, entry),
+        let state = entry.key.trim().to_lowercase();
+        let limit = integer(&entry.value).and_then(|limit| u64::try_from(limit).ok());
+        if let Some(limit) = limit.filter(|limit| *limit > 0 && !state.is_empty()) {
+            limits.insert(state, limit);
+        } else {
+            let complaint = ValueKind::POSITIVE.complaint(&entry.value, Syntax::Yaml);
+            let message = format!("{}.{} is ignored: it {complaint}", key.path, entry.key);
+            reader.warn_at(key, Some(entry.position), message);
         }
     }
     limits
-}
-
-fn read_limit(entry: &MapEntry) -> Option<(String, u64)> {
-    let state = entry.key.trim().to_lowercase();
-    let limit = integer(&entry.value).and_then(|limit| u64::try_from(limit).ok())?;
-    (!state.is_empty() && limit > 0).then_some((state, limit))
-}
-
-fn warn_about_limit(reader: &mut SettingReader<'_>, key: &Setting, entry: &MapEntry) {
-    let message = format!(
-        "{}.{} is ignored: it {}",
-        key.path,
-        entry.key,
-        ValueKind::POSITIVE.complaint(&entry.value, Syntax::Yaml)
-    );
-    reader.warn_at(key, Some(entry.position), message);
 }

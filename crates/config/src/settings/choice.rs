@@ -28,4 +28,4 @@ macro_rules! choices {
     };
 }
 
-pub(super) use choices;
+pub(crate) use choices;

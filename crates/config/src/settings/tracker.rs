@@ -14,7 +14,7 @@ use crate::diagnostic::Diagnostic;
 use crate::environment::{self, Environment};
 use crate::schema::{Setting, SettingReader, Syntax, ValueKind};
 use crate::secrets;
-use crate::value_tree::{Map, Node};
+use crate::value_tree::Node;
 use crate::workflow_keys as keys;
 
 choices! {
@@ -29,7 +29,7 @@ choices! {
 }
 
 /// Fields that may also be written directly below `tracker`.
-const FLAT_KEYS: &[Setting] = &[
+pub(crate) const FLAT_KEYS: &[Setting] = &[
     keys::TRACKER_ENDPOINT,
     keys::TRACKER_API_KEY,
     keys::TRACKER_PROJECT_SLUG,
@@ -115,7 +115,10 @@ fn read_states(
         StateRule::Free { active: usual, terminal: finished } => {
             (states_or(reader, active, usual), states_or(reader, terminal, finished))
         }
-        StateRule::Named => (named_states(reader, active), named_states(reader, terminal)),
+        StateRule::Named => {
+            let hint = "list the states as the tracker spells them";
+            (required_states(reader, active, hint), required_states(reader, terminal, hint))
+        }
         StateRule::Fixed { active: open, terminal: closed } => {
             (fixed_states(reader, active, open), fixed_states(reader, terminal, closed))
         }
@@ -126,18 +129,16 @@ fn states_or(reader: &mut SettingReader<'_>, key: &Setting, usual: &[&str]) -> V
     reader.texts(key).unwrap_or_else(|| usual.iter().map(ToString::to_string).collect())
 }
 
-fn named_states(reader: &mut SettingReader<'_>, key: &Setting) -> Vec<String> {
+/// Reads states that the file must list; `hint` says how.
+fn required_states(reader: &mut SettingReader<'_>, key: &Setting, hint: &str) -> Vec<String> {
     if reader.written(key).is_none() {
-        reader.problem(key, "is missing; list the states as the tracker spells them");
+        reader.problem(key, format!("is missing; {hint}"));
     }
     reader.texts(key).unwrap_or_default()
 }
 
 fn fixed_states(reader: &mut SettingReader<'_>, key: &Setting, only: &str) -> Vec<String> {
-    if reader.written(key).is_none() {
-        reader.problem(key, format!("is missing; for this tracker write [{only}]"));
-    }
-    let states = reader.texts(key).unwrap_or_default();
+    let states = required_states(reader, key, &format!("for this tracker write [{only}]"));
     if let Some(other) = states.iter().find(|state| !state.trim().eq_ignore_ascii_case(only)) {
         let complaint = format!("lists {other:?}, but this tracker knows only [{only}]");
         reader.problem(key, complaint);
@@ -201,12 +202,14 @@ fn read_field(
     profile: &TrackerProfile,
     field: &ProviderField,
 ) -> Option<String> {
-    let path = field_path(field);
-    let node = written_field(reader.map, profile, field);
+    let path = format!("{}.{}", keys::TRACKER_PROVIDER.path, field.name);
+    // Below `tracker.provider`, or directly below `tracker` where that is allowed.
+    let flat = || reader.map.find(&format!("tracker.{}", field.name)).filter(|_| profile.flat);
+    let node = reader.map.find(&path).or_else(flat);
     if let Some(node) = node.filter(|node| node.as_text().is_none()) {
         let kind = if field.secret { ValueKind::Secret } else { ValueKind::Text };
         let message = format!("{path} {}", kind.complaint(node, Syntax::Yaml));
-        reader.record(Code::WorkflowInvalid, Diagnostic::about(path, Some(node.position), message));
+        reader.record_invalid(Diagnostic::about(path, Some(node.position), message));
         return None;
     }
     let written = node.and_then(Node::as_text);
@@ -214,13 +217,9 @@ fn read_field(
     if value.is_none() && field.required {
         let diagnostic =
             Diagnostic::about(&path, node.map(|node| node.position), missing(&path, field));
-        reader.record(Code::WorkflowInvalid, diagnostic);
+        reader.record_invalid(diagnostic);
     }
     value
-}
-
-fn field_path(field: &ProviderField) -> String {
-    format!("{}.{}", keys::TRACKER_PROVIDER.path, field.name)
 }
 
 fn missing(path: &str, field: &ProviderField) -> String {
@@ -230,16 +229,6 @@ fn missing(path: &str, field: &ProviderField) -> String {
     }
 }
 
-/// Returns a field as written below `tracker.provider`, or directly below `tracker` where that is allowed.
-fn written_field<'a>(
-    map: &'a Map,
-    profile: &TrackerProfile,
-    field: &ProviderField,
-) -> Option<&'a Node> {
-    let flat = || map.find(&format!("tracker.{}", field.name)).filter(|_| profile.flat);
-    map.find(&field_path(field)).or_else(flat)
-}
-
 /// Resolves a field: as written, from the variable that it names, from the tracker's own variable, or the
 /// default. A variable that is set to nothing was emptied on purpose, so the default does not replace it.
 fn resolve(
@@ -247,13 +236,10 @@ fn resolve(
     field: &ProviderField,
     environment: &Environment,
 ) -> Option<String> {
-    let fallback = || {
-        let own = field.variable.and_then(|name| environment.get_str(name));
-        own.or(field.default)
-    };
+    let own = || field.variable.and_then(|name| environment.get_str(name)).or(field.default);
     let value = match written.map(|text| (text, environment::reference(text.trim()))) {
-        None => fallback(),
-        Some((_, Some(name))) => environment.get_str(name).or_else(fallback),
+        None => own(),
+        Some((_, Some(name))) => environment.get_str(name).or_else(own),
         Some((text, None)) => Some(text),
     };
     value.map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned)

@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 
-use carrel_domain::{ByteSize, Code};
+use carrel_domain::ByteSize;
 
 use crate::diagnostic::Diagnostic;
 use crate::environment;
@@ -45,21 +45,17 @@ fn read_root(reader: &mut SettingReader<'_>) -> ResolvedRoot {
         resolve_root(OsStr::new(&value), RootOrigin::File, reader.directory, reader.environment);
     match root {
         Ok(root) => {
-            warn_if_relative(reader, &value, &root);
+            if root.relative {
+                let path = root.path.display();
+                let message = format!("workspace.root {value:?} is relative and means {path}");
+                reader.warn(&keys::WORKSPACE_ROOT, message);
+            }
             root
         }
         Err(error) => {
             reader.problem(&keys::WORKSPACE_ROOT, format!("cannot be used: {error}"));
             default
         }
-    }
-}
-
-fn warn_if_relative(reader: &mut SettingReader<'_>, value: &str, root: &ResolvedRoot) {
-    if root.relative {
-        let path = root.path.display();
-        let message = format!("workspace.root {value:?} is relative and means {path}");
-        reader.warn(&keys::WORKSPACE_ROOT, message);
     }
 }
 
@@ -77,7 +73,7 @@ fn read_quota(reader: &mut SettingReader<'_>) -> ByteSize {
             let message =
                 format!("the variable {name} must be a number greater than 0, found {text:?}");
             let diagnostic = Diagnostic::about(keys::WORKSPACE_QUOTA.path, None, message);
-            reader.record(Code::WorkflowInvalid, diagnostic);
+            reader.record_invalid(diagnostic);
             DEFAULT_QUOTA
         }
     }

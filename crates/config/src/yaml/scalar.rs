@@ -18,15 +18,11 @@ fn integer(text: &str) -> Option<Value> {
     let (digits, radix) = match (text.strip_prefix("0x"), text.strip_prefix("0o")) {
         (Some(digits), _) => (digits, 16),
         (_, Some(digits)) => (digits, 8),
-        (None, None) => return decimal(text),
+        (None, None) => return text.parse().ok().map(Value::Integer),
     };
     // `from_str_radix` would take a sign after the prefix.
     digits.starts_with(|c: char| c.is_ascii_hexdigit()).then_some(())?;
     i64::from_str_radix(digits, radix).ok().map(Value::Integer)
-}
-
-fn decimal(text: &str) -> Option<Value> {
-    text.parse().ok().map(Value::Integer)
 }
 
 fn number(text: &str) -> Option<Value> {

@@ -10,7 +10,7 @@ fn effective(text: &str, variables: &[(&str, &str)]) -> Vec<EffectiveSetting> {
     let workflow =
         Workflow::parse(text.as_bytes(), path, &environment, ValidationScope::Everything)
             .expect("it is right");
-    workflow.effective().to_vec()
+    workflow.effective
 }
 
 fn of(listed: &[EffectiveSetting], key: &str) -> (Value, Origin) {

@@ -54,5 +54,5 @@ fn message<T>(result: Result<T, WorkflowError>) -> String {
 
 fn warnings(workflow: &Workflow) -> Vec<String> {
     let file = Path::new("W.md");
-    workflow.warnings.iter().map(|warning| warning.located(file).to_string()).collect()
+    workflow.warnings.iter().map(|warning| warning.located(file)).collect()
 }

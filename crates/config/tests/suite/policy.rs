@@ -28,7 +28,7 @@ fn refusal(text: &str) -> String {
 
 fn warnings(text: &str) -> Vec<String> {
     let (_, warnings) = parse(text).expect(text);
-    warnings.iter().map(|warning| warning.located(Path::new("p")).to_string()).collect()
+    warnings.iter().map(|warning| warning.located(Path::new("p"))).collect()
 }
 
 #[test]
@@ -78,8 +78,6 @@ fn every_setting_is_read() {
     };
     assert_eq!(policy, expected);
     assert_eq!((policy.uids.first(), policy.uids.count()), (65_536, 2));
-    assert_eq!([0, 1, 2].map(|index| policy.uids.get(index)), [Some(65_536), Some(65_537), None]);
-    assert_eq!([65_535, 65_537, 65_538].map(|uid| policy.uids.contains(uid)), [false, true, false]);
 }
 
 #[test]

@@ -159,5 +159,5 @@ fn the_scope_of_the_first_load_is_kept() {
     let mut edited = Edited::new(100);
     edited.write("no tracker is needed here");
     assert_eq!(edited.check(), "100 to 60000");
-    assert_eq!(edited.reloader.current().scope(), ValidationScope::WorkspaceAndHooks);
+    assert_eq!(edited.reloader.current().scope, ValidationScope::WorkspaceAndHooks);
 }

@@ -1,10 +1,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use carrel_config::{
-    AgentKind, Budget, Environment, Network, RootOrigin, ValidationScope, Workflow,
-};
-use carrel_domain::ByteSize;
+use carrel_config::{AgentKind, Budget, Environment, RootOrigin, ValidationScope, Workflow};
+use carrel_domain::{ByteSize, Network};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 

@@ -17,7 +17,7 @@ use carrel_tools::workspace_tools::{
     CreateDirectory, CreateDirectoryInput, ExecCommand, ExecInput, ListDirectory,
     ListDirectoryInput, ReadFile, ReadFileInput, RunGit, RunGitInput, WriteFile, WriteFileInput,
 };
-use carrel_tools::{CallOptions, CommandSettings, Failure, Interface, RedactFacts, Tool};
+use carrel_tools::{CallOptions, CommandSettings, Failure, Interface, Tool};
 use carrel_wire::{StepResult, StepStatus};
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -70,11 +70,7 @@ struct ProjectCheck {
     ran: FinishedCommand,
 }
 
-async fn check(
-    context: &ToolContext,
-    input: Input,
-    field: ProfileField,
-) -> ToolResult<CheckFacts> {
+async fn check(context: &ToolContext, input: Input, field: ProfileField) -> ToolResult<CheckFacts> {
     let bounds = Bounds::of_checks(input.timeout, input.network);
     let query = ProjectQuery { path: input.path, package: input.package, language: input.language };
     let chosen = ProjectChoice::of(context, query).await?;

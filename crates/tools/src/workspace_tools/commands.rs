@@ -37,7 +37,7 @@ pub struct ExecInput {
 }
 
 /// The facts about a command.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ExecFacts {
     /// It exited with status 0.
     pub success: bool,

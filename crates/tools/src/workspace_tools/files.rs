@@ -40,7 +40,7 @@ pub struct ReadFileInput {
 }
 
 /// The facts about a file that was read or written.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FileFacts {
     /// The file, relative to the workspace.
     pub path: String,
@@ -154,7 +154,7 @@ fn top() -> String {
 }
 
 /// The facts about a listed directory.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ListFacts {
     /// The directory, relative to the workspace.
     pub path: String,
@@ -246,7 +246,7 @@ pub(super) struct GrepInput {
     max_results: Option<u64>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct GrepFacts {
     /// Number of matching lines in the reply.
     matches: usize,
@@ -330,7 +330,7 @@ pub struct CreateDirectoryInput {
 }
 
 /// The facts about a created directory.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DirectoryFacts {
     /// The directory, relative to the workspace.
     pub path: String,

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use carrel_domain::Network;
 
-use super::{InstallLocation, ProgramDirectory, SetWhen, Toolchain};
+use super::{InstallLocation, Toolchain};
 use crate::environment::Environment;
 use crate::policy::policy_paths::refuse_shared;
 
@@ -26,7 +26,8 @@ pub struct DetectedToolchains {
     /// Existing files that may hold credentials and are not shared. They have to be hidden, not just
     /// unreadable: a tool that sees such a file and cannot read it may refuse to start.
     pub withheld: Vec<PathBuf>,
-    variables: Vec<(&'static str, String, SetWhen)>,
+    /// Name and value of each variable, and whether it is for commands without the full network alone.
+    variables: Vec<(&'static str, String, bool)>,
 }
 
 impl DetectedToolchains {
@@ -39,58 +40,61 @@ impl DetectedToolchains {
             Network::None | Network::Loopback => true,
             Network::Full => false,
         };
-        let set = self.variables.iter().filter(move |(_, _, when)| match when {
-            SetWhen::Always => true,
-            SetWhen::Offline => offline,
-        });
+        let set =
+            self.variables.iter().filter(move |(_, _, only_offline)| offline || !only_offline);
         set.map(|(name, value, _)| (*name, value.as_str()))
     }
 
-    fn add(&mut self, location: &InstallLocation, environment: &Environment) -> bool {
+    fn add(&mut self, location: &'static InstallLocation, environment: &Environment) -> bool {
         let Some(directory) = locate(location, environment) else { return false };
         let Some(text) = directory.to_str().filter(|text| !text.contains(':')) else {
             return false;
         };
         let home = environment.home();
-        let readable: Vec<_> = existing(&directory, location.readable)
+        let readable: Vec<_> = existing(&directory, &location.readable)
             .filter(|path| is_shareable(path, home.as_deref()))
             .collect();
         if readable.is_empty() {
             return false;
         }
         self.readable.extend(readable);
-        self.withheld.extend(existing(&directory, location.withheld));
-        let programs = location.programs.iter().filter_map(|programs| programs.locate(&directory));
-        self.path.extend(programs.filter(|path| is_directory(path)));
-        for variable in location.variables {
-            if exists(&join(&directory, variable.needs)) {
+        self.withheld.extend(existing(&directory, &location.withheld));
+        let programs =
+            location.programs.iter().filter_map(|path| program_directory(&directory, path));
+        self.path.extend(programs.filter(|path| path.is_dir()));
+        for variable in &location.variables {
+            if join(&directory, &variable.needs).exists() {
                 let value = variable.value.replace("{}", text);
-                self.variables.push((variable.name, value, variable.when));
+                self.variables.push((&variable.name, value, variable.offline));
             }
         }
         true
     }
 }
 
-pub(crate) fn detect(toolchains: &[&Toolchain], environment: &Environment) -> DetectedToolchains {
+pub(crate) fn detect(
+    toolchains: &[&'static Toolchain],
+    environment: &Environment,
+) -> DetectedToolchains {
     let mut found = DetectedToolchains::default();
     for toolchain in toolchains {
         let mut any = false;
-        for location in toolchain.locations {
+        for location in &toolchain.locations {
             any |= found.add(location, environment);
         }
         let names = if any { &mut found.names } else { &mut found.missing };
-        names.push(toolchain.name);
+        names.push(&toolchain.name);
     }
     found
 }
 
 /// Returns the directory of a location; `None` if it would be below a home that is not known.
 fn locate(location: &InstallLocation, environment: &Environment) -> Option<PathBuf> {
-    let moved = location.moved_by.and_then(|name| environment.get(name)).map(PathBuf::from);
+    let moved =
+        location.moved_by.as_deref().and_then(|name| environment.get(name)).map(PathBuf::from);
     let moved = moved.filter(|path| path.is_absolute());
     let home = || environment.home().filter(|home| home.is_absolute());
-    let usual = || match Path::new(location.directory) {
+    let usual = || match Path::new(&location.directory) {
         absolute if absolute.is_absolute() => Some(absolute.to_owned()),
         below => home().map(|home| home.join(below)),
     };
@@ -104,22 +108,16 @@ fn is_shareable(path: &Path, home: Option<&Path>) -> bool {
     refuse_shared(path).is_ok() && !home.is_some_and(|home| home.starts_with(path))
 }
 
-impl ProgramDirectory {
-    fn locate(&self, directory: &Path) -> Option<PathBuf> {
-        match self {
-            Self::At(path) => Some(join(directory, path)),
-            Self::Newest { versions, below } => {
-                newest(&join(directory, versions)).map(|version| join(&version, below))
-            }
-        }
+/// Returns a directory of programs; `None` if its path has `<newest>` and no version is installed.
+fn program_directory(directory: &Path, path: &str) -> Option<PathBuf> {
+    match path.split_once("<newest>/") {
+        Some((versions, below)) => Some(newest(&directory.join(versions))?.join(below)),
+        None => Some(join(directory, path)),
     }
 }
 
 /// Returns the entry whose name is the highest version.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the operator's toolchains lie outside every workspace"
-)]
+#[expect(clippy::disallowed_methods, reason = "toolchains lie outside every workspace")]
 fn newest(versions: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(versions).ok()?.take(MAX_VERSIONS).flatten();
     let numbered = entries.filter_map(|entry| {
@@ -138,30 +136,14 @@ fn version(name: &str) -> Option<Vec<u64>> {
 
 fn existing<'a>(
     directory: &'a Path,
-    names: &'a [&'a str],
+    names: &'a [String],
 ) -> impl Iterator<Item = PathBuf> + use<'a> {
-    names.iter().map(|name| join(directory, name)).filter(|path| exists(path))
+    names.iter().map(|name| join(directory, name)).filter(|path| path.exists())
 }
 
 /// Joins a name from the table, where `.` is the directory itself.
 fn join(directory: &Path, name: &str) -> PathBuf {
     if name == "." { directory.to_owned() } else { directory.join(name) }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the operator's toolchains lie outside every workspace"
-)]
-fn exists(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok()
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the operator's toolchains lie outside every workspace"
-)]
-fn is_directory(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
 #[cfg(test)]
