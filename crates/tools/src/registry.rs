@@ -220,7 +220,8 @@ impl Registry {
             self.run_in(about, &context, Box::pin(responding)).await
         };
         let response = self.run_audited(call, work).await?;
-        Ok((facts.expect("a response is encoded from a reply with facts"), response))
+        let facts = facts.ok_or_else(|| Failure::new(Code::Internal, "the reply has no facts"))?;
+        Ok((facts, response))
     }
 
     /// Runs a call in its span, masks and caps its output, and writes its audit events.
