@@ -56,18 +56,6 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Includes names that begin with a dot.
-    #[must_use]
-    pub fn with_hidden(self) -> Self {
-        Self { hidden: true, ..self }
-    }
-
-    /// Includes files that ignore rules exclude, and `node_modules`.
-    #[must_use]
-    pub fn with_ignored(self) -> Self {
-        Self { ignored: true, ..self }
-    }
-
     pub(crate) fn open(&self) -> Result<ScopeTarget, Error> {
         match self.open_directory() {
             Ok(directory) => Ok(ScopeTarget::Directory(directory)),

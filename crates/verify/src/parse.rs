@@ -22,7 +22,6 @@
 //! slashes. All texts are bounded.
 
 mod artifacts;
-mod check_verdict;
 mod finding;
 mod formats;
 mod missing_tool;
@@ -30,12 +29,11 @@ mod outcome;
 mod report;
 mod report_reader;
 mod runners;
-mod test_verdict;
 mod text;
 mod unreported_tests;
+mod verdict;
 
 pub use artifacts::{MAX_ARTIFACT_BYTES, MAX_ARTIFACTS, project_artifacts};
-pub use check_verdict::check;
 pub use finding::{Finding, Severity};
 pub use outcome::{ArtifactFile, Outcome, Termination};
 pub use report::{
@@ -43,13 +41,13 @@ pub use report::{
     TestReport, Verdict,
 };
 pub use report_reader::ReportFormat;
-pub use test_verdict::tests;
 pub use unreported_tests::check_unreported_files;
+pub use verdict::{check, tests};
 
 use crate::plan::Invocation;
 use outcome::ParseContext;
 use report_reader::ReportReader;
-use test_verdict::TestResults;
+use verdict::TestResults;
 
 /// Returns the verdict on a command without a report, by its exit status: an installation, a
 /// script, a formatter that writes.

@@ -100,12 +100,6 @@ impl Limits {
     };
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self::GENEROUS
-    }
-}
-
 /// The text that a request has replaced so far.
 #[derive(Debug)]
 pub(super) struct BatchUsage {

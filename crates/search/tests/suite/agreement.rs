@@ -1,5 +1,6 @@
 use std::process::Command;
 
+use carrel_search::Scope;
 use pretty_assertions::assert_eq;
 
 use crate::{World, shown_in, text_of};
@@ -53,10 +54,10 @@ fn random_trees_look_the_same_to_rg() {
         let files = rg(&world, &["--files"]);
         assert_eq!(shown_in(&world.scope()).join("\n"), files.trim_end(), "seed {seed}");
         let hidden = rg(&world, &["--files", "--hidden"]);
-        let scope = world.scope().with_hidden();
+        let scope = Scope { hidden: true, ..world.scope() };
         assert_eq!(shown_in(&scope).join("\n"), hidden.trim_end(), "seed {seed}");
         let all = rg(&world, &["--files", "--hidden", "--no-ignore"]);
-        let scope = world.scope().with_hidden().with_ignored();
+        let scope = Scope { hidden: true, ignored: true, ..world.scope() };
         assert_eq!(shown_in(&scope).join("\n"), all.trim_end(), "seed {seed}");
         let lines = rg(&world, &["-n", "-H", "needle"]);
         assert_eq!(text_of(&world.scope(), "needle"), lines);

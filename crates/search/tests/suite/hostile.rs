@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use carrel_search::{Cancel, Detail, GlobRequest, GrepRequest, ListRequest, glob, grep, list};
+use carrel_search::{
+    Cancel, Detail, GlobRequest, GrepRequest, ListRequest, Scope, glob, grep, list,
+};
 use pretty_assertions::assert_eq;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::thread::{Gid, Uid, set_thread_res_gid, set_thread_res_uid};
@@ -112,9 +114,9 @@ fn a_link_out_of_the_tree_is_not_followed() {
     // Neither does an ignore file that is a link bring rules from outside.
     std::fs::write(world.outside("rules"), "a\n").unwrap();
     world.link("../outside/rules", ".gitignore");
-    let scope = world.scope().with_hidden();
+    let scope = Scope { hidden: true, ..world.scope() };
     assert_eq!(text_of(&scope, "needle"), "a:1:needle\n");
-    assert!(!text_of(&scope.with_ignored(), "").contains("outside"));
+    assert!(!text_of(&Scope { ignored: true, ..scope }, "").contains("outside"));
 }
 
 #[test]
@@ -211,7 +213,7 @@ fn a_directory_swapped_for_an_outward_link_reveals_nothing() {
     let swaps = meanwhile(disturb, || {
         while Instant::now() < end {
             for path in ["", "door", "door/sub", "door/secret"] {
-                let scope = world.at(path).with_hidden();
+                let scope = Scope { hidden: true, ..world.at(path) };
                 searches += 1;
                 if let Ok(report) = grep(&scope, &GrepRequest::new("needle"), &Cancel::new()) {
                     let text = report.text();

@@ -36,7 +36,7 @@ fn ignore_rules_mean_what_git_says() {
                 world.file(file, "");
             }
             assert_eq!(shown_in(&world.scope()), *visible, "{rules:?} in {name}");
-            assert_eq!(shown_in(&world.scope().with_ignored()).len(), files.len());
+            assert_eq!(shown_in(&Scope { ignored: true, ..world.scope() }).len(), files.len());
         }
     }
 }
@@ -114,7 +114,7 @@ fn what_is_always_left_out_cannot_be_brought_back() {
         ("a.js", "needle"),
     ]);
     assert_eq!(text_of(&world.scope(), "needle"), "a.js:1:needle\n");
-    let all = world.scope().with_hidden().with_ignored();
+    let all = Scope { hidden: true, ignored: true, ..world.scope() };
     let text = text_of(&all, "needle");
     let expected = "a.js:1:needle\nnode_modules/x.js:1:needle\nsub/node_modules/y.js:1:needle\n";
     assert_eq!(text, expected);
@@ -132,7 +132,7 @@ fn what_is_always_left_out_cannot_be_brought_back() {
 fn hidden_names_are_included_on_request() {
     let world = World::with(&[(".github/ci.yml", "needle"), (".env", "needle"), ("a", "needle")]);
     assert_eq!(shown_in(&world.scope()), ["a"]);
-    assert_eq!(shown_in(&world.scope().with_hidden()), [".env", ".github/ci.yml", "a"]);
+    assert_eq!(shown_in(&Scope { hidden: true, ..world.scope() }), [".env", ".github/ci.yml", "a"]);
     assert_eq!(shown_in(&world.at(".github")), [".github/ci.yml"]);
     // A rule of the workspace shows them, too.
     world.file(".ignore", "!.github\n");
@@ -174,7 +174,7 @@ fn what_is_named_is_searched_whatever_the_rules_say() {
 fn credentials_are_hidden_from_browsing_doors() {
     let world = World::with(&[(".ssh/id", "needle"), (".aws/x", "needle"), ("a", "needle")]);
     world.link(".ssh", "innocent");
-    let tool = world.scope().with_hidden();
+    let tool = Scope { hidden: true, ..world.scope() };
     assert_eq!(text_of(&tool, "needle"), ".aws/x:1:needle\n.ssh/id:1:needle\na:1:needle\n");
     let browsing = Scope { sensitive: Sensitive::Hidden, ..tool };
     assert_eq!(text_of(&browsing, "needle"), "a:1:needle\n");

@@ -63,7 +63,8 @@ fn deeper_levels_follow_their_directory() {
 #[test]
 fn hidden_and_ignored_entries_are_listed_on_request() {
     let world = world();
-    let all = listed(&world.scope().with_hidden().with_ignored(), &ListRequest::default());
+    let everything = Scope { hidden: true, ignored: true, ..world.scope() };
+    let all = listed(&everything, &ListRequest::default());
     let names: Vec<_> = all.entries.iter().map(|entry| entry.path.to_str().unwrap()).collect();
     let expected =
         [".gitignore", ".hidden", "a.txt", "b", "dangling", "ignored", "link", "outward"];
