@@ -168,7 +168,7 @@ impl CodexSession {
         let reply = self.rpc.request("thread/start", params).await?;
         let thread = id_at(&reply, "/thread/id", "thread/start")?;
         let name = json!({ "threadId": thread, "name": request.title });
-        self.events.start_thread(thread);
+        self.events.usage.thread = thread;
         // Only a label; a server without this method replies with an error that nothing waits for.
         self.rpc.send_request("thread/name/set", name).await.map(drop)
     }
@@ -182,7 +182,7 @@ impl CodexSession {
         let reply = self.rpc.request("thread/resume", params).await;
         let reply = self.reporter.unless_refused("thread_not_resumed", reply).await?;
         let Some(reply) = reply else { return Ok(false) };
-        self.events.resume_thread(&id_at(&reply, "/thread/id", "thread/resume")?);
+        self.events.usage.resume_thread(&id_at(&reply, "/thread/id", "thread/resume")?);
         self.reporter.event("thread_resumed", None).await;
         Ok(true)
     }

@@ -11,7 +11,6 @@ mod terminal_text;
 
 pub use frame::{Frame, Style, StyledLine, StyledSpan};
 pub use painter::Painter;
-pub use terminal_text::{strip_control, web_link};
 
 use crate::snapshot::Snapshot;
 

@@ -4,7 +4,6 @@
 //! the rate limit that all requests with the credential share, never follows redirects (the credential
 //! would go with them), and redacts the credential in everything that a tracker sends back in an error.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,8 +17,8 @@ use hyper::{HeaderMap, Method, Request};
 use serde_json::Value;
 
 use crate::error::{Result, TrackerError, TrackerErrorKind};
+use crate::provider::Settings;
 use crate::rate_limit::{self, RateLimit};
-use crate::settings::Settings;
 
 /// The time until the response headers arrive. A tracker that is slower than this is treated as failed.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -36,7 +35,8 @@ const MAX_RESPONSE: ByteSize = ByteSize::mib(32);
 /// The part of a tracker's error message that is kept.
 const MAX_MESSAGE_CHARS: usize = 300;
 
-#[derive(Clone)]
+/// The credential is in a header value that is marked as sensitive, so that it is not printed.
+#[derive(Clone, Debug)]
 pub(crate) struct Api {
     connections: HttpClient,
     pub(crate) server: ServerUrl,
@@ -46,12 +46,6 @@ pub(crate) struct Api {
     redacted: Vec<Secret>,
     headers: &'static [(&'static str, &'static str)],
     rate_limit: Arc<RateLimit>,
-}
-
-impl fmt::Debug for Api {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Api").field("server", &self.server).finish_non_exhaustive()
-    }
 }
 
 #[derive(Clone, Debug)]

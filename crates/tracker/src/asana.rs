@@ -14,9 +14,8 @@ use crate::error::{Result, TrackerError};
 use crate::issue::{Issue, IssueId, normal};
 use crate::issue_records::{IssueRecords, is_number, labels, link, list, text, time, word};
 use crate::pages::Cursor;
-use crate::provider::IssueProvider;
+use crate::provider::{IssueProvider, Settings};
 use crate::rest_tool;
-use crate::settings::Settings;
 use crate::tool::{Tool, ToolRefusal, ToolReply};
 
 /// Tasks per page; Asana's maximum.

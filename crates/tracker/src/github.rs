@@ -15,8 +15,7 @@ use crate::error::{Result, TrackerError, TrackerErrorKind};
 use crate::issue::Issue;
 use crate::issue_records::{IssueRecords, is_number, list};
 use crate::pages::{IssuePage, PageCache, next_page};
-use crate::provider::{IssueProvider, queried_state};
-use crate::settings::Settings;
+use crate::provider::{IssueProvider, Settings, queried_state};
 use crate::tool::{Tool, ToolRefusal, ToolReply};
 use crate::{graphql, rest_tool};
 

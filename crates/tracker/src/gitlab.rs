@@ -11,9 +11,8 @@ use crate::error::{Result, TrackerError};
 use crate::issue::{Issue, IssueId};
 use crate::issue_records::{IssueRecords, is_number, labels, link, list, text, time, word};
 use crate::pages::{IssuePage, PageCache, next_page};
-use crate::provider::{IssueProvider, queried_state};
+use crate::provider::{IssueProvider, Settings, queried_state};
 use crate::rest_tool;
-use crate::settings::Settings;
 use crate::tool::{Tool, ToolRefusal, ToolReply};
 
 #[derive(Debug)]

@@ -15,9 +15,8 @@ use crate::error::{Result, TrackerError, TrackerErrorKind};
 use crate::issue::{Blocker, Issue, IssueId, normal};
 use crate::issue_records::{IssueRecords, labels, list, text, time, word};
 use crate::pages::Cursor;
-use crate::provider::IssueProvider;
+use crate::provider::{IssueProvider, Settings};
 use crate::rest_tool;
-use crate::settings::Settings;
 use crate::tool::{Tool, ToolRefusal, ToolReply};
 
 /// Issues per page of a search; Jira may return fewer.

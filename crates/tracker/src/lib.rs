@@ -21,7 +21,6 @@ mod pages;
 mod provider;
 mod rate_limit;
 mod rest_tool;
-mod settings;
 mod tool;
 mod webhook;
 

@@ -23,8 +23,7 @@ use crate::graphql;
 use crate::issue::{Issue, normal};
 use crate::issue_records::{IssueRecords, list, text};
 use crate::pages::Cursor;
-use crate::provider::IssueProvider;
-use crate::settings::Settings;
+use crate::provider::{IssueProvider, Settings};
 use crate::tool::{Tool, ToolRefusal, ToolReply};
 use issue_fields::DispatchRules;
 

@@ -19,7 +19,7 @@
 //!
 //! GraphQL error codes are recognised in [`crate::graphql`]; everything else is here.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use carrel_domain::{Timestamp, sync};
@@ -54,18 +54,14 @@ pub(crate) struct RateLimit(Mutex<Option<Instant>>);
 impl RateLimit {
     /// Refuses requests for `wait` from `now` on. A limit in force is extended, never shortened.
     pub(crate) fn extend(&self, now: Instant, wait: Duration) {
-        let mut until = self.lock();
+        let mut until = sync::lock(&self.0);
         *until = (*until).max(now.checked_add(wait));
     }
 
     /// Returns the time until the limit in force expires; `None` if requests may be sent.
     pub(crate) fn remaining(&self, now: Instant) -> Option<Duration> {
-        let left = self.lock().map(|until| until.saturating_duration_since(now));
+        let left = sync::lock(&self.0).map(|until| until.saturating_duration_since(now));
         left.filter(|left| !left.is_zero())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
-        sync::lock(&self.0)
     }
 }
 

@@ -27,7 +27,8 @@ pub(super) struct EventReader {
     pub(super) turn: Option<String>,
     /// The last message of the agent in the current turn.
     answer: String,
-    usage: UsageTracker,
+    /// The tokens of the session, by thread.
+    pub(super) usage: UsageTracker,
     throttle: Throttle,
     reporter: Reporter,
 }
@@ -41,15 +42,6 @@ impl EventReader {
             throttle: Throttle::default(),
             reporter,
         }
-    }
-
-    pub(super) fn start_thread(&mut self, thread: String) {
-        self.usage.thread = thread;
-    }
-
-    /// Sets a resumed thread. Tokens of its earlier turns are not counted.
-    pub(super) fn resume_thread(&mut self, thread: &str) {
-        self.usage.resume_thread(thread);
     }
 
     pub(super) fn start_turn(&mut self, turn: String) {

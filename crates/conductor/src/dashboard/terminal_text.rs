@@ -6,7 +6,7 @@ use carrel_domain::Timestamp;
 
 /// Removes everything that a terminal interprets instead of showing: control characters, escape
 /// sequences, and characters that change the direction of text.
-pub fn strip_control(text: &str) -> String {
+pub(super) fn strip_control(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {
@@ -60,7 +60,7 @@ pub(super) fn char_width(c: char) -> usize {
 }
 
 /// Returns a URL if it is `http` or `https` with a host and plain ASCII; other schemes could run code.
-pub fn web_link(url: &str) -> Option<&str> {
+pub(super) fn web_link(url: &str) -> Option<&str> {
     let plain = url.chars().all(|c| c.is_ascii_graphic());
     let (scheme, rest) = url.split_once("://")?;
     let web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");

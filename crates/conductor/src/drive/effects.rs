@@ -19,6 +19,7 @@ use tracing::warn;
 use super::agent_run::{RunJob, TurnCommand};
 use super::conductor::Conductor;
 use super::event_loop::Message;
+use super::notice_log;
 use super::setup::Setup;
 use crate::claimed_issue::RunId;
 use crate::effect::{Dispatch, Effect};
@@ -36,9 +37,15 @@ pub(super) struct ActiveRun {
 }
 
 impl Conductor {
-    /// Performs an effect. Journal writes and notices are the loop's own.
+    /// Performs an effect after its journal writes. During the shutdown only notices are; the journal tells
+    /// the next conductor the rest.
     pub(super) fn perform(&mut self, effect: Effect) {
         match effect {
+            Effect::Notify(notice) => {
+                notice_log::write(&notice, &self.transcripts);
+                self.report.record(&notice);
+            }
+            _ if self.ending => {}
             Effect::Poll(query) => self.poll(query),
             Effect::Read(query, ids) => self.read(query, ids),
             Effect::Dispatch(dispatch) => self.dispatch(*dispatch),
@@ -50,7 +57,7 @@ impl Conductor {
                 }
             }
             Effect::Clean(issue, workspace) => self.clean(*issue, workspace),
-            Effect::Save(_) | Effect::Erase(_) | Effect::SaveLedger | Effect::Notify(_) => {}
+            Effect::Save(_) | Effect::Erase(_) | Effect::SaveLedger => {}
         }
     }
 

@@ -19,10 +19,9 @@ use super::conductor::Conductor;
 use super::handle::Request;
 use super::report::Report;
 use super::workflow_watcher::WorkflowUpdate;
-use super::{effects, journal, notice_log, redaction};
+use super::{effects, journal, redaction};
 use crate::claimed_issue::{RunId, Stage};
 use crate::decide;
-use crate::effect::Effect;
 use crate::event::{Event, RunEnd};
 use crate::rules::Rules;
 
@@ -173,7 +172,9 @@ impl Conductor {
         self.write_journal(records).await;
         self.publish();
         if self.report.superseded.is_none() {
-            self.perform_all(actions);
+            for effect in actions {
+                self.perform(effect);
+            }
         }
     }
 
@@ -191,21 +192,6 @@ impl Conductor {
             && let Some(active) = self.active.get(run)
         {
             self.unsettled.remove(&active.issue);
-        }
-    }
-
-    /// Performs effects. During the shutdown only notices are; the journal tells the next conductor the
-    /// rest.
-    fn perform_all(&mut self, actions: Vec<Effect>) {
-        for effect in actions {
-            match effect {
-                Effect::Notify(notice) => {
-                    notice_log::write(&notice, &self.transcripts);
-                    self.report.record(&notice);
-                }
-                _ if self.ending => {}
-                effect => self.perform(effect),
-            }
         }
     }
 

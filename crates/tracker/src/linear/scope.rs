@@ -21,7 +21,7 @@ const MAX_FIELDS: usize = 2_000;
 /// A mutation that agents may use, and the arguments that name its targets.
 struct Mutation {
     name: &'static str,
-    /// The paths of arguments; a question mark follows those that may be missing.
+    /// The paths of arguments; a question mark marks an optional one.
     targets: &'static [(&'static str, Target)],
     /// The allowed members of `input`, separated by commas; empty for all.
     input: &'static str,
