@@ -887,6 +887,22 @@ fn tests_that_cannot_even_begin_are_no_pass() {
 }
 
 #[test]
+fn the_first_command_of_tier_landlock_may_leave_a_report() {
+    if !has("node") {
+        return;
+    }
+    let lab = Lab::new(Lab::usual().caller, "landlock");
+    let workspace = lab.workspace();
+    let door = Way::Stdio.open(&lab, &["--tier", "landlock", "--workspace", text(&workspace)]);
+    let mut bench = Bench { lab, door };
+    bench.put("package.json", NODE);
+    bench.put("sum.js", SUM);
+    bench.put("sum.test.js", SUM_TEST);
+    let answer = bench.call("run_tests", json!({}));
+    assert_eq!(answer.structured["verdict"], "passed", "{answer:?}");
+}
+
+#[test]
 fn no_test_at_all_is_no_pass() {
     if !has("node") {
         return;
