@@ -25,7 +25,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use self::set::{KeySet, OpenError};
+use self::set::{KeySet, KeySetError};
 pub use self::settings::{ClaimNames, ProviderOptions, ProviderSettingsError};
 use super::caller::Caller;
 use super::error::{AuthError, RejectReason};
@@ -104,8 +104,8 @@ impl Provider {
         let keys = self.keys().ok_or(AuthError::NoKeys)?;
         let caller = match keys.open(token) {
             Ok(payload) => claims::caller(payload, &self.inner.options, now),
-            Err(OpenError::UnknownKey) => return Ok(None),
-            Err(OpenError::Rejected(reason)) => Err(reason),
+            Err(KeySetError::UnknownKey) => return Ok(None),
+            Err(KeySetError::Rejected(reason)) => Err(reason),
         };
         caller.map(Some).map_err(AuthError::unauthenticated)
     }

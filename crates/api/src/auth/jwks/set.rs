@@ -40,13 +40,13 @@ impl Header {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OpenError {
+pub(super) enum KeySetError {
     /// The key id of the token is not in the set.
     UnknownKey,
     Rejected(RejectReason),
 }
 
-impl From<RejectReason> for OpenError {
+impl From<RejectReason> for KeySetError {
     fn from(reason: RejectReason) -> Self {
         Self::Rejected(reason)
     }
@@ -76,7 +76,7 @@ impl KeySet {
     }
 
     /// Returns the payload of a token that one of the keys signed.
-    pub(super) fn open(&self, token: &str) -> Result<Map<String, Value>, OpenError> {
+    pub(super) fn open(&self, token: &str) -> Result<Map<String, Value>, KeySetError> {
         let (parts, header) = read(token).ok_or(RejectReason::Malformed)?;
         let key = self.find(&header)?;
         // The key determines the algorithm; the token must name the same.
@@ -92,10 +92,10 @@ impl KeySet {
     }
 
     /// Returns the key that a token names, or the only one.
-    fn find(&self, header: &Header) -> Result<&Key, OpenError> {
+    fn find(&self, header: &Header) -> Result<&Key, KeySetError> {
         match (&header.kid, &self.keys[..]) {
             (Some(_), keys) => {
-                keys.iter().find(|key| key.id == header.kid).ok_or(OpenError::UnknownKey)
+                keys.iter().find(|key| key.id == header.kid).ok_or(KeySetError::UnknownKey)
             }
             (None, [only]) => Ok(only),
             (None, _) => Err(RejectReason::Signature.into()),
