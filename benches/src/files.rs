@@ -1,4 +1,4 @@
-//! Reading, listing and writing through the door to workspace files.
+//! Reading, listing and writing through the endpoint to workspace files.
 
 use std::ffi::OsString;
 use std::fs::FileType;

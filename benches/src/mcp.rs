@@ -1,4 +1,4 @@
-//! The tools through a door: `carrel mcp` as a program of its own, over stdio and over HTTP.
+//! The tools through a endpoint: `carrel mcp` as a program of its own, over stdio and over HTTP.
 
 mod http;
 mod lines;
@@ -19,10 +19,10 @@ use crate::report::{Budget, Row};
 use crate::sandbox::beside;
 use program::Carrel;
 
-/// What the design promises for reading a large file through either door.
+/// What the design promises for reading a large file through either endpoint.
 const READ_LIMIT: Duration = Duration::from_micros(400);
 
-/// The size of files that are edited through a door. There is one for each client: a file has to be
+/// The size of files that are edited through a endpoint. There is one for each client: a file has to be
 /// read again after somebody else changed it.
 const EDITED_BYTES: usize = 101_000;
 

@@ -96,7 +96,7 @@ fn against_bubblewrap(ground: &Ground, full: &Walled) -> Result<Vec<Row>, Fault>
     ]
     .into();
     rows.push(Row::new(
-        "`carrel exec -- true`, process start included; plain is bubblewrap with the same walls",
+        "`carrel exec -- true`, process start included; plain is bubblewrap with the same sandbox",
         interleave(rounds, same, || timed(|| run_other(&once)))?,
         Budget::Ratio(1.0),
     ));
@@ -225,7 +225,7 @@ fn run_other_with(argv: &[OsString], stdin: Stdio) -> Result<(), Fault> {
     Err(String::from_utf8_lossy(&output.stderr).into_owned().into())
 }
 
-/// The walls of tier `full`, as far as bubblewrap has them, with some places of the host to be read and
+/// The sandbox of tier `full`, as far as bubblewrap has them, with some places of the host to be read and
 /// copies of some files. It reads the filter for system calls from stdin.
 fn bubblewrap(
     program: &Path,

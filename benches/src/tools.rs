@@ -1,4 +1,4 @@
-//! The tools without a door: through the registry, in this process.
+//! The tools without a endpoint: through the registry, in this process.
 
 use std::path::Path;
 use std::sync::Arc;

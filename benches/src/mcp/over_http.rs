@@ -24,37 +24,37 @@ pub(crate) fn rows(ground: &Ground, corpus: &Corpus, server: &Server) -> Result<
     let mut rows = Vec::new();
     for revision in Revision::BOTH {
         let client = HttpClient::connect(server.address, revision)?;
-        let mut door = Door { ground, corpus, client, revision };
+        let mut endpoint = Endpoint { ground, corpus, client, revision };
         rows.extend([
-            door.against_canned("`workspaces`", "workspaces", &json!({}), Some(CALL_LIMIT))?,
-            door.against_canned(
+            endpoint.against_canned("`workspaces`", "workspaces", &json!({}), Some(CALL_LIMIT))?,
+            endpoint.against_canned(
                 "Read 101 KB",
                 "Read",
                 &json!({ "file_path": corpus::LARGE }),
                 Some(READ_LIMIT),
             )?,
-            door.against_canned(
+            endpoint.against_canned(
                 "LS of 100 entries",
                 "LS",
                 &json!({ "path": corpus::LISTED }),
                 None,
             )?,
-            door.edit()?,
-            door.grep()?,
+            endpoint.edit()?,
+            endpoint.grep()?,
         ]);
     }
     Ok(rows)
 }
 
 /// A connection of one revision.
-struct Door<'a> {
+struct Endpoint<'a> {
     ground: &'a Ground,
     corpus: &'a Corpus,
     client: HttpClient,
     revision: Revision,
 }
 
-impl Door<'_> {
+impl Endpoint<'_> {
     /// Measures a call against a server that always says the same, which is as long.
     fn against_canned(
         &mut self,

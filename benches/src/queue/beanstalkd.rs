@@ -12,7 +12,7 @@ use crate::measure::{alone, timed};
 use crate::sandbox::installed;
 
 const JOB: &str = "{\"steps\":[{\"action\":\"shell\",\"command\":\"true\"}]}";
-const PATIENCE: Duration = Duration::from_secs(10);
+const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A server of its own, gone with this.
 struct Beanstalkd {
@@ -37,7 +37,7 @@ impl Beanstalkd {
         let server = Self { child, address };
         let begun = Instant::now();
         while TcpStream::connect(address).is_err() {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > DEADLINE {
                 return Err("beanstalkd does not listen".into());
             }
             std::thread::sleep(Duration::from_millis(10));
@@ -91,7 +91,7 @@ impl Client {
     fn connect(address: SocketAddr) -> Result<Self, Fault> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(DEADLINE))?;
         Ok(Self { answers: BufReader::new(stream.try_clone()?), stream })
     }
 

@@ -17,7 +17,7 @@ const READERS: usize = 1000;
 const SLOWEST: Duration = Duration::from_millis(1);
 
 /// How long a reader waits for what has to come.
-const PATIENCE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Tasks wait behind one that sleeps, each with a reader. One after the other is cancelled, which is
 /// one commit with one event, and its reader waits for that event while all others stay connected.
@@ -68,7 +68,7 @@ impl Reader {
     fn open(client: &Client, task: &str) -> Result<Self, Fault> {
         let mut stream = TcpStream::connect(client.address())?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(DEADLINE))?;
         stream.write_all(&client.stream_request(task))?;
         let mut reader = Self { stream, text: Vec::new() };
         reader.until("queued")?;

@@ -51,7 +51,7 @@ fn one_by_one(ground: &Ground, client: &mut Client, request: &[u8]) -> Result<Ro
         Ok(time)
     };
     let pair = interleave(ground.pace.slow, || timed(run_plainly), run)?;
-    let work = "`true` over REST, walls included; plain is `bash -c true`";
+    let work = "`true` over REST, sandbox included; plain is `bash -c true`";
     Ok(Row::new(work, pair, Budget::Time(EXEC)))
 }
 

@@ -6,42 +6,42 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use crate::conformance::Kind;
-use crate::lab::{Lab, Notes, Opened, ProcessEvent};
+use crate::test_environment::{Notes, Opened, ProcessEvent, TestEnvironment};
 
-async fn open(lab: &Lab, scenario: &str, more: &str) -> Opened {
-    Kind::Codex.open(lab, scenario, more).await.unwrap()
+async fn open(test_env: &TestEnvironment, scenario: &str, more: &str) -> Opened {
+    Kind::Codex.open(test_env, scenario, more).await.unwrap()
 }
 
 async fn turn(
     scenario: &str,
     more: &str,
-) -> (Result<String, carrel_agent::AgentFailure>, ProcessEvent, Lab) {
-    let lab = Kind::Codex.lab().await;
-    let mut opened = open(&lab, scenario, more).await;
+) -> (Result<String, carrel_agent::AgentFailure>, ProcessEvent, TestEnvironment) {
+    let test_env = Kind::Codex.test_env().await;
+    let mut opened = open(&test_env, scenario, more).await;
     let ended = opened.session.turn("the prompt").await;
-    (ended, opened.close().await, lab)
+    (ended, opened.close().await, test_env)
 }
 
 /// Returns what the server was sent, in order.
-fn received(lab: &Lab) -> Vec<Value> {
-    lab.read("received").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+fn received(test_env: &TestEnvironment) -> Vec<Value> {
+    test_env.read("received").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn methods(lab: &Lab) -> Vec<String> {
-    let all = received(lab).into_iter();
+fn methods(test_env: &TestEnvironment) -> Vec<String> {
+    let all = received(test_env).into_iter();
     all.filter_map(|message| message["method"].as_str().map(str::to_owned)).collect()
 }
 
 #[tokio::test]
 async fn item_057_to_059_and_102_a_session_begins_as_the_protocol_says() {
-    let (ended, _, lab) = turn("success", "").await;
+    let (ended, _, test_env) = turn("success", "").await;
     ended.unwrap();
     assert_eq!(
-        methods(&lab),
+        methods(&test_env),
         ["initialize", "initialized", "thread/start", "thread/name/set", "turn/start"]
     );
-    let sent = received(&lab);
-    let workspace = lab.inside("");
+    let sent = received(&test_env);
+    let workspace = test_env.inside("");
     let workspace = workspace.to_str().unwrap().trim_end_matches('/');
     assert_eq!(sent[0]["params"]["clientInfo"]["name"], "carrel");
     assert_eq!(sent[0]["params"]["capabilities"]["experimentalApi"], true);
@@ -67,14 +67,14 @@ async fn item_057_to_059_and_102_a_session_begins_as_the_protocol_says() {
 
 #[tokio::test]
 async fn ids_are_never_used_twice() {
-    let lab = Kind::Codex.lab().await;
-    let mut opened = open(&lab, "success", "").await;
+    let test_env = Kind::Codex.test_env().await;
+    let mut opened = open(&test_env, "success", "").await;
     for _ in 0..3 {
         opened.session.turn("again").await.unwrap();
     }
     opened.close().await;
     let mut ids: Vec<u64> =
-        received(&lab).iter().filter_map(|message| message["id"].as_u64()).collect();
+        received(&test_env).iter().filter_map(|message| message["id"].as_u64()).collect();
     let all = ids.len();
     ids.sort_unstable();
     ids.dedup();
@@ -93,9 +93,9 @@ async fn item_060_the_ids_of_thread_and_turn_name_the_session() {
 
 #[tokio::test]
 async fn item_061_a_request_that_is_not_answered_fails() {
-    let lab = Kind::Codex.lab().await;
+    let test_env = Kind::Codex.test_env().await;
     let begun = Instant::now();
-    let opened = Kind::Codex.open(&lab, "mute", ", read_timeout_ms: 300").await;
+    let opened = Kind::Codex.open(&test_env, "mute", ", read_timeout_ms: 300").await;
     let failure = opened.err().expect("nobody answers");
     assert_eq!(failure.kind, FailureKind::ResponseTimeout);
     assert_eq!(failure.message, "thread/start got no reply within 300 ms (codex.read_timeout_ms)");
@@ -104,49 +104,49 @@ async fn item_061_a_request_that_is_not_answered_fails() {
 
 #[tokio::test]
 async fn a_rejected_request_fails_with_the_reason() {
-    let lab = Kind::Codex.lab().await;
-    let failure = Kind::Codex.open(&lab, "refused", "").await.err().expect("it is refused");
+    let test_env = Kind::Codex.test_env().await;
+    let failure = Kind::Codex.open(&test_env, "refused", "").await.err().expect("it is refused");
     assert_eq!(failure.kind, FailureKind::ResponseError);
     assert_eq!(failure.message, "the agent rejected thread/start: unknown variant (-32600)");
 }
 
 #[tokio::test]
 async fn a_server_that_is_overloaded_is_asked_again() {
-    let (ended, _, lab) = turn("overloaded", "").await;
+    let (ended, _, test_env) = turn("overloaded", "").await;
     assert_eq!(ended, Ok("done".to_owned()));
-    assert_eq!(methods(&lab).iter().filter(|method| *method == "turn/start").count(), 2);
+    assert_eq!(methods(&test_env).iter().filter(|method| *method == "turn/start").count(), 2);
 }
 
 #[tokio::test]
 async fn what_arrives_before_a_reply_is_not_lost() {
-    let (ended, _, lab) = turn("early", "").await;
+    let (ended, _, test_env) = turn("early", "").await;
     assert_eq!(ended, Ok("done".to_owned()));
-    let answered = received(&lab).into_iter().find(|message| message.get("error").is_some());
+    let answered = received(&test_env).into_iter().find(|message| message.get("error").is_some());
     assert_eq!(answered.unwrap()["id"], 901);
 }
 
 #[tokio::test]
 async fn item_065_an_approval_is_given_or_stops_the_turn_as_the_policy_says() {
-    let (ended, heard, lab) = turn("approval", ", approval_policy: never").await;
+    let (ended, heard, test_env) = turn("approval", ", approval_policy: never").await;
     assert_eq!(ended, Ok("answered".to_owned()));
     assert_eq!(heard.said("approval_auto_approved"), ["rm x"]);
-    let answer = received(&lab).pop().unwrap();
+    let answer = received(&test_env).pop().unwrap();
     assert_eq!(answer, json!({"id": 901, "result": {"decision": "acceptForSession"}}));
 
-    let (ended, heard, lab) = turn("approval", ", approval_policy: on-request").await;
+    let (ended, heard, test_env) = turn("approval", ", approval_policy: on-request").await;
     let failure = ended.unwrap_err();
     assert_eq!(failure.kind, FailureKind::ApprovalRequired);
     assert_eq!(heard.said("approval_required"), ["approval requested: rm x"]);
-    let answered = received(&lab).into_iter().find(|message| message["id"] == 901);
+    let answered = received(&test_env).into_iter().find(|message| message["id"] == 901);
     assert_eq!(answered.unwrap()["result"], json!({"decision": "cancel"}));
 }
 
 #[tokio::test]
 async fn item_066_and_076_a_tool_that_is_not_there_is_refused_without_stalling() {
-    let (ended, heard, lab) = turn("no_tool", "").await;
+    let (ended, heard, test_env) = turn("no_tool", "").await;
     assert_eq!(ended, Ok("answered".to_owned()));
     assert_eq!(heard.said("unsupported_tool_call"), ["nothing"]);
-    let answer = received(&lab).pop().unwrap();
+    let answer = received(&test_env).pop().unwrap();
     assert_eq!(answer["result"]["success"], false);
     let output: Value = serde_json::from_str(answer["result"]["output"].as_str().unwrap()).unwrap();
     assert_eq!(output["error"]["supportedTools"], json!([]));
@@ -154,15 +154,15 @@ async fn item_066_and_076_a_tool_that_is_not_there_is_refused_without_stalling()
 
 #[tokio::test]
 async fn item_070_and_072_tools_are_offered_and_used_outside() {
-    let lab = Kind::Codex.lab().await;
+    let test_env = Kind::Codex.test_env().await;
     let notes = Arc::new(Notes::default());
     let yaml = format!("{}}}", Kind::Codex.plays("tool"));
-    let mut opened = lab.open_with(&yaml, Arc::<Notes>::clone(&notes), None).await.unwrap();
+    let mut opened = test_env.open_with(&yaml, Arc::<Notes>::clone(&notes), None).await.unwrap();
     assert_eq!(opened.session.turn("").await, Ok("answered".to_owned()));
     let heard = opened.close().await;
     assert_eq!(heard.said("tool_call_completed"), ["note"]);
     assert_eq!(*notes.kept(), [json!({"text": "hello"})]);
-    let sent = received(&lab);
+    let sent = received(&test_env);
     assert_eq!(sent[2]["params"]["dynamicTools"][0]["name"], "note");
     let answer = sent.last().unwrap();
     assert_eq!(
@@ -173,19 +173,19 @@ async fn item_070_and_072_tools_are_offered_and_used_outside() {
 
 #[tokio::test]
 async fn an_elicitation_needs_input() {
-    let (ended, _, lab) = turn("elicitation", ", approval_policy: never").await;
+    let (ended, _, test_env) = turn("elicitation", ", approval_policy: never").await;
     let failure = ended.unwrap_err();
     assert_eq!((failure.kind, &*failure.message), (FailureKind::InputRequired, "Who are you?"));
-    let answered = received(&lab).into_iter().find(|message| message["id"] == 901);
+    let answered = received(&test_env).into_iter().find(|message| message["id"] == 901);
     assert_eq!(answered.unwrap()["result"], json!({"action": "cancel"}));
 }
 
 #[tokio::test]
 async fn an_unknown_request_is_answered_with_an_error() {
-    let (ended, heard, lab) = turn("unknown", "").await;
+    let (ended, heard, test_env) = turn("unknown", "").await;
     assert_eq!(ended, Ok("answered".to_owned()));
     assert_eq!(heard.said("unknown_request"), ["some/newRequest"]);
-    assert_eq!(received(&lab).pop().unwrap()["error"]["code"], -32601);
+    assert_eq!(received(&test_env).pop().unwrap()["error"]["code"], -32601);
 }
 
 #[tokio::test]
@@ -201,9 +201,9 @@ async fn a_turn_that_was_interrupted_is_no_success() {
 
 #[tokio::test]
 async fn a_turn_that_does_not_end_is_interrupted_before_the_server_is_ended() {
-    let (ended, _, lab) = turn("input", "").await;
+    let (ended, _, test_env) = turn("input", "").await;
     ended.unwrap_err();
-    let last = received(&lab).pop().unwrap();
+    let last = received(&test_env).pop().unwrap();
     assert_eq!(
         (&last["method"], &last["params"]),
         (&json!("turn/interrupt"), &json!({"threadId": "thread-1", "turnId": "turn-1"}))
@@ -215,10 +215,10 @@ async fn a_thread_is_taken_up_again_or_begun_anew() {
     for (thread, expected, said) in
         [("thread-0", "thread-0", "thread_resumed"), ("lost", "thread-1", "thread_not_resumed")]
     {
-        let lab = Kind::Codex.lab().await;
+        let test_env = Kind::Codex.test_env().await;
         let yaml = format!("{}}}", Kind::Codex.plays("success"));
         let tools = Arc::new(Notes::default());
-        let mut opened = lab.open_with(&yaml, tools, Some(thread.to_owned())).await.unwrap();
+        let mut opened = test_env.open_with(&yaml, tools, Some(thread.to_owned())).await.unwrap();
         assert_eq!(opened.session.thread().as_deref(), Some(expected));
         assert_eq!(opened.session.turn("").await, Ok("done".to_owned()));
         let heard = opened.close().await;
@@ -228,33 +228,33 @@ async fn a_thread_is_taken_up_again_or_begun_anew() {
 
 async fn turn_with_tools(
     scenario: &str,
-) -> (Result<String, carrel_agent::AgentFailure>, ProcessEvent, Lab) {
-    let lab = Kind::Codex.lab().await;
+) -> (Result<String, carrel_agent::AgentFailure>, ProcessEvent, TestEnvironment) {
+    let test_env = Kind::Codex.test_env().await;
     let notes = Arc::new(Notes::default());
     let yaml = format!("{}}}", Kind::Codex.plays(scenario));
-    let mut opened = lab.open_with(&yaml, Arc::<Notes>::clone(&notes), None).await.unwrap();
+    let mut opened = test_env.open_with(&yaml, Arc::<Notes>::clone(&notes), None).await.unwrap();
     // What is configured while a session is open is for the next.
     notes.later.lock().unwrap().push(json!({"name": "nothing"}));
     let ended = opened.session.turn("").await;
-    (ended, opened.close().await, lab)
+    (ended, opened.close().await, test_env)
 }
 
 #[tokio::test]
 async fn item_075_a_tool_that_fails_says_so_and_the_turn_goes_on() {
-    let (ended, heard, lab) = turn_with_tools("failing_tool").await;
+    let (ended, heard, test_env) = turn_with_tools("failing_tool").await;
     assert_eq!(ended, Ok("answered".to_owned()));
     assert_eq!(heard.said("tool_call_failed"), ["fail"]);
-    let answer = received(&lab).pop().unwrap();
+    let answer = received(&test_env).pop().unwrap();
     assert_eq!(answer["result"]["success"], false);
     assert_eq!(answer["result"]["output"], r#"{"error":{"code":"bad_arguments"}}"#);
 }
 
 #[tokio::test]
 async fn item_071_and_133_a_session_has_the_tools_that_it_was_opened_with() {
-    let (ended, heard, lab) = turn_with_tools("no_tool").await;
+    let (ended, heard, test_env) = turn_with_tools("no_tool").await;
     assert_eq!(ended, Ok("answered".to_owned()));
     assert_eq!(heard.said("unsupported_tool_call"), ["nothing"]);
-    let offered = received(&lab)[2]["params"]["dynamicTools"].clone();
+    let offered = received(&test_env)[2]["params"]["dynamicTools"].clone();
     let names: Vec<&Value> = offered.as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
     assert_eq!(names, ["note", "fail", "wait"]);
 }

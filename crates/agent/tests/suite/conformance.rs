@@ -8,7 +8,7 @@ use carrel_testkit::agents;
 use carrel_testkit::processes::processes_with;
 use pretty_assertions::assert_eq;
 
-use crate::lab::{Lab, Opened, ProcessEvent, config, until_there_is};
+use crate::test_environment::{Opened, ProcessEvent, TestEnvironment, config, until_there_is};
 
 /// A kind of agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,50 +40,53 @@ impl Kind {
         )
     }
 
-    pub(crate) async fn lab(self) -> Lab {
-        self.install(Lab::new().await)
+    pub(crate) async fn test_env(self) -> TestEnvironment {
+        self.install(TestEnvironment::new().await)
     }
 
-    pub(crate) fn install(self, lab: Lab) -> Lab {
+    pub(crate) fn install(self, test_env: TestEnvironment) -> TestEnvironment {
         let script = match self {
             Self::Codex => agents::CODEX,
             Self::Acp => agents::ACP,
             Self::Command => agents::COMMAND,
         };
-        lab.install("scripted", script);
-        lab
+        test_env.install("scripted", script);
+        test_env
     }
 
     /// Opens a session. More settings of `codex` may follow.
     pub(crate) async fn open(
         self,
-        lab: &Lab,
+        test_env: &TestEnvironment,
         scenario: &str,
         more: &str,
     ) -> Result<Opened, AgentFailure> {
-        lab.open(&format!("{}{more}}}", self.plays(scenario))).await
+        test_env.open(&format!("{}{more}}}", self.plays(scenario))).await
     }
 
     /// Takes one turn and closes the session.
-    async fn turn(self, scenario: &str) -> (Result<String, AgentFailure>, ProcessEvent, Lab) {
-        let lab = self.lab().await;
-        let (ended, heard) = self.turn_in(&lab, scenario).await;
-        (ended, heard, lab)
+    async fn turn(
+        self,
+        scenario: &str,
+    ) -> (Result<String, AgentFailure>, ProcessEvent, TestEnvironment) {
+        let test_env = self.test_env().await;
+        let (ended, heard) = self.turn_in(&test_env, scenario).await;
+        (ended, heard, test_env)
     }
 
     async fn turn_in(
         self,
-        lab: &Lab,
+        test_env: &TestEnvironment,
         scenario: &str,
     ) -> (Result<String, AgentFailure>, ProcessEvent) {
-        one_turn(self.open(lab, scenario, "").await.unwrap()).await
+        one_turn(self.open(test_env, scenario, "").await.unwrap()).await
     }
 
     /// Takes one turn of an agent that may be silent for as many milliseconds.
     async fn impatient_turn(self, scenario: &str, silence: u32) -> Result<String, AgentFailure> {
-        let lab = self.lab().await;
+        let test_env = self.test_env().await;
         let yaml = format!("{}}}", self.plays_for(scenario, silence));
-        one_turn(lab.open(&yaml).await.unwrap()).await.0
+        one_turn(test_env.open(&yaml).await.unwrap()).await.0
     }
 }
 
@@ -93,11 +96,11 @@ async fn one_turn(mut opened: Opened) -> (Result<String, AgentFailure>, ProcessE
 }
 
 pub(crate) async fn a_turn_ends_with_what_was_said_last(kind: Kind) {
-    let lab = kind.lab().await;
-    let mut opened = kind.open(&lab, "success", "").await.unwrap();
+    let test_env = kind.test_env().await;
+    let mut opened = kind.open(&test_env, "success", "").await.unwrap();
     for turn in ["the first prompt", "the second prompt"] {
         assert_eq!(opened.session.turn(turn).await, Ok("done".to_owned()));
-        assert!(lab.read("received").contains(turn));
+        assert!(test_env.read("received").contains(turn));
     }
     let heard = opened.close().await;
     let sessions: Vec<_> = heard
@@ -171,22 +174,22 @@ pub(crate) async fn item_064_and_128_stderr_is_no_part_of_the_protocol(kind: Kin
 
 pub(crate) async fn item_074_and_129_no_secret_reaches_the_agent(kind: Kind) {
     let variables = [("LINEAR_API_KEY", "lin-secret"), ("OF_TRACKER", "own-secret")];
-    let lab = kind.install(Lab::with(TierChoice::Auto, &variables).await);
+    let test_env = kind.install(TestEnvironment::with(TierChoice::Auto, &variables).await);
     let profile = "export LINEAR_API_KEY=lin-secret OF_TRACKER=own-secret SHOWN=1\n";
-    std::fs::write(lab.inside(".bash_profile"), profile).unwrap();
+    std::fs::write(test_env.inside(".bash_profile"), profile).unwrap();
     let mut config = config(&format!("{}}}", kind.plays("secrets")));
     config.secret_variables = vec!["OF_TRACKER".to_owned()];
-    let mut opened = lab.open_config(&config).await.unwrap();
+    let mut opened = test_env.open_config(&config).await.unwrap();
     opened.session.turn("").await.unwrap();
     opened.close().await;
-    let seen = lab.read("seen");
+    let seen = test_env.read("seen");
     assert!(seen.contains("SHOWN=1") && !seen.contains("secret"), "{seen}");
 }
 
 pub(crate) async fn processes_that_the_agent_left_are_killed_when_it_closes(kind: Kind) {
-    let lab = kind.lab().await;
-    let word = format!("orphan-of-{}", lab.directory.path().file_name().unwrap().display());
-    let mut opened = kind.open(&lab, &format!("orphan {word}"), "").await.unwrap();
+    let test_env = kind.test_env().await;
+    let word = format!("orphan-of-{}", test_env.directory.path().file_name().unwrap().display());
+    let mut opened = kind.open(&test_env, &format!("orphan {word}"), "").await.unwrap();
     assert_eq!(opened.session.turn("").await, Ok("done".to_owned()));
     opened.close().await;
     assert_eq!(processes_with(&word), 0);
@@ -209,9 +212,9 @@ pub(crate) async fn item_067_a_question_ends_the_turn_with_its_text(kind: Kind) 
 }
 
 pub(crate) async fn an_agent_is_stopped_in_the_middle(kind: Kind) {
-    let lab = kind.lab().await;
+    let test_env = kind.test_env().await;
     let patient = kind.plays("silence");
-    let mut opened = lab.open(&format!("{patient}}}")).await.unwrap();
+    let mut opened = test_env.open(&format!("{patient}}}")).await.unwrap();
     let (heard, stop) = (opened.heard.clone(), opened.stop.clone());
     let stopping = async {
         heard.wait_for(|event| matches!(event, Event::SessionStarted { .. })).await;
@@ -226,10 +229,10 @@ pub(crate) async fn an_agent_is_stopped_in_the_middle(kind: Kind) {
 }
 
 pub(crate) async fn an_agent_that_heeds_nothing_is_ended_in_time(kind: Kind) {
-    let lab = kind.lab().await;
-    let word = format!("stubborn-in-{}", lab.directory.path().file_name().unwrap().display());
+    let test_env = kind.test_env().await;
+    let word = format!("stubborn-in-{}", test_env.directory.path().file_name().unwrap().display());
     let patient = kind.plays(&format!("stubborn {word}"));
-    let mut opened = lab.open(&format!("{patient}}}")).await.unwrap();
+    let mut opened = test_env.open(&format!("{patient}}}")).await.unwrap();
     let (heard, stop) = (opened.heard.clone(), opened.stop.clone());
     let stopping = async {
         heard.wait_for(|event| matches!(event, Event::SessionStarted { .. })).await;
@@ -245,8 +248,8 @@ pub(crate) async fn an_agent_that_heeds_nothing_is_ended_in_time(kind: Kind) {
 }
 
 pub(crate) async fn a_program_that_is_missing_is_named(kind: Kind) {
-    let lab = Lab::new().await;
-    let opened = kind.open(&lab, "success", "").await;
+    let test_env = TestEnvironment::new().await;
+    let opened = kind.open(&test_env, "success", "").await;
     let failure = match opened {
         Err(failure) => failure,
         Ok(mut opened) => {
@@ -260,11 +263,11 @@ pub(crate) async fn a_program_that_is_missing_is_named(kind: Kind) {
 }
 
 pub(crate) async fn item_028_an_agent_does_not_start_in_a_removed_workspace(kind: Kind) {
-    let lab = kind.lab().await;
-    let path = lab.inside("");
+    let test_env = kind.test_env().await;
+    let path = test_env.inside("");
     std::fs::remove_dir_all(&path).unwrap();
     std::os::unix::fs::symlink("/usr", path.to_str().unwrap().trim_end_matches('/')).unwrap();
-    let failure = kind.open(&lab, "success", "").await.err().expect("there is no workspace");
+    let failure = kind.open(&test_env, "success", "").await.err().expect("there is no workspace");
     assert_eq!(failure.kind, FailureKind::Launch, "{failure}");
 }
 

@@ -6,32 +6,35 @@ use carrel_domain::Tier;
 use carrel_testkit::processes::processes_with;
 use pretty_assertions::assert_eq;
 
-use crate::lab::{Lab, SOON, command};
+use crate::test_environment::{DEADLINE, TestEnvironment, command};
 
 #[tokio::test]
 async fn item_056_launch_uses_the_workspace_and_bash() {
-    let lab = Lab::new().await;
+    let test_env = TestEnvironment::new().await;
     let script = "pwd; [[ -n $BASH_VERSION ]] && shopt -q login_shell && echo 'a login bash'";
-    let (ended, heard) = lab.command(script).await;
+    let (ended, heard) = test_env.command(script).await;
     assert_eq!(ended, Ok("a login bash".to_owned()));
-    assert_eq!(heard.said("message")[0], lab.inside("").to_str().unwrap().trim_end_matches('/'));
+    assert_eq!(
+        heard.said("message")[0],
+        test_env.inside("").to_str().unwrap().trim_end_matches('/')
+    );
 }
 
 #[tokio::test]
 async fn item_074_112_and_129_no_secret_of_a_tracker_reaches_the_agent() {
     let variables = [("LINEAR_API_KEY", "lin_secret"), ("MY_TRACKER", "ghp_secret")];
-    let lab = Lab::with(TierChoice::Auto, &variables).await;
+    let test_env = TestEnvironment::with(TierChoice::Auto, &variables).await;
     // The home of an agent is its workspace, and so is its login profile.
     let profile = "export LINEAR_API_KEY=lin_secret GITHUB_TOKEN=x MY_TRACKER=ghp_secret\n\
                    export CARREL_SECRET_A=sealed CARREL_GIT_TOKEN_X=y DATABASE_URL=z SHOWN=1\n";
-    std::fs::write(lab.inside(".bash_profile"), profile).unwrap();
+    std::fs::write(test_env.inside(".bash_profile"), profile).unwrap();
     let yaml = command("env > seen", "").replace("agent: {", "agent: {env: [HOME_KEY], ");
-    let mut config = crate::lab::config(&yaml);
+    let mut config = crate::test_environment::config(&yaml);
     config.secret_variables = vec!["MY_TRACKER".to_owned()];
-    let mut opened = lab.open_config(&config).await.unwrap();
+    let mut opened = test_env.open_config(&config).await.unwrap();
     opened.session.turn("").await.unwrap();
     opened.close().await;
-    let seen = lab.read("seen");
+    let seen = test_env.read("seen");
     for shown in ["SHOWN=1", "CARREL_ISSUE_IDENTIFIER=CAR-1", "CARREL_WORKSPACE=/"] {
         assert!(seen.contains(shown), "{shown}: {seen}");
     }
@@ -42,55 +45,58 @@ async fn item_074_112_and_129_no_secret_of_a_tracker_reaches_the_agent() {
 
 #[tokio::test]
 async fn a_profile_that_makes_a_secret_permanent_keeps_the_agent_from_starting() {
-    let lab = Lab::new().await;
-    std::fs::write(lab.inside(".bash_profile"), "readonly LINEAR_API_KEY=lin_secret\n").unwrap();
-    let failure = lab.command("env > seen").await.0.unwrap_err();
+    let test_env = TestEnvironment::new().await;
+    std::fs::write(test_env.inside(".bash_profile"), "readonly LINEAR_API_KEY=lin_secret\n")
+        .unwrap();
+    let failure = test_env.command("env > seen").await.0.unwrap_err();
     assert!(failure.message.contains("status 126"), "{failure}");
-    assert!(!lab.inside("seen").exists());
+    assert!(!test_env.inside("seen").exists());
 }
 
 #[tokio::test]
 async fn variables_of_the_operator_are_seen_when_they_are_listed() {
-    let lab = Lab::with(TierChoice::Auto, &[("MODEL_KEY", "sk-1"), ("OTHER", "o")]).await;
+    let test_env =
+        TestEnvironment::with(TierChoice::Auto, &[("MODEL_KEY", "sk-1"), ("OTHER", "o")]).await;
     let yaml = command("echo $MODEL_KEY/$OTHER/$CARREL_SANDBOX", "");
     let yaml = yaml.replace("agent: {", "agent: {env: [MODEL_KEY], ");
-    let mut opened = lab.open(&yaml).await.unwrap();
+    let mut opened = test_env.open(&yaml).await.unwrap();
     assert_eq!(opened.session.turn("").await, Ok("sk-1//1".to_owned()));
     opened.close().await;
 }
 
 #[tokio::test]
 async fn a_program_below_home_is_found_and_the_home_is_not_seen() {
-    let lab = Lab::new().await;
-    lab.install("my-agent", "#!/bin/sh\ncat \"$1\" 2>&1; echo; echo ran $0");
-    std::fs::write(lab.home("private"), "mine").unwrap();
-    let script = format!("my-agent {}", lab.home("private").display());
-    let (ended, heard) = lab.command(&script).await;
-    let program = lab.home("bin/my-agent");
+    let test_env = TestEnvironment::new().await;
+    test_env.install("my-agent", "#!/bin/sh\ncat \"$1\" 2>&1; echo; echo ran $0");
+    std::fs::write(test_env.home("private"), "mine").unwrap();
+    let script = format!("my-agent {}", test_env.home("private").display());
+    let (ended, heard) = test_env.command(&script).await;
+    let program = test_env.home("bin/my-agent");
     assert_eq!(ended, Ok(format!("ran {}", program.display())));
     assert!(!heard.said("message").contains(&"mine".to_owned()), "{:?}", heard.all());
 }
 
 #[tokio::test]
 async fn a_program_is_found_through_symbolic_links() {
-    let lab = Lab::new().await;
-    lab.install("my-agent", "#!/bin/sh\necho ran");
-    std::os::unix::fs::symlink(lab.home("bin"), lab.home("link")).unwrap();
-    let by_path = lab.home("link/my-agent").display().to_string();
-    assert_eq!(lab.command(&by_path).await.0, Ok("ran".to_owned()));
-    std::os::unix::fs::symlink(lab.home("bin/my-agent"), lab.home("linked-agent")).unwrap();
-    let by_link = lab.home("linked-agent").display().to_string();
-    assert_eq!(lab.command(&format!("exec {by_link} --now")).await.0, Ok("ran".to_owned()));
+    let test_env = TestEnvironment::new().await;
+    test_env.install("my-agent", "#!/bin/sh\necho ran");
+    std::os::unix::fs::symlink(test_env.home("bin"), test_env.home("link")).unwrap();
+    let by_path = test_env.home("link/my-agent").display().to_string();
+    assert_eq!(test_env.command(&by_path).await.0, Ok("ran".to_owned()));
+    std::os::unix::fs::symlink(test_env.home("bin/my-agent"), test_env.home("linked-agent"))
+        .unwrap();
+    let by_link = test_env.home("linked-agent").display().to_string();
+    assert_eq!(test_env.command(&format!("exec {by_link} --now")).await.0, Ok("ran".to_owned()));
 }
 
 #[tokio::test]
 async fn paths_of_the_workflow_file_are_seen_as_it_says() {
-    let lab = Lab::new().await;
+    let test_env = TestEnvironment::new().await;
     for name in ["read", "write", "alone"] {
-        std::fs::create_dir(lab.home(name)).unwrap();
-        std::fs::write(lab.home(name).join("file"), name).unwrap();
+        std::fs::create_dir(test_env.home(name)).unwrap();
+        std::fs::write(test_env.home(name).join("file"), name).unwrap();
     }
-    let [read, write, alone] = ["read", "write", "alone/file"].map(|name| lab.home(name));
+    let [read, write, alone] = ["read", "write", "alone/file"].map(|name| test_env.home(name));
     let script = format!(
         "cat {0}/file {2}; (echo x > {0}/file) 2>/dev/null || echo ' refused'; echo new > {1}/file",
         read.display(),
@@ -104,7 +110,7 @@ async fn paths_of_the_workflow_file_are_seen_as_it_says() {
         write.display()
     );
     let yaml = command(&script, "").replace("agent: {", &sandbox);
-    let mut opened = lab.open(&yaml).await.unwrap();
+    let mut opened = test_env.open(&yaml).await.unwrap();
     assert_eq!(opened.session.turn("").await, Ok("readalone refused".to_owned()));
     opened.close().await;
     assert_eq!(std::fs::read_to_string(write.join("file")).unwrap(), "new\n");
@@ -116,23 +122,23 @@ async fn an_agent_reaches_the_network_unless_the_workflow_denies_it() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let script = format!("(exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null && echo yes || echo no");
-    let lab = Lab::new().await;
-    assert_eq!(lab.command(&script).await.0, Ok("yes".to_owned()));
+    let test_env = TestEnvironment::new().await;
+    assert_eq!(test_env.command(&script).await.0, Ok("yes".to_owned()));
     let yaml = command(&script, "").replace("agent: {", "agent: {network: none, ");
-    let mut opened = lab.open(&yaml).await.unwrap();
+    let mut opened = test_env.open(&yaml).await.unwrap();
     assert_eq!(opened.session.turn("").await, Ok("no".to_owned()));
     opened.close().await;
 }
 
 #[tokio::test]
 async fn processes_that_outlive_the_command_are_killed_when_the_session_closes() {
-    let lab = Lab::new().await;
-    let word = format!("orphan-of-{}", lab.directory.path().file_name().unwrap().display());
+    let test_env = TestEnvironment::new().await;
+    let word = format!("orphan-of-{}", test_env.directory.path().file_name().unwrap().display());
     let script = format!(
         "setsid sh -c 'trap \"\" TERM; : {word}; touch begun; while :; do sleep 1; done' &
          until [ -e begun ]; do sleep 0.01; done; echo started; wait"
     );
-    let mut opened = lab.open(&command(&script, "")).await.unwrap();
+    let mut opened = test_env.open(&command(&script, "")).await.unwrap();
     let (heard, stop) = (opened.heard.clone(), opened.stop.clone());
     let stopping = async {
         heard
@@ -149,10 +155,10 @@ async fn processes_that_outlive_the_command_are_killed_when_the_session_closes()
 
 #[tokio::test]
 async fn item_127_long_lines_are_read_and_endless_ones_are_not_kept() {
-    let lab = Lab::new().await;
+    let test_env = TestEnvironment::new().await;
     let script = "head -c 1100000 /dev/zero | tr '\\0' x; echo; \
                   head -c 11000000 /dev/zero | tr '\\0' y; echo; echo end";
-    let (ended, heard) = lab.command(script).await;
+    let (ended, heard) = test_env.command(script).await;
     assert_eq!(ended, Ok("end".to_owned()));
     assert_eq!(heard.said("malformed"), ["a line of 11000000 bytes"]);
     assert_eq!(heard.said("message").len(), 2);
@@ -160,8 +166,8 @@ async fn item_127_long_lines_are_read_and_endless_ones_are_not_kept() {
 
 #[tokio::test]
 async fn item_128_noise_is_no_malformed_line_and_half_an_object_is() {
-    let lab = Lab::new().await;
-    let (_, heard) = lab.command("echo '{not json' >&2; echo '{\"event\":'; echo plain").await;
+    let test_env = TestEnvironment::new().await;
+    let (_, heard) = test_env.command("echo '{not json' >&2; echo '{\"event\":'; echo plain").await;
     assert_eq!(heard.said("malformed"), ["{\"event\":"]);
     assert_eq!(heard.said("stderr"), ["{not json"]);
 }
@@ -169,19 +175,19 @@ async fn item_128_noise_is_no_malformed_line_and_half_an_object_is() {
 #[tokio::test]
 async fn a_sandbox_without_namespaces_confines_an_agent_as_well() {
     carrel_skip::needs!(Ordinary);
-    let lab = Lab::with(TierChoice::Only(Tier::Landlock), &[]).await;
-    std::fs::write(lab.home("private"), "mine").unwrap();
-    lab.install("my-agent", "#!/bin/sh\ncat \"$1\" || echo refused");
-    let script = format!("my-agent {}", lab.home("private").display());
-    assert_eq!(lab.command(&script).await.0, Ok("refused".to_owned()));
+    let test_env = TestEnvironment::with(TierChoice::Only(Tier::Landlock), &[]).await;
+    std::fs::write(test_env.home("private"), "mine").unwrap();
+    test_env.install("my-agent", "#!/bin/sh\ncat \"$1\" || echo refused");
+    let script = format!("my-agent {}", test_env.home("private").display());
+    assert_eq!(test_env.command(&script).await.0, Ok("refused".to_owned()));
 }
 
 #[tokio::test]
 async fn nothing_is_kept_of_an_agent_that_has_left() {
-    let lab = Lab::new().await;
-    let scratch = lab.directory.path().join("root/.carrel/scratch");
+    let test_env = TestEnvironment::new().await;
+    let scratch = test_env.directory.path().join("root/.carrel/scratch");
     let kept = || std::fs::read_dir(&scratch).map_or(0, Iterator::count);
-    let mut opened = lab.open(&command("touch /tmp/x; echo done", "")).await.unwrap();
+    let mut opened = test_env.open(&command("touch /tmp/x; echo done", "")).await.unwrap();
     opened.session.turn("").await.unwrap();
     let (during, cells) = (kept(), processes_below());
     opened.close().await;
@@ -194,7 +200,7 @@ async fn nothing_is_kept_of_an_agent_that_has_left() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(SOON, gone).await.expect("the process of its cell ends");
+    tokio::time::timeout(DEADLINE, gone).await.expect("the process of its cell ends");
 }
 
 /// Counts the processes that this one has started, and those that they have.

@@ -13,13 +13,13 @@ mod codex;
 mod command_agent;
 /// What every kind of agent promises.
 mod conformance;
-/// A root with a workspace, and sessions in it.
-mod lab;
 /// How agents are started and ended.
 mod launch;
 /// A real agent for the Agent Client Protocol, with a model that follows a script.
 mod real_acp;
 /// The Codex app server as it is installed, with a model that follows a script.
 mod real_codex;
+/// A root with a workspace, and sessions in it.
+mod test_environment;
 /// Tools over a relay, several at once.
 mod tool_relay;

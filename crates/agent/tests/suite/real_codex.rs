@@ -8,17 +8,17 @@ use carrel_testkit::fake_model::{FakeModel, ModelReply};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use crate::lab::{Lab, NoTools, Notes, Opened};
+use crate::test_environment::{NoTools, Notes, Opened, TestEnvironment};
 
 /// Codex with a model that follows a script.
-struct Scene {
-    lab: Lab,
+struct Scenario {
+    test_env: TestEnvironment,
     program: PathBuf,
     model: FakeModel,
 }
 
-impl Scene {
-    /// Sets the scene, unless Codex is missing.
+impl Scenario {
+    /// Sets the scenario, unless Codex is missing.
     async fn set(replies: Vec<ModelReply>) -> Option<Self> {
         let program = match real_codex() {
             Ok(program) => program,
@@ -27,10 +27,10 @@ impl Scene {
                 return None;
             }
         };
-        let (lab, model) = (Lab::new().await, FakeModel::start(replies).await);
-        std::fs::create_dir(lab.home(".codex")).unwrap();
-        std::fs::write(lab.home(".codex/config.toml"), model.codex_settings()).unwrap();
-        Some(Self { lab, program, model })
+        let (test_env, model) = (TestEnvironment::new().await, FakeModel::start(replies).await);
+        std::fs::create_dir(test_env.home(".codex")).unwrap();
+        std::fs::write(test_env.home(".codex/config.toml"), model.codex_settings()).unwrap();
+        Some(Self { test_env, program, model })
     }
 
     async fn open(&self, policy: &str, tools: Arc<dyn Tools>, thread: Option<String>) -> Opened {
@@ -38,7 +38,7 @@ impl Scene {
         let yaml = format!(
             "codex: {{command: '{command}', approval_policy: {policy}, read_timeout_ms: 30000}}"
         );
-        self.lab.open_with(&yaml, tools, thread).await.unwrap()
+        self.test_env.open_with(&yaml, tools, thread).await.unwrap()
     }
 }
 
@@ -51,10 +51,10 @@ async fn codex_takes_two_turns_uses_a_tool_and_runs_a_command() {
         ModelReply::Say("The first is done."),
         ModelReply::Say("The second is done."),
     ];
-    let Some(scene) = Scene::set(script).await else { return };
+    let Some(scenario) = Scenario::set(script).await else { return };
     let notes = Arc::new(Notes::default());
     let tools: Arc<dyn Tools> = Arc::<Notes>::clone(&notes);
-    let mut opened = scene.open("never", tools, None).await;
+    let mut opened = scenario.open("never", tools, None).await;
     let thread = opened.session.thread().unwrap();
     assert_eq!(opened.session.turn("Do the first.").await, Ok("The first is done.".to_owned()));
     assert_eq!(opened.session.turn("Do the second.").await, Ok("The second is done.".to_owned()));
@@ -62,10 +62,10 @@ async fn codex_takes_two_turns_uses_a_tool_and_runs_a_command() {
 
     assert_eq!(*notes.kept(), [json!({"text": "hello"})]);
     assert_eq!(
-        scene.lab.read("where").trim(),
-        scene.lab.inside("").to_str().unwrap().trim_end_matches('/')
+        scenario.test_env.read("where").trim(),
+        scenario.test_env.inside("").to_str().unwrap().trim_end_matches('/')
     );
-    let last = scene.model.requests().pop().unwrap()["input"].to_string();
+    let last = scenario.model.requests().pop().unwrap()["input"].to_string();
     for words in ["noted as number 7", "CAR-1", "Do the first.", "Do the second."] {
         assert!(last.contains(words), "{words}: {last}");
     }
@@ -92,25 +92,25 @@ async fn codex_takes_two_turns_uses_a_tool_and_runs_a_command() {
 #[tokio::test]
 async fn codex_asks_for_approval_and_does_nothing_without_it() {
     let script = vec![ModelReply::Call("exec_command", json!({"cmd": "touch forbidden"}))];
-    let Some(scene) = Scene::set(script).await else { return };
-    let mut opened = scene.open("untrusted", Arc::new(NoTools), None).await;
+    let Some(scenario) = Scenario::set(script).await else { return };
+    let mut opened = scenario.open("untrusted", Arc::new(NoTools), None).await;
     let failure = opened.session.turn("Touch it.").await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::ApprovalRequired, "{failure}");
     assert!(failure.message.contains("touch forbidden"), "{failure}");
     opened.close().await;
-    assert!(!scene.lab.inside("forbidden").exists());
+    assert!(!scenario.test_env.inside("forbidden").exists());
 }
 
 #[tokio::test]
 async fn codex_is_interrupted_and_its_thread_goes_on_later() {
     let script = vec![ModelReply::Say("Begun."), ModelReply::Silence, ModelReply::Say("Gone on.")];
-    let Some(scene) = Scene::set(script).await else { return };
-    let mut opened = scene.open("never", Arc::new(NoTools), None).await;
+    let Some(scenario) = Scenario::set(script).await else { return };
+    let mut opened = scenario.open("never", Arc::new(NoTools), None).await;
     let thread = opened.session.thread();
     opened.session.turn("Begin.").await.unwrap();
     let (heard, stop) = (opened.heard.clone(), opened.stop.clone());
     let stopping = async {
-        while scene.model.requests().len() < 2 {
+        while scenario.model.requests().len() < 2 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         stop.cancel();
@@ -122,12 +122,12 @@ async fn codex_is_interrupted_and_its_thread_goes_on_later() {
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     drop(heard);
 
-    let mut again = scene.open("never", Arc::new(NoTools), thread.clone()).await;
+    let mut again = scenario.open("never", Arc::new(NoTools), thread.clone()).await;
     assert_eq!(again.session.thread(), thread);
     assert_eq!(again.session.turn("Go on.").await, Ok("Gone on.".to_owned()));
     let heard = again.close().await;
     assert_eq!(heard.said("thread_resumed").len(), 1);
-    let last = scene.model.requests().pop().unwrap()["input"].to_string();
+    let last = scenario.model.requests().pop().unwrap()["input"].to_string();
     assert!(last.contains("Begin.") && last.contains("interrupted"), "{last}");
 }
 
@@ -140,28 +140,28 @@ async fn codex_goes_on_with_its_thread_after_it_was_killed() {
         ModelReply::Call("note", json!({"text": "after"})),
         ModelReply::Say("It was 42."),
     ];
-    let Some(scene) = Scene::set(script).await else { return };
+    let Some(scenario) = Scenario::set(script).await else { return };
     let notes = Arc::new(Notes::default());
     let tools = || -> Arc<dyn Tools> { Arc::<Notes>::clone(&notes) };
-    let mut opened = scene.open("never", tools(), None).await;
+    let mut opened = scenario.open("never", tools(), None).await;
     let thread = opened.session.thread();
     opened.session.turn("Choose a number.").await.unwrap();
     let killing = async {
-        while scene.model.requests().len() < 3 {
+        while scenario.model.requests().len() < 3 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        kill_processes_of(scene.lab.home(".codex").to_str().unwrap());
+        kill_processes_of(scenario.test_env.home(".codex").to_str().unwrap());
     };
     let (ended, ()) = tokio::join!(opened.session.turn("Wait."), killing);
     assert_eq!(ended.unwrap_err().kind, FailureKind::Exited);
     opened.close().await;
 
-    let mut again = scene.open("never", tools(), thread.clone()).await;
+    let mut again = scenario.open("never", tools(), thread.clone()).await;
     assert_eq!(again.session.thread(), thread);
     assert_eq!(again.session.turn("Which number?").await, Ok("It was 42.".to_owned()));
     let heard = again.close().await;
     assert_eq!(*notes.kept(), [json!({"text": "before"}), json!({"text": "after"})]);
-    let last = scene.model.requests().pop().unwrap()["input"].to_string();
+    let last = scenario.model.requests().pop().unwrap()["input"].to_string();
     assert!(last.contains("Remember 42."), "{last}");
     let used = heard.all().into_iter().filter_map(|event| match event {
         Event::Usage(tokens) => Some(tokens.total),
@@ -187,9 +187,9 @@ fn kill_processes_of(text: &str) {
 
 #[tokio::test]
 async fn codex_starts_a_new_thread_when_its_old_one_is_lost() {
-    let Some(scene) = Scene::set(vec![ModelReply::Say("Hello.")]).await else { return };
+    let Some(scenario) = Scenario::set(vec![ModelReply::Say("Hello.")]).await else { return };
     let lost = "01a1e244-541f-7c23-a6be-000000000000".to_owned();
-    let mut opened = scene.open("never", Arc::new(NoTools), Some(lost.clone())).await;
+    let mut opened = scenario.open("never", Arc::new(NoTools), Some(lost.clone())).await;
     assert_ne!(opened.session.thread(), Some(lost));
     assert_eq!(opened.session.turn("Hi.").await, Ok("Hello.".to_owned()));
     let heard = opened.close().await;
@@ -199,8 +199,8 @@ async fn codex_starts_a_new_thread_when_its_old_one_is_lost() {
 #[tokio::test]
 async fn codex_that_is_refused_by_its_provider_fails_its_turn() {
     let script = vec![ModelReply::Refuse(429), ModelReply::Refuse(401)];
-    let Some(scene) = Scene::set(script).await else { return };
-    let mut opened = scene.open("never", Arc::new(NoTools), None).await;
+    let Some(scenario) = Scenario::set(script).await else { return };
+    let mut opened = scenario.open("never", Arc::new(NoTools), None).await;
     let failure = opened.session.turn("Try.").await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::RateLimited { retry_after: None }, "{failure}");
     let failure = opened.session.turn("Try.").await.unwrap_err();
@@ -214,15 +214,15 @@ async fn the_default_policy_and_a_read_only_sandbox_are_understood_by_codex() {
         ModelReply::Call("exec_command", json!({"cmd": "touch new || echo cannot-write"})),
         ModelReply::Say("Done."),
     ];
-    let Some(scene) = Scene::set(script).await else { return };
+    let Some(scenario) = Scenario::set(script).await else { return };
     let yaml = format!(
         "codex: {{command: '{} app-server', thread_sandbox: read-only, read_timeout_ms: 30000}}",
-        scene.program.display()
+        scenario.program.display()
     );
-    let mut opened = scene.lab.open(&yaml).await.unwrap();
+    let mut opened = scenario.test_env.open(&yaml).await.unwrap();
     assert_eq!(opened.session.turn("Try.").await, Ok("Done.".to_owned()));
     opened.close().await;
-    assert!(!scene.lab.inside("new").exists());
-    let last = scene.model.requests().pop().unwrap()["input"].to_string();
+    assert!(!scenario.test_env.inside("new").exists());
+    let last = scenario.model.requests().pop().unwrap()["input"].to_string();
     assert!(last.contains("cannot-write"), "{last}");
 }

@@ -7,7 +7,7 @@ use carrel_domain::Tier;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, Notes, Opened, SOON, command};
+use crate::test_environment::{DEADLINE, Notes, Opened, TestEnvironment, command};
 
 /// What the scripts of these tests speak to a relay with.
 const WORDS: &str = r#"
@@ -17,13 +17,13 @@ hear() { read -r line <&"${RELAY[0]}"; printf '%s\n' "$line" >> answers; }
 call() { say "{\"id\":$1,\"method\":\"tools/call\",\"params\":{\"name\":\"$2\",\"arguments\":{}}}"; }
 "#;
 
-async fn open(lab: &Lab, notes: &Arc<Notes>, script: &str) -> Opened {
+async fn open(test_env: &TestEnvironment, notes: &Arc<Notes>, script: &str) -> Opened {
     let tools: Arc<dyn Tools> = Arc::<Notes>::clone(notes);
-    lab.open_with(&command(&format!("{WORDS}{script}"), ""), tools, None).await.unwrap()
+    test_env.open_with(&command(&format!("{WORDS}{script}"), ""), tools, None).await.unwrap()
 }
 
-fn answers(lab: &Lab) -> Vec<Value> {
-    lab.read("answers").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+fn answers(test_env: &TestEnvironment) -> Vec<Value> {
+    test_env.read("answers").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// Waits until as many calls wait.
@@ -33,21 +33,22 @@ async fn until_waiting(notes: &Notes, count: usize) {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(SOON, waiting).await.expect("they wait");
+    tokio::time::timeout(DEADLINE, waiting).await.expect("they wait");
 }
 
 #[tokio::test]
 async fn a_long_call_holds_up_nothing_and_can_be_cancelled() {
-    let (lab, notes) = (Lab::new().await, Arc::new(Notes::default()));
+    let (test_env, notes) = (TestEnvironment::new().await, Arc::new(Notes::default()));
     let cancel = r#"'{"method":"notifications/cancelled","params":{"requestId":1}}'"#;
     let script = format!(
         r#"call 1 wait; say '{{"id":2,"method":"ping"}}'; hear; call 3 note; hear
         say {cancel}; call 4 note; hear"#
     );
-    let mut opened = open(&lab, &notes, &script).await;
+    let mut opened = open(&test_env, &notes, &script).await;
     opened.session.turn("").await.unwrap();
     opened.close().await;
-    let ids: Vec<Value> = answers(&lab).into_iter().map(|answer| answer["id"].clone()).collect();
+    let ids: Vec<Value> =
+        answers(&test_env).into_iter().map(|answer| answer["id"].clone()).collect();
     assert_eq!(ids, [json!(2), json!(3), json!(4)], "what is cancelled is not answered");
     assert_eq!(notes.waited.load(Ordering::SeqCst), 1);
 }
@@ -55,13 +56,13 @@ async fn a_long_call_holds_up_nothing_and_can_be_cancelled() {
 #[tokio::test]
 async fn an_agent_under_another_user_reaches_its_tools() {
     for tier in [Tier::Full, Tier::Landlock] {
-        let Some(lab) = Lab::given_away(tier).await else { return };
+        let Some(test_env) = TestEnvironment::given_away(tier).await else { return };
         let notes = Arc::new(Notes::default());
-        let mut opened = open(&lab, &notes, "call 1 note; hear; id -u > user").await;
+        let mut opened = open(&test_env, &notes, "call 1 note; hear; id -u > user").await;
         opened.session.turn("").await.unwrap();
         opened.close().await;
-        assert_ne!(lab.read("user").trim(), "0");
-        let answers = answers(&lab);
+        assert_ne!(test_env.read("user").trim(), "0");
+        let answers = answers(&test_env);
         let ids: Vec<&Value> = answers.iter().map(|answer| &answer["id"]).collect();
         assert_eq!(ids, [&json!(1)], "{tier:?}");
     }
@@ -70,9 +71,10 @@ async fn an_agent_under_another_user_reaches_its_tools() {
 #[tokio::test]
 async fn the_socket_of_a_session_cannot_be_listed() {
     use std::os::unix::fs::MetadataExt as _;
-    let (lab, notes) = (Lab::new().await, Arc::new(Notes::default()));
-    let mut opened = open(&lab, &notes, "echo $CARREL_TOOLS > socket; call 1 wait; hear").await;
-    let socket = lab.inside("socket");
+    let (test_env, notes) = (TestEnvironment::new().await, Arc::new(Notes::default()));
+    let mut opened =
+        open(&test_env, &notes, "echo $CARREL_TOOLS > socket; call 1 wait; hear").await;
+    let socket = test_env.inside("socket");
     let stop = opened.stop.clone();
     let looking = async {
         until_waiting(&notes, 1).await;
@@ -94,8 +96,8 @@ async fn the_socket_of_a_session_cannot_be_listed() {
 
 #[tokio::test]
 async fn tools_end_when_the_session_is_stopped() {
-    let (lab, notes) = (Lab::new().await, Arc::new(Notes::default()));
-    let mut opened = open(&lab, &notes, "call 1 wait; hear; sleep 1000").await;
+    let (test_env, notes) = (TestEnvironment::new().await, Arc::new(Notes::default()));
+    let mut opened = open(&test_env, &notes, "call 1 wait; hear; sleep 1000").await;
     let stop = opened.stop.clone();
     let stopping = async {
         until_waiting(&notes, 1).await;
@@ -109,14 +111,14 @@ async fn tools_end_when_the_session_is_stopped() {
 
 #[tokio::test]
 async fn tools_end_when_their_relay_disconnects() {
-    let (lab, notes) = (Lab::new().await, Arc::new(Notes::default()));
+    let (test_env, notes) = (TestEnvironment::new().await, Arc::new(Notes::default()));
     let script =
         "call 1 wait; until test -e go; do sleep 0.01; done; kill -9 $RELAY_PID; sleep 1000";
-    let mut opened = open(&lab, &notes, script).await;
+    let mut opened = open(&test_env, &notes, script).await;
     let stop = opened.stop.clone();
     let stopping = async {
         until_waiting(&notes, 1).await;
-        std::fs::write(lab.inside("go"), "").unwrap();
+        std::fs::write(test_env.inside("go"), "").unwrap();
         until_waiting(&notes, 0).await;
         stop.cancel();
     };
@@ -127,20 +129,20 @@ async fn tools_end_when_their_relay_disconnects() {
 
 #[tokio::test]
 async fn what_was_asked_before_the_input_ended_is_still_answered() {
-    let (lab, notes) = (Lab::new().await, Arc::new(Notes::default()));
+    let (test_env, notes) = (TestEnvironment::new().await, Arc::new(Notes::default()));
     let script = r#"printf '{"id":7,"method":"tools/call","params":{"name":"note"}}\n' | carrel-agent-spawner mcp > answers"#;
     let tools: Arc<dyn Tools> = Arc::<Notes>::clone(&notes);
-    let mut opened = lab.open_with(&command(script, ""), tools, None).await.unwrap();
+    let mut opened = test_env.open_with(&command(script, ""), tools, None).await.unwrap();
     opened.session.turn("").await.unwrap();
     opened.close().await;
-    assert_eq!(answers(&lab)[0]["id"], 7);
+    assert_eq!(answers(&test_env)[0]["id"], 7);
 }
 
 #[tokio::test]
 async fn only_some_tools_run_at_once() {
-    let (lab, notes) = (Lab::new().await, Arc::new(Notes::default()));
+    let (test_env, notes) = (TestEnvironment::new().await, Arc::new(Notes::default()));
     let script = "for id in 1 2 3 4 5 6 7 8 9 10; do call $id wait; done; sleep 1000";
-    let mut opened = open(&lab, &notes, script).await;
+    let mut opened = open(&test_env, &notes, script).await;
     let stop = opened.stop.clone();
     let stopping = async {
         until_waiting(&notes, 8).await;
@@ -175,12 +177,12 @@ impl Tools for Talkative {
 
 #[tokio::test]
 async fn progress_and_facts_of_a_tool_are_handed_on() {
-    let lab = Lab::new().await;
+    let test_env = TestEnvironment::new().await;
     let script = r#"say '{"id":1,"method":"initialize","params":{"clientInfo":{"name":"me"}}}'; hear
     say '{"id":2,"method":"tools/call","params":{"name":"count","_meta":{"progressToken":"p"}}}'; hear; hear; hear
     call 3 count; hear"#;
     let yaml = command(&format!("{WORDS}{script}"), "");
-    let mut opened = lab.open_with(&yaml, Arc::new(Talkative), None).await.unwrap();
+    let mut opened = test_env.open_with(&yaml, Arc::new(Talkative), None).await.unwrap();
     opened.session.turn("").await.unwrap();
     opened.close().await;
     let result = json!({
@@ -192,7 +194,7 @@ async fn progress_and_facts_of_a_tool_are_handed_on() {
     let half = json!({ "progressToken": "p", "progress": 1.0, "total": 2.0, "message": "half" });
     let all = json!({ "progressToken": "p", "progress": 2.0, "message": "all" });
     assert_eq!(
-        answers(&lab)[1..],
+        answers(&test_env)[1..],
         [
             progress(half),
             progress(all),
@@ -204,7 +206,7 @@ async fn progress_and_facts_of_a_tool_are_handed_on() {
 
 #[tokio::test]
 async fn one_client_too_many_gets_an_error() {
-    let (lab, notes) = (Lab::new().await, Arc::new(Notes::default()));
+    let (test_env, notes) = (TestEnvironment::new().await, Arc::new(Notes::default()));
     let script = r#"
     for number in $(seq 16); do
         coproc HELD { exec carrel-agent-spawner mcp; }
@@ -213,10 +215,10 @@ async fn one_client_too_many_gets_an_error() {
     done
     carrel-agent-spawner mcp </dev/null > answers"#;
     let yaml = command(script, "");
-    let mut opened = lab.open_with(&yaml, notes as Arc<dyn Tools>, None).await.unwrap();
+    let mut opened = test_env.open_with(&yaml, notes as Arc<dyn Tools>, None).await.unwrap();
     let _ = opened.session.turn("").await;
     opened.close().await;
-    let refusal = &answers(&lab)[0]["error"]["message"];
+    let refusal = &answers(&test_env)[0]["error"]["message"];
     assert_eq!(
         *refusal,
         json!("16 clients use the tools of this session already; end one of them")

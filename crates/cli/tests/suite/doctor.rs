@@ -5,47 +5,47 @@ use std::os::unix::fs::chown;
 use rustix::process::geteuid;
 use serde_json::{Value, json};
 
-use crate::{Run, World};
+use crate::{Run, TestRoot};
 
 /// Whoever a workspace belongs to when the tests run as root and a tier must not.
 const SOMEBODY: u32 = 2_000_000_000;
 
-/// A world whose workspace commands may use in either tier.
-fn world() -> World {
-    let world = World::new();
-    let workspace = world.path("workspace");
+/// A fixture whose workspace commands may use in either tier.
+fn fixture() -> TestRoot {
+    let fixture = TestRoot::new();
+    let workspace = fixture.path("workspace");
     std::fs::create_dir(&workspace).unwrap();
     if geteuid().is_root() {
         chown(&workspace, Some(SOMEBODY), Some(SOMEBODY)).unwrap();
         // Others must be able to pass through to their workspace.
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(world.directory.path(), open).unwrap();
+        std::fs::set_permissions(fixture.directory.path(), open).unwrap();
     }
-    world
+    fixture
 }
 
-fn run(world: &World, arguments: &[&str], without: &[&str]) -> Run {
+fn run(fixture: &TestRoot, arguments: &[&str], without: &[&str]) -> Run {
     let masks = without.iter().flat_map(|feature| ["--without", feature]);
     let (before, after) = match arguments.iter().position(|word| *word == "--") {
         Some(dashes) => arguments.split_at(dashes),
         None => (arguments, [].as_slice()),
     };
     let all: Vec<&str> = before.iter().copied().chain(masks).chain(after.iter().copied()).collect();
-    let mut command = world.bare(&all);
-    command.env("XDG_STATE_HOME", world.path("state"));
+    let mut command = fixture.bare(&all);
+    command.env("XDG_STATE_HOME", fixture.path("state"));
     Run::of(command)
 }
 
-fn doctor(world: &World, without: &[&str]) -> (i32, Value) {
-    let run = run(world, &["doctor", "--json"], without);
+fn doctor(fixture: &TestRoot, without: &[&str]) -> (i32, Value) {
+    let run = run(fixture, &["doctor", "--json"], without);
     (run.code, serde_json::from_str(&run.stdout).expect(&run.stderr))
 }
 
-/// Runs a command with the same features and returns what its result says about the walls.
-fn walls(world: &World, without: &[&str]) -> Result<Value, Value> {
-    let workspace = world.path("workspace");
+/// Runs a command with the same features and returns what its result says about the sandbox.
+fn sandbox(fixture: &TestRoot, without: &[&str]) -> Result<Value, Value> {
+    let workspace = fixture.path("workspace");
     let arguments = ["exec", "--json", "--workspace", workspace.to_str().unwrap(), "--", "true"];
-    let run = run(world, &arguments, without);
+    let run = run(fixture, &arguments, without);
     if run.code == 125 {
         return Err(run.error());
     }
@@ -66,20 +66,20 @@ fn names(diagnosis: &Value, holds: bool) -> Value {
 
 #[test]
 fn what_doctor_promises_is_what_a_command_gets() {
-    let world = world();
+    let fixture = fixture();
     for without in [&[][..], &["groups"], &["landlock"], &["user_namespaces"]] {
-        let (code, diagnosis) = doctor(&world, without);
+        let (code, diagnosis) = doctor(&fixture, without);
         assert_eq!(code, 0, "{without:?}: {diagnosis}");
-        let walls = walls(&world, without).unwrap();
-        assert_eq!(walls["tier"], diagnosis["tier"], "{without:?}");
-        assert_eq!(walls["enforced"], names(&diagnosis, true), "{without:?}");
-        assert_eq!(walls["not_enforced"], names(&diagnosis, false), "{without:?}");
+        let sandbox = sandbox(&fixture, without).unwrap();
+        assert_eq!(sandbox["tier"], diagnosis["tier"], "{without:?}");
+        assert_eq!(sandbox["enforced"], names(&diagnosis, true), "{without:?}");
+        assert_eq!(sandbox["not_enforced"], names(&diagnosis, false), "{without:?}");
     }
 }
 
 #[test]
 fn this_machine_has_every_layer() {
-    let (_, diagnosis) = doctor(&world(), &[]);
+    let (_, diagnosis) = doctor(&fixture(), &[]);
     assert_eq!(diagnosis["tier"], "full");
     assert!(diagnosis["landlock_abi"].as_u64().unwrap() > 0, "{diagnosis}");
     assert!(diagnosis["kernel"].as_str().unwrap().contains('.'));
@@ -90,8 +90,8 @@ fn this_machine_has_every_layer() {
 
 #[test]
 fn without_user_namespaces_the_other_tier_is_used_and_what_it_lacks_is_said() {
-    let world = world();
-    let (_, diagnosis) = doctor(&world, &["user_namespaces"]);
+    let fixture = fixture();
+    let (_, diagnosis) = doctor(&fixture, &["user_namespaces"]);
     let namespaces = layer(&diagnosis, "namespaces");
     assert_eq!((&diagnosis["tier"], &namespaces["available"]), (&json!("landlock"), &json!(false)));
     let detail = namespaces["detail"].as_str().unwrap();
@@ -102,7 +102,7 @@ fn without_user_namespaces_the_other_tier_is_used_and_what_it_lacks_is_said() {
 
 #[test]
 fn without_landlock_namespaces_hold_alone() {
-    let (_, diagnosis) = doctor(&world(), &["landlock"]);
+    let (_, diagnosis) = doctor(&fixture(), &["landlock"]);
     assert_eq!((&diagnosis["tier"], &diagnosis["landlock_abi"]), (&json!("full"), &json!(0)));
     assert_eq!(layer(&diagnosis, "landlock")["available"], false);
     assert_eq!(layer(&diagnosis, "landlock_tier")["available"], false);
@@ -110,7 +110,7 @@ fn without_landlock_namespaces_hold_alone() {
 
 #[test]
 fn without_groups_memory_is_not_limited_as_a_whole() {
-    let (_, diagnosis) = doctor(&world(), &["groups"]);
+    let (_, diagnosis) = doctor(&fixture(), &["groups"]);
     assert_eq!(layer(&diagnosis, "control_groups")["available"], false);
     let broken = names(&diagnosis, false);
     assert!(broken.as_array().unwrap().contains(&json!("memory_limit")), "{broken}");
@@ -118,19 +118,19 @@ fn without_groups_memory_is_not_limited_as_a_whole() {
 
 #[test]
 fn without_any_boundary_nothing_runs_unless_the_operator_says_so() {
-    let world = world();
+    let fixture = fixture();
     for without in [&["seccomp"][..], &["user_namespaces", "landlock"]] {
-        let (code, diagnosis) = doctor(&world, without);
+        let (code, diagnosis) = doctor(&fixture, without);
         assert_eq!((code, &diagnosis["tier"]), (1, &json!(null)), "{without:?}");
         assert_eq!(names(&diagnosis, true), json!([]), "{without:?}");
-        let error = walls(&world, without).unwrap_err();
+        let error = sandbox(&fixture, without).unwrap_err();
         assert_eq!(error["code"], "E_SANDBOX_UNAVAILABLE", "{without:?}: {error}");
         assert!(error["message"].as_str().unwrap().contains("carrel doctor"), "{error}");
     }
-    let workspace = world.path("workspace");
+    let workspace = fixture.path("workspace");
     let workspace = workspace.to_str().unwrap();
     let off = ["exec", "--json", "--workspace", workspace, "--sandbox", "off", "--", "true"];
-    let off = run(&world, &off, &["seccomp"]);
+    let off = run(&fixture, &off, &["seccomp"]);
     let result: Value = serde_json::from_str(&off.stdout).expect(&off.stderr);
     assert_eq!((off.code, &result["sandbox"]["tier"]), (0, &json!("off")));
     assert_eq!(result["sandbox"]["enforced"], json!([]));
@@ -138,12 +138,12 @@ fn without_any_boundary_nothing_runs_unless_the_operator_says_so() {
 
 #[test]
 fn a_tier_that_is_required_and_missing_is_never_replaced() {
-    let world = world();
-    let workspace = world.path("workspace");
+    let fixture = fixture();
+    let workspace = fixture.path("workspace");
     let workspace = workspace.to_str().unwrap();
     for (tier, missing) in [("full", "user_namespaces"), ("landlock", "landlock")] {
         let arguments = ["exec", "--json", "--workspace", workspace, "--tier", tier, "--", "true"];
-        let run = run(&world, &arguments, &[missing]);
+        let run = run(&fixture, &arguments, &[missing]);
         assert_eq!(run.code, 125, "{tier}");
         assert_eq!(run.error()["code"], "E_SANDBOX_UNAVAILABLE", "{tier}");
     }
@@ -151,7 +151,7 @@ fn a_tier_that_is_required_and_missing_is_never_replaced() {
 
 #[test]
 fn a_person_is_told_the_same_in_lines() {
-    let run = run(&world(), &["doctor"], &[]);
+    let run = run(&fixture(), &["doctor"], &[]);
     for expected in ["tier full", "LAYER", "namespaces", "GUARANTEE", "workspace_only_writes"] {
         assert!(run.stdout.contains(expected), "{}", run.stdout);
     }

@@ -46,7 +46,7 @@ const OWNER: u32 = 2_000_000_001;
 /// The system's own interpreter: every command can see it, whatever its home is.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// What every probe begins with: a way to make any system call and to note what came of it.
+/// What every probe begins with: a interface to make any system call and to note what came of it.
 const PRELUDE: &str = include_str!("escape/probes/prelude.py");
 
 /// Text that nothing inside may ever see.
@@ -75,36 +75,36 @@ impl Tier {
 }
 
 /// A workspace, a home and a state directory that belong to one user, with the user's Carrel.
-struct Scene {
+struct Scenario {
     directory: tempfile::TempDir,
     who: Who,
     tier: Tier,
 }
 
-/// Makes a scene for every user that Carrel can run as, and says loudly where the kernel cannot.
-fn scenes(tier: Tier) -> Vec<Scene> {
+/// Makes a scenario for every user that Carrel can run as, and says loudly where the kernel cannot.
+fn scenes(tier: Tier) -> Vec<Scenario> {
     let users: &[Who] =
         if geteuid().is_root() { &[Who::Root, Who::Ordinary] } else { &[Who::Ordinary] };
-    let scenes = users.iter().map(|who| Scene::new(*who, tier));
-    let (possible, not): (Vec<_>, Vec<_>) = scenes.partition(Scene::is_possible);
-    for scene in not {
-        carrel_skip::unavailable(&format!("tier {} for {:?}", tier.name(), scene.who));
+    let scenes = users.iter().map(|who| Scenario::new(*who, tier));
+    let (possible, not): (Vec<_>, Vec<_>) = scenes.partition(Scenario::is_possible);
+    for scenario in not {
+        carrel_skip::unavailable(&format!("tier {} for {:?}", tier.name(), scenario.who));
     }
     possible
 }
 
-impl Scene {
+impl Scenario {
     fn new(who: Who, tier: Tier) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let scene = Self { directory, who, tier };
-        // Walls, not modes, are what is tried here.
-        open_to_all(scene.directory.path());
+        let scenario = Self { directory, who, tier };
+        // Sandboxes, not modes, are what is tried here.
+        open_to_all(scenario.directory.path());
         for name in ["home", "state", "workspace"] {
-            scene.make_directory(name);
+            scenario.make_directory(name);
         }
-        scene.give(&scene.workspace());
-        scene.install();
-        scene
+        scenario.give(&scenario.workspace());
+        scenario.install();
+        scenario
     }
 
     /// Puts the program where every user finds it.

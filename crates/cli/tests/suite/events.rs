@@ -1,4 +1,4 @@
-//! What the operator hears: the same events, whichever door a call came through.
+//! What the operator hears: the same events, whichever session a call came through.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use crate::doors::Way;
-use crate::lab::Lab;
+use crate::interfaces::Interface;
+use crate::test_environment::TestEnvironment;
 
 /// The promise is 100 ms after the reply; the rest is for a busy machine.
 const PROMPTLY: Duration = Duration::from_millis(500);
 
-/// The file of events of a lab.
+/// The file of events of a environment.
 struct Log(PathBuf);
 
 impl Log {
-    fn of(lab: &Lab) -> Self {
-        Self(lab.path("state/carrel/events.jsonl"))
+    fn of(test_env: &TestEnvironment) -> Self {
+        Self(test_env.path("state/carrel/events.jsonl"))
     }
 
     fn read(&self) -> Vec<Value> {
@@ -44,18 +44,18 @@ impl Log {
     }
 }
 
-/// Makes calls through a door and holds what is written against them.
-fn hear(way: Way) {
-    let lab = Lab::usual();
-    lab.write(
+/// Makes calls through a session and holds what is written against them.
+fn hear(interface: Interface) {
+    let test_env = TestEnvironment::usual();
+    test_env.write(
         "Cargo.toml",
         "[package]\nname = \"probe\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n",
     );
-    lab.write("src/lib.rs", "//! Nothing.\n");
-    std::fs::create_dir(lab.path("outside")).unwrap();
-    std::fs::write(lab.path("outside/secret"), "outside\n").unwrap();
-    let (workspace, log) = (lab.workspace(), Log::of(&lab));
-    let mut door = way.open(&lab, &["--workspace", workspace.to_str().unwrap()]);
+    test_env.write("src/lib.rs", "//! Nothing.\n");
+    std::fs::create_dir(test_env.path("outside")).unwrap();
+    std::fs::write(test_env.path("outside/secret"), "outside\n").unwrap();
+    let (workspace, log) = (test_env.workspace(), Log::of(&test_env));
+    let mut session = interface.open(&test_env, &["--workspace", workspace.to_str().unwrap()]);
     let calls = [
         ("Read", json!({ "file_path": "src/lib.rs" }), ("ok", Value::Null)),
         (
@@ -74,7 +74,7 @@ fn hear(way: Way) {
         ("Raed", json!({}), ("failed", "E_UNKNOWN_TOOL".into())),
     ];
     for (number, (tool, arguments, (outcome, code))) in calls.iter().enumerate() {
-        door.call(tool, arguments.clone());
+        session.call(tool, arguments.clone());
         let heard = log.until("tool.call", number + 1);
         assert_eq!(heard.len(), number + 1, "one for each call");
         let event = &heard[number];
@@ -82,7 +82,7 @@ fn hear(way: Way) {
         let tool = if *tool == "Raed" { "unknown" } else { tool };
         assert_eq!(
             (&event["tool"], &event["interface"], &event["outcome"], &event["code"]),
-            (&json!(tool), &json!(way.name()), &json!(outcome), code),
+            (&json!(tool), &json!(interface.name()), &json!(outcome), code),
             "{event}"
         );
         assert!(event["duration_ms"].as_f64().is_some_and(|time| time > 0.0), "{event}");
@@ -94,10 +94,10 @@ fn hear(way: Way) {
     let event = &sandboxes[0];
     assert_eq!(
         (&event["workspace"], &event["sandbox_root"], &event["read_only"], &event["interface"]),
-        (&json!("workspace"), &json!(workspace), &json!(false), &json!(way.name()))
+        (&json!("workspace"), &json!(workspace), &json!(false), &json!(interface.name()))
     );
     // A session enters a workspace once; each call of the command line is a session of its own.
-    let entered = if way == Way::Cli { calls.len() - 1 } else { 1 };
+    let entered = if interface == Interface::Cli { calls.len() - 1 } else { 1 };
     assert_eq!(sandboxes.len(), entered, "{sandboxes:?}");
 
     let profiles = log.until("lifecycle.workspace.profile", 1);
@@ -105,7 +105,7 @@ fn hear(way: Way) {
     let event = &profiles[0];
     assert_eq!(
         (&event["ecosystem"], &event["package_manager"], &event["directory"], &event["interface"]),
-        (&json!("rust"), &json!("cargo"), &json!("."), &json!(way.name()))
+        (&json!("rust"), &json!("cargo"), &json!("."), &json!(interface.name()))
     );
     let test = event["test_command"].as_str().unwrap_or_default();
     assert!(test.starts_with("cargo "), "{event}");
@@ -118,12 +118,12 @@ fn hear(way: Way) {
     let row = |tool: &str| (json!(tool), json!("argument"), json!("E_SANDBOX_VIOLATION"));
     assert_eq!(rows, [row("Read"), row("shell_run")]);
     assert_eq!(violations[0]["detail"]["path"], "../outside/secret", "what was refused");
-    drop(door);
+    drop(session);
 
     // Numbers grow by one within a process, and no event was lost.
     let all = log.read();
     assert!(all.iter().all(|event| event.get("lost").is_none()), "{all:?}");
-    if way != Way::Cli {
+    if interface != Interface::Cli {
         let numbers: Vec<_> = all.iter().map(|event| event["sequence"].as_u64().unwrap()).collect();
         assert!(numbers.iter().copied().eq(1..=numbers.len() as u64), "{numbers:?}");
     }
@@ -135,28 +135,29 @@ fn hear(way: Way) {
 
 #[test]
 fn every_call_is_heard_of_over_stdio() {
-    hear(Way::Stdio);
+    hear(Interface::Stdio);
 }
 
 #[test]
 fn every_call_is_heard_of_over_http() {
-    hear(Way::Http);
+    hear(Interface::Http);
 }
 
 #[test]
 fn every_call_is_heard_of_from_the_command_line() {
-    hear(Way::Cli);
+    hear(Interface::Cli);
 }
 
-/// What the walls keep from a command is heard of too, and says so.
+/// What the sandbox keep from a command is heard of too, and says so.
 #[test]
 fn what_the_kernel_refuses_is_heard_of() {
-    let lab = Lab::usual();
-    std::fs::create_dir(lab.path("outside")).unwrap();
-    std::fs::write(lab.path("outside/secret"), "outside\n").unwrap();
-    let (workspace, log) = (lab.workspace(), Log::of(&lab));
-    let mut door = Way::Stdio.open(&lab, &["--workspace", workspace.to_str().unwrap()]);
-    let answer = door.call("Bash", json!({ "command": "echo x > /etc/planted" }));
+    let test_env = TestEnvironment::usual();
+    std::fs::create_dir(test_env.path("outside")).unwrap();
+    std::fs::write(test_env.path("outside/secret"), "outside\n").unwrap();
+    let (workspace, log) = (test_env.workspace(), Log::of(&test_env));
+    let mut session =
+        Interface::Stdio.open(&test_env, &["--workspace", workspace.to_str().unwrap()]);
+    let answer = session.call("Bash", json!({ "command": "echo x > /etc/planted" }));
     let denials = answer.structured["denials"].as_array().cloned().unwrap_or_default();
     assert!(!denials.is_empty(), "{answer:?}");
     let event = log.until("lifecycle.sandbox.violation", 1).remove(0);
@@ -166,12 +167,16 @@ fn what_the_kernel_refuses_is_heard_of() {
 /// Work goes on where events cannot be kept.
 #[test]
 fn a_place_that_cannot_be_written_costs_events_and_no_call() {
-    let lab = Lab::usual();
-    lab.write("a", "x\n");
-    std::fs::create_dir_all(lab.path("state/carrel/events.jsonl")).unwrap();
-    let workspace = lab.workspace();
-    for way in Way::ALL {
-        let mut door = way.open(&lab, &["--workspace", workspace.to_str().unwrap()]);
-        assert_eq!(door.call("Read", json!({ "file_path": "a" })).ok(), "1\tx\n", "{way:?}");
+    let test_env = TestEnvironment::usual();
+    test_env.write("a", "x\n");
+    std::fs::create_dir_all(test_env.path("state/carrel/events.jsonl")).unwrap();
+    let workspace = test_env.workspace();
+    for interface in Interface::ALL {
+        let mut session = interface.open(&test_env, &["--workspace", workspace.to_str().unwrap()]);
+        assert_eq!(
+            session.call("Read", json!({ "file_path": "a" })).ok(),
+            "1\tx\n",
+            "{interface:?}"
+        );
     }
 }

@@ -9,9 +9,9 @@ use carrel_workspace::{Create, Hook, HookEnd, Hooks, RootOptions, Workspaces};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Run, World, eventually, is_running};
+use crate::{Run, TestRoot, eventually, is_running};
 
-impl World {
+impl TestRoot {
     /// The text of the newest log of a workspace.
     fn log(&self, key: &str) -> Vec<u8> {
         let directory = self.root().join(".carrel/logs").join(key);
@@ -46,57 +46,57 @@ fn identifier() -> Identifier {
 
 #[test]
 fn item_021_022_and_122_after_create_runs_once_and_its_failure_takes_the_workspace_back() {
-    let world = World::with_hooks("after_create: echo run >> ../count; touch half; exit 7");
+    let fixture = TestRoot::with_hooks("after_create: echo run >> ../count; touch half; exit 7");
     for _ in 0..2 {
-        let error = world.run(&["create", "A", "--json"]).error();
+        let error = fixture.run(&["create", "A", "--json"]).error();
         assert_eq!(error["code"], "E_HOOK_FAILED");
         assert_eq!(error["detail"]["end"], json!({"exited": 7}));
-        assert!(!world.root().join("A").exists());
+        assert!(!fixture.root().join("A").exists());
     }
-    world.write_hooks("after_create: echo run >> ../count; touch whole");
-    assert_eq!(world.json(&["create", "A"])["created"], true);
-    assert_eq!(world.json(&["create", "A"])["created"], false);
-    assert_eq!(std::fs::read_to_string(world.root().join("count")).unwrap(), "run\nrun\nrun\n");
-    assert!(!world.root().join("A/half").exists() && world.root().join("A/whole").exists());
+    fixture.write_hooks("after_create: echo run >> ../count; touch whole");
+    assert_eq!(fixture.json(&["create", "A"])["created"], true);
+    assert_eq!(fixture.json(&["create", "A"])["created"], false);
+    assert_eq!(std::fs::read_to_string(fixture.root().join("count")).unwrap(), "run\nrun\nrun\n");
+    assert!(!fixture.root().join("A/half").exists() && fixture.root().join("A/whole").exists());
 }
 
 #[test]
 fn item_025_and_123_before_remove_runs_and_neither_failure_nor_deadline_stops_the_removal() {
     for hook in ["pwd > ../seen; head -c 3000 /dev/zero; exit 9", "touch ../seen; sleep 60"] {
-        let world = World::with_hooks(&format!("timeout_ms: 1000\nbefore_remove: {hook}"));
-        world.json(&["create", "A"]);
-        let run = world.run(&["rm", "A"]);
+        let fixture = TestRoot::with_hooks(&format!("timeout_ms: 1000\nbefore_remove: {hook}"));
+        fixture.json(&["create", "A"]);
+        let run = fixture.run(&["rm", "A"]);
         assert_eq!(run.code, 0, "{}", run.stderr);
         assert!(run.stderr.contains("WARN Workspace hook "), "{}", run.stderr);
-        assert!(world.root().join("seen").exists() && !world.root().join("A").exists());
+        assert!(fixture.root().join("seen").exists() && !fixture.root().join("A").exists());
     }
 }
 
 #[test]
 fn item_120_a_link_out_of_the_root_is_refused_before_any_hook_runs() {
-    let world = World::with_hooks("before_remove: touch \"$HOME/ran\"");
-    world.json(&["create", "A"]);
-    std::fs::remove_dir(world.root().join("A")).unwrap();
-    std::os::unix::fs::symlink(world.path("home"), world.root().join("A")).unwrap();
-    let place = world.root().join("A").display().to_string();
+    let fixture = TestRoot::with_hooks("before_remove: touch \"$HOME/ran\"");
+    fixture.json(&["create", "A"]);
+    std::fs::remove_dir(fixture.root().join("A")).unwrap();
+    std::os::unix::fs::symlink(fixture.path("home"), fixture.root().join("A")).unwrap();
+    let place = fixture.root().join("A").display().to_string();
     for target in [&["A"][..], &["--path", &place]] {
-        let error = world.run(&[&["rm"], target, &["--json"]].concat()).error();
+        let error = fixture.run(&[&["rm"], target, &["--json"]].concat()).error();
         assert_eq!(error["code"], "E_WORKSPACE_SYMLINK_ESCAPE", "{target:?}: {error}");
     }
-    assert!(world.path("home").is_dir() && !world.path("home/ran").exists());
+    assert!(fixture.path("home").is_dir() && !fixture.path("home/ran").exists());
 }
 
 #[tokio::test]
 async fn item_023_and_024_before_run_is_fatal_and_after_run_is_not() {
-    let world = World::with_hooks(
+    let fixture = TestRoot::with_hooks(
         "before_run: echo \"$CARREL_ATTEMPT\" > attempt; test ! -e fail\nafter_run: touch ended; exit 1",
     );
-    let (workspaces, hooks) = world.open(&CancellationToken::new());
+    let (workspaces, hooks) = fixture.open(&CancellationToken::new());
     workspaces.create(Create::new(identifier()), &hooks).await.unwrap();
     let workspace = workspaces.open(&identifier()).await.unwrap();
     workspace.run_hook(Hook::BeforeRun, &hooks, Some(3)).await.unwrap();
     workspace.run_hook(Hook::AfterRun, &hooks, Some(3)).await.unwrap();
-    let directory = world.root().join("A");
+    let directory = fixture.root().join("A");
     assert_eq!(std::fs::read_to_string(directory.join("attempt")).unwrap(), "3\n");
     assert!(directory.join("ended").exists());
     std::fs::write(directory.join("fail"), "").unwrap();
@@ -109,25 +109,26 @@ async fn item_023_and_024_before_run_is_fatal_and_after_run_is_not() {
 
 #[tokio::test]
 async fn a_workspace_replaced_before_the_run_is_refused() {
-    let world = World::with_hooks("before_run: touch ran");
-    let (workspaces, hooks) = world.open(&CancellationToken::new());
+    let fixture = TestRoot::with_hooks("before_run: touch ran");
+    let (workspaces, hooks) = fixture.open(&CancellationToken::new());
     workspaces.create(Create::new(identifier()), &hooks).await.unwrap();
     let workspace = workspaces.open(&identifier()).await.unwrap();
-    std::fs::remove_dir(world.root().join("A")).unwrap();
-    std::os::unix::fs::symlink(world.path("home"), world.root().join("A")).unwrap();
+    std::fs::remove_dir(fixture.root().join("A")).unwrap();
+    std::os::unix::fs::symlink(fixture.path("home"), fixture.root().join("A")).unwrap();
     let error = workspace.run_hook(Hook::BeforeRun, &hooks, None).await.unwrap_err();
     assert_eq!(error.code(), Code::InvalidWorkspaceCwd);
-    assert!(!world.path("home/ran").exists());
+    assert!(!fixture.path("home/ran").exists());
 }
 
 #[tokio::test]
 async fn a_cancelled_hook_ends_and_another_can_still_run() {
-    let world = World::with_hooks("before_run: echo $$ > pid; sleep 300\nafter_run: touch ended");
+    let fixture =
+        TestRoot::with_hooks("before_run: echo $$ > pid; sleep 300\nafter_run: touch ended");
     let cancel = CancellationToken::new();
-    let (workspaces, hooks) = world.open(&cancel);
+    let (workspaces, hooks) = fixture.open(&cancel);
     workspaces.create(Create::new(identifier()), &hooks).await.unwrap();
     let workspace = workspaces.open(&identifier()).await.unwrap();
-    let pid = world.root().join("A/pid");
+    let pid = fixture.root().join("A/pid");
     let started = async {
         while !is_running(&pid) {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -137,52 +138,52 @@ async fn a_cancelled_hook_ends_and_another_can_still_run() {
     let (result, ()) = tokio::join!(workspace.run_hook(Hook::BeforeRun, &hooks, None), started);
     assert_eq!(result.unwrap_err().to_string(), "hook before_run was cancelled");
     assert!(!is_running(&pid));
-    let (_, hooks) = world.open(&CancellationToken::new());
+    let (_, hooks) = fixture.open(&CancellationToken::new());
     workspace.run_hook(Hook::AfterRun, &hooks, None).await.unwrap();
-    assert!(world.root().join("A/ended").exists());
+    assert!(fixture.root().join("A/ended").exists());
 }
 
 #[test]
 fn item_101_at_the_deadline_everything_a_hook_started_is_gone() {
-    let world = World::with_hooks(
+    let fixture = TestRoot::with_hooks(
         "timeout_ms: 1500\nafter_create: |\n  \
          setsid sh -c 'echo $$ > ../grandchild; trap \"\" TERM; while :; do sleep 1; done' &\n  \
          (setsid sh -c 'echo $$ > ../daemon; exec sleep 300' &) \n  \
          while [ ! -s ../grandchild ] || [ ! -s ../daemon ]; do sleep 0.01; done\n  \
          echo waiting; sleep 300",
     );
-    let error = world.run(&["create", "A", "--json"]).error();
+    let error = fixture.run(&["create", "A", "--json"]).error();
     assert_eq!(error["code"], "E_HOOK_TIMEOUT", "{error}");
     assert_eq!(error["detail"]["timeout_ms"], 1500);
     assert_eq!(error["detail"]["output"], "waiting\n");
     for name in ["grandchild", "daemon"] {
-        assert!(world.root().join(name).exists(), "{name} never ran");
-        assert!(!is_running(&world.root().join(name)), "{name} survived");
+        assert!(fixture.root().join(name).exists(), "{name} never ran");
+        assert!(!is_running(&fixture.root().join(name)), "{name} survived");
     }
-    assert!(!world.root().join("A").exists());
+    assert!(!fixture.root().join("A").exists());
 }
 
 #[test]
 fn what_a_hook_leaves_running_is_ended_with_it() {
-    let world = World::with_hooks(
+    let fixture = TestRoot::with_hooks(
         "after_create: sh -c 'echo $$ > ../left; exec sleep 300' & until [ -s ../left ]; do sleep 0.01; done",
     );
-    let run = world.run(&["create", "A"]);
+    let run = fixture.run(&["create", "A"]);
     assert_eq!(run.code, 0);
     assert!(
         run.stderr.contains("Workspace hook left processes, which were ended"),
         "{}",
         run.stderr
     );
-    assert!(world.root().join("left").exists() && !is_running(&world.root().join("left")));
+    assert!(fixture.root().join("left").exists() && !is_running(&fixture.root().join("left")));
 }
 
 #[test]
 fn a_hundred_megabytes_of_output_stay_within_bounds() {
-    let world = World::with_hooks(
+    let fixture = TestRoot::with_hooks(
         "after_create: head -c 100000000 /dev/zero | tr '\\0' x; echo; echo the end; exit 1",
     );
-    let mut command = world.command(&["create", "A", "--json"]);
+    let mut command = fixture.command(&["create", "A", "--json"]);
     let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
     let status = format!("/proc/{}/status", child.id());
     let watch = std::thread::spawn(move || {
@@ -203,7 +204,7 @@ fn a_hundred_megabytes_of_output_stay_within_bounds() {
     let shown = error["error"]["detail"]["output"].as_str().unwrap();
     assert!(shown.len() < 4096 && shown.ends_with("the end\n"), "{} bytes", shown.len());
     assert!(shown.contains("bytes omitted"), "{shown}");
-    let log = world.log("A");
+    let log = fixture.log("A");
     assert!(log.len() < 33 << 20, "the log has {} bytes", log.len());
     assert!(
         String::from_utf8_lossy(&log[log.len() - 100..]).contains("log limit of 32.0 MiB reached")
@@ -214,14 +215,14 @@ fn a_hundred_megabytes_of_output_stay_within_bounds() {
 
 #[test]
 fn secrets_never_reach_a_hook_not_even_by_the_login_profile() {
-    let world = World::with_hooks(
+    let fixture = TestRoot::with_hooks(
         "env: [WANTED, COPIED]\nafter_create: env; cat /proc/self/environ; echo ok",
     );
     let profile = "export LINEAR_API_KEY=tracker-secret\nexport ALIAS=tracker-secret\n\
                    export URL=https://x:tracker-secret@host/\nexport HARMLESS=fine\n\
                    export DATABASE_URL=postgres://elsewhere\ncd /\n";
-    std::fs::write(world.path("home/.profile"), profile).unwrap();
-    let mut command = world.command(&["create", "A"]);
+    std::fs::write(fixture.path("home/.profile"), profile).unwrap();
+    let mut command = fixture.command(&["create", "A"]);
     command.envs([
         ("LINEAR_API_KEY", "tracker-secret"),
         ("DATABASE_URL", "postgres://server"),
@@ -231,21 +232,21 @@ fn secrets_never_reach_a_hook_not_even_by_the_login_profile() {
     ]);
     let run = Run::of(command);
     assert_eq!(run.code, 0, "{}", run.stderr);
-    let log = world.log_text("A");
+    let log = fixture.log_text("A");
     for absent in ["tracker-secret", "postgres://", "UNLISTED", "COPIED"] {
         assert!(!log.contains(absent), "{absent} in {log}");
     }
     for present in ["HARMLESS=fine", "WANTED=passed", "ok"] {
         assert!(log.contains(present), "{present} not in {log}");
     }
-    let directory = world.root().join("A");
+    let directory = fixture.root().join("A");
     assert!(log.contains(&format!("PWD={}", directory.display())), "{log}");
 }
 
 #[test]
 fn a_hook_gets_exactly_its_variables() {
-    let world = World::with_hooks("after_create: env | sort | grep -v -e '^_=' -e '^PATH='");
-    let mut command = world.command(&["create", "A", "--issue-id", "42"]);
+    let fixture = TestRoot::with_hooks("after_create: env | sort | grep -v -e '^_=' -e '^PATH='");
+    let mut command = fixture.command(&["create", "A", "--issue-id", "42"]);
     command.envs([
         ("USER", "somebody"),
         ("LANG", "C"),
@@ -257,7 +258,7 @@ fn a_hook_gets_exactly_its_variables() {
         ("EDITOR", "no"),
     ]);
     assert_eq!(Run::of(command).code, 0);
-    let text = world.log_text("A").replace(world.directory.path().to_str().unwrap(), "DIR");
+    let text = fixture.log_text("A").replace(fixture.directory.path().to_str().unwrap(), "DIR");
     insta::assert_snapshot!(text, @r"
     CARREL_ATTEMPT=
     CARREL_HOOK=after_create
@@ -278,47 +279,47 @@ fn a_hook_gets_exactly_its_variables() {
 
 #[test]
 fn a_hook_that_reads_gets_the_end_of_file_and_bytes_survive() {
-    let world = World::with_hooks("after_create: cat; printf 'a\\377\\000b'");
-    assert_eq!(world.run(&["create", "A"]).code, 0);
-    assert_eq!(world.log("A"), b"a\xff\0b");
+    let fixture = TestRoot::with_hooks("after_create: cat; printf 'a\\377\\000b'");
+    assert_eq!(fixture.run(&["create", "A"]).code, 0);
+    assert_eq!(fixture.log("A"), b"a\xff\0b");
 }
 
 #[test]
 fn a_hook_is_no_template_and_says_so() {
-    let world = World::with_hooks("after_create: echo '{{ issue.identifier }}'");
-    let run = world.run(&["create", "A"]);
+    let fixture = TestRoot::with_hooks("after_create: echo '{{ issue.identifier }}'");
+    let run = fixture.run(&["create", "A"]);
     assert!(run.stderr.contains("not a template"), "{}", run.stderr);
-    assert_eq!(world.log_text("A"), "{{ issue.identifier }}\n");
+    assert_eq!(fixture.log_text("A"), "{{ issue.identifier }}\n");
 }
 
 #[test]
 fn git_in_a_hook_does_not_see_a_repository_around_the_root() {
-    let world = World::new();
+    let fixture = TestRoot::new();
     let mut init = std::process::Command::new("git");
     assert!(
         init.args(["init", "--quiet", "."])
-            .current_dir(world.directory.path())
+            .current_dir(fixture.directory.path())
             .status()
             .unwrap()
             .success()
     );
-    world.write_hooks("after_create: git rev-parse --show-toplevel || echo none");
-    world.run(&["create", "A"]);
-    assert!(world.log_text("A").ends_with("none\n"), "{}", world.log_text("A"));
+    fixture.write_hooks("after_create: git rev-parse --show-toplevel || echo none");
+    fixture.run(&["create", "A"]);
+    assert!(fixture.log_text("A").ends_with("none\n"), "{}", fixture.log_text("A"));
 }
 
 #[test]
 fn a_confined_hook_works_in_its_workspace_and_nowhere_else() {
-    let world = World::with_hooks(
+    let fixture = TestRoot::with_hooks(
         "sandbox: true\nafter_create: |\n  echo \"$CARREL_HOOK $HOME\" > inside\n  touch ../ran",
     );
-    let error = world.run(&["create", "A", "--json"]).error();
+    let error = fixture.run(&["create", "A", "--json"]).error();
     assert_eq!(error["code"], "E_HOOK_FAILED");
-    assert!(!world.root().join("ran").exists() && !world.root().join("A").exists());
-    world.write_hooks("sandbox: true\nafter_create: echo \"$CARREL_HOOK $HOME\" > inside");
-    world.run(&["create", "A"]);
-    let inside = std::fs::read_to_string(world.root().join("A/inside")).unwrap();
-    assert_eq!(inside, format!("after_create {}\n", world.root().join("A").display()));
+    assert!(!fixture.root().join("ran").exists() && !fixture.root().join("A").exists());
+    fixture.write_hooks("sandbox: true\nafter_create: echo \"$CARREL_HOOK $HOME\" > inside");
+    fixture.run(&["create", "A"]);
+    let inside = std::fs::read_to_string(fixture.root().join("A/inside")).unwrap();
+    assert_eq!(inside, format!("after_create {}\n", fixture.root().join("A").display()));
 }
 
 #[test]
@@ -328,11 +329,11 @@ fn a_hook_that_replaces_its_workspace_does_not_get_away_with_it() {
         ("rm -rf \"$CARREL_WORKSPACE\"", "path_unreadable"),
         ("mv \"$CARREL_WORKSPACE\" ../moved; mkdir \"$CARREL_WORKSPACE\"", "replaced"),
     ] {
-        let world = World::with_hooks(&format!("after_create: {hook}"));
-        let error = world.run(&["create", "A", "--json"]).error();
+        let fixture = TestRoot::with_hooks(&format!("after_create: {hook}"));
+        let error = fixture.run(&["create", "A", "--json"]).error();
         assert_eq!(error["kind"], "invalid_workspace_cwd", "{hook}");
         assert_eq!(error["detail"]["reason"], kind, "{hook}");
-        assert_eq!(world.json(&["ls"])["workspaces"], json!([]), "{hook}");
+        assert_eq!(fixture.json(&["ls"])["workspaces"], json!([]), "{hook}");
     }
 }
 
@@ -342,9 +343,9 @@ fn a_secret_is_blanked_out_before_the_output_is_cut() {
     let filler = "x".repeat(1010);
     let script =
         format!("printf {filler}; cat ../../secret; head -c 5000 /dev/zero | tr '\\0' y; exit 1");
-    let world = World::with_hooks(&format!("after_create: {script}"));
-    std::fs::write(world.path("secret"), secret).unwrap();
-    let mut command = world.command(&["create", "A", "--json"]);
+    let fixture = TestRoot::with_hooks(&format!("after_create: {script}"));
+    std::fs::write(fixture.path("secret"), secret).unwrap();
+    let mut command = fixture.command(&["create", "A", "--json"]);
     command.env("GITHUB_TOKEN", secret);
     let run = Run::of(command);
     assert!(!run.stderr.contains("SUPER"), "{}", run.stderr);
@@ -353,55 +354,56 @@ fn a_secret_is_blanked_out_before_the_output_is_cut() {
 
 #[test]
 fn a_hook_that_waits_for_its_own_workspace_is_told_and_does_not_hang() {
-    let world = World::new();
+    let fixture = TestRoot::new();
     let carrel = env!("CARGO_BIN_EXE_carrel");
-    let root = world.root().display().to_string();
-    world.write_hooks(&format!(
+    let root = fixture.root().display().to_string();
+    fixture.write_hooks(&format!(
         "after_create: {carrel} workspace rm A --root {root} --json 2>&1; true"
     ));
-    assert_eq!(world.run(&["create", "A"]).code, 0);
-    assert!(world.log_text("A").contains("E_WORKSPACE_BUSY"), "{}", world.log_text("A"));
+    assert_eq!(fixture.run(&["create", "A"]).code, 0);
+    assert!(fixture.log_text("A").contains("E_WORKSPACE_BUSY"), "{}", fixture.log_text("A"));
 }
 
 #[test]
 fn a_profile_that_exits_does_not_pass_for_a_hook_that_ran() {
-    let world = World::with_hooks("after_create: touch ../ran");
-    std::fs::write(world.path("home/.profile"), "exit 0\n").unwrap();
-    let error = world.run(&["create", "A", "--json"]).error();
+    let fixture = TestRoot::with_hooks("after_create: touch ../ran");
+    std::fs::write(fixture.path("home/.profile"), "exit 0\n").unwrap();
+    let error = fixture.run(&["create", "A", "--json"]).error();
     assert_eq!(error["code"], "E_HOOK_FAILED");
     assert!(error["message"].as_str().unwrap().contains("login profile"), "{error}");
-    assert!(!world.root().join("A").exists() && !world.root().join("ran").exists());
+    assert!(!fixture.root().join("A").exists() && !fixture.root().join("ran").exists());
 }
 
 #[test]
 fn a_command_that_is_interrupted_takes_its_hook_along() {
     for signal in ["TERM", "INT"] {
-        let world = World::with_hooks("after_create: echo $$ > ../pid; sleep 300");
-        let mut command = world.command(&["create", "A"]);
+        let fixture = TestRoot::with_hooks("after_create: echo $$ > ../pid; sleep 300");
+        let mut command = fixture.command(&["create", "A"]);
         let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
-        let pid = world.root().join("pid");
+        let pid = fixture.root().join("pid");
         eventually("the hook runs", || is_running(&pid));
         let mut kill = std::process::Command::new("kill");
         assert!(kill.args(["-s", signal, &child.id().to_string()]).status().unwrap().success());
         assert!(!child.wait().unwrap().success());
         eventually("the hook is gone", || !is_running(&pid));
-        world.write_hooks("after_create: touch whole");
-        assert_eq!(world.json(&["create", "A"])["created"], true, "{signal}");
-        assert!(world.root().join("A/whole").exists());
+        fixture.write_hooks("after_create: touch whole");
+        assert_eq!(fixture.json(&["create", "A"])["created"], true, "{signal}");
+        assert!(fixture.root().join("A/whole").exists());
     }
 }
 
 #[test]
 fn a_workspace_stays_locked_until_the_hook_of_a_killed_command_is_gone() {
-    let world = World::with_hooks("after_create: trap '' TERM; while :; do date > stamp; done");
-    let mut command = world.command(&["create", "A"]);
+    let fixture =
+        TestRoot::with_hooks("after_create: trap '' TERM; while :; do date > stamp; done");
+    let mut command = fixture.command(&["create", "A"]);
     let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
-    eventually("the hook writes", || world.root().join("A/stamp").exists());
-    world.write_hooks("after_create: touch whole");
+    eventually("the hook writes", || fixture.root().join("A/stamp").exists());
+    fixture.write_hooks("after_create: touch whole");
     child.kill().unwrap();
     child.wait().unwrap();
-    world.json(&["create", "A"]);
-    let names: Vec<_> = std::fs::read_dir(world.root().join("A"))
+    fixture.json(&["create", "A"]);
+    let names: Vec<_> = std::fs::read_dir(fixture.root().join("A"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name())
         .collect();
@@ -410,11 +412,11 @@ fn a_workspace_stays_locked_until_the_hook_of_a_killed_command_is_gone() {
 
 #[test]
 fn old_logs_make_room_for_new_ones() {
-    let world = World::with_hooks("after_create: exit 1");
+    let fixture = TestRoot::with_hooks("after_create: exit 1");
     for _ in 0..25 {
-        world.run(&["create", "A"]);
+        fixture.run(&["create", "A"]);
     }
-    let logs = std::fs::read_dir(world.root().join(".carrel/logs/A")).unwrap().count();
+    let logs = std::fs::read_dir(fixture.root().join(".carrel/logs/A")).unwrap().count();
     assert_eq!(logs, 20);
-    eventually("the trash is empty", || world.trash() == 0);
+    eventually("the trash is empty", || fixture.trash() == 0);
 }

@@ -1,4 +1,4 @@
-//! Every path that tries to leave, through every argument that takes a path, over every door.
+//! Every path that tries to leave, through every argument that takes a path, over every session.
 //!
 //! A secret lies outside. No answer may show it, nothing outside may change, a refused call changes
 //! nothing inside either, every refusal has a code of its own, and nothing hangs.
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::audit::{self, Tree, difference};
-use crate::doors::{Answer, Door, Way};
-use crate::lab::{Lab, is_soak};
+use crate::interfaces::{Answer, Interface, ToolSession};
+use crate::test_environment::{TestEnvironment, is_soak};
 
 /// What nobody inside may ever see.
 const SECRET: &str = "TOP-SECRET-OUTSIDE";
@@ -33,7 +33,7 @@ enum Rule {
     Follows,
     /// Takes the last name itself, so a link may be moved or deleted.
     Names,
-    /// A word that is no path until a program takes it for one. The walls decide.
+    /// A word that is no path until a program takes it for one. The sandbox decide.
     Words,
 }
 
@@ -248,8 +248,8 @@ enum Kind {
 }
 
 /// The paths, with those of this machine.
-fn paths(lab: &Lab) -> Vec<(String, Kind)> {
-    let (workspace, outside) = (lab.workspace(), lab.path("outside"));
+fn paths(test_env: &TestEnvironment) -> Vec<(String, Kind)> {
+    let (workspace, outside) = (test_env.workspace(), test_env.path("outside"));
     let (workspace, outside) = (workspace.display(), outside.display());
     let leaves = [
         "/etc/passwd".to_owned(),
@@ -335,18 +335,18 @@ fn paths(lab: &Lab) -> Vec<(String, Kind)> {
 }
 
 /// Puts a directory outside, with a secret in it, and a neighbour whose name begins like ours.
-fn prepare_outside(lab: &Lab) {
+fn prepare_outside(test_env: &TestEnvironment) {
     for name in ["outside", "workspace-evil"] {
-        std::fs::create_dir(lab.path(name)).unwrap();
+        std::fs::create_dir(test_env.path(name)).unwrap();
         for file in ["secret", "file"] {
-            std::fs::write(lab.path(name).join(file), format!("{SECRET}\n")).unwrap();
+            std::fs::write(test_env.path(name).join(file), format!("{SECRET}\n")).unwrap();
         }
     }
 }
 
 /// Makes the workspace what it was, whatever a call has done to it.
-fn prepare_inside(lab: &Lab) {
-    let top = lab.workspace();
+fn prepare_inside(test_env: &TestEnvironment) {
+    let top = test_env.workspace();
     for entry in std::fs::read_dir(&top).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() && !path.is_symlink() {
@@ -364,7 +364,7 @@ fn prepare_inside(lab: &Lab) {
     link(Path::new("directory/../../outside"), "outward-late");
     link(Path::new("../outside/secret"), "outward-file");
     link(Path::new("../outside/missing"), "outward-missing");
-    link(&lab.path("outside"), "absolute-out");
+    link(&test_env.path("outside"), "absolute-out");
     link(&top.join("directory"), "absolute-in");
     link(Path::new("outward"), "chain");
     link(Path::new("/proc/self/root"), "proc-root");
@@ -392,24 +392,29 @@ struct Ground {
 }
 
 impl Ground {
-    fn look(lab: &Lab) -> Self {
+    fn look(test_env: &TestEnvironment) -> Self {
         let look = |top: &Path| audit::without_access(audit::tree(top));
-        let outside = ["outside", "workspace-evil"].map(|name| look(&lab.path(name)));
-        Self { outside, inside: look(&lab.workspace()) }
+        let outside = ["outside", "workspace-evil"].map(|name| look(&test_env.path(name)));
+        Self { outside, inside: look(&test_env.workspace()) }
     }
 }
 
 /// Tries paths in one slot, and returns what went wrong.
-fn try_slot(lab: &Lab, door: &mut dyn Door, slot: &Slot, paths: &[&(String, Kind)]) -> Vec<String> {
+fn try_slot(
+    test_env: &TestEnvironment,
+    session: &mut dyn ToolSession,
+    slot: &Slot,
+    paths: &[&(String, Kind)],
+) -> Vec<String> {
     let mut wrong = Vec::new();
-    prepare_inside(lab);
-    let mut before = Ground::look(lab);
+    prepare_inside(test_env);
+    let mut before = Ground::look(test_env);
     for (path, kind) in paths {
         let begun = Instant::now();
-        let answer = door.call(slot.tool, (slot.arguments)(path));
+        let answer = session.call(slot.tool, (slot.arguments)(path));
         let took = begun.elapsed();
-        end_in_background(door, slot, &answer);
-        let after = Ground::look(lab);
+        end_in_background(session, slot, &answer);
+        let after = Ground::look(test_env);
         let mut say = |what: String| {
             let start: String = path.chars().take(60).collect();
             wrong.push(format!("{}.{} {start:?} ({kind:?}): {what}", slot.tool, slot.argument));
@@ -446,17 +451,17 @@ fn try_slot(lab: &Lab, door: &mut dyn Door, slot: &Slot, paths: &[&(String, Kind
         if changed.is_empty() {
             before = after;
         } else {
-            prepare_inside(lab);
-            before = Ground::look(lab);
+            prepare_inside(test_env);
+            before = Ground::look(test_env);
         }
     }
     wrong
 }
 
 /// Ends what goes on after its call, so that it changes nothing later.
-fn end_in_background(door: &mut dyn Door, slot: &Slot, answer: &Answer) {
+fn end_in_background(session: &mut dyn ToolSession, slot: &Slot, answer: &Answer) {
     if slot.tool == "watch_process" && !answer.is_error {
-        door.call("KillShell", json!({ "shell_id": answer.structured["shell_id"] }));
+        session.call("KillShell", json!({ "shell_id": answer.structured["shell_id"] }));
     }
 }
 
@@ -494,17 +499,17 @@ enum Part {
 const PLAINEST: &[&str] =
     &["/etc/passwd", "../outside/secret", "outward/secret", "outward-file", "file\0.txt", "..foo"];
 
-/// Tries every slot through one door, some of them at the same time.
-fn try_all(way: Way, threads: usize, part: Part) {
+/// Tries every slot through one session, some of them at the same time.
+fn try_all(interface: Interface, threads: usize, part: Part) {
     let all: [(&[Slot], &str); 2] = [(CODE, "code"), (SERVICE, "workspace")];
     let work = |thread: usize| {
-        let lab = Lab::usual();
-        prepare_outside(&lab);
-        let (workspace, paths) = (lab.workspace(), paths(&lab));
+        let test_env = TestEnvironment::usual();
+        prepare_outside(&test_env);
+        let (workspace, paths) = (test_env.workspace(), paths(&test_env));
         let mut wrong = Vec::new();
         for (slots, toolset) in all {
             let options = ["--workspace", workspace.to_str().unwrap(), "--toolset", toolset];
-            let mut door = way.open(&lab, &options);
+            let mut session = interface.open(&test_env, &options);
             for (number, slot) in slots.iter().enumerate().skip(thread).step_by(threads) {
                 let is_tried = |(place, (path, _)): &(usize, &(String, Kind))| match part {
                     Part::All => true,
@@ -514,7 +519,7 @@ fn try_all(way: Way, threads: usize, part: Part) {
                 };
                 let tried: Vec<_> =
                     paths.iter().enumerate().filter(is_tried).map(|(_, path)| path).collect();
-                wrong.extend(try_slot(&lab, &mut *door, slot, &tried));
+                wrong.extend(try_slot(&test_env, &mut *session, slot, &tried));
             }
         }
         wrong
@@ -524,32 +529,32 @@ fn try_all(way: Way, threads: usize, part: Part) {
         let parts: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
         parts.into_iter().flat_map(|part| part.join().unwrap()).collect()
     });
-    assert!(wrong.is_empty(), "{} wrong over {way:?}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} wrong over {interface:?}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
 fn no_path_leads_out_over_stdio() {
-    try_all(Way::Stdio, 2, Part::All);
+    try_all(Interface::Stdio, 2, Part::All);
 }
 
 #[test]
 fn no_path_leads_out_over_http() {
-    try_all(Way::Http, 2, Part::All);
+    try_all(Interface::Http, 2, Part::All);
 }
 
 /// Each call is a process of its own, so the whole matrix is for the long runs.
 #[test]
 fn no_path_leads_out_over_the_command_line() {
-    try_all(Way::Cli, 2, if is_soak() { Part::All } else { Part::OneOf(8) });
+    try_all(Interface::Cli, 2, if is_soak() { Part::All } else { Part::OneOf(8) });
 }
 
 #[test]
 fn every_argument_that_may_take_a_path_is_tried() {
-    let lab = Lab::usual();
-    let workspace = lab.workspace();
+    let test_env = TestEnvironment::usual();
+    let workspace = test_env.workspace();
     for (slots, toolset) in [(CODE, "code"), (SERVICE, "workspace")] {
         let options = ["--workspace", workspace.to_str().unwrap(), "--toolset", toolset];
-        let tools = Way::Stdio.open(&lab, &options).tools();
+        let tools = Interface::Stdio.open(&test_env, &options).tools();
         let mut missing = Vec::new();
         for tool in &tools {
             let name = tool["name"].as_str().unwrap();

@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::lab::{Process, descendants, groups_of, is_soak};
+use crate::test_environment::{Process, descendants, groups_of, is_soak};
 
 /// How many commands run at once.
 const AT_ONCE: usize = 100;
@@ -65,12 +65,12 @@ impl Traces {
         }
     }
 
-    /// Waits until what is on its way out is gone, and returns what is left.
+    /// Waits until what is on its interface out is gone, and returns what is left.
     async fn settle(state: &Path, is_settled: impl Fn(&Self) -> bool) -> Self {
         let begun = Instant::now();
         loop {
             let traces = Self::look(state);
-            if is_settled(&traces) || begun.elapsed() > crate::PATIENCE {
+            if is_settled(&traces) || begun.elapsed() > crate::DEADLINE {
                 return traces;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -186,7 +186,7 @@ async fn a_hundred_first_commands_at_once_share_what_they_need() {
         let scratch = home.path().join("state/scratch");
         let cells = || std::fs::read_dir(&scratch).unwrap().count();
         let begun = Instant::now();
-        while cells() > 1 && begun.elapsed() < crate::PATIENCE {
+        while cells() > 1 && begun.elapsed() < crate::DEADLINE {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         assert_eq!(cells(), 1, "{tier}");

@@ -15,11 +15,9 @@ mod collector;
 /// What each command prints, and how it fails.
 mod commands;
 /// The conductor, from the outside.
-mod conduct;
+mod conductor;
 /// What holds on this machine.
 mod doctor;
-/// The three ways to the tools: stdin, HTTP and the command line.
-mod doors;
 /// Attempts to get out of the sandbox.
 mod escape;
 /// What the operator hears of each call.
@@ -30,14 +28,14 @@ mod exec;
 mod forged;
 /// Every rule about hooks.
 mod hooks;
-/// Paths that try to leave, through every tool and every door.
+/// Paths that try to leave, through every tool and every session.
 mod hostile_paths;
+/// The three ways to the tools: stdin, HTTP and the command line.
+mod interfaces;
 /// The tracker that is built in.
 mod issues;
 /// `kill -9` at random moments, and what the next start finds.
 mod kill;
-/// Where commands of `carrel exec` run in tests.
-mod lab;
 /// Log lines and error objects, which are interface.
 mod lines;
 /// Thousands of starts through one server.
@@ -46,7 +44,7 @@ mod load;
 mod migrate;
 /// What a preset says about a command line.
 mod policy;
-/// Real projects pass their tests behind the walls.
+/// Real projects pass their tests behind the sandbox.
 mod projects;
 /// `--read-only`, proven by the file system.
 mod read_only;
@@ -62,6 +60,8 @@ mod service;
 mod settings;
 /// `kill -9` of Carrel's processes while commands run.
 mod survival;
+/// Where commands of `carrel exec` run in tests.
+mod test_environment;
 /// The `console` blocks of README and the guides, typed as printed.
 mod transcripts;
 /// Several processes that write the same files.
@@ -74,7 +74,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// How long a condition may take to come true on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Returns the directory that holds the workspace's manifest.
 fn repository() -> PathBuf {
@@ -82,22 +82,22 @@ fn repository() -> PathBuf {
 }
 
 /// A root, a home and a workflow file of their own.
-struct World {
+struct TestRoot {
     directory: tempfile::TempDir,
 }
 
-impl World {
+impl TestRoot {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("home")).unwrap();
         Self { directory }
     }
 
-    /// A world whose workflow file has these lines below `hooks:`.
+    /// A fixture whose workflow file has these lines below `hooks:`.
     fn with_hooks(hooks: &str) -> Self {
-        let world = Self::new();
-        world.write_hooks(hooks);
-        world
+        let fixture = Self::new();
+        fixture.write_hooks(hooks);
+        fixture
     }
 
     fn write_hooks(&self, hooks: &str) {
@@ -115,7 +115,7 @@ impl World {
         self.path("root")
     }
 
-    /// `carrel workspace ARGUMENTS` with the world's workflow file, or its root where there is none.
+    /// `carrel workspace ARGUMENTS` with the fixture's workflow file, or its root where there is none.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.bare(&[&["workspace"], arguments].concat());
         let file = self.path("WORKFLOW.md");
@@ -183,7 +183,7 @@ impl Run {
 
 /// Waits until something is so, and fails loudly when it never is.
 fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + DEADLINE;
     while !condition() {
         assert!(Instant::now() < deadline, "never came true: {what}");
         std::thread::sleep(Duration::from_millis(5));

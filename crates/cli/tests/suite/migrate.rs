@@ -2,7 +2,7 @@ use carrel_testkit::servers;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use crate::{Run, World};
+use crate::{Run, TestRoot};
 
 fn applied(run: &Run) -> Value {
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -11,8 +11,8 @@ fn applied(run: &Run) -> Value {
 
 #[test]
 fn a_file_is_made_and_brought_up_to_date_once() {
-    let world = World::new();
-    let migrate = || Run::of(world.bare(&["migrate", "--data", "data", "--json"]));
+    let fixture = TestRoot::new();
+    let migrate = || Run::of(fixture.bare(&["migrate", "--data", "data", "--json"]));
     let all = json!([
         { "number": 1, "name": "tasks" },
         { "number": 2, "name": "volumes" },
@@ -26,9 +26,9 @@ fn a_file_is_made_and_brought_up_to_date_once() {
 #[tokio::test]
 async fn a_server_is_brought_up_to_date_and_its_password_is_never_shown() {
     let mut server = servers::PostgresServer::start().await;
-    let world = World::new();
+    let fixture = TestRoot::new();
     let migrate = |url: &str, more: &[&str]| {
-        let mut command = world.bare(&[&["migrate"], more].concat());
+        let mut command = fixture.bare(&[&["migrate"], more].concat());
         command.env("DATABASE_URL", url);
         Run::of(command)
     };
@@ -47,11 +47,11 @@ async fn a_server_is_brought_up_to_date_and_its_password_is_never_shown() {
 async fn a_server_is_verified_with_the_authorities_of_a_variable() {
     let (known, impostor) = (servers::TestAuthority::new(), servers::TestAuthority::new());
     let server = servers::PostgresServer::start_encrypted(&known, "localhost", "sha256").await;
-    let world = World::new();
+    let fixture = TestRoot::new();
     let port = server.port();
     let url = format!("postgresql://carrel:secret@localhost:{port}/postgres?sslmode=verify-full");
     let migrate = |authority: &servers::TestAuthority| {
-        let mut command = world.bare(&["migrate", "--json"]);
+        let mut command = fixture.bare(&["migrate", "--json"]);
         command.env("DATABASE_URL", &url).env("SSL_CERT_FILE", authority.certificate());
         Run::of(command)
     };

@@ -1,11 +1,11 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use crate::{Run, World};
+use crate::{Run, TestRoot};
 
 fn check(arguments: &[&str]) -> (i32, Value) {
-    let world = World::new();
-    let run = Run::of(world.bare(&[&["policy", "check", "--json"], arguments].concat()));
+    let fixture = TestRoot::new();
+    let run = Run::of(fixture.bare(&[&["policy", "check", "--json"], arguments].concat()));
     (run.code, serde_json::from_str(&run.stdout).unwrap())
 }
 
@@ -36,8 +36,8 @@ fn the_preset_decides_how_much_is_refused() {
     for (preset, code) in [("allowlist", 1), ("denylist", 0), ("open", 0)] {
         assert_eq!(check(&["./build.sh", "--preset", preset]).0, code, "{preset}");
     }
-    let world = World::new();
-    let run = Run::of(world.bare(&["policy", "check", "ls", "--preset", "strict", "--json"]));
+    let fixture = TestRoot::new();
+    let run = Run::of(fixture.bare(&["policy", "check", "ls", "--preset", "strict", "--json"]));
     assert_eq!((run.code, &run.error()["code"]), (2, &json!("E_USAGE")));
     assert!(run.error()["message"].as_str().unwrap().contains("allowlist"), "{}", run.stderr);
 }

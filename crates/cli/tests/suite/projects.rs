@@ -1,10 +1,10 @@
-//! Real projects, built and tested behind the walls with the toolchains that are found by
+//! Real projects, built and tested behind the sandbox with the toolchains that are found by
 //! themselves. A tool that is missing is said so on stderr.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::lab::{Caller, Done, Lab};
+use crate::test_environment::{Caller, Done, TestEnvironment};
 
 /// The home of whoever runs the tests, where toolchains are.
 fn own_home() -> PathBuf {
@@ -12,21 +12,21 @@ fn own_home() -> PathBuf {
 }
 
 /// Whoever has toolchains: the one who runs the tests.
-fn with_toolchains() -> Vec<Lab> {
+fn with_toolchains() -> Vec<TestEnvironment> {
     let is_root = rustix::process::geteuid().is_root();
     let own = if is_root { Caller::Root } else { Caller::User };
-    let mut labs = Lab::all();
-    labs.retain(|lab| lab.caller == own);
+    let mut labs = TestEnvironment::all();
+    labs.retain(|test_env| test_env.caller == own);
     if is_root {
         // In tier `landlock` an administrator's home is closed to commands.
-        labs.retain(|lab| lab.tier == "full");
+        labs.retain(|test_env| test_env.tier == "full");
     }
     labs
 }
 
 /// Runs a line with the toolchains of whoever runs the tests.
-fn at_home(lab: &Lab, options: &[&str]) -> Done {
-    let mut command = lab.exec(&["--json", "--timeout", "100"]);
+fn at_home(test_env: &TestEnvironment, options: &[&str]) -> Done {
+    let mut command = test_env.exec(&["--json", "--timeout", "100"]);
     command.env("HOME", own_home()).args(options);
     Done::of(command)
 }
@@ -57,22 +57,22 @@ fn a_rust_project_with_a_dependency_passes_its_tests_without_a_network() {
     let Some(version) = downloaded("fastrand") else {
         return carrel_skip::unavailable("fastrand in the registry cache");
     };
-    for lab in with_toolchains() {
+    for test_env in with_toolchains() {
         let manifest = format!(
             "[package]\nname = \"sample\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\
              [dependencies]\nfastrand = \"={version}\"\n"
         );
-        lab.write("Cargo.toml", &manifest);
-        lab.write(
+        test_env.write("Cargo.toml", &manifest);
+        test_env.write(
             "src/lib.rs",
             "pub fn roll() -> u8 { fastrand::u8(1..=6) }\n\
              #[test] fn it_rolls() { assert!((1..=6).contains(&roll())); }\n",
         );
-        let done = at_home(&lab, &["-c", "cargo test --offline"]);
-        eprintln!("{lab}: cargo test in {:?}", done.took);
-        assert_eq!(done.code, 0, "{lab}: {:#}", done.json);
-        assert!(done.stdout().contains("test it_rolls ... ok"), "{lab}: {}", done.stdout());
-        assert!(lab.workspace().join("target/debug").is_dir(), "{lab}");
+        let done = at_home(&test_env, &["-c", "cargo test --offline"]);
+        eprintln!("{test_env}: cargo test in {:?}", done.took);
+        assert_eq!(done.code, 0, "{test_env}: {:#}", done.json);
+        assert!(done.stdout().contains("test it_rolls ... ok"), "{test_env}: {}", done.stdout());
+        assert!(test_env.workspace().join("target/debug").is_dir(), "{test_env}");
     }
 }
 
@@ -102,14 +102,14 @@ fn a_node_project_passes_its_tests_without_a_network() {
     if !has("node") || !has("npm") {
         return carrel_skip::unavailable("node with npm");
     }
-    for lab in Lab::all() {
+    for test_env in TestEnvironment::all() {
         let package = r#"{"name":"sample","version":"1.0.0","scripts":{"test":"node --test"}}"#;
-        lab.write("package.json", package);
-        lab.write("test/sample.test.js", NODE_TEST);
-        let done = lab.run(&["--timeout", "60", "-c", "npm test"]);
-        eprintln!("{lab}: npm test in {:?}", done.took);
-        assert_eq!(done.code, 0, "{lab}: {:#}", done.json);
-        assert!(done.stdout().contains("pass 2"), "{lab}: {}", done.stdout());
+        test_env.write("package.json", package);
+        test_env.write("test/sample.test.js", NODE_TEST);
+        let done = test_env.run(&["--timeout", "60", "-c", "npm test"]);
+        eprintln!("{test_env}: npm test in {:?}", done.took);
+        assert_eq!(done.code, 0, "{test_env}: {:#}", done.json);
+        assert!(done.stdout().contains("pass 2"), "{test_env}: {}", done.stdout());
     }
 }
 
@@ -118,21 +118,26 @@ fn a_node_project_talks_to_its_own_server_over_loopback() {
     if !has("node") {
         return carrel_skip::unavailable("node");
     }
-    for lab in Lab::all() {
-        lab.write("server.test.js", NODE_SERVER_TEST);
+    for test_env in TestEnvironment::all() {
+        test_env.write("server.test.js", NODE_SERVER_TEST);
         let options = ["--timeout", "60", "--network", "loopback", "--", "node", "--test"];
-        let done = lab.run(&options);
-        if lab.tier == "landlock" {
+        let done = test_env.run(&options);
+        if test_env.tier == "landlock" {
             // There is no loopback without a network namespace, and nobody pretends there is.
-            assert_eq!(done.code, 125, "{lab}: {:#}", done.json);
-            assert_eq!(done.error()["code"], "E_SANDBOX_UNAVAILABLE", "{lab}: {}", done.stderr);
+            assert_eq!(done.code, 125, "{test_env}: {:#}", done.json);
+            assert_eq!(
+                done.error()["code"],
+                "E_SANDBOX_UNAVAILABLE",
+                "{test_env}: {}",
+                done.stderr
+            );
             continue;
         }
-        assert_eq!(done.code, 0, "{lab}: {:#}", done.json);
-        assert!(done.stdout().contains("pass 1"), "{lab}: {}", done.stdout());
+        assert_eq!(done.code, 0, "{test_env}: {:#}", done.json);
+        assert!(done.stdout().contains("pass 1"), "{test_env}: {}", done.stdout());
         // With no network at all the same test fails, and the answer says what is missing.
-        let done = lab.run(&["--timeout", "60", "--", "node", "--test"]);
-        assert_eq!(done.code, 1, "{lab}: {:#}", done.json);
+        let done = test_env.run(&["--timeout", "60", "--", "node", "--test"]);
+        assert_eq!(done.code, 1, "{test_env}: {:#}", done.json);
     }
 }
 
@@ -161,10 +166,10 @@ class Sample(unittest.TestCase):
 ";
 
 /// Runs Python without what the tier cannot offer.
-fn run_python(lab: &Lab, options: &[&str]) -> Done {
-    match lab.tier {
-        "landlock" => lab.run(&[&["--env", "WITHOUT_SEMAPHORES=1"], options].concat()),
-        _ => lab.run(options),
+fn run_python(test_env: &TestEnvironment, options: &[&str]) -> Done {
+    match test_env.tier {
+        "landlock" => test_env.run(&[&["--env", "WITHOUT_SEMAPHORES=1"], options].concat()),
+        _ => test_env.run(options),
     }
 }
 
@@ -173,11 +178,11 @@ fn a_python_project_passes_its_tests_without_a_network() {
     if !Path::new("/usr/bin/python3").exists() {
         return carrel_skip::unavailable("/usr/bin/python3");
     }
-    for lab in Lab::all() {
-        lab.write("test_sample.py", PYTHON_TEST);
-        let done = run_python(&lab, &["--", "python3", "-m", "unittest", "-v"]);
-        assert_eq!(done.code, 0, "{lab}: {:#}", done.json);
-        assert!(done.json["stderr"].as_str().unwrap().contains("Ran 3 tests"), "{lab}");
+    for test_env in TestEnvironment::all() {
+        test_env.write("test_sample.py", PYTHON_TEST);
+        let done = run_python(&test_env, &["--", "python3", "-m", "unittest", "-v"]);
+        assert_eq!(done.code, 0, "{test_env}: {:#}", done.json);
+        assert!(done.json["stderr"].as_str().unwrap().contains("Ran 3 tests"), "{test_env}");
     }
 }
 
@@ -187,28 +192,29 @@ fn a_python_of_the_operator_passes_the_same_tests() {
     if !shims.exists() {
         return carrel_skip::unavailable("pyenv in the home directory");
     }
-    for lab in with_toolchains() {
-        lab.write("test_sample.py", PYTHON_TEST);
-        let done = at_home(&lab, &["-c", "command -v python3; python3 -m unittest"]);
-        assert_eq!(done.code, 0, "{lab}: {:#}", done.json);
-        assert_eq!(done.stdout().trim_end(), shims.to_str().unwrap(), "{lab}");
+    for test_env in with_toolchains() {
+        test_env.write("test_sample.py", PYTHON_TEST);
+        let done = at_home(&test_env, &["-c", "command -v python3; python3 -m unittest"]);
+        assert_eq!(done.code, 0, "{test_env}: {:#}", done.json);
+        assert_eq!(done.stdout().trim_end(), shims.to_str().unwrap(), "{test_env}");
     }
 }
 
 #[test]
 fn a_virtual_environment_that_was_prepared_outside_works_inside() {
-    for lab in Lab::all() {
-        let environment = lab.path("venv");
+    for test_env in TestEnvironment::all() {
+        let environment = test_env.path("venv");
         let mut command = Command::new("/usr/bin/python3");
         command.args(["-m", "venv", "--without-pip", "--system-site-packages"]).arg(&environment);
         if !command.status().is_ok_and(|status| status.success()) {
             return carrel_skip::unavailable("/usr/bin/python3 -m venv");
         }
         let python = environment.join("bin/python").display().to_string();
-        lab.write("test_sample.py", PYTHON_TEST);
-        let [option, policy] = lab.policy(&format!("readable = [\"{}\"]\n", environment.display()));
-        let done = run_python(&lab, &[&option, &policy, "--", &python, "-m", "unittest"]);
-        assert_eq!(done.code, 0, "{lab}: {:#} {}", done.json, done.stderr);
+        test_env.write("test_sample.py", PYTHON_TEST);
+        let [option, policy] =
+            test_env.policy(&format!("readable = [\"{}\"]\n", environment.display()));
+        let done = run_python(&test_env, &[&option, &policy, "--", &python, "-m", "unittest"]);
+        assert_eq!(done.code, 0, "{test_env}: {:#} {}", done.json, done.stderr);
     }
 }
 
@@ -234,11 +240,11 @@ fn a_repository_is_cloned_from_a_daemon_in_the_same_workspace() {
         git clone -q git://127.0.0.1/repo copy
         cat copy/file
         git -C copy log --format=%s";
-    for lab in Lab::all().into_iter().filter(|lab| lab.tier == "full") {
-        let done = lab.run(&["--timeout", "60", "--network", "loopback", "-c", line]);
-        assert_eq!(done.code, 0, "{lab}: {:#}", done.json);
-        assert_eq!(done.stdout(), "text\nthe first; mount\n", "{lab}");
-        assert!(done.json["left_running"].as_u64().unwrap() >= 1, "{lab}: {:#}", done.json);
-        assert_eq!(done.json["trust_changes"], serde_json::json!([]), "{lab}");
+    for test_env in TestEnvironment::all().into_iter().filter(|test_env| test_env.tier == "full") {
+        let done = test_env.run(&["--timeout", "60", "--network", "loopback", "-c", line]);
+        assert_eq!(done.code, 0, "{test_env}: {:#}", done.json);
+        assert_eq!(done.stdout(), "text\nthe first; mount\n", "{test_env}");
+        assert!(done.json["left_running"].as_u64().unwrap() >= 1, "{test_env}: {:#}", done.json);
+        assert_eq!(done.json["trust_changes"], serde_json::json!([]), "{test_env}");
     }
 }

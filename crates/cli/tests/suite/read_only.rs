@@ -1,4 +1,4 @@
-//! `--read-only`, proven by the file system: every registered tool runs through every door, and
+//! `--read-only`, proven by the file system: every registered tool runs through every session, and
 //! afterwards no byte, no name, no mode, no owner and no time in the tree is another.
 //!
 //! Access times are part of it where the mount does not write them by itself: everything is dated so
@@ -14,8 +14,8 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 
 use crate::audit::{self, difference};
-use crate::doors::{Door, Way};
-use crate::lab::Lab;
+use crate::interfaces::{Interface, ToolSession};
+use crate::test_environment::TestEnvironment;
 
 /// What a program of the repository would print.
 const RAN: &str = "PLANTED-PROGRAM-RAN";
@@ -33,7 +33,7 @@ fn git(directory: &Path, words: &[&str]) -> String {
 
 /// A repository with projects, odd files, work in progress, and programs wherever git looks for some.
 struct Ground {
-    lab: Lab,
+    test_env: TestEnvironment,
     top: PathBuf,
     /// Hears from a program that runs even where nothing can be written.
     ear: std::fs::File,
@@ -41,8 +41,8 @@ struct Ground {
 
 impl Ground {
     fn new() -> Self {
-        let lab = Lab::usual();
-        let top = lab.workspace();
+        let test_env = TestEnvironment::usual();
+        let top = test_env.workspace();
         for (name, text) in [
             (
                 "Cargo.toml",
@@ -58,7 +58,7 @@ impl Ground {
             ("ignored", "one\n"),
             (".hidden", "one\n"),
         ] {
-            lab.write(name, text);
+            test_env.write(name, text);
         }
         std::fs::write(top.join("image.png"), b"\x89PNG\r\n\x1a\nrest").unwrap();
         std::fs::write(top.join("binary"), b"\x7fELF\0\0\0").unwrap();
@@ -79,7 +79,7 @@ impl Ground {
         let options = options.read(true).write(true).custom_flags(nonblocking);
         let ear = options.open(top.join("fifo")).unwrap();
         plant(&top);
-        let ground = Self { lab, top, ear };
+        let ground = Self { test_env, top, ear };
         ground.show_that_the_plants_work();
         ground.date();
         ground
@@ -94,7 +94,7 @@ impl Ground {
 
     /// The git of the host, which obeys the repository, runs them.
     fn show_that_the_plants_work(&self) {
-        let copy = self.lab.path("copy");
+        let copy = self.test_env.path("copy");
         let mut command = Command::new("cp");
         assert!(command.arg("-a").arg(&self.top).arg(&copy).status().unwrap().success());
         let config = std::fs::read_to_string(copy.join(".git/config")).unwrap();
@@ -152,7 +152,7 @@ fn special(path: &Path) {
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o666)).unwrap();
 }
 
-/// A program that leaves a sign in every way it has.
+/// A program that leaves a sign in every interface it has.
 fn evil(top: &Path) -> String {
     let top = top.display();
     format!(
@@ -290,22 +290,22 @@ fn changing() -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn open(way: Way, ground: &Ground, options: &[&str]) -> Box<dyn Door> {
+fn open(interface: Interface, ground: &Ground, options: &[&str]) -> Box<dyn ToolSession> {
     let workspace = ground.top.to_str().unwrap();
     let options = [&["--workspace", workspace], options].concat();
-    way.open_with(&ground.lab, &options, |command| {
+    interface.open_with(&ground.test_env, &options, |command| {
         command.env("CARREL_SECRET_KIT", "a-value-of-the-kit");
     })
 }
 
-fn names(door: &mut dyn Door) -> BTreeSet<String> {
-    door.tools().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+fn names(session: &mut dyn ToolSession) -> BTreeSet<String> {
+    session.tools().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Calls everything that there is, and everything that there is not.
-fn call_everything(way: Way, ground: &Ground, toolset: &str) -> Vec<String> {
-    let mut door = open(way, ground, &["--toolset", toolset, "--read-only"]);
-    let offered = names(&mut *door);
+fn call_everything(interface: Interface, ground: &Ground, toolset: &str) -> Vec<String> {
+    let mut session = open(interface, ground, &["--toolset", toolset, "--read-only"]);
+    let offered = names(&mut *session);
     let mut wrong = Vec::new();
     for tool in &offered {
         let Some(rows) = calls(tool) else {
@@ -313,18 +313,21 @@ fn call_everything(way: Way, ground: &Ground, toolset: &str) -> Vec<String> {
             continue;
         };
         for (arguments, succeeds) in rows {
-            let answer = door.call(tool, arguments.clone());
+            let answer = session.call(tool, arguments.clone());
             let shown: String = answer.text.chars().take(300).collect();
             if answer.is_error == succeeds {
-                wrong.push(format!("{way:?} {tool} {arguments}: {:?} {shown}", answer.code()));
+                wrong
+                    .push(format!("{interface:?} {tool} {arguments}: {:?} {shown}", answer.code()));
             }
             if answer.code() == Some("E_INTERNAL") {
-                wrong.push(format!("{way:?} {tool} {arguments}: {shown}"));
+                wrong.push(format!("{interface:?} {tool} {arguments}: {shown}"));
             }
             if format!("{} {}", answer.text, answer.structured).contains(RAN)
                 && !format!("{arguments}").contains("evil")
             {
-                wrong.push(format!("{way:?} {tool} {arguments} ran what was planted: {shown}"));
+                wrong.push(format!(
+                    "{interface:?} {tool} {arguments} ran what was planted: {shown}"
+                ));
             }
         }
     }
@@ -332,19 +335,19 @@ fn call_everything(way: Way, ground: &Ground, toolset: &str) -> Vec<String> {
         if offered.contains(tool) {
             wrong.push(format!("{tool} is offered"));
         }
-        let answer = door.call(tool, arguments);
+        let answer = session.call(tool, arguments);
         if answer.code() != Some("E_UNKNOWN_TOOL") {
-            wrong.push(format!("{way:?} {tool}: {answer:?}"));
+            wrong.push(format!("{interface:?} {tool}: {answer:?}"));
         }
     }
     wrong
 }
 
-fn prove(way: Way) {
+fn prove(interface: Interface) {
     let mut ground = Ground::new();
     let before = ground.look();
-    let mut wrong = call_everything(way, &ground, "code");
-    wrong.extend(call_everything(way, &ground, "workspace"));
+    let mut wrong = call_everything(interface, &ground, "code");
+    wrong.extend(call_everything(interface, &ground, "workspace"));
     wrong.extend(difference(&before, &ground.look()));
     if ground.has_run() {
         wrong.push("a program of the repository has run".into());
@@ -354,17 +357,17 @@ fn prove(way: Way) {
 
 #[test]
 fn nothing_changes_and_nothing_planted_runs_over_stdio() {
-    prove(Way::Stdio);
+    prove(Interface::Stdio);
 }
 
 #[test]
 fn nothing_changes_and_nothing_planted_runs_over_http() {
-    prove(Way::Http);
+    prove(Interface::Http);
 }
 
 #[test]
 fn nothing_changes_and_nothing_planted_runs_over_the_command_line() {
-    prove(Way::Cli);
+    prove(Interface::Cli);
 }
 
 /// The two tables hold every tool there is, and none is in both.
@@ -373,8 +376,9 @@ fn every_tool_is_either_for_looking_or_for_changing() {
     let ground = Ground::new();
     let changing: BTreeSet<_> = changing().into_iter().map(|(tool, _)| tool.to_owned()).collect();
     for toolset in ["code", "workspace"] {
-        let all = names(&mut *open(Way::Stdio, &ground, &["--toolset", toolset]));
-        let kept = names(&mut *open(Way::Stdio, &ground, &["--toolset", toolset, "--read-only"]));
+        let all = names(&mut *open(Interface::Stdio, &ground, &["--toolset", toolset]));
+        let kept =
+            names(&mut *open(Interface::Stdio, &ground, &["--toolset", toolset, "--read-only"]));
         assert!(kept.is_subset(&all));
         for tool in &all {
             let (looks, changes) = (calls(tool).is_some(), changing.contains(tool));

@@ -71,42 +71,46 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use crate::Run;
-use crate::doors::{Answer, Door, Stdin, Way, through_each};
-use crate::lab::{Caller, Lab, Mark, peak_memory};
+use crate::interfaces::{Answer, Interface, Stdin, ToolSession, through_each};
+use crate::test_environment::{Caller, Mark, TestEnvironment, peak_memory};
 
-/// A workspace with a door to it.
+/// A workspace with a session to it.
 struct Bench {
-    lab: Lab,
-    door: Box<dyn Door>,
+    test_env: TestEnvironment,
+    session: Box<dyn ToolSession>,
 }
 
 impl Bench {
     fn new() -> Self {
-        Self::of(Lab::usual())
+        Self::of(TestEnvironment::usual())
     }
 
-    fn of(lab: Lab) -> Self {
-        let door = open(Way::Stdio, &lab);
-        Self { lab, door }
+    fn of(test_env: TestEnvironment) -> Self {
+        let session = open(Interface::Stdio, &test_env);
+        Self { test_env, session }
     }
 
     /// One whose commands find the toolchains of whoever runs the tests.
     fn with_toolchains() -> Self {
-        let lab = Lab::usual();
-        let workspace = lab.workspace();
+        let test_env = TestEnvironment::usual();
+        let workspace = test_env.workspace();
         let home = std::env::home_dir().expect("whoever runs the tests has a home");
-        let door = Way::Stdio.open_with(&lab, &["--workspace", text(&workspace)], move |command| {
-            command.env("HOME", &home);
-        });
-        Self { lab, door }
+        let session = Interface::Stdio.open_with(
+            &test_env,
+            &["--workspace", text(&workspace)],
+            move |command| {
+                command.env("HOME", &home);
+            },
+        );
+        Self { test_env, session }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.lab.workspace().join(name)
+        self.test_env.workspace().join(name)
     }
 
     fn put(&self, name: &str, contents: impl AsRef<[u8]>) {
-        self.lab.write(name, "");
+        self.test_env.write(name, "");
         std::fs::write(self.path(name), contents).unwrap();
     }
 
@@ -115,7 +119,7 @@ impl Bench {
     }
 
     fn call(&mut self, tool: &str, arguments: Value) -> Answer {
-        self.door.call(tool, arguments)
+        self.session.call(tool, arguments)
     }
 
     fn read(&mut self, path: &str) -> String {
@@ -136,8 +140,8 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-fn open(way: Way, lab: &Lab) -> Box<dyn Door> {
-    way.open(lab, &["--workspace", text(&lab.workspace())])
+fn open(interface: Interface, test_env: &TestEnvironment) -> Box<dyn ToolSession> {
+    interface.open(test_env, &["--workspace", text(&test_env.workspace())])
 }
 
 fn has(program: &str) -> bool {
@@ -168,37 +172,37 @@ fn work_from_the_first_file_to_a_mended_test() {
     if !has("node") {
         return;
     }
-    for way in [Way::Stdio, Way::Http] {
-        let lab = Lab::usual();
-        let mut door = open(way, &lab);
+    for interface in [Interface::Stdio, Interface::Http] {
+        let test_env = TestEnvironment::usual();
+        let mut session = open(interface, &test_env);
         for (path, contents) in [("package.json", NODE), ("sum.js", SUM), ("sum.test.js", SUM_TEST)]
         {
-            door.call("Write", json!({ "file_path": path, "content": contents })).ok();
+            session.call("Write", json!({ "file_path": path, "content": contents })).ok();
         }
-        door.call("Bash", json!({ "command": "git init -q -b main ." })).ok();
-        door.call("git", json!({ "operation": "add", "args": ["."] })).ok();
+        session.call("Bash", json!({ "command": "git init -q -b main ." })).ok();
+        session.call("git", json!({ "operation": "add", "args": ["."] })).ok();
         let commit = json!({ "operation": "commit", "args": ["-m", "a sum"],
             "author_name": "A", "author_email": "a@example.com" });
-        door.call("git", commit).ok();
+        session.call("git", commit).ok();
         let found =
-            door.call("Grep", json!({ "pattern": "add", "output_mode": "files_with_matches" }));
+            session.call("Grep", json!({ "pattern": "add", "output_mode": "files_with_matches" }));
         assert_eq!(found.ok(), "sum.js\nsum.test.js\n");
         let edit = |old: &str, new: &str| json!({ "file_path": "sum.js", "old_string": old, "new_string": new });
-        door.call("Edit", edit("a + b", "a - b")).ok();
-        let broken = door.call("run_tests", json!({}));
+        session.call("Edit", edit("a + b", "a - b")).ok();
+        let broken = session.call("run_tests", json!({}));
         assert_eq!(broken.structured["verdict"], "failed", "{broken:?}");
         assert_eq!(counts(&broken), (1, 1));
-        let last = door.call("last_test_failures", json!({})).ok();
+        let last = session.call("last_test_failures", json!({})).ok();
         assert!(last.contains("adds"), "{last}");
-        let diff = door.call("git_inspect", json!({ "operation": "diff" })).ok();
+        let diff = session.call("git_inspect", json!({ "operation": "diff" })).ok();
         assert!(diff.contains("a - b") && diff.contains("a + b"), "{diff}");
-        door.call("Edit", edit("a - b", "a + b")).ok();
-        let mended = door.call("run_failing_tests", json!({}));
+        session.call("Edit", edit("a - b", "a + b")).ok();
+        let mended = session.call("run_failing_tests", json!({}));
         assert_eq!(mended.structured["verdict"], "passed", "{mended:?}");
         assert_eq!(counts(&mended), (1, 0), "only the one that failed was run");
-        let whole = door.call("run_tests", json!({})).ok();
+        let whole = session.call("run_tests", json!({})).ok();
         assert!(whole.ends_with("exit: 0\n"), "{whole}");
-        let clean = door.call("git_inspect", json!({ "operation": "status" }));
+        let clean = session.call("git_inspect", json!({ "operation": "status" }));
         assert_eq!(clean.structured["status"]["clean"], true, "{clean:?}");
     }
 }
@@ -244,34 +248,34 @@ fn what_looks_like_a_secret_is_shown_and_edited_as_it_is() {
 
 #[test]
 fn no_command_has_a_secret_of_the_server() {
-    through_each(|way, lab| {
-        let secrets = lab.path("secrets");
+    through_each(|interface, test_env| {
+        let secrets = test_env.path("secrets");
         std::fs::create_dir(&secrets).unwrap();
         std::fs::write(secrets.join("from_file"), "value-in-the-file\n").unwrap();
-        let workspace = lab.workspace();
+        let workspace = test_env.workspace();
         let options = ["--workspace", text(&workspace), "--secrets-dir", text(&secrets)];
-        let mut door = way.open_with(lab, &options, |command| {
+        let mut session = interface.open_with(test_env, &options, |command| {
             command.env("CARREL_SECRET_FROM_ENV", "value-in-the-environment");
             command.env("SOME_API_KEY", "a-key-of-the-operator");
         });
         assert_eq!(
-            door.call("secrets_available", json!({})).ok(),
+            session.call("secrets_available", json!({})).ok(),
             "from_env\nfrom_file",
-            "{way:?}"
+            "{interface:?}"
         );
         let named = |name: &str| json!({ "name": name });
-        assert_eq!(door.call("secret", named("from_file")).ok(), "value-in-the-file");
-        assert_eq!(door.call("secret", named("from_env")).ok(), "value-in-the-environment");
+        assert_eq!(session.call("secret", named("from_file")).ok(), "value-in-the-file");
+        assert_eq!(session.call("secret", named("from_env")).ok(), "value-in-the-environment");
         let command = "env; cat /proc/*/environ | tr '\\0' '\\n'; \
                        ls /proc/*/fd/ -l 2>/dev/null | grep secrets; true";
-        let seen = door.call("Bash", json!({ "command": command })).ok();
+        let seen = session.call("Bash", json!({ "command": command })).ok();
         for hidden in ["value-in", "CARREL_SECRET", "a-key-of", "from_file"] {
-            assert!(!seen.contains(hidden), "{way:?} {hidden}: {seen}");
+            assert!(!seen.contains(hidden), "{interface:?} {hidden}: {seen}");
         }
         let path = secrets.join("from_file");
         let command = json!({ "command": format!("cat {}", path.display()) });
-        assert!(!door.call("Bash", command).text.contains("value-in"), "{way:?}");
-        let printed = door.call("Bash", json!({ "command": "echo value-in-the-file" })).ok();
+        assert!(!session.call("Bash", command).text.contains("value-in"), "{interface:?}");
+        let printed = session.call("Bash", json!({ "command": "echo value-in-the-file" })).ok();
         assert_eq!(printed, "[masked secret from_file]\n");
     });
 }
@@ -415,7 +419,7 @@ fn the_limits_of_an_edit_are_those_of_the_reference_where_a_project_wants_them()
 #[test]
 fn a_file_that_cannot_be_read_costs_a_search_only_itself() {
     carrel_skip::needs!(Root);
-    let mut bench = Bench::of(Lab::new(Caller::User, "full"));
+    let mut bench = Bench::of(TestEnvironment::new(Caller::User, "full"));
     for name in ["a.txt", "locked.txt", "z.txt"] {
         bench.put(name, "needle\n");
     }
@@ -499,13 +503,13 @@ fn nothing_is_answered_from_memory() {
 
 #[test]
 fn a_server_that_is_left_running_costs_no_output() {
-    through_each(|way, lab| {
+    through_each(|interface, test_env| {
         let mark = Mark::new();
-        let mut door = open(way, lab);
+        let mut session = open(interface, test_env);
         let begun = Instant::now();
         let command = format!("echo begin; sleep {} & echo ok", mark.0);
-        let answer = door.call("Bash", json!({ "command": command }));
-        assert!(begun.elapsed() < Duration::from_secs(20), "{way:?}: {:?}", begun.elapsed());
+        let answer = session.call("Bash", json!({ "command": command }));
+        assert!(begun.elapsed() < Duration::from_secs(20), "{interface:?}: {:?}", begun.elapsed());
         assert_eq!(answer.structured["exit_code"], 0, "{answer:?}");
         assert!(answer.text.starts_with("begin\nok\n"), "{answer:?}");
         crate::eventually("nothing is left", || mark.alive().is_empty());
@@ -600,10 +604,10 @@ fn only_a_command_is_refused_never_a_word() {
 
 #[test]
 fn a_flood_of_output_does_not_grow_the_server() {
-    let lab = Lab::usual();
-    lab.write("wide", &"x".repeat(3_000_000));
-    let mut command = lab.carrel();
-    command.args(["mcp", "--workspace", text(&lab.workspace())]);
+    let test_env = TestEnvironment::usual();
+    test_env.write("wide", &"x".repeat(3_000_000));
+    let mut command = test_env.carrel();
+    command.args(["mcp", "--workspace", text(&test_env.workspace())]);
     let mut client = Stdin::start(command);
     client.call("Bash", json!({ "command": "echo warm" })).ok();
     let before = peak_memory(client.server.pid()).unwrap();
@@ -627,8 +631,8 @@ fn a_flood_of_output_does_not_grow_the_server() {
 #[test]
 fn what_arguments_do_not_show_is_kept_in_by_the_kernel() {
     let mut bench = Bench::new();
-    std::fs::create_dir(bench.lab.path("outside")).unwrap();
-    let secret = bench.lab.path("outside/secret");
+    std::fs::create_dir(bench.test_env.path("outside")).unwrap();
+    let secret = bench.test_env.path("outside/secret");
     std::fs::write(&secret, "TOP-SECRET\n").unwrap();
     std::os::unix::fs::symlink(&secret, bench.path("link")).unwrap();
     bench.put("list", format!("{}\n", secret.display()));
@@ -657,14 +661,14 @@ fn what_arguments_do_not_show_is_kept_in_by_the_kernel() {
 #[test]
 fn a_directory_that_becomes_a_link_never_leads_out() {
     let mut bench = Bench::new();
-    std::fs::create_dir(bench.lab.path("outside")).unwrap();
-    std::fs::write(bench.lab.path("outside/file"), "TOP-SECRET\n").unwrap();
+    std::fs::create_dir(bench.test_env.path("outside")).unwrap();
+    std::fs::write(bench.test_env.path("outside/file"), "TOP-SECRET\n").unwrap();
     let (here, there) = (bench.path("swapped"), bench.path("aside"));
     std::fs::create_dir(&here).unwrap();
     std::fs::write(here.join("file"), "inside\n").unwrap();
-    std::os::unix::fs::symlink(bench.lab.path("outside"), &there).unwrap();
+    std::os::unix::fs::symlink(bench.test_env.path("outside"), &there).unwrap();
     let stop = AtomicBool::new(false);
-    let target = bench.lab.path("outside");
+    let target = bench.test_env.path("outside");
     let outside = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
@@ -692,7 +696,7 @@ fn a_directory_that_becomes_a_link_never_leads_out() {
         }
         stop.store(true, Ordering::Relaxed);
         eprintln!("read {inside} times, refused {refused} times");
-        std::fs::read_dir(bench.lab.path("outside")).unwrap().count()
+        std::fs::read_dir(bench.test_env.path("outside")).unwrap().count()
     });
     assert_eq!(outside, 1, "nothing was written there");
 }
@@ -725,23 +729,24 @@ fn what_a_project_runs_is_behind_the_same_walls() {
     if !has("node") {
         return;
     }
-    let lab = Lab::usual();
-    std::fs::create_dir(lab.path("outside")).unwrap();
-    let secret = lab.path("outside/secret");
+    let test_env = TestEnvironment::usual();
+    std::fs::create_dir(test_env.path("outside")).unwrap();
+    let secret = test_env.path("outside/secret");
     std::fs::write(&secret, "TOP-SECRET\n").unwrap();
     let steal = format!("echo x >> ran; cat {0}; touch {0}.taken; env", secret.display());
     let scripts =
         json!({ "name": "x", "scripts": { "test": steal, "lint": steal, "steal": steal } });
-    lab.write("package.json", &scripts.to_string());
+    test_env.write("package.json", &scripts.to_string());
     let format = ["sh", "-c", &format!("{steal}; exit 1"), "$FILES"];
     let settings = format!("[profile]\nformat = {format:?}\nformat_on_edit = true\n");
-    lab.write("carrel.toml", &settings);
-    lab.write("a.js", "let x = 1;\n");
-    let workspace = lab.workspace();
-    let mut door = Way::Stdio.open_with(&lab, &["--workspace", text(&workspace)], |command| {
-        command.env("SOME_API_KEY", "a-key-of-the-operator");
-    });
-    door.call("Read", json!({ "file_path": "a.js" })).ok();
+    test_env.write("carrel.toml", &settings);
+    test_env.write("a.js", "let x = 1;\n");
+    let workspace = test_env.workspace();
+    let mut session =
+        Interface::Stdio.open_with(&test_env, &["--workspace", text(&workspace)], |command| {
+            command.env("SOME_API_KEY", "a-key-of-the-operator");
+        });
+    session.call("Read", json!({ "file_path": "a.js" })).ok();
     for (tool, arguments) in [
         ("run_tests", json!({})),
         ("run_lint", json!({})),
@@ -751,14 +756,14 @@ fn what_a_project_runs_is_behind_the_same_walls() {
     ] {
         // What the one before left behind says nothing about this one.
         let _ = std::fs::remove_file(workspace.join("ran"));
-        let answer = door.call(tool, arguments);
+        let answer = session.call(tool, arguments);
         let all = format!("{} {}", answer.text, answer.structured);
         assert!(workspace.join("ran").exists(), "{tool} ran nothing: {all}");
         assert!(!all.contains("TOP-SECRET") && !all.contains("a-key-of"), "{tool}: {all}");
         assert_ne!(answer.code(), Some("E_INTERNAL"), "{tool}: {all}");
     }
-    assert_eq!(std::fs::read_dir(lab.path("outside")).unwrap().count(), 1);
-    assert_eq!(std::fs::read_to_string(lab.workspace().join("a.js")).unwrap(), "let x = 2;\n");
+    assert_eq!(std::fs::read_dir(test_env.path("outside")).unwrap().count(), 1);
+    assert_eq!(std::fs::read_to_string(test_env.workspace().join("a.js")).unwrap(), "let x = 2;\n");
 }
 
 #[test]
@@ -891,10 +896,11 @@ fn the_first_command_of_tier_landlock_may_leave_a_report() {
     if !has("node") {
         return;
     }
-    let lab = Lab::new(Lab::usual().caller, "landlock");
-    let workspace = lab.workspace();
-    let door = Way::Stdio.open(&lab, &["--tier", "landlock", "--workspace", text(&workspace)]);
-    let mut bench = Bench { lab, door };
+    let test_env = TestEnvironment::new(TestEnvironment::usual().caller, "landlock");
+    let workspace = test_env.workspace();
+    let session =
+        Interface::Stdio.open(&test_env, &["--tier", "landlock", "--workspace", text(&workspace)]);
+    let mut bench = Bench { test_env, session };
     bench.put("package.json", NODE);
     bench.put("sum.js", SUM);
     bench.put("sum.test.js", SUM_TEST);
@@ -922,25 +928,29 @@ fn what_failed_in_one_workspace_did_not_fail_in_another() {
     if !has("node") {
         return;
     }
-    let lab = Lab::usual();
+    let test_env = TestEnvironment::usual();
     for (name, broken) in [("one", true), ("other", false)] {
-        std::fs::create_dir(lab.path(name)).unwrap();
-        std::fs::write(lab.path(name).join("package.json"), NODE).unwrap();
+        std::fs::create_dir(test_env.path(name)).unwrap();
+        std::fs::write(test_env.path(name).join("package.json"), NODE).unwrap();
         let sum = if broken { SUM.replace("a + b", "a - b") } else { SUM.to_owned() };
-        std::fs::write(lab.path(name).join("sum.js"), sum).unwrap();
-        std::fs::write(lab.path(name).join("sum.test.js"), SUM_TEST).unwrap();
+        std::fs::write(test_env.path(name).join("sum.js"), sum).unwrap();
+        std::fs::write(test_env.path(name).join("sum.test.js"), SUM_TEST).unwrap();
     }
-    let spec = format!("one={},other={}", lab.path("one").display(), lab.path("other").display());
-    let mut door = Way::Stdio.open(&lab, &["--workspaces", &spec]);
+    let spec = format!(
+        "one={},other={}",
+        test_env.path("one").display(),
+        test_env.path("other").display()
+    );
+    let mut session = Interface::Stdio.open(&test_env, &["--workspaces", &spec]);
     let at = |name: &str| json!({ "workspace": name });
-    assert_eq!(door.call("run_tests", at("one")).structured["verdict"], "failed");
-    let other = door.call("last_test_failures", at("other")).ok();
+    assert_eq!(session.call("run_tests", at("one")).structured["verdict"], "failed");
+    let other = session.call("last_test_failures", at("other")).ok();
     assert_eq!(other, "no run_tests call yet in this session");
-    assert_eq!(door.call("run_tests", at("other")).structured["verdict"], "passed");
-    assert!(door.call("last_test_failures", at("one")).ok().contains("adds"));
-    let rerun = door.call("run_failing_tests", at("one"));
+    assert_eq!(session.call("run_tests", at("other")).structured["verdict"], "passed");
+    assert!(session.call("last_test_failures", at("one")).ok().contains("adds"));
+    let rerun = session.call("run_failing_tests", at("one"));
     assert_eq!((&rerun.structured["verdict"], counts(&rerun)), (&json!("failed"), (0, 1)));
-    let all = door.call("run_tests", at("all"));
+    let all = session.call("run_tests", at("all"));
     assert!(all.text.contains("=== one ===") && all.text.contains("=== other ==="), "{}", all.text);
     assert_eq!(all.structured["workspaces"]["one"]["verdict"], "failed");
     assert_eq!(all.structured["workspaces"]["other"]["verdict"], "passed");
@@ -948,10 +958,10 @@ fn what_failed_in_one_workspace_did_not_fail_in_another() {
     let mut start = at("one");
     start["command"] = json!("sleep 60");
     start["run_in_background"] = json!(true);
-    let id = door.call("Bash", start).structured["shell_id"].clone();
-    let there = door.call("KillShell", json!({ "workspace": "other", "shell_id": id }));
+    let id = session.call("Bash", start).structured["shell_id"].clone();
+    let there = session.call("KillShell", json!({ "workspace": "other", "shell_id": id }));
     assert_eq!(there.refused().0, "E_JOB_NOT_FOUND");
-    door.call("KillShell", json!({ "workspace": "one", "shell_id": id })).ok();
+    session.call("KillShell", json!({ "workspace": "one", "shell_id": id })).ok();
 }
 
 #[test]
@@ -969,8 +979,8 @@ fn a_wrong_setting_of_a_project_is_named() {
 
 #[test]
 fn a_refusal_says_the_same_through_every_door() {
-    let lab = Lab::usual();
-    lab.write("a.txt", "x\n");
+    let test_env = TestEnvironment::usual();
+    test_env.write("a.txt", "x\n");
     let calls = [
         ("Read", json!({ "file_path": "../x" }), "E_SANDBOX_VIOLATION", "sandbox_violation"),
         ("Read", json!({ "file_path": "nope" }), "E_NOT_FOUND", "not_found"),
@@ -990,10 +1000,11 @@ fn a_refusal_says_the_same_through_every_door() {
         ),
         ("run_tests", json!({}), "E_PROJECT_NOT_DETECTED", "project_not_detected"),
     ];
-    let mut doors: Vec<_> = Way::ALL.iter().map(|way| open(*way, &lab)).collect();
+    let mut interfaces: Vec<_> =
+        Interface::ALL.iter().map(|interface| open(*interface, &test_env)).collect();
     for (tool, arguments, code, kind) in calls {
         let answers: Vec<_> =
-            doors.iter_mut().map(|door| door.call(tool, arguments.clone())).collect();
+            interfaces.iter_mut().map(|session| session.call(tool, arguments.clone())).collect();
         for answer in &answers {
             let error = &answer.structured["error"];
             assert_eq!(answer, &answers[0], "{tool} {arguments}");
@@ -1007,11 +1018,11 @@ fn a_refusal_says_the_same_through_every_door() {
 
 #[test]
 fn the_command_line_takes_what_the_schema_says_and_prints_what_is_to_be_read() {
-    let lab = Lab::usual();
-    lab.write("a.txt", "one\ntwo\nthree\n");
+    let test_env = TestEnvironment::usual();
+    test_env.write("a.txt", "one\ntwo\nthree\n");
     let run = |words: &[&str]| {
-        let mut command = lab.carrel();
-        command.arg("tool").args(words).args(["--workspace", text(&lab.workspace())]);
+        let mut command = test_env.carrel();
+        command.arg("tool").args(words).args(["--workspace", text(&test_env.workspace())]);
         Run::of(command)
     };
     let read = run(&["Read", "file_path=a.txt", "offset=2", "limit=1"]);

@@ -9,8 +9,10 @@ use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::doors::{Answer, Connection, Door, HttpServer, Reply, Server, Session, Stdin, Way};
-use crate::lab::{Lab, Mark, Process, descendants};
+use crate::interfaces::{
+    Answer, Connection, HttpServer, Interface, Reply, Server, Session, Stdin, ToolSession,
+};
+use crate::test_environment::{Mark, Process, TestEnvironment, descendants};
 use crate::{Run, eventually};
 
 /// The promise is two seconds; the rest is for a busy machine.
@@ -18,14 +20,14 @@ const PROMPTLY: Duration = Duration::from_secs(10);
 
 const TOKEN: &str = "a-token-of-some-length";
 
-/// A lab with two more directories, `primary` and `extension`, each with a file `MARKER`.
-fn two() -> Lab {
-    let lab = Lab::usual();
+/// A environment with two more directories, `primary` and `extension`, each with a file `MARKER`.
+fn two() -> TestEnvironment {
+    let test_env = TestEnvironment::usual();
     for name in ["primary", "extension"] {
-        std::fs::create_dir(lab.path(name)).unwrap();
-        std::fs::write(lab.path(name).join("MARKER"), format!("{name}\n")).unwrap();
+        std::fs::create_dir(test_env.path(name)).unwrap();
+        std::fs::write(test_env.path(name).join("MARKER"), format!("{name}\n")).unwrap();
     }
-    lab
+    test_env
 }
 
 fn text(path: &Path) -> &str {
@@ -33,30 +35,34 @@ fn text(path: &Path) -> &str {
 }
 
 /// `carrel mcp OPTIONS…`
-fn mcp(lab: &Lab, options: &[&str]) -> Command {
-    let mut command = lab.carrel();
+fn mcp(test_env: &TestEnvironment, options: &[&str]) -> Command {
+    let mut command = test_env.carrel();
     command.arg("mcp").args(options);
     command
 }
 
-/// A server over HTTP in the lab's workspace.
-fn http(lab: &Lab) -> HttpServer {
-    HttpServer::start(mcp(lab, &["--http", "127.0.0.1:0", "--workspace", text(&lab.workspace())]))
+/// A server over HTTP in the environment's workspace.
+fn http(test_env: &TestEnvironment) -> HttpServer {
+    HttpServer::start(mcp(
+        test_env,
+        &["--http", "127.0.0.1:0", "--workspace", text(&test_env.workspace())],
+    ))
 }
 
-/// A client over the standard streams in the lab's workspace.
-fn stdio(lab: &Lab) -> Stdin {
-    Stdin::start(mcp(lab, &["--workspace", text(&lab.workspace())]))
+/// A client over the standard streams in the environment's workspace.
+fn stdio(test_env: &TestEnvironment) -> Stdin {
+    Stdin::start(mcp(test_env, &["--workspace", text(&test_env.workspace())]))
 }
 
 // Which workspaces.
 
 #[test]
 fn one_workspace_and_several_together_is_wrong_usage() {
-    let lab = two();
-    let (one, several) = (lab.path("primary"), format!("a={}", lab.path("extension").display()));
+    let test_env = two();
+    let (one, several) =
+        (test_env.path("primary"), format!("a={}", test_env.path("extension").display()));
     for program in ["mcp", "tool"] {
-        let mut command = lab.carrel();
+        let mut command = test_env.carrel();
         command.args([program, "--workspace", text(&one), "--workspaces", &several]);
         let run = Run::of(command);
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{}", run.stderr);
@@ -66,41 +72,42 @@ fn one_workspace_and_several_together_is_wrong_usage() {
 
 #[test]
 fn several_workspaces_are_announced_in_the_words_of_the_seed() {
-    let lab = two();
+    let test_env = two();
     let spec = format!(
         "primary={}, extension={} ,",
-        lab.path("primary").display(),
-        lab.path("extension").display()
+        test_env.path("primary").display(),
+        test_env.path("extension").display()
     );
-    let mut client = Stdin::start(mcp(&lab, &["--workspaces", &spec]));
+    let mut client = Stdin::start(mcp(&test_env, &["--workspaces", &spec]));
     let expected = "carrel multi-workspace mode: 2 workspaces configured (extension, primary)";
     eventually("it is announced", || client.server.stderr() == format!("{expected}\n"));
     let instructions = client.greeting["instructions"].as_str().unwrap();
     for name in ["primary", "extension"] {
-        let line = format!("- {name}: {}\n", lab.path(name).display());
+        let line = format!("- {name}: {}\n", test_env.path(name).display());
         assert!(instructions.contains(&line), "{instructions}");
     }
     let marker = |name: &str| json!({ "file_path": "MARKER", "workspace": name });
     assert_eq!(client.call("Read", marker("primary")).ok(), "1\tprimary\n");
     assert_eq!(client.call("Read", marker("extension")).ok(), "1\textension\n");
-    let server = HttpServer::start(mcp(&lab, &["--http", "127.0.0.1:0", "--workspaces", &spec]));
+    let server =
+        HttpServer::start(mcp(&test_env, &["--http", "127.0.0.1:0", "--workspaces", &spec]));
     assert_eq!(server.server.stderr().lines().next(), Some(expected));
 
-    let single = stdio(&lab);
+    let single = stdio(&test_env);
     assert_eq!(single.server.stderr(), "");
 }
 
 #[test]
 fn the_two_errors_of_the_seed_are_exact_through_every_door() {
-    let lab = two();
+    let test_env = two();
     let spec = format!(
         "primary={},extension={}",
-        lab.path("primary").display(),
-        lab.path("extension").display()
+        test_env.path("primary").display(),
+        test_env.path("extension").display()
     );
-    for way in Way::ALL {
-        let mut door = way.open(&lab, &["--workspaces", &spec]);
-        let omitted = door.call("Read", json!({ "file_path": "MARKER" }));
+    for interface in Interface::ALL {
+        let mut session = interface.open(&test_env, &["--workspaces", &spec]);
+        let omitted = session.call("Read", json!({ "file_path": "MARKER" }));
         assert_eq!(
             omitted.refused(),
             (
@@ -108,25 +115,26 @@ fn the_two_errors_of_the_seed_are_exact_through_every_door() {
                 "multi-workspace sandbox: 2 workspaces configured (extension, primary) — pass `workspace` to pick one",
             )
         );
-        let unknown = door.call("Read", json!({ "file_path": "MARKER", "workspace": "frontend" }));
+        let unknown =
+            session.call("Read", json!({ "file_path": "MARKER", "workspace": "frontend" }));
         let expected = "unknown workspace \"frontend\"; configured: extension, primary";
         assert_eq!(unknown.refused(), ("E_UNKNOWN_WORKSPACE", expected));
         let across = json!({ "file_path": "../extension/MARKER", "workspace": "primary" });
-        assert_eq!(door.call("Read", across).refused().0, "E_SANDBOX_VIOLATION");
+        assert_eq!(session.call("Read", across).refused().0, "E_SANDBOX_VIOLATION");
     }
 }
 
 /// Every tool that is listed × (omitted, known, unknown, all) × (one, two roots), over the wire.
 #[test]
 fn every_listed_tool_takes_workspace_in_the_same_way() {
-    let lab = two();
-    let one = format!("primary={}", lab.path("primary").display());
-    let both = format!("{one},extension={}", lab.path("extension").display());
+    let test_env = two();
+    let one = format!("primary={}", test_env.path("primary").display());
+    let both = format!("{one},extension={}", test_env.path("extension").display());
     let not_chosen = "multi-workspace sandbox: 2 workspaces configured (extension, primary) — pass `workspace` to pick one";
     for (spec, names) in [(&one, "primary"), (&both, "extension, primary")] {
         for toolset in ["code", "workspace"] {
             let options = ["--workspaces", spec, "--toolset", toolset];
-            let mut client = Stdin::start(mcp(&lab, &options));
+            let mut client = Stdin::start(mcp(&test_env, &options));
             for tool in client.tools() {
                 let name = tool["name"].as_str().unwrap();
                 let property = &tool["inputSchema"]["properties"]["workspace"];
@@ -159,14 +167,14 @@ type Wrong<'a> = (&'a str, String, &'a str);
 
 #[test]
 fn workspaces_that_cannot_be_are_refused_at_the_start() {
-    let lab = two();
-    let (primary, extension) = (lab.path("primary"), lab.path("extension"));
+    let test_env = two();
+    let (primary, extension) = (test_env.path("primary"), test_env.path("extension"));
     let inner = primary.join("inner");
     std::fs::create_dir(&inner).unwrap();
-    std::fs::write(lab.path("file"), "").unwrap();
-    std::os::unix::fs::symlink(&primary, lab.path("linked")).unwrap();
+    std::fs::write(test_env.path("file"), "").unwrap();
+    std::os::unix::fs::symlink(&primary, test_env.path("linked")).unwrap();
     let (p, e, inner) = (primary.display(), extension.display(), inner.display());
-    let linked = lab.path("linked");
+    let linked = test_env.path("linked");
     let table: Vec<Wrong<'_>> = vec![
         ("nothing", String::new(), "workspaces: no entries parsed from \"\""),
         ("only commas", ",,".into(), "workspaces: no entries parsed from \",,\""),
@@ -181,17 +189,17 @@ fn workspaces_that_cannot_be_are_refused_at_the_start() {
         ("around another", format!("a={inner},b={p}"), "contains workspace \"a\""),
     ];
     for (what, spec, expected) in table {
-        let run = Run::of(mcp(&lab, &["--workspaces", &spec]));
+        let run = Run::of(mcp(&test_env, &["--workspaces", &spec]));
         assert_eq!(run.stdout, "", "{what}");
         assert!(run.code != 0 && run.stderr.contains(expected), "{what}: {}", run.stderr);
-        let run = Run::of(mcp(&lab, &["--json", "--workspaces", &spec]));
+        let run = Run::of(mcp(&test_env, &["--json", "--workspaces", &spec]));
         assert_eq!(run.error()["code"], "E_WORKSPACES_INVALID", "{what}: {}", run.stderr);
     }
     for (spec, code) in [
-        (format!("a={p},b={}", lab.path("missing").display()), "E_NOT_FOUND"),
-        (format!("a={p},b={}", lab.path("file").display()), "E_NOT_A_DIRECTORY"),
+        (format!("a={p},b={}", test_env.path("missing").display()), "E_NOT_FOUND"),
+        (format!("a={p},b={}", test_env.path("file").display()), "E_NOT_A_DIRECTORY"),
     ] {
-        let run = Run::of(mcp(&lab, &["--json", "--workspaces", &spec]));
+        let run = Run::of(mcp(&test_env, &["--json", "--workspaces", &spec]));
         assert_eq!(run.error()["code"], code, "{}", run.stderr);
         let message = run.error()["message"].as_str().unwrap().to_owned();
         assert!(message.contains("workspace[1] (b)"), "it says which: {message}");
@@ -200,33 +208,33 @@ fn workspaces_that_cannot_be_are_refused_at_the_start() {
 
 #[test]
 fn names_with_an_equals_sign_or_a_comma_can_be_roots() {
-    let lab = two();
+    let test_env = two();
     for name in ["a=b", "a,b"] {
-        std::fs::create_dir(lab.path(name)).unwrap();
-        std::fs::write(lab.path(name).join("MARKER"), "odd\n").unwrap();
-        let spec = format!("odd={}", lab.path(name).display().to_string().replace(',', "\\,"));
-        let mut client = Stdin::start(mcp(&lab, &["--workspaces", &spec]));
+        std::fs::create_dir(test_env.path(name)).unwrap();
+        std::fs::write(test_env.path(name).join("MARKER"), "odd\n").unwrap();
+        let spec = format!("odd={}", test_env.path(name).display().to_string().replace(',', "\\,"));
+        let mut client = Stdin::start(mcp(&test_env, &["--workspaces", &spec]));
         assert_eq!(client.call("Read", json!({ "file_path": "MARKER" })).ok(), "1\todd\n");
     }
 }
 
 #[test]
 fn a_read_only_workspace_beside_another_is_only_read() {
-    let lab = two();
+    let test_env = two();
     let spec = format!(
         "primary={},extension={}:ro",
-        lab.path("primary").display(),
-        lab.path("extension").display()
+        test_env.path("primary").display(),
+        test_env.path("extension").display()
     );
-    for way in Way::ALL {
-        let mut door = way.open(&lab, &["--workspaces", &spec]);
+    for interface in Interface::ALL {
+        let mut session = interface.open(&test_env, &["--workspaces", &spec]);
         let at = |workspace: &str, rest: Value| {
             let mut arguments = rest;
             arguments["workspace"] = json!(workspace);
             arguments
         };
         let read = json!({ "file_path": "MARKER" });
-        assert_eq!(door.call("Read", at("extension", read.clone())).ok(), "1\textension\n");
+        assert_eq!(session.call("Read", at("extension", read.clone())).ok(), "1\textension\n");
         let changing = [
             ("Write", json!({ "file_path": "new", "content": "" })),
             ("Write", json!({ "file_path": "MARKER", "content": "" })),
@@ -235,11 +243,11 @@ fn a_read_only_workspace_beside_another_is_only_read() {
             ("shell_run", json!({ "cmd": "touch", "args": ["new"] })),
         ];
         for (tool, arguments) in changing {
-            let answer = door.call(tool, at("extension", arguments));
-            assert_eq!(answer.refused().0, "E_READ_ONLY", "{way:?} {tool}");
+            let answer = session.call(tool, at("extension", arguments));
+            assert_eq!(answer.refused().0, "E_READ_ONLY", "{interface:?} {tool}");
         }
-        door.call("Bash", at("primary", json!({ "command": "echo x > new" }))).ok();
-        let listed = door.call("workspaces", json!({})).structured;
+        session.call("Bash", at("primary", json!({ "command": "echo x > new" }))).ok();
+        let listed = session.call("workspaces", json!({})).structured;
         let flags: Vec<_> = listed["workspaces"]
             .as_array()
             .unwrap()
@@ -248,24 +256,24 @@ fn a_read_only_workspace_beside_another_is_only_read() {
             .collect();
         assert_eq!(flags, [(json!("extension"), json!(true)), (json!("primary"), json!(false))]);
     }
-    assert_eq!(std::fs::read_dir(lab.path("extension")).unwrap().count(), 1);
-    assert_eq!(std::fs::read_to_string(lab.path("extension/MARKER")).unwrap(), "extension\n");
+    assert_eq!(std::fs::read_dir(test_env.path("extension")).unwrap().count(), 1);
+    assert_eq!(std::fs::read_to_string(test_env.path("extension/MARKER")).unwrap(), "extension\n");
 }
 
 #[test]
 fn without_a_name_the_current_directory_is_the_workspace() {
-    let lab = two();
-    for way in Way::ALL {
-        let directory = lab.path("primary");
-        let mut door = way.open_with(&lab, &[], move |command| {
+    let test_env = two();
+    for interface in Interface::ALL {
+        let directory = test_env.path("primary");
+        let mut session = interface.open_with(&test_env, &[], move |command| {
             command.current_dir(&directory);
         });
-        assert_eq!(door.call("Read", json!({ "file_path": "MARKER" })).ok(), "1\tprimary\n");
-        let listed = door.call("workspaces", json!({})).structured;
-        assert_eq!(listed["workspaces"][0]["name"], "primary", "{way:?}");
+        assert_eq!(session.call("Read", json!({ "file_path": "MARKER" })).ok(), "1\tprimary\n");
+        let listed = session.call("workspaces", json!({})).structured;
+        assert_eq!(listed["workspaces"][0]["name"], "primary", "{interface:?}");
     }
     // A relative one is relative to whoever starts the server.
-    let mut client = Stdin::start(mcp(&lab, &["--workspace", "extension"]));
+    let mut client = Stdin::start(mcp(&test_env, &["--workspace", "extension"]));
     assert_eq!(client.call("Read", json!({ "file_path": "MARKER" })).ok(), "1\textension\n");
 }
 
@@ -273,7 +281,7 @@ fn without_a_name_the_current_directory_is_the_workspace() {
 
 fn hello() -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": crate::doors::REVISION,
+        "protocolVersion": crate::interfaces::REVISION,
         "capabilities": {},
         "clientInfo": { "name": "kit", "version": "1" },
     } })
@@ -285,26 +293,26 @@ fn greet(address: std::net::SocketAddr, headers: &[(&str, &str)]) -> Reply {
 
 #[test]
 fn an_address_that_others_reach_needs_a_token() {
-    let lab = Lab::usual();
-    let workspace = lab.workspace();
+    let test_env = TestEnvironment::usual();
+    let workspace = test_env.workspace();
     for address in ["0.0.0.0:0", "[::]:0"] {
         let options = ["--json", "--http", address, "--workspace", text(&workspace)];
-        let run = Run::of(mcp(&lab, &options));
+        let run = Run::of(mcp(&test_env, &options));
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{}", run.stderr);
         assert_eq!(run.error()["code"], "E_USAGE", "{}", run.stderr);
         let message = run.error()["message"].as_str().unwrap().to_owned();
         assert!(message.contains("a bearer token is required"), "{message}");
     }
     let options = ["--http", "0.0.0.0:0", "--workspace", text(&workspace)];
-    let mut empty = mcp(&lab, &options);
+    let mut empty = mcp(&test_env, &options);
     empty.env("CARREL_MCP_TOKEN", "");
     assert_eq!(Run::of(empty).code, 2, "an empty token is none");
 
-    let file = lab.path("token");
+    let file = test_env.path("token");
     std::fs::write(&file, format!("{TOKEN}\n")).unwrap();
-    let mut of_environment = mcp(&lab, &options);
+    let mut of_environment = mcp(&test_env, &options);
     of_environment.env("CARREL_MCP_TOKEN", TOKEN);
-    let mut of_file = mcp(&lab, &options);
+    let mut of_file = mcp(&test_env, &options);
     of_file.args(["--token-file", text(&file)]);
     for command in [of_environment, of_file] {
         let server = HttpServer::start(command);
@@ -322,9 +330,9 @@ fn an_address_that_others_reach_needs_a_token() {
 
 #[test]
 fn a_page_of_somebody_else_is_refused_by_its_origin_and_its_host() {
-    let lab = Lab::usual();
-    let mut command = mcp(&lab, &["--http", "127.0.0.1:0", "--workspace"]);
-    command.arg(lab.workspace()).args(["--allow-origin", "https://app.example"]);
+    let test_env = TestEnvironment::usual();
+    let mut command = mcp(&test_env, &["--http", "127.0.0.1:0", "--workspace"]);
+    command.arg(test_env.workspace()).args(["--allow-origin", "https://app.example"]);
     let server = HttpServer::start(command);
     for (headers, status) in [
         (vec![], 200),
@@ -377,16 +385,16 @@ fn deaf(mark: &Mark) -> String {
 /// The processes of [`deaf`] that carry the mark: the shell, the other and the first sleep.
 const DEAF_COUNT: usize = 3;
 
-fn background(door: &mut dyn Door, mark: &Mark) -> String {
+fn background(session: &mut dyn ToolSession, mark: &Mark) -> String {
     let arguments = json!({ "command": deaf(mark), "run_in_background": true });
-    let answer = door.call("Bash", arguments);
+    let answer = session.call("Bash", arguments);
     answer.structured["shell_id"].as_str().unwrap_or_else(|| panic!("{answer:?}")).to_owned()
 }
 
 #[test]
 fn sigterm_with_open_streams_and_running_commands_ends_with_zero_and_leaves_nothing() {
-    let lab = Lab::usual();
-    let mut server = http(&lab);
+    let test_env = TestEnvironment::usual();
+    let mut server = http(&test_env);
     let mut session = server.session();
     let mut stream = session.aside("GET", "");
     assert_eq!(stream.head().status, 200);
@@ -404,8 +412,8 @@ fn sigterm_with_open_streams_and_running_commands_ends_with_zero_and_leaves_noth
 
 #[test]
 fn sigterm_ends_a_server_over_the_standard_streams_too() {
-    let lab = Lab::usual();
-    let mut client = stdio(&lab);
+    let test_env = TestEnvironment::usual();
+    let mut client = stdio(&test_env);
     let mark = Mark::new();
     background(&mut client, &mark);
     client.begin_call("Bash", &json!({ "command": deaf(&mark) }));
@@ -420,8 +428,8 @@ fn sigterm_ends_a_server_over_the_standard_streams_too() {
 
 #[test]
 fn a_killed_server_leaves_no_child() {
-    let lab = Lab::usual();
-    let mut client = stdio(&lab);
+    let test_env = TestEnvironment::usual();
+    let mut client = stdio(&test_env);
     let mark = Mark::new();
     background(&mut client, &mark);
     client.begin_call("Bash", &json!({ "command": deaf(&mark) }));
@@ -433,8 +441,8 @@ fn a_killed_server_leaves_no_child() {
 
 #[test]
 fn the_end_of_input_ends_the_server_and_its_background_commands() {
-    let lab = Lab::usual();
-    let mut client = stdio(&lab);
+    let test_env = TestEnvironment::usual();
+    let mut client = stdio(&test_env);
     let mark = Mark::new();
     background(&mut client, &mark);
     let running = Running::of(mark, DEAF_COUNT, client.server.pid());
@@ -448,8 +456,8 @@ fn the_end_of_input_ends_the_server_and_its_background_commands() {
 
 #[test]
 fn a_cancelled_call_kills_its_command_and_the_next_call_works() {
-    let lab = Lab::usual();
-    let mut client = stdio(&lab);
+    let test_env = TestEnvironment::usual();
+    let mut client = stdio(&test_env);
     let mark = Mark::new();
     let id = client.begin_call("Bash", &json!({ "command": deaf(&mark) }));
     let running = Running { below: Vec::new(), mark: mark.clone() };
@@ -458,7 +466,7 @@ fn a_cancelled_call_kills_its_command_and_the_next_call_works() {
     running.assert_gone("cancelled over stdio");
     assert_eq!(client.call("Bash", json!({ "command": "echo next" })).ok(), "next\n");
 
-    let server = http(&lab);
+    let server = http(&test_env);
     let mut session = server.session();
     let mark = Mark::new();
     let (id, _waiting) = session.begin_call("Bash", &json!({ "command": deaf(&mark) }));
@@ -472,11 +480,11 @@ fn a_cancelled_call_kills_its_command_and_the_next_call_works() {
 
 #[test]
 fn a_signal_to_the_command_line_ends_its_command() {
-    let lab = Lab::usual();
+    let test_env = TestEnvironment::usual();
     let mark = Mark::new();
-    let mut command = lab.carrel();
+    let mut command = test_env.carrel();
     let arguments = json!({ "command": deaf(&mark) }).to_string();
-    command.args(["tool", "Bash", &arguments, "--workspace", text(&lab.workspace())]);
+    command.args(["tool", "Bash", &arguments, "--workspace", text(&test_env.workspace())]);
     let mut server = Server::start(command, Stdio::null(), Stdio::null());
     let running = Running::of(mark, DEAF_COUNT, server.pid());
     server.signal(Signal::INT);
@@ -488,7 +496,7 @@ fn a_signal_to_the_command_line_ends_its_command() {
 
 #[test]
 fn a_long_command_tells_a_client_that_asked_how_far_it_is() {
-    let lab = Lab::usual();
+    let test_env = TestEnvironment::usual();
     let call = |token: &str| {
         json!({
             "name": "Bash",
@@ -510,7 +518,7 @@ fn a_long_command_tells_a_client_that_asked_how_far_it_is() {
     };
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let mut client = stdio(&lab);
+            let mut client = stdio(&test_env);
             let reply = client.ask("tools/call", &call("one"));
             assert_eq!(reply["result"]["content"][0]["text"], "begun\n");
             check(&client.news, "one");
@@ -520,7 +528,7 @@ fn a_long_command_tells_a_client_that_asked_how_far_it_is() {
             assert_eq!(client.news, [Value::Null; 0]);
         });
         scope.spawn(|| {
-            let server = http(&lab);
+            let server = http(&test_env);
             let mut session = server.session();
             let message =
                 json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call("two") });
@@ -549,15 +557,15 @@ fn listing(client: &mut Stdin, expected: &str) -> Answer {
 
 #[test]
 fn the_roots_of_a_client_narrow_and_never_widen() {
-    let lab = Lab::usual();
-    lab.write("top.txt", "top\n");
-    lab.write("sub/inner.txt", "inner\n");
-    std::fs::create_dir(lab.path("outside")).unwrap();
-    std::fs::write(lab.path("outside/secret"), "secret\n").unwrap();
-    let workspace = lab.workspace();
+    let test_env = TestEnvironment::usual();
+    test_env.write("top.txt", "top\n");
+    test_env.write("sub/inner.txt", "inner\n");
+    std::fs::create_dir(test_env.path("outside")).unwrap();
+    std::fs::write(test_env.path("outside/secret"), "secret\n").unwrap();
+    let workspace = test_env.workspace();
     let sub = workspace.join("sub");
     let start = |roots: Vec<String>| {
-        Stdin::with_roots(mcp(&lab, &["--workspace", text(&workspace)]), roots)
+        Stdin::with_roots(mcp(&test_env, &["--workspace", text(&workspace)]), roots)
     };
 
     let mut narrow = start(vec![uri(&sub)]);
@@ -573,34 +581,35 @@ fn the_roots_of_a_client_narrow_and_never_widen() {
 
     let all = "sub/\ntop.txt\n";
     let wide: [(&str, Vec<String>); 5] = [
-        ("above", vec![uri(&lab.path(""))]),
+        ("above", vec![uri(&test_env.path(""))]),
         ("the whole machine", vec!["file:///".into()]),
-        ("elsewhere", vec![uri(&lab.path("outside"))]),
+        ("elsewhere", vec![uri(&test_env.path("outside"))]),
         ("elsewhere by a detour", vec![format!("{}/../../outside", uri(&sub))]),
         ("nothing", Vec::new()),
     ];
     for (what, roots) in wide {
         let mut client = start(roots);
         assert_eq!(listing(&mut client, all).text, all, "{what}");
-        let secret = json!({ "file_path": lab.path("outside/secret") });
+        let secret = json!({ "file_path": test_env.path("outside/secret") });
         assert_eq!(client.call("Read", secret).refused().0, "E_SANDBOX_VIOLATION", "{what}");
-        let bash = json!({ "command": format!("cat {}", lab.path("outside/secret").display()) });
+        let bash =
+            json!({ "command": format!("cat {}", test_env.path("outside/secret").display()) });
         assert!(!client.call("Bash", bash).text.contains("secret\n"), "{what}");
     }
 }
 
 #[test]
 fn the_roots_of_a_client_over_http_narrow_that_client_only() {
-    let lab = Lab::usual();
-    lab.write("top.txt", "top\n");
-    lab.write("sub/inner.txt", "inner\n");
-    let server = http(&lab);
+    let test_env = TestEnvironment::usual();
+    test_env.write("top.txt", "top\n");
+    test_env.write("sub/inner.txt", "inner\n");
+    let server = http(&test_env);
     let mut narrow = server.session_with(&[], &json!({ "roots": { "listChanged": true } }));
     let mut stream = narrow.aside("GET", "");
     assert_eq!(stream.head().status, 200);
     let asked = stream.message().unwrap();
     assert_eq!(asked["method"], "roots/list", "{asked}");
-    let roots = json!([{ "uri": uri(&lab.workspace().join("sub")) }]);
+    let roots = json!([{ "uri": uri(&test_env.workspace().join("sub")) }]);
     let reply = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "roots": roots } });
     assert_eq!(narrow.post(&reply).status, 202);
     let deadline = Instant::now() + PROMPTLY;
@@ -614,9 +623,9 @@ fn the_roots_of_a_client_over_http_narrow_that_client_only() {
 
 #[test]
 fn two_clients_have_their_own_memory_and_their_own_shells() {
-    let lab = Lab::usual();
-    lab.write("a.txt", "old\n");
-    let server = http(&lab);
+    let test_env = TestEnvironment::usual();
+    test_env.write("a.txt", "old\n");
+    let server = http(&test_env);
     let (mut one, mut other) = (server.session(), server.session());
     assert_ne!(one.id(), other.id());
     one.call("Read", json!({ "file_path": "a.txt" })).ok();
@@ -639,8 +648,8 @@ fn two_clients_have_their_own_memory_and_their_own_shells() {
 
 #[test]
 fn a_session_that_is_deleted_takes_its_background_commands_along() {
-    let lab = Lab::usual();
-    let server = http(&lab);
+    let test_env = TestEnvironment::usual();
+    let server = http(&test_env);
     let (mut one, mut other) = (server.session(), server.session());
     let (mark, kept) = (Mark::new(), Mark::new());
     background(&mut one, &mark);
@@ -676,9 +685,9 @@ fn stateless(server: &HttpServer, handle: Option<&str>, tool: &str, arguments: &
 
 #[test]
 fn without_sessions_a_handle_tells_clients_apart() {
-    let lab = Lab::usual();
-    lab.write("a.txt", "old\n");
-    let server = http(&lab);
+    let test_env = TestEnvironment::usual();
+    test_env.write("a.txt", "old\n");
+    let server = http(&test_env);
     let read = json!({ "file_path": "a.txt" });
     let edit = |old: &str, new: &str| json!({ "file_path": "a.txt", "old_string": old, "new_string": new });
     stateless(&server, Some("one"), "Read", &read).ok();

@@ -8,8 +8,6 @@ mod client;
 mod cluster;
 /// Credentials of a workspace.
 mod credentials;
-/// The door of a worker.
-mod door;
 /// Files, commands, git and tools of a workspace.
 mod files;
 /// Repositories on GitHub, which is on loopback here.
@@ -20,8 +18,6 @@ mod hostile;
 mod jwks;
 /// `kill -9` at random moments while tasks run.
 mod kill;
-/// The server, and `curl` as its client.
-mod lab;
 /// What endless work costs.
 mod limits;
 /// The tools for agents.
@@ -40,9 +36,13 @@ mod streams;
 mod task;
 /// Submitting, listing, cancelling.
 mod tasks;
+/// The server, and `curl` as its client.
+mod test_environment;
 /// Every tool with every set of token scopes.
 mod tool_scopes;
 /// What a collector of traces is sent.
 mod traces;
 /// Files that arrive in parts.
 mod uploads;
+/// The endpoint of a worker.
+mod worker_api;

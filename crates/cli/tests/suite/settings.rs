@@ -1,9 +1,9 @@
 use serde_json::json;
 
-use crate::{Run, World};
+use crate::{Run, TestRoot};
 
-fn create(world: &World, extra: &[&str]) -> Run {
-    Run::of(world.bare(&[&["workspace", "create", "A", "--json"], extra].concat()))
+fn create(fixture: &TestRoot, extra: &[&str]) -> Run {
+    Run::of(fixture.bare(&[&["workspace", "create", "A", "--json"], extra].concat()))
 }
 
 fn path_of(run: &Run) -> String {
@@ -14,89 +14,90 @@ fn path_of(run: &Run) -> String {
 
 #[test]
 fn a_root_is_read_in_all_its_forms() {
-    let world = World::new();
-    let home = world.path("home").display().to_string();
-    assert_eq!(path_of(&create(&world, &["--root", "~/ws"])), format!("{home}/ws/A"));
-    let here = world.path("relative/A").display().to_string();
-    assert_eq!(path_of(&create(&world, &["--root", "relative"])), here);
-    let mut command = world.bare(&["workspace", "create", "A", "--json", "--root", "$MY_ROOT"]);
+    let fixture = TestRoot::new();
+    let home = fixture.path("home").display().to_string();
+    assert_eq!(path_of(&create(&fixture, &["--root", "~/ws"])), format!("{home}/ws/A"));
+    let here = fixture.path("relative/A").display().to_string();
+    assert_eq!(path_of(&create(&fixture, &["--root", "relative"])), here);
+    let mut command = fixture.bare(&["workspace", "create", "A", "--json", "--root", "$MY_ROOT"]);
     command.env("MY_ROOT", "~/from-variable");
     assert_eq!(path_of(&Run::of(command)), format!("{home}/from-variable/A"));
 }
 
 #[test]
 fn a_root_that_would_surprise_is_refused_with_the_form_that_works() {
-    let world = World::new();
+    let fixture = TestRoot::new();
     for (root, hint) in
         [("$UNSET", "UNSET"), ("$HOME/ws", "~/ws"), ("${WS}", "$WS"), ("~other/ws", "~/")]
     {
-        let run = create(&world, &["--root", root]);
+        let run = create(&fixture, &["--root", root]);
         assert_eq!(run.code, 1, "{root}");
         let error = run.error();
         assert_eq!(error["code"], "E_ROOT_REFUSED", "{root}");
         assert!(error["message"].as_str().unwrap().contains(hint), "{root}: {error}");
     }
-    let mut command = world.bare(&["workspace", "create", "A", "--json", "--root", "$EMPTY"]);
+    let mut command = fixture.bare(&["workspace", "create", "A", "--json", "--root", "$EMPTY"]);
     command.env("EMPTY", "");
     assert_eq!(Run::of(command).error()["code"], "E_ROOT_REFUSED");
 }
 
 #[test]
 fn the_workflow_file_of_the_current_directory_applies_when_none_is_named() {
-    let world = World::with_hooks("after_create: touch made-by-hook");
-    let path = path_of(&create(&world, &[]));
+    let fixture = TestRoot::with_hooks("after_create: touch made-by-hook");
+    let path = path_of(&create(&fixture, &[]));
     assert!(std::path::Path::new(&path).join("made-by-hook").exists());
     // A root that is named stands for itself.
-    let other = path_of(&create(&world, &["--root", "other"]));
+    let other = path_of(&create(&fixture, &["--root", "other"]));
     assert!(!std::path::Path::new(&other).join("made-by-hook").exists());
 }
 
 #[test]
 fn without_any_setting_the_root_is_in_the_temporary_directory() {
-    let world = World::new();
-    let mut command = world.bare(&["workspace", "create", "A", "--json"]);
-    command.env("TMPDIR", world.path("home"));
-    let expected = world.path("home/carrel_workspaces/A").display().to_string();
+    let fixture = TestRoot::new();
+    let mut command = fixture.bare(&["workspace", "create", "A", "--json"]);
+    command.env("TMPDIR", fixture.path("home"));
+    let expected = fixture.path("home/carrel_workspaces/A").display().to_string();
     assert_eq!(path_of(&Run::of(command)), expected);
 }
 
 #[test]
 fn a_relative_root_is_relative_to_the_workflow_file_and_warned_about_once() {
-    let world = World::new();
-    std::fs::create_dir(world.path("project")).unwrap();
-    std::fs::write(world.path("project/WORKFLOW.md"), "---\nworkspace: {root: ws}\n---\n").unwrap();
-    let run = create(&world, &["--config", "project/WORKFLOW.md"]);
-    let expected = world.path("project/ws/A").display().to_string();
+    let fixture = TestRoot::new();
+    std::fs::create_dir(fixture.path("project")).unwrap();
+    std::fs::write(fixture.path("project/WORKFLOW.md"), "---\nworkspace: {root: ws}\n---\n")
+        .unwrap();
+    let run = create(&fixture, &["--config", "project/WORKFLOW.md"]);
+    let expected = fixture.path("project/ws/A").display().to_string();
     assert_eq!(path_of(&run), expected);
-    let resolved = world.path("project/ws").display().to_string();
+    let resolved = fixture.path("project/ws").display().to_string();
     assert_eq!(run.stderr.matches(&resolved).count(), 1, "{}", run.stderr);
 }
 
 #[test]
 fn only_workspace_and_hooks_of_the_file_must_be_right() {
-    let world = World::new();
+    let fixture = TestRoot::new();
     let text = format!(
         "---\ntracker: {{kind: nonsense}}\nworkspace: {{root: {}}}\npolling: {{interval_ms: soon}}\n---\n{{{{ broken",
-        world.root().display()
+        fixture.root().display()
     );
-    std::fs::write(world.path("WORKFLOW.md"), text).unwrap();
-    assert_eq!(world.run(&["create", "A"]).code, 0);
-    std::fs::write(world.path("WORKFLOW.md"), "---\nhooks:\n  timeout_ms: soon\n---\n").unwrap();
-    let error = world.run(&["create", "A", "--json"]).error();
+    std::fs::write(fixture.path("WORKFLOW.md"), text).unwrap();
+    assert_eq!(fixture.run(&["create", "A"]).code, 0);
+    std::fs::write(fixture.path("WORKFLOW.md"), "---\nhooks:\n  timeout_ms: soon\n---\n").unwrap();
+    let error = fixture.run(&["create", "A", "--json"]).error();
     assert_eq!(error["code"], "E_WORKFLOW_INVALID");
     assert_eq!(
         (&error["detail"]["line"], &error["detail"]["key"]),
         (&json!(3), &json!("hooks.timeout_ms"))
     );
     assert!(error["message"].as_str().unwrap().contains("WORKFLOW.md:3:"), "{error}");
-    let missing = create(&world, &["--config", "nowhere.md"]).error();
+    let missing = create(&fixture, &["--config", "nowhere.md"]).error();
     assert_eq!(missing["kind"], "missing_workflow_file");
 }
 
 #[test]
 fn misspelt_keys_are_warned_about_with_a_suggestion() {
-    let world = World::with_hooks("after_creat: touch x");
-    let run = world.run(&["create", "A", "--json"]);
+    let fixture = TestRoot::with_hooks("after_creat: touch x");
+    let run = fixture.run(&["create", "A", "--json"]);
     let warning: serde_json::Value =
         serde_json::from_str(run.stderr.lines().next().unwrap()).unwrap();
     assert_eq!(warning["level"], "warn");
@@ -105,9 +106,9 @@ fn misspelt_keys_are_warned_about_with_a_suggestion() {
 
 #[test]
 fn a_root_inside_a_repository_warns() {
-    let world = World::new();
-    std::fs::create_dir(world.path(".git")).unwrap();
-    let run = world.run(&["create", "A"]);
+    let fixture = TestRoot::new();
+    std::fs::create_dir(fixture.path(".git")).unwrap();
+    let run = fixture.run(&["create", "A"]);
     assert_eq!(run.code, 0);
     assert!(run.stderr.contains("Workspace root lies inside a git work tree"), "{}", run.stderr);
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::doors::{Door, Way};
-use crate::lab::Lab;
+use crate::interfaces::{Interface, ToolSession};
+use crate::test_environment::TestEnvironment;
 
 /// The edits of each process.
 const EDITS: usize = 150;
@@ -15,12 +15,12 @@ const EDITS: usize = 150;
 const HELD: Duration = Duration::from_secs(1);
 
 /// Adds a line to a file, again and again until that is acknowledged.
-fn add_line(door: &mut dyn Door, line: &str) {
+fn add_line(session: &mut dyn ToolSession, line: &str) {
     loop {
-        door.call("Read", json!({ "file_path": "list.txt" })).ok();
+        session.call("Read", json!({ "file_path": "list.txt" })).ok();
         let new = format!("{line}\nend\n");
         let edit = json!({ "file_path": "list.txt", "old_string": "end\n", "new_string": new });
-        let answer = door.call("Edit", edit);
+        let answer = session.call("Edit", edit);
         if !answer.is_error {
             return;
         }
@@ -30,17 +30,17 @@ fn add_line(door: &mut dyn Door, line: &str) {
 
 #[test]
 fn no_edit_that_was_acknowledged_is_lost_to_another_process() {
-    let lab = Lab::usual();
-    lab.write("list.txt", "end\n");
-    let workspace = lab.workspace();
+    let test_env = TestEnvironment::usual();
+    test_env.write("list.txt", "end\n");
+    let workspace = test_env.workspace();
     let options = ["--workspace", workspace.to_str().unwrap()];
     let line = |who: &str, number: usize| format!("{who} {number}");
     std::thread::scope(|scope| {
         for who in ["one", "other"] {
-            let (lab, options) = (&lab, &options);
+            let (test_env, options) = (&test_env, &options);
             scope.spawn(move || {
-                let mut door = Way::Stdio.open(lab, options);
-                (0..EDITS).for_each(|number| add_line(&mut *door, &line(who, number)));
+                let mut session = Interface::Stdio.open(test_env, options);
+                (0..EDITS).for_each(|number| add_line(&mut *session, &line(who, number)));
             });
         }
     });
@@ -51,17 +51,18 @@ fn no_edit_that_was_acknowledged_is_lost_to_another_process() {
     let mut expected: Vec<_> = all.into_iter().flatten().collect();
     expected.sort_unstable();
     assert_eq!(found, expected);
-    assert!(lab.path("state/carrel/writers").is_dir(), "there is a lock between processes");
+    assert!(test_env.path("state/carrel/writers").is_dir(), "there is a lock between processes");
 }
 
 #[test]
 fn a_process_waits_for_another_that_writes_the_same_directory() {
-    let lab = Lab::usual();
-    lab.write("list.txt", "end\n");
-    let workspace = lab.workspace();
-    let mut door = Way::Stdio.open(&lab, &["--workspace", workspace.to_str().unwrap()]);
-    add_line(&mut *door, "first");
-    let locks: Vec<_> = std::fs::read_dir(lab.path("state/carrel/writers")).unwrap().collect();
+    let test_env = TestEnvironment::usual();
+    test_env.write("list.txt", "end\n");
+    let workspace = test_env.workspace();
+    let mut session =
+        Interface::Stdio.open(&test_env, &["--workspace", workspace.to_str().unwrap()]);
+    add_line(&mut *session, "first");
+    let locks: Vec<_> = std::fs::read_dir(test_env.path("state/carrel/writers")).unwrap().collect();
     assert_eq!(locks.len(), 1);
     let lock = std::fs::File::open(locks[0].as_ref().unwrap().path()).unwrap();
     assert_eq!(lock.metadata().unwrap().mode() & 0o777, 0o600);
@@ -70,8 +71,9 @@ fn a_process_waits_for_another_that_writes_the_same_directory() {
     let text = || std::fs::read_to_string(workspace.join("list.txt")).unwrap();
     std::thread::scope(|scope| {
         let adding = scope.spawn(|| {
-            let mut door = Way::Stdio.open(&lab, &["--workspace", workspace.to_str().unwrap()]);
-            add_line(&mut *door, "second");
+            let mut session =
+                Interface::Stdio.open(&test_env, &["--workspace", workspace.to_str().unwrap()]);
+            add_line(&mut *session, "second");
         });
         std::thread::sleep(HELD);
         assert_eq!(text(), "first\nend\n");
@@ -88,38 +90,40 @@ fn text_of(bytes: usize) -> String {
 
 #[test]
 fn a_tool_writes_no_more_than_the_quota_leaves() {
-    let lab = Lab::usual();
-    let workspace = lab.managed("1MiB");
-    let mut door = Way::Stdio.open(&lab, &["--workspace", workspace.to_str().unwrap()]);
+    let test_env = TestEnvironment::usual();
+    let workspace = test_env.managed("1MiB");
+    let mut session =
+        Interface::Stdio.open(&test_env, &["--workspace", workspace.to_str().unwrap()]);
     let write = |name: &str, bytes: usize| json!({ "file_path": name, "content": text_of(bytes) });
-    let answer = door.call("Write", write("large.txt", 2 << 20));
+    let answer = session.call("Write", write("large.txt", 2 << 20));
     assert_eq!(answer.refused().0, "E_QUOTA_EXCEEDED", "{answer:?}");
     assert!(!workspace.join("large.txt").exists());
-    door.call("Write", write("half.txt", 512 << 10)).ok();
+    session.call("Write", write("half.txt", 512 << 10)).ok();
     // What a command has written counts too.
-    door.call("Bash", json!({ "command": "head -c 400000 /dev/zero > zeros" })).ok();
-    let answer = door.call("Write", write("more.txt", 256 << 10));
+    session.call("Bash", json!({ "command": "head -c 400000 /dev/zero > zeros" })).ok();
+    let answer = session.call("Write", write("more.txt", 256 << 10));
     assert_eq!(answer.refused().0, "E_QUOTA_EXCEEDED", "{answer:?}");
     let grown = format!("{}end\n", text_of(256 << 10));
     let patch = "*** Begin Patch\n*** Add File: more.txt\n";
     let added = grown.lines().map(|line| format!("+{line}\n")).collect::<Vec<_>>().concat();
     let answer =
-        door.call("ApplyPatch", json!({ "patch": format!("{patch}{added}*** End Patch\n") }));
+        session.call("ApplyPatch", json!({ "patch": format!("{patch}{added}*** End Patch\n") }));
     assert_eq!(answer.refused().0, "E_QUOTA_EXCEEDED", "{answer:?}");
     assert!(!workspace.join("more.txt").exists());
-    door.call("Write", write("small.txt", 8)).ok();
+    session.call("Write", write("small.txt", 8)).ok();
     let edit = json!({ "file_path": "small.txt", "old_string": "0123456\n", "new_string": grown });
-    assert_eq!(door.call("Edit", edit).refused().0, "E_QUOTA_EXCEEDED");
+    assert_eq!(session.call("Edit", edit).refused().0, "E_QUOTA_EXCEEDED");
     // Whoever makes a file smaller can always do so.
-    door.call("Write", write("half.txt", 8)).ok();
-    door.call("Write", write("more.txt", 256 << 10)).ok();
+    session.call("Write", write("half.txt", 8)).ok();
+    session.call("Write", write("more.txt", 256 << 10)).ok();
 }
 
 #[test]
 fn the_trash_of_a_workspace_takes_a_quarter_of_its_quota() {
-    let lab = Lab::usual();
-    let workspace = lab.managed("4MiB");
-    let mut door = Way::Stdio.open(&lab, &["--workspace", workspace.to_str().unwrap()]);
+    let test_env = TestEnvironment::usual();
+    let workspace = test_env.managed("4MiB");
+    let mut session =
+        Interface::Stdio.open(&test_env, &["--workspace", workspace.to_str().unwrap()]);
     let trash = workspace.join(".carrel-trash");
     let kept = || {
         let entries = std::fs::read_dir(&trash).unwrap().map(Result::unwrap);
@@ -134,10 +138,10 @@ fn the_trash_of_a_workspace_takes_a_quarter_of_its_quota() {
     for (name, bytes) in [("a", 300 << 10), ("b", 300 << 10), ("c", 600 << 10), ("d", 2 << 20)] {
         let content = text_of(bytes);
         let file = format!("{name}/file.txt");
-        door.call("Write", json!({ "file_path": file, "content": content })).ok();
+        session.call("Write", json!({ "file_path": file, "content": content })).ok();
     }
     let mut delete = |name: &str| {
-        door.call("Delete", json!({ "path": name, "recursive": true })).ok();
+        session.call("Delete", json!({ "path": name, "recursive": true })).ok();
         kept()
     };
     assert_eq!(delete("a"), ["a"]);

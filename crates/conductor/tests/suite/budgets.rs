@@ -10,7 +10,7 @@ use carrel_config::{Budget, Budgets};
 use carrel_domain::Timestamp;
 
 use crate::decide_harness::Loop;
-use crate::world::{issue, rules};
+use crate::simulated_world::{issue, rules};
 
 const MINUTE: i64 = 60_000;
 

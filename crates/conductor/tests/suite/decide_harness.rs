@@ -9,7 +9,7 @@ use carrel_conductor::{
 };
 use carrel_domain::Timestamp;
 
-use crate::world::{BEGIN, rules};
+use crate::simulated_world::{BEGIN, rules};
 
 pub(crate) struct Loop {
     pub(crate) state: State,

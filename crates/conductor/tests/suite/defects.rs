@@ -5,7 +5,7 @@ use carrel_conductor::{
 };
 
 use crate::decide_harness::Loop;
-use crate::world::{issue, rules};
+use crate::simulated_world::{issue, rules};
 
 #[test]
 fn defect_1_a_question_blocks_even_if_updates_follow_it() {

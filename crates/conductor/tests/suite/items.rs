@@ -14,7 +14,7 @@ use carrel_domain::Timestamp;
 use serde_json::json;
 
 use crate::decide_harness::{Loop, moved};
-use crate::world::{BEGIN, issue, rules};
+use crate::simulated_world::{BEGIN, issue, rules};
 
 fn after(seconds: i64) -> Timestamp {
     Timestamp::from_millis(BEGIN + seconds * 1000)

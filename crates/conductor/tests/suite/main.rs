@@ -14,7 +14,7 @@ mod drive;
 mod items;
 mod operator_commands;
 mod restart;
+mod simulated_world;
 mod simulation;
 mod steps;
 mod views;
-mod world;

@@ -7,7 +7,7 @@ use carrel_conductor::{
 use std::time::Duration;
 
 use crate::decide_harness::{Loop, moved};
-use crate::world::{issue, rules};
+use crate::simulated_world::{issue, rules};
 
 fn id() -> IssueId {
     issue(0).id

@@ -8,7 +8,7 @@ use carrel_conductor::{
 };
 
 use crate::decide_harness::{Loop, moved};
-use crate::world::issue;
+use crate::simulated_world::issue;
 
 /// A loop with one finished issue whose workspace is there, and one that is to be worked on.
 fn with_something_left() -> Loop {

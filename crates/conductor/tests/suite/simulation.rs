@@ -8,7 +8,7 @@ use carrel_conductor::{Event, OperatorCommand, Rules, Stage};
 use carrel_config::Budget;
 use fastrand::Rng;
 
-use crate::world::{World, id, issue, rules};
+use crate::simulated_world::{SimulatedWorld, id, issue, rules};
 
 const ISSUES: usize = 6;
 const STEPS: usize = 120;
@@ -43,15 +43,15 @@ fn live_through(next: &AtomicU64, end: u64) {
         if seed >= end {
             return;
         }
-        if std::panic::catch_unwind(|| history(World::new(seed, ISSUES))).is_err() {
+        if std::panic::catch_unwind(|| history(SimulatedWorld::new(seed, ISSUES))).is_err() {
             next.store(end, Ordering::Relaxed);
             eprintln!("CARREL_SEED={seed} CARREL_HISTORIES=1 breaks a promise:");
-            history(World::new(seed, ISSUES).observed());
+            history(SimulatedWorld::new(seed, ISSUES).observed());
         }
     }
 }
 
-fn history(mut world: World) {
+fn history(mut world: SimulatedWorld) {
     world.faults = world.rng.u32(3..30);
     world.state.rules = any_rules(&mut world.rng);
     for _ in 0..STEPS {
@@ -86,7 +86,7 @@ fn any_rules(rng: &mut Rng) -> Rules {
 }
 
 /// Something that people do, or that happens to the machine.
-fn disturb(world: &mut World) {
+fn disturb(world: &mut SimulatedWorld) {
     let number = world.rng.usize(..ISSUES);
     let id = id(number);
     match world.rng.u8(..80) {
@@ -120,7 +120,7 @@ fn disturb(world: &mut World) {
 
 /// Nothing goes wrong any more: every issue that is to be worked on is worked on, and of every
 /// finished one nothing is left.
-fn finish(world: &mut World) {
+fn finish(world: &mut SimulatedWorld) {
     world.faults = 0;
     world.dies_after = None;
     world.apply(Event::WorkflowChanged(Box::new(rules())));
@@ -131,7 +131,7 @@ fn finish(world: &mut World) {
         // Whoever is asked for something does it.
         world.command(OperatorCommand::RetryNow(id(number)));
     }
-    let begun = |world: &World| -> Vec<u64> {
+    let begun = |world: &SimulatedWorld| -> Vec<u64> {
         let accounts = (0..ISSUES).map(|number| world.accounts.by_issue.get(&id(number)));
         accounts.map(|account| account.map_or(0, |account| account.begun)).collect()
     };

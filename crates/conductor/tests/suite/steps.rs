@@ -6,15 +6,15 @@ use carrel_conductor::{
     BlockReason, Event, Notice, OperatorCommand, PollState, RetryReason, Stage,
 };
 
-use crate::world::World;
+use crate::simulated_world::SimulatedWorld;
 
-fn running(world: &World, number: usize) -> bool {
+fn running(world: &SimulatedWorld, number: usize) -> bool {
     world.claimed(number).is_some_and(|claimed| matches!(claimed.stage, Stage::Running(_)))
 }
 
 #[test]
 fn an_active_issue_is_worked_on_until_it_is_done_and_then_cleaned_up() {
-    let mut world = World::new(1, 1);
+    let mut world = SimulatedWorld::new(1, 1);
     world.pass(10);
     assert!(running(&world, 0));
     world.move_to(0, "Done");
@@ -25,7 +25,7 @@ fn an_active_issue_is_worked_on_until_it_is_done_and_then_cleaned_up() {
 
 #[test]
 fn an_issue_that_moves_elsewhere_is_left_with_its_workspace() {
-    let mut world = World::new(2, 1);
+    let mut world = SimulatedWorld::new(2, 1);
     world.pass(10);
     world.move_to(0, "Review");
     world.pass(60);
@@ -38,14 +38,14 @@ fn an_issue_that_moves_elsewhere_is_left_with_its_workspace() {
 
 #[test]
 fn no_more_agents_run_than_may_and_the_others_wait() {
-    let mut world = World::new(3, 10);
+    let mut world = SimulatedWorld::new(3, 10);
     world.pass(10);
     assert_eq!(world.state.agents(), 3);
 }
 
 #[test]
 fn a_stalled_agent_is_retried_after_a_wait_and_not_at_once() {
-    let mut world = World::new(4, 1);
+    let mut world = SimulatedWorld::new(4, 1);
     world.state.rules.stall_timeout = Some(Duration::from_secs(2));
     // An agent of this world is silent for up to three seconds.
     for _ in 0..400 {
@@ -73,7 +73,7 @@ fn a_stalled_agent_is_retried_after_a_wait_and_not_at_once() {
 
 #[test]
 fn a_question_keeps_the_issue_until_it_is_answered() {
-    let mut world = World::new(5, 1);
+    let mut world = SimulatedWorld::new(5, 1);
     world.pass(5);
     let run = world.claimed(0).and_then(|claimed| claimed.stage.run()).expect("it runs").id;
     let end = carrel_conductor::RunEnd::Blocked(BlockReason::Input("which one?".to_owned()));
@@ -83,7 +83,7 @@ fn a_question_keeps_the_issue_until_it_is_answered() {
     let started = world.started;
     world.pass(600);
     assert_eq!(world.started, started, "nobody tries again by themselves");
-    let id = crate::world::id(0);
+    let id = crate::simulated_world::id(0);
     world.apply(Event::Command(OperatorCommand::Answer(id, "the first".to_owned())));
     world.pass(10);
     assert_eq!(world.started, started + 1);
@@ -91,7 +91,7 @@ fn a_question_keeps_the_issue_until_it_is_answered() {
 
 #[test]
 fn a_restart_takes_up_again_what_ran_and_keeps_what_waits() {
-    let mut world = World::new(6, 2);
+    let mut world = SimulatedWorld::new(6, 2);
     world.pass(10);
     let thread = world.claimed(0).and_then(|claimed| claimed.thread.clone());
     assert!(thread.is_some());
@@ -104,7 +104,7 @@ fn a_restart_takes_up_again_what_ran_and_keeps_what_waits() {
 
 #[test]
 fn refreshes_during_a_poll_cause_one_more_poll() {
-    let mut world = World::new(7, 0);
+    let mut world = SimulatedWorld::new(7, 0);
     world.step(world.now);
     world.step(world.now);
     assert!(matches!(world.state.poll, PollState::InFlight { .. }), "{:?}", world.state.poll);

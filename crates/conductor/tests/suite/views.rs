@@ -10,7 +10,7 @@ use carrel_domain::Timestamp;
 use serde_json::json;
 
 use crate::decide_harness::Loop;
-use crate::world::{BEGIN, issue, rules};
+use crate::simulated_world::{BEGIN, issue, rules};
 
 fn named(number: usize, identifier: &str) -> Issue {
     let url = Some(format!("https://tracker.example/{identifier}"));

@@ -1,23 +1,23 @@
 use carrel_domain::{Code, Coded};
 use carrel_fsroot::{Problem, WriteOptions};
 
-use crate::{World, p};
+use crate::{TestTree, p};
 
-fn world() -> World {
-    let world = World::new();
+fn tree_fixture() -> TestTree {
+    let tree_fixture = TestTree::new();
     for path in [".ssh/id", ".gitconfig", ".task_env_1", ".carrel/x", "src/main.rs", "src/.aws/key"]
     {
-        world.file(path, "contents");
+        tree_fixture.file(path, "contents");
     }
-    world.link(".ssh", "keys");
-    world.link(".gitconfig", "settings");
-    world
+    tree_fixture.link(".ssh", "keys");
+    tree_fixture.link(".gitconfig", "settings");
+    tree_fixture
 }
 
 #[test]
 fn sensitive_names_are_refused_under_every_spelling() {
-    let world = world();
-    let browser = world.root.browse();
+    let tree_fixture = tree_fixture();
+    let browser = tree_fixture.root.browse();
     let paths = [
         ".ssh",
         ".ssh/id",
@@ -51,14 +51,16 @@ fn sensitive_names_are_refused_under_every_spelling() {
         }
     }
     assert_eq!(browser.read(p("keys/id"), 9).unwrap_err().code(), Code::SensitivePath);
-    assert_eq!(std::fs::read_to_string(world.inside(".gitconfig")).unwrap(), "contents");
-    assert!(!world.inside(".ssh/missing").exists() && world.inside(".ssh/id").exists());
+    assert_eq!(std::fs::read_to_string(tree_fixture.inside(".gitconfig")).unwrap(), "contents");
+    assert!(
+        !tree_fixture.inside(".ssh/missing").exists() && tree_fixture.inside(".ssh/id").exists()
+    );
 }
 
 #[test]
 fn listings_leave_sensitive_names_out() {
-    let world = world();
-    let browser = world.root.browse();
+    let tree_fixture = tree_fixture();
+    let browser = tree_fixture.root.browse();
     let names: Vec<_> = browser.list(p("")).unwrap().into_iter().map(|entry| entry.name).collect();
     assert_eq!(names, ["keys", "settings", "src"]);
 }

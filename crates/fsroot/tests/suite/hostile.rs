@@ -7,7 +7,7 @@ use carrel_fsroot::{
     WriteOptions,
 };
 
-use crate::{World, p};
+use crate::{TestTree, p};
 
 type Operation = fn(&Root, &Path) -> Result<(), Error>;
 
@@ -50,20 +50,20 @@ fn all() -> impl Iterator<Item = &'static (&'static str, Operation)> {
     FOLLOWING.iter().chain(NAMING)
 }
 
-/// A world with one of everything that tries to lead out.
-fn hostile_world() -> World {
-    let world = World::new();
-    world.file("file", "contents");
-    world.file("directory/file", "contents");
-    world.link("../outside", "outward");
-    world.link("directory/../../outside", "outward-late");
-    world.link(world.outside(""), "absolute-out");
-    world.link(world.inside("directory"), "absolute-in");
-    world.link("nothing", "dangling");
-    world.link("loop-b", "loop-a");
-    world.link("loop-a", "loop-b");
-    world.link("../outside/missing", "outward-missing");
-    world
+/// A fixture with one of everything that tries to lead out.
+fn hostile_world() -> TestTree {
+    let tree_fixture = TestTree::new();
+    tree_fixture.file("file", "contents");
+    tree_fixture.file("directory/file", "contents");
+    tree_fixture.link("../outside", "outward");
+    tree_fixture.link("directory/../../outside", "outward-late");
+    tree_fixture.link(tree_fixture.outside(""), "absolute-out");
+    tree_fixture.link(tree_fixture.inside("directory"), "absolute-in");
+    tree_fixture.link("nothing", "dangling");
+    tree_fixture.link("loop-b", "loop-a");
+    tree_fixture.link("loop-a", "loop-b");
+    tree_fixture.link("../outside/missing", "outward-missing");
+    tree_fixture
 }
 
 fn assert_refused(operation: &str, error: &Error, problem: Problem) {
@@ -73,18 +73,20 @@ fn assert_refused(operation: &str, error: &Error, problem: Problem) {
     assert!(link || error.problem() == problem, "{operation}: {error:?}");
 }
 
-fn assert_untouched(world: &World) {
-    let outside: Vec<_> =
-        std::fs::read_dir(world.outside("")).unwrap().map(|e| e.unwrap().file_name()).collect();
+fn assert_untouched(tree_fixture: &TestTree) {
+    let outside: Vec<_> = std::fs::read_dir(tree_fixture.outside(""))
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
     assert_eq!(outside, ["secret"]);
-    assert_eq!(std::fs::read_to_string(world.outside("secret")).unwrap(), "outside");
+    assert_eq!(std::fs::read_to_string(tree_fixture.outside("secret")).unwrap(), "outside");
 }
 
 #[test]
 fn every_operation_refuses_every_path_that_leaves() {
     use Escape::{Absolute, AbsoluteLink, Climbs, OutwardLink};
-    let world = hostile_world();
-    let secret = world.outside("secret");
+    let tree_fixture = hostile_world();
+    let secret = tree_fixture.outside("secret");
     let long_climb = format!("{}outside/secret", "../".repeat(400));
     let cases = [
         ("/etc/passwd", Absolute),
@@ -104,19 +106,20 @@ fn every_operation_refuses_every_path_that_leaves() {
     ];
     for (path, escape) in cases {
         for (name, operation) in all() {
-            let error = operation(&world.root, p(path)).expect_err(&format!("{name} {path}"));
+            let error =
+                operation(&tree_fixture.root, p(path)).expect_err(&format!("{name} {path}"));
             assert_refused(name, &error, Problem::Escapes(escape));
             assert_eq!(error.code(), Code::SandboxViolation, "{name} {path}");
             assert_eq!(error.path(), p(path), "{name}");
         }
     }
-    assert_untouched(&world);
+    assert_untouched(&tree_fixture);
 }
 
 #[test]
 fn operations_that_follow_refuse_a_link_at_the_end_that_leaves() {
     use Escape::{AbsoluteLink, DanglingLink, OutwardLink};
-    let world = hostile_world();
+    let tree_fixture = hostile_world();
     let cases = [
         ("outward", OutwardLink),
         ("absolute-out", AbsoluteLink),
@@ -127,30 +130,31 @@ fn operations_that_follow_refuse_a_link_at_the_end_that_leaves() {
     ];
     for (path, escape) in cases {
         for (name, operation) in FOLLOWING {
-            let error = operation(&world.root, p(path)).expect_err(&format!("{name} {path}"));
+            let error =
+                operation(&tree_fixture.root, p(path)).expect_err(&format!("{name} {path}"));
             assert_refused(name, &error, Problem::Escapes(escape));
         }
     }
-    assert_untouched(&world);
+    assert_untouched(&tree_fixture);
 }
 
 #[test]
 fn every_operation_names_a_nul_byte() {
-    let world = hostile_world();
+    let tree_fixture = hostile_world();
     for (name, operation) in all() {
-        let error = operation(&world.root, p("file\0.txt")).expect_err(name);
+        let error = operation(&tree_fixture.root, p("file\0.txt")).expect_err(name);
         assert_eq!((error.problem(), error.code()), (Problem::Nul, Code::InvalidPath), "{name}");
     }
 }
 
 #[test]
 fn every_operation_names_what_is_too_long() {
-    let world = hostile_world();
+    let tree_fixture = hostile_world();
     let name_too_long = "n".repeat(256);
     let path_too_long = "a/".repeat(2500);
     for path in [name_too_long.as_str(), path_too_long.as_str()] {
         for (name, operation) in all() {
-            let error = operation(&world.root, p(path)).expect_err(name);
+            let error = operation(&tree_fixture.root, p(path)).expect_err(name);
             let named = matches!(error.problem(), Problem::NameTooLong)
                 // A path can be missing before it is too long.
                 || (path.len() > 4000 && error.problem() == Problem::NotFound);
@@ -162,9 +166,9 @@ fn every_operation_names_what_is_too_long() {
 
 #[test]
 fn a_file_where_a_directory_is_expected_is_named() {
-    let world = hostile_world();
+    let tree_fixture = hostile_world();
     for (name, operation) in all() {
-        let error = operation(&world.root, p("file/below")).expect_err(name);
+        let error = operation(&tree_fixture.root, p("file/below")).expect_err(name);
         assert_eq!(error.problem(), Problem::NotADirectory, "{name}");
         assert_eq!(error.code(), Code::NotADirectory, "{name}");
     }
@@ -172,42 +176,43 @@ fn a_file_where_a_directory_is_expected_is_named() {
 
 #[test]
 fn links_in_a_circle_are_named() {
-    let world = hostile_world();
+    let tree_fixture = hostile_world();
     for (name, operation) in all() {
-        let error = operation(&world.root, p("loop-a/x")).expect_err(name);
+        let error = operation(&tree_fixture.root, p("loop-a/x")).expect_err(name);
         assert_refused(name, &error, Problem::LinkLoop);
     }
 }
 
 #[test]
 fn the_top_itself_cannot_be_renamed_or_removed() {
-    let world = hostile_world();
+    let tree_fixture = hostile_world();
     for path in ["", ".", "directory/.."] {
         for (name, operation) in NAMING {
             if matches!(*name, "link_metadata" | "open_root_strict") {
                 continue;
             }
-            let error = operation(&world.root, p(path)).expect_err(name);
+            let error = operation(&tree_fixture.root, p(path)).expect_err(name);
             assert_eq!(error.problem(), Problem::NoName, "{name} {path:?}");
         }
     }
-    assert!(world.inside("file").exists());
+    assert!(tree_fixture.inside("file").exists());
 }
 
 #[test]
 fn pipes_sockets_and_devices_are_refused_at_once() {
-    let world = World::new();
-    world.fifo("fifo");
-    let _listener = UnixListener::bind(world.inside("socket")).unwrap();
+    let tree_fixture = TestTree::new();
+    tree_fixture.fifo("fifo");
+    let _listener = UnixListener::bind(tree_fixture.inside("socket")).unwrap();
     let mut cases = vec![("fifo", FileKind::Fifo), ("socket", FileKind::Socket)];
-    if make_device(&world) {
+    if make_device(&tree_fixture) {
         cases.push(("device", FileKind::Device));
     }
     let reading_and_writing =
         FOLLOWING.iter().filter(|(name, _)| name.contains("read") || name.contains("write"));
     for (name, operation) in reading_and_writing {
         for (path, kind) in &cases {
-            let error = operation(&world.root, p(path)).expect_err(&format!("{name} {path}"));
+            let error =
+                operation(&tree_fixture.root, p(path)).expect_err(&format!("{name} {path}"));
             assert_eq!(error.problem(), Problem::NotRegular(*kind), "{name} {path}");
             assert_eq!(error.code(), Code::NotARegularFile);
         }
@@ -215,9 +220,9 @@ fn pipes_sockets_and_devices_are_refused_at_once() {
 }
 
 /// Makes a null device; only root may.
-fn make_device(world: &World) -> bool {
+fn make_device(tree_fixture: &TestTree) -> bool {
     use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
-    let (path, owner_only) = (world.inside("device"), Mode::from_raw_mode(0o600));
+    let (path, owner_only) = (tree_fixture.inside("device"), Mode::from_raw_mode(0o600));
     let null = makedev(1, 3);
     let result = mknodat(CWD, path, FileType::CharacterDevice, owner_only, null);
     let root = carrel_skip::User::Root;
@@ -229,12 +234,12 @@ fn make_device(world: &World) -> bool {
 
 #[test]
 fn names_that_only_look_dangerous_work() {
-    let world = World::new();
-    world.file("a/x", "x");
-    world.file("b", "b");
-    world.link("a/x", "inward");
-    world.link("../b", "a/up");
-    world.link("a", "linked");
+    let tree_fixture = TestTree::new();
+    tree_fixture.file("a/x", "x");
+    tree_fixture.file("b", "b");
+    tree_fixture.link("a/x", "inward");
+    tree_fixture.link("../b", "a/up");
+    tree_fixture.link("a", "linked");
     for (path, contents) in [
         ("a/../b", "b"),
         ("./a/./x", "x"),
@@ -244,10 +249,10 @@ fn names_that_only_look_dangerous_work() {
         ("linked/../b", "b"),
         ("a//x", "x"),
     ] {
-        assert_eq!(world.root.read(p(path), 10).unwrap(), contents.as_bytes(), "{path}");
+        assert_eq!(tree_fixture.root.read(p(path), 10).unwrap(), contents.as_bytes(), "{path}");
     }
     for path in ["..foo", "...", "a/..bar", "~", "-rf", "a\\b", " ", "\n"] {
-        world.root.write(p(path), b"new", WriteOptions::default()).unwrap();
-        assert_eq!(world.root.read(p(path), 10).unwrap(), b"new", "{path}");
+        tree_fixture.root.write(p(path), b"new", WriteOptions::default()).unwrap();
+        assert_eq!(tree_fixture.root.read(p(path), 10).unwrap(), b"new", "{path}");
     }
 }

@@ -29,12 +29,12 @@ use std::path::{Path, PathBuf};
 use carrel_fsroot::Root;
 
 /// A directory `inside` that is the root, beside an `outside` that nothing may touch.
-struct World {
+struct TestTree {
     directory: tempfile::TempDir,
     root: Root,
 }
 
-impl World {
+impl TestTree {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("inside")).unwrap();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use carrel_fsroot::{Collision, Durability, Root, UsageLimit, WalkControl, WriteOptions};
 
-use crate::{World, p};
+use crate::{TestTree, p};
 
 fn seconds() -> Duration {
     let text = std::env::var("CARREL_RACE_SECONDS").unwrap_or_default();
@@ -29,10 +29,10 @@ print(swaps)
 ";
 
 /// Starts another process that swaps.
-fn start_swapping(world: &World) -> Child {
+fn start_swapping(tree_fixture: &TestTree) -> Child {
     Command::new("python3")
         .args(["-c", SWAPPER])
-        .args([world.inside("swapped"), world.inside("decoy")])
+        .args([tree_fixture.inside("swapped"), tree_fixture.inside("decoy")])
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -68,20 +68,23 @@ fn use_everything(root: &Root, round: u64) -> bool {
 
 #[test]
 fn nothing_outside_is_read_or_written_while_links_are_swapped() {
-    let world = World::new();
-    world.file("swapped/secret", "inside");
-    std::fs::write(world.outside("bait"), "bait").unwrap();
-    symlink("../outside", world.inside("decoy")).unwrap();
+    let tree_fixture = TestTree::new();
+    tree_fixture.file("swapped/secret", "inside");
+    std::fs::write(tree_fixture.outside("bait"), "bait").unwrap();
+    symlink("../outside", tree_fixture.inside("decoy")).unwrap();
     let (uses, hits) = (AtomicU64::new(0), AtomicU64::new(0));
-    let swapper = start_swapping(&world);
+    let swapper = start_swapping(&tree_fixture);
     let end = Instant::now() + seconds();
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
                 while Instant::now() < end {
                     let round = uses.fetch_add(1, Ordering::Relaxed);
-                    assert!(!use_everything(&world.root, round), "something outside was read");
-                    let inside = world.root.read(p("swapped/secret"), 100).is_ok();
+                    assert!(
+                        !use_everything(&tree_fixture.root, round),
+                        "something outside was read"
+                    );
+                    let inside = tree_fixture.root.read(p("swapped/secret"), 100).is_ok();
                     hits.fetch_add(inside.into(), Ordering::Relaxed);
                 }
             });
@@ -91,9 +94,11 @@ fn nothing_outside_is_read_or_written_while_links_are_swapped() {
     eprintln!("{swaps} swaps against {uses} rounds of 12 operations, {hits} found the inside");
     // A run in which the two never met would show nothing.
     assert!(swaps > 1000 && hits > 0 && hits < uses);
-    let mut outside: Vec<_> =
-        std::fs::read_dir(world.outside("")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let mut outside: Vec<_> = std::fs::read_dir(tree_fixture.outside(""))
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
     outside.sort();
     assert_eq!(outside, ["bait", "secret"]);
-    assert_eq!(std::fs::read_to_string(world.outside("secret")).unwrap(), "outside");
+    assert_eq!(std::fs::read_to_string(tree_fixture.outside("secret")).unwrap(), "outside");
 }

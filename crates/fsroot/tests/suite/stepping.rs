@@ -2,14 +2,14 @@ use std::io::Read;
 
 use carrel_fsroot::{FileKind, Problem};
 
-use crate::{World, p};
+use crate::{TestTree, p};
 
 #[test]
 fn a_directory_lists_and_opens_what_is_in_it() {
-    let world = World::new();
-    world.file("a/b/file", "text");
-    world.link("file", "a/b/link");
-    let directory = world.root.directory(p("a")).unwrap().directory(p("b")).unwrap();
+    let tree_fixture = TestTree::new();
+    tree_fixture.file("a/b/file", "text");
+    tree_fixture.link("file", "a/b/link");
+    let directory = tree_fixture.root.directory(p("a")).unwrap().directory(p("b")).unwrap();
     let (mut entries, all) = directory.entries(10).unwrap();
     entries.sort();
     let seen: Vec<_> = entries.iter().map(|e| (e.name.to_str().unwrap(), e.kind)).collect();
@@ -26,11 +26,11 @@ fn a_directory_lists_and_opens_what_is_in_it() {
 
 #[test]
 fn a_listing_is_bounded_and_says_so() {
-    let world = World::new();
+    let tree_fixture = TestTree::new();
     for n in 0..2000 {
-        world.file(&format!("many/{n}"), "");
+        tree_fixture.file(&format!("many/{n}"), "");
     }
-    let directory = world.root.directory(p("many")).unwrap();
+    let directory = tree_fixture.root.directory(p("many")).unwrap();
     let (entries, all) = directory.entries(1000).unwrap();
     assert_eq!((entries.len(), all), (1000, false));
     let (entries, all) = directory.entries(2000).unwrap();
@@ -39,13 +39,13 @@ fn a_listing_is_bounded_and_says_so() {
 
 #[test]
 fn a_step_follows_no_link_and_leaves_by_no_path() {
-    let world = World::new();
-    world.file("in/file", "x");
-    world.link("in", "to_directory");
-    world.link("in/file", "to_file");
-    world.link("../outside", "out");
-    world.fifo("pipe");
-    let top = world.root.directory(p("")).unwrap();
+    let tree_fixture = TestTree::new();
+    tree_fixture.file("in/file", "x");
+    tree_fixture.link("in", "to_directory");
+    tree_fixture.link("in/file", "to_file");
+    tree_fixture.link("../outside", "out");
+    tree_fixture.fifo("pipe");
+    let top = tree_fixture.root.directory(p("")).unwrap();
     for name in ["to_directory", "out"] {
         assert_eq!(top.directory(p(name)).unwrap_err().problem(), Problem::Link, "{name}");
     }
@@ -66,11 +66,11 @@ fn a_step_follows_no_link_and_leaves_by_no_path() {
 
 #[test]
 fn browsing_opens_nothing_sensitive_for_a_walk() {
-    let world = World::new();
-    world.file(".ssh/id", "key");
-    world.file("ok/file", "x");
-    world.link(".ssh", "innocent");
-    let browser = world.root.browse();
+    let tree_fixture = TestTree::new();
+    tree_fixture.file(".ssh/id", "key");
+    tree_fixture.file("ok/file", "x");
+    tree_fixture.link(".ssh", "innocent");
+    let browser = tree_fixture.root.browse();
     for path in [".ssh", "innocent"] {
         assert_eq!(browser.directory(p(path)).unwrap_err().problem(), Problem::Sensitive, "{path}");
     }

@@ -3,7 +3,7 @@ use std::process::Command;
 use carrel_search::Scope;
 use pretty_assertions::assert_eq;
 
-use crate::{World, shown_in, text_of};
+use crate::{TestTree, shown_in, text_of};
 
 const ROUNDS: u64 = 150;
 const NAMES: [&str; 9] = ["a", "b", "c.rs", "d.log", "ab", "x1", "build", ".dot", "a.rs"];
@@ -13,13 +13,13 @@ const RULES: [&str; 20] = [
 ];
 
 /// Makes a tree of random names with random rules in random directories.
-fn random_world(seed: u64) -> World {
+fn random_world(seed: u64) -> TestTree {
     let mut random = fastrand::Rng::with_seed(seed);
-    let world = World::new();
+    let tree_fixture = TestTree::new();
     for _ in 0..40 {
         let depth = random.usize(1..5);
         let names: Vec<_> = (0..depth).map(|_| NAMES[random.usize(..NAMES.len())]).collect();
-        let path = world.inside(names.join("/"));
+        let path = tree_fixture.inside(names.join("/"));
         // A name may be taken by a directory already, or a directory by a file.
         if std::fs::create_dir_all(path.parent().unwrap()).is_ok() && !path.exists() {
             std::fs::write(&path, "needle\n").unwrap();
@@ -28,7 +28,7 @@ fn random_world(seed: u64) -> World {
     for _ in 0..random.usize(1..6) {
         let depth = random.usize(0..3);
         let names: Vec<_> = (0..depth).map(|_| NAMES[random.usize(..NAMES.len())]).collect();
-        let directory = world.inside(names.join("/"));
+        let directory = tree_fixture.inside(names.join("/"));
         let file = [".gitignore", ".gitignore", ".ignore", ".rgignore"][random.usize(..4)];
         let rules: Vec<_> =
             (0..random.usize(1..5)).map(|_| RULES[random.usize(..RULES.len())]).collect();
@@ -36,13 +36,16 @@ fn random_world(seed: u64) -> World {
             std::fs::write(directory.join(file), rules.join("\n")).unwrap();
         }
     }
-    world
+    tree_fixture
 }
 
-fn rg(world: &World, arguments: &[&str]) -> String {
+fn rg(tree_fixture: &TestTree, arguments: &[&str]) -> String {
     let fixed = ["--no-require-git", "--no-ignore-global", "--no-ignore-parent", "--sort=path"];
-    let output =
-        Command::new("rg").args(fixed).args(arguments).current_dir(world.inside("")).output();
+    let output = Command::new("rg")
+        .args(fixed)
+        .args(arguments)
+        .current_dir(tree_fixture.inside(""))
+        .output();
     String::from_utf8(output.unwrap().stdout).unwrap()
 }
 
@@ -50,16 +53,16 @@ fn rg(world: &World, arguments: &[&str]) -> String {
 #[ignore = "needs rg 14 or later; for a look at how both see random trees"]
 fn random_trees_look_the_same_to_rg() {
     for seed in 0..ROUNDS {
-        let world = random_world(seed);
-        let files = rg(&world, &["--files"]);
-        assert_eq!(shown_in(&world.scope()).join("\n"), files.trim_end(), "seed {seed}");
-        let hidden = rg(&world, &["--files", "--hidden"]);
-        let scope = Scope { hidden: true, ..world.scope() };
+        let tree_fixture = random_world(seed);
+        let files = rg(&tree_fixture, &["--files"]);
+        assert_eq!(shown_in(&tree_fixture.scope()).join("\n"), files.trim_end(), "seed {seed}");
+        let hidden = rg(&tree_fixture, &["--files", "--hidden"]);
+        let scope = Scope { hidden: true, ..tree_fixture.scope() };
         assert_eq!(shown_in(&scope).join("\n"), hidden.trim_end(), "seed {seed}");
-        let all = rg(&world, &["--files", "--hidden", "--no-ignore"]);
-        let scope = Scope { hidden: true, ignored: true, ..world.scope() };
+        let all = rg(&tree_fixture, &["--files", "--hidden", "--no-ignore"]);
+        let scope = Scope { hidden: true, ignored: true, ..tree_fixture.scope() };
         assert_eq!(shown_in(&scope).join("\n"), all.trim_end(), "seed {seed}");
-        let lines = rg(&world, &["-n", "-H", "needle"]);
-        assert_eq!(text_of(&world.scope(), "needle"), lines);
+        let lines = rg(&tree_fixture, &["-n", "-H", "needle"]);
+        assert_eq!(text_of(&tree_fixture.scope(), "needle"), lines);
     }
 }

@@ -12,7 +12,7 @@ use pretty_assertions::assert_eq;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::thread::{Gid, Uid, set_thread_res_gid, set_thread_res_uid};
 
-use crate::{World, find, names_in, text_of};
+use crate::{TestTree, find, names_in, text_of};
 
 /// A user and group that own nothing.
 const NOBODY: u32 = 65534;
@@ -39,17 +39,17 @@ fn set_mode(path: &Path, mode: u32) {
 
 #[test]
 fn what_cannot_be_read_is_reported_and_does_not_end_the_search() {
-    let world = World::with(&[
+    let tree_fixture = TestTree::with(&[
         ("a", "needle\n"),
         ("closed/x", "needle\n"),
         ("denied", "needle\n"),
         ("z", "needle\n"),
     ]);
-    set_mode(world.directory.path(), 0o755);
-    set_mode(&world.inside("denied"), 0o000);
-    set_mode(&world.inside("closed"), 0o000);
-    let report = as_nobody(|| find(&world.scope(), &GrepRequest::new("needle")));
-    set_mode(&world.inside("closed"), 0o755);
+    set_mode(tree_fixture.directory.path(), 0o755);
+    set_mode(&tree_fixture.inside("denied"), 0o000);
+    set_mode(&tree_fixture.inside("closed"), 0o000);
+    let report = as_nobody(|| find(&tree_fixture.scope(), &GrepRequest::new("needle")));
+    set_mode(&tree_fixture.inside("closed"), 0o755);
     assert_eq!(report.text(), "a:1:needle\nz:1:needle\n");
     let named: Vec<_> =
         report.unreadable.first.iter().map(|one| one.path.to_str().unwrap()).collect();
@@ -60,88 +60,89 @@ fn what_cannot_be_read_is_reported_and_does_not_end_the_search() {
 
 #[test]
 fn only_so_many_unreadable_files_are_named() {
-    let world = World::new();
-    set_mode(world.directory.path(), 0o755);
+    let tree_fixture = TestTree::new();
+    set_mode(tree_fixture.directory.path(), 0o755);
     for n in 0..50 {
         let path = format!("f{n}");
-        world.file(&path, "needle\n");
-        set_mode(&world.inside(&path), 0o000);
+        tree_fixture.file(&path, "needle\n");
+        set_mode(&tree_fixture.inside(&path), 0o000);
     }
-    let report = as_nobody(|| find(&world.scope(), &GrepRequest::new("needle")));
+    let report = as_nobody(|| find(&tree_fixture.scope(), &GrepRequest::new("needle")));
     let unreadable = report.unreadable;
     assert_eq!((unreadable.total, unreadable.first.len()), (50, carrel_search::MAX_READ_FAILURES));
 }
 
 #[test]
 fn names_that_look_like_options_are_names() {
-    let world = World::with(&[("-x/--files", "needle\n"), ("--pre=sh", "needle\n")]);
-    assert_eq!(text_of(&world.at("-x"), "needle"), "-x/--files:1:needle\n");
-    assert_eq!(names_in(&world.at("-x"), "*"), ["-x/--files"]);
-    assert_eq!(text_of(&world.at("--pre=sh"), "needle"), "--pre=sh:1:needle\n");
-    assert_eq!(text_of(&world.scope(), "--needle|needle$").lines().count(), 2);
+    let tree_fixture = TestTree::with(&[("-x/--files", "needle\n"), ("--pre=sh", "needle\n")]);
+    assert_eq!(text_of(&tree_fixture.at("-x"), "needle"), "-x/--files:1:needle\n");
+    assert_eq!(names_in(&tree_fixture.at("-x"), "*"), ["-x/--files"]);
+    assert_eq!(text_of(&tree_fixture.at("--pre=sh"), "needle"), "--pre=sh:1:needle\n");
+    assert_eq!(text_of(&tree_fixture.scope(), "--needle|needle$").lines().count(), 2);
 }
 
 #[test]
 fn names_that_are_not_text_are_found_and_stay_whole() {
-    let world = World::new();
+    let tree_fixture = TestTree::new();
     let name = Path::new(OsStr::from_bytes(b"d\xff/caf\xe9.txt"));
-    world.file(name, "needle\n");
-    let report = find(&world.scope(), &GrepRequest::new("needle"));
+    tree_fixture.file(name, "needle\n");
+    let report = find(&tree_fixture.scope(), &GrepRequest::new("needle"));
     assert_eq!(report.files[0].path, name);
     assert_eq!(report.text(), "d\u{fffd}/caf\u{fffd}.txt:1:needle\n");
-    let found = glob(&world.scope(), &GlobRequest::new("*.txt"), &Cancel::new()).unwrap();
+    let found = glob(&tree_fixture.scope(), &GlobRequest::new("*.txt"), &Cancel::new()).unwrap();
     assert_eq!(found.files[0].path, name);
-    let listed = list(&world.scope(), &ListRequest::default(), &Cancel::new()).unwrap();
+    let listed = list(&tree_fixture.scope(), &ListRequest::default(), &Cancel::new()).unwrap();
     assert_eq!(listed.entries[0].path, Path::new(OsStr::from_bytes(b"d\xff")));
 }
 
 #[test]
 fn pipes_do_not_block() {
-    let world = World::with(&[("a", "needle\n"), ("z", "needle\n")]);
-    mknodat(CWD, world.inside("pipe"), FileType::Fifo, Mode::from_raw_mode(0o644), 0).unwrap();
-    let _socket = std::os::unix::net::UnixListener::bind(world.inside("socket")).unwrap();
-    assert_eq!(text_of(&world.scope(), "needle"), "a:1:needle\nz:1:needle\n");
-    assert_eq!(names_in(&world.scope(), "*"), ["a", "z"]);
-    assert!(grep(&world.at("pipe"), &GrepRequest::new("needle"), &Cancel::new()).is_err());
+    let tree_fixture = TestTree::with(&[("a", "needle\n"), ("z", "needle\n")]);
+    mknodat(CWD, tree_fixture.inside("pipe"), FileType::Fifo, Mode::from_raw_mode(0o644), 0)
+        .unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(tree_fixture.inside("socket")).unwrap();
+    assert_eq!(text_of(&tree_fixture.scope(), "needle"), "a:1:needle\nz:1:needle\n");
+    assert_eq!(names_in(&tree_fixture.scope(), "*"), ["a", "z"]);
+    assert!(grep(&tree_fixture.at("pipe"), &GrepRequest::new("needle"), &Cancel::new()).is_err());
 }
 
 #[test]
 fn a_link_out_of_the_tree_is_not_followed() {
-    let world = World::with(&[("a", "needle\n")]);
-    world.link("../outside", "out");
-    world.link(world.outside("secret"), "absolute");
-    world.link(".", "loop");
+    let tree_fixture = TestTree::with(&[("a", "needle\n")]);
+    tree_fixture.link("../outside", "out");
+    tree_fixture.link(tree_fixture.outside("secret"), "absolute");
+    tree_fixture.link(".", "loop");
     // Neither does an ignore file that is a link bring rules from outside.
-    std::fs::write(world.outside("rules"), "a\n").unwrap();
-    world.link("../outside/rules", ".gitignore");
-    let scope = Scope { hidden: true, ..world.scope() };
+    std::fs::write(tree_fixture.outside("rules"), "a\n").unwrap();
+    tree_fixture.link("../outside/rules", ".gitignore");
+    let scope = Scope { hidden: true, ..tree_fixture.scope() };
     assert_eq!(text_of(&scope, "needle"), "a:1:needle\n");
     assert!(!text_of(&Scope { ignored: true, ..scope }, "").contains("outside"));
 }
 
 #[test]
 fn a_tree_of_any_depth_is_searched_with_few_descriptors() {
-    let world = World::new();
-    let mut level = world.root.try_clone().unwrap();
+    let tree_fixture = TestTree::new();
+    let mut level = tree_fixture.root.try_clone().unwrap();
     let name = Path::new("directory");
     for _ in 0..600 {
         level.create_directory(name, 0o755).unwrap();
         level = level.open_root(name).unwrap();
     }
     level.write(Path::new("bottom"), b"needle\n", carrel_fsroot::WriteOptions::default()).unwrap();
-    let report = find(&world.scope(), &GrepRequest::new("needle"));
+    let report = find(&tree_fixture.scope(), &GrepRequest::new("needle"));
     assert_eq!(report.files[0].path.iter().count(), 601);
     assert_eq!(report.unreadable.total, 0);
-    world.root.remove_tree(name).unwrap();
+    tree_fixture.root.remove_tree(name).unwrap();
 }
 
 #[test]
 fn a_directory_of_many_files_is_shared_out_and_complete() {
-    let world = World::new();
+    let tree_fixture = TestTree::new();
     for n in 0..3000 {
-        world.file(format!("flat/{n:04}"), format!("needle {n}\n"));
+        tree_fixture.file(format!("flat/{n:04}"), format!("needle {n}\n"));
     }
-    let report = find(&world.scope(), &GrepRequest::new("needle"));
+    let report = find(&tree_fixture.scope(), &GrepRequest::new("needle"));
     let numbers: Vec<_> = report.files.iter().map(|file| file.lines[0].text.clone()).collect();
     let expected: Vec<_> = (0..3000).map(|n| format!("needle {n}")).collect();
     assert_eq!(numbers, expected);
@@ -166,17 +167,18 @@ fn meanwhile(mut disturb: impl FnMut(u64) + Send, act: impl FnOnce()) -> u64 {
 
 #[test]
 fn a_tree_that_changes_during_the_walk_is_still_walked() {
-    let world = World::new();
+    let tree_fixture = TestTree::new();
     for n in 0..200 {
-        world.file(format!("steady/{n:03}/f"), "needle\n");
+        tree_fixture.file(format!("steady/{n:03}/f"), "needle\n");
     }
     let disturb = |round: u64| {
-        let (moving, aside) = (world.inside("moving"), world.inside("steady/100/aside"));
+        let (moving, aside) =
+            (tree_fixture.inside("moving"), tree_fixture.inside("steady/100/aside"));
         std::fs::create_dir_all(moving.join("deep")).unwrap();
         std::fs::write(moving.join("deep/f"), "needle\n").unwrap();
         std::fs::rename(&moving, &aside).unwrap();
         std::fs::write(
-            world.inside("growing"),
+            tree_fixture.inside("growing"),
             "needle\n".repeat(1 + usize::try_from(round % 5000).unwrap()),
         )
         .unwrap();
@@ -185,7 +187,7 @@ fn a_tree_that_changes_during_the_walk_is_still_walked() {
     let end = Instant::now() + Duration::from_secs(1);
     let rounds = meanwhile(disturb, || {
         while Instant::now() < end {
-            let report = find(&world.scope(), &GrepRequest::new("needle"));
+            let report = find(&tree_fixture.scope(), &GrepRequest::new("needle"));
             let steady = |path: &Path| path.starts_with("steady") && path.iter().count() == 3;
             let found = report.files.iter().filter(|file| steady(&file.path)).count();
             assert_eq!(found, 200);
@@ -197,13 +199,13 @@ fn a_tree_that_changes_during_the_walk_is_still_walked() {
 
 #[test]
 fn a_directory_swapped_for_an_outward_link_reveals_nothing() {
-    let world =
-        World::with(&[("door/secret", "needle inside\n"), ("door/sub/f", "needle inside\n")]);
-    std::fs::create_dir(world.outside("sub")).unwrap();
-    std::fs::write(world.outside("sub/f"), "needle outside\n").unwrap();
-    std::fs::write(world.outside(".gitignore"), "!*\n").unwrap();
-    symlink("../outside", world.inside("aside")).unwrap();
-    let (door, aside) = (world.inside("door"), world.inside("aside"));
+    let tree_fixture =
+        TestTree::with(&[("door/secret", "needle inside\n"), ("door/sub/f", "needle inside\n")]);
+    std::fs::create_dir(tree_fixture.outside("sub")).unwrap();
+    std::fs::write(tree_fixture.outside("sub/f"), "needle outside\n").unwrap();
+    std::fs::write(tree_fixture.outside(".gitignore"), "!*\n").unwrap();
+    symlink("../outside", tree_fixture.inside("aside")).unwrap();
+    let (door, aside) = (tree_fixture.inside("door"), tree_fixture.inside("aside"));
     let disturb = |_| {
         let exchange = rustix::fs::RenameFlags::EXCHANGE;
         rustix::fs::renameat_with(CWD, &door, CWD, &aside, exchange).unwrap();
@@ -213,7 +215,7 @@ fn a_directory_swapped_for_an_outward_link_reveals_nothing() {
     let swaps = meanwhile(disturb, || {
         while Instant::now() < end {
             for path in ["", "door", "door/sub", "door/secret"] {
-                let scope = Scope { hidden: true, ..world.at(path) };
+                let scope = Scope { hidden: true, ..tree_fixture.at(path) };
                 searches += 1;
                 if let Ok(report) = grep(&scope, &GrepRequest::new("needle"), &Cancel::new()) {
                     let text = report.text();

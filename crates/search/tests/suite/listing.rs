@@ -4,14 +4,14 @@ use carrel_search::{
 };
 use pretty_assertions::assert_eq;
 
-use crate::World;
+use crate::TestTree;
 
 fn listed(scope: &Scope<'_>, request: &ListRequest) -> ListReport {
     list(scope, request, &Cancel::new()).unwrap()
 }
 
-fn world() -> World {
-    let world = World::with(&[
+fn tree_fixture() -> TestTree {
+    let tree_fixture = TestTree::with(&[
         (".gitignore", "ignored\n"),
         (".hidden", ""),
         ("ignored", ""),
@@ -19,16 +19,16 @@ fn world() -> World {
         ("b/x.txt", ""),
         ("a.txt", "123"),
     ]);
-    world.link("b", "link");
-    world.link("nothing", "dangling");
-    world.link("../outside/secret", "outward");
-    world
+    tree_fixture.link("b", "link");
+    tree_fixture.link("nothing", "dangling");
+    tree_fixture.link("../outside/secret", "outward");
+    tree_fixture
 }
 
 #[test]
 fn a_directory_is_listed_in_order_with_what_links_lead_to() {
-    let world = world();
-    let report = listed(&world.scope(), &ListRequest::default());
+    let tree_fixture = tree_fixture();
+    let report = listed(&tree_fixture.scope(), &ListRequest::default());
     let nowhere = " (no target in the workspace)";
     let expected = format!(
         "a.txt\nb/\ndangling -> nothing{nowhere}\nlink -> b\noutward -> ../outside/secret{nowhere}\n"
@@ -42,28 +42,31 @@ fn a_directory_is_listed_in_order_with_what_links_lead_to() {
 
 #[test]
 fn sizes_are_returned_on_request_and_change_nothing_else() {
-    let world = world();
+    let tree_fixture = tree_fixture();
     let request = ListRequest { detail: Detail::Sizes, ..ListRequest::default() };
-    let mut sized = listed(&world.scope(), &request);
+    let mut sized = listed(&tree_fixture.scope(), &request);
     assert_eq!(sized.entries[0].metadata.unwrap().size, 3);
     assert!(sized.entries.iter().all(|entry| entry.metadata.is_some()));
     sized.entries.iter_mut().for_each(|entry| entry.metadata = None);
-    assert_eq!(sized, listed(&world.scope(), &ListRequest::default()));
+    assert_eq!(sized, listed(&tree_fixture.scope(), &ListRequest::default()));
 }
 
 #[test]
 fn deeper_levels_follow_their_directory() {
-    let world = world();
+    let tree_fixture = tree_fixture();
     let deep = ListRequest { depth: 2, ..ListRequest::default() };
-    assert_eq!(listed(&world.at("b"), &deep).text(), "b/inner/\nb/inner/deep.txt\nb/x.txt\n");
+    assert_eq!(
+        listed(&tree_fixture.at("b"), &deep).text(),
+        "b/inner/\nb/inner/deep.txt\nb/x.txt\n"
+    );
     let flat = ListRequest { depth: 0, ..deep };
-    assert_eq!(listed(&world.at("b"), &flat).text(), "b/inner/\nb/x.txt\n");
+    assert_eq!(listed(&tree_fixture.at("b"), &flat).text(), "b/inner/\nb/x.txt\n");
 }
 
 #[test]
 fn hidden_and_ignored_entries_are_listed_on_request() {
-    let world = world();
-    let everything = Scope { hidden: true, ignored: true, ..world.scope() };
+    let tree_fixture = tree_fixture();
+    let everything = Scope { hidden: true, ignored: true, ..tree_fixture.scope() };
     let all = listed(&everything, &ListRequest::default());
     let names: Vec<_> = all.entries.iter().map(|entry| entry.path.to_str().unwrap()).collect();
     let expected =
@@ -73,13 +76,13 @@ fn hidden_and_ignored_entries_are_listed_on_request() {
 
 #[test]
 fn pages_put_together_are_the_whole() {
-    let world = world();
-    let whole = listed(&world.scope(), &ListRequest { depth: 9, ..ListRequest::default() });
+    let tree_fixture = tree_fixture();
+    let whole = listed(&tree_fixture.scope(), &ListRequest { depth: 9, ..ListRequest::default() });
     let mut pages = Vec::new();
     let mut offset = 0;
     loop {
         let request = ListRequest { depth: 9, offset, limit: 2, ..ListRequest::default() };
-        let page = listed(&world.scope(), &request);
+        let page = listed(&tree_fixture.scope(), &request);
         pages.extend(page.entries);
         let Some(cut) = page.truncation else { break };
         assert_eq!(cut.reason, TruncationReason::Limit);
@@ -90,9 +93,9 @@ fn pages_put_together_are_the_whole() {
 
 #[test]
 fn only_directories_are_listed() {
-    let world = world();
+    let tree_fixture = tree_fixture();
     for (path, expected) in [("a.txt", Problem::NotADirectory), ("none", Problem::NotFound)] {
-        match list(&world.at(path), &ListRequest::default(), &Cancel::new()) {
+        match list(&tree_fixture.at(path), &ListRequest::default(), &Cancel::new()) {
             Err(Error::Path(error)) => assert_eq!(error.problem(), expected, "{path}"),
             other => panic!("{path}: {other:?}"),
         }

@@ -31,12 +31,12 @@ use carrel_search::{
 };
 
 /// A directory `inside` that is the workspace, beside an `outside` that nothing may show.
-struct World {
+struct TestTree {
     directory: tempfile::TempDir,
     root: Root,
 }
 
-impl World {
+impl TestTree {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("inside")).unwrap();
@@ -47,11 +47,11 @@ impl World {
     }
 
     fn with(files: &[(&str, &str)]) -> Self {
-        let world = Self::new();
+        let tree_fixture = Self::new();
         for (path, contents) in files {
-            world.file(path, contents);
+            tree_fixture.file(path, contents);
         }
-        world
+        tree_fixture
     }
 
     fn inside(&self, path: impl AsRef<Path>) -> PathBuf {

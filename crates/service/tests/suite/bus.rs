@@ -8,8 +8,8 @@ use pretty_assertions::assert_eq;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::lab::SOON;
 use crate::redis::RedisServer;
+use crate::test_environment::DEADLINE;
 
 /// One process that uses the bus.
 struct Process {
@@ -39,7 +39,7 @@ impl Process {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        timeout(SOON, waiting).await.expect("it changes soon");
+        timeout(DEADLINE, waiting).await.expect("it changes soon");
     }
 }
 
@@ -65,7 +65,7 @@ async fn hints_come_by_urgency_then_of_the_own_volume_then_by_age() {
     let mut hints = process.bus.hints(own).unwrap();
     let mut found = Vec::new();
     for _ in 0..5 {
-        found.push(timeout(SOON, hints.next()).await.unwrap().unwrap().task);
+        found.push(timeout(DEADLINE, hints.next()).await.unwrap().unwrap().task);
     }
     assert_eq!(found, [4, 3, 1, 2, 0].map(|index: usize| offered[index].task));
     let nothing = timeout(Duration::from_millis(200), hints.next()).await;
@@ -83,7 +83,7 @@ async fn a_worker_that_waits_for_nothing_takes_nothing() {
     process.bus.offer(&[hint(Priority::Normal, None)]).await.unwrap();
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(server.ask(&["LLEN", "workspace:tasks:normal"]), "1");
-    assert!(timeout(SOON, hints.next()).await.unwrap().is_some());
+    assert!(timeout(DEADLINE, hints.next()).await.unwrap().is_some());
     assert_eq!(server.ask(&["LLEN", "workspace:tasks:normal"]), "0");
 }
 
@@ -97,7 +97,7 @@ async fn entries_that_are_no_hints_are_put_aside() {
     let good = hint(Priority::Low, None);
     process.bus.offer(std::slice::from_ref(&good)).await.unwrap();
     let mut hints = process.bus.hints(VolumeId::generate()).unwrap();
-    assert_eq!(timeout(SOON, hints.next()).await.unwrap().unwrap().task, good.task);
+    assert_eq!(timeout(DEADLINE, hints.next()).await.unwrap().unwrap().task, good.task);
     assert_eq!(server.ask(&["LLEN", "workspace:tasks:high"]), "0");
     assert_eq!(
         server.ask(&["LRANGE", "workspace:tasks:dead", "0", "-1"]),
@@ -148,12 +148,12 @@ async fn a_killed_redis_is_noticed_and_found_again() {
     process.until(|health| matches!(health, BusHealth::Unavailable { .. })).await;
     assert!(process.bus.offer(&[hint(Priority::Normal, None)]).await.is_err());
     // Who waits for hints looks for work now and then.
-    assert_eq!(timeout(SOON, hints.next()).await.unwrap(), None);
+    assert_eq!(timeout(DEADLINE, hints.next()).await.unwrap(), None);
     let returned = process.bus.clone();
     let returned = tokio::spawn(async move { returned.reconnected().await });
     server.begin();
     let begun = Instant::now();
-    timeout(SOON, returned).await.unwrap().unwrap();
+    timeout(DEADLINE, returned).await.unwrap().unwrap();
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
     let offered = hint(Priority::Normal, None);
     process.bus.offer(std::slice::from_ref(&offered)).await.unwrap();
@@ -164,7 +164,7 @@ async fn a_killed_redis_is_noticed_and_found_again() {
             }
         }
     };
-    assert_eq!(timeout(SOON, found).await.unwrap().task, offered.task);
+    assert_eq!(timeout(DEADLINE, found).await.unwrap().task, offered.task);
 }
 
 #[tokio::test]

@@ -8,10 +8,10 @@ use futures_util::StreamExt as _;
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use crate::lab::Lab;
+use crate::test_environment::TestEnvironment;
 
-async fn numbers(lab: &Lab, id: carrel_domain::TaskId, after: u64) -> Vec<u64> {
-    let events: Vec<Arc<Event>> = lab
+async fn numbers(test_env: &TestEnvironment, id: carrel_domain::TaskId, after: u64) -> Vec<u64> {
+    let events: Vec<Arc<Event>> = test_env
         .tasks
         .follow(id, after)
         .filter_map(async |followed| match followed {
@@ -25,18 +25,18 @@ async fn numbers(lab: &Lab, id: carrel_domain::TaskId, after: u64) -> Vec<u64> {
 
 #[tokio::test]
 async fn readers_see_every_event_once_in_order_however_late_they_come() {
-    let lab = Lab::new().await;
-    let working = lab.work();
-    let id = lab
+    let test_env = TestEnvironment::new().await;
+    let working = test_env.work();
+    let id = test_env
         .submit(json!({ "steps": [{ "action": "shell", "command": "for i in {1..1000}; do echo $i; done" }] }))
         .await;
-    let early = numbers(&lab, id, 0);
+    let early = numbers(&test_env, id, 0);
     let middle = async {
-        lab.until(id, |event| event.number == 200).await;
-        numbers(&lab, id, 100).await
+        test_env.until(id, |event| event.number == 200).await;
+        numbers(&test_env, id, 100).await
     };
     let (early, middle) = tokio::join!(early, middle);
-    let late = numbers(&lab, id, 0).await;
+    let late = numbers(&test_env, id, 0).await;
     let last = *late.last().unwrap();
     assert!(last > 1000, "{last}");
     assert_eq!(late, (1..=last).collect::<Vec<_>>());
@@ -48,15 +48,15 @@ async fn readers_see_every_event_once_in_order_however_late_they_come() {
 
 #[tokio::test]
 async fn a_reader_that_reconnects_all_the_time_misses_nothing() {
-    let lab = Lab::new().await;
-    let working = lab.work();
-    let id = lab
+    let test_env = TestEnvironment::new().await;
+    let working = test_env.work();
+    let id = test_env
         .submit(json!({ "steps": [{ "action": "shell", "command": "for i in {1..300}; do echo $i; done" }] }))
         .await;
     let mut seen = Vec::new();
     loop {
         let after = seen.last().copied().unwrap_or(0);
-        let part: Vec<_> = lab
+        let part: Vec<_> = test_env
             .tasks
             .follow(id, after)
             .filter_map(async |followed| match followed {

@@ -11,13 +11,13 @@ mod bus;
 mod cancellation;
 /// Event streams.
 mod event_stream;
-/// The fixture of most tests.
-mod lab;
 /// Several processes that share a store and a Redis.
 mod multi_process;
 /// A Redis server for one test.
 mod redis;
 /// Steps and the status of their task.
 mod steps;
+/// The fixture of most tests.
+mod test_environment;
 /// Workspaces that are removed and created while they are used.
 mod workspaces;

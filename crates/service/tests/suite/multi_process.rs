@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::lab::{Joined, Lab, SOON, Working, is_line, statuses};
 use crate::redis::RedisServer;
+use crate::test_environment::{DEADLINE, Joined, TestEnvironment, Working, is_line, statuses};
 
-struct Scene {
-    lab: Lab,
+struct Scenario {
+    test_env: TestEnvironment,
     redis: RedisServer,
     /// Takes requests.
     api: Joined,
@@ -28,13 +28,13 @@ struct Scene {
     worker: Joined,
 }
 
-impl Scene {
+impl Scenario {
     async fn new(failure: OnEnqueueFailure) -> Self {
-        let (lab, redis) = (Lab::new().await, RedisServer::start());
-        let (api, worker) = (lab.joined(&redis, failure), lab.joined(&redis, failure));
+        let (test_env, redis) = (TestEnvironment::new().await, RedisServer::start());
+        let (api, worker) = (test_env.joined(&redis, failure), test_env.joined(&redis, failure));
         api.until_well(true).await;
         worker.until_well(true).await;
-        Self { lab, redis, api, worker }
+        Self { test_env, redis, api, worker }
     }
 
     async fn usual() -> Self {
@@ -44,7 +44,8 @@ impl Scene {
     fn work(&self) -> Working {
         let options =
             WorkerOptions { heartbeat: Duration::from_millis(500), ..WorkerOptions::new(3) };
-        let worker = Worker::new(options, self.worker.tasks.clone(), self.lab.workspaces.clone());
+        let worker =
+            Worker::new(options, self.worker.tasks.clone(), self.test_env.workspaces.clone());
         let stop = CancellationToken::new();
         let running = stop.clone();
         let done = tokio::spawn(async move { worker.run(running).await });
@@ -60,9 +61,12 @@ impl Scene {
 
     async fn submit(&self, body: Value) -> Result<TaskId, ServiceError> {
         let request: TaskRequest = serde_json::from_value(body).unwrap();
-        let submit =
-            TaskSubmission::check(request, self.lab.workspace, &DEFAULT_HOSTS.map(str::to_owned))
-                .unwrap();
+        let submit = TaskSubmission::check(
+            request,
+            self.test_env.workspace,
+            &DEFAULT_HOSTS.map(str::to_owned),
+        )
+        .unwrap();
         Ok(self.api.tasks.submit(submit, "test").await?.task.id)
     }
 
@@ -72,7 +76,7 @@ impl Scene {
 
     /// Reads all events where requests are taken.
     async fn events(&self, id: TaskId) -> Vec<Arc<Event>> {
-        timeout(SOON, read(&self.api.tasks, id)).await.expect("the task ends soon")
+        timeout(DEADLINE, read(&self.api.tasks, id)).await.expect("the task ends soon")
     }
 }
 
@@ -86,28 +90,29 @@ async fn read(tasks: &Tasks, id: TaskId) -> Vec<Arc<Event>> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_submitted_in_one_process_runs_in_another_and_is_followed_in_the_first() {
-    let scene = Scene::usual().await;
-    let working = scene.work();
+    let scenario = Scenario::usual().await;
+    let working = scenario.work();
     for _ in 0..5 {
-        let id = scene.shell("echo a").await;
-        let events = scene.events(id).await;
+        let id = scenario.shell("echo a").await;
+        let events = scenario.events(id).await;
         assert_eq!(statuses(&events), ["queued", "running", "completed"]);
         let numbers: Vec<_> = events.iter().map(|event| event.number).collect();
         assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>());
     }
-    assert_eq!(scene.redis.ask(&["LLEN", "workspace:tasks:normal"]), "0");
+    assert_eq!(scenario.redis.ask(&["LLEN", "workspace:tasks:normal"]), "0");
     working.stop.cancel();
     working.done.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_arrive_within_milliseconds_of_the_commit() {
-    let scene = Scene::usual().await;
-    let working = scene.work();
-    let id = scene.shell("sleep 0.5; for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.05; done").await;
-    let mut following = Box::pin(scene.api.tasks.follow(id, 0));
+    let scenario = Scenario::usual().await;
+    let working = scenario.work();
+    let id =
+        scenario.shell("sleep 0.5; for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.05; done").await;
+    let mut following = Box::pin(scenario.api.tasks.follow(id, 0));
     let mut late = Vec::new();
-    while let Some(followed) = timeout(SOON, following.next()).await.unwrap() {
+    while let Some(followed) = timeout(DEADLINE, following.next()).await.unwrap() {
         if let FollowItem::Event(event) = followed
             && event.kind == EventKind::LogLine
         {
@@ -125,26 +130,27 @@ async fn events_arrive_within_milliseconds_of_the_commit() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_runs_elsewhere_is_cancelled_within_a_second() {
     for away in [false, true] {
-        let mut scene = Scene::usual().await;
-        let working = scene.work();
-        let id = scene.shell("echo begun; sleep 300").await;
-        let mut following = Box::pin(scene.api.tasks.follow(id, 0));
-        while let Some(followed) = timeout(SOON, following.next()).await.unwrap() {
+        let mut scenario = Scenario::usual().await;
+        let working = scenario.work();
+        let id = scenario.shell("echo begun; sleep 300").await;
+        let mut following = Box::pin(scenario.api.tasks.follow(id, 0));
+        while let Some(followed) = timeout(DEADLINE, following.next()).await.unwrap() {
             if matches!(followed, FollowItem::Event(event) if is_line("begun")(&event)) {
                 break;
             }
         }
         if away {
-            scene.redis.kill();
+            scenario.redis.kill();
         }
         let begun = Instant::now();
-        scene.api.tasks.cancel(id).await.unwrap();
+        scenario.api.tasks.cancel(id).await.unwrap();
         let ended = async {
-            while scene.lab.tasks.find_any(id).await.unwrap().status == TaskStatus::Running {
+            while scenario.test_env.tasks.find_any(id).await.unwrap().status == TaskStatus::Running
+            {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        timeout(SOON, ended).await.unwrap();
+        timeout(DEADLINE, ended).await.unwrap();
         let took = begun.elapsed();
         assert!(took < Duration::from_secs(1), "away: {away}, {took:?}");
         // The reader hears of it soon, too.
@@ -160,38 +166,38 @@ async fn a_task_that_runs_elsewhere_is_cancelled_within_a_second() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_submitted_while_redis_is_away_still_runs() {
-    let mut scene = Scene::usual().await;
-    let (working, sweeping) = (scene.work(), scene.sweep());
-    scene.redis.kill();
-    scene.api.until_well(false).await;
+    let mut scenario = Scenario::usual().await;
+    let (working, sweeping) = (scenario.work(), scenario.sweep());
+    scenario.redis.kill();
+    scenario.api.until_well(false).await;
     let begun = Instant::now();
-    let id = scene.shell("true").await;
+    let id = scenario.shell("true").await;
     assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
-    assert_eq!(statuses(&scene.events(id).await), ["queued", "running", "completed"]);
+    assert_eq!(statuses(&scenario.events(id).await), ["queued", "running", "completed"]);
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(3), "{took:?}");
-    scene.redis.begin();
-    scene.api.until_well(true).await;
-    scene.worker.until_well(true).await;
-    let id = scene.shell("true").await;
-    assert_eq!(statuses(&scene.events(id).await), ["queued", "running", "completed"]);
+    scenario.redis.begin();
+    scenario.api.until_well(true).await;
+    scenario.worker.until_well(true).await;
+    let id = scenario.shell("true").await;
+    assert_eq!(statuses(&scenario.events(id).await), ["queued", "running", "completed"]);
     working.stop.cancel();
     sweeping.stop.cancel();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hints_that_died_with_redis_are_pushed_again_within_a_second_of_its_return() {
-    let mut scene = Scene::usual().await;
-    let _sweeping = scene.sweep();
+    let mut scenario = Scenario::usual().await;
+    let _sweeping = scenario.sweep();
     for _ in 0..3 {
-        scene.shell("true").await;
+        scenario.shell("true").await;
     }
-    scene.redis.kill();
-    scene.api.until_well(false).await;
+    scenario.redis.kill();
+    scenario.api.until_well(false).await;
     tokio::time::sleep(Duration::from_millis(1100)).await;
-    scene.redis.begin();
+    scenario.redis.begin();
     let begun = Instant::now();
-    while scene.redis.ask(&["LLEN", "workspace:tasks:normal"]) != "3" {
+    while scenario.redis.ask(&["LLEN", "workspace:tasks:normal"]) != "3" {
         assert!(begun.elapsed() < Duration::from_secs(1), "nothing is pushed");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -199,39 +205,39 @@ async fn hints_that_died_with_redis_are_pushed_again_within_a_second_of_its_retu
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_submission_fails_while_redis_is_away_if_the_operator_wants_that() {
-    let mut scene = Scene::new(OnEnqueueFailure::Fail).await;
+    let mut scenario = Scenario::new(OnEnqueueFailure::Fail).await;
     let body = json!({
         "steps": [{ "action": "shell", "command": "true" }], "idempotency_key": "k"
     });
-    scene.redis.kill();
-    scene.api.until_well(false).await;
-    let error = scene.submit(body.clone()).await.unwrap_err();
+    scenario.redis.kill();
+    scenario.api.until_well(false).await;
+    let error = scenario.submit(body.clone()).await.unwrap_err();
     assert!(error.to_string().starts_with("Redis enqueue failed: "), "{error}");
     let ServiceError::NotEnqueued { id: failed, reason } = error else { panic!("{error}") };
-    let task = scene.api.tasks.find_any(failed).await.unwrap();
+    let task = scenario.api.tasks.find_any(failed).await.unwrap();
     assert_eq!((task.status, task.error), (TaskStatus::Failed, Some(reason)));
-    assert_eq!(statuses(&scene.events(failed).await), ["queued", "failed"]);
-    scene.redis.begin();
-    scene.api.until_well(true).await;
-    let id = scene.submit(body.clone()).await.unwrap();
+    assert_eq!(statuses(&scenario.events(failed).await), ["queued", "failed"]);
+    scenario.redis.begin();
+    scenario.api.until_well(true).await;
+    let id = scenario.submit(body.clone()).await.unwrap();
     assert_ne!(id, failed, "the key is free again");
-    assert_eq!(scene.submit(body).await.unwrap(), id);
+    assert_eq!(scenario.submit(body).await.unwrap(), id);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_burst_leaves_no_hints_behind() {
-    let scene = Scene::usual().await;
-    let working = scene.work();
+    let scenario = Scenario::usual().await;
+    let working = scenario.work();
     let mut ids = Vec::new();
     for _ in 0..30 {
-        ids.push(scene.shell("true").await);
+        ids.push(scenario.shell("true").await);
     }
     for id in ids {
-        scene.events(id).await;
+        scenario.events(id).await;
     }
     let begun = Instant::now();
-    while scene.redis.ask(&["LLEN", "workspace:tasks:normal"]) != "0" {
-        assert!(begun.elapsed() < SOON, "hints are left");
+    while scenario.redis.ask(&["LLEN", "workspace:tasks:normal"]) != "0" {
+        assert!(begun.elapsed() < DEADLINE, "hints are left");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     working.stop.cancel();

@@ -5,7 +5,7 @@ use carrel_store::EventKind;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, statuses, steps};
+use crate::test_environment::{TestEnvironment, statuses, steps};
 
 fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
@@ -13,8 +13,8 @@ fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn every_step_runs_in_order_and_its_result_is_kept() {
-    let lab = Lab::new().await;
-    let (task, events) = lab
+    let test_env = TestEnvironment::new().await;
+    let (task, events) = test_env
         .run(json!({ "steps": [
             { "action": "create_directory", "path": "artifacts/a/b" },
             { "action": "write_file", "path": "artifacts/a/b/x.py", "content": "print(6 * 7)\n" },
@@ -47,14 +47,14 @@ async fn every_step_runs_in_order_and_its_result_is_kept() {
         .map(|event| event.data["description"].as_str().unwrap())
         .collect();
     assert_eq!(progress[2], "Step 3: execute_command");
-    let tasks = std::fs::read_dir(lab.path("tasks")).unwrap().count();
+    let tasks = std::fs::read_dir(test_env.path("tasks")).unwrap().count();
     assert_eq!(tasks, 0, "the task's own directory is gone");
 }
 
 #[tokio::test]
 async fn a_failed_step_fails_the_task_and_skips_the_rest() {
-    let lab = Lab::new().await;
-    let (task, events) = lab
+    let test_env = TestEnvironment::new().await;
+    let (task, events) = test_env
         .run(json!({ "steps": [
             { "action": "shell", "command": "exit 3" },
             { "action": "shell", "command": "touch never" },
@@ -64,14 +64,14 @@ async fn a_failed_step_fails_the_task_and_skips_the_rest() {
     assert_eq!(task.error.as_deref(), Some("step 1: exit status 3"));
     assert_eq!(steps(&task), owned(&[("shell", "failed"), ("shell", "skipped")]));
     assert_eq!(task.attempt, 1, "a failing step is no reason to begin again");
-    assert!(!lab.path("never").exists());
+    assert!(!test_env.path("never").exists());
     assert!(events.iter().any(|event| event.kind == EventKind::Error));
 }
 
 #[tokio::test]
 async fn a_step_can_let_the_task_go_on() {
-    let lab = Lab::new().await;
-    let (task, _) = lab
+    let test_env = TestEnvironment::new().await;
+    let (task, _) = test_env
         .run(json!({ "steps": [
             { "action": "shell", "command": "false", "on_error": "continue" },
             { "action": "shell", "command": "true" },
@@ -83,7 +83,7 @@ async fn a_step_can_let_the_task_go_on() {
 
 #[tokio::test]
 async fn a_refused_command_and_a_path_outside_fail_with_their_codes() {
-    let lab = Lab::new().await;
+    let test_env = TestEnvironment::new().await;
     for (step, code) in [
         (json!({ "action": "shell", "command": "sudo ls" }), "E_COMMAND_REFUSED"),
         (json!({ "action": "read_file", "path": "../../etc/passwd" }), "E_SANDBOX_VIOLATION"),
@@ -92,7 +92,7 @@ async fn a_refused_command_and_a_path_outside_fail_with_their_codes() {
         (json!({ "action": "read_file", "path": ".ssh/id_ed25519" }), "E_SENSITIVE_PATH"),
         (json!({ "action": "tool", "tool": "Nothing" }), "E_UNKNOWN_TOOL"),
     ] {
-        let (task, _) = lab.run(json!({ "steps": [step] })).await;
+        let (task, _) = test_env.run(json!({ "steps": [step] })).await;
         let result = task.result.unwrap();
         assert_eq!((task.status, &result["steps"][0]["code"]), (TaskStatus::Failed, &json!(code)));
     }
@@ -100,8 +100,8 @@ async fn a_refused_command_and_a_path_outside_fail_with_their_codes() {
 
 #[tokio::test]
 async fn a_step_gets_no_more_time_than_its_own_and_keeps_what_it_printed() {
-    let lab = Lab::new().await;
-    let (task, _) = lab
+    let test_env = TestEnvironment::new().await;
+    let (task, _) = test_env
         .run(json!({ "steps": [
             { "action": "shell", "command": "echo partial; sleep 100", "timeout": 1 },
         ]}))
@@ -116,8 +116,8 @@ async fn a_step_gets_no_more_time_than_its_own_and_keeps_what_it_printed() {
 
 #[tokio::test]
 async fn a_task_gets_no_more_time_than_its_own() {
-    let lab = Lab::new().await;
-    let (task, events) = lab
+    let test_env = TestEnvironment::new().await;
+    let (task, events) = test_env
         .run(json!({ "timeout_seconds": 10, "steps": [
             { "action": "shell", "command": "echo partial; sleep 100", "timeout": 90 },
             { "action": "shell", "command": "true" },
@@ -131,44 +131,45 @@ async fn a_task_gets_no_more_time_than_its_own() {
 
 #[tokio::test]
 async fn a_full_workspace_fails_its_tasks_with_a_last_word() {
-    let lab = Lab::with_quota(ByteSize::mib(2)).await;
+    let test_env = TestEnvironment::with_quota(ByteSize::mib(2)).await;
     let writer = "import time\nfor i in range(300):\n open(f'f{i}', 'wb').write(bytes(100000)); time.sleep(0.01)\n";
     let fill = json!({ "steps": [
         { "action": "write_file", "path": "fill.py", "content": writer },
         { "action": "shell", "command": "python3 fill.py" },
     ]});
-    let (task, _) = lab.run(fill).await;
+    let (task, _) = test_env.run(fill).await;
     assert_eq!(task.status, TaskStatus::Failed, "{task:?}");
     let error = task.error.as_deref().unwrap_or_default();
     assert!(error.contains("quota"), "the writer was stopped in the middle: {task:#?}");
-    std::fs::write(lab.path("planted"), vec![1; 4 << 20]).unwrap();
+    std::fs::write(test_env.path("planted"), vec![1; 4 << 20]).unwrap();
     let (task, events) =
-        lab.run(json!({ "steps": [{ "action": "shell", "command": "true" }] })).await;
+        test_env.run(json!({ "steps": [{ "action": "shell", "command": "true" }] })).await;
     assert_eq!(task.status, TaskStatus::Failed, "{task:?}");
     assert_eq!(statuses(&events).last(), Some(&"failed"));
 }
 
 #[tokio::test]
 async fn files_of_earlier_tasks_count_against_the_quota() {
-    let lab = Lab::with_quota(ByteSize::mib(4)).await;
+    let test_env = TestEnvironment::with_quota(ByteSize::mib(4)).await;
     let writer = "import sys, time\nfor i in range(30):\n open(f'{sys.argv[1]}{i}', 'wb').write(bytes(100000)); time.sleep(0.01)\n";
-    let (first, _) = lab
+    let (first, _) = test_env
         .run(json!({ "steps": [
             { "action": "write_file", "path": "fill.py", "content": writer },
             { "action": "shell", "command": "python3 fill.py a" },
         ]}))
         .await;
     assert_eq!(first.status, TaskStatus::Completed, "{first:#?}");
-    let (second, _) =
-        lab.run(json!({ "steps": [{ "action": "shell", "command": "python3 fill.py b" }] })).await;
+    let (second, _) = test_env
+        .run(json!({ "steps": [{ "action": "shell", "command": "python3 fill.py b" }] }))
+        .await;
     let error = second.error.as_deref().unwrap_or_default();
     assert!(error.contains("quota"), "{second:#?}");
 }
 
 #[tokio::test]
 async fn a_failed_step_begins_again_only_if_that_was_asked_for() {
-    let lab = Lab::new().await;
-    let (task, events) = lab
+    let test_env = TestEnvironment::new().await;
+    let (task, events) = test_env
         .run(json!({ "retry_failed": true, "max_attempts": 3, "steps": [
             { "action": "shell", "command": "test -f second || { touch second; exit 1; }" },
         ]}))

@@ -24,12 +24,12 @@ const IMPOSTOR: Made = Refused("invalid peer certificate: BadSignature");
 const NOT_OFFERED: Made = Refused("server does not support TLS");
 const OTHER_NAME: Made = Refused("invalid peer certificate: certificate not valid for name");
 
-struct World {
+struct TlsFixture {
     server: servers::PostgresServer,
     host: &'static str,
 }
 
-impl World {
+impl TlsFixture {
     fn url(&self, parameters: &str) -> String {
         let (host, port) = (self.host, self.server.port());
         format!("postgresql://carrel:hunter2@{host}:{port}/postgres?{parameters}")
@@ -89,36 +89,36 @@ async fn every_mode_does_what_it_says_with_a_server_that_encrypts() {
     let (known, impostor) = (TestAuthority::new(), TestAuthority::new());
     let server = servers::PostgresServer::start_encrypted(&known, "localhost", "sha256").await;
     let (known, impostor) = (known.certificate(), impostor.certificate());
-    let mut world = World { server, host: "localhost" };
-    world.expect("sslmode=disable", Plain).await;
-    world.expect("", Encrypted).await;
-    world.expect("sslmode=prefer", Encrypted).await;
-    world.expect("sslmode=require", Encrypted).await;
+    let mut fixture = TlsFixture { server, host: "localhost" };
+    fixture.expect("sslmode=disable", Plain).await;
+    fixture.expect("", Encrypted).await;
+    fixture.expect("sslmode=prefer", Encrypted).await;
+    fixture.expect("sslmode=require", Encrypted).await;
     for mode in ["require", "verify-ca", "verify-full"] {
-        world.expect(&root(mode, &known), Encrypted).await;
-        world.expect(&root(mode, &impostor), IMPOSTOR).await;
+        fixture.expect(&root(mode, &known), Encrypted).await;
+        fixture.expect(&root(mode, &impostor), IMPOSTOR).await;
     }
-    world.expect("sslmode=verify-ca", UNKNOWN).await;
-    world.expect("sslmode=verify-full", UNKNOWN).await;
-    world.expect("sslrootcert=system", UNKNOWN).await;
+    fixture.expect("sslmode=verify-ca", UNKNOWN).await;
+    fixture.expect("sslmode=verify-full", UNKNOWN).await;
+    fixture.expect("sslrootcert=system", UNKNOWN).await;
 
-    world.host = "127.0.0.1";
-    world.expect("sslmode=require", Encrypted).await;
-    world.expect(&root("require", &known), Encrypted).await;
-    world.expect(&root("verify-ca", &known), Encrypted).await;
-    world.expect(&root("verify-full", &known), OTHER_NAME).await;
+    fixture.host = "127.0.0.1";
+    fixture.expect("sslmode=require", Encrypted).await;
+    fixture.expect(&root("require", &known), Encrypted).await;
+    fixture.expect(&root("verify-ca", &known), Encrypted).await;
+    fixture.expect(&root("verify-full", &known), OTHER_NAME).await;
 }
 
 #[tokio::test]
 async fn a_server_that_does_not_encrypt_is_used_only_if_the_mode_allows_it() {
     let authority = TestAuthority::new();
-    let world = World { server: servers::PostgresServer::start().await, host: "localhost" };
-    world.expect("sslmode=disable", Plain).await;
-    world.expect("", Plain).await;
-    world.expect("sslmode=prefer", Plain).await;
-    world.expect("sslmode=require", NOT_OFFERED).await;
+    let fixture = TlsFixture { server: servers::PostgresServer::start().await, host: "localhost" };
+    fixture.expect("sslmode=disable", Plain).await;
+    fixture.expect("", Plain).await;
+    fixture.expect("sslmode=prefer", Plain).await;
+    fixture.expect("sslmode=require", NOT_OFFERED).await;
     for mode in ["require", "verify-ca", "verify-full"] {
-        world.expect(&root(mode, &authority.certificate()), NOT_OFFERED).await;
+        fixture.expect(&root(mode, &authority.certificate()), NOT_OFFERED).await;
     }
 }
 

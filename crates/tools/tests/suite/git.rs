@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, Setting};
+use crate::test_environment::{Setting, TestEnvironment};
 
 /// Runs the git of the host, which obeys the repository.
 pub(crate) fn host(directory: &Path, words: &[&str]) -> Output {
@@ -50,8 +50,8 @@ pub(crate) fn begin(top: &Path) {
 }
 
 /// A workspace that is a repository with one commit.
-pub(crate) fn repository() -> Lab {
-    Lab::with(Setting { prepare: begin, ..Setting::default() })
+pub(crate) fn repository() -> TestEnvironment {
+    TestEnvironment::with(Setting { prepare: begin, ..Setting::default() })
 }
 
 pub(crate) fn call(operation: &str, args: &str) -> Value {

@@ -9,14 +9,14 @@
 mod files;
 /// Git: operations, what a repository configures, remotes.
 mod git;
-/// What most tests begin with.
-mod lab;
 /// Finding files and text.
 mod search;
 /// What the service gets of its six tools.
 mod service;
 /// Commands: foreground, background, watched.
 mod shell;
+/// What most tests begin with.
+mod test_environment;
 /// Tests, linters and formatters of real projects.
 mod verify;
 /// Which workspace a call is about.

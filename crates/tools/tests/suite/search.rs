@@ -3,22 +3,22 @@
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use crate::lab::Lab;
+use crate::test_environment::TestEnvironment;
 
-fn filled() -> Lab {
-    let lab = Lab::new();
-    lab.put("a.go", "alpha\nbeta\nalpha again\n");
-    lab.put("sub/b.go", "Alpha\n");
-    lab.put(".gitignore", "ignored.go\n");
-    lab.put("ignored.go", "alpha\n");
-    lab.put(".hidden.go", "alpha\n");
-    lab
+fn filled() -> TestEnvironment {
+    let test_env = TestEnvironment::new();
+    test_env.put("a.go", "alpha\nbeta\nalpha again\n");
+    test_env.put("sub/b.go", "Alpha\n");
+    test_env.put(".gitignore", "ignored.go\n");
+    test_env.put("ignored.go", "alpha\n");
+    test_env.put(".hidden.go", "alpha\n");
+    test_env
 }
 
 #[tokio::test]
 async fn text_is_found_with_its_path_and_line_always_in_one_order() {
-    let lab = filled();
-    let grep = async |arguments| lab.text("Grep", arguments).await;
+    let test_env = filled();
+    let grep = async |arguments| test_env.text("Grep", arguments).await;
     assert_eq!(grep(json!({ "pattern": "alpha" })).await, "a.go:1:alpha\na.go:3:alpha again\n");
     assert_eq!(
         grep(json!({ "pattern": "alpha", "path": "a.go" })).await,
@@ -39,7 +39,7 @@ async fn text_is_found_with_its_path_and_line_always_in_one_order() {
     );
     let hidden = grep(json!({ "pattern": "alpha", "hidden": true, "ignored": true, "output_mode": "files_with_matches" })).await;
     assert_eq!(hidden, ".hidden.go\na.go\nignored.go\n");
-    let first = lab.call("Grep", json!({ "pattern": "alpha", "head_limit": 1 })).await;
+    let first = test_env.call("Grep", json!({ "pattern": "alpha", "head_limit": 1 })).await;
     assert!(
         first.text().starts_with("a.go:1:alpha\n[cut by limit; continue with offset 1]"),
         "{}",
@@ -54,7 +54,7 @@ async fn text_is_found_with_its_path_and_line_always_in_one_order() {
 
 #[tokio::test]
 async fn a_wrong_search_says_what_is_wrong() {
-    let lab = filled();
+    let test_env = filled();
     for (arguments, expected) in [
         (json!({ "pattern": "" }), "E_INVALID_ARGUMENTS"),
         (json!({ "pattern": "[unclosed" }), "E_INVALID_PATTERN"),
@@ -63,46 +63,49 @@ async fn a_wrong_search_says_what_is_wrong() {
         (json!({ "pattern": "x", "path": "../" }), "E_SANDBOX_VIOLATION"),
         (json!({ "pattern": "x", "type": "rusty" }), "E_INVALID_ARGUMENTS"),
     ] {
-        let (code, text) = lab.refusal("Grep", arguments.clone()).await;
+        let (code, text) = test_env.refusal("Grep", arguments.clone()).await;
         assert_eq!(code, expected, "{arguments}: {text}");
     }
 }
 
 #[tokio::test]
 async fn files_are_found_by_name_the_last_changed_first() {
-    let lab = filled();
+    let test_env = filled();
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(100);
-    let file = std::fs::File::options().write(true).open(lab.path("main/sub/b.go")).unwrap();
+    let file = std::fs::File::options().write(true).open(test_env.path("main/sub/b.go")).unwrap();
     file.set_modified(old).unwrap();
-    assert_eq!(lab.text("Glob", json!({ "pattern": "**/*.go" })).await, "a.go\nsub/b.go");
-    assert_eq!(lab.text("Glob", json!({ "pattern": "*.go", "path": "sub" })).await, "sub/b.go");
-    assert_eq!(lab.text("Glob", json!({ "pattern": "*.rs" })).await, "");
-    let cut = lab.call("Glob", json!({ "pattern": "*.go", "limit": 1 })).await;
+    assert_eq!(test_env.text("Glob", json!({ "pattern": "**/*.go" })).await, "a.go\nsub/b.go");
+    assert_eq!(
+        test_env.text("Glob", json!({ "pattern": "*.go", "path": "sub" })).await,
+        "sub/b.go"
+    );
+    assert_eq!(test_env.text("Glob", json!({ "pattern": "*.rs" })).await, "");
+    let cut = test_env.call("Glob", json!({ "pattern": "*.go", "limit": 1 })).await;
     assert_eq!(
         (cut.text().as_str(), cut.structured["total"].clone()),
         ("a.go\n[showing 1 of 2, cut by limit]\n", json!(2))
     );
     assert_eq!(
-        lab.refusal("Glob", json!({ "pattern": "*", "path": "../" })).await.0,
+        test_env.refusal("Glob", json!({ "pattern": "*", "path": "../" })).await.0,
         "E_SANDBOX_VIOLATION"
     );
     assert_eq!(
-        lab.refusal("Glob", json!({ "pattern": "*", "path": "a.go" })).await.0,
+        test_env.refusal("Glob", json!({ "pattern": "*", "path": "a.go" })).await.0,
         "E_NOT_A_DIRECTORY"
     );
 }
 
 #[tokio::test]
 async fn a_directory_is_listed_with_everything_in_it() {
-    let lab = filled();
-    std::os::unix::fs::symlink("gone", lab.path("main/dangling")).unwrap();
+    let test_env = filled();
+    std::os::unix::fs::symlink("gone", test_env.path("main/dangling")).unwrap();
     assert_eq!(
-        lab.text("LS", json!({})).await,
+        test_env.text("LS", json!({})).await,
         ".gitignore\n.hidden.go\na.go\ndangling -> gone (no target in the workspace)\nignored.go\nsub/\n"
     );
     assert_eq!(
-        lab.text("LS", json!({ "visible_only": true, "depth": 2 })).await,
+        test_env.text("LS", json!({ "visible_only": true, "depth": 2 })).await,
         "a.go\ndangling -> gone (no target in the workspace)\nsub/\nsub/b.go\n"
     );
-    assert_eq!(lab.refusal("LS", json!({ "path": "a.go" })).await.0, "E_NOT_A_DIRECTORY");
+    assert_eq!(test_env.refusal("LS", json!({ "path": "a.go" })).await.0, "E_NOT_A_DIRECTORY");
 }

@@ -8,34 +8,34 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::lab::{Lab, Setting, object};
+use crate::test_environment::{Setting, TestEnvironment, object};
 
-fn lab() -> Lab {
-    Lab::with(Setting { toolset: Toolset::Workspace, ..Setting::default() })
+fn test_env() -> TestEnvironment {
+    TestEnvironment::with(Setting { toolset: Toolset::Workspace, ..Setting::default() })
 }
 
 async fn call_on(
-    lab: &Lab,
+    test_env: &TestEnvironment,
     tool: &str,
     arguments: Value,
     command_settings: CommandSettings,
 ) -> ToolResponse {
     let options = CallOptions { command_settings, ..CallOptions::new(Interface::Rest) };
-    lab.registry.call(&lab.session, tool, object(arguments), options).await
+    test_env.registry.call(&test_env.session, tool, object(arguments), options).await
 }
 
-async fn data(lab: &Lab, tool: &str, arguments: Value) -> Value {
-    let answer = call_on(lab, tool, arguments, CommandSettings::default()).await;
+async fn data(test_env: &TestEnvironment, tool: &str, arguments: Value) -> Value {
+    let answer = call_on(test_env, tool, arguments, CommandSettings::default()).await;
     answer.data.clone().unwrap_or_else(|| panic!("{tool} has no data: {}", answer.text()))
 }
 
 #[tokio::test]
 async fn files_come_in_the_shapes_that_clients_know() {
-    let lab = lab();
-    lab.put("repos/app/main.py", "print('hi')\n");
-    lab.put("repos/app/B.txt", "");
-    lab.put("repos/app/src/a.rs", "");
-    let file = data(&lab, "workspace_read_file", json!({ "path": "repos/app/main.py" })).await;
+    let test_env = test_env();
+    test_env.put("repos/app/main.py", "print('hi')\n");
+    test_env.put("repos/app/B.txt", "");
+    test_env.put("repos/app/src/a.rs", "");
+    let file = data(&test_env, "workspace_read_file", json!({ "path": "repos/app/main.py" })).await;
     assert_eq!(
         file,
         json!({
@@ -47,7 +47,7 @@ async fn files_come_in_the_shapes_that_clients_know() {
             "mime_type": "text/x-python",
         })
     );
-    let listing = data(&lab, "workspace_list_dir", json!({ "path": "repos/app" })).await;
+    let listing = data(&test_env, "workspace_list_dir", json!({ "path": "repos/app" })).await;
     let names: Vec<_> = listing["entries"].as_array().unwrap().iter().map(|e| &e["name"]).collect();
     assert_eq!(names, ["src", "B.txt", "main.py"], "directories first, then names in either case");
     let entry = &listing["entries"][2];
@@ -56,7 +56,7 @@ async fn files_come_in_the_shapes_that_clients_know() {
         (&json!("repos/app/main.py"), &json!("file"), &json!(12))
     );
     assert!(entry["modified_at"].is_f64(), "{entry}");
-    let found = data(&lab, "workspace_grep", json!({ "pattern": "h.\\b|nothing" })).await;
+    let found = data(&test_env, "workspace_grep", json!({ "pattern": "h.\\b|nothing" })).await;
     assert_eq!(
         found,
         json!({
@@ -67,21 +67,21 @@ async fn files_come_in_the_shapes_that_clients_know() {
         })
     );
     let arguments = json!({ "path": "new/file", "content": "abc" });
-    let written = data(&lab, "workspace_write_file", arguments).await;
+    let written = data(&test_env, "workspace_write_file", arguments).await;
     assert_eq!(written, json!({ "written": true, "path": "new/file", "size_bytes": 3 }));
 }
 
 #[tokio::test]
 async fn a_command_comes_with_both_streams_and_a_status_that_is_always_a_number() {
-    let lab = lab();
+    let test_env = test_env();
     let command = "echo out; echo err 1>&2; false";
-    let ended = data(&lab, "workspace_exec", json!({ "command": command })).await;
+    let ended = data(&test_env, "workspace_exec", json!({ "command": command })).await;
     assert_eq!(
         (&ended["exit_code"], &ended["stdout"], &ended["stderr"], &ended["success"]),
         (&json!(1), &json!("out\n"), &json!("err\n"), &json!(false))
     );
     let arguments = json!({ "command": "echo partial; sleep 100", "timeout": 1 });
-    let late = data(&lab, "workspace_exec", arguments).await;
+    let late = data(&test_env, "workspace_exec", arguments).await;
     assert_eq!(
         (&late["exit_code"], &late["stdout"], &late["timed_out"]),
         (&json!(-1), &json!("partial\n"), &json!(true))
@@ -90,7 +90,7 @@ async fn a_command_comes_with_both_streams_and_a_status_that_is_always_a_number(
 
 #[tokio::test]
 async fn a_door_adds_variables_that_are_masked_a_limit_and_a_reader() {
-    let lab = lab();
+    let test_env = test_env();
     let (output, mut pieces) = mpsc::channel(100);
     let command_settings = CommandSettings {
         environment: vec![("API_TOKEN".to_owned(), Secret::new("s3cret-value"))],
@@ -99,7 +99,7 @@ async fn a_door_adds_variables_that_are_masked_a_limit_and_a_reader() {
         ..CommandSettings::default()
     };
     let arguments = json!({ "command": "echo $API_TOKEN; sleep 100", "timeout": 200 });
-    let answer = call_on(&lab, "workspace_exec", arguments, command_settings).await;
+    let answer = call_on(&test_env, "workspace_exec", arguments, command_settings).await;
     let data = answer.data.unwrap();
     assert_eq!(data["timed_out"], true);
     assert_eq!(data["stdout"], "[masked secret API_TOKEN]\n");

@@ -5,28 +5,28 @@ use std::time::{Duration, Instant};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, Setting};
+use crate::test_environment::{Setting, TestEnvironment};
 
-async fn bash(lab: &Lab, command: &str) -> String {
-    lab.text("Bash", json!({ "command": command, "description": "test" })).await
+async fn bash(test_env: &TestEnvironment, command: &str) -> String {
+    test_env.text("Bash", json!({ "command": command, "description": "test" })).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_shows_both_streams_and_its_exit_code_unless_it_is_zero() {
-    let lab = Lab::new();
-    assert_eq!(bash(&lab, "echo hi").await, "hi\n");
-    assert_eq!(bash(&lab, "printf no-end").await, "no-end\n");
-    assert_eq!(bash(&lab, "echo out; echo err >&2; exit 7").await, "out\nerr\nexit: 7\n");
-    assert_eq!(bash(&lab, "pwd").await, format!("{}\n", lab.path("main").display()));
-    assert_eq!(bash(&lab, "true").await, "");
+    let test_env = TestEnvironment::new();
+    assert_eq!(bash(&test_env, "echo hi").await, "hi\n");
+    assert_eq!(bash(&test_env, "printf no-end").await, "no-end\n");
+    assert_eq!(bash(&test_env, "echo out; echo err >&2; exit 7").await, "out\nerr\nexit: 7\n");
+    assert_eq!(bash(&test_env, "pwd").await, format!("{}\n", test_env.path("main").display()));
+    assert_eq!(bash(&test_env, "true").await, "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deadline_ends_everything_and_keeps_the_output() {
-    let lab = Lab::new();
+    let test_env = TestEnvironment::new();
     let begun = Instant::now();
     let command = "echo before; (setsid sleep 30 &) ; sleep 30 & wait";
-    let text = lab.text("Bash", json!({ "command": command, "timeout": 1 })).await;
+    let text = test_env.text("Bash", json!({ "command": command, "timeout": 1 })).await;
     assert!(text.starts_with("before\nbash: timed out after 1s\n"), "{text}");
     assert!(text.ends_with("exit: 124\n"), "{text}");
     assert!(begun.elapsed() < Duration::from_secs(10));
@@ -34,9 +34,9 @@ async fn a_deadline_ends_everything_and_keeps_the_output() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_child_that_is_left_running_is_reported_and_its_output_kept() {
-    let lab = Lab::new();
+    let test_env = TestEnvironment::new();
     let begun = Instant::now();
-    let answer = lab.call("Bash", json!({ "command": "sleep 60 & echo ok" })).await;
+    let answer = test_env.call("Bash", json!({ "command": "sleep 60 & echo ok" })).await;
     assert!(begun.elapsed() < Duration::from_secs(20));
     assert!(answer.text().starts_with("ok\n"), "{}", answer.text());
     assert_eq!(answer.structured["left_running"], 1);
@@ -45,9 +45,9 @@ async fn a_child_that_is_left_running_is_reported_and_its_output_kept() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn long_output_keeps_both_ends_and_all_of_it_can_be_read() {
-    let lab = Lab::new();
+    let test_env = TestEnvironment::new();
     let command = "for i in $(seq 1 40000); do echo line $i; done";
-    let answer = lab.call("Bash", json!({ "command": command })).await;
+    let answer = test_env.call("Bash", json!({ "command": command })).await;
     let text = answer.text();
     assert!(text.starts_with("line 1\n") && text.contains("line 40000\n"), "both ends");
     assert!(text.contains("... (output truncated, "), "{}", &text[text.len() - 300..]);
@@ -55,7 +55,7 @@ async fn long_output_keeps_both_ends_and_all_of_it_can_be_read() {
     let id = answer.structured["shell_id"].as_str().unwrap().to_owned();
     let (mut cursor, mut all) = (json!(0), String::new());
     loop {
-        let part = lab.call("BashOutput", json!({ "shell_id": id, "cursor": cursor })).await;
+        let part = test_env.call("BashOutput", json!({ "shell_id": id, "cursor": cursor })).await;
         let text = part.text();
         all.push_str(text.split_once(" ---\n").unwrap().1);
         cursor = part.structured["next_cursor"].clone();
@@ -69,7 +69,7 @@ async fn long_output_keeps_both_ends_and_all_of_it_can_be_read() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn privilege_commands_are_refused_in_command_position_only() {
-    let lab = Lab::new();
+    let test_env = TestEnvironment::new();
     for command in [
         "sudo ls",
         "su -l",
@@ -79,7 +79,7 @@ async fn privilege_commands_are_refused_in_command_position_only() {
         "(mount)",
         "mkfs.ext4 x",
     ] {
-        let (code, text) = lab.refusal("Bash", json!({ "command": command })).await;
+        let (code, text) = test_env.refusal("Bash", json!({ "command": command })).await;
         assert_eq!(code, "E_COMMAND_REFUSED", "{command}: {text}");
     }
     for command in [
@@ -89,41 +89,45 @@ async fn privilege_commands_are_refused_in_command_position_only() {
         "echo x > mount",
         "test -f /etc/sudoers || true",
     ] {
-        let answer = lab.call("Bash", json!({ "command": command })).await;
+        let answer = test_env.call("Bash", json!({ "command": command })).await;
         assert!(!answer.is_error, "{command}: {}", answer.text());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn secrets_of_the_server_are_in_no_command() {
-    let lab = Lab::with(Setting { secrets: &[("DB", "hunter2-value")], ..Setting::default() });
-    let text = bash(&lab, "env; cat /proc/*/environ | tr '\\0' '\\n'").await;
+    let test_env = TestEnvironment::with(Setting {
+        secrets: &[("DB", "hunter2-value")],
+        ..Setting::default()
+    });
+    let text = bash(&test_env, "env; cat /proc/*/environ | tr '\\0' '\\n'").await;
     assert!(!text.contains("hunter2") && !text.contains("CARREL_SECRET"), "{text}");
-    assert_eq!(lab.text("secret", json!({ "name": "db" })).await, "hunter2-value");
-    assert_eq!(bash(&lab, "echo hunter2-value").await, "[masked secret db]\n");
-    assert_eq!(lab.text("secrets_available", json!({})).await, "db");
-    let (code, text) = lab.refusal("secret", json!({ "name": "nope" })).await;
+    assert_eq!(test_env.text("secret", json!({ "name": "db" })).await, "hunter2-value");
+    assert_eq!(bash(&test_env, "echo hunter2-value").await, "[masked secret db]\n");
+    assert_eq!(test_env.text("secrets_available", json!({})).await, "db");
+    let (code, text) = test_env.refusal("secret", json!({ "name": "nope" })).await;
     assert_eq!(
         (code.as_str(), text.as_str()),
         ("E_SECRET_UNKNOWN", "unknown secret: nope (available: db)")
     );
-    let (code, text) = lab.refusal("secret", json!({ "name": "../x" })).await;
+    let (code, text) = test_env.refusal("secret", json!({ "name": "../x" })).await;
     assert_eq!(
         (code.as_str(), text.as_str()),
         ("E_INVALID_ARGUMENTS", "invalid secret name: ../x")
     );
 }
 
-async fn background(lab: &Lab, command: &str) -> String {
-    let answer = lab.call("Bash", json!({ "command": command, "run_in_background": true })).await;
+async fn background(test_env: &TestEnvironment, command: &str) -> String {
+    let answer =
+        test_env.call("Bash", json!({ "command": command, "run_in_background": true })).await;
     let id = answer.structured["shell_id"].as_str().unwrap().to_owned();
     assert_eq!(answer.text(), format!("shell_id: {id}\nstarted in background: {command}\n"));
     id
 }
 
-async fn until_over(lab: &Lab, id: &str) -> Value {
+async fn until_over(test_env: &TestEnvironment, id: &str) -> Value {
     for _ in 0..200 {
-        let answer = lab.call("BashOutput", json!({ "shell_id": id, "cursor": 0 })).await;
+        let answer = test_env.call("BashOutput", json!({ "shell_id": id, "cursor": 0 })).await;
         tokio::time::sleep(Duration::from_millis(25)).await;
         if answer.structured["ended"] == true {
             return json!({ "text": answer.text(), "facts": answer.structured });
@@ -134,75 +138,75 @@ async fn until_over(lab: &Lab, id: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_background_command_is_read_to_its_very_end_and_only_new_output_by_default() {
-    let lab = Lab::new();
-    let id = background(&lab, "echo ready; sleep 0.2; echo late").await;
-    let over = until_over(&lab, &id).await;
+    let test_env = TestEnvironment::new();
+    let id = background(&test_env, "echo ready; sleep 0.2; echo late").await;
+    let over = until_over(&test_env, &id).await;
     let text = over["text"].as_str().unwrap();
     assert!(text.contains("status: completed (exit 0)\n"), "{text}");
     assert!(text.ends_with(" ---\nready\nlate\n"), "{text}");
-    let again = lab.text("BashOutput", json!({ "shell_id": id })).await;
+    let again = test_env.text("BashOutput", json!({ "shell_id": id })).await;
     assert!(again.ends_with("--- output (bytes 11–11 of 11) ---\n"), "{again}");
     let filtered =
-        lab.text("BashOutput", json!({ "shell_id": id, "cursor": 0, "filter": "^la" })).await;
+        test_env.text("BashOutput", json!({ "shell_id": id, "cursor": 0, "filter": "^la" })).await;
     assert!(filtered.ends_with(" ---\nlate\n"), "{filtered}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_background_command_is_not_forgotten_for_those_that_were_waited_for() {
-    let lab = Lab::new();
-    let id = background(&lab, "echo precious").await;
-    until_over(&lab, &id).await;
+    let test_env = TestEnvironment::new();
+    let id = background(&test_env, "echo precious").await;
+    until_over(&test_env, &id).await;
     for _ in 0..20 {
-        bash(&lab, "true").await;
+        bash(&test_env, "true").await;
     }
-    let text = lab.text("BashOutput", json!({ "shell_id": id, "cursor": 0 })).await;
+    let text = test_env.text("BashOutput", json!({ "shell_id": id, "cursor": 0 })).await;
     assert!(text.ends_with(" ---\nprecious\n"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_in_the_background_take_no_place_from_those_that_are_waited_for() {
-    let lab = Lab::new();
+    let test_env = TestEnvironment::new();
     for _ in 0..16 {
-        background(&lab, "sleep 100").await;
+        background(&test_env, "sleep 100").await;
     }
     let one_more = json!({ "command": "true", "run_in_background": true });
-    let (code, text) = lab.refusal("Bash", one_more).await;
+    let (code, text) = test_env.refusal("Bash", one_more).await;
     assert_eq!(code, "E_TOO_MANY_JOBS", "{text}");
-    assert_eq!(bash(&lab, "echo here").await, "here\n");
+    assert_eq!(bash(&test_env, "echo here").await, "here\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_command_is_gone_with_all_it_started_and_then_unknown() {
-    let lab = Lab::new();
-    let id = background(&lab, "echo up; setsid sleep 100 & sleep 100").await;
-    lab.call("BashOutput", json!({ "shell_id": id, "wait_seconds": 5 })).await;
-    let answer = lab.call("KillShell", json!({ "shell_id": id })).await;
+    let test_env = TestEnvironment::new();
+    let id = background(&test_env, "echo up; setsid sleep 100 & sleep 100").await;
+    test_env.call("BashOutput", json!({ "shell_id": id, "wait_seconds": 5 })).await;
+    let answer = test_env.call("KillShell", json!({ "shell_id": id })).await;
     assert_eq!(answer.text(), format!("killed: {id}\n--- last output ---\nup\n"));
-    let (code, text) = lab.refusal("BashOutput", json!({ "shell_id": id })).await;
+    let (code, text) = test_env.refusal("BashOutput", json!({ "shell_id": id })).await;
     assert_eq!((code.as_str(), text), ("E_JOB_NOT_FOUND", format!("unknown shell_id: {id}")));
-    let (code, _) = lab.refusal("KillShell", json!({ "shell_id": "job_999" })).await;
+    let (code, _) = test_env.refusal("KillShell", json!({ "shell_id": "job_999" })).await;
     assert_eq!(code, "E_JOB_NOT_FOUND");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shell_of_one_session_does_not_exist_in_another() {
-    let lab = Lab::new();
-    let id = background(&lab, "sleep 60").await;
+    let test_env = TestEnvironment::new();
+    let id = background(&test_env, "sleep 60").await;
     let other = carrel_tools::Session::new("other");
-    let answer = lab.call_as(&other, "KillShell", json!({ "shell_id": id })).await;
+    let answer = test_env.call_as(&other, "KillShell", json!({ "shell_id": id })).await;
     assert!(answer.is_error);
-    lab.call("KillShell", json!({ "shell_id": id })).await;
+    test_env.call("KillShell", json!({ "shell_id": id })).await;
 }
 
-async fn watched(lab: &Lab, arguments: Value) -> String {
-    let answer = lab.call("watch_process", arguments).await;
+async fn watched(test_env: &TestEnvironment, arguments: Value) -> String {
+    let answer = test_env.call("watch_process", arguments).await;
     assert!(!answer.is_error, "{}", answer.text());
     answer.structured["shell_id"].as_str().unwrap().to_owned()
 }
 
-async fn events_at_end(lab: &Lab, id: &str) -> (String, Value) {
+async fn events_at_end(test_env: &TestEnvironment, id: &str) -> (String, Value) {
     for _ in 0..400 {
-        let answer = lab.call("watch_process_events", json!({ "shell_id": id })).await;
+        let answer = test_env.call("watch_process_events", json!({ "shell_id": id })).await;
         if answer.text().contains("  exited  exit=") {
             return (answer.text(), answer.structured);
         }
@@ -213,47 +217,49 @@ async fn events_at_end(lab: &Lab, id: &str) -> (String, Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watched_command_notes_errors_silence_and_its_end() {
-    let lab = Lab::new();
+    let test_env = TestEnvironment::new();
     let id = watched(
-        &lab,
+        &test_env,
         json!({ "command": "echo fine; echo 'panic: boom' >&2; echo note >&2; exit 3" }),
     )
     .await;
-    let (text, facts) = events_at_end(&lab, &id).await;
+    let (text, facts) = events_at_end(&test_env, &id).await;
     assert_eq!(facts["events"].as_array().unwrap().len(), 3, "{text}");
     assert!(text.contains("  error  (matched \"^panic:\")  panic: boom\n"), "{text}");
     assert!(text.contains("  exited  exit=3\n"), "{text}");
-    let later =
-        lab.text("watch_process_events", json!({ "shell_id": id, "since_event_id": 9999 })).await;
+    let later = test_env
+        .text("watch_process_events", json!({ "shell_id": id, "since_event_id": 9999 }))
+        .await;
     assert!(later.ends_with("--- events (0) ---\n"), "{later}");
 
     let quiet =
-        watched(&lab, json!({ "command": "echo 'panic: x' >&2", "error_patterns": [] })).await;
-    assert_eq!(events_at_end(&lab, &quiet).await.1["events"].as_array().unwrap().len(), 2);
+        watched(&test_env, json!({ "command": "echo 'panic: x' >&2", "error_patterns": [] })).await;
+    assert_eq!(events_at_end(&test_env, &quiet).await.1["events"].as_array().unwrap().len(), 2);
 
-    let idle = watched(&lab, json!({ "command": "sleep 30", "idle_timeout_seconds": 1 })).await;
-    let (text, _) = events_at_end(&lab, &idle).await;
+    let idle =
+        watched(&test_env, json!({ "command": "sleep 30", "idle_timeout_seconds": 1 })).await;
+    let (text, _) = events_at_end(&test_env, &idle).await;
     assert!(text.contains("idle_timeout  no output for 1s (configured idle_timeout=1s)"), "{text}");
 
-    let many = watched(&lab, json!({
+    let many = watched(&test_env, json!({
         "command": "for i in $(seq 1200); do echo Error: $i >&2; done", "error_patterns": ["^Error"],
     })).await;
-    let (text, _) = events_at_end(&lab, &many).await;
+    let (text, _) = events_at_end(&test_env, &many).await;
     assert!(text.contains("earlier events dropped (per-shell cap of 1024 reached)"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_line_of_three_megabytes_does_not_stop_the_watch() {
-    let lab = Lab::new();
+    let test_env = TestEnvironment::new();
     let command = "head -c 3000000 /dev/zero | tr '\\0' x >&2; echo >&2; echo 'Error: after' >&2";
-    let id = watched(&lab, json!({ "command": command })).await;
-    let (text, _) = events_at_end(&lab, &id).await;
+    let id = watched(&test_env, json!({ "command": command })).await;
+    let (text, _) = events_at_end(&test_env, &id).await;
     assert!(text.contains("Error: after"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_watched_is_refused_by_name() {
-    let lab = Lab::new();
+    let test_env = TestEnvironment::new();
     let patterns: Vec<_> = (0..33).map(|number| number.to_string()).collect();
     let cases = [
         (json!({}), "command is required"),
@@ -268,21 +274,22 @@ async fn what_cannot_be_watched_is_refused_by_name() {
         ),
     ];
     for (arguments, expected) in cases {
-        assert_eq!(lab.refusal("watch_process", arguments).await.1, expected);
+        assert_eq!(test_env.refusal("watch_process", arguments).await.1, expected);
     }
-    let (_, text) =
-        lab.refusal("watch_process", json!({ "command": "x", "error_patterns": ["a", "("] })).await;
+    let (_, text) = test_env
+        .refusal("watch_process", json!({ "command": "x", "error_patterns": ["a", "("] }))
+        .await;
     assert!(text.starts_with("error_patterns[1] \"(\" failed to compile: "), "{text}");
-    let id = background(&lab, "true").await;
-    let (_, text) = lab.refusal("watch_process_events", json!({ "shell_id": id })).await;
+    let id = background(&test_env, "true").await;
+    let (_, text) = test_env.refusal("watch_process_events", json!({ "shell_id": id })).await;
     assert_eq!(
         text,
         format!("shell_id {id} was not started by watch_process; use BashOutput instead")
     );
 }
 
-async fn run(lab: &Lab, cmd: &str, args: &[&str]) -> Result<String, String> {
-    let answer = lab.call("shell_run", json!({ "cmd": cmd, "args": args })).await;
+async fn run(test_env: &TestEnvironment, cmd: &str, args: &[&str]) -> Result<String, String> {
+    let answer = test_env.call("shell_run", json!({ "cmd": cmd, "args": args })).await;
     if answer.is_error {
         return Err(answer.structured["error"]["code"].as_str().unwrap().to_owned());
     }
@@ -291,12 +298,13 @@ async fn run(lab: &Lab, cmd: &str, args: &[&str]) -> Result<String, String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_without_a_shell_keeps_to_the_table_of_the_reference() {
-    let lab = Lab::new();
-    lab.put("nested/note.txt", "note");
-    lab.put("README.md", "readme");
-    std::fs::write(lab.path("outside"), "not yours").unwrap();
-    std::os::unix::fs::symlink(lab.path("outside"), lab.path("main/escape-link")).unwrap();
-    let inner = lab.path("main/README.md").display().to_string();
+    let test_env = TestEnvironment::new();
+    test_env.put("nested/note.txt", "note");
+    test_env.put("README.md", "readme");
+    std::fs::write(test_env.path("outside"), "not yours").unwrap();
+    std::os::unix::fs::symlink(test_env.path("outside"), test_env.path("main/escape-link"))
+        .unwrap();
+    let inner = test_env.path("main/README.md").display().to_string();
     let passes: [(&str, &[&str], &str); 5] = [
         ("printf", &["ok"], "ok"),
         ("cat", &[&inner], "readme"),
@@ -305,7 +313,7 @@ async fn a_program_without_a_shell_keeps_to_the_table_of_the_reference() {
         ("echo", &["hello", "&&", "echo", "nope"], "hello && echo nope"),
     ];
     for (cmd, args, expected) in passes {
-        let text = run(&lab, cmd, args).await.unwrap();
+        let text = run(&test_env, cmd, args).await.unwrap();
         assert!(
             text.starts_with("exit_code=0\n") && text.contains(expected),
             "{cmd} {args:?}: {text}"
@@ -322,14 +330,18 @@ async fn a_program_without_a_shell_keeps_to_the_table_of_the_reference() {
         ("cat", &["--a=b=/etc/x"]),
     ];
     for (cmd, args) in refused {
-        assert_eq!(run(&lab, cmd, args).await, Err("E_SANDBOX_VIOLATION".into()), "{cmd} {args:?}");
+        assert_eq!(
+            run(&test_env, cmd, args).await,
+            Err("E_SANDBOX_VIOLATION".into()),
+            "{cmd} {args:?}"
+        );
     }
-    assert_eq!(run(&lab, "shutdown", &["now"]).await, Err("E_COMMAND_REFUSED".into()));
-    assert_eq!(run(&lab, " ", &[]).await, Err("E_INVALID_ARGUMENTS".into()));
+    assert_eq!(run(&test_env, "shutdown", &["now"]).await, Err("E_COMMAND_REFUSED".into()));
+    assert_eq!(run(&test_env, " ", &[]).await, Err("E_INVALID_ARGUMENTS".into()));
     // What arguments do not show is the kernel's business.
-    let link = run(&lab, "cat", &["escape-link"]).await.unwrap();
+    let link = run(&test_env, "cat", &["escape-link"]).await.unwrap();
     assert!(link.starts_with("exit_code=1\n") && !link.contains("not yours"), "{link}");
-    let slow = lab
+    let slow = test_env
         .call(
             "shell_run",
             json!({ "cmd": "bash", "args": ["-c", "echo part; sleep 5"], "timeout_ms": 500 }),
@@ -341,20 +353,23 @@ async fn a_program_without_a_shell_keeps_to_the_table_of_the_reference() {
         "{}",
         slow.text()
     );
-    let environment = run(&lab, "env", &[]).await.unwrap();
+    let environment = run(&test_env, "env", &[]).await.unwrap();
     assert!(environment.contains("PATH=") && !environment.contains("COLORTERM"), "{environment}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_are_short_and_hold_no_secret_and_no_text_of_the_client() {
-    let lab = Lab::with(Setting { secrets: &[("DB", "hunter2-value")], ..Setting::default() });
-    lab.call("hunter2-value", json!({ "workspace": "hunter2-value" })).await;
-    lab.call("Read", json!({ "file_path": "/hunter2-value" })).await;
-    lab.call("Read", json!({ "file_path": format!("/{}", "a".repeat(1_000_000)) })).await;
-    lab.call("Bash", json!({ "command": "cat /etc/hunter2-value" })).await;
-    let (_, refusal) = lab.refusal("secret", json!({ "name": "hunter2-value/.." })).await;
+    let test_env = TestEnvironment::with(Setting {
+        secrets: &[("DB", "hunter2-value")],
+        ..Setting::default()
+    });
+    test_env.call("hunter2-value", json!({ "workspace": "hunter2-value" })).await;
+    test_env.call("Read", json!({ "file_path": "/hunter2-value" })).await;
+    test_env.call("Read", json!({ "file_path": format!("/{}", "a".repeat(1_000_000)) })).await;
+    test_env.call("Bash", json!({ "command": "cat /etc/hunter2-value" })).await;
+    let (_, refusal) = test_env.refusal("secret", json!({ "name": "hunter2-value/.." })).await;
     assert!(!refusal.contains("hunter2"), "{refusal}");
-    for event in lab.events() {
+    for event in test_env.events() {
         let text = event.to_string();
         assert!(text.len() < 2000 && !text.contains("hunter2"), "{text:.300}");
     }
@@ -362,10 +377,10 @@ async fn events_are_short_and_hold_no_secret_and_no_text_of_the_client() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_call_makes_one_event_and_a_violation_another() {
-    let lab = Lab::new();
-    bash(&lab, "true").await;
-    run(&lab, "cat", &["/etc/hosts"]).await.unwrap_err();
-    let events = lab.events();
+    let test_env = TestEnvironment::new();
+    bash(&test_env, "true").await;
+    run(&test_env, "cat", &["/etc/hosts"]).await.unwrap_err();
+    let events = test_env.events();
     let names: Vec<_> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     assert_eq!(
         names,
@@ -378,10 +393,10 @@ async fn every_call_makes_one_event_and_a_violation_another() {
 }
 
 /// Runs commands one after the other, and returns what was said about files that run later.
-async fn trust_changes(lab: &Lab, commands: &[&str]) -> Vec<String> {
+async fn trust_changes(test_env: &TestEnvironment, commands: &[&str]) -> Vec<String> {
     let mut changes = Vec::new();
     for command in commands {
-        let answer = lab.call("Bash", json!({ "command": command })).await;
+        let answer = test_env.call("Bash", json!({ "command": command })).await;
         assert_eq!(answer.structured["exit_code"], 0, "{command}: {}", answer.text());
         for change in answer.structured["trust_changes"].as_array().into_iter().flatten() {
             changes.push(format!("{} {}", change["what"], change["path"]).replace('"', ""));
@@ -392,7 +407,7 @@ async fn trust_changes(lab: &Lab, commands: &[&str]) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ordinary_work_with_repositories_is_left_alone() {
-    let lab = Lab::new();
+    let test_env = TestEnvironment::new();
     let commands = [
         "git init -q . && git config user.name A && git config user.email a@example.com",
         "echo x > file && git add file && git commit -q -m one",
@@ -407,45 +422,45 @@ async fn ordinary_work_with_repositories_is_left_alone() {
         "rm -rf tree repos packages outer again && git worktree prune",
         "git clone -q . copy && ln -s copy/file latest && ln -s /usr/share share",
     ];
-    assert_eq!(trust_changes(&lab, &commands).await, [""; 0]);
-    assert!(!lab.path("main/.carrel-aside").exists());
+    assert_eq!(trust_changes(&test_env, &commands).await, [""; 0]);
+    assert!(!test_env.path("main/.carrel-aside").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repository_moved_behind_a_link_runs_nothing_new() {
     for target in ["deep/er/x", "$PWD/deep/er/x"] {
-        let lab = Lab::new();
-        lab.put("api/.envrc", "ours");
-        std::fs::create_dir_all(lab.path("main/deep/er")).unwrap();
-        assert!(git_init(&lab.path("main/api")));
+        let test_env = TestEnvironment::new();
+        test_env.put("api/.envrc", "ours");
+        std::fs::create_dir_all(test_env.path("main/deep/er")).unwrap();
+        assert!(git_init(&test_env.path("main/api")));
         let swap = format!(
             "mv api deep/er/x && ln -s {target} api && git -C api config core.fsmonitor evil && \
              echo evil > api/.git/hooks/post-checkout && echo evil > api/.envrc"
         );
-        let changes = trust_changes(&lab, &["true", &swap]).await;
+        let changes = trust_changes(&test_env, &["true", &swap]).await;
         assert_eq!(changes.len(), 3, "{changes:?}");
-        assert_eq!(lab.get("api/.envrc"), "ours");
-        assert!(!lab.get("api/.git/config").contains("evil"));
-        assert!(!lab.path("main/api/.git/hooks/post-checkout").exists());
+        assert_eq!(test_env.get("api/.envrc"), "ours");
+        assert!(!test_env.get("api/.git/config").contains("evil"));
+        assert!(!test_env.path("main/api/.git/hooks/post-checkout").exists());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_directory_that_was_away_for_a_command_brings_nothing_back() {
-    let lab = Lab::new();
-    lab.put("api/.envrc", "ours");
-    std::fs::create_dir_all(lab.path("main/deep/er")).unwrap();
-    assert!(git_init(&lab.path("main/api")));
+    let test_env = TestEnvironment::new();
+    test_env.put("api/.envrc", "ours");
+    std::fs::create_dir_all(test_env.path("main/deep/er")).unwrap();
+    assert!(git_init(&test_env.path("main/api")));
     let commands = [
         "true",
         "mv api deep/er/x",
         "cd deep/er/x && echo evil > .envrc && mkdir .vscode && echo {} > .vscode/tasks.json",
         "mv deep/er/x api",
     ];
-    let changes = trust_changes(&lab, &commands).await;
+    let changes = trust_changes(&test_env, &commands).await;
     assert_eq!(changes, ["direnv script api/.envrc", "editor settings api/.vscode"]);
-    assert_eq!(lab.get("api/.envrc"), "ours");
-    assert!(!lab.path("main/api/.vscode").exists());
+    assert_eq!(test_env.get("api/.envrc"), "ours");
+    assert!(!test_env.path("main/api/.vscode").exists());
 }
 
 fn git_init(path: &std::path::Path) -> bool {

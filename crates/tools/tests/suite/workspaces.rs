@@ -4,15 +4,16 @@ use carrel_domain::WorkspaceAccess;
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use crate::lab::{Lab, Setting};
+use crate::test_environment::{Setting, TestEnvironment};
 
-fn two() -> Lab {
-    let lab = Lab::with(Setting { names: &["primary", "extension"], ..Setting::default() });
+fn two() -> TestEnvironment {
+    let test_env =
+        TestEnvironment::with(Setting { names: &["primary", "extension"], ..Setting::default() });
     for name in ["primary", "extension"] {
-        std::fs::write(lab.path(name).join("MARKER"), format!("{name}\n")).unwrap();
-        std::fs::write(lab.path(name).join("LOCK_TEST"), "old\n").unwrap();
+        std::fs::write(test_env.path(name).join("MARKER"), format!("{name}\n")).unwrap();
+        std::fs::write(test_env.path(name).join("LOCK_TEST"), "old\n").unwrap();
     }
-    lab
+    test_env
 }
 
 const NOT_CHOSEN: &str = "multi-workspace sandbox: 2 workspaces configured (extension, primary) — pass `workspace` to pick one";
@@ -20,32 +21,34 @@ const UNKNOWN: &str = "unknown workspace \"bogus\"; configured: extension, prima
 
 #[tokio::test]
 async fn the_two_texts_of_the_seed_are_exact() {
-    let lab = two();
-    let (code, text) = lab.refusal("Read", json!({ "file_path": "MARKER" })).await;
+    let test_env = two();
+    let (code, text) = test_env.refusal("Read", json!({ "file_path": "MARKER" })).await;
     assert_eq!((code.as_str(), text.as_str()), ("E_WORKSPACE_NOT_CHOSEN", NOT_CHOSEN));
     let (code, text) =
-        lab.refusal("Read", json!({ "file_path": "MARKER", "workspace": "bogus" })).await;
+        test_env.refusal("Read", json!({ "file_path": "MARKER", "workspace": "bogus" })).await;
     assert_eq!((code.as_str(), text.as_str()), ("E_UNKNOWN_WORKSPACE", UNKNOWN));
     let (_, text) =
-        lab.refusal("Read", json!({ "file_path": "MARKER", "workspace": "Primary" })).await;
+        test_env.refusal("Read", json!({ "file_path": "MARKER", "workspace": "Primary" })).await;
     assert!(text.starts_with("unknown workspace \"Primary\""), "names are case-sensitive");
-    let single = Lab::new();
+    let single = TestEnvironment::new();
     let (_, text) = single.refusal("Read", json!({ "file_path": "x", "workspace": "other" })).await;
     assert_eq!(text, "unknown workspace \"other\"; configured: main");
 }
 
 #[tokio::test]
 async fn a_call_sees_the_chosen_workspace_and_no_other() {
-    let lab = two();
+    let test_env = two();
     for name in ["primary", "  extension  "] {
         let expected = name.trim();
-        let text = lab.text("Read", json!({ "file_path": "MARKER", "workspace": name })).await;
+        let text = test_env.text("Read", json!({ "file_path": "MARKER", "workspace": name })).await;
         assert_eq!(text, format!("1\t{expected}\n"));
-        let text =
-            lab.text("Grep", json!({ "pattern": ".", "glob": "MARKER", "workspace": name })).await;
+        let text = test_env
+            .text("Grep", json!({ "pattern": ".", "glob": "MARKER", "workspace": name }))
+            .await;
         assert_eq!(text, format!("MARKER:1:{expected}\n"));
-        let text =
-            lab.text("Bash", json!({ "command": "cat MARKER; ls ..", "workspace": name })).await;
+        let text = test_env
+            .text("Bash", json!({ "command": "cat MARKER; ls ..", "workspace": name }))
+            .await;
         assert!(text.starts_with(&format!("{expected}\n")), "{text}");
         assert!(
             !text.contains(if expected == "primary" { "extension" } else { "primary\n" })
@@ -54,33 +57,34 @@ async fn a_call_sees_the_chosen_workspace_and_no_other() {
         );
     }
     let out = json!({ "file_path": "../extension/MARKER", "workspace": "primary" });
-    assert_eq!(lab.refusal("Read", out).await.0, "E_SANDBOX_VIOLATION");
+    assert_eq!(test_env.refusal("Read", out).await.0, "E_SANDBOX_VIOLATION");
 }
 
 #[tokio::test]
 async fn reading_in_one_workspace_unlocks_nothing_in_another() {
-    let lab = two();
-    lab.text("Read", json!({ "file_path": "LOCK_TEST", "workspace": "primary" })).await;
+    let test_env = two();
+    test_env.text("Read", json!({ "file_path": "LOCK_TEST", "workspace": "primary" })).await;
     let write = json!({ "file_path": "LOCK_TEST", "content": "new\n", "workspace": "extension" });
-    assert_eq!(lab.refusal("Write", write.clone()).await.0, "E_NOT_READ");
-    lab.text("Read", json!({ "file_path": "LOCK_TEST", "workspace": "extension" })).await;
-    lab.text("Write", write).await;
-    assert_eq!(std::fs::read_to_string(lab.path("primary/LOCK_TEST")).unwrap(), "old\n");
+    assert_eq!(test_env.refusal("Write", write.clone()).await.0, "E_NOT_READ");
+    test_env.text("Read", json!({ "file_path": "LOCK_TEST", "workspace": "extension" })).await;
+    test_env.text("Write", write).await;
+    assert_eq!(std::fs::read_to_string(test_env.path("primary/LOCK_TEST")).unwrap(), "old\n");
     let bogus = json!({ "file_path": "LOCK_TEST", "content": "new\n", "workspace": "bogus" });
-    assert_eq!(lab.refusal("Write", bogus).await.1, UNKNOWN);
+    assert_eq!(test_env.refusal("Write", bogus).await.1, UNKNOWN);
 }
 
 #[tokio::test]
 async fn all_means_each_with_a_section_of_its_own() {
-    let lab = two();
+    let test_env = two();
     let answer =
-        lab.call("Grep", json!({ "pattern": "primary|extension", "workspace": "all" })).await;
+        test_env.call("Grep", json!({ "pattern": "primary|extension", "workspace": "all" })).await;
     assert_eq!(
         answer.text(),
         "=== extension ===\nMARKER:1:extension\n=== primary ===\nMARKER:1:primary\n"
     );
     assert_eq!(answer.structured["workspaces"]["primary"]["files"], 1);
-    let (_, text) = lab.refusal("Read", json!({ "file_path": "MARKER", "workspace": "all" })).await;
+    let (_, text) =
+        test_env.refusal("Read", json!({ "file_path": "MARKER", "workspace": "all" })).await;
     assert_eq!(text, "unknown workspace \"all\"; configured: extension, primary");
 }
 
@@ -88,15 +92,15 @@ async fn all_means_each_with_a_section_of_its_own() {
 #[tokio::test]
 async fn every_tool_takes_workspace_in_the_same_way() {
     for names in [&["primary"][..], &["primary", "extension"]] {
-        let lab = Lab::with(Setting { names, ..Setting::default() });
+        let test_env = TestEnvironment::with(Setting { names, ..Setting::default() });
         let configured = if names.len() == 1 { "primary" } else { "extension, primary" };
-        let tools: Vec<_> = lab.registry.definitions().cloned().collect();
+        let tools: Vec<_> = test_env.registry.definitions().cloned().collect();
         assert!(tools.len() >= 19, "{}", tools.len());
         for tool in tools {
             let name = tool.about.name;
             let schema = &tool.input_schema["properties"]["workspace"]["type"];
             assert_eq!(schema, "string", "{name}");
-            let text = async |arguments| lab.call(name, arguments).await.text();
+            let text = async |arguments| test_env.call(name, arguments).await.text();
             let unknown = text(json!({ "workspace": "bogus" })).await;
             assert_eq!(
                 unknown,
@@ -132,8 +136,8 @@ async fn every_tool_takes_workspace_in_the_same_way() {
 #[tokio::test]
 async fn read_only_leaves_out_what_changes_anything() {
     let access = WorkspaceAccess::ReadOnly;
-    let lab = Lab::with(Setting { access, ..Setting::default() });
-    let names: Vec<_> = lab.registry.definitions().map(|tool| tool.about.name).collect();
+    let test_env = TestEnvironment::with(Setting { access, ..Setting::default() });
+    let names: Vec<_> = test_env.registry.definitions().map(|tool| tool.about.name).collect();
     for gone in [
         "Write",
         "Edit",
@@ -146,7 +150,7 @@ async fn read_only_leaves_out_what_changes_anything() {
         "watch_process",
     ] {
         assert!(!names.contains(&gone), "{gone}");
-        assert_eq!(lab.refusal(gone, json!({})).await.0, "E_UNKNOWN_TOOL");
+        assert_eq!(test_env.refusal(gone, json!({})).await.0, "E_UNKNOWN_TOOL");
     }
     for kept in ["Read", "LS", "Glob", "Grep", "workspaces", "secret", "secrets_available"] {
         assert!(names.contains(&kept), "{kept}");
@@ -155,8 +159,8 @@ async fn read_only_leaves_out_what_changes_anything() {
 
 #[tokio::test]
 async fn an_unknown_tool_gets_a_suggestion() {
-    let lab = Lab::new();
-    let (code, text) = lab.refusal("Grap", json!({})).await;
+    let test_env = TestEnvironment::new();
+    let (code, text) = test_env.refusal("Grap", json!({})).await;
     assert_eq!(
         (code.as_str(), text.as_str()),
         ("E_UNKNOWN_TOOL", "unknown tool `Grap`; did you mean `Grep`?")
@@ -165,9 +169,9 @@ async fn an_unknown_tool_gets_a_suggestion() {
 
 #[tokio::test]
 async fn the_workspaces_can_be_asked_for() {
-    let lab = two();
-    let text = lab.text("workspaces", json!({})).await;
-    let (extension, primary) = (lab.path("extension"), lab.path("primary"));
+    let test_env = two();
+    let text = test_env.text("workspaces", json!({})).await;
+    let (extension, primary) = (test_env.path("extension"), test_env.path("primary"));
     assert_eq!(
         text,
         format!("extension\t{}\nprimary\t{}\n", extension.display(), primary.display())
@@ -176,9 +180,9 @@ async fn the_workspaces_can_be_asked_for() {
 
 #[tokio::test]
 async fn the_guide_to_the_tools_is_up_to_date() {
-    let code = Lab::new();
+    let code = TestEnvironment::new();
     let toolset = carrel_tools::Toolset::Workspace;
-    let service = Lab::with(Setting { toolset, ..Setting::default() });
+    let service = TestEnvironment::with(Setting { toolset, ..Setting::default() });
     let text = carrel_tools::tool_reference_markdown(
         code.registry.definitions(),
         service.registry.definitions(),
@@ -190,8 +194,8 @@ async fn the_guide_to_the_tools_is_up_to_date() {
 #[tokio::test]
 async fn every_tool_teaches_and_tells_the_truth_about_itself() {
     for toolset in [carrel_tools::Toolset::Code, carrel_tools::Toolset::Workspace] {
-        let lab = Lab::with(Setting { toolset, ..Setting::default() });
-        for tool in lab.registry.definitions() {
+        let test_env = TestEnvironment::with(Setting { toolset, ..Setting::default() });
+        for tool in test_env.registry.definitions() {
             let about = tool.about;
             assert!(about.description.len() > 50, "{}", about.name);
             assert!(about.description.ends_with('.'), "{}", about.name);

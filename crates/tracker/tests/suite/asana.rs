@@ -4,7 +4,7 @@ use carrel_config::TrackerKind;
 use serde_json::{Value, json};
 
 use crate::fake::{Asked, Reply};
-use crate::world::{Provider, World};
+use crate::records::{Provider, TrackerRecords};
 
 pub(crate) struct Asana;
 
@@ -65,32 +65,32 @@ impl Provider for Asana {
         record["memberships"].as_array_mut().unwrap().pop();
     }
 
-    fn answer(world: &World, asked: &Asked) -> Reply {
+    fn answer(records_served: &TrackerRecords, asked: &Asked) -> Reply {
         match (asked.method.as_str(), asked.path.as_str()) {
-            ("GET", "/api/1.0/projects/1200/tasks") => list(world, asked),
-            ("POST", "/api/1.0/batch") => batch(world, &asked.body),
+            ("GET", "/api/1.0/projects/1200/tasks") => list(records_served, asked),
+            ("POST", "/api/1.0/batch") => batch(records_served, &asked.body),
             _ => Reply::status(404, &json!({ "errors": [{ "message": "no such place" }] })),
         }
     }
 }
 
-fn list(world: &World, asked: &Asked) -> Reply {
+fn list(records_served: &TrackerRecords, asked: &Asked) -> Reply {
     let open_only = asked.parameter("completed_since") == Some("now");
     let passes = |record: &&Value| !(open_only && record["completed"] == true);
-    let found: Vec<&Value> = world.records.iter().filter(passes).collect();
+    let found: Vec<&Value> = records_served.records.iter().filter(passes).collect();
     let from = asked.number("offset").unwrap_or(0);
-    let (part, next) = world.part(&found, from, asked.number("limit").unwrap().min(100));
-    let offset = |next: usize| (!world.hide_cursor).then(|| next.to_string());
+    let (part, next) = records_served.part(&found, from, asked.number("limit").unwrap().min(100));
+    let offset = |next: usize| (!records_served.hide_cursor).then(|| next.to_string());
     let next = next.map(|next| json!({ "offset": offset(next), "path": "/somewhere" }));
     Reply::json(&json!({ "data": part, "next_page": next }))
 }
 
-fn batch(world: &World, body: &Value) -> Reply {
+fn batch(records_served: &TrackerRecords, body: &Value) -> Reply {
     let actions = body["data"]["actions"].as_array().unwrap();
     assert!((1..=10).contains(&actions.len()), "Asana takes at most ten actions at once");
     let answer = |action: &Value| {
         let gid = action["relative_path"].as_str().unwrap().strip_prefix("/tasks/").unwrap();
-        match world.records.iter().find(|record| record["gid"] == gid) {
+        match records_served.records.iter().find(|record| record["gid"] == gid) {
             Some(task) => json!({ "status_code": 200, "headers": {}, "body": { "data": task } }),
             None => {
                 json!({ "status_code": 404, "headers": {}, "body": { "errors": [{ "message": "no such task" }] } })

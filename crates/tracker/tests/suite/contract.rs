@@ -14,7 +14,7 @@ use crate::gitlab::Gitlab;
 use crate::jira::Jira;
 use crate::linear::Linear;
 use crate::logs::heard;
-use crate::world::{Provider, SECRET, config, ids, open, stage};
+use crate::records::{Provider, SECRET, config, ids, open, stage};
 
 fn active<P: Provider>() -> Vec<String> {
     vec![P::STATES.0.to_owned()]
@@ -30,8 +30,8 @@ fn expected<P: Provider>(numbers: impl IntoIterator<Item = usize>) -> Vec<String
 
 async fn scope<P: Provider>() {
     let stage = stage::<P>(4).await;
-    P::set_state(&mut stage.world().records[1], P::STATES.1);
-    P::move_away(&mut stage.world().records[2]);
+    P::set_state(&mut stage.records_served().records[1], P::STATES.1);
+    P::move_away(&mut stage.records_served().records[2]);
     let found = stage.tracker.by_states(&active::<P>()).await.unwrap();
     assert_eq!(numbers::<P>(&found), expected::<P>([1, 4]));
     // States are compared as the scheduler compares them.
@@ -68,7 +68,7 @@ async fn order<P: Provider>() {
 
 async fn nonsense<P: Provider>() {
     let stage = stage::<P>(1).await;
-    P::spoil(&mut stage.world().records[0]);
+    P::spoil(&mut stage.records_served().records[0]);
     let found = stage.tracker.by_states(&active::<P>()).await.unwrap();
     let Issue {
         description,
@@ -88,7 +88,7 @@ async fn nonsense<P: Provider>() {
 
 async fn malformed<P: Provider>() {
     let stage = stage::<P>(3).await;
-    P::take_title(&mut stage.world().records[1]);
+    P::take_title(&mut stage.records_served().records[1]);
     let (found, said) = heard(stage.tracker.by_states(&active::<P>())).await;
     assert_eq!(numbers::<P>(&found.unwrap()), expected::<P>([1, 3]));
     assert!(said.contains("records=1") && said.contains("skipped records"), "{said}");
@@ -282,21 +282,21 @@ async fn versions<P: Provider>() {
     stage.fake.reset();
     assert_eq!(stage.tracker.by_states(&active::<P>()).await.unwrap(), first);
     assert!(stage.fake.heard().iter().all(|asked| asked.headers.contains_key("if-none-match")));
-    P::set_state(&mut stage.world().records[149], P::STATES.1);
+    P::set_state(&mut stage.records_served().records[149], P::STATES.1);
     let after = stage.tracker.by_states(&active::<P>()).await.unwrap();
     assert_eq!(numbers::<P>(&after), expected::<P>(1..=149));
 }
 
 async fn lost_cursor<P: Provider>() {
     let stage = stage::<P>(303).await;
-    stage.world().hide_cursor = true;
+    stage.records_served().hide_cursor = true;
     let fault = stage.tracker.by_states(&active::<P>()).await.unwrap_err();
     assert_eq!(fault.kind, TrackerErrorKind::Pagination, "{fault}");
 }
 
 async fn repeated_cursor<P: Provider>() {
     let stage = stage::<P>(600).await;
-    stage.world().repeat_cursor = true;
+    stage.records_served().repeat_cursor = true;
     let fault = stage.tracker.by_states(&active::<P>()).await.unwrap_err();
     assert_eq!(fault.kind, TrackerErrorKind::Pagination, "{fault}");
     assert!(stage.fake.count() < 5, "{}", stage.fake.count());

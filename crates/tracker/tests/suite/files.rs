@@ -20,7 +20,7 @@ use crate::github::Github;
 use crate::gitlab::Gitlab;
 use crate::jira::Jira;
 use crate::linear::Linear;
-use crate::world::{Provider, config, open, stage};
+use crate::records::{Provider, config, open, stage};
 
 fn read(text: &str, variables: &[(&str, &str)]) -> TrackerConfig {
     let environment = Environment::from_pairs(variables.iter().copied());
@@ -87,7 +87,7 @@ async fn item_133_tools_keep_the_secret_that_they_began_with() {
     let before = open(&settings).unwrap();
     settings.provider.secrets.insert("token".to_owned(), Secret::new("the-new-one"));
     let after = open(&settings).unwrap();
-    for (tracker, secret) in [(&after, "the-new-one"), (&before, crate::world::SECRET)] {
+    for (tracker, secret) in [(&after, "the-new-one"), (&before, crate::records::SECRET)] {
         let arguments = json!({ "method": "GET", "path": "/repos/{owner}/{repo}" });
         assert!(tracker.call(&issue, "github_api", arguments).await.success);
         let sent = fake.heard().pop().unwrap();

@@ -4,7 +4,7 @@ use carrel_config::TrackerKind;
 use serde_json::{Map, Value, json};
 
 use crate::fake::{Asked, Reply};
-use crate::world::{Provider, World, versioned};
+use crate::records::{Provider, TrackerRecords, versioned};
 
 pub(crate) struct Github;
 
@@ -66,24 +66,24 @@ impl Provider for Github {
         record["gone"] = json!(true);
     }
 
-    fn answer(world: &World, asked: &Asked) -> Reply {
+    fn answer(records_served: &TrackerRecords, asked: &Asked) -> Reply {
         match (asked.method.as_str(), asked.path.as_str()) {
-            ("GET", "/repos/acme/web/issues") => list(world, asked),
-            ("POST", "/graphql") => by_number(world, asked),
+            ("GET", "/repos/acme/web/issues") => list(records_served, asked),
+            ("POST", "/graphql") => by_number(records_served, asked),
             _ => Reply::status(404, &json!({ "message": "Not Found" })),
         }
     }
 }
 
-fn list(world: &World, asked: &Asked) -> Reply {
+fn list(records_served: &TrackerRecords, asked: &Asked) -> Reply {
     let state = asked.parameter("state").unwrap();
     let in_state = |record: &&Value| {
         (state == "all" || record["state"] == state) && record.get("gone").is_none()
     };
-    let found: Vec<&Value> = world.records.iter().filter(in_state).collect();
+    let found: Vec<&Value> = records_served.records.iter().filter(in_state).collect();
     let size = asked.number("per_page").unwrap().min(100);
     let page = asked.number("page").unwrap_or(1);
-    let (part, next) = world.part(&found, (page - 1) * size, size);
+    let (part, next) = records_served.part(&found, (page - 1) * size, size);
     let reply = versioned(asked, &json!(part));
     let Some(next) = next else { return reply };
     let next = next / size + 1;
@@ -94,7 +94,7 @@ fn list(world: &World, asked: &Asked) -> Reply {
     reply.with("link", link)
 }
 
-fn by_number(world: &World, asked: &Asked) -> Reply {
+fn by_number(records_served: &TrackerRecords, asked: &Asked) -> Reply {
     let question = asked.body["query"].as_str().unwrap();
     if asked.body["variables"] != json!({ "owner": "acme", "name": "web" }) {
         let error =
@@ -111,7 +111,7 @@ fn by_number(world: &World, asked: &Asked) -> Reply {
                 && record.get("pull_request").is_none()
                 && record.get("gone").is_none()
         };
-        let record = world.records.iter().find(visible);
+        let record = records_served.records.iter().find(visible);
         found.insert(alias.to_owned(), record.map(node).unwrap_or_default());
         if record.is_none() {
             let path = ["repository", alias];

@@ -4,7 +4,7 @@ use carrel_config::TrackerKind;
 use serde_json::{Value, json};
 
 use crate::fake::{Asked, Reply};
-use crate::world::{Provider, World, versioned};
+use crate::records::{Provider, TrackerRecords, versioned};
 
 pub(crate) struct Gitlab;
 
@@ -65,15 +65,15 @@ impl Provider for Gitlab {
         record["gone"] = json!(true);
     }
 
-    fn answer(world: &World, asked: &Asked) -> Reply {
+    fn answer(records_served: &TrackerRecords, asked: &Asked) -> Reply {
         match (asked.method.as_str(), asked.path.as_str()) {
-            ("GET", "/api/v4/projects/acme%2Fweb/issues") => list(world, asked),
+            ("GET", "/api/v4/projects/acme%2Fweb/issues") => list(records_served, asked),
             _ => Reply::status(404, &json!({ "message": "404 Not Found" })),
         }
     }
 }
 
-fn list(world: &World, asked: &Asked) -> Reply {
+fn list(records_served: &TrackerRecords, asked: &Asked) -> Reply {
     let state = asked.parameter("state").unwrap_or("all");
     let iids: Vec<&str> = asked
         .query
@@ -85,10 +85,10 @@ fn list(world: &World, asked: &Asked) -> Reply {
         let wanted = iids.is_empty() || iids.contains(&record["iid"].to_string().as_str());
         wanted && (state == "all" || record["state"] == state) && record.get("gone").is_none()
     };
-    let found: Vec<&Value> = world.records.iter().filter(passes).collect();
+    let found: Vec<&Value> = records_served.records.iter().filter(passes).collect();
     let size = asked.number("per_page").unwrap_or(20).min(100);
     let page = asked.number("page").unwrap_or(1);
-    let (part, next) = world.part(&found, (page - 1) * size, size);
+    let (part, next) = records_served.part(&found, (page - 1) * size, size);
     let next = next.map(|next| (next / size + 1).to_string());
     versioned(asked, &json!(part)).with("x-next-page", next.unwrap_or_default())
 }

@@ -4,7 +4,7 @@ use carrel_config::TrackerKind;
 use serde_json::{Value, json};
 
 use crate::fake::{Asked, Reply};
-use crate::world::{Provider, World};
+use crate::records::{Provider, TrackerRecords};
 
 pub(crate) struct Jira;
 
@@ -73,16 +73,16 @@ impl Provider for Jira {
         record["fields"]["project"] = json!({ "key": "OPS", "id": "10001" });
     }
 
-    fn answer(world: &World, asked: &Asked) -> Reply {
+    fn answer(records_served: &TrackerRecords, asked: &Asked) -> Reply {
         match (asked.method.as_str(), asked.path.as_str()) {
-            ("POST", "/rest/api/3/search/jql") => search(world, &asked.body),
-            ("POST", "/rest/api/3/issue/bulkfetch") => bulk(world, &asked.body),
+            ("POST", "/rest/api/3/search/jql") => search(records_served, &asked.body),
+            ("POST", "/rest/api/3/issue/bulkfetch") => bulk(records_served, &asked.body),
             _ => Reply::status(404, &json!({ "errorMessages": ["no such place"], "errors": {} })),
         }
     }
 }
 
-fn search(world: &World, body: &Value) -> Reply {
+fn search(records_served: &TrackerRecords, body: &Value) -> Reply {
     let jql = body["jql"].as_str().unwrap();
     let project = jql.strip_prefix("project = \"").unwrap().split('"').next().unwrap();
     let states: Vec<String> = jql
@@ -99,21 +99,21 @@ fn search(world: &World, body: &Value) -> Reply {
         let name = record["fields"]["status"]["name"].as_str().unwrap_or_default().to_lowercase();
         record["fields"]["project"]["key"] == project && states.contains(&name)
     };
-    let found: Vec<&Value> = world.records.iter().filter(passes).collect();
+    let found: Vec<&Value> = records_served.records.iter().filter(passes).collect();
     let size = usize::try_from(body["maxResults"].as_u64().unwrap()).unwrap().min(5000);
     let from = body["nextPageToken"].as_str().map_or(0, |token| token.parse().unwrap());
-    let (part, next) = world.part(&found, from, size);
+    let (part, next) = records_served.part(&found, from, size);
     let mut told = json!({ "issues": part, "isLast": next.is_none() });
-    if let Some(next) = next.filter(|_| !world.hide_cursor) {
+    if let Some(next) = next.filter(|_| !records_served.hide_cursor) {
         told["nextPageToken"] = json!(next.to_string());
     }
     Reply::json(&told)
 }
 
-fn bulk(world: &World, body: &Value) -> Reply {
+fn bulk(records_served: &TrackerRecords, body: &Value) -> Reply {
     let ids = body["issueIdsOrKeys"].as_array().unwrap();
     assert!(ids.len() <= 100, "Jira gives at most a hundred at once");
     let found: Vec<&Value> =
-        world.records.iter().filter(|record| ids.contains(&record["id"])).collect();
+        records_served.records.iter().filter(|record| ids.contains(&record["id"])).collect();
     Reply::json(&json!({ "issues": found, "issueErrors": [] }))
 }

@@ -4,7 +4,7 @@ use carrel_config::TrackerKind;
 use serde_json::{Value, json};
 
 use crate::fake::{Asked, Reply};
-use crate::world::{Provider, World};
+use crate::records::{Provider, TrackerRecords};
 
 pub(crate) struct Linear;
 
@@ -69,7 +69,7 @@ impl Provider for Linear {
         record["project"]["slugId"] = json!("other");
     }
 
-    fn answer(world: &World, asked: &Asked) -> Reply {
+    fn answer(records_served: &TrackerRecords, asked: &Asked) -> Reply {
         if asked.method != "POST" || asked.path != "/graphql" {
             return Reply::text(404, "");
         }
@@ -79,22 +79,26 @@ impl Provider for Linear {
             return Reply::json(&json!({ "data": { "viewer": { "id": "user-1" } } }));
         }
         if question.contains("CarrelRest") {
-            let issue =
-                world.records.iter().find(|record| record["id"] == variables["id"]).unwrap();
+            let issue = records_served
+                .records
+                .iter()
+                .find(|record| record["id"] == variables["id"])
+                .unwrap();
             return Reply::json(&json!({ "data": { "issue": issue["rest"] } }));
         }
-        list(world, variables)
+        list(records_served, variables)
     }
 }
 
-fn list(world: &World, variables: &Value) -> Reply {
+fn list(records_served: &TrackerRecords, variables: &Value) -> Reply {
     let filter = &variables["filter"];
     let first = usize::try_from(variables["first"].as_u64().unwrap()).unwrap();
     assert!((1..=250).contains(&first), "Linear gives at most 250 at once");
-    let found: Vec<&Value> = world.records.iter().filter(|record| passes(record, filter)).collect();
+    let found: Vec<&Value> =
+        records_served.records.iter().filter(|record| passes(record, filter)).collect();
     let from = variables["after"].as_str().map_or(0, |cursor| cursor.parse().unwrap());
-    let (nodes, next) = world.part(&found, from, first);
-    let cursor = next.filter(|_| !world.hide_cursor).map(|next| next.to_string());
+    let (nodes, next) = records_served.part(&found, from, first);
+    let cursor = next.filter(|_| !records_served.hide_cursor).map(|next| next.to_string());
     Reply::json(&json!({ "data": { "issues": {
         "nodes": nodes,
         "pageInfo": { "hasNextPage": next.is_some(), "endCursor": cursor },

@@ -12,7 +12,7 @@ use crate::github::Github;
 use crate::gitlab::Gitlab;
 use crate::jira::Jira;
 use crate::linear::Linear;
-use crate::world::{Provider, Stage, ids, stage, stage_with};
+use crate::records::{Provider, Stage, ids, stage, stage_with};
 
 async fn first(stage: &Stage, named: &str) -> carrel_tracker::Issue {
     stage.tracker.by_states(&[named.to_owned()]).await.unwrap().remove(0)
@@ -36,7 +36,7 @@ async fn item_131_linear_asks_for_55_ids_in_batches_of_50_and_5() {
 #[tokio::test]
 async fn item_038_linear_issues_of_others_are_not_worked_on() {
     let stage = stage_with::<Linear>(2, &[("assignee", "user-1")]).await;
-    stage.world().records[1]["assignee"] = json!({ "id": "user-2" });
+    stage.records_served().records[1]["assignee"] = json!({ "id": "user-2" });
     let found = stage.tracker.by_states(&["Todo".to_owned()]).await.unwrap();
     assert_eq!(found.iter().map(|issue| issue.dispatchable).collect::<Vec<_>>(), [true, false]);
 }
@@ -44,7 +44,7 @@ async fn item_038_linear_issues_of_others_are_not_worked_on() {
 #[tokio::test]
 async fn linear_is_asked_once_who_me_is() {
     let stage = stage_with::<Linear>(2, &[("assignee", "me")]).await;
-    stage.world().records[1]["assignee"] = Value::Null;
+    stage.records_served().records[1]["assignee"] = Value::Null;
     for _ in 0..3 {
         let found = stage.tracker.by_states(&["Todo".to_owned()]).await.unwrap();
         assert_eq!(found.iter().map(|issue| issue.dispatchable).collect::<Vec<_>>(), [true, false]);
@@ -80,8 +80,8 @@ async fn item_038_linear_issues_wait_for_what_blocks_them() {
         ),
     ] {
         let stage = stage::<Linear>(1).await;
-        Linear::set_state(&mut stage.world().records[0], state);
-        stage.world().records[0]["inverseRelations"]["nodes"] = json!(relations);
+        Linear::set_state(&mut stage.records_served().records[0], state);
+        stage.records_served().records[0]["inverseRelations"]["nodes"] = json!(relations);
         let issue = stage.tracker.by_ids(&ids::<Linear>([1])).await.unwrap().remove(0);
         assert_eq!(issue.dispatchable, dispatchable, "{state} {relations:?}");
     }
@@ -92,7 +92,7 @@ async fn linear_is_asked_for_the_labels_that_did_not_fit() {
     let stage = stage::<Linear>(1).await;
     let blocks = json!({ "type": "blocks", "issue": { "id": "b", "identifier": "WEB-9", "state": { "name": "Todo" } } });
     {
-        let record = &mut stage.world().records[0];
+        let record = &mut stage.records_served().records[0];
         record["labels"]["pageInfo"]["hasNextPage"] = json!(true);
         record["rest"] = json!({
             "labels": { "nodes": [{ "name": "A" }, { "name": "B" }], "pageInfo": { "hasNextPage": false } },
@@ -157,7 +157,8 @@ async fn answers_with_errors_in_them_are_no_answers() {
 #[tokio::test]
 async fn item_038_pull_requests_are_no_issues() {
     let stage = stage::<Github>(3).await;
-    stage.world().records[1]["pull_request"] = json!({ "url": "https://api.github.com/…" });
+    stage.records_served().records[1]["pull_request"] =
+        json!({ "url": "https://api.github.com/…" });
     let found = stage.tracker.by_states(&["open".to_owned()]).await.unwrap();
     assert_eq!(found.len(), 2);
     assert_eq!(stage.tracker.by_ids(&ids::<Github>([1, 2, 3])).await.unwrap(), found);
@@ -216,7 +217,7 @@ async fn item_038_jira_issues_wait_for_what_blocks_them() {
     ] {
         let stage = stage::<Jira>(1).await;
         {
-            let fields = &mut stage.world().records[0]["fields"];
+            let fields = &mut stage.records_served().records[0]["fields"];
             fields["status"]["statusCategory"]["key"] = json!(category);
             fields["issuelinks"] = json!(links);
         }
@@ -227,7 +228,7 @@ async fn item_038_jira_issues_wait_for_what_blocks_them() {
 #[tokio::test]
 async fn jira_may_give_less_than_it_was_asked_for() {
     let stage = stage::<Jira>(1000).await;
-    stage.world().cap = Some(100);
+    stage.records_served().cap = Some(100);
     assert_eq!(stage.tracker.by_states(&["To Do".to_owned()]).await.unwrap().len(), 1000);
     assert_eq!(stage.fake.count(), 10);
 }
@@ -244,7 +245,7 @@ async fn an_issue_that_jira_failed_to_return_does_not_count_as_removed() {
 #[tokio::test]
 async fn an_issue_of_no_project_is_not_taken_for_ours() {
     let stage = stage::<Jira>(1).await;
-    stage.world().records[0]["fields"]["project"] = Value::Null;
+    stage.records_served().records[0]["fields"]["project"] = Value::Null;
     let fault = stage.tracker.by_ids(&ids::<Jira>([1])).await.unwrap_err();
     assert_eq!(fault.kind, TrackerErrorKind::Response);
 }
@@ -252,8 +253,8 @@ async fn an_issue_of_no_project_is_not_taken_for_ours() {
 #[tokio::test]
 async fn item_038_finished_tasks_and_sections_are_not_worked_on() {
     let stage = stage::<Asana>(3).await;
-    stage.world().records[0]["completed"] = json!(true);
-    stage.world().records[1]["resource_subtype"] = json!("section");
+    stage.records_served().records[0]["completed"] = json!(true);
+    stage.records_served().records[1]["resource_subtype"] = json!("section");
     let found = stage.tracker.by_ids(&ids::<Asana>([1, 2, 3])).await.unwrap();
     let dispatchable: Vec<bool> = found.iter().map(|issue| issue.dispatchable).collect();
     assert_eq!(dispatchable, [false, false, true]);
@@ -262,7 +263,7 @@ async fn item_038_finished_tasks_and_sections_are_not_worked_on() {
 #[tokio::test]
 async fn finished_tasks_cost_no_pages() {
     let stage = stage::<Asana>(1000).await;
-    for record in &mut stage.world().records[50..] {
+    for record in &mut stage.records_served().records[50..] {
         record["completed"] = json!(true);
     }
     assert_eq!(stage.tracker.by_states(&["To do".to_owned()]).await.unwrap().len(), 50);

@@ -18,7 +18,7 @@ use crate::github::Github;
 use crate::gitlab::Gitlab;
 use crate::jira::Jira;
 use crate::linear::Linear;
-use crate::world::{Provider, SECRET, config, open};
+use crate::records::{Provider, SECRET, config, open};
 
 /// A tracker, the issue at hand, and a server that says yes to everything but what it is told.
 struct Bench {
@@ -35,7 +35,8 @@ async fn bench<P: Provider>() -> Bench {
 async fn bench_with<P: Provider>(
     answer: impl Fn(&Asked) -> Option<Reply> + Send + Sync + 'static,
 ) -> Bench {
-    let served = crate::world::World { records: vec![P::record(7)], ..Default::default() };
+    let served =
+        crate::records::TrackerRecords { records: vec![P::record(7)], ..Default::default() };
     let listed = Fake::start(move |asked| P::answer(&served, asked)).await;
     let states = [P::STATES.0.to_owned()];
     let reader = open(&config::<P>(&listed.address)).unwrap();

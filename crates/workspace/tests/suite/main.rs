@@ -24,12 +24,12 @@ use carrel_workspace::{
 };
 
 /// A root in a directory of its own.
-struct World {
+struct TestRoot {
     directory: tempfile::TempDir,
     workspaces: Workspaces,
 }
 
-impl World {
+impl TestRoot {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let workspaces = open(&directory.path().join("root")).unwrap();

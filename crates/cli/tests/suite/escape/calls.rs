@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Scene, Tier, Who, scenes};
+use super::{Scenario, Tier, Who, scenes};
 
 const CALLS: &str = include_str!("probes/calls.py");
 const CONVENTIONS: &str = include_str!("probes/conventions.py");
@@ -41,29 +41,33 @@ fn given(group: &str) -> Value {
     json!({ "group": group, "handle_of": "/etc/passwd" })
 }
 
-/// Makes a group of calls inside, where each is refused in the one way that the filter has for it.
+/// Makes a group of calls inside, where each is refused in the one interface that the filter has for it.
 fn assert_refused(tier: Tier, group: &str) {
-    for scene in scenes(tier) {
-        let seen = scene.inside(CALLS, &given(group));
+    for scenario in scenes(tier) {
+        let seen = scenario.inside(CALLS, &given(group));
         let seen = seen.as_object().unwrap();
         for (call, came) in seen {
             let expected = if ABSENT.contains(&call.as_str()) { "ENOSYS" } else { "EPERM" };
-            assert_eq!(came, expected, "{call} as {:?}", scene.who);
+            assert_eq!(came, expected, "{call} as {:?}", scenario.who);
         }
-        assert_different_outside(&scene, group, seen);
+        assert_different_outside(&scenario, group, seen);
     }
 }
 
 /// Shows that it was the filter: outside, the same calls come to something else.
-fn assert_different_outside(scene: &Scene, group: &str, inside: &serde_json::Map<String, Value>) {
-    let user = match scene.who {
+fn assert_different_outside(
+    scenario: &Scenario,
+    group: &str,
+    inside: &serde_json::Map<String, Value>,
+) {
+    let user = match scenario.who {
         Who::Root => 0,
-        Who::Ordinary => scene.carrel_user(),
+        Who::Ordinary => scenario.carrel_user(),
     };
-    let outside = scene.outside_as(user, CALLS, &given(group));
+    let outside = scenario.outside_as(user, CALLS, &given(group));
     let same = |call: &&String| outside[call.as_str()] == inside[call.as_str()];
     let same: BTreeSet<&str> = inside.keys().filter(same).map(String::as_str).collect();
-    match scene.who {
+    match scenario.who {
         // Which calls a kernel has, and a container leaves even root, is not for this test to say.
         Who::Root => assert!(same.len() <= inside.len() / 3, "nothing differs for {same:?}"),
         Who::Ordinary => {
@@ -74,13 +78,13 @@ fn assert_different_outside(scene: &Scene, group: &str, inside: &serde_json::Map
 }
 
 fn assert_conventions_refused(tier: Tier) {
-    for scene in scenes(tier) {
-        let outside = scene.outside_as(scene.carrel_user(), CONVENTIONS, &json!({}));
+    for scenario in scenes(tier) {
+        let outside = scenario.outside_as(scenario.carrel_user(), CONVENTIONS, &json!({}));
         if !outside.as_object().unwrap().contains_key("int 0x80") {
             carrel_skip::unavailable("a second convention for system calls");
             continue;
         }
-        let seen = scene.inside(CONVENTIONS, &json!({}));
+        let seen = scenario.inside(CONVENTIONS, &json!({}));
         let expected = json!({
             // Its numbers mean other calls, so the process is ended.
             "int 0x80": "SIGSYS",
@@ -89,22 +93,22 @@ fn assert_conventions_refused(tier: Tier) {
             "upper half": "EPERM",
             "upper half of flags": "EPERM",
         });
-        assert_eq!(seen, expected, "{:?}; outside: {outside}", scene.who);
+        assert_eq!(seen, expected, "{:?}; outside: {outside}", scenario.who);
     }
 }
 
 /// The kernel itself reports what its filter refused, so the layer is known, not guessed.
 fn assert_reported(tier: Tier) {
-    for scene in scenes(tier) {
+    for scenario in scenes(tier) {
         let line = "mkdir m; unshare -U true; unshare -m true; nsenter -t $$ -u true;
                     mount --bind . m; mount -t sysfs x m; /usr/sbin/chroot . /none; mknod device b 7 0; true";
-        let answer = scene.line(line);
+        let answer = scenario.line(line);
         let refused = answer.refused_by_seccomp();
         for call in ["unshare", "setns", "mount", "chroot", "mknodat"] {
             assert!(refused.contains(call), "{call}: {:#}", answer.0);
         }
         assert!(answer.stderr().contains("Operation not permitted"));
-        assert!(!scene.workspace().join("device").exists());
+        assert!(!scenario.workspace().join("device").exists());
     }
 }
 

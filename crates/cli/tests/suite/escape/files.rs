@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{CANARY, Scene, Tier, Who, open_to_all, scenes, set_mode};
+use super::{CANARY, Scenario, Tier, Who, open_to_all, scenes, set_mode};
 use crate::Run;
 
 const FILES: &str = include_str!("probes/files.py");
@@ -18,7 +18,7 @@ struct Targets {
     labels: Vec<&'static str>,
 }
 
-impl Scene {
+impl Scenario {
     /// Makes a root with the workspaces `A` and `B`, and puts secrets where attackers look.
     fn plant(&self) -> Targets {
         for key in ["A", "B"] {
@@ -28,7 +28,7 @@ impl Scene {
             let run = Run::of(create);
             assert_eq!(run.code, 0, "{}", run.stderr);
         }
-        let scene = |name: &str| self.make_file(name, CANARY);
+        let scenario = |name: &str| self.make_file(name, CANARY);
         self.make_directory("beside");
         self.make_directory("home/.ssh");
         self.make_directory("state/carrel");
@@ -38,11 +38,11 @@ impl Scene {
         }
         open_to_all(&self.path("root/B"));
         let secrets: BTreeMap<&str, _> = [
-            ("beside", scene("beside/secret")),
-            ("in the home", scene("home/.ssh/id_ed25519")),
-            ("in another workspace", scene("root/B/secret")),
-            ("among the records", scene("root/.carrel/secret")),
-            ("in the state directory", scene("state/carrel/secret")),
+            ("beside", scenario("beside/secret")),
+            ("in the home", scenario("home/.ssh/id_ed25519")),
+            ("in another workspace", scenario("root/B/secret")),
+            ("among the records", scenario("root/.carrel/secret")),
+            ("in the state directory", scenario("state/carrel/secret")),
             ("password hashes", "/etc/shadow".into()),
         ]
         .into();
@@ -98,15 +98,15 @@ impl Targets {
     }
 
     /// What is read without a sandbox, so that the probe is known to work.
-    fn assert_open_outside(&self, scene: &Scene) {
-        let seen = scene.outside(FILES, &self.given);
+    fn assert_open_outside(&self, scenario: &Scenario) {
+        let seen = scenario.outside(FILES, &self.given);
         for label in self.labels.iter().filter(|label| **label != "password hashes") {
             for route in ["read", "write", "climb", "link", "handle", "own root", "own directory"] {
                 assert_eq!(seen[label][route], "done", "{label} by {route}");
             }
         }
-        if scene.who == Who::Root {
-            let root = scene.outside_as(0, FILES, &self.given);
+        if scenario.who == Who::Root {
+            let root = scenario.outside_as(0, FILES, &self.given);
             assert_eq!(root["password hashes"]["read"], "done");
         }
     }
@@ -134,26 +134,26 @@ fn leads_through_a_process(route: &str) -> bool {
 }
 
 /// Makes a directory that an attacker would like to change.
-fn plant_changes(scene: &Scene) -> Value {
-    scene.make_directory("beside");
-    scene.make_directory("beside/empty");
-    scene.make_file("beside/secret", CANARY);
-    scene.make_file("beside/other", CANARY);
-    json!({ "outside": scene.path("beside") })
+fn plant_changes(scenario: &Scenario) -> Value {
+    scenario.make_directory("beside");
+    scenario.make_directory("beside/empty");
+    scenario.make_file("beside/secret", CANARY);
+    scenario.make_file("beside/other", CANARY);
+    json!({ "outside": scenario.path("beside") })
 }
 
-fn assert_untouched(scene: &Scene) {
-    let names: Vec<_> = scene.names_below("beside").into_iter().collect();
-    assert_eq!(names, ["empty", "other", "secret"].map(|name| scene.path("beside").join(name)));
+fn assert_untouched(scenario: &Scenario) {
+    let names: Vec<_> = scenario.names_below("beside").into_iter().collect();
+    assert_eq!(names, ["empty", "other", "secret"].map(|name| scenario.path("beside").join(name)));
     for name in ["beside/secret", "beside/other"] {
-        assert_eq!(std::fs::read_to_string(scene.path(name)).unwrap(), CANARY);
+        assert_eq!(std::fs::read_to_string(scenario.path(name)).unwrap(), CANARY);
     }
 }
 
 fn assert_all_done_outside(tier: Tier) {
-    for scene in scenes(tier) {
-        let given = plant_changes(&scene);
-        let seen = scene.outside(CHANGES, &given);
+    for scenario in scenes(tier) {
+        let given = plant_changes(&scenario);
+        let seen = scenario.outside(CHANGES, &given);
         let not_done: Vec<_> =
             seen.as_object().unwrap().iter().filter(|(_, came)| **came != "done").collect();
         // What `replace` put there is gone when `remove` comes.
@@ -166,71 +166,71 @@ mod full {
 
     #[test]
     fn mount_namespace_hides_files_beside_the_workspace_in_others_and_of_carrel() {
-        for scene in scenes(Tier::Full) {
-            let targets = scene.plant();
-            targets.assert_open_outside(&scene);
+        for scenario in scenes(Tier::Full) {
+            let targets = scenario.plant();
+            targets.assert_open_outside(&scenario);
             let expected = targets.expected(
                 |route| if leads_through_a_process(route) { "EACCES" } else { "ENOENT" },
                 "ENOENT",
             );
-            let seen = scene.inside_workspace_of_root(&targets.given);
-            pretty_assertions::assert_eq!(seen, expected, "{:?}", scene.who);
+            let seen = scenario.inside_workspace_of_root(&targets.given);
+            pretty_assertions::assert_eq!(seen, expected, "{:?}", scenario.who);
         }
     }
 
     #[test]
     fn mount_namespace_leaves_nothing_outside_to_change() {
         assert_all_done_outside(Tier::Full);
-        for scene in scenes(Tier::Full) {
-            let given = plant_changes(&scene);
-            let seen = scene.inside(CHANGES, &given);
+        for scenario in scenes(Tier::Full) {
+            let given = plant_changes(&scenario);
+            let seen = scenario.inside(CHANGES, &given);
             for (attack, came) in seen.as_object().unwrap() {
-                assert_eq!(came, "ENOENT", "{attack} as {:?}", scene.who);
+                assert_eq!(came, "ENOENT", "{attack} as {:?}", scenario.who);
             }
-            assert_untouched(&scene);
+            assert_untouched(&scenario);
         }
     }
 
     #[test]
     fn mount_namespace_gives_a_tmp_of_its_own() {
-        for scene in scenes(Tier::Full) {
-            let before = scene.names_below("");
-            let name = format!("carrel-escape-{}-{:?}", std::process::id(), scene.who);
+        for scenario in scenes(Tier::Full) {
+            let before = scenario.names_below("");
+            let name = format!("carrel-escape-{}-{:?}", std::process::id(), scenario.who);
             let secret = Path::new("/tmp").join(&name);
             std::fs::write(&secret, CANARY).unwrap();
-            let answer = scene.line(&format!(
+            let answer = scenario.line(&format!(
                 "cat /tmp/{name} /var/tmp/{name}; ls -A /tmp | grep -c {name}; touch ../mine /tmp/mine"
             ));
             let left = Path::new("/tmp/mine").exists();
             std::fs::remove_file(&secret).unwrap();
             assert_eq!(answer.stdout(), "0\n");
-            assert!(!left && !scene.path("mine").exists());
-            let mut after = scene.names_below("");
-            after.retain(|path| !path.starts_with(scene.path("state")));
+            assert!(!left && !scenario.path("mine").exists());
+            let mut after = scenario.names_below("");
+            after.retain(|path| !path.starts_with(scenario.path("state")));
             assert!(after.is_subset(&before), "{after:?}");
         }
     }
 
     #[test]
     fn read_only_mounts_keep_the_system_as_it_is() {
-        for scene in scenes(Tier::Full) {
-            let answer = scene.line(&format!("{WRITE_SYSTEM} {LIST_SYSTEM}"));
-            assert_eq!(answer.stdout(), "", "{:?}", scene.who);
+        for scenario in scenes(Tier::Full) {
+            let answer = scenario.line(&format!("{WRITE_SYSTEM} {LIST_SYSTEM}"));
+            assert_eq!(answer.stdout(), "", "{:?}", scenario.who);
         }
     }
 
     #[test]
     fn mount_namespace_keeps_links_that_were_there_from_leading_out() {
-        for scene in scenes(Tier::Full) {
-            scene.make_file("secret", CANARY);
+        for scenario in scenes(Tier::Full) {
+            scenario.make_file("secret", CANARY);
             for (link, target) in [("relative", "../secret"), ("root", "/"), ("up", "..")] {
-                std::os::unix::fs::symlink(target, scene.workspace().join(link)).unwrap();
+                std::os::unix::fs::symlink(target, scenario.workspace().join(link)).unwrap();
             }
-            let absolute = scene.path("secret");
-            std::os::unix::fs::symlink(&absolute, scene.workspace().join("absolute")).unwrap();
-            let control = scene.host("cat").arg("relative").arg("absolute").output().unwrap();
+            let absolute = scenario.path("secret");
+            std::os::unix::fs::symlink(&absolute, scenario.workspace().join("absolute")).unwrap();
+            let control = scenario.host("cat").arg("relative").arg("absolute").output().unwrap();
             assert_eq!(String::from_utf8(control.stdout).unwrap(), format!("{CANARY}{CANARY}"));
-            let answer = scene.line(&format!(
+            let answer = scenario.line(&format!(
                 "cat relative absolute up/secret root{}; echo x > relative; echo x > absolute",
                 absolute.display()
             ));
@@ -245,45 +245,45 @@ mod landlock {
 
     #[test]
     fn path_rules_shut_files_beside_the_workspace_in_others_and_of_carrel() {
-        for scene in scenes(Tier::Landlock) {
-            let targets = scene.plant();
-            targets.assert_open_outside(&scene);
-            let seen = scene.inside_workspace_of_root(&targets.given);
+        for scenario in scenes(Tier::Landlock) {
+            let targets = scenario.plant();
+            targets.assert_open_outside(&scenario);
+            let seen = scenario.inside_workspace_of_root(&targets.given);
             let expected = targets.expected(|_| "EACCES", "EACCES");
-            pretty_assertions::assert_eq!(seen, expected, "{:?}", scene.who);
+            pretty_assertions::assert_eq!(seen, expected, "{:?}", scenario.who);
         }
     }
 
     #[test]
     fn path_rules_leave_only_metadata_outside_to_change() {
         assert_all_done_outside(Tier::Landlock);
-        for scene in scenes(Tier::Landlock) {
-            let given = plant_changes(&scene);
-            let seen = scene.inside(CHANGES, &given);
+        for scenario in scenes(Tier::Landlock) {
+            let given = plant_changes(&scenario);
+            let seen = scenario.inside(CHANGES, &given);
             let metadata = ["change the mode", "change the times", "set an attribute"];
-            let kept = scene.promises("outside_metadata_unchanged");
+            let kept = scenario.promises("outside_metadata_unchanged");
             for (attack, came) in seen.as_object().unwrap() {
                 let came = came.as_str().unwrap();
                 if metadata.contains(&attack.as_str()) {
-                    assert_eq!(came != "done", kept, "{attack} as {:?}: {came}", scene.who);
+                    assert_eq!(came != "done", kept, "{attack} as {:?}: {came}", scenario.who);
                 } else {
                     // The kernel answers as if another disk were meant where a link would do.
                     assert!(["EACCES", "EXDEV"].contains(&came), "{attack}: {came}");
                 }
             }
-            assert_untouched(&scene);
+            assert_untouched(&scenario);
         }
     }
 
     #[test]
     fn path_rules_keep_the_hosts_tmp_shut() {
-        for scene in scenes(Tier::Landlock) {
-            let answer = scene.line(
+        for scenario in scenes(Tier::Landlock) {
+            let answer = scenario.line(
                 "ls /tmp /var/tmp /dev/shm; touch /tmp/mine /var/tmp/mine /dev/shm/mine ../mine
                  touch $TMPDIR/mine && echo $TMPDIR",
             );
             let own = answer.stdout().trim();
-            assert!(Path::new(own).starts_with(scene.path("state")), "{own}");
+            assert!(Path::new(own).starts_with(scenario.path("state")), "{own}");
             assert!(!Path::new(own).exists(), "it ends with the command");
             for path in ["/tmp/mine", "/var/tmp/mine", "/dev/shm/mine"] {
                 assert!(!Path::new(path).exists());
@@ -293,21 +293,21 @@ mod landlock {
 
     #[test]
     fn path_rules_keep_the_system_as_it_is() {
-        for scene in scenes(Tier::Landlock) {
-            let answer = scene.line(&format!("{WRITE_SYSTEM} {LIST_SYSTEM}"));
-            assert_eq!(answer.stdout(), "", "{:?}", scene.who);
+        for scenario in scenes(Tier::Landlock) {
+            let answer = scenario.line(&format!("{WRITE_SYSTEM} {LIST_SYSTEM}"));
+            assert_eq!(answer.stdout(), "", "{:?}", scenario.who);
         }
     }
 
     /// The other side of the wall: what it must not take away.
     #[test]
     fn path_rules_let_files_move_between_directories_of_the_workspace() {
-        for scene in scenes(Tier::Landlock) {
+        for scenario in scenes(Tier::Landlock) {
             let probe = "os.mkdir('a'); os.mkdir('b'); open('a/x', 'w').close()\n\
                          attempt('rename', lambda: os.rename('a/x', 'b/x'))\n\
                          attempt('link', lambda: os.link('b/x', 'a/y'))";
-            let seen = scene.inside(probe, &json!({}));
-            assert_eq!(seen, json!({ "rename": "done", "link": "done" }), "{:?}", scene.who);
+            let seen = scenario.inside(probe, &json!({}));
+            assert_eq!(seen, json!({ "rename": "done", "link": "done" }), "{:?}", scenario.who);
         }
     }
 }

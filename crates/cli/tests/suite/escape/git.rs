@@ -5,13 +5,13 @@
 
 use serde_json::json;
 
-use super::{Answer, Scene, Tier, scenes};
+use super::{Answer, Scenario, Tier, scenes};
 
 /// Makes a program that says it ran, with the name of a hook. `$ran` is where it says so.
 const EVIL: &str = "mkdir -p evil; printf '#!/bin/sh\\ntouch %s\\n' \"$ran\" > evil/pre-commit
                     chmod +x evil/pre-commit;";
 
-impl Scene {
+impl Scenario {
     fn operators_git(&self, arguments: &[&str]) -> std::process::Output {
         let mut command = self.host_as(self.command_user(), "git");
         command.args(["-c", "user.name=o", "-c", "user.email=o@localhost"]).args(arguments);
@@ -85,18 +85,18 @@ const SETTINGS: [(&str, &str, &str); 6] = [
 ];
 
 fn assert_settings_put_back(tier: Tier) {
-    for scene in scenes(tier) {
+    for scenario in scenes(tier) {
         for (line, path, what) in SETTINGS {
-            scene.make_repository();
-            let before = std::fs::read_to_string(scene.workspace().join(".git/config")).unwrap();
-            let answer = scene.attack(line);
+            scenario.make_repository();
+            let before = std::fs::read_to_string(scenario.workspace().join(".git/config")).unwrap();
+            let answer = scenario.attack(line);
             assert_eq!(answer.0["exit_code"], 0, "{}", answer.stderr());
-            assert_eq!(answer.put_back(), [(path, what)], "{line} as {:?}", scene.who);
-            let after = std::fs::read_to_string(scene.workspace().join(".git/config")).unwrap();
+            assert_eq!(answer.put_back(), [(path, what)], "{line} as {:?}", scenario.who);
+            let after = std::fs::read_to_string(scenario.workspace().join(".git/config")).unwrap();
             assert!(!after.to_lowercase().contains("evil"), "{after}");
             assert!(after.starts_with(&before) || path == ".git/config", "{after}");
-            assert!(!scene.is_fooled(), "{line} as {:?}", scene.who);
-            scene.start_over();
+            assert!(!scenario.is_fooled(), "{line} as {:?}", scenario.who);
+            scenario.start_over();
         }
     }
 }
@@ -114,72 +114,72 @@ const NEW_REPOSITORIES: [&str; 7] = [
 ];
 
 fn assert_new_hooks_put_aside(tier: Tier) {
-    for scene in scenes(tier) {
+    for scenario in scenes(tier) {
         for line in NEW_REPOSITORIES {
-            let answer = scene.attack(line);
+            let answer = scenario.attack(line);
             assert_eq!(answer.0["exit_code"], 0, "{}", answer.stderr());
-            assert_ne!(answer.put_back(), [], "{line} as {:?}", scene.who);
-            assert!(!scene.is_fooled(), "{line} as {:?}", scene.who);
-            scene.start_over();
+            assert_ne!(answer.put_back(), [], "{line} as {:?}", scenario.who);
+            assert!(!scenario.is_fooled(), "{line} as {:?}", scenario.who);
+            scenario.start_over();
         }
     }
 }
 
 /// A link where things are put aside does not make Carrel write outside.
 fn assert_put_aside_inside(tier: Tier) {
-    for scene in scenes(tier) {
-        scene.make_directory("outside");
+    for scenario in scenes(tier) {
+        scenario.make_directory("outside");
         let line = "ln -s ../outside .carrel-aside; git init -q; cp evil/pre-commit .git/hooks/";
-        let answer = scene.attack(line);
+        let answer = scenario.attack(line);
         assert_eq!(
             answer.put_back(),
             [(".carrel-aside", "link out of the workspace"), (".git/hooks/pre-commit", "git hook"),]
         );
-        assert_eq!(scene.names_below("outside").len(), 0, "{:?}", scene.who);
-        assert!(!scene.is_fooled());
+        assert_eq!(scenario.names_below("outside").len(), 0, "{:?}", scenario.who);
+        assert!(!scenario.is_fooled());
     }
 }
 
 /// What cannot be looked at after a command is not taken for the operator's own by the next.
 fn assert_nothing_hidden_for_later(tier: Tier) {
-    for scene in scenes(tier) {
-        scene.attack("git init -q; cp evil/pre-commit .git/hooks/post-checkout; chmod 0 .git");
+    for scenario in scenes(tier) {
+        scenario.attack("git init -q; cp evil/pre-commit .git/hooks/post-checkout; chmod 0 .git");
         let line = "chmod 755 .git; cp evil/pre-commit .git/hooks/";
-        scene.attack(line);
-        super::set_mode(&scene.workspace().join(".git"), 0o755);
+        scenario.attack(line);
+        super::set_mode(&scenario.workspace().join(".git"), 0o755);
         for hook in ["pre-commit", "post-checkout"] {
-            let path = scene.workspace().join(".git/hooks").join(hook);
-            assert!(!path.exists(), "{hook} as {:?}", scene.who);
+            let path = scenario.workspace().join(".git/hooks").join(hook);
+            assert!(!path.exists(), "{hook} as {:?}", scenario.who);
         }
-        assert!(!scene.is_fooled(), "{:?}", scene.who);
+        assert!(!scenario.is_fooled(), "{:?}", scenario.who);
     }
 }
 
 /// Where the workspace itself is made unreadable, what was put there does not stay.
 fn assert_nothing_behind_a_shut_workspace(tier: Tier) {
-    for scene in scenes(tier) {
-        scene.make_repository();
-        scene.attack(
+    for scenario in scenes(tier) {
+        scenario.make_repository();
+        scenario.attack(
             "git config core.hooksPath $PWD/evil; cp evil/pre-commit .git/hooks/; chmod 0 .",
         );
         // The operator opens it again, to see what the matter is.
-        super::set_mode(&scene.workspace(), 0o755);
-        assert!(!scene.is_fooled(), "{:?}", scene.who);
+        super::set_mode(&scenario.workspace(), 0o755);
+        assert!(!scenario.is_fooled(), "{:?}", scenario.who);
     }
 }
 
 /// Ordinary work that must go on, and change nothing that counts.
 fn assert_work_goes_on(tier: Tier) {
-    for scene in scenes(tier) {
-        scene.make_repository();
-        let answer = scene.line(
+    for scenario in scenes(tier) {
+        scenario.make_repository();
+        let answer = scenario.line(
             "set -e; git config user.name Someone; git config user.email someone@localhost
              echo x > file; git add file; git commit -qm first; git branch other; git tag v1
              git init -q ../workspace/second; git clone -q . third; git -C third log --oneline
              git remote add origin https://example.com/x.git; git gc -q; git fsck; git status -s",
         );
-        assert_eq!(answer.0["exit_code"], 0, "{:?}: {}", scene.who, answer.stderr());
-        assert_eq!(answer.0["trust_changes"], json!([]), "{:?}", scene.who);
+        assert_eq!(answer.0["exit_code"], 0, "{:?}: {}", scenario.who, answer.stderr());
+        assert_eq!(answer.0["trust_changes"], json!([]), "{:?}", scenario.who);
     }
 }
 
@@ -188,33 +188,33 @@ mod full {
 
     #[test]
     fn read_only_mount_keeps_hooks_as_they_are() {
-        for scene in scenes(Tier::Full) {
-            scene.make_repository();
-            let before = scene.names_below("workspace/.git");
-            let answer = scene.attack(
+        for scenario in scenes(Tier::Full) {
+            scenario.make_repository();
+            let before = scenario.names_below("workspace/.git");
+            let answer = scenario.attack(
                 "cp evil/pre-commit .git/hooks/; cp -f evil/pre-commit .git/hooks/x.sample
                  rm -rf .git/hooks; mv .git/hooks .git/old; ln -sfn ../evil .git/hooks
                  rmdir .git/hooks; chmod 777 .git/hooks; mv evil .git/hooks; true",
             );
             assert_eq!(answer.0["trust_changes"], json!([]));
             assert!(answer.stderr().contains("Read-only file system"), "{}", answer.stderr());
-            assert_eq!(scene.names_below("workspace/.git"), before);
-            assert!(!scene.is_fooled(), "{:?}", scene.who);
+            assert_eq!(scenario.names_below("workspace/.git"), before);
+            assert!(!scenario.is_fooled(), "{:?}", scenario.who);
         }
     }
 
     #[test]
     fn mount_point_keeps_the_repository_from_being_renamed() {
-        for scene in scenes(Tier::Full) {
-            scene.make_repository();
-            let answer = scene.attack(
+        for scenario in scenes(Tier::Full) {
+            scenario.make_repository();
+            let answer = scenario.attack(
                 "mv .git old; mkdir new; mv --exchange .git new; mv -T new .git; rmdir .git
                  ln -sfn evil .git; mv ../workspace ../moved; true",
             );
             assert_eq!(answer.0["trust_changes"], json!([]));
             assert!(answer.stderr().contains("Device or resource busy"), "{}", answer.stderr());
-            assert!(scene.workspace().join(".git/HEAD").exists());
-            assert!(!scene.is_fooled(), "{:?}", scene.who);
+            assert!(scenario.workspace().join(".git/HEAD").exists());
+            assert!(!scenario.is_fooled(), "{:?}", scenario.who);
         }
     }
 
@@ -262,13 +262,13 @@ mod landlock {
             "mv .git real; cp evil/pre-commit real/hooks/; ln -s real .git",
             "mv .git real; cp evil/pre-commit real/hooks/; echo gitdir: real > .git",
         ];
-        for scene in scenes(Tier::Landlock) {
+        for scenario in scenes(Tier::Landlock) {
             for line in attacks {
-                scene.make_repository();
-                let answer = scene.attack(line);
-                assert_ne!(answer.put_back(), [], "{line} as {:?}", scene.who);
-                assert!(!scene.is_fooled(), "{line} as {:?}", scene.who);
-                scene.start_over();
+                scenario.make_repository();
+                let answer = scenario.attack(line);
+                assert_ne!(answer.put_back(), [], "{line} as {:?}", scenario.who);
+                assert!(!scenario.is_fooled(), "{line} as {:?}", scenario.who);
+                scenario.start_over();
             }
         }
     }
@@ -307,12 +307,12 @@ mod landlock {
 /// The control: without Carrel in between, the operator is fooled.
 #[test]
 fn control_the_operators_git_runs_what_is_left_for_it() {
-    for scene in scenes(Tier::Full) {
-        scene.make_repository();
-        let mut command = scene.host_as(scene.command_user(), "bash");
-        let ran = scene.make_directory("marks").join("ran");
+    for scenario in scenes(Tier::Full) {
+        scenario.make_repository();
+        let mut command = scenario.host_as(scenario.command_user(), "bash");
+        let ran = scenario.make_directory("marks").join("ran");
         command.env("ran", ran).args(["-c", &format!("{EVIL} cp evil/pre-commit .git/hooks/")]);
         assert!(command.status().unwrap().success());
-        assert!(scene.is_fooled());
+        assert!(scenario.is_fooled());
     }
 }

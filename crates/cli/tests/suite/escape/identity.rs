@@ -5,44 +5,44 @@ use std::os::unix::fs::PermissionsExt;
 use rustix::process::geteuid;
 use serde_json::{Value, json};
 
-use super::{NOBODY, OWNER, Scene, Tier, Who, scenes, set_mode};
+use super::{NOBODY, OWNER, Scenario, Tier, Who, scenes, set_mode};
 
 const MODES: &str = include_str!("probes/modes.py");
 const IDENTITY: &str = include_str!("probes/identity.py");
 
 /// Nothing lends its owner afterwards, whatever a probe was told.
-fn assert_nothing_lends(scene: &Scene) {
-    for path in scene.names_below("workspace") {
+fn assert_nothing_lends(scenario: &Scenario) {
+    for path in scenario.names_below("workspace") {
         let mode = path.symlink_metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o6000, 0, "{} has mode {mode:o}", path.display());
     }
 }
 
 fn assert_modes_refused(tier: Tier) {
-    for scene in scenes(tier) {
-        let outside = scene.outside(MODES, &json!({}));
+    for scenario in scenes(tier) {
+        let outside = scenario.outside(MODES, &json!({}));
         for call in ["fchmod", "fchmodat", "openat", "mknodat"] {
             assert_eq!(outside[call], "done", "{call}");
         }
-        for path in scene.names_below("workspace") {
+        for path in scenario.names_below("workspace") {
             std::fs::remove_file(path).unwrap();
         }
-        let seen = scene.inside(MODES, &json!({}));
+        let seen = scenario.inside(MODES, &json!({}));
         for (call, came) in seen.as_object().unwrap() {
             let expected = if call == "openat2" { "ENOSYS" } else { "EPERM" };
-            assert_eq!(came, expected, "{call} as {:?}", scene.who);
+            assert_eq!(came, expected, "{call} as {:?}", scenario.who);
         }
-        assert_nothing_lends(&scene);
+        assert_nothing_lends(&scenario);
     }
 }
 
 fn assert_nobody_else(tier: Tier) {
-    for scene in scenes(tier) {
-        let mut seen = scene.inside(IDENTITY, &json!({}));
+    for scenario in scenes(tier) {
+        let mut seen = scenario.inside(IDENTITY, &json!({}));
         for attack in ["setuid", "setgid", "setresuid", "setreuid", "setgroups", "chown"] {
             let came = seen[attack].take();
             // Where root is nobody at all, its number is not even a valid one.
-            assert!(came == "EPERM" || came == "EINVAL", "{attack} as {:?}: {came}", scene.who);
+            assert!(came == "EPERM" || came == "EINVAL", "{attack} as {:?}: {came}", scenario.who);
         }
         let users: Vec<u64> =
             seen["kernel's user"].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
@@ -52,17 +52,17 @@ fn assert_nobody_else(tier: Tier) {
             assert_eq!(seen[right], "0", "{right}");
         }
         assert_eq!((&seen["NoNewPrivs"], &seen["Seccomp"]), (&json!("1"), &json!("2")));
-        match (tier, scene.who) {
+        match (tier, scenario.who) {
             (Tier::Full, Who::Root) => {
                 assert_eq!(seen["user"], json!([1000, 1000, 1000]));
                 assert!(users[0] >= 2_000_000_000, "{users:?}");
             }
             (Tier::Full, Who::Ordinary) => {
-                assert_eq!(users, [u64::from(scene.carrel_user())]);
+                assert_eq!(users, [u64::from(scenario.carrel_user())]);
             }
             (Tier::Landlock, Who::Root) => assert_eq!(seen["user"], json!([OWNER, OWNER, OWNER])),
             (Tier::Landlock, Who::Ordinary) => {
-                let user = scene.carrel_user();
+                let user = scenario.carrel_user();
                 assert_eq!(seen["user"], json!([user, user, user]));
             }
         }
@@ -70,12 +70,12 @@ fn assert_nobody_else(tier: Tier) {
 }
 
 /// Puts a copy of `id` into the workspace that lends root, as an operator's careless build might.
-fn plant_lending_program(scene: &Scene) -> bool {
-    let program = scene.workspace().join("id");
+fn plant_lending_program(scenario: &Scenario) -> bool {
+    let program = scenario.workspace().join("id");
     std::fs::copy("/usr/bin/id", &program).unwrap();
     super::own(&program, 0);
     set_mode(&program, 0o6755);
-    let mut control = scene.host_as(NOBODY, &program);
+    let mut control = scenario.host_as(NOBODY, &program);
     let output = control.arg("-u").output().unwrap();
     // On a file system that lends nobody there is nothing to be tried.
     output.stdout == b"0\n"
@@ -83,12 +83,12 @@ fn plant_lending_program(scene: &Scene) -> bool {
 
 fn assert_nothing_borrowed(tier: Tier) {
     carrel_skip::needs!(Root);
-    for scene in scenes(tier) {
-        if !plant_lending_program(&scene) {
+    for scenario in scenes(tier) {
+        if !plant_lending_program(&scenario) {
             carrel_skip::unavailable("a temporary directory that honours set-user-id");
             continue;
         }
-        let answer = scene.line("./id -u; ./id -g; ./id -ru; ./id -rg; ./id -G");
+        let answer = scenario.line("./id -u; ./id -g; ./id -ru; ./id -rg; ./id -G");
         let zeros = answer.stdout().split_whitespace().filter(|id| *id == "0").count();
         assert_eq!((answer.stdout().lines().count(), zeros), (5, 0), "{}", answer.stdout());
     }
@@ -105,16 +105,16 @@ const BORROW: &str = "su root -c true < <(exec sleep 1 2> /dev/null) > /dev/null
     done < /proc/$program/status; kill $program";
 
 fn assert_system_programs_lend_nothing(tier: Tier) {
-    for scene in scenes(tier) {
-        let user = if geteuid().is_root() { NOBODY } else { scene.carrel_user() };
-        let control = scene.host_as(user, "bash").args(["-c", BORROW]).output().unwrap();
+    for scenario in scenes(tier) {
+        let user = if geteuid().is_root() { NOBODY } else { scenario.carrel_user() };
+        let control = scenario.host_as(user, "bash").args(["-c", BORROW]).output().unwrap();
         if control.stdout != b"su 0\n" {
             carrel_skip::unavailable("a set-user-id su");
             continue;
         }
-        let answer = scene.line(BORROW);
+        let answer = scenario.line(BORROW);
         let lent = answer.stdout().trim();
-        assert!(lent.starts_with("su ") && lent != "su 0", "{:?}: {lent:?}", scene.who);
+        assert!(lent.starts_with("su ") && lent != "su 0", "{:?}: {lent:?}", scenario.who);
     }
 }
 

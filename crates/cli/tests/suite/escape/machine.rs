@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::{Scene, Tier, Who, scenes};
+use super::{Scenario, Tier, Who, scenes};
 
 const MACHINE: &str = include_str!("probes/machine.py");
 
@@ -74,11 +74,11 @@ fn given() -> Value {
 }
 
 /// Shows that root opens what is tried inside.
-fn assert_open_to_root(scene: &Scene) {
-    if scene.who == Who::Root {
+fn assert_open_to_root(scenario: &Scenario) {
+    if scenario.who == Who::Root {
         let write = json!({ "core_pattern": "/proc/sys/kernel/core_pattern" });
         let read = json!({ "devices": "/sys/devices" });
-        let seen = scene.outside_as(0, MACHINE, &json!({ "write": write, "read": read }));
+        let seen = scenario.outside_as(0, MACHINE, &json!({ "write": write, "read": read }));
         assert_eq!(seen, json!({ "core_pattern": "done", "devices": "done" }));
     }
 }
@@ -92,9 +92,9 @@ mod full {
 
     #[test]
     fn mount_namespace_has_no_devices_and_no_sys_and_its_proc_is_read_only() {
-        for scene in scenes(Tier::Full) {
-            assert_open_to_root(&scene);
-            let seen = scene.inside(MACHINE, &given());
+        for scenario in scenes(Tier::Full) {
+            assert_open_to_root(&scenario);
+            let seen = scenario.inside(MACHINE, &given());
             for (label, came) in seen.as_object().unwrap() {
                 let refused: &[&str] = match label.as_str() {
                     // A file of `/proc` may also be missing from this kernel.
@@ -103,16 +103,16 @@ mod full {
                     _ => &["ENOENT"],
                 };
                 let came = came.as_str().unwrap();
-                assert!(refused.contains(&came), "{label} as {:?}: {came}", scene.who);
+                assert!(refused.contains(&came), "{label} as {:?}: {came}", scenario.who);
             }
         }
     }
 
     #[test]
     fn mount_namespace_has_exactly_these_devices() {
-        for scene in scenes(Tier::Full) {
+        for scenario in scenes(Tier::Full) {
             let answer =
-                scene.line("cd /dev; echo *; ls -A /sys; find / -xdev -type b 2>/dev/null");
+                scenario.line("cd /dev; echo *; ls -A /sys; find / -xdev -type b 2>/dev/null");
             let expected =
                 "fd full null ptmx pts random shm stderr stdin stdout tty urandom zero\n";
             assert_eq!(answer.stdout(), expected);
@@ -121,14 +121,14 @@ mod full {
 
     #[test]
     fn read_only_proc_keeps_settings_of_the_process_and_the_namespace() {
-        for scene in scenes(Tier::Full) {
-            let answer = scene.line(
+        for scenario in scenes(Tier::Full) {
+            let answer = scenario.line(
                 "for file in /proc/self/oom_score_adj /proc/self/setgroups /proc/self/uid_map \
                      /proc/sys/kernel/hostname /proc/sys/user/max_user_namespaces \
                      /proc/sys/kernel/ns_last_pid /proc/sys/net/ipv4/ping_group_range; do
                      { : >> $file; } 2>/dev/null && echo $file; done; true",
             );
-            assert_eq!(answer.stdout(), "", "{:?}", scene.who);
+            assert_eq!(answer.stdout(), "", "{:?}", scenario.who);
         }
     }
 }
@@ -138,14 +138,14 @@ mod landlock {
 
     #[test]
     fn path_rules_shut_devices_and_sys_and_leave_proc_read_only() {
-        for scene in scenes(Tier::Landlock) {
-            assert_open_to_root(&scene);
-            let seen = scene.inside(MACHINE, &given());
+        for scenario in scenes(Tier::Landlock) {
+            assert_open_to_root(&scenario);
+            let seen = scenario.inside(MACHINE, &given());
             for (label, came) in seen.as_object().unwrap() {
                 let came = came.as_str().unwrap();
                 // What this kernel does not have cannot be opened either.
                 let refused = ["EACCES", "EPERM", "ENOENT"];
-                assert!(refused.contains(&came), "{label} as {:?}: {came}", scene.who);
+                assert!(refused.contains(&came), "{label} as {:?}: {came}", scenario.who);
             }
             for label in ["core_pattern", "devices", "groups"] {
                 assert_eq!(seen[label], "EACCES", "{label}");

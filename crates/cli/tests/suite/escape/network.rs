@@ -7,7 +7,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 
 use serde_json::{Value, json};
 
-use super::{Scene, Tier, open_to_all, scenes};
+use super::{Scenario, Tier, open_to_all, scenes};
 
 const SOCKETS: &str = include_str!("probes/sockets.py");
 
@@ -25,11 +25,11 @@ struct Services {
 }
 
 impl Services {
-    fn start(scene: &Scene) -> Self {
+    fn start(scenario: &Scenario) -> Self {
         let name = |kind: &str| format!("carrel-escape-{kind}-{}", fastrand::u64(..));
         let address = |name: &str| SocketAddr::from_abstract_name(name).unwrap();
         let (stream, datagram) = (name("stream"), name("datagram"));
-        let directory = scene.make_directory("services");
+        let directory = scenario.make_directory("services");
         let paths = ["stream", "datagram"].map(|kind| directory.join(kind));
         let services = Self {
             tcp: TcpListener::bind("127.0.0.1:0").unwrap(),
@@ -87,10 +87,10 @@ impl Services {
     }
 
     /// Shows that all of them can be called.
-    fn assert_open_outside(&self, scene: &Scene) {
+    fn assert_open_outside(&self, scenario: &Scenario) {
         let mut given = self.given.clone();
         given["elsewhere"] = false.into();
-        scene.outside(SOCKETS, &given);
+        scenario.outside(SOCKETS, &given);
         let mut called = self.called();
         called.insert("tcp6");
         let all = [
@@ -119,17 +119,17 @@ fn with_rare_families(mut expected: Value) -> Value {
 }
 
 fn attack(tier: Tier, network: &str, expected: &Value, called: &[&str]) {
-    for scene in scenes(tier) {
-        let services = Services::start(&scene);
-        services.assert_open_outside(&scene);
+    for scenario in scenes(tier) {
+        let services = Services::start(&scenario);
+        services.assert_open_outside(&scenario);
         // Beyond the machine only where nothing could leave it: the tests call nobody.
         let mut given = services.given.clone();
         given["elsewhere"] = (network != "full").into();
-        let seen = scene.inside_with(&["--network", network], SOCKETS, &given);
+        let seen = scenario.inside_with(&["--network", network], SOCKETS, &given);
         let mut found = services.called();
         found.remove("tcp6");
-        assert_eq!(found, called.iter().copied().collect(), "{:?}", scene.who);
-        pretty_assertions::assert_eq!(&seen, expected, "{:?}", scene.who);
+        assert_eq!(found, called.iter().copied().collect(), "{:?}", scenario.who);
+        pretty_assertions::assert_eq!(&seen, expected, "{:?}", scenario.who);
     }
 }
 
@@ -179,10 +179,10 @@ mod full {
 
     #[test]
     fn network_namespace_shows_no_interface_of_the_host() {
-        for scene in scenes(Tier::Full) {
+        for scenario in scenes(Tier::Full) {
             for network in ["none", "loopback"] {
                 let argv = ["bash", "-c", "tail -n +3 /proc/net/dev | cut -d: -f1"];
-                let answer = scene.exec(&["--network", network], &argv);
+                let answer = scenario.exec(&["--network", network], &argv);
                 assert_eq!(answer.stdout().trim(), "lo");
             }
         }
@@ -238,8 +238,8 @@ mod landlock {
         }));
         let called = ["path datagram", "path stream", "tcp", "udp"];
         attack(Tier::Landlock, "full", &expected, &called);
-        for scene in scenes(Tier::Landlock) {
-            let answer = scene.exec(&["--network", "full"], &["true"]);
+        for scenario in scenes(Tier::Landlock) {
+            let answer = scenario.exec(&["--network", "full"], &["true"]);
             let broken = answer.0["sandbox"]["not_enforced"].as_array().unwrap();
             assert!(broken.contains(&"local_services_unreachable".into()));
         }
@@ -247,8 +247,8 @@ mod landlock {
 
     #[test]
     fn a_loopback_of_its_own_is_refused_where_it_cannot_be_had() {
-        for scene in scenes(Tier::Landlock) {
-            let mut command = scene.exec_command(&["--network", "loopback"], &["true"]);
+        for scenario in scenes(Tier::Landlock) {
+            let mut command = scenario.exec_command(&["--network", "loopback"], &["true"]);
             let output = command.output().unwrap();
             assert_eq!(output.status.code(), Some(125));
             assert!(String::from_utf8(output.stderr).unwrap().contains("E_SANDBOX_UNAVAILABLE"));

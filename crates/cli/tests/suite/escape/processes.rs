@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
 
-use super::{CANARY, PYTHON, Scene, Tier, scenes};
+use super::{CANARY, PYTHON, Scenario, Tier, scenes};
 
 const SIGNALS: &str = include_str!("probes/signals.py");
 const LOOK: &str = include_str!("probes/look.py");
@@ -20,8 +20,8 @@ struct Victim {
 }
 
 impl Victim {
-    fn start(scene: &Scene) -> Self {
-        let mut command = scene.host_as(scene.command_user(), PYTHON);
+    fn start(scenario: &Scenario) -> Self {
+        let mut command = scenario.host_as(scenario.command_user(), PYTHON);
         let secret = format!("{CANARY}-{}", fastrand::u64(..));
         command.args(["-c", include_str!("probes/victim.py")]).env("SECRET", &secret);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -65,20 +65,20 @@ fn look(victim: &Victim) -> Value {
     json!({ "victim": victim.id(), "canary": victim.secret, "address": 0x1000 })
 }
 
-/// Shows that the probes reach a victim where nothing is in the way.
-fn assert_reachable_outside(scene: &Scene) {
-    let mut victim = Victim::start(scene);
+/// Shows that the probes reach a victim where nothing is in the interface.
+fn assert_reachable_outside(scenario: &Scenario) {
+    let mut victim = Victim::start(scenario);
     let given = json!({ "victim": victim.id(), "inside": false, "deadly": false });
-    let seen = scene.outside(SIGNALS, &given);
-    for way in ["probe", "plain", "thread", "queued", "by descriptor"] {
-        assert_eq!(seen[way], "done", "{way}");
+    let seen = scenario.outside(SIGNALS, &given);
+    for interface in ["probe", "plain", "thread", "queued", "by descriptor"] {
+        assert_eq!(seen[interface], "done", "{interface}");
     }
     let notes = victim.notes();
     assert!(notes.contains("SIGUSR1"), "{notes}");
 }
 
-fn assert_visible_outside(scene: &Scene, victim: &Victim) {
-    let seen = scene.outside(LOOK, &look(victim));
+fn assert_visible_outside(scenario: &Scenario, victim: &Victim) {
+    let seen = scenario.outside(LOOK, &look(victim));
     for name in ["environ", "maps", "cwd", "exe", "fd/0", "its tree", "ptrace", "kcmp"] {
         assert_eq!(seen[name], "done", "{name}");
     }
@@ -87,9 +87,9 @@ fn assert_visible_outside(scene: &Scene, victim: &Victim) {
     assert_eq!(seen["found"], json!([format!("{}/environ", victim.id())]));
 }
 
-fn assert_schedulable_outside(scene: &Scene) {
-    let mut victim = Victim::start(scene);
-    let seen = scene.outside(SCHEDULE, &json!({ "victim": victim.id() }));
+fn assert_schedulable_outside(scenario: &Scenario) {
+    let mut victim = Victim::start(scenario);
+    let seen = scenario.outside(SCHEDULE, &json!({ "victim": victim.id() }));
     for what in ["priority", "policy", "processors", "disk", "limits"] {
         assert_eq!(seen[what], "done", "{what}");
     }
@@ -101,27 +101,27 @@ mod full {
 
     #[test]
     fn pid_namespace_leaves_nobody_outside_to_signal() {
-        for scene in scenes(Tier::Full) {
-            assert_reachable_outside(&scene);
-            let mut victim = Victim::start(&scene);
-            let seen = scene.inside(SIGNALS, &signals(&victim, true));
+        for scenario in scenes(Tier::Full) {
+            assert_reachable_outside(&scenario);
+            let mut victim = Victim::start(&scenario);
+            let seen = scenario.inside(SIGNALS, &signals(&victim, true));
             let expected = json!({
                 "probe": "ESRCH", "plain": "ESRCH", "thread": "ESRCH", "queued": "ESRCH",
                 "by descriptor": "ESRCH", "its group": "ESRCH", "deadly": "ESRCH",
                 // The supervisor, in whose sight the kernel lets nobody end it.
                 "parent": "EPERM",
             });
-            assert_eq!(seen, expected, "{:?}", scene.who);
+            assert_eq!(seen, expected, "{:?}", scenario.who);
             assert_eq!(victim.notes(), UNHARMED);
         }
     }
 
     #[test]
     fn pid_namespace_keeps_a_signal_to_everybody_inside() {
-        for scene in scenes(Tier::Full) {
-            let mut victim = Victim::start(&scene);
+        for scenario in scenes(Tier::Full) {
+            let mut victim = Victim::start(&scenario);
             // Not tried where it would reach anybody else.
-            let answer = scene.line(
+            let answer = scenario.line(
                 "[ $(ls -d /proc/[0-9]* | wc -l) -le 8 ] || exit
                  sleep 60 & kill -9 -1; wait; echo alone",
             );
@@ -132,10 +132,10 @@ mod full {
 
     #[test]
     fn pid_namespace_and_seccomp_keep_memory_and_environment_of_others_unseen() {
-        for scene in scenes(Tier::Full) {
-            let mut victim = Victim::start(&scene);
-            assert_visible_outside(&scene, &victim);
-            let mut seen = scene.inside(LOOK, &look(&victim));
+        for scenario in scenes(Tier::Full) {
+            let mut victim = Victim::start(&scenario);
+            assert_visible_outside(&scenario, &victim);
+            let mut seen = scenario.inside(LOOK, &look(&victim));
             for call in ["process_vm_readv", "process_vm_writev", "ptrace", "kcmp"] {
                 assert_eq!(seen[call].take(), "EPERM", "{call}");
             }
@@ -148,38 +148,38 @@ mod full {
 
     #[test]
     fn pid_namespace_keeps_others_at_their_priority() {
-        for scene in scenes(Tier::Full) {
-            assert_schedulable_outside(&scene);
-            let mut victim = Victim::start(&scene);
-            let seen = scene.inside(SCHEDULE, &json!({ "victim": victim.id() }));
+        for scenario in scenes(Tier::Full) {
+            assert_schedulable_outside(&scenario);
+            let mut victim = Victim::start(&scenario);
+            let seen = scenario.inside(SCHEDULE, &json!({ "victim": victim.id() }));
             let expected = json!({
                 "priority": "ESRCH", "policy": "ESRCH", "processors": "ESRCH", "disk": "ESRCH",
                 "limits": "EPERM", "who is killed first": "ENOENT", "name": "ENOENT",
             });
-            assert_eq!(seen, expected, "{:?}", scene.who);
+            assert_eq!(seen, expected, "{:?}", scenario.who);
             assert_eq!(victim.notes(), UNHARMED);
         }
     }
 
     #[test]
     fn pid_namespace_keeps_the_supervisor_from_being_looked_into() {
-        for scene in scenes(Tier::Full) {
-            let answer = scene.line(
+        for scenario in scenes(Tier::Full) {
+            let answer = scenario.line(
                 "set -- /proc/[0-9]*; echo $#
                  cat /proc/1/environ /proc/1/maps /proc/1/mem /proc/1/auxv
                  ls /proc/1/fd/ /proc/1/root/ /proc/1/cwd/ /proc/1/map_files/; readlink /proc/1/exe
                  for fd in 0 1 2 3 4 5 6 7 8 9; do cat /proc/1/fd/$fd; done; true",
             );
             // The supervisor and the shell.
-            assert_eq!(answer.stdout(), "2\n", "{:?}", scene.who);
+            assert_eq!(answer.stdout(), "2\n", "{:?}", scenario.who);
         }
     }
 
     #[test]
     fn ipc_namespace_keeps_shared_memory_apart() {
-        for scene in scenes(Tier::Full) {
-            let shared = Shared::make(&scene);
-            assert_eq!(shared.reached_from_inside(&scene), "ENOENT", "{:?}", scene.who);
+        for scenario in scenes(Tier::Full) {
+            let shared = Shared::make(&scenario);
+            assert_eq!(shared.reached_from_inside(&scenario), "ENOENT", "{:?}", scenario.who);
         }
     }
 }
@@ -189,28 +189,28 @@ mod landlock {
 
     #[test]
     fn signal_scope_keeps_kill_inside() {
-        for scene in scenes(Tier::Landlock) {
-            assert_reachable_outside(&scene);
-            let mut victim = Victim::start(&scene);
-            let deadly = scene.promises("signals_stay_inside");
-            let seen = scene.inside(SIGNALS, &signals(&victim, deadly));
+        for scenario in scenes(Tier::Landlock) {
+            assert_reachable_outside(&scenario);
+            let mut victim = Victim::start(&scenario);
+            let deadly = scenario.promises("signals_stay_inside");
+            let seen = scenario.inside(SIGNALS, &signals(&victim, deadly));
             let expected = json!({
                 "probe": "EPERM", "plain": "EPERM", "thread": "EPERM", "queued": "EPERM",
                 "by descriptor": "EPERM", "deadly": "EPERM", "parent": "EPERM",
                 // It leads no group.
                 "its group": "ESRCH",
             });
-            assert_eq!(seen, expected, "{:?}", scene.who);
+            assert_eq!(seen, expected, "{:?}", scenario.who);
             assert_eq!(victim.notes(), UNHARMED);
         }
     }
 
     #[test]
     fn ptrace_rules_and_seccomp_keep_memory_and_environment_of_others_unseen() {
-        for scene in scenes(Tier::Landlock) {
-            let mut victim = Victim::start(&scene);
-            assert_visible_outside(&scene, &victim);
-            let mut seen = scene.inside(LOOK, &look(&victim));
+        for scenario in scenes(Tier::Landlock) {
+            let mut victim = Victim::start(&scenario);
+            assert_visible_outside(&scenario, &victim);
+            let mut seen = scenario.inside(LOOK, &look(&victim));
             for call in ["process_vm_readv", "process_vm_writev", "ptrace", "kcmp"] {
                 assert_eq!(seen[call].take(), "EPERM", "{call}");
             }
@@ -227,35 +227,35 @@ mod landlock {
 
     #[test]
     fn command_lines_are_seen_exactly_where_doctor_says_so() {
-        for scene in scenes(Tier::Landlock) {
-            let victim = Victim::start(&scene);
-            let answer = scene.line(&format!("cat /proc/{}/cmdline", victim.id()));
+        for scenario in scenes(Tier::Landlock) {
+            let victim = Victim::start(&scenario);
+            let answer = scenario.line(&format!("cat /proc/{}/cmdline", victim.id()));
             let hidden = answer.stdout().is_empty();
-            assert_eq!(hidden, scene.promises("processes_hidden"), "{:?}", scene.who);
+            assert_eq!(hidden, scenario.promises("processes_hidden"), "{:?}", scenario.who);
         }
     }
 
     #[test]
     fn seccomp_keeps_others_at_their_priority_and_limits() {
-        for scene in scenes(Tier::Landlock) {
-            assert_schedulable_outside(&scene);
-            let mut victim = Victim::start(&scene);
-            let seen = scene.inside(SCHEDULE, &json!({ "victim": victim.id() }));
+        for scenario in scenes(Tier::Landlock) {
+            assert_schedulable_outside(&scenario);
+            let mut victim = Victim::start(&scenario);
+            let seen = scenario.inside(SCHEDULE, &json!({ "victim": victim.id() }));
             let expected = json!({
                 "priority": "EPERM", "policy": "EPERM", "processors": "EPERM", "disk": "EPERM",
                 "limits": "EPERM", "who is killed first": "EACCES", "name": "EACCES",
             });
-            assert_eq!(seen, expected, "{:?}", scene.who);
+            assert_eq!(seen, expected, "{:?}", scenario.who);
             assert_eq!(victim.notes(), UNHARMED);
         }
     }
 
     #[test]
     fn shared_memory_is_reached_exactly_where_doctor_says_so() {
-        for scene in scenes(Tier::Landlock) {
-            let shared = Shared::make(&scene);
-            let apart = shared.reached_from_inside(&scene) != "done";
-            assert_eq!(apart, scene.promises("ipc_separate"), "{:?}", scene.who);
+        for scenario in scenes(Tier::Landlock) {
+            let shared = Shared::make(&scenario);
+            let apart = shared.reached_from_inside(&scenario) != "done";
+            assert_eq!(apart, scenario.promises("ipc_separate"), "{:?}", scenario.who);
         }
     }
 }
@@ -269,17 +269,17 @@ struct Shared {
 const REACH_SHARED: &str = "attempt('reach', lambda: call('shmget', given['key'], 0, 0))";
 
 impl Shared {
-    fn make(scene: &Scene) -> Self {
+    fn make(scenario: &Scenario) -> Self {
         let key = fastrand::u32(1..0x7fff_ffff);
         let make = "attempt('make', lambda: call('shmget', given['key'], 4096, 0o1666))";
-        let user = scene.command_user();
-        assert_eq!(scene.outside_as(user, make, &json!({ "key": key }))["make"], "done");
-        assert_eq!(scene.outside(REACH_SHARED, &json!({ "key": key }))["reach"], "done");
+        let user = scenario.command_user();
+        assert_eq!(scenario.outside_as(user, make, &json!({ "key": key }))["make"], "done");
+        assert_eq!(scenario.outside(REACH_SHARED, &json!({ "key": key }))["reach"], "done");
         Self { key, user }
     }
 
-    fn reached_from_inside(&self, scene: &Scene) -> String {
-        let seen = scene.inside(REACH_SHARED, &json!({ "key": self.key }));
+    fn reached_from_inside(&self, scenario: &Scenario) -> String {
+        let seen = scenario.inside(REACH_SHARED, &json!({ "key": self.key }));
         seen["reach"].as_str().unwrap().to_owned()
     }
 }

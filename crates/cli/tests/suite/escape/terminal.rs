@@ -2,44 +2,44 @@
 
 use serde_json::{Value, json};
 
-use super::{CANARY, PYTHON, Scene, Tier, scenes};
+use super::{CANARY, PYTHON, Scenario, Tier, scenes};
 
 const TERMINAL: &str = include_str!("probes/terminal.py");
 
 /// Runs a line of a shell that has a terminal, and returns what appeared there.
-fn in_terminal(scene: &Scene, line: &str, arguments: &[&str]) -> String {
+fn in_terminal(scenario: &Scenario, line: &str, arguments: &[&str]) -> String {
     let quoted: Vec<String> =
         arguments.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''"))).collect();
-    let mut command = scene.host("script");
+    let mut command = scenario.host("script");
     command.args(["-qec", &format!("set -- {}; {line}", quoted.join(" ")), "/dev/null"]);
     command.env("SHELL", "/bin/bash");
     String::from_utf8(command.output().unwrap().stdout).unwrap()
 }
 
 /// Makes the probe under `carrel exec` in a terminal.
-fn attack(scene: &Scene, own: bool) -> Value {
-    let workspace = scene.workspace();
-    let carrel = scene.path("carrel");
+fn attack(scenario: &Scenario, own: bool) -> Value {
+    let workspace = scenario.workspace();
+    let carrel = scenario.path("carrel");
     let line = "\"$1\" exec --tier \"$2\" --workspace \"$3\" -- \"$4\" -c \"$5\" \
                 \"{\\\"own\\\": $6, \\\"terminal\\\": \\\"$(tty)\\\"}\" 2>/dev/null";
     let text = super::whole(TERMINAL);
     let own = own.to_string();
     let arguments = [
         carrel.to_str().unwrap(),
-        scene.tier.name(),
+        scenario.tier.name(),
         workspace.to_str().unwrap(),
         PYTHON,
         &text,
         &own,
     ];
-    let shown = in_terminal(scene, line, &arguments);
+    let shown = in_terminal(scenario, line, &arguments);
     serde_json::from_str(&shown).expect(&shown)
 }
 
 /// Shows that the terminal is one, and that the call reaches it.
-fn assert_typed_outside(scene: &Scene) {
+fn assert_typed_outside(scenario: &Scenario) {
     let line = "\"$1\" -c \"$2\" '{\"own\": false, \"terminal\": \"\"}'";
-    let shown = in_terminal(scene, line, &[PYTHON, &super::whole(TERMINAL)]);
+    let shown = in_terminal(scenario, line, &[PYTHON, &super::whole(TERMINAL)]);
     let json = &shown[shown.find('{').expect(&shown)..=shown.rfind('}').expect(&shown)];
     let seen: Value = serde_json::from_str(json).expect(&shown);
     assert_eq!(seen["are terminals"], json!([true, true, true]));
@@ -50,7 +50,7 @@ fn assert_typed_outside(scene: &Scene) {
 
 /// Names out of a hostile repository must not reach the operator's terminal as they are.
 fn assert_shown_plainly(tier: Tier) {
-    for scene in scenes(tier) {
+    for scenario in scenes(tier) {
         let line = format!(
             "git init -q; git config \"alias.$(printf 'x\\033]0;{CANARY}\\007')y\" '!evil'
              printf '[url \"\\033]0;{CANARY}\\007\"]\\n\\tinsteadOf = x\\n' >> .git/config
@@ -58,8 +58,8 @@ fn assert_shown_plainly(tier: Tier) {
              printf '#!/bin/sh\\n' > \".git/hooks/$(printf 'x\\033]0;{CANARY}\\007')\"
              cat \"$(printf '/x\\033]0;{CANARY}\\007')\" 2>/dev/null"
         );
-        let mut command = scene.carrel(&["exec", "--tier", tier.name(), "--workspace"]);
-        command.arg(scene.workspace()).args(["--", "bash", "-c", &line]);
+        let mut command = scenario.carrel(&["exec", "--tier", tier.name(), "--workspace"]);
+        command.arg(scenario.workspace()).args(["--", "bash", "-c", &line]);
         let output = command.output().unwrap();
         let notes = String::from_utf8(output.stderr).unwrap();
         assert!(notes.contains("restored"), "{notes}");
@@ -72,8 +72,8 @@ mod full {
 
     #[test]
     fn seccomp_and_a_session_of_its_own_keep_the_terminal_from_being_typed_into() {
-        for scene in scenes(Tier::Full) {
-            assert_typed_outside(&scene);
+        for scenario in scenes(Tier::Full) {
+            assert_typed_outside(&scenario);
             let expected = json!({
                 "are terminals": [false, false, false],
                 "controlling terminal": "ENXIO",
@@ -83,7 +83,7 @@ mod full {
                 "TIOCSTI 0": "EPERM", "TIOCSTI 1": "EPERM", "TIOCSTI 2": "EPERM",
                 "TIOCLINUX": "EPERM", "TIOCSETD": "EPERM",
             });
-            assert_eq!(attack(&scene, true), expected, "{:?}", scene.who);
+            assert_eq!(attack(&scenario, true), expected, "{:?}", scenario.who);
         }
     }
 
@@ -98,8 +98,8 @@ mod landlock {
 
     #[test]
     fn seccomp_and_a_session_of_its_own_keep_the_terminal_from_being_typed_into() {
-        for scene in scenes(Tier::Landlock) {
-            assert_typed_outside(&scene);
+        for scenario in scenes(Tier::Landlock) {
+            assert_typed_outside(&scenario);
             let expected = json!({
                 "are terminals": [false, false, false],
                 "controlling terminal": "ENXIO",
@@ -107,7 +107,7 @@ mod landlock {
                 "TIOCSTI 0": "EPERM", "TIOCSTI 1": "EPERM", "TIOCSTI 2": "EPERM",
                 "TIOCLINUX": "EPERM", "TIOCSETD": "EPERM",
             });
-            assert_eq!(attack(&scene, false), expected, "{:?}", scene.who);
+            assert_eq!(attack(&scenario, false), expected, "{:?}", scenario.who);
         }
     }
 

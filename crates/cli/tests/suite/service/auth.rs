@@ -3,7 +3,7 @@
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use super::lab::{Client, Service, new_id};
+use super::test_environment::{Client, Service, new_id};
 use crate::eventually;
 
 /// The status of every kind of request.

@@ -6,7 +6,7 @@ use carrel_wire::{ExecRequest, GitRequest, NewWorkspace, SearchQuery, ToolArgume
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use super::lab::{Client, Service};
+use super::test_environment::{Client, Service};
 
 fn typed(client: &Client) -> WorkspaceClient {
     let server = format!("http://{}", client.address).parse().unwrap();

@@ -10,9 +10,9 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use super::lab::{Client, PATIENCE, Service, new_id};
-use crate::doors::Server;
-use crate::lab::Lab;
+use super::test_environment::{Client, DEADLINE, Service, new_id};
+use crate::interfaces::Server;
+use crate::test_environment::TestEnvironment;
 
 /// What servers and workers show each other.
 pub(crate) const TOKEN: &str = "internal-token-of-the-tests";
@@ -25,7 +25,7 @@ pub(crate) struct Cluster {
     runtime: Runtime,
     pub(crate) postgres: PostgresServer,
     pub(crate) redis: RedisServer,
-    lab: Lab,
+    test_env: TestEnvironment,
 }
 
 impl Cluster {
@@ -36,7 +36,7 @@ impl Cluster {
     pub(crate) fn with(redis: RedisServer) -> Self {
         let runtime = Runtime::new().unwrap();
         let postgres = runtime.block_on(PostgresServer::start());
-        Self { runtime, postgres, redis, lab: Lab::usual() }
+        Self { runtime, postgres, redis, test_env: TestEnvironment::usual() }
     }
 
     pub(crate) fn restart_postgres(&mut self) {
@@ -75,12 +75,12 @@ impl Cluster {
 
     /// The directory of a volume.
     pub(crate) fn volume(&self, name: &str) -> PathBuf {
-        self.lab.path(name)
+        self.test_env.path(name)
     }
 
     /// Starts a worker of a volume.
     pub(crate) fn worker(&self, volume: &str, more: &[(&str, &str)]) -> WorkerProcess {
-        let mut command = self.lab.carrel();
+        let mut command = self.test_env.carrel();
         // It needs nothing but its volume.
         command.arg("worker").current_dir("/");
         command.env("WORKSPACE_VOLUME_PATH", self.volume(volume));
@@ -91,7 +91,7 @@ impl Cluster {
 
 /// Waits until a server says that it is this.
 pub(crate) fn until_ready(client: &Client, status: &str) -> Value {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + DEADLINE;
     loop {
         let said = client.get("/readyz");
         if said.json()["status"] == status {
@@ -113,7 +113,7 @@ pub(crate) struct WorkerProcess {
 impl WorkerProcess {
     fn start(command: std::process::Command) -> Self {
         let mut server = Server::start(command, Stdio::null(), Stdio::null());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + DEADLINE;
         loop {
             let text = server.stderr();
             let said = text.lines().find_map(|line| line.strip_prefix("carrel worker "));
@@ -131,19 +131,19 @@ impl WorkerProcess {
     /// Ends it without warning.
     pub(crate) fn kill(&mut self) {
         self.server.signal(Signal::KILL);
-        self.server.wait(PATIENCE);
+        self.server.wait(DEADLINE);
     }
 
     /// Asks it to end, and returns how long that took.
     pub(crate) fn terminate(&mut self) -> Duration {
         let begun = Instant::now();
         self.server.signal(Signal::TERM);
-        let status = self.server.wait(PATIENCE);
+        let status = self.server.wait(DEADLINE);
         assert!(status.success(), "{status:?}: {}", self.server.stderr());
         begun.elapsed()
     }
 
-    /// A client of its own door.
+    /// A client of its own endpoint.
     pub(crate) fn client(&self) -> Client {
         Client { address: self.address, token: None, workspace: new_id() }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use super::lab::{Client, Reply, Service};
+use super::test_environment::{Client, Reply, Service};
 
 /// Values that must be found nowhere.
 const KEY: &str = "hunter2-api-key-0815";
@@ -103,7 +103,7 @@ fn what_a_step_knows_is_told_nowhere() {
     let mut service = service;
     service.terminate();
     for secret in [KEY, TOKEN] {
-        let found = files_with(&service.lab.path("data"), secret);
+        let found = files_with(&service.test_env.path("data"), secret);
         assert_eq!(found, Vec::<String>::new());
     }
 }
@@ -173,7 +173,7 @@ fn another_key_is_said_at_the_start_and_the_old_one_opens_everything() {
     let client = service.client();
     client.keep("api", &json!({ "env_vars": { "API_KEY": KEY } }));
     service.terminate();
-    let file = service.lab.path("data").join("credentials.key");
+    let file = service.test_env.path("data").join("credentials.key");
     let mode =
         std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);

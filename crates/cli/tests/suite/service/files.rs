@@ -3,8 +3,8 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use super::lab::{Service, new_id};
-use crate::lab::Mark;
+use super::test_environment::{Service, new_id};
+use crate::test_environment::Mark;
 
 #[test]
 fn a_workspace_is_made_shown_listed_measured_and_removed() {
@@ -84,7 +84,7 @@ fn a_workspace_is_removed_with_what_runs_there() {
     let reply = running.join().unwrap();
     assert!(reply.status != 200 || reply.json()["success"] == false, "{reply:?}");
     assert_eq!(mark.alive(), Vec::<i32>::new());
-    let directory = service.lab.path("data").join("workspaces").join(&client.workspace);
+    let directory = service.test_env.path("data").join("workspaces").join(&client.workspace);
     assert!(!directory.exists());
     assert_eq!(operator.get("/api/workspaces").expect(200)["workspaces"], json!([]));
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use super::lab::{Client, Service, new_id};
+use super::test_environment::{Client, Service, new_id};
 
 const TOKEN: &str = "ghs_1234_eyJtoken.of-an.installation";
 
@@ -118,7 +118,7 @@ fn assert_nowhere(service: &Service, client: &Client, task: &Value) {
     for directory in ["data", "home", "state"] {
         let found = Command::new("grep")
             .args(["-rlaF", TOKEN])
-            .arg(service.lab.path(directory))
+            .arg(service.test_env.path(directory))
             .output()
             .unwrap();
         assert_eq!(String::from_utf8_lossy(&found.stdout), "", "{directory}");

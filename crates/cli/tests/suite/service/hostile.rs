@@ -43,14 +43,14 @@ mod tasks;
 
 use std::os::unix::fs::PermissionsExt;
 
-use super::lab::Service;
+use super::test_environment::Service;
 
 /// What nobody inside may ever print.
 const CANARY: &str = "canary-5e1f";
 
 /// Something outside that everybody of this machine may read.
 fn canary(service: &Service) -> String {
-    let path = service.lab.path("outside");
+    let path = service.test_env.path("outside");
     std::fs::create_dir(&path).unwrap();
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o777)).unwrap();
     let file = path.join("hostname");

@@ -13,8 +13,8 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
 
-use super::lab::{Client, PATIENCE, Service, new_id};
-use crate::lab::Lab;
+use super::test_environment::{Client, DEADLINE, Service, new_id};
+use crate::test_environment::TestEnvironment;
 
 fn encode(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
@@ -84,7 +84,7 @@ fn variables(url: &str) -> Vec<(&str, &str)> {
 }
 
 fn until_ready(service: &Service) -> Value {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + DEADLINE;
     loop {
         let reply = service.stranger().get("/readyz");
         if reply.status == 200 {
@@ -133,15 +133,15 @@ fn a_provider_can_be_the_only_one_who_is_believed() {
 
 #[test]
 fn a_server_does_not_start_with_half_of_the_settings() {
-    let lab = Lab::usual();
+    let test_env = TestEnvironment::usual();
     for (variables, message) in [
         (vec![("CARREL_JWKS_URL", "https://id.example/jwks")], "without CARREL_JWT_ISSUER"),
         (variables("http://id.example/jwks"), "an https URL"),
         (vec![("CARREL_JWT_AUDIENCE", "carrel")], "without CARREL_JWKS_URL"),
         (vec![("CARREL_LOCAL_TOKENS", "off")], "without CARREL_JWKS_URL"),
     ] {
-        let mut command = lab.carrel();
-        command.args(["serve", "--bind", "127.0.0.1:0", "--data"]).arg(lab.path("data"));
+        let mut command = test_env.carrel();
+        command.args(["serve", "--bind", "127.0.0.1:0", "--data"]).arg(test_env.path("data"));
         let output = command.envs(variables.iter().copied()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{said}");
@@ -216,7 +216,7 @@ fn keys_over_https_come_from_whom_an_authority_vouches_for() {
 
     // The authorities of the system know nothing of it.
     let service = Service::start_with(&variables(&url));
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + DEADLINE;
     while !service.server.stderr().contains("could not fetch the keys") {
         assert!(Instant::now() < deadline);
         std::thread::sleep(Duration::from_millis(20));

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::lab::{Client, Event, Service, assert_whole, events};
+use super::test_environment::{Client, Event, Service, assert_whole, events};
 use crate::eventually;
-use crate::lab::{descendants, is_soak};
+use crate::test_environment::{descendants, is_soak};
 
 /// How many workspaces the tasks are of.
 const TENANTS: usize = 4;
@@ -41,7 +41,7 @@ struct Promise {
 }
 
 /// What all clients share while servers come and go.
-struct Scene {
+struct Scenario {
     clients: Vec<Client>,
     address: RwLock<SocketAddr>,
     promises: Mutex<Vec<Promise>>,
@@ -52,7 +52,7 @@ struct Scene {
     seed: u64,
 }
 
-impl Scene {
+impl Scenario {
     fn new(
         clients: Vec<Client>,
         address: SocketAddr,
@@ -153,7 +153,7 @@ impl Scene {
                 let path = format!("/api/tasks/{}/events", promise.id);
                 let words = ["--header", &header, "--max-time", "0.2"];
                 let text = self.client(promise.tenant).read_some(&path, &words);
-                events.extend(super::lab::events(&text));
+                events.extend(super::test_environment::events(&text));
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -172,9 +172,9 @@ fn nothing_that_was_acknowledged_is_lost_by_a_kill_at_any_moment() {
     let tasks = if is_soak() { 1000 } else { 20 };
     let mut service = Service::start_with(&[("WORKER_CONCURRENCY", "4")]);
     let clients = (0..TENANTS).map(|_| service.client()).collect();
-    let scene = Scene::new(clients, service.address, tasks, rounds, seed);
+    let scenario = Scenario::new(clients, service.address, tasks, rounds, seed);
     let (mut killed_with_work, mut random) = (0, fastrand::Rng::with_seed(seed));
-    let told_by_task = scene.play(|| {
+    let told_by_task = scenario.play(|| {
         for _ in 0..rounds {
             std::thread::sleep(Duration::from_millis(random.u64(20..MOST_QUIET)));
             let below = descendants(service.server.pid());
@@ -185,17 +185,17 @@ fn nothing_that_was_acknowledged_is_lost_by_a_kill_at_any_moment() {
                 below.iter().all(|process| !process.still_runs())
             });
             service.begin_again();
-            *scene.address.write().unwrap() = service.address;
+            *scenario.address.write().unwrap() = service.address;
         }
     });
-    let again = scene.check(&told_by_task);
+    let again = scenario.check(&told_by_task);
     eprintln!(
         "{rounds} kills, {killed_with_work} of them with tasks running, {again} tasks begun again"
     );
     assert!(killed_with_work > 0 && again > 0, "seed {seed}: no moment that matters was hit");
 }
 
-impl Scene {
+impl Scenario {
     /// Sees that nothing was lost, doubled or told differently. Returns how many tasks were begun again.
     fn check(&self, told_by_task: &BTreeMap<String, Vec<Event>>) -> usize {
         let (seed, promises) = (self.seed, self.promises.lock().unwrap().clone());

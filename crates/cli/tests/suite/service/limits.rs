@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::lab::Service;
-use crate::lab::is_soak;
+use super::test_environment::Service;
+use crate::test_environment::is_soak;
 
 #[test]
 fn endless_output_costs_the_server_little() {
@@ -54,7 +54,7 @@ fn lines_that_a_task_tells_are_counted_over_all_its_steps() {
     let step = json!({ "action": "shell", "command": "for i in {1..3000}; do echo $i; done" });
     let task = client.submit(&json!({ "steps": [step, step, step] }));
     let events = client.events(&task, 0);
-    super::lab::assert_whole(&events);
+    super::test_environment::assert_whole(&events);
     let lines: Vec<_> = events.iter().filter(|event| event.kind == "log_line").collect();
     assert_eq!(lines.len(), 5000);
     let last = lines.last().unwrap().data["line"].as_str().unwrap();
@@ -80,8 +80,8 @@ fn a_task_that_floods_its_readers_can_be_cancelled() {
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     for stream in streams {
         let text = stream.ended();
-        let events = super::lab::events(text.split_once("\r\n\r\n").unwrap().1);
-        super::lab::assert_whole(&events);
+        let events = super::test_environment::events(text.split_once("\r\n\r\n").unwrap().1);
+        super::test_environment::assert_whole(&events);
     }
 }
 

@@ -7,8 +7,8 @@ use std::net::TcpStream;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use super::lab::{Client, Reply, Service, new_id};
-use crate::lab::Mark;
+use super::test_environment::{Client, Reply, Service, new_id};
+use crate::test_environment::Mark;
 
 const JSON: [&str; 4] = [
     "--header",

@@ -6,12 +6,12 @@ use std::net::TcpStream;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use super::lab::{Client, Service};
+use super::test_environment::{Client, Service};
 
 impl Service {
     /// What was written down about calls of the API.
     fn audit(&self) -> Vec<Value> {
-        let text = std::fs::read_to_string(self.lab.path("data").join("events.jsonl"));
+        let text = std::fs::read_to_string(self.test_env.path("data").join("events.jsonl"));
         let text = text.unwrap_or_default();
         let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         events.filter(|event| event["event"] == "api.call").collect()
@@ -35,7 +35,7 @@ impl Client {
 #[test]
 fn every_change_and_every_refusal_is_written_down_without_what_was_said() {
     let service = Service::start();
-    let ada = service.client_named(&super::lab::new_id(), "ada");
+    let ada = service.client_named(&super::test_environment::new_id(), "ada");
     let reply = ada.send(
         &ada.at("/files/write"),
         &["--header", "X-Request-Id: my-own.1"],
@@ -59,7 +59,7 @@ fn every_change_and_every_refusal_is_written_down_without_what_was_said() {
             "status": 200, "request_id": "my-own.1", "duration_ms": wrote["duration_ms"],
         })
     );
-    let foreign = Client { workspace: super::lab::new_id(), ..ada.clone() };
+    let foreign = Client { workspace: super::test_environment::new_id(), ..ada.clone() };
     foreign.read("secret-name").is(403, "E_FORBIDDEN");
     let refused = service.audited(|event| event["status"] == 403);
     assert_eq!(
@@ -174,7 +174,7 @@ fn a_full_workspace_can_be_emptied() {
     let service = Service::start();
     let client = service.cramped(4.0);
     client.write("big", &"x".repeat(3 << 20)).expect(200);
-    let top = service.lab.path("data").join("workspaces").join(&client.workspace);
+    let top = service.test_env.path("data").join("workspaces").join(&client.workspace);
     std::fs::write(top.join("more"), vec![0; 8 << 20]).unwrap();
     crate::eventually("it is counted", || client.exec("true").status == 507);
     let deleted = client.post(&client.at("/tools/Delete"), &json!({ "path": "more" }));

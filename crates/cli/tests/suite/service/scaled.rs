@@ -8,15 +8,15 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, holds, until_ready};
-use super::lab::{Client, assert_whole};
+use super::test_environment::{Client, assert_whole};
 use crate::eventually;
-use crate::lab::Mark;
+use crate::test_environment::Mark;
 
 type Variables<'a> = &'a [(&'a str, &'a str)];
 
 #[test]
 fn variables_that_do_not_go_together_are_refused_with_the_way_out() {
-    let lab = crate::lab::Lab::usual();
+    let test_env = crate::test_environment::TestEnvironment::usual();
     let table: [(&[&str], Variables, &[&str]); 6] = [
         (&["worker"], &[], &["DATABASE_URL", "carrel serve"]),
         (&["worker"], &[("DATABASE_URL", "postgres://x/y")], &["REDIS_URL"]),
@@ -38,7 +38,7 @@ fn variables_that_do_not_go_together_are_refused_with_the_way_out() {
         ),
     ];
     for (arguments, variables, expected) in table {
-        let mut command = lab.carrel();
+        let mut command = test_env.carrel();
         command.args(arguments).envs(variables.iter().copied());
         let run = crate::Run::of(command);
         assert_eq!(run.code, 2, "{arguments:?}: {}", run.stderr);
@@ -124,7 +124,7 @@ fn workspaces_are_placed_where_there_are_fewest_and_stay_there() {
 
 /// What each route that needs the directory answers, without what differs by time and place.
 fn each_route(client: &Client) -> Vec<(&'static str, u16, Value)> {
-    let bare = |reply: super::lab::Reply| {
+    let bare = |reply: super::test_environment::Reply| {
         let mut body: Value = serde_json::from_str(&reply.body).unwrap_or(json!(reply.body));
         forget(&mut body);
         (reply.status, body)
@@ -211,7 +211,7 @@ fn mask_ids(text: &str) -> String {
 
 #[test]
 fn every_route_answers_the_same_wherever_the_workspace_lies() {
-    let alone = super::lab::Service::start();
+    let alone = super::test_environment::Service::start();
     let expected = each_route(&alone.client());
     let cluster = Cluster::start();
     let api = cluster.api(&[]);
@@ -253,7 +253,7 @@ fn an_agent_works_in_a_workspace_wherever_it_lies() {
     let read = json!({ "file_path": "a.txt", "workspace": client.workspace });
     let refused = operator.call("Read", &read);
     assert_eq!(refused["structuredContent"]["error"]["code"], "E_WORKER_UNREACHABLE", "{refused}");
-    assert!(!holds(&api.lab.path("data").join("workspaces"), &client.workspace));
+    assert!(!holds(&api.test_env.path("data").join("workspaces"), &client.workspace));
 }
 
 #[test]
@@ -464,7 +464,7 @@ fn a_request_sent_to_two_processes_at_once_is_carried_out_once() {
     let client = servers[0].client();
     eventually("a worker is known", || client.write("f", "x").status == 200);
     // Both servers, and both workers of the volume, as a balancer and a client that gave up might do it.
-    let doors = |client: &Client| {
+    let interfaces = |client: &Client| {
         let servers = servers.iter().map(|server| server.stranger().address);
         servers.map(|address| Client { address, ..client.clone() }).collect::<Vec<_>>()
     };
@@ -480,13 +480,13 @@ fn a_request_sent_to_two_processes_at_once_is_carried_out_once() {
         })
     };
     let command = json!({ "command": "sleep 1; echo x >> made" });
-    let answers = at_once(&doors(&client), "e", &client.at("/exec"), &command);
+    let answers = at_once(&interfaces(&client), "e", &client.at("/exec"), &command);
     assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
     assert_eq!(client.run("cat made"), "x\n");
     let operator = servers[0].operator();
     let before = operator.get("/api/workspaces").json();
     let named = json!({ "name": "new" });
-    let answers = at_once(&doors(&operator), "w", "/api/workspaces", &named);
+    let answers = at_once(&interfaces(&operator), "w", "/api/workspaces", &named);
     assert!(answers.iter().all(|answer| answer["id"] == answers[0]["id"]), "{answers:?}");
     let count = |listed: &Value| listed["workspaces"].as_array().unwrap().len();
     assert_eq!(count(&operator.get("/api/workspaces").json()), count(&before) + 1);

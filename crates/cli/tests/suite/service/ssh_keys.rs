@@ -8,7 +8,7 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use super::credentials::{command_lines_with, files_with, step};
-use super::lab::{Client, Service, new_id};
+use super::test_environment::{Client, Service, new_id};
 
 struct Key {
     text: String,
@@ -103,11 +103,11 @@ fn a_step_uses_the_key_that_it_names_and_no_other_step_does() {
         for line in &lines {
             assert!(!task.to_string().contains(line) && !events.contains(line), "{task}");
         }
-        assert_eq!(sockets(&service.lab.path("data")), Vec::<PathBuf>::new());
+        assert_eq!(sockets(&service.test_env.path("data")), Vec::<PathBuf>::new());
     }
     service.terminate();
     for line in keys.iter().flat_map(Key::lines) {
-        assert_eq!(files_with(&service.lab.path("data"), line), Vec::<String>::new());
+        assert_eq!(files_with(&service.test_env.path("data"), line), Vec::<String>::new());
         assert!(!service.server.stderr().contains(line));
     }
 }
@@ -137,7 +137,7 @@ fn the_agent_ends_with_its_step_however_that_ends() {
     let client = service.client();
     let key = key(&["-t", "ed25519", "-N", ""]);
     client.keep("key", &json!({ "ssh_private_key": key.text }));
-    let data = service.lab.path("data");
+    let data = service.test_env.path("data");
 
     let (id, word) = begun(&client, 60);
     assert_eq!(sockets(&data).len(), 1);

@@ -7,10 +7,10 @@ use std::time::Duration;
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use super::lab::{Service, assert_whole};
+use super::test_environment::{Service, assert_whole};
 use crate::Run;
 use crate::eventually;
-use crate::lab::Mark;
+use crate::test_environment::Mark;
 
 #[test]
 fn a_second_server_for_the_same_data_is_refused() {
@@ -28,12 +28,12 @@ fn a_second_server_for_the_same_data_is_refused() {
 fn an_address_that_others_reach_needs_a_key() {
     let mut service = Service::start();
     service.kill();
-    let mut bare = service.lab.carrel();
-    bare.args(["serve", "--bind", "0.0.0.0:0", "--data"]).arg(service.lab.path("fresh"));
+    let mut bare = service.test_env.carrel();
+    bare.args(["serve", "--bind", "0.0.0.0:0", "--data"]).arg(service.test_env.path("fresh"));
     let run = Run::of(bare);
     assert!(run.code != 0 && run.stderr.contains("CARREL_TOKEN_SECRET"), "{}", run.stderr);
     // The key of an earlier start will do; the link of the console is for this machine alone.
-    let mut server = crate::doors::Server::start(
+    let mut server = crate::interfaces::Server::start(
         service.serve("0.0.0.0:0"),
         std::process::Stdio::null(),
         std::process::Stdio::null(),
@@ -52,10 +52,10 @@ fn the_lines_that_are_printed_can_be_typed() {
     let script = lines.join("\n");
     assert_eq!(lines.len(), 3, "{said}");
     let mut shell = std::process::Command::new("sh");
-    shell.args(["-euc", &script]).env("HOME", service.lab.path("home"));
+    shell.args(["-euc", &script]).env("HOME", service.test_env.path("home"));
     let run = Run::of(shell);
     assert_eq!(run.code, 0, "{}", run.stderr);
-    let events = super::lab::events(&run.stdout);
+    let events = super::test_environment::events(&run.stdout);
     assert_whole(&events);
     assert!(run.stdout.contains(r#""line":"hello""#), "{}", run.stdout);
     assert_eq!(events.last().unwrap().status(), Some("completed"));
@@ -104,7 +104,7 @@ fn sigterm_with_open_streams_and_running_tasks_ends_with_zero_and_the_next_start
     eventually("nothing is left", || mark.alive().is_empty());
 
     service.begin_again();
-    let client = super::lab::Client { address: service.address, ..client };
+    let client = super::test_environment::Client { address: service.address, ..client };
     let task = client.finished(&task);
     assert_eq!((&task["status"], &task["attempt"]), (&json!("completed"), &json!(2)), "{task}");
     assert_eq!(client.run("cat log"), "begun\nbegun\n");
@@ -121,7 +121,7 @@ fn what_was_finished_is_there_after_a_restart() {
     let (status, _) = service.terminate();
     assert!(status.success());
     service.begin_again();
-    let client = super::lab::Client { address: service.address, ..client };
+    let client = super::test_environment::Client { address: service.address, ..client };
     assert_eq!(client.task(&task), before);
     assert_eq!(client.events(&task, 0), events);
     assert_eq!(client.read("f").expect(200)["content"], "kept");

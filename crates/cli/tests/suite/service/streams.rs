@@ -3,7 +3,7 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use super::lab::{Client, Event, Service, assert_whole, events, new_id};
+use super::test_environment::{Client, Event, Service, assert_whole, events, new_id};
 
 fn told(events: &[Event]) -> Vec<(&str, Value)> {
     let short = |event: &Event| match event.kind.as_str() {

@@ -8,11 +8,11 @@ use pretty_assertions::assert_eq;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::lab::{Client, Service, assert_whole, new_id};
+use super::test_environment::{Client, Service, assert_whole, new_id};
 
 /// `carrel task` for a client of the server.
 fn task(service: &Service, client: &Client, words: &[&str]) -> Command {
-    let mut command = service.lab.carrel();
+    let mut command = service.test_env.carrel();
     command.arg("task").args(words);
     command.env("CARREL_SERVER", format!("http://{}", client.address));
     if let Some(token) = &client.token {
@@ -120,7 +120,7 @@ fn steps_come_from_a_file_or_from_stdin_and_a_key_makes_one_task_of_two_requests
         { "action": "write_file", "path": "a.txt", "content": "from a file\n" },
         { "action": "read_file", "path": "a.txt" },
     ]);
-    let file = service.lab.path("steps.json");
+    let file = service.test_env.path("steps.json");
     std::fs::write(&file, steps.to_string()).unwrap();
     let words = ["submit", "--file", file.to_str().unwrap(), "--idempotency-key", "once", "--json"];
     let first = lines(&text(&run(&service, &client, &words)));
@@ -146,10 +146,10 @@ fn steps_come_from_a_file_or_from_stdin_and_a_key_makes_one_task_of_two_requests
 fn what_is_wrong_is_said_before_anything_is_sent() {
     let service = Service::start();
     let client = service.client();
-    let file = service.lab.path("bad.json");
+    let file = service.test_env.path("bad.json");
     std::fs::write(&file, "{\"steps\": 1}").unwrap();
     let bad = file.to_str().unwrap();
-    let missing = service.lab.path("missing");
+    let missing = service.test_env.path("missing");
     for (words, code, message) in [
         (vec!["submit"], 2, "--command"),
         (vec!["submit", "-c", "ls", "--file", "-"], 2, "cannot be used with"),
@@ -171,7 +171,7 @@ fn what_is_wrong_is_said_before_anything_is_sent() {
     }
     assert_eq!(client.query("/api/tasks", &[]).expect(200)["total"], 0);
 
-    let mut without = service.lab.carrel();
+    let mut without = service.test_env.carrel();
     let output = without.args(["task", "ls"]).env_remove("CARREL_TOKEN").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("carrel token new"), "{output:?}");

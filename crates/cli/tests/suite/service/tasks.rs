@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use super::lab::{Service, assert_whole, new_id};
-use crate::lab::Mark;
+use super::test_environment::{Service, assert_whole, new_id};
+use crate::test_environment::Mark;
 
 fn command(line: &str) -> Value {
     json!({ "steps": [{ "action": "shell", "command": line }] })

@@ -7,7 +7,7 @@ use carrel_domain::{TokenScope, TokenScopes};
 use carrel_tools::{Definition, Exposure, Toolset};
 use serde_json::{Value, json};
 
-use super::lab::{Client, Service, new_id};
+use super::test_environment::{Client, Service, new_id};
 
 /// The scopes of tools that must never need less, whatever their definitions say.
 const SENSITIVE: [(&str, TokenScope); 16] = [

@@ -7,7 +7,7 @@ use pretty_assertions::assert_eq;
 use serde_json::json;
 
 use super::cluster::Cluster;
-use super::lab::{Client, Service};
+use super::test_environment::{Client, Service};
 use crate::collector::{Collector, Span, text};
 use crate::{Run, eventually};
 
@@ -300,7 +300,7 @@ fn nothing_is_sent_unless_it_is_asked_for_by_a_program_that_goes_on() {
     let task = client.finished(&client.submit_command("true"));
     assert_eq!(task["configuration"].get("traceparent"), None, "{task}");
     off.terminate();
-    let mut command = off.lab.carrel();
+    let mut command = off.test_env.carrel();
     command.env(ENDPOINT, collector.endpoint()).arg("doctor");
     assert_eq!(Run::of(command).code, 0);
     assert_eq!(collector.requests().len(), 0);

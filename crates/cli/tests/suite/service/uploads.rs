@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use super::lab::{Client, Reply, Service};
-use crate::lab::is_soak;
+use super::test_environment::{Client, Reply, Service};
+use crate::test_environment::is_soak;
 
 impl Client {
     fn put(&self, path: &str, words: &[&str], body: &[u8]) -> Reply {
@@ -40,7 +40,7 @@ fn tree(service: &Service, client: &Client) -> Vec<PathBuf> {
             }
         }
     }
-    let top = service.lab.path("data").join("workspaces").join(&client.workspace);
+    let top = service.test_env.path("data").join("workspaces").join(&client.workspace);
     let mut found = Vec::new();
     walk(&top, &mut found);
     let below = |path: PathBuf| path.strip_prefix(&top).unwrap().to_owned();
@@ -58,7 +58,7 @@ fn a_file_is_written_as_it_comes_and_keeps_its_mode_when_it_is_replaced() {
     let expected =
         json!({ "written": true, "path": "deep/er/blob.bin", "size_bytes": bytes.len() });
     assert_eq!(saved, expected);
-    let top = service.lab.path("data").join("workspaces").join(&client.workspace);
+    let top = service.test_env.path("data").join("workspaces").join(&client.workspace);
     assert!(std::fs::read(top.join("deep/er/blob.bin")).unwrap() == bytes);
     // Reading as a whole stays within its limit.
     client.get(&client.at("/files/raw?path=deep/er/blob.bin")).is(413, "E_TOO_LARGE");

@@ -30,7 +30,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// How long something may take to come true on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(20);
 
 /// What an agent does with a prompt.
 pub(crate) type Script = dyn Fn(Turn) -> TurnScript + Send + Sync;
@@ -304,7 +304,7 @@ impl Journal for Flaky {
 }
 
 /// A data directory, a workflow file and agents.
-pub(crate) struct World {
+pub(crate) struct Harness {
     pub(crate) directory: TempDir,
     pub(crate) seen: Arc<Seen>,
     pub(crate) away: Arc<AtomicBool>,
@@ -327,10 +327,10 @@ pub(crate) struct Working {
     task: JoinHandle<Report>,
 }
 
-impl World {
+impl Harness {
     pub(crate) fn new(script: impl Fn(Turn) -> TurnScript + Send + Sync + 'static) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let world = Self {
+        let harness = Self {
             directory,
             seen: Arc::default(),
             away: Arc::default(),
@@ -341,8 +341,8 @@ impl World {
             remembers: true,
             name: "local".to_owned(),
         };
-        world.write("");
-        world
+        harness.write("");
+        harness
     }
 
     /// Calls the tracker something else.
@@ -461,7 +461,7 @@ impl World {
 
     pub(crate) async fn once(&self) -> Report {
         let (conductor, _stop) = self.open(PollMode::Once).await.unwrap();
-        tokio::time::timeout(PATIENCE, conductor.run()).await.expect("it ends by itself")
+        tokio::time::timeout(DEADLINE, conductor.run()).await.expect("it ends by itself")
     }
 
     pub(crate) fn prompts(&self) -> Vec<(String, String)> {
@@ -472,7 +472,7 @@ impl World {
 impl Working {
     /// Waits until the state is as described.
     pub(crate) async fn until(&self, what: &str, condition: impl Fn(&State) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + DEADLINE;
         while !condition(&self.handle.state()) {
             assert!(
                 Instant::now() < deadline,
@@ -497,7 +497,7 @@ impl Working {
 
     /// Waits for its end.
     pub(crate) async fn ended(self) -> Report {
-        tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").unwrap()
+        tokio::time::timeout(DEADLINE, self.task).await.expect("it ends").unwrap()
     }
 
     /// Ends it in the middle of whatever it does, as a crash would.

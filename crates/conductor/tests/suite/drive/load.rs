@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use carrel_conductor::OperatorCommand;
 use carrel_store::NewIssue;
 
-use super::harness::{TurnScript, World};
+use super::harness::{Harness, TurnScript};
 
 const ISSUES: usize = 500;
 const AGENTS: usize = 50;
@@ -32,18 +32,19 @@ fn resident() -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_agents_and_five_hundred_issues_keep_the_loop_quick_and_small() {
     static TURNS: AtomicUsize = AtomicUsize::new(0);
-    let world = World::new(|turn| {
+    let harness = Harness::new(|turn| {
         let number = TURNS.fetch_add(1, Ordering::SeqCst);
         std::fs::write(turn.directory.join("work"), number.to_string()).unwrap();
         TurnScript::Busy(Duration::from_millis(20 + number as u64 % 80))
     });
-    world.write_polling(1000, &format!("agent: {{max_concurrent_agents: {AGENTS}, max_turns: 3}}"));
-    let tracker = world.tracker();
+    harness
+        .write_polling(1000, &format!("agent: {{max_concurrent_agents: {AGENTS}, max_turns: 3}}"));
+    let tracker = harness.tracker();
     for number in 0..ISSUES {
         let (title, state) = (number.to_string(), "Todo".to_owned());
         tracker.add(NewIssue { title, state, ..NewIssue::default() }).await.unwrap();
     }
-    let working = world.start().await;
+    let working = harness.start().await;
     let (warm_up, measured) = poll_mode();
     tokio::time::sleep(warm_up).await;
     let (before, began) = (resident(), Instant::now());
@@ -65,7 +66,7 @@ async fn fifty_agents_and_five_hundred_issues_keep_the_loop_quick_and_small() {
         "{turns} turns, {most} agents at once, p50 {p50:?}, p99 {p99:?}, worst {worst:?}, grown {grown}"
     );
     working.end().await;
-    assert!(!world.seen.doubled.load(Ordering::SeqCst));
+    assert!(!harness.seen.doubled.load(Ordering::SeqCst));
     assert!(most <= AGENTS && most > AGENTS / 2, "{most}");
     assert!(turns > ISSUES / 2, "{turns}");
     assert!(p99 < SLOWEST, "p99 {p99:?}");

@@ -2,7 +2,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::{begin, call, host, sure};
-use crate::lab::{Lab, Setting};
+use crate::test_environment::{Setting, TestEnvironment};
 
 /// What a planted program prints, and the file that it leaves.
 const MARK: &str = "EVIL-RAN";
@@ -493,10 +493,13 @@ async fn try_plant(plant: &Plant) -> Result<(), String> {
         return Err("it was not planted well".to_owned());
     }
 
-    let lab = Lab::with(Setting { prepare: plant.prepare, ..Setting::default() });
-    let answer = lab.call("git", call(plant.operation, plant.args)).await;
+    let test_env = TestEnvironment::with(Setting { prepare: plant.prepare, ..Setting::default() });
+    let answer = test_env.call("git", call(plant.operation, plant.args)).await;
     let text = answer.text();
-    if lab.path("main/ran").exists() || text.contains(MARK) || lab.get("file").contains(MARK) {
+    if test_env.path("main/ran").exists()
+        || text.contains(MARK)
+        || test_env.get("file").contains(MARK)
+    {
         return Err(format!("it ran: {text}"));
     }
     match answer.structured["exit_code"].as_i64() {
@@ -507,7 +510,7 @@ async fn try_plant(plant: &Plant) -> Result<(), String> {
 
 #[tokio::test]
 async fn what_was_not_run_is_told_and_a_merge_is_still_one() {
-    let lab = Lab::with(Setting {
+    let test_env = TestEnvironment::with(Setting {
         prepare: |top| {
             ground(top);
             stashed(top);
@@ -517,12 +520,16 @@ async fn what_was_not_run_is_told_and_a_merge_is_still_one() {
         },
         ..Setting::default()
     });
-    let answer = lab.call("git", call("stash", "apply")).await;
+    let answer = test_env.call("git", call("stash", "apply")).await;
     assert_eq!(answer.structured["not_run"], serde_json::json!(["filter.y", "merge.x"]));
     assert!(
         answer
             .text()
             .contains("programs that the repository configures were not run: filter.y, merge.x")
     );
-    assert_eq!(lab.get("file"), "one\n2\nthree\nfour\n", "merged as git does without a driver");
+    assert_eq!(
+        test_env.get("file"),
+        "one\n2\nthree\nfour\n",
+        "merged as git does without a driver"
+    );
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{begin, call, repository, sure};
-use crate::lab::{Lab, Setting};
+use crate::test_environment::{Setting, TestEnvironment};
 
 fn with_origin(top: &Path) {
     begin(top);
@@ -26,23 +26,24 @@ fn with_origin(top: &Path) {
 #[tokio::test]
 async fn a_repository_inside_is_cloned_fetched_pulled_and_pushed_to() {
     for tier in [TierChoice::Auto, TierChoice::Only(Tier::Landlock)] {
-        let lab = Lab::with(Setting { prepare: with_origin, tier, ..Setting::default() });
-        open_to_others(&lab, tier);
-        clone_and_back(&lab).await;
+        let test_env =
+            TestEnvironment::with(Setting { prepare: with_origin, tier, ..Setting::default() });
+        open_to_others(&test_env, tier);
+        clone_and_back(&test_env).await;
     }
 }
 
 /// In the tier without namespaces commands are the owner of the workspace, who must not be root and
 /// has to get there.
-fn open_to_others(lab: &Lab, tier: TierChoice) {
-    if tier == TierChoice::Auto || !lab_is_roots(lab) {
+fn open_to_others(test_env: &TestEnvironment, tier: TierChoice) {
+    if tier == TierChoice::Auto || !lab_is_roots(test_env) {
         return;
     }
     let mode = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(lab.path(""), mode).unwrap();
+    std::fs::set_permissions(test_env.path(""), mode).unwrap();
     let owned = std::process::Command::new("chown")
         .args(["-R", UNKNOWN_USER])
-        .arg(lab.path("main"))
+        .arg(test_env.path("main"))
         .status();
     assert!(owned.unwrap().success());
 }
@@ -50,47 +51,47 @@ fn open_to_others(lab: &Lab, tier: TierChoice) {
 /// A user id that does not exist on this machine.
 const UNKNOWN_USER: &str = "2000025909";
 
-fn lab_is_roots(lab: &Lab) -> bool {
-    std::fs::metadata(lab.path("main")).unwrap().uid() == 0
+fn lab_is_roots(test_env: &TestEnvironment) -> bool {
+    std::fs::metadata(test_env.path("main")).unwrap().uid() == 0
 }
 
-async fn clone_and_back(lab: &Lab) {
-    let answer = lab.call("git", call("clone", "origin.git copy")).await;
+async fn clone_and_back(test_env: &TestEnvironment) {
+    let answer = test_env.call("git", call("clone", "origin.git copy")).await;
     assert_eq!(answer.structured["destination"], "copy", "{}", answer.text());
     assert!(answer.text().ends_with("cloned into copy\n"), "{}", answer.text());
-    assert!(!lab.path("main/copy/.git/hooks").exists(), "no template");
+    assert!(!test_env.path("main/copy/.git/hooks").exists(), "no template");
 
     let in_copy = |operation: &str, args: &str| {
         let mut arguments = call(operation, args);
         arguments["cwd"] = json!("copy");
         arguments
     };
-    lab.put("copy/file", "changed\n");
-    lab.text("git", in_copy("commit", "-am change")).await;
-    let answer = lab.call("git", in_copy("push", "-u origin main")).await;
+    test_env.put("copy/file", "changed\n");
+    test_env.text("git", in_copy("commit", "-am change")).await;
+    let answer = test_env.call("git", in_copy("push", "-u origin main")).await;
     assert_eq!(answer.structured["exit_code"], 0, "{}", answer.text());
     assert_eq!(answer.structured["trust_changes"], json!([]));
 
-    let answer = lab.call("git", call("pull", "--ff-only origin main")).await;
+    let answer = test_env.call("git", call("pull", "--ff-only origin main")).await;
     assert_eq!(answer.structured["exit_code"], 0, "{}", answer.text());
-    assert_eq!(lab.get("file"), "changed\n");
-    let answer = lab.call("git", call("fetch", "")).await;
+    assert_eq!(test_env.get("file"), "changed\n");
+    let answer = test_env.call("git", call("fetch", "")).await;
     assert_eq!(answer.structured["exit_code"], 0, "{}", answer.text());
-    let status = lab.text("git", in_copy("status", "")).await;
+    let status = test_env.text("git", in_copy("status", "")).await;
     assert!(status.starts_with("## main...origin/main\n"), "{status}");
     // By its path, from a directory below.
     let mut arguments = call("fetch", "../origin.git main");
     arguments["cwd"] = json!("copy");
-    let answer = lab.call("git", arguments).await;
+    let answer = test_env.call("git", arguments).await;
     assert_eq!(answer.structured["exit_code"], 0, "{}", answer.text());
 }
 
 #[tokio::test]
 async fn a_destination_that_exists_and_an_address_outside_are_refused() {
-    let lab = Lab::with(Setting { prepare: with_origin, ..Setting::default() });
-    lab.put("taken/x", "x");
-    lab.put("plain", "x");
-    std::fs::create_dir(lab.path("main/empty")).unwrap();
+    let test_env = TestEnvironment::with(Setting { prepare: with_origin, ..Setting::default() });
+    test_env.put("taken/x", "x");
+    test_env.put("plain", "x");
+    std::fs::create_dir(test_env.path("main/empty")).unwrap();
     for (args, says) in [
         ("origin.git taken", "exists and is not empty"),
         ("origin.git plain", "is a file"),
@@ -109,11 +110,11 @@ async fn a_destination_that_exists_and_an_address_outside_are_refused() {
         ("http://10.0.0.5/a", "use https"),
         ("https://github.com/.git", "no directory name follows from it"),
     ] {
-        let (_, text) = lab.refusal("git", call("clone", args)).await;
+        let (_, text) = test_env.refusal("git", call("clone", args)).await;
         assert!(text.contains(says), "{args}: {text}");
         assert!(!text.contains("hunter2"), "{text}");
     }
-    let answer = lab.call("git", call("clone", "origin.git empty")).await;
+    let answer = test_env.call("git", call("clone", "origin.git empty")).await;
     assert_eq!(answer.structured["exit_code"], 0, "{}", answer.text());
 }
 
@@ -127,16 +128,16 @@ async fn a_remote_is_held_against_the_same_rules_as_an_address() {
     ] {
         for operation in ["fetch", "pull", "push"] {
             // Each its own: a remote that runs programs is taken out again.
-            let lab = repository();
-            sure(&lab.path("main"), &["remote", "add", "origin", url]);
-            let (_, text) = lab.refusal("git", json!({ "operation": operation })).await;
+            let test_env = repository();
+            sure(&test_env.path("main"), &["remote", "add", "origin", url]);
+            let (_, text) = test_env.refusal("git", json!({ "operation": operation })).await;
             assert!(text.contains(says) && !text.contains("hunter2"), "{text}");
         }
     }
-    let lab = repository();
-    let main = lab.path("main");
+    let test_env = repository();
+    let main = test_env.path("main");
     sure(&main, &["remote", "add", "origin", "https://example.com/x"]);
-    let (_, text) = lab.refusal("git", call("fetch", "orign")).await;
+    let (_, text) = test_env.refusal("git", call("fetch", "orign")).await;
     assert!(
         text.contains(
             "`orign` is neither a remote nor a directory of the workspace; remotes: origin"
@@ -144,7 +145,7 @@ async fn a_remote_is_held_against_the_same_rules_as_an_address() {
         "{text}"
     );
     sure(&main, &["config", "url.ext::id.insteadOf", "https://example.com/"]);
-    let (_, text) = lab.refusal("git", call("fetch", "origin")).await;
+    let (_, text) = test_env.refusal("git", call("fetch", "origin")).await;
     assert!(text.contains("insteadof"), "{text}");
 }
 
@@ -154,7 +155,7 @@ async fn histories_that_parted_are_merged_or_put_on_top() {
         ("--no-rebase origin main", "Merge branch 'main'|own|theirs|first"),
         ("--rebase origin main", "own|theirs|first"),
     ] {
-        let lab = Lab::with(Setting {
+        let test_env = TestEnvironment::with(Setting {
             prepare: |top| {
                 with_origin(top);
                 let main = top.join("main");
@@ -167,9 +168,9 @@ async fn histories_that_parted_are_merged_or_put_on_top() {
             },
             ..Setting::default()
         });
-        let answer = lab.call("git", call("pull", args)).await;
+        let answer = test_env.call("git", call("pull", args)).await;
         assert_eq!(answer.structured["exit_code"], 0, "{}", answer.text());
-        let log = sure(&lab.path("main"), &["log", "--topo-order", "--format=%s"]);
+        let log = sure(&test_env.path("main"), &["log", "--topo-order", "--format=%s"]);
         let mut found: Vec<_> =
             log.lines().map(|line| line.split(" of ").next().unwrap()).collect();
         let mut expected: Vec<_> = subjects.split('|').collect();
@@ -182,8 +183,8 @@ async fn histories_that_parted_are_merged_or_put_on_top() {
 #[tokio::test]
 async fn only_hosts_that_the_operator_names_are_reached() {
     let git = GitOptions { hosts: vec!["github.com".into()], ..GitOptions::default() };
-    let lab = Lab::with(Setting { git, ..Setting::default() });
-    let (code, text) = lab.refusal("git", call("clone", "https://example.com/a/b")).await;
+    let test_env = TestEnvironment::with(Setting { git, ..Setting::default() });
+    let (code, text) = test_env.refusal("git", call("clone", "https://example.com/a/b")).await;
     assert_eq!(code, "E_GIT_REFUSED");
     assert!(text.contains("none of the hosts that git may reach: github.com"), "{text}");
 }
@@ -244,15 +245,15 @@ impl CredentialSource for Ann {
 }
 
 /// Starts the server in the workspace's own network, and returns its port.
-async fn serve(lab: &Lab) -> String {
-    lab.put("server.py", SERVER);
+async fn serve(test_env: &TestEnvironment) -> String {
+    test_env.put("server.py", SERVER);
     let started = json!({
         "command": "exec /usr/bin/python3 server.py", "run_in_background": true, "network": "loopback"
     });
-    let answer = lab.call("Bash", started).await;
+    let answer = test_env.call("Bash", started).await;
     let shell_id = answer.structured["shell_id"].as_str().unwrap().to_owned();
     let output = json!({ "shell_id": shell_id, "wait_seconds": 30, "cursor": 0 });
-    let text = lab.text("BashOutput", output).await;
+    let text = test_env.text("BashOutput", output).await;
     let line = text
         .lines()
         .find_map(|line| line.strip_prefix("port "))
@@ -263,7 +264,7 @@ async fn serve(lab: &Lab) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_credential_reaches_git_and_nothing_else() {
     let git = GitOptions { credentials: Some(Arc::new(Ann)), ..GitOptions::default() };
-    let lab = Lab::with(Setting {
+    let test_env = TestEnvironment::with(Setting {
         git,
         prepare: |top| {
             begin(top);
@@ -278,39 +279,39 @@ async fn a_credential_reaches_git_and_nothing_else() {
         },
         ..Setting::default()
     });
-    let port = serve(&lab).await;
+    let port = serve(&test_env).await;
     let url = format!("http://localhost:{port}/repo.git");
-    let answer = lab.call("git", call("clone", &format!("{url} copy"))).await;
+    let answer = test_env.call("git", call("clone", &format!("{url} copy"))).await;
     assert_eq!(answer.structured["exit_code"], 0, "{}", answer.text());
-    assert_eq!(lab.get("copy/file"), "one\ntwo\nthree\n");
+    assert_eq!(test_env.get("copy/file"), "one\ntwo\nthree\n");
 
     let in_copy = |operation: &str, args: &str| -> Value {
         let mut arguments = call(operation, args);
         arguments["cwd"] = json!("copy");
         arguments
     };
-    lab.put("copy/file", "changed\n");
-    lab.text("git", in_copy("commit", "-am change")).await;
+    test_env.put("copy/file", "changed\n");
+    test_env.text("git", in_copy("commit", "-am change")).await;
     for (operation, args) in [("push", "origin main"), ("fetch", "--prune"), ("pull", "")] {
-        let answer = lab.call("git", in_copy(operation, args)).await;
+        let answer = test_env.call("git", in_copy(operation, args)).await;
         assert_eq!(answer.structured["exit_code"], 0, "{operation}: {}", answer.text());
         assert!(!answer.text().contains("hunter2"), "{}", answer.text());
     }
     assert_eq!(
-        sure(&lab.path("main"), &["-C", "served/repo.git", "log", "-1", "--format=%s"]),
+        sure(&test_env.path("main"), &["-C", "served/repo.git", "log", "-1", "--format=%s"]),
         "change"
     );
     // With the settings of the repository that has helpers of its own.
-    let answer = lab.call("git", call("fetch", &format!("{url} main"))).await;
+    let answer = test_env.call("git", call("fetch", &format!("{url} main"))).await;
     assert_eq!(answer.structured["exit_code"], 0, "{}", answer.text());
-    assert!(!lab.path("main/ran-helper").exists());
+    assert!(!test_env.path("main/ran-helper").exists());
 
-    let server = std::fs::read_to_string(lab.path("main/server.py")).unwrap();
+    let server = std::fs::read_to_string(test_env.path("main/server.py")).unwrap();
     assert!(server.contains("hunter2-token"));
-    std::fs::remove_file(lab.path("main/server.py")).unwrap();
+    std::fs::remove_file(test_env.path("main/server.py")).unwrap();
     let found = std::process::Command::new("grep")
         .args(["-r", "hunter2"])
-        .arg(lab.path("main"))
+        .arg(test_env.path("main"))
         .output()
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&found.stdout), "", "in no file of the workspace");
@@ -318,16 +319,17 @@ async fn a_credential_reaches_git_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_credential_is_named() {
-    let lab = Lab::with(Setting {
+    let test_env = TestEnvironment::with(Setting {
         prepare: |top| {
             begin(top);
             sure(&top.join("main"), &["clone", "-q", "--bare", ".", "served/repo.git"]);
         },
         ..Setting::default()
     });
-    let port = serve(&lab).await;
-    let answer =
-        lab.call("git", call("clone", &format!("http://localhost:{port}/repo.git copy"))).await;
+    let port = serve(&test_env).await;
+    let answer = test_env
+        .call("git", call("clone", &format!("http://localhost:{port}/repo.git copy")))
+        .await;
     assert_eq!(answer.structured["exit_code"], 128, "{}", answer.text());
     let variable = format!("CARREL_GIT_TOKEN_LOCALHOST___{port}");
     assert!(answer.text().contains(&variable), "{}", answer.text());
@@ -335,31 +337,33 @@ async fn a_missing_credential_is_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_credential_of_one_call_reaches_that_call_alone_and_its_variables_never_reach_git() {
-    let lab = Lab::with(Setting {
+    let test_env = TestEnvironment::with(Setting {
         prepare: |top| {
             begin(top);
             sure(&top.join("main"), &["clone", "-q", "--bare", ".", "served/repo.git"]);
         },
         ..Setting::default()
     });
-    let url = format!("http://localhost:{}/repo.git", serve(&lab).await);
+    let url = format!("http://localhost:{}/repo.git", serve(&test_env).await);
     let mut options = CallOptions::new(Interface::Task);
     options.command_settings.credentials = Some(Arc::new(Ann));
-    options.command_settings.environment =
-        vec![("GIT_TRACE".to_owned(), Secret::new(lab.path("main/trace").display().to_string()))];
+    options.command_settings.environment = vec![(
+        "GIT_TRACE".to_owned(),
+        Secret::new(test_env.path("main/trace").display().to_string()),
+    )];
     let Value::Object(arguments) = call("clone", &format!("{url} copy")) else { panic!() };
-    let answer = lab.registry.call(&lab.session, "git", arguments, options).await;
+    let answer = test_env.registry.call(&test_env.session, "git", arguments, options).await;
     assert_eq!(answer.structured["exit_code"], 0, "{}", answer.text());
-    assert!(!lab.path("main/trace").exists());
-    let answer = lab.call("git", call("clone", &format!("{url} again"))).await;
+    assert!(!test_env.path("main/trace").exists());
+    let answer = test_env.call("git", call("clone", &format!("{url} again"))).await;
     assert_eq!(answer.structured["exit_code"], 128, "{}", answer.text());
 }
 
 #[tokio::test]
 async fn a_helper_can_read_its_descriptor_in_both_tiers() {
     for tier in [TierChoice::Auto, TierChoice::Only(Tier::Landlock)] {
-        let lab = Lab::with(Setting { tier, ..Setting::default() });
-        open_to_others(&lab, tier);
+        let test_env = TestEnvironment::with(Setting { tier, ..Setting::default() });
+        open_to_others(&test_env, tier);
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         rustix::fs::fchmod(&reader, rustix::fs::Mode::from_raw_mode(0o444)).unwrap();
         rustix::io::write(&writer, b"password=x").unwrap();
@@ -367,7 +371,7 @@ async fn a_helper_can_read_its_descriptor_in_both_tiers() {
         let argv = ["sh", "-c", "cat /proc/self/fd/100"].iter().map(Into::into).collect();
         let request =
             RunRequest { inherited: vec![reader], ..RunRequest::new(CommandForm::Argv(argv)) };
-        let toolbox = lab.registry.toolbox();
+        let toolbox = test_env.registry.toolbox();
         let workspace = toolbox.workspaces.iter().next().unwrap();
         let completed = toolbox
             .runner

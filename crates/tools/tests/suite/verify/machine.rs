@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use carrel_config::{Environment, OperatorPolicy};
 
-use crate::lab::{Lab, Setting};
+use crate::test_environment::{Setting, TestEnvironment};
 
 /// Returns where `scripts/install-test-tools` puts the tools for Python projects.
 pub(super) fn test_tools() -> PathBuf {
@@ -19,7 +19,7 @@ pub(super) fn test_tools() -> PathBuf {
 }
 
 /// A machine on which the operator shares the tools for Python projects.
-pub(super) fn with_python_tools() -> Lab {
+pub(super) fn with_python_tools() -> TestEnvironment {
     let python = test_tools().join("python");
     with(OperatorPolicy {
         path: vec![python.join("bin")],
@@ -29,23 +29,23 @@ pub(super) fn with_python_tools() -> Lab {
 }
 
 /// A machine with Go.
-pub(super) fn with_go() -> Lab {
+pub(super) fn with_go() -> TestEnvironment {
     let found = ["/usr/local/go/bin/go", "/usr/local/bin/go", "/usr/bin/go"];
     assert!(
         found.iter().any(|path| Path::new(path).exists()),
         "there is no Go in {found:?}: run scripts/install-test-tools"
     );
-    Lab::new()
+    TestEnvironment::new()
 }
 
 /// A machine on which no program is found by its name.
-pub(super) fn bare() -> Lab {
+pub(super) fn bare() -> TestEnvironment {
     with(OperatorPolicy {
         environment: Environment::from_pairs([("PATH", "/nonexistent")]),
         ..OperatorPolicy::default()
     })
 }
 
-fn with(policy: OperatorPolicy) -> Lab {
-    Lab::with(Setting { policy, ..Setting::default() })
+fn with(policy: OperatorPolicy) -> TestEnvironment {
+    TestEnvironment::with(Setting { policy, ..Setting::default() })
 }

@@ -7,30 +7,30 @@ use serde_json::json;
 
 use super::machine::{bare, test_tools, with_python_tools};
 use super::{could_not_run, counts, section, verdict};
-use crate::lab::Lab;
+use crate::test_environment::TestEnvironment;
 
 const PROJECT: &str = "[project]\nname = \"probe\"\nversion = \"1\"\n\n[tool.pytest.ini_options]\npythonpath = [\".\"]\n\n[tool.ruff]\n\n[tool.mypy]\n";
 const SUMS: &str = "def add(a: int, b: int) -> int:\n    return a + b\n";
 const TESTS: &str = "import pytest\nfrom probe.sums import add\n\n\ndef test_adds():\n    assert add(1, 2) == 3\n\n\nclass TestNothing:\n    @pytest.mark.parametrize(\"x\", [0, \"a b[c]\"])\n    def test_each(self, x):\n        assert add(x, x) == x\n";
 
-fn project(lab: &Lab) {
-    lab.put("pyproject.toml", PROJECT);
-    lab.put("probe/__init__.py", "");
-    lab.put("probe/sums.py", SUMS);
-    lab.put("tests/test_sums.py", TESTS.replace(", \"a b[c]\"", ""));
+fn project(test_env: &TestEnvironment) {
+    test_env.put("pyproject.toml", PROJECT);
+    test_env.put("probe/__init__.py", "");
+    test_env.put("probe/sums.py", SUMS);
+    test_env.put("tests/test_sums.py", TESTS.replace(", \"a b[c]\"", ""));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pytest_passes_fails_and_reruns_only_what_failed() {
-    let lab = with_python_tools();
-    project(&lab);
-    let passed = lab.call("run_tests", json!({})).await;
+    let test_env = with_python_tools();
+    project(&test_env);
+    let passed = test_env.call("run_tests", json!({})).await;
     assert_eq!(verdict(&passed), "passed", "{}", passed.text());
     assert_eq!(counts(&passed), [2, 0, 0, 0], "{}", passed.text());
 
-    lab.put("probe/sums.py", SUMS.replace("a + b", "a - b"));
-    lab.put("tests/test_sums.py", TESTS);
-    let failed = lab.call("run_tests", json!({})).await;
+    test_env.put("probe/sums.py", SUMS.replace("a + b", "a - b"));
+    test_env.put("tests/test_sums.py", TESTS);
+    let failed = test_env.call("run_tests", json!({})).await;
     assert_eq!(verdict(&failed), "failed", "{}", failed.text());
     assert_eq!(counts(&failed), [1, 2, 0, 0], "{}", failed.text());
     assert_eq!(
@@ -49,18 +49,18 @@ async fn pytest_passes_fails_and_reruns_only_what_failed() {
     let said = "1. tests/test_sums.py::test_adds\n   tests/test_sums.py:6\n   assert -1 == 3\n    +  where -1 = add(1, 2)\n\n2. ";
     assert!(failed.text().contains(said), "{}", failed.text());
 
-    lab.put("probe/sums.py", SUMS);
-    let rerun = lab.call("run_failing_tests", json!({})).await;
+    test_env.put("probe/sums.py", SUMS);
+    let rerun = test_env.call("run_failing_tests", json!({})).await;
     assert_eq!(rerun.structured["rerun"], 2, "{}", rerun.text());
     assert_eq!(counts(&rerun), [1, 1, 0, 0], "{}", rerun.text());
-    let again = lab.call("run_failing_tests", json!({})).await;
+    let again = test_env.call("run_failing_tests", json!({})).await;
     assert_eq!(counts(&again), [0, 1, 0, 0], "only what still failed: {}", again.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pytest_that_cannot_load_a_file_is_never_no_failures() {
-    let lab = with_python_tools();
-    project(&lab);
+    let test_env = with_python_tools();
+    project(&test_env);
     let broken = [
         ("tests/test_broken.py", "def test_x(:\n", "SyntaxError: invalid syntax"),
         (
@@ -71,16 +71,16 @@ async fn pytest_that_cannot_load_a_file_is_never_no_failures() {
         ("tests/conftest.py", "import nowhere\n", "ModuleNotFoundError: No module named 'nowhere'"),
     ];
     for (file, text, message) in broken {
-        lab.put(file, text);
-        let answer = lab.call("run_tests", json!({})).await;
+        test_env.put(file, text);
+        let answer = test_env.call("run_tests", json!({})).await;
         assert_eq!(verdict(&answer), "failed", "{}", answer.text());
         assert_eq!(section(&answer)["build_errors"], 1, "{}", answer.text());
         let workspace = format!("\n{file}:1:error: {message}\n");
         assert!(answer.text().contains(&workspace), "{}", answer.text());
-        let last = lab.text("last_test_failures", json!({})).await;
+        let last = test_env.text("last_test_failures", json!({})).await;
         assert!(last.starts_with("1 build error(s) from last run_tests call (python, "), "{last}");
         assert!(last.ends_with(&workspace), "{last}");
-        let rerun = lab.text("run_failing_tests", json!({})).await;
+        let rerun = test_env.text("run_failing_tests", json!({})).await;
         assert!(
             rerun.ends_with("names no test that could be run again; rerun run_tests"),
             "{rerun}"
@@ -90,18 +90,18 @@ async fn pytest_that_cannot_load_a_file_is_never_no_failures() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pytest_that_is_ended_or_finds_nothing_did_not_pass() {
-    let lab = with_python_tools();
-    project(&lab);
-    lab.put("tests/test_exit.py", "import os\n\n\ndef test_ends():\n    os._exit(0)\n");
-    let ended = lab.call("run_tests", json!({})).await;
+    let test_env = with_python_tools();
+    project(&test_env);
+    test_env.put("tests/test_exit.py", "import os\n\n\ndef test_ends():\n    os._exit(0)\n");
+    let ended = test_env.call("run_tests", json!({})).await;
     assert_eq!(could_not_run(&ended), "the tool left no readable report");
-    let nothing = lab.call("run_tests", json!({ "name": "no_such_test" })).await;
+    let nothing = test_env.call("run_tests", json!({ "name": "no_such_test" })).await;
     assert_eq!(could_not_run(&nothing), "no tests were run");
-    lab.put(
+    test_env.put(
         "pyproject.toml",
         PROJECT.replace("pythonpath", "addopts = \"--nonsense\"\npythonpath"),
     );
-    let unusable = lab.call("run_tests", json!({})).await;
+    let unusable = test_env.call("run_tests", json!({})).await;
     assert!(
         could_not_run(&unusable).contains("unrecognized arguments: --nonsense"),
         "{}",
@@ -111,17 +111,17 @@ async fn pytest_that_is_ended_or_finds_nothing_did_not_pass() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unittest_that_is_ended_or_cannot_load_a_file_did_not_pass() {
-    let lab = Lab::new();
-    lab.put("setup.py", "");
+    let test_env = TestEnvironment::new();
+    test_env.put("setup.py", "");
     let tests = "import unittest\n\n\nclass A(unittest.TestCase):\n    def test_good(self):\n        pass\n";
-    lab.put("tests/test_a.py", tests);
-    let passed = lab.call("run_tests", json!({})).await;
+    test_env.put("tests/test_a.py", tests);
+    let passed = test_env.call("run_tests", json!({})).await;
     assert_eq!(verdict(&passed), "passed", "{}", passed.text());
-    lab.put("tests/test_b.py", tests.replace("pass", "__import__(\"os\")._exit(0)"));
-    let ended = lab.call("run_tests", json!({})).await;
+    test_env.put("tests/test_b.py", tests.replace("pass", "__import__(\"os\")._exit(0)"));
+    let ended = test_env.call("run_tests", json!({})).await;
     assert_eq!(could_not_run(&ended), "the tool left no readable report");
-    lab.put("tests/test_b.py", "import unittest, nowhere\n");
-    let unloaded = lab.call("run_tests", json!({})).await;
+    test_env.put("tests/test_b.py", "import unittest, nowhere\n");
+    let unloaded = test_env.call("run_tests", json!({})).await;
     assert_eq!(verdict(&unloaded), "failed", "{}", unloaded.text());
     assert!(
         unloaded.text().contains("tests/test_b.py:1:error: ModuleNotFoundError"),
@@ -132,15 +132,15 @@ async fn unittest_that_is_ended_or_cannot_load_a_file_did_not_pass() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ruff_is_clean_finds_and_breaks() {
-    let lab = with_python_tools();
-    project(&lab);
-    lab.put("tests/test_sums.py", "");
-    let clean = lab.call("run_lint", json!({})).await;
+    let test_env = with_python_tools();
+    project(&test_env);
+    test_env.put("tests/test_sums.py", "");
+    let clean = test_env.call("run_lint", json!({})).await;
     assert_eq!(verdict(&clean), "passed", "{}", clean.text());
     assert!(clean.text().starts_with("0 findings\n"), "{}", clean.text());
 
-    lab.put("probe/unused.py", "import os\n");
-    let found = lab.call("run_lint", json!({ "path": "probe/unused.py" })).await;
+    test_env.put("probe/unused.py", "import os\n");
+    let found = test_env.call("run_lint", json!({ "path": "probe/unused.py" })).await;
     assert_eq!(verdict(&found), "failed", "{}", found.text());
     let unused = section(&found)["findings"].as_array().unwrap().iter();
     let unused: Vec<_> = unused.filter(|finding| finding["rule"] == "F401").collect();
@@ -159,19 +159,19 @@ async fn ruff_is_clean_finds_and_breaks() {
             "url": "https://docs.astral.sh/ruff/rules/unused-import"
         })]
     );
-    lab.put("pyproject.toml", PROJECT.replace("[tool.ruff]", "[tool.ruff]\nnonsense = 1"));
-    let broken = lab.call("run_lint", json!({})).await;
+    test_env.put("pyproject.toml", PROJECT.replace("[tool.ruff]", "[tool.ruff]\nnonsense = 1"));
+    let broken = test_env.call("run_lint", json!({})).await;
     assert!(could_not_run(&broken).contains("unknown field `nonsense`"), "{}", broken.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mypy_is_clean_and_finds() {
-    let lab = with_python_tools();
-    project(&lab);
-    let clean = lab.call("run_typecheck", json!({ "path": "probe" })).await;
+    let test_env = with_python_tools();
+    project(&test_env);
+    let clean = test_env.call("run_typecheck", json!({ "path": "probe" })).await;
     assert_eq!(verdict(&clean), "passed", "{}", clean.text());
-    lab.put("probe/sums.py", SUMS.replace("a + b", "str(a)"));
-    let found = lab.call("run_typecheck", json!({ "path": "probe" })).await;
+    test_env.put("probe/sums.py", SUMS.replace("a + b", "str(a)"));
+    let found = test_env.call("run_typecheck", json!({ "path": "probe" })).await;
     assert_eq!(verdict(&found), "failed", "{}", found.text());
     assert_eq!(
         section(&found)["findings"],
@@ -191,11 +191,11 @@ async fn mypy_is_clean_and_finds() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ruff_and_black_say_what_is_not_in_style_and_mend_it() {
     for (settings, tool) in [("", "ruff format"), ("\n[tool.black]\n", "black")] {
-        let lab = with_python_tools();
-        lab.put("pyproject.toml", format!("{PROJECT}{settings}"));
+        let test_env = with_python_tools();
+        test_env.put("pyproject.toml", format!("{PROJECT}{settings}"));
         let ugly = SUMS.replace("a + b", "( a+b )");
-        lab.put("sums.py", &ugly);
-        let checked = lab.call("format", json!({ "check": true })).await;
+        test_env.put("sums.py", &ugly);
+        let checked = test_env.call("format", json!({ "check": true })).await;
         assert_eq!(section(&checked)["verdict"], "failed", "{}", checked.text());
         assert!(checked.text().contains("sums.py"), "{}", checked.text());
         assert!(
@@ -203,35 +203,36 @@ async fn ruff_and_black_say_what_is_not_in_style_and_mend_it() {
             "{}",
             checked.text()
         );
-        assert_eq!(lab.get("sums.py"), ugly);
-        let mended = lab.call("format", json!({})).await;
+        assert_eq!(test_env.get("sums.py"), ugly);
+        let mended = test_env.call("format", json!({})).await;
         assert_eq!(section(&mended)["verdict"], "passed", "{}", mended.text());
-        assert_eq!(lab.get("sums.py"), SUMS, "{tool}");
-        let clean = lab.call("format", json!({ "check": true })).await;
+        assert_eq!(test_env.get("sums.py"), SUMS, "{tool}");
+        let clean = test_env.call("format", json!({ "check": true })).await;
         assert_eq!(section(&clean)["verdict"], "passed", "{}", clean.text());
-        lab.put("sums.py", "def add(:\n");
-        let broken = lab.call("format", json!({})).await;
+        test_env.put("sums.py", "def add(:\n");
+        let broken = test_env.call("format", json!({})).await;
         assert_eq!(section(&broken)["verdict"], "failed", "{}", broken.text());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn python_tools_that_are_missing_are_named_with_how_to_get_them() {
-    let lab = bare();
-    project(&lab);
+    let test_env = bare();
+    project(&test_env);
     for (tool, missing) in [
         ("run_tests", "pytest"),
         ("run_lint", "ruff"),
         ("run_typecheck", "mypy"),
         ("format", "ruff"),
     ] {
-        let answer = lab.call(tool, json!({})).await;
+        let answer = test_env.call(tool, json!({})).await;
         let reason = format!("{missing} is not installed; run `pip install {missing}`");
         assert_eq!(could_not_run(&answer), reason, "{tool}");
         assert!(!answer.text().contains("findings"), "{}", answer.text());
     }
     assert!(
-        lab.text("last_test_failures", json!({}))
+        test_env
+            .text("last_test_failures", json!({}))
             .await
             .starts_with("no structured failures available for python")
     );
@@ -239,22 +240,22 @@ async fn python_tools_that_are_missing_are_named_with_how_to_get_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_environment_in_the_project_is_the_one_that_counts() {
-    let lab = bare();
-    lab.put("pyproject.toml", "[project]\nname = \"probe\"\nversion = \"1\"\n");
-    lab.put(
+    let test_env = bare();
+    test_env.put("pyproject.toml", "[project]\nname = \"probe\"\nversion = \"1\"\n");
+    test_env.put(
         "tests/test_prefix.py",
         "import sys\n\n\ndef test_prefix():\n    assert sys.prefix.endswith(\"/main/.venv\")\n",
     );
-    install_pytest(&lab);
-    let answer = lab.call("run_tests", json!({})).await;
+    install_pytest(&test_env);
+    let answer = test_env.call("run_tests", json!({})).await;
     assert_eq!(verdict(&answer), "passed", "{}", answer.text());
     assert_eq!(section(&answer)["commands"][0][0], ".venv/bin/pytest", "{}", answer.text());
-    let other = lab.call("run_lint", json!({})).await;
+    let other = test_env.call("run_lint", json!({})).await;
     assert!(could_not_run(&other).starts_with("ruff is not installed; "), "{}", other.text());
 }
 
 /// Makes an environment in the workspace `main` as people do, without the network.
-fn install_pytest(lab: &Lab) {
+fn install_pytest(test_env: &TestEnvironment) {
     let tools = test_tools();
     let (pip, wheels) = (tools.join("python/bin/pip"), tools.join("wheels"));
     let mut make = Command::new("/usr/bin/python3");
@@ -265,7 +266,7 @@ fn install_pytest(lab: &Lab) {
         .arg(wheels)
         .arg("pytest");
     for command in [&mut make, &mut install] {
-        let output = command.current_dir(lab.path("main")).output().unwrap();
+        let output = command.current_dir(test_env.path("main")).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Bench, all_refused, bench_with, get, post};
 use crate::asana::Asana;
 use crate::fake::Reply;
-use crate::world::SECRET;
+use crate::records::SECRET;
 
 /// Asana, where tasks 8 and 9 are of another project, and 10 is a part of 7.
 async fn asana() -> Bench {

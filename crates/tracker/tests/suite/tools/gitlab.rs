@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{all_refused, bench, get, post};
 use crate::gitlab::Gitlab;
-use crate::world::SECRET;
+use crate::records::SECRET;
 
 #[tokio::test]
 async fn item_072_and_073_gitlab_requests_go_out_in_our_name_for_the_issue_at_hand() {

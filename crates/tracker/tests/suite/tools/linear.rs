@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Bench, all_refused, bench_with};
 use crate::fake::{Asked, Reply};
 use crate::linear::Linear;
-use crate::world::SECRET;
+use crate::records::SECRET;
 
 const HERE: &str = "11111111-0000-4000-8000-000000000001";
 const ELSEWHERE: &str = "22222222-0000-4000-8000-000000000002";

@@ -4,7 +4,7 @@ use pretty_assertions::assert_eq;
 use serde_json::json;
 
 use super::{CANARY, canary};
-use crate::service::lab::{Client, Service, new_id};
+use crate::service::test_environment::{Client, Service, new_id};
 
 #[test]
 fn what_a_command_starts_stays_behind_the_walls() {
@@ -117,7 +117,7 @@ fn git_is_operations_and_words() {
             client.post(&client.at("/git"), &json!({ "operation": "status", "args": args }));
         assert!(matches!(reply.status, 200 | 403 | 422), "{args}: {reply:?}");
     }
-    // H-09 through a shell runs behind the walls.
+    // H-09 through a shell runs behind the sandbox.
     assert!(client.exec("git -c alias.x='!id -u' x").json()["stdout"] != "0\n");
     client.read("pwned").is(404, "E_NOT_FOUND");
 }
@@ -159,11 +159,11 @@ fn a_command_sees_its_own_workspace_and_nothing_else() {
     let service =
         Service::start_with(&[("CARREL_TOKEN_SECRET", "canary-5e1f-canary-5e1f-canary-5e1f")]);
     let token = |workspace: &str| {
-        let mut command = service.lab.carrel();
+        let mut command = service.test_env.carrel();
         command.env("CARREL_TOKEN_SECRET", "canary-5e1f-canary-5e1f-canary-5e1f");
         command
             .args(["token", "new", "--workspace", workspace, "--data"])
-            .arg(service.lab.path("data"));
+            .arg(service.test_env.path("data"));
         String::from_utf8(command.output().unwrap().stdout).unwrap().trim().to_owned()
     };
     let client = |workspace: String| Client {
@@ -175,10 +175,10 @@ fn a_command_sees_its_own_workspace_and_nothing_else() {
     theirs.write("secret", CANARY).expect(200);
     theirs.run("mkdir -p .ssh && cp secret .ssh/id_ed25519");
     mine.run("true");
-    let root = service.lab.path("data").join("workspaces");
+    let root = service.test_env.path("data").join("workspaces");
     let other = root.join(&theirs.workspace).display().to_string();
     assert!(std::path::Path::new(&other).join("secret").exists());
-    let data = service.lab.path("data").display().to_string();
+    let data = service.test_env.path("data").display().to_string();
     let program = env!("CARGO_BIN_EXE_carrel");
     for (case, line) in [
         ("H-15", "cat /etc/shado?".to_owned()),

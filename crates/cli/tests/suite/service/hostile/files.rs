@@ -6,8 +6,8 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use super::{CANARY, canary};
-use crate::lab::is_soak;
-use crate::service::lab::Service;
+use crate::service::test_environment::Service;
+use crate::test_environment::is_soak;
 
 #[test]
 fn links_that_are_swapped_lead_nowhere() {
@@ -86,7 +86,7 @@ fn one_policy_holds_for_every_way_to_a_file() {
     }
     // H-28
     let sibling =
-        service.lab.path("data").join("workspaces").join(format!("{}-evil", client.workspace));
+        service.test_env.path("data").join("workspaces").join(format!("{}-evil", client.workspace));
     std::fs::create_dir(&sibling).unwrap();
     std::fs::write(sibling.join("s"), CANARY).unwrap();
     let path = format!("../{}-evil/s", client.workspace);

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use crate::lab::{Mark, is_soak};
-use crate::service::lab::{Client, Service, assert_whole};
+use crate::service::test_environment::{Client, Service, assert_whole};
+use crate::test_environment::{Mark, is_soak};
 
 #[test]
 fn nothing_outlives_its_time() {

@@ -6,8 +6,8 @@ use pretty_assertions::assert_eq;
 use serde_json::json;
 
 use super::CANARY;
-use crate::lab::Mark;
-use crate::service::lab::{Client, Service, assert_whole};
+use crate::service::test_environment::{Client, Service, assert_whole};
+use crate::test_environment::Mark;
 
 #[test]
 fn a_task_that_is_cancelled_in_its_last_step_is_cancelled() {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::{MOST_QUIET, Scene, TENANTS, number};
-use crate::lab::is_soak;
+use super::{MOST_QUIET, Scenario, TENANTS, number};
 use crate::service::cluster::{Cluster, WorkerProcess, until_ready};
+use crate::test_environment::is_soak;
 
 /// What is killed.
 const VICTIMS: usize = 4;
@@ -21,18 +21,18 @@ fn nothing_that_was_acknowledged_is_lost_whichever_process_is_killed() {
     let start = |cluster: &Cluster| cluster.worker("shared", &[("WORKER_CONCURRENCY", "4")]);
     let mut workers: Vec<WorkerProcess> = (0..2).map(|_| start(&cluster)).collect();
     let clients = (0..TENANTS).map(|_| api.client()).collect();
-    let scene = Scene::new(clients, api.address, tasks, rounds, seed);
+    let scenario = Scenario::new(clients, api.address, tasks, rounds, seed);
     let mut random = fastrand::Rng::with_seed(seed);
     let mut order: Vec<usize> = (0..each).flat_map(|_| 0..VICTIMS).collect();
     random.shuffle(&mut order);
-    let told_by_task = scene.play(|| {
+    let told_by_task = scenario.play(|| {
         for victim in order {
             std::thread::sleep(Duration::from_millis(random.u64(20..MOST_QUIET)));
             match victim {
                 0 => {
                     api.kill();
                     api.begin_again();
-                    *scene.address.write().unwrap() = api.address;
+                    *scenario.address.write().unwrap() = api.address;
                 }
                 1 => {
                     let chosen = random.usize(..workers.len());
@@ -52,7 +52,7 @@ fn nothing_that_was_acknowledged_is_lost_whichever_process_is_killed() {
             }
         }
     });
-    until_ready(&scene.client(0), "ready");
-    let again = scene.check(&told_by_task);
+    until_ready(&scenario.client(0), "ready");
+    let again = scenario.check(&told_by_task);
     eprintln!("{each} kills of each of {VICTIMS}, {again} of {tasks} tasks begun again");
 }

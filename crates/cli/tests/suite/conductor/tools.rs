@@ -1,4 +1,4 @@
-//! Carrel's own tools, used by the agents of issues from behind their walls.
+//! Carrel's own tools, used by the agents of issues from behind their sandbox.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -8,7 +8,7 @@ use carrel_testkit::processes::processes_with;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use super::Office;
+use super::ConductorFixture;
 use crate::{Run, eventually};
 
 /// An agent that speaks to `carrel mcp` as clients do, and keeps what it is answered outside.
@@ -22,20 +22,20 @@ use() { ask tools/call "{\"name\":\"$1\",\"arguments\":$2}"; }
 ask initialize '{"protocolVersion":"2025-11-25","clientInfo":{"name":"scripted"}}'; hear
 "#;
 
-/// An office whose agent follows a script.
-pub(super) fn office(settings: &str, script: &str) -> Office {
-    let office = Office::with(&format!(
+/// An fixture whose agent follows a script.
+pub(super) fn fixture(settings: &str, script: &str) -> ConductorFixture {
+    let fixture = ConductorFixture::with(&format!(
         "agent:\n  kind: command\n  max_turns: 1\n{settings}\n  sandbox: {{writable: [OUTSIDE]}}\n  command: bash OUTSIDE/agent.sh"
     ));
-    let outside = office.world.path("outside");
+    let outside = fixture.fixture.path("outside");
     let text = format!("{AGENT}{script}\n").replace("OUTSIDE", outside.to_str().unwrap());
     std::fs::write(outside.join("agent.sh"), text).unwrap();
-    office.issue("one");
-    office
+    fixture.issue("one");
+    fixture
 }
 
-fn answers(office: &Office) -> Vec<Value> {
-    let notes = office.notes("answers");
+fn answers(fixture: &ConductorFixture) -> Vec<Value> {
+    let notes = fixture.notes("answers");
     notes.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -61,7 +61,7 @@ fn names(answer: &Value) -> Vec<&str> {
 
 #[test]
 fn an_agent_has_the_tools_of_the_tracker_and_of_carrel_for_its_workspace_alone() {
-    let office = office(
+    let fixture = fixture(
         "  toolset: code",
         r#"ask tools/list '{}'; hear
         use Write '{"file_path":"made.txt","content":"by a tool\n"}'; hear
@@ -72,11 +72,11 @@ fn an_agent_has_the_tools_of_the_tracker_and_of_carrel_for_its_workspace_alone()
         use workspaces '{}'; hear
         use issue_move '{"state":"Done"}'; hear"#,
     );
-    std::fs::create_dir_all(office.world.root().join("CAR-2")).unwrap();
-    std::fs::write(office.world.root().join("CAR-2/secret"), "not yours").unwrap();
-    let run = office.once();
+    std::fs::create_dir_all(fixture.fixture.root().join("CAR-2")).unwrap();
+    std::fs::write(fixture.fixture.root().join("CAR-2/secret"), "not yours").unwrap();
+    let run = fixture.once();
     assert_eq!(run.code, 0, "{}", run.stderr);
-    let answers = answers(&office);
+    let answers = answers(&fixture);
     let names = names(&answers[1]);
     for name in ["issue_move", "Read", "Write", "Bash", "git", "run_tests"] {
         assert!(names.contains(&name), "{name}: {names:?}");
@@ -90,7 +90,7 @@ fn an_agent_has_the_tools_of_the_tracker_and_of_carrel_for_its_workspace_alone()
     assert!(told(&answers[3]).0.contains("by a tool"), "{}", answers[3]);
     assert_eq!(answers[3]["result"]["structuredContent"]["path"], "made.txt", "{}", answers[3]);
     let (text, is_error) = told(&answers[4]);
-    let workspace = office.workspace("CAR-1");
+    let workspace = fixture.workspace("CAR-1");
     assert!(text.contains("by a tool") && text.contains(workspace.to_str().unwrap()), "{text}");
     assert!(
         text.contains("No such file") && !is_error,
@@ -103,8 +103,8 @@ fn an_agent_has_the_tools_of_the_tracker_and_of_carrel_for_its_workspace_alone()
     let (text, _) = told(&answers[7]);
     assert_eq!(text.lines().count(), 1, "{text}");
     assert!(!told(&answers[8]).1, "{}", answers[8]);
-    assert_eq!(office.state("CAR-1"), "Done");
-    let events = std::fs::read_to_string(office.world.path("data/events.jsonl")).unwrap();
+    assert_eq!(fixture.state("CAR-1"), "Done");
+    let events = std::fs::read_to_string(fixture.fixture.path("data/events.jsonl")).unwrap();
     let events: Vec<Value> =
         events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let called = events.iter().find(|event| event["tool"] == "Bash").unwrap();
@@ -113,7 +113,7 @@ fn an_agent_has_the_tools_of_the_tracker_and_of_carrel_for_its_workspace_alone()
 
 #[test]
 fn tools_work_behind_walls_without_namespaces() {
-    let office = office(
+    let fixture = fixture(
         "  toolset: code",
         r#"use Write '{"file_path":"made.txt","content":"by a tool\n"}'; hear
         cat made.txt >> OUTSIDE/seen; echo more >> made.txt
@@ -121,25 +121,25 @@ fn tools_work_behind_walls_without_namespaces() {
         id -u >> OUTSIDE/seen"#,
     );
     if rustix::process::geteuid().is_root() {
-        let file = office.world.path("WORKFLOW.md");
+        let file = fixture.fixture.path("WORKFLOW.md");
         let give =
             "hooks: {after_create: 'chown -R 2000000000:2000000000 . && chmod o+x ..'}\nagent:\n";
         let text = std::fs::read_to_string(&file).unwrap().replace("agent:\n", give);
         std::fs::write(file, text).unwrap();
         for (name, mode) in [("", 0o711), ("outside", 0o777)] {
             let mode = std::fs::Permissions::from_mode(mode);
-            std::fs::set_permissions(office.world.path(name), mode).unwrap();
+            std::fs::set_permissions(fixture.fixture.path(name), mode).unwrap();
         }
     }
     // The owner of the workspace may not pass through the build directory.
-    let program = office.world.path("carrel");
+    let program = fixture.fixture.path("carrel");
     std::fs::copy(env!("CARGO_BIN_EXE_carrel"), &program).unwrap();
-    let command = office.command(&["run", "--once", "--json", "--tier", "landlock"]);
+    let command = fixture.command(&["run", "--once", "--json", "--tier", "landlock"]);
     let run = Run::of(with_program(&command, &program));
     assert_eq!(run.code, 0, "{}", run.stderr);
-    let answers = answers(&office);
+    let answers = answers(&fixture);
     assert!(!told(&answers[1]).1, "{}", answers[1]);
-    let seen = office.notes("seen");
+    let seen = fixture.notes("seen");
     let (text, user) = seen.split_once('\n').unwrap();
     assert_eq!(text, "by a tool", "the agent reads what a tool wrote");
     let (text, _) = told(&answers[2]);
@@ -150,26 +150,26 @@ fn tools_work_behind_walls_without_namespaces() {
 
 #[test]
 fn an_agent_is_offered_nothing_of_carrel_unless_it_is_asked_for() {
-    let office = office("", "ask tools/list '{}'; hear; use Bash '{\"command\":\"id\"}'; hear");
-    let run = office.once();
+    let fixture = fixture("", "ask tools/list '{}'; hear; use Bash '{\"command\":\"id\"}'; hear");
+    let run = fixture.once();
     assert_eq!(run.code, 0, "{}", run.stderr);
-    let answers = answers(&office);
+    let answers = answers(&fixture);
     assert_eq!(names(&answers[1]).iter().filter(|name| !name.starts_with("issue_")).count(), 0);
     assert!(told(&answers[2]).1, "{}", answers[2]);
-    assert!(!office.world.path("data/events.jsonl").exists(), "it costs nothing");
+    assert!(!fixture.fixture.path("data/events.jsonl").exists(), "it costs nothing");
 }
 
 #[test]
 fn tools_reach_no_more_of_the_network_than_their_agent() {
-    let office = office(
+    let fixture = fixture(
         "  toolset: workspace\n  network: loopback",
         r#"ask tools/list '{}'; hear
         use workspace_exec '{"command":"echo here"}'; hear
         use workspace_git '{"operation":"clone","args":["https://example.com/x.git"]}'; hear"#,
     );
-    let run = office.once();
+    let run = fixture.once();
     assert_eq!(run.code, 0, "{}", run.stderr);
-    let answers = answers(&office);
+    let answers = answers(&fixture);
     assert!(names(&answers[1]).contains(&"workspace_exec"), "{}", answers[1]);
     assert!(told(&answers[2]).0.contains("here"), "{}", answers[2]);
     let result = answers[3]["result"].to_string();
@@ -179,7 +179,7 @@ fn tools_reach_no_more_of_the_network_than_their_agent() {
 #[test]
 fn tools_end_with_the_run_of_their_agent() {
     let word = format!("77{}", std::process::id());
-    let office = office(
+    let fixture = fixture(
         "  toolset: code",
         &format!(
             r#"use Bash '{{"command":"sleep {word}","run_in_background":true}}'; hear
@@ -187,11 +187,11 @@ fn tools_end_with_the_run_of_their_agent() {
         ),
     );
     let sleeps = format!("sleep\0{word}");
-    let running = office.start();
-    let begun = office.workspace("CAR-1").join("begun");
+    let running = fixture.start();
+    let begun = fixture.workspace("CAR-1").join("begun");
     running.until("both commands run", || begun.exists() && processes_with(&sleeps) == 2);
-    office.shift("CAR-1", "Done");
-    running.until("the workspace is gone", || !office.workspace("CAR-1").exists());
+    fixture.shift("CAR-1", "Done");
+    running.until("the workspace is gone", || !fixture.workspace("CAR-1").exists());
     assert_eq!(processes_with(&sleeps), 0, "before the workspace is removed, all of it has ended");
     assert_eq!(running.end(), 0);
 }
@@ -203,9 +203,9 @@ fn tools_end_with_a_carrel_that_is_killed() {
         r#"use Bash '{{"command":"sleep {word}","run_in_background":true}}'; hear
         use Bash '{{"command":"sleep {word}"}}'; hear"#
     );
-    let office = office("  toolset: code", &script);
+    let fixture = fixture("  toolset: code", &script);
     let sleeps = format!("sleep\0{word}");
-    let mut running = office.start();
+    let mut running = fixture.start();
     running.until("both commands run", || processes_with(&sleeps) == 2);
     running.signal(rustix::process::Signal::KILL);
     running.wait();
@@ -214,13 +214,14 @@ fn tools_end_with_a_carrel_that_is_killed() {
 
 #[test]
 fn a_word_that_is_no_toolset_is_named_with_those_that_are() {
-    let office = Office::with("agent: {kind: command, command: 'true', toolset: everything}");
-    let run = crate::Run::of(office.command(&["check"]));
+    let fixture =
+        ConductorFixture::with("agent: {kind: command, command: 'true', toolset: everything}");
+    let run = crate::Run::of(fixture.command(&["check"]));
     assert_eq!(run.code, 1);
     assert!(run.stderr.contains("agent.toolset"), "{}", run.stderr);
     assert!(run.stderr.contains("none, code, workspace"), "{}", run.stderr);
-    office.write("agent: {kind: command, command: 'true', toolset: code}");
-    let run = crate::Run::of(office.command(&["check"]));
+    fixture.write("agent: {kind: command, command: 'true', toolset: code}");
+    let run = crate::Run::of(fixture.command(&["check"]));
     let line = run.stdout.lines().find(|line| line.starts_with("agent.toolset")).unwrap();
     assert!(line.contains("line ") && line.ends_with("code"), "{line}");
 }

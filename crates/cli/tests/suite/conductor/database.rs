@@ -5,7 +5,7 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::Office;
+use super::ConductorFixture;
 use crate::Run;
 
 const AGENT: &str =
@@ -51,52 +51,52 @@ impl Server {
         })
     }
 
-    fn office(&self, lines: &str) -> Office {
-        Office::with(lines).on(&self.postgres.url())
+    fn fixture(&self, lines: &str) -> ConductorFixture {
+        ConductorFixture::with(lines).on(&self.postgres.url())
     }
 }
 
-fn shown(office: &Office, issue: &str) -> Value {
-    let run = Run::of(office.command(&["issue", "show", issue, "--json"]));
+fn shown(fixture: &ConductorFixture, issue: &str) -> Value {
+    let run = Run::of(fixture.command(&["issue", "show", issue, "--json"]));
     serde_json::from_str(&run.stdout).expect(&run.stderr)
 }
 
 #[test]
 fn an_issue_is_worked_off_and_its_hook_moves_it_without_knowing_where_it_is() {
     let server = Server::start();
-    let office = server.office(&format!("{CLOSING}{AGENT}env > OUTSIDE/agent; echo done > work"));
-    office.issue("one");
-    let run = office.once();
+    let fixture = server.fixture(&format!("{CLOSING}{AGENT}env > OUTSIDE/agent; echo done > work"));
+    fixture.issue("one");
+    let run = fixture.once();
     assert_eq!(run.code, 0, "{}", run.stderr);
-    let issue = shown(&office, "CAR-1");
+    let issue = shown(&fixture, "CAR-1");
     assert_eq!(
         (&issue["state"], &issue["comments"][0]["author"]),
         (&json!("Done"), &json!("hook"))
     );
     for who in ["hook", "agent"] {
-        let seen = office.notes(who);
+        let seen = fixture.notes(who);
         assert!(!seen.is_empty() && !seen.contains("DATABASE_URL"), "{who}: {seen}");
     }
-    assert!(!office.world.path("data/carrel.db").exists());
+    assert!(!fixture.fixture.path("data/carrel.db").exists());
     // Another machine sees the same issues, and numbers go on.
-    let other = server.office(AGENT);
+    let other = server.fixture(AGENT);
     other.issue("two");
-    assert_eq!(office.state("CAR-2"), "Todo");
-    let run = Run::of(office.command(&["check", "--json"]));
+    assert_eq!(fixture.state("CAR-2"), "Todo");
+    let run = Run::of(fixture.command(&["check", "--json"]));
     assert_eq!(serde_json::from_str::<Value>(&run.stdout).unwrap()["kept_in"], "database");
 }
 
 #[test]
 fn whoever_forgets_the_address_gets_no_second_set_of_issues() {
     let server = Server::start();
-    let office = server.office(&format!("{AGENT}sleep 100"));
-    office.issue("one");
-    let running = office.start();
+    let fixture = server.fixture(&format!("{AGENT}sleep 100"));
+    fixture.issue("one");
+    let running = fixture.start();
     running.until("the agent works", || {
-        office.state("CAR-1") == "Todo" && office.workspace("CAR-1").exists()
+        fixture.state("CAR-1") == "Todo" && fixture.workspace("CAR-1").exists()
     });
     let forgetful = |arguments: &[&str]| {
-        let mut command = office.command(arguments);
+        let mut command = fixture.command(arguments);
         command.env_remove("DATABASE_URL");
         Run::of(command)
     };
@@ -107,11 +107,11 @@ fn whoever_forgets_the_address_gets_no_second_set_of_issues() {
     let run = forgetful(&["issue", "new", "--title", "two", "--json"]);
     assert_eq!((run.code, &run.error()["code"]), (1, &json!("E_STORE_UNAVAILABLE")));
     assert!(run.stderr.contains("DATABASE_URL"), "{}", run.stderr);
-    assert!(!office.world.path("data/carrel.db").exists());
+    assert!(!fixture.fixture.path("data/carrel.db").exists());
     // With another key nothing is answered.
-    let running = office.start();
+    let running = fixture.start();
     running.until("it listens", || forgetful(&["issue", "ls"]).code == 0);
-    std::fs::write(office.world.path("data/conductor/issues.key"), "0".repeat(64)).unwrap();
+    std::fs::write(fixture.fixture.path("data/conductor/issues.key"), "0".repeat(64)).unwrap();
     let run = forgetful(&["issue", "ls"]);
     assert!(run.code == 1 && run.stderr.contains("key"), "{}", run.stderr);
     assert_eq!(running.end(), 0);
@@ -121,7 +121,7 @@ fn whoever_forgets_the_address_gets_no_second_set_of_issues() {
 fn a_second_conductor_is_refused_until_the_first_is_killed() {
     let server = Server::start();
     let lines = format!("{AGENT}echo $CARREL_ISSUE_IDENTIFIER >> OUTSIDE/starts; sleep 100");
-    let (first, second) = (server.office(&lines), server.office(&lines));
+    let (first, second) = (server.fixture(&lines), server.fixture(&lines));
     first.issue("one");
     let mut running = first.start();
     running.until("the agent works", || first.notes("starts") == "CAR-1\n");
@@ -148,7 +148,7 @@ fn a_second_conductor_is_refused_until_the_first_is_killed() {
 fn a_conductor_whose_issues_were_taken_over_ends_with_its_agents() {
     let server = Server::start();
     let lines = format!("{AGENT}exec 9> OUTSIDE/lock; flock 9; echo up > OUTSIDE/up; sleep 100");
-    let (first, second) = (server.office(&lines), server.office(&lines));
+    let (first, second) = (server.fixture(&lines), server.fixture(&lines));
     first.issue("one");
     let mut running = first.start();
     running.until("the agent works", || !first.notes("up").is_empty());
@@ -162,7 +162,7 @@ fn a_conductor_whose_issues_were_taken_over_ends_with_its_agents() {
     let log = running.log();
     assert!(log.contains("has taken over") && log.contains(&next.child.id().to_string()), "{log}");
     // It held its lock as long as anything of it lived.
-    std::fs::File::open(first.world.path("outside/lock")).unwrap().try_lock().unwrap();
+    std::fs::File::open(first.fixture.path("outside/lock")).unwrap().try_lock().unwrap();
     next.until("the agent works there", || !second.notes("up").is_empty());
     assert_eq!(next.end(), 0);
 }
@@ -170,20 +170,20 @@ fn a_conductor_whose_issues_were_taken_over_ends_with_its_agents() {
 #[test]
 fn a_database_that_is_away_is_waited_for_and_short_commands_say_so() {
     let mut server = Server::start();
-    let office = server.office(&format!("{CLOSING}{AGENT}echo done > work"));
-    office.issue("one");
+    let fixture = server.fixture(&format!("{CLOSING}{AGENT}echo done > work"));
+    fixture.issue("one");
     server.postgres.kill();
     let begun = Instant::now();
-    let run = Run::of(office.command(&["issue", "new", "--title", "two", "--json"]));
+    let run = Run::of(fixture.command(&["issue", "new", "--title", "two", "--json"]));
     assert_eq!((run.code, &run.error()["code"]), (1, &json!("E_STORE_UNAVAILABLE")));
     assert!(begun.elapsed() < SECONDS && !run.stderr.contains("secret"), "{}", run.stderr);
-    let warned = Run::of(office.command(&["check", "--json"]));
+    let warned = Run::of(fixture.command(&["check", "--json"]));
     let told: Value = serde_json::from_str(&warned.stdout).expect(&warned.stderr);
     assert!(told["warnings"][0].as_str().unwrap().contains("DATABASE_URL"), "{told}");
-    let running = office.start();
+    let running = fixture.start();
     running.until("it says what it waits for", || running.log().contains("trying again"));
     server.restart();
-    running.until("the issue is done", || office.state("CAR-1") == "Done");
+    running.until("the issue is done", || fixture.state("CAR-1") == "Done");
     assert_eq!(running.end(), 0);
 }
 
@@ -194,15 +194,15 @@ const CAREFUL: &str = "hooks:\n  after_run: '\"$CARREL\" issue move \"$CARREL_IS
 fn nothing_is_doubled_or_lost_when_conductor_and_database_are_killed_by_turns() {
     const ISSUES: usize = 8;
     let mut server = Server::start();
-    let office = server.office(CAREFUL);
+    let fixture = server.fixture(CAREFUL);
     for number in 1..=ISSUES {
-        office.issue(&number.to_string());
+        fixture.issue(&number.to_string());
     }
     let seed = fastrand::u64(..);
     eprintln!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     let rounds = if std::env::var_os("CARREL_SOAK").is_some() { 20 } else { 4 };
-    let mut running = office.start();
+    let mut running = fixture.start();
     for round in 0..rounds {
         std::thread::sleep(Duration::from_millis(random.u64(50..900)));
         assert!(running.child.try_wait().unwrap().is_none(), "{}", running.log());
@@ -213,16 +213,16 @@ fn nothing_is_doubled_or_lost_when_conductor_and_database_are_killed_by_turns() 
         } else {
             running.child.kill().unwrap();
             running.wait();
-            running = office.start();
+            running = fixture.start();
         }
-        assert_eq!(office.notes("doubled"), "", "round {round}");
+        assert_eq!(fixture.notes("doubled"), "", "round {round}");
     }
-    let done = |number: usize| office.state(&format!("CAR-{number}")) == "Done";
+    let done = |number: usize| fixture.state(&format!("CAR-{number}")) == "Done";
     running.until("all is done", || (1..=ISSUES).all(done));
     running.until("no workspace is left", || {
-        (1..=ISSUES).all(|number| !office.workspace(&format!("CAR-{number}")).exists())
+        (1..=ISSUES).all(|number| !fixture.workspace(&format!("CAR-{number}")).exists())
     });
     let log = running.log();
     assert_eq!(running.end(), 0, "{log}");
-    assert_eq!(office.notes("doubled"), "");
+    assert_eq!(fixture.notes("doubled"), "");
 }

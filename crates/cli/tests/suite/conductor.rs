@@ -11,7 +11,7 @@ mod crash;
 /// Everything in a database, and several conductors that have one.
 mod database;
 /// The API of a conductor.
-mod door;
+mod interface;
 /// Items of the acceptance list that only the whole program shows.
 mod items;
 /// The recipes of the guide for hooks.
@@ -35,11 +35,11 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::{Run, World, eventually};
+use crate::{Run, TestRoot, eventually};
 
 /// A data directory, a root for workspaces, and a directory that agents may write to.
-struct Office {
-    world: World,
+struct ConductorFixture {
+    fixture: TestRoot,
     /// Where everything is kept, if not in the data directory.
     database: Option<String>,
 }
@@ -50,11 +50,11 @@ struct Running {
     log: PathBuf,
 }
 
-impl Office {
+impl ConductorFixture {
     fn new() -> Self {
-        let world = World::new();
-        std::fs::create_dir(world.path("outside")).unwrap();
-        Self { world, database: None }
+        let fixture = TestRoot::new();
+        std::fs::create_dir(fixture.path("outside")).unwrap();
+        Self { fixture, database: None }
     }
 
     /// The same with everything in a database.
@@ -62,26 +62,26 @@ impl Office {
         Self { database: Some(url.to_owned()), ..self }
     }
 
-    /// An office whose workflow file has these lines.
+    /// An fixture whose workflow file has these lines.
     fn with(lines: &str) -> Self {
-        let office = Self::new();
-        office.write(lines);
-        office
+        let fixture = Self::new();
+        fixture.write(lines);
+        fixture
     }
 
     fn write(&self, lines: &str) {
-        let root = self.world.root();
-        let outside = self.world.path("outside");
+        let root = self.fixture.root();
+        let outside = self.fixture.path("outside");
         let lines = lines.replace("OUTSIDE", &outside.display().to_string());
         let text = format!(
             "---\ntracker: {{kind: local}}\npolling: {{interval_ms: 100}}\nworkspace: {{root: {}}}\n{lines}\n---\nDo {{{{ issue.identifier }}}}.",
             root.display()
         );
-        std::fs::write(self.world.path("WORKFLOW.md"), text).unwrap();
+        std::fs::write(self.fixture.path("WORKFLOW.md"), text).unwrap();
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = self.world.bare(arguments);
+        let mut command = self.fixture.bare(arguments);
         command.envs(self.database.iter().map(|url| ("DATABASE_URL", url)));
         command
     }
@@ -111,7 +111,7 @@ impl Office {
     }
 
     fn start_with(&self, more: &[&str]) -> Running {
-        let log = self.world.path("run.log");
+        let log = self.fixture.path("run.log");
         let file = std::fs::File::options().create(true).append(true).open(&log).unwrap();
         let mut command = self.command(&[&["run"], more].concat());
         let child = command.stdout(Stdio::null()).stderr(file).spawn().unwrap();
@@ -119,12 +119,12 @@ impl Office {
     }
 
     fn workspace(&self, issue: &str) -> PathBuf {
-        self.world.root().join(issue)
+        self.fixture.root().join(issue)
     }
 
     /// What agents and hooks wrote outside their workspaces.
     fn notes(&self, name: &str) -> String {
-        std::fs::read_to_string(self.world.path("outside").join(name)).unwrap_or_default()
+        std::fs::read_to_string(self.fixture.path("outside").join(name)).unwrap_or_default()
     }
 }
 

@@ -3,7 +3,7 @@ use carrel_testkit::fake_model::{FakeModel, ModelReply};
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::Office;
+use super::ConductorFixture;
 use crate::eventually;
 
 /// Tells whether any process has a text in its environment.
@@ -28,24 +28,24 @@ async fn item_113_codex_goes_on_with_its_thread_after_a_kill_of_carrel() {
         ModelReply::Say("It was 42."),
     ])
     .await;
-    let office = Office::with(&format!(
+    let fixture = ConductorFixture::with(&format!(
         "codex: {{command: '{} app-server', approval_policy: never, read_timeout_ms: 30000}}",
         program.display()
     ));
-    let home = office.world.path("home/.codex");
+    let home = fixture.fixture.path("home/.codex");
     std::fs::create_dir(&home).unwrap();
     std::fs::write(home.join("config.toml"), model.codex_settings()).unwrap();
-    office.issue("First");
+    fixture.issue("First");
 
-    let mut running = office.start();
+    let mut running = fixture.start();
     eventually("the second turn waits", || model.requests().len() == 3);
     running.signal(Signal::KILL);
     running.wait();
     let own = home.join("carrel").display().to_string();
     eventually("nothing of Codex is left", || !is_somebody_there(&own));
 
-    let running = office.start();
-    eventually("the issue is done", || office.state("CAR-1") == "Done");
+    let running = fixture.start();
+    eventually("the issue is done", || fixture.state("CAR-1") == "Done");
     assert_eq!(running.end(), 0);
     let gone_on = model.requests()[3]["input"].to_string();
     for words in ["Do CAR-1.", "Begun: remember 42."] {
@@ -69,18 +69,18 @@ async fn codex_uses_a_tool_of_carrel_and_one_of_the_tracker() {
         ModelReply::Say("Done."),
     ])
     .await;
-    let office = Office::with(&format!(
+    let fixture = ConductorFixture::with(&format!(
         "agent: {{toolset: code}}\ncodex: {{command: '{} app-server', approval_policy: never, read_timeout_ms: 30000}}",
         program.display()
     ));
-    let home = office.world.path("home/.codex");
+    let home = fixture.fixture.path("home/.codex");
     std::fs::create_dir(&home).unwrap();
     std::fs::write(home.join("config.toml"), model.codex_settings()).unwrap();
-    office.issue("First");
-    let run = office.once();
+    fixture.issue("First");
+    let run = fixture.once();
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert_eq!(office.state("CAR-1"), "Human Review");
-    let made = office.workspace("CAR-1").join("made.txt");
+    assert_eq!(fixture.state("CAR-1"), "Human Review");
+    let made = fixture.workspace("CAR-1").join("made.txt");
     assert_eq!(std::fs::read_to_string(made).unwrap(), "by a tool\n");
     let last = model.requests().pop().unwrap()["input"].to_string();
     assert!(last.contains("by a tool") && last.contains("end"), "{last}");

@@ -9,8 +9,8 @@ use std::process::Stdio;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use super::Office;
-use super::seen::Door;
+use super::ConductorFixture;
+use super::seen::StateApi;
 use crate::Run;
 
 /// An agent that holds a lock as long as anything of it lives.
@@ -20,39 +20,39 @@ const LASTING: &str = "hooks: {after_run: 'echo $CARREL_ISSUE_IDENTIFIER >> OUTS
 const CLOSING: &str = "hooks:\n  after_run: '\"$CARREL\" issue move \"$CARREL_ISSUE_IDENTIFIER\" Done'\nagent: {kind: command, max_turns: 1, command: 'true'}";
 
 /// Tells whether nothing lives of the agent of an issue.
-fn is_gone(office: &Office, issue: &str) -> bool {
-    let lock = File::open(office.world.path("outside").join(format!("{issue}.lock"))).unwrap();
+fn is_gone(fixture: &ConductorFixture, issue: &str) -> bool {
+    let lock = File::open(fixture.fixture.path("outside").join(format!("{issue}.lock"))).unwrap();
     lock.try_lock().is_ok()
 }
 
-fn starts(office: &Office) -> Vec<String> {
-    let mut starts: Vec<_> = office.notes("starts").lines().map(str::to_owned).collect();
+fn starts(fixture: &ConductorFixture) -> Vec<String> {
+    let mut starts: Vec<_> = fixture.notes("starts").lines().map(str::to_owned).collect();
     starts.sort();
     starts
 }
 
 #[test]
 fn item_004_and_077_a_bad_edit_is_shown_begins_nothing_and_stops_nothing() {
-    let office = Office::with(LASTING);
-    office.issue("one");
-    let running = office.start_with(&["--port", "0"]);
-    let door = Door::of(&office, &running);
-    running.until("an agent works", || starts(&office) == ["CAR-1"]);
-    office.write(&format!("{LASTING}\n  max_turns: many"));
-    let error = || door.get("/api/v1/state").body["workflow_error"].clone();
+    let fixture = ConductorFixture::with(LASTING);
+    fixture.issue("one");
+    let running = fixture.start_with(&["--port", "0"]);
+    let state_api = StateApi::of(&fixture, &running);
+    running.until("an agent works", || starts(&fixture) == ["CAR-1"]);
+    fixture.write(&format!("{LASTING}\n  max_turns: many"));
+    let error = || state_api.get("/api/v1/state").body["workflow_error"].clone();
     running.until("it is shown", || {
         error().as_str().is_some_and(|error| error.contains("agent.max_turns"))
     });
     let told = |line: &str| line.starts_with("WARN") && line.contains("agent.max_turns");
     running.until("it is logged", || running.log().lines().any(told));
-    assert!(!is_gone(&office, "CAR-1"), "what runs goes on");
-    office.issue("two");
+    assert!(!is_gone(&fixture, "CAR-1"), "what runs goes on");
+    fixture.issue("two");
     // What runs is kept in step, so the tracker has been looked at since.
-    office.shift("CAR-1", "Done");
-    running.until("the workspace is gone", || !office.workspace("CAR-1").exists());
-    assert_eq!(starts(&office), ["CAR-1"]);
-    office.write(LASTING);
-    running.until("the other is begun", || starts(&office) == ["CAR-1", "CAR-2"]);
+    fixture.shift("CAR-1", "Done");
+    running.until("the workspace is gone", || !fixture.workspace("CAR-1").exists());
+    assert_eq!(starts(&fixture), ["CAR-1"]);
+    fixture.write(LASTING);
+    running.until("the other is begun", || starts(&fixture) == ["CAR-1", "CAR-2"]);
     running.until("nothing is wrong any more", || error() == Value::Null);
     assert_eq!(running.log().lines().filter(|line| told(line)).count(), 1, "it is said once");
     assert_eq!(running.end(), 0);
@@ -60,36 +60,36 @@ fn item_004_and_077_a_bad_edit_is_shown_begins_nothing_and_stops_nothing() {
 
 #[test]
 fn item_045_046_107_and_108_an_issue_that_moves_on_loses_its_agent_before_its_workspace() {
-    let office = Office::with(LASTING);
-    office.issue("one");
-    office.issue("two");
-    let running = office.start();
-    running.until("both agents work", || starts(&office) == ["CAR-1", "CAR-2"]);
-    assert!(!is_gone(&office, "CAR-1") && !is_gone(&office, "CAR-2"));
-    office.shift("CAR-2", "Done");
-    running.until("its workspace is gone", || !office.workspace("CAR-2").exists());
-    assert!(is_gone(&office, "CAR-2"), "its agent was gone before");
-    assert!(!is_gone(&office, "CAR-1"), "the other works on");
-    office.shift("CAR-1", "Human Review");
-    running.until("its agent is gone", || is_gone(&office, "CAR-1"));
-    running.until("its hook has run", || office.notes("ended") == "CAR-2\nCAR-1\n");
-    assert!(office.workspace("CAR-1").is_dir());
+    let fixture = ConductorFixture::with(LASTING);
+    fixture.issue("one");
+    fixture.issue("two");
+    let running = fixture.start();
+    running.until("both agents work", || starts(&fixture) == ["CAR-1", "CAR-2"]);
+    assert!(!is_gone(&fixture, "CAR-1") && !is_gone(&fixture, "CAR-2"));
+    fixture.shift("CAR-2", "Done");
+    running.until("its workspace is gone", || !fixture.workspace("CAR-2").exists());
+    assert!(is_gone(&fixture, "CAR-2"), "its agent was gone before");
+    assert!(!is_gone(&fixture, "CAR-1"), "the other works on");
+    fixture.shift("CAR-1", "Human Review");
+    running.until("its agent is gone", || is_gone(&fixture, "CAR-1"));
+    running.until("its hook has run", || fixture.notes("ended") == "CAR-2\nCAR-1\n");
+    assert!(fixture.workspace("CAR-1").is_dir());
     assert_eq!(running.end(), 0);
-    assert!(office.workspace("CAR-1").is_dir());
-    office.shift("CAR-1", "Done");
-    let running = office.start();
-    running.until("it is cleaned up at the start", || !office.workspace("CAR-1").exists());
+    assert!(fixture.workspace("CAR-1").is_dir());
+    fixture.shift("CAR-1", "Done");
+    let running = fixture.start();
+    running.until("it is cleaned up at the start", || !fixture.workspace("CAR-1").exists());
     assert_eq!(running.end(), 0);
-    assert_eq!(starts(&office), ["CAR-1", "CAR-2"]);
+    assert_eq!(starts(&fixture), ["CAR-1", "CAR-2"]);
 }
 
 #[test]
 fn item_010_settings_that_the_tracker_refuses_are_said_by_check_and_by_run() {
-    let office = Office::new();
+    let fixture = ConductorFixture::new();
     let text = "---\ntracker: {kind: github, active_states: [open], terminal_states: [closed], provider: {repo: nonsense, token: ghp_hidden}}\n---\n";
-    std::fs::write(office.world.path("WORKFLOW.md"), text).unwrap();
+    std::fs::write(fixture.fixture.path("WORKFLOW.md"), text).unwrap();
     for what in ["check", "run"] {
-        let run = Run::of(office.command(&[what, "--json"]));
+        let run = Run::of(fixture.command(&[what, "--json"]));
         assert_eq!((run.code, &run.error()["code"]), (1, &json!("E_WORKFLOW_INVALID")), "{what}");
         let message = run.error()["message"].as_str().unwrap().to_owned();
         assert!(message.contains("repo") && message.contains("owner/name"), "{what}: {message}");
@@ -103,34 +103,34 @@ fn item_021_what_goes_wrong_while_a_workspace_is_filled_ends_the_attempt_and_is_
     let hook = |hook: &str, timeout: u64| {
         format!("hooks: {{timeout_ms: {timeout}, after_create: '{hook}'}}\n{agent}")
     };
-    let office = Office::new();
-    office.issue("one");
+    let fixture = ConductorFixture::new();
+    fixture.issue("one");
     for (script, timeout, said) in [
         ("echo no such branch; exit 5", 60_000, "hook after_create failed with status 5"),
         ("sleep 100", 500, "hook after_create timed out after 500 ms"),
     ] {
-        office.write(&hook(script, timeout));
-        let run = office.once();
+        fixture.write(&hook(script, timeout));
+        let run = fixture.once();
         assert_eq!((run.code, &run.error()["code"]), (1, &json!("E_RUN_FAILED")), "{script}");
         let message = run.error()["message"].as_str().unwrap().to_owned();
         assert!(message.contains(said), "{script}: {message}");
-        assert!(!office.workspace("CAR-1").exists(), "{script}");
+        assert!(!fixture.workspace("CAR-1").exists(), "{script}");
     }
-    assert_eq!(office.notes("agent"), "");
-    office.write(&hook("touch whole", 60_000));
-    assert_eq!(office.once().code, 0);
-    assert!(office.workspace("CAR-1").join("whole").exists());
-    assert_eq!(office.notes("agent"), "x\n");
+    assert_eq!(fixture.notes("agent"), "");
+    fixture.write(&hook("touch whole", 60_000));
+    assert_eq!(fixture.once().code, 0);
+    assert!(fixture.workspace("CAR-1").join("whole").exists());
+    assert_eq!(fixture.notes("agent"), "x\n");
 }
 
 #[test]
 fn item_078_and_109_lines_about_a_run_that_fails_name_its_issue_and_session() {
-    let office = Office::with(
+    let fixture = ConductorFixture::with(
         "hooks: {after_run: exit 4}\nagent: {kind: command, max_turns: 1, command: 'echo begun; exit 3'}",
     );
-    office.issue("one");
-    let logs = office.world.path("logs");
-    let run = Run::of(office.command(&["run", "--once", "--logs-root", logs.to_str().unwrap()]));
+    fixture.issue("one");
+    let logs = fixture.fixture.path("logs");
+    let run = Run::of(fixture.command(&["run", "--once", "--logs-root", logs.to_str().unwrap()]));
     assert_eq!(run.code, 1, "{}", run.stderr);
     let text = std::fs::read_to_string(logs.join("log/carrel.log")).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -158,15 +158,15 @@ fn item_079_a_log_that_takes_nothing_stops_nothing() {
     let full = || Stdio::from(File::options().write(true).open("/dev/full").unwrap());
     let closed = || Stdio::from(std::io::pipe().unwrap().1);
     for (what, stderr) in [("full", full()), ("closed", closed())] {
-        let office = Office::with(CLOSING);
-        office.issue("one");
-        let logs = office.world.path("logs");
+        let fixture = ConductorFixture::with(CLOSING);
+        fixture.issue("one");
+        let logs = fixture.fixture.path("logs");
         std::fs::create_dir_all(logs.join("log")).unwrap();
         symlink("/dev/full", logs.join("log/carrel.log")).unwrap();
-        let mut command = office.command(&["run", "--once", "-v", "--logs-root"]);
+        let mut command = fixture.command(&["run", "--once", "-v", "--logs-root"]);
         let status = command.arg(&logs).stdout(Stdio::null()).stderr(stderr).status().unwrap();
         assert_eq!(status.code(), Some(0), "{what}");
-        assert_eq!(office.state("CAR-1"), "Done", "{what}");
+        assert_eq!(fixture.state("CAR-1"), "Done", "{what}");
     }
 }
 
@@ -180,14 +180,14 @@ fn item_086_088_and_111_what_cannot_be_used_is_said_before_anything_is_begun() {
         ("", &["--port", port.as_str()], (1, "E_SPAWN_FAILED"), port.as_str()),
         ("server: {port: 0, host: 0.0.0.0}", &[], (2, "E_USAGE"), "0.0.0.0"),
     ] {
-        let office = Office::with(&format!("{agent}{more}"));
-        office.issue("one");
-        let run = Run::of(office.command(&[&["run", "--once", "--json"], arguments].concat()));
+        let fixture = ConductorFixture::with(&format!("{agent}{more}"));
+        fixture.issue("one");
+        let run = Run::of(fixture.command(&[&["run", "--once", "--json"], arguments].concat()));
         assert_eq!((run.code, run.stdout.as_str()), (status, ""), "{more}: {}", run.stderr);
         let error = run.error();
         assert_eq!(error["code"], code, "{error}");
         assert!(error["message"].as_str().unwrap().contains(said), "{error}");
-        assert!(!office.world.path("outside/agent").exists(), "{more}");
+        assert!(!fixture.fixture.path("outside/agent").exists(), "{more}");
     }
 }
 
@@ -233,8 +233,8 @@ fn github() -> SocketAddr {
 
 #[test]
 fn item_099_issues_of_two_repositories_never_share_a_workspace() {
-    let (office, github) = (Office::new(), github());
-    let (root, outside) = (office.world.root(), office.world.path("outside"));
+    let (fixture, github) = (ConductorFixture::new(), github());
+    let (root, outside) = (fixture.fixture.root(), fixture.fixture.path("outside"));
     for repo in ["web", "api"] {
         let text = format!(
             "---\ntracker: {{kind: github, active_states: [open], terminal_states: [closed], provider: {{repo: acme/{repo}, token: t, api_url: 'http://{github}'}}}}\nworkspace: {{root: {}}}\nagent:\n  kind: command\n  max_turns: 1\n  sandbox: {{writable: [{}]}}\n  command: echo {repo} | tee -a work {}/agents\n---\nDo it.\n",
@@ -242,17 +242,17 @@ fn item_099_issues_of_two_repositories_never_share_a_workspace() {
             outside.display(),
             outside.display()
         );
-        std::fs::write(office.world.path(&format!("{repo}.md")), text).unwrap();
+        std::fs::write(fixture.fixture.path(&format!("{repo}.md")), text).unwrap();
     }
-    let once = |file: &str| Run::of(office.command(&["run", file, "--once", "--json"]));
-    let work = || std::fs::read_to_string(office.workspace("GH-1").join("work")).unwrap();
+    let once = |file: &str| Run::of(fixture.command(&["run", file, "--once", "--json"]));
+    let work = || std::fs::read_to_string(fixture.workspace("GH-1").join("work")).unwrap();
     let run = once("web.md");
     assert_eq!((run.code, work()), (0, "web\n".to_owned()), "{}", run.stderr);
     let refused = once("api.md");
     assert_eq!(refused.code, 1, "{}", refused.stderr);
     let message = refused.error()["message"].as_str().unwrap().to_owned();
     assert!(message.contains("another tracker") && message.contains("acme/web"), "{message}");
-    assert_eq!((office.notes("agents"), work()), ("web\n".to_owned(), "web\n".to_owned()));
+    assert_eq!((fixture.notes("agents"), work()), ("web\n".to_owned(), "web\n".to_owned()));
     assert_eq!(once("web.md").code, 0, "its own is used again");
     assert_eq!(work(), "web\nweb\n");
 }
@@ -260,15 +260,15 @@ fn item_099_issues_of_two_repositories_never_share_a_workspace() {
 #[test]
 fn item_111_the_api_is_where_the_file_says_and_nowhere_if_nobody_says() {
     let listens = |more: &str| {
-        let office = Office::with(&format!("{LASTING}\n{more}"));
-        office.issue("one");
-        let running = office.start();
-        running.until("an agent works", || starts(&office) == ["CAR-1"]);
+        let fixture = ConductorFixture::with(&format!("{LASTING}\n{more}"));
+        fixture.issue("one");
+        let running = fixture.start();
+        running.until("an agent works", || starts(&fixture) == ["CAR-1"]);
         let log = running.log();
         let address = log.split("listening on http://").nth(1);
         let address = address.and_then(|rest| rest.split(';').next()).map(str::to_owned);
         let answered = address.is_some().then(|| {
-            let state = Door::of(&office, &running).get("/api/v1/state");
+            let state = StateApi::of(&fixture, &running).get("/api/v1/state");
             (state.status, state.body["counts"]["running"].clone())
         });
         assert_eq!(running.end(), 0);

@@ -3,18 +3,18 @@
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use super::{Office, tools};
+use super::{ConductorFixture, tools};
 use crate::Run;
 use crate::collector::{Collector, Span, text};
 
 #[test]
 fn a_run_is_traced_with_its_turns_and_the_agents_program() {
     let collector = Collector::start();
-    let office = Office::with(
+    let fixture = ConductorFixture::with(
         "agent:\n  kind: command\n  max_turns: 1\n  command: cat >/dev/null; echo not-for-a-collector",
     );
-    office.issue("not-for-a-collector");
-    let mut command = office.command(&["run", "--once", "--json"]);
+    fixture.issue("not-for-a-collector");
+    let mut command = fixture.command(&["run", "--once", "--json"]);
     command.env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", format!("{}/own", collector.endpoint()));
     let ran = Run::of(command);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -39,8 +39,8 @@ fn a_run_is_traced_with_its_turns_and_the_agents_program() {
 fn what_an_agent_calls_is_a_part_of_its_run() {
     let collector = Collector::start();
     let call = r#"use Bash '{"command":"exit 7"}'; hear"#;
-    let office = tools::office("  toolset: code", call);
-    let mut command = office.command(&["run", "--once", "--json"]);
+    let fixture = tools::fixture("  toolset: code", call);
+    let mut command = fixture.command(&["run", "--once", "--json"]);
     command.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint());
     let ran = Run::of(command);
     assert_eq!(ran.code, 0, "{}", ran.stderr);

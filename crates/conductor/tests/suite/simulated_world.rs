@@ -92,7 +92,7 @@ enum What {
     Echo(Event),
 }
 
-pub(crate) struct World {
+pub(crate) struct SimulatedWorld {
     pub(crate) rng: Rng,
     pub(crate) now: i64,
     pub(crate) state: State,
@@ -115,7 +115,7 @@ pub(crate) struct World {
 }
 
 /// A history that breaks a promise is shown.
-impl Drop for World {
+impl Drop for SimulatedWorld {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}", self.log.take().unwrap_or_default().join("\n"));
@@ -123,7 +123,7 @@ impl Drop for World {
     }
 }
 
-impl World {
+impl SimulatedWorld {
     pub(crate) fn new(seed: u64, issues: usize) -> Self {
         let tracker = (0..issues).map(issue).map(|issue| (issue.id.clone(), issue)).collect();
         Self {

@@ -1,4 +1,4 @@
-//! Where the suites of `carrel exec` run their commands: as whom, and behind which walls.
+//! Where the suites of `carrel exec` run their commands: as whom, and behind which sandbox.
 
 use std::fmt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -35,13 +35,13 @@ pub(crate) enum Caller {
 }
 
 /// A home, a state directory and a workspace of their own.
-pub(crate) struct Lab {
+pub(crate) struct TestEnvironment {
     directory: tempfile::TempDir,
     pub(crate) caller: Caller,
     pub(crate) tier: &'static str,
 }
 
-impl Lab {
+impl TestEnvironment {
     /// One for each caller that this process can be and each tier.
     pub(crate) fn all() -> Vec<Self> {
         let callers: &[Caller] = if geteuid().is_root() {
@@ -59,8 +59,8 @@ impl Lab {
     pub(crate) fn each(check: impl Fn(&Self) + Sync) {
         let labs = Self::all();
         std::thread::scope(|scope| {
-            for lab in &labs {
-                scope.spawn(|| check(lab));
+            for test_env in &labs {
+                scope.spawn(|| check(test_env));
             }
         });
     }
@@ -74,13 +74,13 @@ impl Lab {
     pub(crate) fn new(caller: Caller, tier: &'static str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
-        let lab = Self { directory, caller, tier };
+        let test_env = Self { directory, caller, tier };
         for name in ["home", "state", "workspace"] {
-            std::fs::create_dir(lab.path(name)).unwrap();
-            lab.give_to_caller(&lab.path(name));
+            std::fs::create_dir(test_env.path(name)).unwrap();
+            test_env.give_to_caller(&test_env.path(name));
         }
-        lab.prepare(&lab.workspace());
-        lab
+        test_env.prepare(&test_env.workspace());
+        test_env
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -166,7 +166,7 @@ impl Lab {
         command
     }
 
-    /// `carrel exec` in the workspace and the tier of this lab.
+    /// `carrel exec` in the workspace and the tier of this environment.
     pub(crate) fn exec<S: AsRef<str>>(&self, options: &[S]) -> Command {
         let mut command = self.carrel();
         command.args(["exec", "--tier", self.tier, "--workspace"]).arg(self.workspace());
@@ -214,7 +214,7 @@ impl Lab {
     }
 }
 
-impl fmt::Display for Lab {
+impl fmt::Display for TestEnvironment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "as {:?}, tier {}", self.caller, self.tier)
     }

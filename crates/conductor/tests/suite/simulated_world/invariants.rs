@@ -2,9 +2,9 @@
 
 use carrel_conductor::{Dispatch, Issue, Mode, Stage};
 
-use super::{What, World};
+use super::{SimulatedWorld, What};
 
-impl World {
+impl SimulatedWorld {
     /// An agent may start.
     pub(super) fn check_start(&self, start: &Dispatch) {
         let id = &start.issue.id;

@@ -3,7 +3,7 @@ use std::process::Command;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use super::{Office, Running};
+use super::{ConductorFixture, Running};
 use crate::Run;
 
 /// Returns where a conductor listens.
@@ -25,17 +25,17 @@ fn ask(address: &str, token: &str, method: &str, path: &str) -> (String, Value) 
 
 #[test]
 fn programs_see_what_agents_do_and_give_orders() {
-    let office = Office::with(
+    let fixture = ConductorFixture::with(
         "server: {port: 1}\nagent:\n  kind: command\n  sandbox: {writable: [OUTSIDE]}\n  command: echo x >> OUTSIDE/starts; sleep 100",
     );
-    office.issue("one");
-    let running = office.start_with(&["--port", "0"]);
+    fixture.issue("one");
+    let running = fixture.start_with(&["--port", "0"]);
     running.until("it listens", || address(&running).is_some());
     let address = address(&running).unwrap();
     let token =
-        Run::of(office.command(&["token", "new", "--all", "--scope", "read,write,exec,admin"]));
+        Run::of(fixture.command(&["token", "new", "--all", "--scope", "read,write,exec,admin"]));
     let token = token.stdout.trim();
-    running.until("an agent works", || office.notes("starts") == "x\n");
+    running.until("an agent works", || fixture.notes("starts") == "x\n");
     let (status, state) = ask(&address, token, "GET", "/api/v1/state");
     assert_eq!((status.as_str(), &state["counts"]["running"]), ("200", &json!(1)), "{state}");
     assert_eq!(state["running"][0]["issue_identifier"], "CAR-1");

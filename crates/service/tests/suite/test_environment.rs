@@ -24,9 +24,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::redis::RedisServer;
 
 /// Long enough for anything that is to happen soon on a busy machine.
-pub(crate) const SOON: Duration = Duration::from_secs(30);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
-pub(crate) struct Lab {
+pub(crate) struct TestEnvironment {
     pub(crate) directory: tempfile::TempDir,
     pub(crate) tasks: Tasks,
     pub(crate) workspaces: HostedWorkspaces,
@@ -54,11 +54,11 @@ impl Joined {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        tokio::time::timeout(SOON, waiting).await.expect("it changes soon");
+        tokio::time::timeout(DEADLINE, waiting).await.expect("it changes soon");
     }
 }
 
-impl Lab {
+impl TestEnvironment {
     pub(crate) async fn new() -> Self {
         Self::with_quota(ByteSize::mib(64)).await
     }
@@ -139,7 +139,7 @@ impl Lab {
             FollowItem::Event(event) => Some(event),
             FollowItem::Idle => None,
         });
-        let events = tokio::time::timeout(SOON, following.collect::<Vec<_>>()).await;
+        let events = tokio::time::timeout(DEADLINE, following.collect::<Vec<_>>()).await;
         let events = events.expect("the task ends soon");
         let task = self.tasks.find(self.workspace, id).await.unwrap();
         assert!(task.status.is_terminal(), "{task:?}");
@@ -166,7 +166,7 @@ impl Lab {
             }
             panic!("the task ended without saying so");
         };
-        tokio::time::timeout(SOON, waiting).await.expect("the task says so soon");
+        tokio::time::timeout(DEADLINE, waiting).await.expect("the task says so soon");
     }
 
     pub(crate) fn path(&self, inside: &str) -> std::path::PathBuf {

@@ -1,5 +1,5 @@
-//! The three doors to the tools, as a client meets them: MCP over the standard streams, MCP over
-//! HTTP, and `carrel tool`. A case that takes a [`Door`] runs through all of them unchanged.
+//! The three interfaces to the tools, as a client meets them: MCP over the standard streams, MCP over
+//! HTTP, and `carrel tool`. A case that takes a [`ToolSession`] runs through all of them unchanged.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use crate::lab::Lab;
+use crate::test_environment::TestEnvironment;
 
 /// No call of the kit takes longer than this unless it hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
 
 /// The revision of the protocol that is spoken unless a test says otherwise.
 pub(crate) const REVISION: &str = "2025-11-25";
@@ -63,8 +63,8 @@ impl Answer {
     }
 }
 
-/// A way to the tools.
-pub(crate) trait Door {
+/// A interface to the tools.
+pub(crate) trait ToolSession {
     /// Calls a tool and waits for its answer.
     fn call(&mut self, tool: &str, arguments: Value) -> Answer;
 
@@ -72,15 +72,15 @@ pub(crate) trait Door {
     fn tools(&mut self) -> Vec<Value>;
 }
 
-/// Which door.
+/// Which session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Interface {
     Stdio,
     Http,
     Cli,
 }
 
-impl Way {
+impl Interface {
     pub(crate) const ALL: [Self; 3] = [Self::Stdio, Self::Http, Self::Cli];
 
     /// The name in events.
@@ -92,20 +92,20 @@ impl Way {
         }
     }
 
-    /// Opens the door with options of `carrel mcp` and `carrel tool`.
-    pub(crate) fn open(self, lab: &Lab, options: &[&str]) -> Box<dyn Door> {
-        self.open_with(lab, options, |_| {})
+    /// Opens the session with options of `carrel mcp` and `carrel tool`.
+    pub(crate) fn open(self, test_env: &TestEnvironment, options: &[&str]) -> Box<dyn ToolSession> {
+        self.open_with(test_env, options, |_| {})
     }
 
-    /// Opens the door in an environment with more in it.
+    /// Opens the session in an environment with more in it.
     pub(crate) fn open_with(
         self,
-        lab: &Lab,
+        test_env: &TestEnvironment,
         options: &[&str],
         change: impl Fn(&mut Command) + 'static,
-    ) -> Box<dyn Door> {
+    ) -> Box<dyn ToolSession> {
         let make = |words: &[&str]| {
-            let mut command = lab.carrel();
+            let mut command = test_env.carrel();
             command.args(words).args(options);
             change(&mut command);
             command
@@ -113,7 +113,7 @@ impl Way {
         match self {
             Self::Stdio => Box::new(Stdin::start(make(&["mcp"]))),
             Self::Http => Box::new(Http::start(make(&["mcp", "--http", "127.0.0.1:0"]))),
-            Self::Cli => Box::new(Cli::new(lab, options, change)),
+            Self::Cli => Box::new(Cli::new(test_env, options, change)),
         }
     }
 }
@@ -276,7 +276,7 @@ impl Stdin {
 
     /// Waits for the reply to a request.
     pub(crate) fn reply(&mut self, id: u64) -> Value {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + DEADLINE;
         loop {
             let message = self.next_message(deadline);
             if let Some(message) = message.filter(|message| message["id"] == id) {
@@ -287,7 +287,7 @@ impl Stdin {
 
     /// Takes in whatever comes until something is so.
     pub(crate) fn until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + DEADLINE;
         while !is_so(self) {
             assert!(Instant::now() < deadline, "never came true: {what}");
             self.next_message(deadline);
@@ -329,7 +329,7 @@ impl Stdin {
     }
 }
 
-impl Door for Stdin {
+impl ToolSession for Stdin {
     fn call(&mut self, tool: &str, arguments: Value) -> Answer {
         let id = self.begin_call(tool, &arguments);
         Answer::of_message(&self.reply(id))
@@ -374,7 +374,7 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
         stream.set_nodelay(true).unwrap();
         Self { stream: BufReader::new(stream), host: address.to_string() }
     }
@@ -468,7 +468,7 @@ impl HttpServer {
     /// Starts a server and waits until it says where it listens.
     pub(crate) fn start(command: Command) -> Self {
         let mut server = Server::start(command, Stdio::null(), Stdio::null());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + DEADLINE;
         let address = loop {
             let text = server.stderr();
             let after = text.split_once("listening on http://").map(|(_, rest)| rest);
@@ -563,7 +563,7 @@ impl Session {
     }
 }
 
-impl Door for Session {
+impl ToolSession for Session {
     fn call(&mut self, tool: &str, arguments: Value) -> Answer {
         let params = json!({ "name": tool, "arguments": arguments });
         Answer::of_message(&self.ask("tools/call", &params))
@@ -587,7 +587,7 @@ impl Http {
     }
 }
 
-impl Door for Http {
+impl ToolSession for Http {
     fn call(&mut self, tool: &str, arguments: Value) -> Answer {
         self.session.call(tool, arguments)
     }
@@ -603,9 +603,13 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    fn new(lab: &Lab, options: &[&str], change: impl Fn(&mut Command) + 'static) -> Self {
+    fn new(
+        test_env: &TestEnvironment,
+        options: &[&str],
+        change: impl Fn(&mut Command) + 'static,
+    ) -> Self {
         // A command cannot be cloned, so one is kept as a model of the others.
-        let model = lab.carrel();
+        let model = test_env.carrel();
         let options: Vec<_> = options.iter().map(|option| (*option).to_owned()).collect();
         let make = move || {
             let mut command = Command::new(model.get_program());
@@ -633,7 +637,7 @@ impl Cli {
     }
 }
 
-impl Door for Cli {
+impl ToolSession for Cli {
     fn call(&mut self, tool: &str, arguments: Value) -> Answer {
         let (code, value, stderr) = self.run(&[tool, &arguments.to_string()]);
         if value.get("error").is_some() {
@@ -662,32 +666,35 @@ impl Door for Cli {
     }
 }
 
-/// Every case through every door, each with a lab of its own, at the same time.
-pub(crate) fn through_each(case: impl Fn(Way, &Lab) + Sync) {
+/// Every case through every session, each with a environment of its own, at the same time.
+pub(crate) fn through_each(case: impl Fn(Interface, &TestEnvironment) + Sync) {
     std::thread::scope(|scope| {
-        for way in Way::ALL {
+        for interface in Interface::ALL {
             let case = &case;
             std::thread::Builder::new()
-                .name(way.name().into())
-                .spawn_scoped(scope, move || case(way, &Lab::usual()))
+                .name(interface.name().into())
+                .spawn_scoped(scope, move || case(interface, &TestEnvironment::usual()))
                 .unwrap();
         }
     });
 }
 
-/// Everything that the doors have to agree on before anything else can be said about them.
+/// Everything that the interfaces have to agree on before anything else can be said about them.
 #[test]
 fn every_door_lists_the_same_tools_and_gives_the_same_answers() {
-    let lab = Lab::usual();
-    lab.write("a.txt", "alpha\nbeta\n");
-    let workspace = lab.workspace();
+    let test_env = TestEnvironment::usual();
+    test_env.write("a.txt", "alpha\nbeta\n");
+    let workspace = test_env.workspace();
     let options = ["--workspace", workspace.to_str().unwrap()];
-    let mut doors: Vec<_> = Way::ALL.iter().map(|way| way.open(&lab, &options)).collect();
+    let mut interfaces: Vec<_> =
+        Interface::ALL.iter().map(|interface| interface.open(&test_env, &options)).collect();
     let described = |tool: &Value| {
         (tool["name"].clone(), tool["description"].clone(), tool["inputSchema"].clone())
     };
-    let listed: Vec<Vec<_>> =
-        doors.iter_mut().map(|door| door.tools().iter().map(described).collect()).collect();
+    let listed: Vec<Vec<_>> = interfaces
+        .iter_mut()
+        .map(|session| session.tools().iter().map(described).collect())
+        .collect();
     assert!(listed[0].len() >= 28, "{}", listed[0].len());
     assert_eq!(listed[0], listed[1]);
     assert_eq!(listed[0], listed[2]);
@@ -704,7 +711,7 @@ fn every_door_lists_the_same_tools_and_gives_the_same_answers() {
     ];
     for (tool, arguments) in calls {
         let answers: Vec<_> =
-            doors.iter_mut().map(|door| door.call(tool, arguments.clone())).collect();
+            interfaces.iter_mut().map(|session| session.call(tool, arguments.clone())).collect();
         assert_eq!(answers[0], answers[1], "{tool} {arguments}");
         assert_eq!(answers[0], answers[2], "{tool} {arguments}");
     }
@@ -713,19 +720,19 @@ fn every_door_lists_the_same_tools_and_gives_the_same_answers() {
 /// What one call has read, the next may change: in a session, and between the calls of one user.
 #[test]
 fn every_door_remembers_what_was_read_and_refuses_what_was_not() {
-    through_each(|way, lab| {
-        lab.write("a.txt", "alpha\n");
-        lab.write("b.txt", "beta\n");
-        let workspace = lab.workspace();
-        let mut door = way.open(lab, &["--workspace", workspace.to_str().unwrap()]);
-        door.call("Read", json!({ "file_path": "a.txt" })).ok();
+    through_each(|interface, test_env| {
+        test_env.write("a.txt", "alpha\n");
+        test_env.write("b.txt", "beta\n");
+        let workspace = test_env.workspace();
+        let mut session = interface.open(test_env, &["--workspace", workspace.to_str().unwrap()]);
+        session.call("Read", json!({ "file_path": "a.txt" })).ok();
         let edit =
             |path: &str| json!({ "file_path": path, "old_string": "a\n", "new_string": "o\n" });
-        door.call("Edit", edit("a.txt")).ok();
+        session.call("Edit", edit("a.txt")).ok();
         assert_eq!(std::fs::read_to_string(workspace.join("a.txt")).unwrap(), "alpho\n");
-        assert_eq!(door.call("Edit", edit("b.txt")).refused().0, "E_NOT_READ", "{way:?}");
-        lab.write("a.txt", "other a\n");
-        assert_eq!(door.call("Edit", edit("a.txt")).refused().0, "E_CHANGED_SINCE_READ");
+        assert_eq!(session.call("Edit", edit("b.txt")).refused().0, "E_NOT_READ", "{interface:?}");
+        test_env.write("a.txt", "other a\n");
+        assert_eq!(session.call("Edit", edit("a.txt")).refused().0, "E_CHANGED_SINCE_READ");
     });
 }
 
@@ -733,29 +740,29 @@ fn every_door_remembers_what_was_read_and_refuses_what_was_not() {
 /// one user.
 #[test]
 fn every_door_remembers_which_tests_failed() {
-    through_each(|way, lab| {
-        lab.write("setup.py", "");
+    through_each(|interface, test_env| {
+        test_env.write("setup.py", "");
         let method = |name: &str, right: &str| {
             format!("    def test_{name}(self):\n        self.assertEqual(1, {right})\n")
         };
         let write = |right: &str| {
             let head = "import unittest\nclass A(unittest.TestCase):\n";
             let tests = method("bad", right) + &method("good", "1");
-            lab.write("tests/test_a.py", &format!("{head}{tests}"));
+            test_env.write("tests/test_a.py", &format!("{head}{tests}"));
         };
         write("2");
-        let workspace = lab.workspace();
-        let mut door = way.open(lab, &["--workspace", workspace.to_str().unwrap()]);
+        let workspace = test_env.workspace();
+        let mut session = interface.open(test_env, &["--workspace", workspace.to_str().unwrap()]);
         let nothing = "no run_tests call yet in this session";
-        assert_eq!(door.call("last_test_failures", json!({})).ok().trim_end(), nothing);
-        door.call("run_tests", json!({})).ok();
-        let last = door.call("last_test_failures", json!({})).ok();
+        assert_eq!(session.call("last_test_failures", json!({})).ok().trim_end(), nothing);
+        session.call("run_tests", json!({})).ok();
+        let last = session.call("last_test_failures", json!({})).ok();
         assert!(last.starts_with("1 test failure(s) from last run_tests call (python, "), "{last}");
-        assert!(last.contains("\n   AssertionError: 1 != 2\n"), "{way:?}: {last}");
+        assert!(last.contains("\n   AssertionError: 1 != 2\n"), "{interface:?}: {last}");
         write("1");
-        let rerun = door.call("run_failing_tests", json!({})).ok();
-        assert!(rerun.starts_with("passed\n1 passed, 0 failed, "), "{way:?}: {rerun}");
-        let last = door.call("last_test_failures", json!({})).ok();
+        let rerun = session.call("run_failing_tests", json!({})).ok();
+        assert!(rerun.starts_with("passed\n1 passed, 0 failed, "), "{interface:?}: {rerun}");
+        let last = session.call("last_test_failures", json!({})).ok();
         assert!(last.starts_with("last run_tests had no failures (1 tests passed, "), "{last}");
     });
 }

@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::doors::Server;
-use crate::lab::{Lab, peak_memory};
+use crate::interfaces::Server;
+use crate::test_environment::{TestEnvironment, peak_memory};
 
 /// No request of the kit takes longer than this unless it hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
 
 /// A running `carrel serve`.
 pub(crate) struct Service {
-    pub(crate) lab: Lab,
+    pub(crate) test_env: TestEnvironment,
     pub(crate) server: Server,
     pub(crate) address: SocketAddr,
     variables: Vec<(String, String)>,
@@ -36,19 +36,19 @@ impl Service {
 
     /// Starts one with more options, in an environment with more in it.
     pub(crate) fn start_as(options: &[&str], variables: &[(&str, &str)]) -> Self {
-        let lab = Lab::usual();
+        let test_env = TestEnvironment::usual();
         let variables: Vec<_> = variables
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
         let options: Vec<_> = options.iter().map(|option| (*option).to_owned()).collect();
-        let (server, address) = begin(serve(&lab, &options, &variables));
-        Self { lab, server, address, variables, options }
+        let (server, address) = begin(serve(&test_env, &options, &variables));
+        Self { test_env, server, address, variables, options }
     }
 
     /// Starts it again with what is in its data directory.
     pub(crate) fn begin_again(&mut self) {
-        (self.server, self.address) = begin(serve(&self.lab, &self.options, &self.variables));
+        (self.server, self.address) = begin(serve(&self.test_env, &self.options, &self.variables));
     }
 
     /// Starts it again at the address that it had.
@@ -66,27 +66,27 @@ impl Service {
     /// Ends it without warning.
     pub(crate) fn kill(&mut self) {
         self.server.signal(Signal::KILL);
-        self.server.wait(PATIENCE);
+        self.server.wait(DEADLINE);
     }
 
     /// Asks it to end, and returns how it did and after how long.
     pub(crate) fn terminate(&mut self) -> (ExitStatus, Duration) {
         let begun = Instant::now();
         self.server.signal(Signal::TERM);
-        (self.server.wait(PATIENCE), begun.elapsed())
+        (self.server.wait(DEADLINE), begun.elapsed())
     }
 
     /// `carrel serve` for the same data directory.
     pub(crate) fn serve(&self, bind: &str) -> Command {
-        let mut command = self.lab.carrel();
-        command.args(["serve", "--bind", bind, "--data"]).arg(self.lab.path("data"));
+        let mut command = self.test_env.carrel();
+        command.args(["serve", "--bind", bind, "--data"]).arg(self.test_env.path("data"));
         command
     }
 
     /// `carrel token new` with these options; returns what it prints.
     pub(crate) fn token(&self, options: &[&str]) -> String {
-        let mut command = self.lab.carrel();
-        command.args(["token", "new", "--data"]).arg(self.lab.path("data")).args(options);
+        let mut command = self.test_env.carrel();
+        command.args(["token", "new", "--data"]).arg(self.test_env.path("data")).args(options);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -154,16 +154,23 @@ impl Meter {
     }
 }
 
-fn serve(lab: &Lab, options: &[String], variables: &[(String, String)]) -> Command {
-    let mut command = lab.carrel();
-    command.args(["serve", "--bind", "127.0.0.1:0", "--data"]).arg(lab.path("data")).args(options);
+fn serve(
+    test_env: &TestEnvironment,
+    options: &[String],
+    variables: &[(String, String)],
+) -> Command {
+    let mut command = test_env.carrel();
+    command
+        .args(["serve", "--bind", "127.0.0.1:0", "--data"])
+        .arg(test_env.path("data"))
+        .args(options);
     command.envs(variables.iter().map(|(name, value)| (name, value)));
     command
 }
 
 fn begin(command: Command) -> (Server, SocketAddr) {
     let mut server = Server::start(command, Stdio::null(), Stdio::null());
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + DEADLINE;
     loop {
         let text = server.stderr();
         let line =
@@ -343,7 +350,7 @@ impl Client {
 
     /// Waits until something is said of a task.
     pub(crate) fn until(&self, id: &str, what: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + DEADLINE;
         loop {
             let task = self.task(id);
             if what(&task) {

@@ -15,14 +15,14 @@ use carrel_tools::{
 use serde_json::{Map, Value};
 
 /// Workspaces in a directory of their own, with everything that serves them.
-pub(crate) struct Lab {
+pub(crate) struct TestEnvironment {
     directory: tempfile::TempDir,
     pub(crate) registry: Registry,
     pub(crate) session: Arc<Session>,
     pub(crate) events: Receiver<AuditRecord>,
 }
 
-/// How a lab differs from the usual.
+/// How a environment differs from the usual.
 pub(crate) struct Setting {
     pub(crate) names: &'static [&'static str],
     pub(crate) access: WorkspaceAccess,
@@ -50,7 +50,7 @@ impl Default for Setting {
     }
 }
 
-impl Lab {
+impl TestEnvironment {
     /// Makes one workspace, called `main`.
     pub(crate) fn new() -> Self {
         Self::with(Setting::default())

@@ -21,10 +21,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// How long anything that happens at once may take on a machine that is busy.
-pub(crate) const SOON: Duration = Duration::from_secs(30);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A root with one workspace, and an operator whose home is beside it.
-pub(crate) struct Lab {
+pub(crate) struct TestEnvironment {
     pub(crate) directory: tempfile::TempDir,
     pub(crate) runner: Arc<Runner>,
     pub(crate) workspace: Arc<Workspace>,
@@ -44,12 +44,12 @@ pub(crate) struct Opened {
 #[derive(Clone, Default)]
 pub(crate) struct ProcessEvent(Arc<Mutex<Vec<Event>>>);
 
-impl Lab {
+impl TestEnvironment {
     pub(crate) async fn new() -> Self {
         Self::with(tier(), &[]).await
     }
 
-    /// Makes a lab with variables of the operator's.
+    /// Makes a environment with variables of the operator's.
     pub(crate) async fn with(tier: TierChoice, variables: &[(&str, &str)]) -> Self {
         Self::with_spawner(spawner(), tier, variables).await
     }
@@ -87,7 +87,7 @@ impl Lab {
         Self { directory, runner: Arc::new(runner), workspace, reachable: None }
     }
 
-    /// Makes a lab of root's whose workspace belongs to somebody else.
+    /// Makes a environment of root's whose workspace belongs to somebody else.
     pub(crate) async fn given_away(tier: Tier) -> Option<Self> {
         const SOMEBODY: u32 = 2_000_000_000;
         if !carrel_skip::needs_user(carrel_skip::User::Root, env!("CARGO_MANIFEST_DIR")) {
@@ -98,14 +98,14 @@ impl Lab {
         std::fs::set_permissions(reachable.path(), Permissions::from_mode(0o755)).unwrap();
         let program = reachable.path().join("carrel-agent-spawner");
         std::fs::copy(spawner(), &program).unwrap();
-        let mut lab = Self::with_spawner(program, TierChoice::Only(tier), &[]).await;
-        lab.reachable = Some(reachable);
-        let workspace = lab.workspace.files().path();
+        let mut test_env = Self::with_spawner(program, TierChoice::Only(tier), &[]).await;
+        test_env.reachable = Some(reachable);
+        let workspace = test_env.workspace.files().path();
         for above in workspace.ancestors().skip(1).take(2) {
             std::fs::set_permissions(above, Permissions::from_mode(0o711)).unwrap();
         }
         std::os::unix::fs::chown(workspace, Some(SOMEBODY), Some(SOMEBODY)).unwrap();
-        Some(lab)
+        Some(test_env)
     }
 
     /// Returns a path inside the workspace.
@@ -227,7 +227,7 @@ impl ProcessEvent {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        let found = tokio::time::timeout(SOON, waiting).await;
+        let found = tokio::time::timeout(DEADLINE, waiting).await;
         found.unwrap_or_else(|_| panic!("not heard: {:?}", self.all()));
     }
 }
@@ -270,7 +270,7 @@ pub(crate) async fn until_there_is(word: &str) {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(SOON, waiting).await.expect("the agent never started");
+    tokio::time::timeout(DEADLINE, waiting).await.expect("the agent never started");
 }
 
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use pretty_assertions::assert_eq;
 
-use super::Office;
+use super::ConductorFixture;
 use crate::Run;
 
 /// Returns a recipe of the guide.
@@ -33,19 +33,19 @@ fn git(directory: &Path, words: &[&str]) {
     assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// An office with a repository to clone from and a pool with one resource.
-fn office(before_run: &[&str], agent: &str) -> Office {
-    let office = Office::new();
-    let origin = office.world.path("origin");
+/// An fixture with a repository to clone from and a pool with one resource.
+fn fixture(before_run: &[&str], agent: &str) -> ConductorFixture {
+    let fixture = ConductorFixture::new();
+    let origin = fixture.fixture.path("origin");
     std::fs::create_dir(&origin).unwrap();
     git(&origin, &["init", "--quiet"]);
     std::fs::write(origin.join("requirements.txt"), "left\nright\n").unwrap();
     git(&origin, &["add", "."]);
     git(&origin, &["commit", "--quiet", "-m", "first"]);
     for directory in ["pool/free", "pool/taken"] {
-        std::fs::create_dir_all(office.world.path(directory)).unwrap();
+        std::fs::create_dir_all(fixture.fixture.path(directory)).unwrap();
     }
-    std::fs::write(office.world.path("pool/free/5433"), "").unwrap();
+    std::fs::write(fixture.fixture.path("pool/free/5433"), "").unwrap();
     let lines = [
         "hooks:\n  env: [ORIGIN, POOL]\n".to_owned(),
         hook("after_create", &[&recipe("clone")]),
@@ -53,13 +53,13 @@ fn office(before_run: &[&str], agent: &str) -> Office {
         hook("before_remove", &[&recipe("give")]),
         format!("agent: {{kind: command, max_turns: 1, command: '{agent}'}}"),
     ];
-    office.write(&lines.concat());
-    office
+    fixture.write(&lines.concat());
+    fixture
 }
 
-fn once(office: &Office) -> Run {
-    let mut command = office.command(&["run", "--once"]);
-    command.env("ORIGIN", office.world.path("origin")).env("POOL", office.world.path("pool"));
+fn once(fixture: &ConductorFixture) -> Run {
+    let mut command = fixture.command(&["run", "--once"]);
+    command.env("ORIGIN", fixture.fixture.path("origin")).env("POOL", fixture.fixture.path("pool"));
     Run::of(command)
 }
 
@@ -73,26 +73,26 @@ fn a_workspace_is_cloned_gets_its_dependencies_once_and_its_resource_back() {
     let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
     let agent =
         "cat .git/carrel-resource > seen; echo scratch > scratch; git status --short >> seen";
-    let office = office(&scripts, agent);
-    office.issue("one");
-    let first = once(&office);
+    let fixture = fixture(&scripts, agent);
+    fixture.issue("one");
+    let first = once(&fixture);
     assert_eq!(first.code, 0, "{}", first.stderr);
-    let workspace = office.workspace("CAR-1");
+    let workspace = fixture.workspace("CAR-1");
     assert_eq!(read(workspace.join(".git/HEAD")), "ref: refs/heads/carrel/CAR-1\n");
     assert!(read(workspace.join("seen")).starts_with("5433\n"), "{}", first.stderr);
     assert_eq!(read(workspace.join(".deps/log")), "installed left\ninstalled right\n");
-    assert!(office.world.path("pool/taken/5433").exists());
-    office.issue("two");
-    let second = once(&office);
+    assert!(fixture.fixture.path("pool/taken/5433").exists());
+    fixture.issue("two");
+    let second = once(&fixture);
     assert_eq!(second.code, 1, "the only resource is taken: {}", second.stderr);
     assert!(second.stderr.contains("CAR-2"), "{}", second.stderr);
     assert_eq!(read(workspace.join(".deps/log")).lines().count(), 2, "nothing has changed");
-    office.shift("CAR-2", "Backlog");
-    office.shift("CAR-1", "Done");
-    let third = once(&office);
+    fixture.shift("CAR-2", "Backlog");
+    fixture.shift("CAR-1", "Done");
+    let third = once(&fixture);
     assert_eq!(third.code, 0, "{}", third.stderr);
     assert!(!workspace.exists());
-    assert!(office.world.path("pool/free/5433").exists(), "it is given back");
+    assert!(fixture.fixture.path("pool/free/5433").exists(), "it is given back");
 }
 
 #[test]
@@ -100,11 +100,11 @@ fn a_reset_leaves_commits_and_nothing_else() {
     let reset = recipe("reset");
     let agent = "test -e scratch && exit 9; echo a > kept; git add kept; \
                  git -c user.name=a -c user.email=a@b.c commit -qm kept --allow-empty; echo b > scratch";
-    let office = office(&[&reset], agent);
-    office.issue("one");
+    let fixture = fixture(&[&reset], agent);
+    fixture.issue("one");
     for _ in 0..2 {
-        let run = once(&office);
+        let run = once(&fixture);
         assert_eq!(run.code, 0, "{}", run.stderr);
     }
-    assert_eq!(read(office.workspace("CAR-1").join("kept")), "a\n");
+    assert_eq!(read(fixture.workspace("CAR-1").join("kept")), "a\n");
 }

@@ -9,8 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use pretty_assertions::assert_eq;
 use ring::hmac;
 
-use super::seen::{Door, code};
-use super::{Office, Running};
+use super::seen::{StateApi, code};
+use super::{ConductorFixture, Running};
 
 const SECRET: &str = "hook-secret";
 
@@ -54,37 +54,37 @@ fn answer(stream: TcpStream, asked: &AtomicUsize) {
     let _ = write!(reader.into_inner(), "{head}Content-Length: 2\r\n\r\n[]");
 }
 
-/// An office that would look at its tracker once an hour.
-fn office(tracker: &str, quiet: &Quiet) -> Office {
-    let office = Office::new();
+/// An fixture that would look at its tracker once an hour.
+fn fixture(tracker: &str, quiet: &Quiet) -> ConductorFixture {
+    let fixture = ConductorFixture::new();
     let tracker = tracker.replace("HERE", &format!("http://{}", quiet.address));
-    let root = office.world.root();
+    let root = fixture.fixture.root();
     let text = format!(
         "---\ntracker: {tracker}\npolling: {{interval_ms: 3600000}}\nworkspace: {{root: {}}}\nagent: {{kind: command, command: 'true'}}\n---\n",
         root.display()
     );
-    std::fs::write(office.world.path("WORKFLOW.md"), text).unwrap();
-    office
+    std::fs::write(fixture.fixture.path("WORKFLOW.md"), text).unwrap();
+    fixture
 }
 
-fn start(office: &Office) -> (Running, Door) {
-    let log = office.world.path("run.log");
+fn start(fixture: &ConductorFixture) -> (Running, StateApi) {
+    let log = fixture.fixture.path("run.log");
     let file = std::fs::File::create(&log).unwrap();
-    let mut command = office.command(&["run", "--port", "0"]);
+    let mut command = fixture.command(&["run", "--port", "0"]);
     for name in ["GITHUB_TOKEN", "LINEAR_API_KEY", "ASANA_PAT"] {
         command.env(name, "key");
     }
-    if !office.world.path("no-secret").exists() {
+    if !fixture.fixture.path("no-secret").exists() {
         command.env("CARREL_WEBHOOK_SECRET", SECRET);
     }
     let child = command.stdout(std::process::Stdio::null()).stderr(file).spawn().unwrap();
     let running = Running { child, log };
-    let door = Door::of(office, &running);
+    let state_api = StateApi::of(fixture, &running);
     running.until("the first look is over", || {
-        let polling = door.get("/api/v1/state").body["polling"].clone();
+        let polling = state_api.get("/api/v1/state").body["polling"].clone();
         polling["checking"] == false && polling["next_poll_in_ms"].as_u64() > Some(60_000)
     });
-    (running, door)
+    (running, state_api)
 }
 
 fn sign(secret: &str, body: &str) -> String {
@@ -93,8 +93,8 @@ fn sign(secret: &str, body: &str) -> String {
     carrel_domain::hex::encode(tag.as_ref())
 }
 
-fn call(door: &Door, header: &str, body: &str) -> super::seen::Reply {
-    door.ask_with("POST", "/api/v1/refresh", &format!("{header}\r\n"), body)
+fn call(state_api: &StateApi, header: &str, body: &str) -> super::seen::Reply {
+    state_api.ask_with("POST", "/api/v1/refresh", &format!("{header}\r\n"), body)
 }
 
 #[test]
@@ -110,17 +110,17 @@ fn a_signed_call_of_the_tracker_makes_it_look_at_once() {
         ("{kind: linear, provider: {project_slug: web, endpoint: HERE}}", "Linear-Signature", ""),
     ] {
         let quiet = Quiet::start();
-        let office = office(tracker, &quiet);
-        let (running, door) = start(&office);
+        let fixture = fixture(tracker, &quiet);
+        let (running, state_api) = start(&fixture);
         let before = quiet.asked();
         assert!(before > 0, "{tracker}");
         for (secret, told) in [("other", &*body), (SECRET, "something else")] {
             let header = format!("{header}: {prefix}{}", sign(secret, told));
-            let reply = call(&door, &header, &body);
+            let reply = call(&state_api, &header, &body);
             assert_eq!(code(&reply), (401, "E_UNAUTHENTICATED"), "{tracker}");
         }
         assert_eq!(quiet.asked(), before, "{tracker}");
-        let reply = call(&door, &format!("{header}: {prefix}{}", sign(SECRET, &body)), &body);
+        let reply = call(&state_api, &format!("{header}: {prefix}{}", sign(SECRET, &body)), &body);
         assert_eq!(reply.status, 202, "{tracker}: {}", reply.body);
         running.until("the tracker is asked again", || quiet.asked() > before);
         assert_eq!(running.end(), 0);
@@ -130,36 +130,36 @@ fn a_signed_call_of_the_tracker_makes_it_look_at_once() {
 #[test]
 fn asana_chooses_a_secret_that_is_kept_and_said_to_nobody_else() {
     let quiet = Quiet::start();
-    let office = office(
+    let fixture = fixture(
         "{kind: asana, provider: {project_gid: '1200', endpoint: HERE}, active_states: [To do], terminal_states: [Done]}",
         &quiet,
     );
-    std::fs::write(office.world.path("no-secret"), "").unwrap();
-    let (running, door) = start(&office);
+    std::fs::write(fixture.fixture.path("no-secret"), "").unwrap();
+    let (running, state_api) = start(&fixture);
     let signed = |secret: &str, body: &str| format!("X-Hook-Signature: {}", sign(secret, body));
-    let early = call(&door, &signed("chosen-by-asana", "{}"), "{}");
+    let early = call(&state_api, &signed("chosen-by-asana", "{}"), "{}");
     assert_eq!(code(&early), (401, "E_UNAUTHENTICATED"));
 
-    let reply = call(&door, "X-Hook-Secret: chosen-by-asana", "");
+    let reply = call(&state_api, "X-Hook-Secret: chosen-by-asana", "");
     assert_eq!(reply.status, 204, "{}", reply.body);
     assert!(reply.head.contains("x-hook-secret: chosen-by-asana"), "{}", reply.head);
-    let again = call(&door, "X-Hook-Secret: chosen-by-asana", "");
+    let again = call(&state_api, "X-Hook-Secret: chosen-by-asana", "");
     assert_eq!(again.status, 204, "it may be told twice");
-    let other = call(&door, "X-Hook-Secret: chosen-by-another", "");
+    let other = call(&state_api, "X-Hook-Secret: chosen-by-another", "");
     assert_eq!(code(&other), (403, "E_FORBIDDEN"));
     assert!(!other.head.contains("chosen") && !other.body.to_string().contains("chosen"));
 
-    let forged = call(&door, &signed("chosen-by-another", "{}"), "{}");
+    let forged = call(&state_api, &signed("chosen-by-another", "{}"), "{}");
     assert_eq!(code(&forged), (401, "E_UNAUTHENTICATED"));
     let before = quiet.asked();
-    assert_eq!(call(&door, &signed("chosen-by-asana", "{}"), "{}").status, 202);
+    assert_eq!(call(&state_api, &signed("chosen-by-asana", "{}"), "{}").status, 202);
     running.until("the tracker is asked again", || quiet.asked() > before);
     assert!(!running.log().contains("chosen-by"), "{}", running.log());
     assert_eq!(running.end(), 0);
 
-    let (running, door) = start(&office);
+    let (running, state_api) = start(&fixture);
     let before = quiet.asked();
-    assert_eq!(call(&door, &signed("chosen-by-asana", "{}"), "{}").status, 202, "it was kept");
+    assert_eq!(call(&state_api, &signed("chosen-by-asana", "{}"), "{}").status, 202, "it was kept");
     running.until("the tracker is asked again", || quiet.asked() > before);
     assert!(!running.log().contains("chosen-by"), "{}", running.log());
     assert_eq!(running.end(), 0);

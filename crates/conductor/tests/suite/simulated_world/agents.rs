@@ -7,7 +7,7 @@ use carrel_conductor::{
 };
 use serde_json::json;
 
-use super::{Coming, What, World};
+use super::{Coming, SimulatedWorld, What};
 
 #[derive(Debug)]
 pub(crate) struct Agent {
@@ -16,7 +16,7 @@ pub(crate) struct Agent {
     tokens: u64,
 }
 
-impl World {
+impl SimulatedWorld {
     /// Ends an agent, or one that is about to begin.
     pub(super) fn end(&mut self, run: RunId, end: RunEnd) {
         if let Some(agent) = self.agents.get_mut(&run) {

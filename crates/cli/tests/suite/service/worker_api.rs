@@ -1,4 +1,4 @@
-//! The door of a worker.
+//! The endpoint of a worker.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, TOKEN, WorkerProcess};
-use super::lab::{Client, Reply, new_id};
+use super::test_environment::{Client, Reply, new_id};
 use crate::eventually;
-use crate::lab::Mark;
+use crate::test_environment::Mark;
 
 const SHOWN: &str = "X-Internal-Token: internal-token-of-the-tests";
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use carrel_store::{Journal as _, Sqlite, SqliteOptions};
 use serde_json::Value;
 
-use super::Office;
+use super::ConductorFixture;
 use crate::eventually;
 
 const ISSUES: usize = 20;
@@ -47,8 +47,8 @@ struct Entry {
 }
 
 /// Reads what a conductor remembers.
-fn remembered(office: &Office) -> BTreeMap<String, Entry> {
-    let path = office.world.path("data/carrel.db");
+fn remembered(fixture: &ConductorFixture) -> BTreeMap<String, Entry> {
+    let path = fixture.fixture.path("data/carrel.db");
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let entries = runtime.block_on(async {
         let store = Sqlite::open(&SqliteOptions { path }).unwrap();
@@ -68,31 +68,31 @@ fn millis(time: &str) -> i64 {
 }
 
 /// Returns when agents of an issue started.
-fn starts(office: &Office) -> Vec<(String, i64)> {
-    let notes = office.notes("starts");
+fn starts(fixture: &ConductorFixture) -> Vec<(String, i64)> {
+    let notes = fixture.notes("starts");
     let lines = notes.lines().filter_map(|line| line.split_once(' '));
     lines.map(|(issue, at)| (issue.to_owned(), at.parse().unwrap())).collect()
 }
 
 /// Tells whether nothing lives of any agent.
-fn is_quiet(office: &Office) -> bool {
+fn is_quiet(fixture: &ConductorFixture) -> bool {
     (1..=ISSUES).all(|number| {
-        let path = office.world.path("outside").join(format!("CAR-{number}.lock"));
+        let path = fixture.fixture.path("outside").join(format!("CAR-{number}.lock"));
         File::open(path).map_or(true, |lock| lock.try_lock().is_ok())
     })
 }
 
 #[test]
 fn nothing_is_doubled_lost_or_left_when_the_conductor_is_killed() {
-    let office = Office::with(WORKFLOW);
+    let fixture = ConductorFixture::with(WORKFLOW);
     for number in 1..=ISSUES {
-        office.issue(&number.to_string());
+        fixture.issue(&number.to_string());
     }
     let seed = fastrand::u64(..);
     eprintln!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     for round in 0..kills() {
-        let mut running = office.start();
+        let mut running = fixture.start();
         let begun = Instant::now();
         let moment = Duration::from_millis(random.u64(50..2500));
         while begun.elapsed() < moment && running.child.try_wait().unwrap().is_none() {
@@ -101,23 +101,25 @@ fn nothing_is_doubled_lost_or_left_when_the_conductor_is_killed() {
         assert!(running.child.try_wait().unwrap().is_none(), "{}", running.log());
         running.child.kill().unwrap();
         running.wait();
-        eventually("no process of an agent is left", || is_quiet(&office));
-        assert_eq!(office.notes("doubled"), "", "round {round}");
-        let entries = remembered(&office);
+        eventually("no process of an agent is left", || is_quiet(&fixture));
+        assert_eq!(fixture.notes("doubled"), "", "round {round}");
+        let entries = remembered(&fixture);
         check_workspaces(&entries, round);
-        check_backoff(&office, &entries, round, random.bool());
+        check_backoff(&fixture, &entries, round, random.bool());
     }
-    let running = office.start();
+    let running = fixture.start();
     running.until("the closers are closed", || {
-        ["CAR-3", "CAR-7", "CAR-13", "CAR-17"].iter().all(|issue| office.state(issue) == "Done")
+        ["CAR-3", "CAR-7", "CAR-13", "CAR-17"].iter().all(|issue| fixture.state(issue) == "Done")
     });
     running.until("their workspaces are gone", || {
-        ["CAR-3", "CAR-7", "CAR-13", "CAR-17"].iter().all(|issue| !office.workspace(issue).exists())
+        ["CAR-3", "CAR-7", "CAR-13", "CAR-17"]
+            .iter()
+            .all(|issue| !fixture.workspace(issue).exists())
     });
     let log = running.log();
     assert_eq!(running.end(), 0, "{log}");
-    assert!(is_quiet(&office));
-    assert_eq!(office.notes("doubled"), "");
+    assert!(is_quiet(&fixture));
+    assert_eq!(fixture.notes("doubled"), "");
 }
 
 /// Every workspace that is remembered is there, as whole as it was made, unless it is being removed.
@@ -130,20 +132,25 @@ fn check_workspaces(entries: &BTreeMap<String, Entry>, round: usize) {
 }
 
 /// What waited after a failure is not begun before its time by the next conductor.
-fn check_backoff(office: &Office, entries: &BTreeMap<String, Entry>, round: usize, look: bool) {
+fn check_backoff(
+    fixture: &ConductorFixture,
+    entries: &BTreeMap<String, Entry>,
+    round: usize,
+    look: bool,
+) {
     let waiting = entries.iter().filter(|(_, entry)| entry.stage == "retrying");
     let waiting: BTreeMap<&String, i64> =
         waiting.filter_map(|(issue, entry)| Some((issue, entry.due?))).collect();
     if !look || waiting.is_empty() {
         return;
     }
-    let before = starts(office).len();
-    let mut running = office.start();
+    let before = starts(fixture).len();
+    let mut running = fixture.start();
     std::thread::sleep(Duration::from_millis(700));
     running.child.kill().unwrap();
     running.wait();
-    eventually("no process of an agent is left", || is_quiet(office));
-    for (issue, at) in starts(office).into_iter().skip(before) {
+    eventually("no process of an agent is left", || is_quiet(fixture));
+    for (issue, at) in starts(fixture).into_iter().skip(before) {
         if let Some(due) = waiting.get(&issue) {
             assert!(at >= *due, "round {round}: {issue} began {} ms before its time", due - at);
         }

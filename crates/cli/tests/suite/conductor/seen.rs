@@ -7,14 +7,14 @@ use std::time::Duration;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use super::{Office, Running};
+use super::{ConductorFixture, Running};
 use crate::Run;
 
 const HANG: &str =
     "agent: {kind: command, max_concurrent_agents: 1, command: 'echo begun; sleep 1000'}";
 
-/// A door that somebody has the key to.
-pub(super) struct Door {
+/// The HTTP API of a running conductor, with a token for it.
+pub(super) struct StateApi {
     address: String,
     token: String,
 }
@@ -25,13 +25,13 @@ pub(super) struct Reply {
     pub(super) body: Value,
 }
 
-impl Door {
-    pub(super) fn of(office: &Office, running: &Running) -> Self {
+impl StateApi {
+    pub(super) fn of(fixture: &ConductorFixture, running: &Running) -> Self {
         let mark = "carrel run listening on http://";
         running.until("it listens", || running.log().contains(mark));
         let log = running.log();
         let address = log.split(mark).nth(1).and_then(|rest| rest.split(';').next()).unwrap();
-        let token = Run::of(office.command(&["token", "new", "--data", "data", "--all"]));
+        let token = Run::of(fixture.command(&["token", "new", "--data", "data", "--all"]));
         assert_eq!(token.code, 0, "{}", token.stderr);
         Self { address: address.to_owned(), token: token.stdout.trim().to_owned() }
     }
@@ -77,43 +77,43 @@ pub(super) fn code(reply: &Reply) -> (u16, &str) {
 
 #[test]
 fn item_111_and_118_the_routes_answer_with_their_shapes_and_codes() {
-    let office = Office::with(&format!("{HANG}\nserver: {{port: 1}}"));
-    office.issue("one");
-    office.issue("two");
-    let running = office.start_with(&["--port", "0"]);
-    let door = Door::of(&office, &running);
-    assert!(door.address.starts_with("127.0.0.1:") && !door.address.ends_with(":1"));
+    let fixture = ConductorFixture::with(&format!("{HANG}\nserver: {{port: 1}}"));
+    fixture.issue("one");
+    fixture.issue("two");
+    let running = fixture.start_with(&["--port", "0"]);
+    let state_api = StateApi::of(&fixture, &running);
+    assert!(state_api.address.starts_with("127.0.0.1:") && !state_api.address.ends_with(":1"));
     running.until("an agent is at work", || {
-        door.get("/api/v1/state").body["running"][0]["phase"] == "turn"
+        state_api.get("/api/v1/state").body["running"][0]["phase"] == "turn"
     });
-    let state = door.get("/api/v1/state");
+    let state = state_api.get("/api/v1/state");
     assert_eq!(state.status, 200);
     assert_eq!(state.body["counts"]["running"], 1);
     assert_eq!(state.body["running"][0]["issue_identifier"], "CAR-1");
     assert_eq!(state.body["waiting"][0]["issue_identifier"], "CAR-2");
     assert_eq!(state.body["codex_totals"]["attempts"], 1);
-    let one = door.get("/api/v1/CAR-1");
+    let one = state_api.get("/api/v1/CAR-1");
     assert_eq!((one.status, &one.body["status"]), (200, &json!("running")));
     let log = &one.body["logs"]["codex_session_logs"][0];
     let transcript = log["path"].as_str().unwrap();
     assert!(std::path::Path::new(transcript).is_file(), "{log}");
-    let same = door.get("/api/v1/issue?identifier=CAR-1").body;
+    let same = state_api.get("/api/v1/issue?identifier=CAR-1").body;
     assert_eq!(same["issue_id"], one.body["issue_id"]);
     let id = one.body["issue_id"].as_str().unwrap();
-    assert_eq!(door.get(&format!("/api/v1/issue?id={id}")).status, 200);
+    assert_eq!(state_api.get(&format!("/api/v1/issue?id={id}")).status, 200);
 
-    assert_eq!(code(&door.get("/api/v1/CAR-9")), (404, "E_ISSUE_NOT_FOUND"));
-    assert_eq!(code(&door.post("/api/v1/state", "")), (405, "E_METHOD_NOT_ALLOWED"));
-    assert_eq!(code(&door.get("/api/v1/refresh")), (405, "E_METHOD_NOT_ALLOWED"));
-    assert_eq!(code(&door.get("/api/v2/state")), (404, "E_UNKNOWN_ROUTE"));
+    assert_eq!(code(&state_api.get("/api/v1/CAR-9")), (404, "E_ISSUE_NOT_FOUND"));
+    assert_eq!(code(&state_api.post("/api/v1/state", "")), (405, "E_METHOD_NOT_ALLOWED"));
+    assert_eq!(code(&state_api.get("/api/v1/refresh")), (405, "E_METHOD_NOT_ALLOWED"));
+    assert_eq!(code(&state_api.get("/api/v2/state")), (404, "E_UNKNOWN_ROUTE"));
     for headers in ["", "Authorization: Bearer nonsense\r\n"] {
-        let reply = door.ask_with("GET", "/api/v1/state", headers, "");
+        let reply = state_api.ask_with("GET", "/api/v1/state", headers, "");
         assert_eq!(code(&reply), (401, "E_UNAUTHENTICATED"));
-        let reply = door.ask_with("POST", "/api/v1/refresh", headers, "{}");
+        let reply = state_api.ask_with("POST", "/api/v1/refresh", headers, "{}");
         assert_eq!(code(&reply), (401, "E_UNAUTHENTICATED"));
         assert!(reply.head.contains("www-authenticate: bearer"), "{}", reply.head);
     }
-    let refreshed = door.post("/api/v1/refresh", "anything");
+    let refreshed = state_api.post("/api/v1/refresh", "anything");
     assert_eq!((refreshed.status, &refreshed.body["queued"]), (202, &json!(true)));
     assert_eq!(refreshed.body["operations"], json!(["poll", "reconcile"]));
     assert_eq!(running.end(), 0);
@@ -121,43 +121,43 @@ fn item_111_and_118_the_routes_answer_with_their_shapes_and_codes() {
 
 #[test]
 fn orders_are_carried_out_or_refused_over_http() {
-    let office = Office::with(HANG);
-    office.issue("one");
-    let running = office.start_with(&["--port", "0"]);
-    let door = Door::of(&office, &running);
-    let status = |issue: &str| door.get(&format!("/api/v1/{issue}")).body["status"].clone();
+    let fixture = ConductorFixture::with(HANG);
+    fixture.issue("one");
+    let running = fixture.start_with(&["--port", "0"]);
+    let state_api = StateApi::of(&fixture, &running);
+    let status = |issue: &str| state_api.get(&format!("/api/v1/{issue}")).body["status"].clone();
     running.until("it runs", || status("CAR-1") == "running");
-    assert_eq!(code(&door.post("/api/v1/CAR-1/retry", "")), (409, "E_ISSUE_CONFLICT"));
-    assert_eq!(code(&door.post("/api/v1/CAR-1/unblock", "")), (409, "E_ISSUE_CONFLICT"));
-    assert_eq!(code(&door.post("/api/v1/CAR-7/cancel", "")), (404, "E_ISSUE_NOT_FOUND"));
-    let answered = door.post("/api/v1/CAR-1/answer", r#"{"answer":"yes"}"#);
+    assert_eq!(code(&state_api.post("/api/v1/CAR-1/retry", "")), (409, "E_ISSUE_CONFLICT"));
+    assert_eq!(code(&state_api.post("/api/v1/CAR-1/unblock", "")), (409, "E_ISSUE_CONFLICT"));
+    assert_eq!(code(&state_api.post("/api/v1/CAR-7/cancel", "")), (404, "E_ISSUE_NOT_FOUND"));
+    let answered = state_api.post("/api/v1/CAR-1/answer", r#"{"answer":"yes"}"#);
     assert_eq!(code(&answered), (409, "E_ISSUE_CONFLICT"));
     for body in ["", "[]", r#"{"answer":""}"#, r#"{"answer":"a","more":1}"#] {
-        let reply = door.post("/api/v1/CAR-1/answer", body);
+        let reply = state_api.post("/api/v1/CAR-1/answer", body);
         assert_eq!(code(&reply), (422, "E_INVALID_REQUEST"), "{body}");
     }
-    assert_eq!(door.post("/api/v1/pause", "").body["mode"], "paused");
-    assert_eq!(door.post("/api/v1/CAR-1/cancel", "").status, 200);
+    assert_eq!(state_api.post("/api/v1/pause", "").body["mode"], "paused");
+    assert_eq!(state_api.post("/api/v1/CAR-1/cancel", "").status, 200);
     running.until("it is blocked", || status("CAR-1") == "blocked");
-    let blocked = door.get("/api/v1/state").body["blocked"][0].clone();
+    let blocked = state_api.get("/api/v1/state").body["blocked"][0].clone();
     assert_eq!(blocked["reason"], "cancelled");
-    assert_eq!(door.post("/api/v1/issue/unblock?identifier=CAR-1", "").status, 200);
+    assert_eq!(state_api.post("/api/v1/issue/unblock?identifier=CAR-1", "").status, 200);
     assert_eq!(status("CAR-1"), "retrying", "nothing is begun while it is paused");
-    assert_eq!(door.post("/api/v1/resume", "").body["mode"], "working");
+    assert_eq!(state_api.post("/api/v1/resume", "").body["mode"], "working");
     running.until("it runs again", || status("CAR-1") == "running");
     assert_eq!(running.end(), 0);
 }
 
 #[test]
 fn orders_are_given_on_the_command_line_too() {
-    let office = Office::with(HANG);
-    office.issue("one");
-    let running = office.start_with(&["--port", "0"]);
-    let door = Door::of(&office, &running);
+    let fixture = ConductorFixture::with(HANG);
+    fixture.issue("one");
+    let running = fixture.start_with(&["--port", "0"]);
+    let state_api = StateApi::of(&fixture, &running);
     let tell = |words: &[&str]| {
-        let mut command = office.command(&[&["conductor"], words].concat());
-        command.env("CARREL_SERVER", format!("http://{}", door.address));
-        command.env("CARREL_TOKEN", &door.token);
+        let mut command = fixture.command(&[&["conductor"], words].concat());
+        command.env("CARREL_SERVER", format!("http://{}", state_api.address));
+        command.env("CARREL_TOKEN", &state_api.token);
         Run::of(command)
     };
     running.until("it runs", || tell(&["show", "CAR-1"]).stdout == "CAR-1: running\n");
@@ -175,18 +175,18 @@ fn orders_are_given_on_the_command_line_too() {
         .until("it runs again", || tell(&["show", "CAR-1"]).stdout.starts_with("CAR-1: running\n"));
     assert_eq!(tell(&["pause"]).code, 0);
     assert_eq!(running.end(), 0);
-    let paused = office.once();
+    let paused = fixture.once();
     assert_eq!(paused.code, 0, "{}", paused.stderr);
     assert!(paused.stderr.contains("`carrel conductor resume` changes that"), "{}", paused.stderr);
 }
 
 #[test]
 fn events_are_numbered_and_go_on_where_a_reader_was() {
-    let office = Office::with(HANG);
-    let running = office.start_with(&["--port", "0"]);
-    let door = Door::of(&office, &running);
+    let fixture = ConductorFixture::with(HANG);
+    let running = fixture.start_with(&["--port", "0"]);
+    let state_api = StateApi::of(&fixture, &running);
     let read = |path: &str, wanted: &str| {
-        let stream = door.send("GET", path, &door.bearer(), "");
+        let stream = state_api.send("GET", path, &state_api.bearer(), "");
         let mut ids = Vec::new();
         for line in BufReader::new(stream).lines() {
             let line = line.unwrap();
@@ -197,13 +197,13 @@ fn events_are_numbered_and_go_on_where_a_reader_was() {
         }
         panic!("no {wanted} in {ids:?}");
     };
-    door.post("/api/v1/pause", "");
-    door.post("/api/v1/resume", "");
+    state_api.post("/api/v1/pause", "");
+    state_api.post("/api/v1/resume", "");
     let seen = read("/api/v1/events", "mode_changed");
     assert_eq!(seen.last(), Some(&1));
     let rest = read("/api/v1/events?last_event_id=1", "mode_changed");
     assert_eq!(rest, [2]);
-    office.issue("one");
+    fixture.issue("one");
     let later = read("/api/v1/events?last_event_id=2", "dispatched");
     assert_eq!(later.first(), Some(&3));
     assert_eq!(running.end(), 0);
@@ -211,22 +211,22 @@ fn events_are_numbered_and_go_on_where_a_reader_was() {
 
 #[test]
 fn what_happened_in_a_run_is_read_over_http_also_when_its_issue_is_gone() {
-    let office = Office::with(
+    let fixture = ConductorFixture::with(
         "agent: {kind: command, max_turns: 1, command: 'cat > prompt; echo said something'}",
     );
-    office.issue("one");
-    let running = office.start_with(&["--port", "0"]);
-    let door = Door::of(&office, &running);
+    fixture.issue("one");
+    let running = fixture.start_with(&["--port", "0"]);
+    let state_api = StateApi::of(&fixture, &running);
     running.until("a run is over", || {
-        door.get("/api/v1/CAR-1/runs").body["runs"][0]["outcome"].is_string()
+        state_api.get("/api/v1/CAR-1/runs").body["runs"][0]["outcome"].is_string()
     });
-    office.shift("CAR-1", "Done");
-    running.until("the issue is forgotten", || door.get("/api/v1/CAR-1").status == 404);
-    let runs = door.get("/api/v1/CAR-1/runs");
+    fixture.shift("CAR-1", "Done");
+    running.until("the issue is forgotten", || state_api.get("/api/v1/CAR-1").status == 404);
+    let runs = state_api.get("/api/v1/CAR-1/runs");
     let runs = runs.body["runs"].as_array().unwrap();
     let first = runs.last().unwrap();
     let url = first["url"].as_str().unwrap();
-    let transcript = door.get(url);
+    let transcript = state_api.get(url);
     assert_eq!(transcript.status, 200, "{url}");
     assert!(transcript.head.contains("content-type: application/x-ndjson"), "{}", transcript.head);
     let text = transcript.body.as_str().unwrap();
@@ -234,24 +234,24 @@ fn what_happened_in_a_run_is_read_over_http_also_when_its_issue_is_gone() {
         assert!(text.contains(words), "{words}: {text}");
     }
     let number = first["run"].as_u64().unwrap();
-    let same = door.get(&format!("/api/v1/CAR-1/runs/{number}")).body;
+    let same = state_api.get(&format!("/api/v1/CAR-1/runs/{number}")).body;
     assert_eq!(same, transcript.body);
 
-    assert_eq!(code(&door.get("/api/v1/CAR-9/runs")), (404, "E_ISSUE_NOT_FOUND"));
-    assert_eq!(code(&door.get("/api/v1/CAR-9/runs/1")), (404, "E_ISSUE_NOT_FOUND"));
-    assert_eq!(code(&door.get("/api/v1/CAR-1/runs/999")), (404, "E_NOT_FOUND"));
+    assert_eq!(code(&state_api.get("/api/v1/CAR-9/runs")), (404, "E_ISSUE_NOT_FOUND"));
+    assert_eq!(code(&state_api.get("/api/v1/CAR-9/runs/1")), (404, "E_ISSUE_NOT_FOUND"));
+    assert_eq!(code(&state_api.get("/api/v1/CAR-1/runs/999")), (404, "E_NOT_FOUND"));
     for run in ["..%2f..%2flock", "-1", "1.jsonl"] {
-        let reply = door.get(&format!("/api/v1/CAR-1/runs/{run}"));
+        let reply = state_api.get(&format!("/api/v1/CAR-1/runs/{run}"));
         assert_eq!(code(&reply), (422, "E_INVALID_REQUEST"), "{run}");
     }
     for path in ["/api/v1/CAR-1/runs", url] {
-        let reply = door.ask_with("GET", path, "", "");
+        let reply = state_api.ask_with("GET", path, "", "");
         assert_eq!(code(&reply), (401, "E_UNAUTHENTICATED"), "{path}");
     }
     let tell = |words: &[&str]| {
-        let mut command = office.command(&[&["conductor"], words].concat());
-        command.env("CARREL_SERVER", format!("http://{}", door.address));
-        command.env("CARREL_TOKEN", &door.token);
+        let mut command = fixture.command(&[&["conductor"], words].concat());
+        command.env("CARREL_SERVER", format!("http://{}", state_api.address));
+        command.env("CARREL_TOKEN", &state_api.token);
         Run::of(command)
     };
     assert!(tell(&["runs", "CAR-1"]).stdout.starts_with(&runs[0]["run"].to_string()));
@@ -261,35 +261,35 @@ fn what_happened_in_a_run_is_read_over_http_also_when_its_issue_is_gone() {
     assert_eq!(tell(&["transcript", "CAR-1", "--run", &run, "--json"]).stdout, text);
     assert!(tell(&["transcript", "CAR-1"]).stdout.contains("run_started"));
     std::fs::remove_file(first["path"].as_str().unwrap()).unwrap();
-    assert_eq!(code(&door.get(url)), (404, "E_NOT_FOUND"), "what is not kept is not there");
+    assert_eq!(code(&state_api.get(url)), (404, "E_NOT_FOUND"), "what is not kept is not there");
     assert_eq!(running.end(), 0);
 }
 
 #[test]
 fn a_token_for_single_workspaces_has_no_business_with_the_conductor() {
-    let office = Office::with(HANG);
-    let running = office.start_with(&["--port", "0"]);
-    let mut door = Door::of(&office, &running);
+    let fixture = ConductorFixture::with(HANG);
+    let running = fixture.start_with(&["--port", "0"]);
+    let mut state_api = StateApi::of(&fixture, &running);
     let workspace = "11111111-2222-4333-8444-555555555555";
     let token =
-        Run::of(office.command(&["token", "new", "--data", "data", "--workspace", workspace]));
-    door.token = token.stdout.trim().to_owned();
-    assert_eq!(code(&door.get("/api/v1/state")), (403, "E_FORBIDDEN"));
+        Run::of(fixture.command(&["token", "new", "--data", "data", "--workspace", workspace]));
+    state_api.token = token.stdout.trim().to_owned();
+    assert_eq!(code(&state_api.get("/api/v1/state")), (403, "E_FORBIDDEN"));
     let reader =
-        Run::of(office.command(&["token", "new", "--data", "data", "--all", "--scope", "read"]));
-    door.token = reader.stdout.trim().to_owned();
-    assert_eq!(door.get("/api/v1/state").status, 200);
-    assert_eq!(code(&door.post("/api/v1/pause", "")), (403, "E_FORBIDDEN"));
+        Run::of(fixture.command(&["token", "new", "--data", "data", "--all", "--scope", "read"]));
+    state_api.token = reader.stdout.trim().to_owned();
+    assert_eq!(state_api.get("/api/v1/state").status, 200);
+    assert_eq!(code(&state_api.post("/api/v1/pause", "")), (403, "E_FORBIDDEN"));
     assert_eq!(running.end(), 0);
 }
 
 #[test]
 fn item_079_a_log_file_that_cannot_be_written_stops_nothing() {
-    let office = Office::with("agent: {kind: command, max_turns: 1, command: 'true'}");
-    office.issue("one");
-    let logs = office.world.path("logs");
+    let fixture = ConductorFixture::with("agent: {kind: command, max_turns: 1, command: 'true'}");
+    fixture.issue("one");
+    let logs = fixture.fixture.path("logs");
     std::fs::write(&logs, "in the way").unwrap();
-    let run = Run::of(office.command(&["run", "--once", "--logs-root", logs.to_str().unwrap()]));
+    let run = Run::of(fixture.command(&["run", "--once", "--logs-root", logs.to_str().unwrap()]));
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stderr.contains("INFO Dispatched"), "{}", run.stderr);
 }

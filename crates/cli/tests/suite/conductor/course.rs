@@ -1,7 +1,7 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use super::Office;
+use super::ConductorFixture;
 use crate::Run;
 
 const COMMAND: &str =
@@ -9,19 +9,19 @@ const COMMAND: &str =
 
 #[test]
 fn the_example_works_an_issue_off() {
-    let office = Office::new();
+    let fixture = ConductorFixture::new();
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/local/WORKFLOW.md");
-    std::fs::copy(example, office.world.path("WORKFLOW.md")).unwrap();
-    office.issue("Greet the reader");
-    let running = office.start();
-    let workspace = office.world.path("home/carrel/CAR-1");
-    running.until("the issue is done", || office.state("CAR-1") == "Done");
+    std::fs::copy(example, fixture.fixture.path("WORKFLOW.md")).unwrap();
+    fixture.issue("Greet the reader");
+    let running = fixture.start();
+    let workspace = fixture.fixture.path("home/carrel/CAR-1");
+    running.until("the issue is done", || fixture.state("CAR-1") == "Done");
     running.until("the workspace is gone", || !workspace.exists());
-    let origin = office.world.path("home/carrel-example.git");
+    let origin = fixture.fixture.path("home/carrel-example.git");
     let mut git = std::process::Command::new("git");
     git.arg("-C").arg(origin).args(["log", "--all", "--format=%s"]);
     assert_eq!(Run::of(git).stdout, "CAR-1: take a note\n");
-    let shown = Run::of(office.command(&["issue", "show", "CAR-1", "--json"]));
+    let shown = Run::of(fixture.command(&["issue", "show", "CAR-1", "--json"]));
     let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
     assert_eq!(shown["comments"][0]["author"], "hook");
     assert_eq!(running.end(), 0);
@@ -29,58 +29,59 @@ fn the_example_works_an_issue_off() {
 
 #[test]
 fn item_001_002_083_084_and_093_the_file_that_is_named_is_used_and_else_the_one_here() {
-    let office = Office::with(&format!("{COMMAND}echo here | tee -a OUTSIDE/used"));
-    let here = office.world.path("WORKFLOW.md");
-    std::fs::create_dir(office.world.path("flows")).unwrap();
+    let fixture = ConductorFixture::with(&format!("{COMMAND}echo here | tee -a OUTSIDE/used"));
+    let here = fixture.fixture.path("WORKFLOW.md");
+    std::fs::create_dir(fixture.fixture.path("flows")).unwrap();
     let named = std::fs::read_to_string(&here).unwrap().replace("echo here", "echo named");
-    std::fs::write(office.world.path("flows/other.md"), named).unwrap();
-    office.issue("one");
+    std::fs::write(fixture.fixture.path("flows/other.md"), named).unwrap();
+    fixture.issue("one");
     for (file, used) in [(&["flows/other.md"][..], "named\n"), (&[], "named\nhere\n")] {
-        let run = Run::of(office.command(&[&["run"], file, &["--once"]].concat()));
+        let run = Run::of(fixture.command(&[&["run"], file, &["--once"]].concat()));
         assert_eq!(run.code, 0, "{}", run.stderr);
-        assert_eq!(office.notes("used"), used);
+        assert_eq!(fixture.notes("used"), used);
     }
 }
 
 #[test]
 fn item_088_and_100_once_runs_every_hook_and_tells_how_it_went() {
     let hooks = "hooks:\n  after_create: echo create >> OUTSIDE/hooks\n  before_run: echo before >> OUTSIDE/hooks\n  after_run: sleep 0.2; echo after >> OUTSIDE/hooks\n  before_remove: echo remove >> OUTSIDE/hooks\n";
-    let office =
-        Office::with(&format!("{hooks}{COMMAND}cat > prompt.txt; date +%N; test ! -e fail"));
-    office.issue("one");
-    let run = office.once();
+    let fixture = ConductorFixture::with(&format!(
+        "{hooks}{COMMAND}cat > prompt.txt; date +%N; test ! -e fail"
+    ));
+    fixture.issue("one");
+    let run = fixture.once();
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert_eq!(
         serde_json::from_str::<Value>(&run.stdout).unwrap(),
         json!({ "succeeded": 1, "failed": [] })
     );
-    assert_eq!(office.notes("hooks"), "create\nbefore\nafter\n");
-    let prompt = std::fs::read_to_string(office.workspace("CAR-1").join("prompt.txt")).unwrap();
+    assert_eq!(fixture.notes("hooks"), "create\nbefore\nafter\n");
+    let prompt = std::fs::read_to_string(fixture.workspace("CAR-1").join("prompt.txt")).unwrap();
     assert_eq!(prompt, "Do CAR-1.");
-    std::fs::write(office.workspace("CAR-1").join("fail"), "").unwrap();
-    let run = office.once();
+    std::fs::write(fixture.workspace("CAR-1").join("fail"), "").unwrap();
+    let run = fixture.once();
     assert_eq!((run.code, &run.error()["code"]), (1, &json!("E_RUN_FAILED")), "{}", run.stderr);
     assert_eq!(run.error()["detail"]["issues"], json!(["CAR-1"]));
-    assert_eq!(office.notes("hooks"), "create\nbefore\nafter\nbefore\nafter\n");
+    assert_eq!(fixture.notes("hooks"), "create\nbefore\nafter\nbefore\nafter\n");
     // Closed issues lose their workspaces at the next look.
-    office.shift("CAR-1", "Done");
-    assert_eq!(office.once().code, 0);
-    assert!(!office.workspace("CAR-1").exists());
-    assert_eq!(office.notes("hooks"), "create\nbefore\nafter\nbefore\nafter\nremove\n");
+    fixture.shift("CAR-1", "Done");
+    assert_eq!(fixture.once().code, 0);
+    assert!(!fixture.workspace("CAR-1").exists());
+    assert_eq!(fixture.notes("hooks"), "create\nbefore\nafter\nbefore\nafter\nremove\n");
 }
 
 #[test]
 fn item_023_a_hook_that_fails_before_the_run_starts_no_agent() {
     let hooks = "hooks:\n  before_run: exit 3\n  after_run: echo after >> OUTSIDE/hooks\n";
-    let office = Office::with(&format!("{hooks}{COMMAND}touch OUTSIDE/agent"));
-    office.issue("one");
-    let run = office.once();
+    let fixture = ConductorFixture::with(&format!("{hooks}{COMMAND}touch OUTSIDE/agent"));
+    fixture.issue("one");
+    let run = fixture.once();
     assert_eq!(run.code, 1);
     assert!(
         run.error()["message"].as_str().unwrap().contains("hook before_run failed with status 3")
     );
-    assert_eq!(office.notes("hooks"), "after\n");
-    assert!(!office.world.path("outside/agent").exists());
+    assert_eq!(fixture.notes("hooks"), "after\n");
+    assert!(!fixture.fixture.path("outside/agent").exists());
     let mut lines = run.stderr.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let named = lines.find_map(|line| line["fields"]["transcript"].as_str().map(str::to_owned));
     let transcript = std::fs::read_to_string(named.expect(&run.stderr)).unwrap();
@@ -89,42 +90,42 @@ fn item_023_a_hook_that_fails_before_the_run_starts_no_agent() {
 
 #[test]
 fn item_023_a_hook_that_takes_too_long_before_the_run_starts_no_agent() {
-    let office = Office::with(&format!(
+    let fixture = ConductorFixture::with(&format!(
         "hooks: {{timeout_ms: 500, before_run: sleep 100}}\n{COMMAND}touch OUTSIDE/agent"
     ));
-    office.issue("one");
-    let run = office.once();
+    fixture.issue("one");
+    let run = fixture.once();
     assert_eq!(run.code, 1);
     assert!(run.error()["message"].as_str().unwrap().contains("hook before_run"), "{}", run.stderr);
-    assert!(!office.world.path("outside/agent").exists());
+    assert!(!fixture.fixture.path("outside/agent").exists());
 }
 
 #[test]
 fn item_024_a_hook_that_fails_after_the_run_is_logged_and_changes_nothing() {
     for hook in ["exit 3", "sleep 100"] {
-        let office = Office::with(&format!(
+        let fixture = ConductorFixture::with(&format!(
             "hooks: {{timeout_ms: 500, after_run: {hook}}}\n{COMMAND}touch OUTSIDE/agent"
         ));
-        office.issue("one");
-        let run = office.once();
+        fixture.issue("one");
+        let run = fixture.once();
         assert_eq!(run.code, 0, "{hook}: {}", run.stderr);
         let warned = |line: &str| line.contains("warn") && line.contains("after_run");
         assert!(run.stderr.lines().any(warned), "{hook}: {}", run.stderr);
-        assert!(office.world.path("outside/agent").exists());
+        assert!(fixture.fixture.path("outside/agent").exists());
     }
 }
 
 #[test]
 fn neither_hooks_nor_agents_see_secrets_of_trackers() {
     let hooks = "hooks:\n  before_run: env > OUTSIDE/hook\n";
-    let office = Office::with(&format!("{hooks}{COMMAND}env > OUTSIDE/agent"));
-    office.issue("one");
-    let mut command = office.command(&["run", "--once"]);
+    let fixture = ConductorFixture::with(&format!("{hooks}{COMMAND}env > OUTSIDE/agent"));
+    fixture.issue("one");
+    let mut command = fixture.command(&["run", "--once"]);
     command.env("LINEAR_API_KEY", "lin_hidden_value").env("GITHUB_TOKEN", "ghp_hidden_value");
     let run = Run::of(command);
     assert_eq!(run.code, 0, "{}", run.stderr);
     for who in ["hook", "agent"] {
-        let seen = office.notes(who);
+        let seen = fixture.notes(who);
         assert!(seen.contains("CARREL_ISSUE_IDENTIFIER=CAR-1"), "{who}: {seen}");
         assert!(!seen.contains("hidden"), "{who}: {seen}");
     }
@@ -132,36 +133,39 @@ fn neither_hooks_nor_agents_see_secrets_of_trackers() {
 
 #[test]
 fn blockers_priorities_and_places_decide_who_is_first() {
-    let office = Office::with(&format!(
+    let fixture = ConductorFixture::with(&format!(
         "{COMMAND}echo $CARREL_ISSUE_IDENTIFIER >> OUTSIDE/order\n  max_concurrent_agents: 1"
     ));
-    office.issue("blocker");
+    fixture.issue("blocker");
     let new = |arguments: &[&str]| {
-        let run = Run::of(office.command(&[&["issue", "new", "--title", "x"], arguments].concat()));
+        let run =
+            Run::of(fixture.command(&[&["issue", "new", "--title", "x"], arguments].concat()));
         assert_eq!(run.code, 0, "{}", run.stderr);
     };
     new(&["--blocked-by", "CAR-1", "--priority", "1"]);
     new(&["--priority", "2"]);
     new(&["--priority", "1"]);
     new(&["--state", "Backlog"]);
-    let run = office.once();
+    let run = fixture.once();
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert_eq!(office.notes("order"), "CAR-4\nCAR-3\nCAR-1\n");
-    office.shift("CAR-1", "Done");
-    office.once();
-    assert!(office.notes("order").ends_with("CAR-2\n") || office.notes("order").contains("CAR-2"));
+    assert_eq!(fixture.notes("order"), "CAR-4\nCAR-3\nCAR-1\n");
+    fixture.shift("CAR-1", "Done");
+    fixture.once();
+    assert!(
+        fixture.notes("order").ends_with("CAR-2\n") || fixture.notes("order").contains("CAR-2")
+    );
 }
 
 #[test]
 fn item_078_109_and_110_a_log_file_is_written_beside_the_lines() {
-    let office = Office::with(&format!("{COMMAND}'true'"));
-    office.issue("one");
-    let logs = office.world.path("logs");
-    let run = Run::of(office.command(&["run", "--once", "--logs-root", logs.to_str().unwrap()]));
+    let fixture = ConductorFixture::with(&format!("{COMMAND}'true'"));
+    fixture.issue("one");
+    let logs = fixture.fixture.path("logs");
+    let run = Run::of(fixture.command(&["run", "--once", "--logs-root", logs.to_str().unwrap()]));
     assert_eq!(run.code, 0, "{}", run.stderr);
     let text = std::fs::read_to_string(logs.join("log/carrel.log")).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let shown = Run::of(office.command(&["issue", "show", "CAR-1", "--json"]));
+    let shown = Run::of(fixture.command(&["issue", "show", "CAR-1", "--json"]));
     let id = serde_json::from_str::<Value>(&shown.stdout).unwrap()["id"].clone();
     for message in ["Dispatched", "Session started", "Run ended"] {
         let line = lines.iter().find(|line| line["message"] == message).expect(message);
@@ -175,22 +179,22 @@ fn item_078_109_and_110_a_log_file_is_written_beside_the_lines() {
 
 #[test]
 fn item_085_086_and_088_what_cannot_be_started_says_why() {
-    let office = Office::new();
+    let fixture = ConductorFixture::new();
     for (file, missing) in [(&[][..], "WORKFLOW.md"), (&["flows/other.md"], "flows/other.md")] {
-        let run = Run::of(office.command(&[&["run", "--json"], file].concat()));
+        let run = Run::of(fixture.command(&[&["run", "--json"], file].concat()));
         assert_eq!((run.code, &run.error()["code"]), (1, &json!("E_WORKFLOW_MISSING")));
         let named = run.error()["detail"]["file"].as_str().unwrap().to_owned();
         assert!(named.ends_with(missing), "{named}");
-        let run = Run::of(office.command(&[&["run"], file].concat()));
+        let run = Run::of(fixture.command(&[&["run"], file].concat()));
         assert_eq!((run.code, run.stdout.as_str(), run.stderr.lines().count()), (1, "", 1));
         assert!(run.stderr.contains(missing), "{}", run.stderr);
     }
-    office.write("agent: {kind: command, command: 'sleep 100'}");
-    let database = office.world.path("data/carrel.db");
+    fixture.write("agent: {kind: command, command: 'sleep 100'}");
+    let database = fixture.fixture.path("data/carrel.db");
     std::fs::create_dir(database.parent().unwrap()).unwrap();
     std::fs::write(&database, "not a database").unwrap();
     for arguments in [&["run", "--once", "--json"][..], &["issue", "ls", "--json"]] {
-        let run = Run::of(office.command(arguments));
+        let run = Run::of(fixture.command(arguments));
         assert_eq!((run.code, &run.error()["code"]), (1, &json!("E_RECORD_UNREADABLE")));
         let message = run.error()["message"].as_str().unwrap().to_owned();
         assert!(message.contains(database.to_str().unwrap()), "{message}");
@@ -198,13 +202,13 @@ fn item_085_086_and_088_what_cannot_be_started_says_why() {
     std::fs::remove_file(database).unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, port) = (taken.local_addr().unwrap(), taken.local_addr().unwrap().port());
-    let run = Run::of(office.command(&["run", "--once", "--port", &port.to_string()]));
+    let run = Run::of(fixture.command(&["run", "--once", "--port", &port.to_string()]));
     assert_eq!(run.code, 1);
     assert!(run.stderr.contains(&format!("could not listen on {address}")), "{}", run.stderr);
-    office.issue("one");
-    let running = office.start();
+    fixture.issue("one");
+    let running = fixture.start();
     running.until("it has begun", || running.log().contains("Dispatched"));
-    let second = Run::of(office.command(&["run", "--json"]));
+    let second = Run::of(fixture.command(&["run", "--json"]));
     assert_eq!((second.code, &second.error()["code"]), (1, &json!("E_WORKSPACE_BUSY")));
     let message = second.error()["message"].as_str().unwrap().to_owned();
     assert!(message.contains(&format!("process {}", running.child.id())), "{message}");

@@ -1,16 +1,16 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use super::Office;
+use super::ConductorFixture;
 use crate::Run;
 
 #[test]
 fn every_setting_is_printed_with_its_origin_and_no_secret() {
-    let office = Office::new();
+    let fixture = ConductorFixture::new();
     let text = "---\ntracker:\n  kind: linear\n  provider: {project_slug: p, api_key: $MY_KEY}\nhooks:\n  before_run: curl -H 'key lin_hidden_value'\nagnet: {}\n---\n";
-    std::fs::write(office.world.path("WORKFLOW.md"), text).unwrap();
+    std::fs::write(fixture.fixture.path("WORKFLOW.md"), text).unwrap();
     let check = |format: &[&str]| {
-        let mut command = office.command(&[&["check"], format].concat());
+        let mut command = fixture.command(&[&["check"], format].concat());
         command.env("MY_KEY", "lin_hidden_value");
         Run::of(command)
     };
@@ -36,14 +36,14 @@ fn every_setting_is_printed_with_its_origin_and_no_secret() {
 
 #[test]
 fn item_077_everything_that_is_wrong_is_said_at_once() {
-    let office = Office::new();
+    let fixture = ConductorFixture::new();
     let text = "---\ntracker: {kind: lineer}\npolling: {interval_ms: soon}\n---\n{{ issue.title | shout }}";
-    std::fs::write(office.world.path("WORKFLOW.md"), text).unwrap();
-    let run = Run::of(office.command(&["check", "--json"]));
+    std::fs::write(fixture.fixture.path("WORKFLOW.md"), text).unwrap();
+    let run = Run::of(fixture.command(&["check", "--json"]));
     assert_eq!(run.code, 1);
     for part in ["lineer", "polling.interval_ms", "shout"] {
         assert!(run.stderr.contains(part), "{part}: {}", run.stderr);
     }
-    let missing = Run::of(office.command(&["check", "nowhere.md", "--json"]));
+    let missing = Run::of(fixture.command(&["check", "nowhere.md", "--json"]));
     assert_eq!((missing.code, &missing.error()["code"]), (1, &json!("E_WORKFLOW_MISSING")));
 }

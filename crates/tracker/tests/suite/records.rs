@@ -34,12 +34,12 @@ pub(crate) trait Provider: Send + Sync + 'static {
     fn spoil(record: &mut Value);
     /// Moves a record into another project, if the provider's lists could show it.
     fn move_away(record: &mut Value);
-    fn answer(world: &World, asked: &Asked) -> Reply;
+    fn answer(records_served: &TrackerRecords, asked: &Asked) -> Reply;
 }
 
 /// What a fake serves.
 #[derive(Debug, Default)]
-pub(crate) struct World {
+pub(crate) struct TrackerRecords {
     pub(crate) records: Vec<Value>,
     /// The most that is given at once, whatever is asked for.
     pub(crate) cap: Option<usize>,
@@ -49,7 +49,7 @@ pub(crate) struct World {
     pub(crate) repeat_cursor: bool,
 }
 
-impl World {
+impl TrackerRecords {
     /// Returns a part of a list, and where the rest begins.
     pub(crate) fn part<'a>(
         &self,
@@ -68,12 +68,12 @@ impl World {
 pub(crate) struct Stage {
     pub(crate) fake: Fake,
     pub(crate) tracker: Arc<dyn Tracker>,
-    world: Arc<Mutex<World>>,
+    records_served: Arc<Mutex<TrackerRecords>>,
 }
 
 impl Stage {
-    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap()
+    pub(crate) fn records_served(&self) -> MutexGuard<'_, TrackerRecords> {
+        self.records_served.lock().unwrap()
     }
 }
 
@@ -84,16 +84,19 @@ pub(crate) async fn stage<P: Provider>(issues: usize) -> Stage {
 
 /// Sets up a tracker with this many issues and other settings.
 pub(crate) async fn stage_with<P: Provider>(issues: usize, changed: &[(&str, &str)]) -> Stage {
-    let world = World { records: (1..=issues).map(P::record).collect(), ..World::default() };
-    let world = Arc::new(Mutex::new(world));
-    let served = Arc::clone(&world);
+    let records_served = TrackerRecords {
+        records: (1..=issues).map(P::record).collect(),
+        ..TrackerRecords::default()
+    };
+    let records_served = Arc::new(Mutex::new(records_served));
+    let served = Arc::clone(&records_served);
     let fake = Fake::start(move |asked| P::answer(&served.lock().unwrap(), asked)).await;
     let mut config = config::<P>(&fake.address);
     for (name, value) in changed {
         config.provider.settings.insert((*name).to_owned(), json!(value));
     }
     let tracker = open(&config).unwrap();
-    Stage { fake, tracker, world }
+    Stage { fake, tracker, records_served }
 }
 
 pub(crate) fn config<P: Provider>(address: &str) -> TrackerConfig {

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use super::{Office, Running};
+use super::{ConductorFixture, Running};
 
 /// What a dashboard begins with.
 const SCREEN: &str = "\x1b[?1049h";
@@ -40,11 +40,11 @@ impl Terminal {
     }
 
     /// Starts a conductor that has nothing but this terminal.
-    fn run(&self, office: &Office) -> Running {
-        let mut command = office.command(&["run"]);
+    fn run(&self, fixture: &ConductorFixture) -> Running {
+        let mut command = fixture.command(&["run"]);
         let side = || Stdio::from(self.side_of_programs(OFlags::RDWR));
         command.env("TERM", "xterm").stdin(side()).stdout(side()).stderr(side());
-        let (child, log) = (command.spawn().unwrap(), office.world.path("data/log/carrel.log"));
+        let (child, log) = (command.spawn().unwrap(), fixture.fixture.path("data/log/carrel.log"));
         Running { child, log }
     }
 
@@ -73,16 +73,16 @@ impl Terminal {
     }
 }
 
-fn office() -> Office {
-    Office::with(
+fn fixture() -> ConductorFixture {
+    ConductorFixture::with(
         "observability: {refresh_ms: 5, render_interval_ms: 1}\nhooks:\n  after_run: '\"$CARREL\" issue move \"$CARREL_ISSUE_IDENTIFIER\" Done'\nagent: {kind: command, max_turns: 1, command: 'true'}",
     )
 }
 
 /// Expects that issues are worked off and that a signal ends it all.
-fn assert_goes_on(office: &Office, mut running: Running) {
-    office.issue("one");
-    running.until("the issue is worked off", || office.state("CAR-1") == "Done");
+fn assert_goes_on(fixture: &ConductorFixture, mut running: Running) {
+    fixture.issue("one");
+    running.until("the issue is worked off", || fixture.state("CAR-1") == "Done");
     let begun = Instant::now();
     running.signal(Signal::TERM);
     assert_eq!(running.wait(), 0);
@@ -91,33 +91,33 @@ fn assert_goes_on(office: &Office, mut running: Running) {
 
 #[test]
 fn a_terminal_that_somebody_stopped_holds_nothing_up() {
-    let (office, mut terminal) = (office(), Terminal::new());
-    let running = terminal.run(&office);
+    let (fixture, mut terminal) = (fixture(), Terminal::new());
+    let running = terminal.run(&fixture);
     terminal.read_until(SCREEN);
     terminal.person.write_all(CTRL_S).unwrap();
-    assert_goes_on(&office, running);
+    assert_goes_on(&fixture, running);
 }
 
 #[test]
 fn a_terminal_that_nobody_reads_holds_nothing_up() {
-    let (office, mut terminal) = (office(), Terminal::new());
-    let running = terminal.run(&office);
+    let (fixture, mut terminal) = (fixture(), Terminal::new());
+    let running = terminal.run(&fixture);
     terminal.read_until(SCREEN);
     terminal.fill();
-    assert_goes_on(&office, running);
+    assert_goes_on(&fixture, running);
 }
 
 #[test]
 fn a_second_signal_ends_it_whatever_the_terminal_does() {
-    let office = Office::with(
+    let fixture = ConductorFixture::with(
         "hooks:\n  timeout_ms: 60000\n  after_run: touch OUTSIDE/hook; sleep 50\nagent:\n  kind: command\n  sandbox: {writable: [OUTSIDE]}\n  command: touch OUTSIDE/agent; sleep 100",
     );
     let mut terminal = Terminal::new();
-    office.issue("one");
-    let mut running = terminal.run(&office);
+    fixture.issue("one");
+    let mut running = terminal.run(&fixture);
     terminal.read_until(SCREEN);
     terminal.person.write_all(CTRL_S).unwrap();
-    let outside = office.world.path("outside");
+    let outside = fixture.fixture.path("outside");
     running.until("the agent works", || outside.join("agent").exists());
     running.signal(Signal::TERM);
     running.until("the hook runs", || outside.join("hook").exists());
@@ -129,8 +129,8 @@ fn a_second_signal_ends_it_whatever_the_terminal_does() {
 
 #[test]
 fn a_terminal_is_given_back_as_it_was() {
-    let (office, mut terminal) = (office(), Terminal::new());
-    let mut running = terminal.run(&office);
+    let (fixture, mut terminal) = (fixture(), Terminal::new());
+    let mut running = terminal.run(&fixture);
     terminal.read_until(SCREEN);
     running.signal(Signal::INT);
     terminal.read_until("\x1b[?1049l");
@@ -144,14 +144,14 @@ fn item_114_the_file_says_whether_a_terminal_shows_the_dashboard() {
             "observability: {{dashboard_enabled: {enabled}}}\nagent: {{kind: command, command: sleep 100}}"
         )
     };
-    let (office, mut terminal) = (Office::with(&lines(false)), Terminal::new());
-    office.issue("one");
-    let running = terminal.run(&office);
+    let (fixture, mut terminal) = (ConductorFixture::with(&lines(false)), Terminal::new());
+    fixture.issue("one");
+    let running = terminal.run(&fixture);
     let shown = terminal.read_until("Session started");
     assert!(!shown.contains(SCREEN), "{shown}");
-    office.write(&lines(true));
+    fixture.write(&lines(true));
     terminal.read_until(SCREEN);
-    office.write(&lines(false));
+    fixture.write(&lines(false));
     terminal.read_until("\x1b[?1049l");
     assert_eq!(running.end(), 0);
 }
