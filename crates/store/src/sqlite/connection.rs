@@ -69,20 +69,27 @@ pub(super) trait Execute {
 
 impl Execute for Connection {
     fn rows(&self, text: &str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
-        let mut statement = self.prepare_cached(&numbered(text))?;
-        let columns = 0..statement.column_count();
-        let mut found = statement.query(params_from_iter(values))?;
-        let mut rows = Vec::new();
-        while let Some(row) = found.next()? {
-            let columns = columns.clone().map(|column| row.get(column));
-            rows.push(Row::new(columns.collect::<rusqlite::Result<_>>()?));
-        }
-        Ok(rows)
+        rows_of(&mut *self.prepare_cached(&numbered(text))?, values)
     }
 
     fn change(&self, text: &str, values: Vec<Value>) -> Result<usize, StoreError> {
         Ok(self.prepare_cached(&numbered(text))?.execute(params_from_iter(values))?)
     }
+}
+
+/// Executes a statement, and returns its rows.
+pub(super) fn rows_of(
+    statement: &mut rusqlite::Statement<'_>,
+    values: &[Value],
+) -> Result<Vec<Row>, StoreError> {
+    let columns = 0..statement.column_count();
+    let mut found = statement.query(params_from_iter(values))?;
+    let mut rows = Vec::new();
+    while let Some(row) = found.next()? {
+        let columns = columns.clone().map(|column| row.get(column));
+        rows.push(Row::new(columns.collect::<rusqlite::Result<_>>()?));
+    }
+    Ok(rows)
 }
 
 /// Returns a statement with its parameters as SQLite numbers them: `?1` for `$1`.

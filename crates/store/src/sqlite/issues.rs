@@ -7,8 +7,8 @@ use rusqlite::Connection;
 use serde_json::json;
 
 use super::Sqlite;
-use super::connection::Execute as _;
-use crate::database::Database as _;
+use super::connection::{Execute as _, rows_of};
+use crate::database::{self, Database as _};
 use crate::error::StoreError;
 use crate::issues::{
     self, Comment, IssueChange, IssueFilter, IssueOutcome, IssueStore, NewComment, NewIssue,
@@ -148,7 +148,9 @@ fn list(connection: &Connection, filter: IssueFilter) -> Result<Vec<StoredIssue>
     }
     let (select, conditions) = (select_issues!(), conditions.join(" AND "));
     let limit = filter.limit.map_or(-1, i64::from);
-    connection.all(&format!("{select} {conditions} ORDER BY number LIMIT {limit}"), values)
+    let text = format!("{select} {conditions} ORDER BY number LIMIT {limit}");
+    // The text varies with the filter; in the cache it would displace statements that are used again.
+    database::read(rows_of(&mut connection.prepare(&text)?, &values)?)
 }
 
 fn add_comment(
