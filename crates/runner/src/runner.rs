@@ -201,8 +201,12 @@ impl Runner {
         let group = group?;
         trusted?;
         inner.make_own_directory(&site).await?;
-        let artifacts = ArtifactDirectory::make(&mut request, &site).await?;
-        let agent = SshAgent::make(&mut request, &site, network).await?;
+        let made = async {
+            let artifacts = ArtifactDirectory::make(&mut request, &site).await?;
+            Ok((artifacts, SshAgent::make(&mut request, &site, network).await?))
+        };
+        // Without a command there is no clean-up that would remove its directory, which is empty here.
+        let (artifacts, agent) = made.await.inspect_err(|_: &RunError| site.remove_directory())?;
         let inherited = std::mem::take(&mut request.inherited);
         let started = request.started.take();
         let run = CommandRun { inner, workspace, request: &request, site: &site, network, limits };

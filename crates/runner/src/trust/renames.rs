@@ -58,11 +58,12 @@ pub(super) fn follow_renames(trusted: &mut Snapshot, seen: &Snapshot) -> Snapsho
 /// Returns whether the directory at one path of the baseline is the one at another path now.
 pub(super) fn is_same(trusted: &Snapshot, from: &Path, seen: &Snapshot, to: &Path) -> bool {
     let (Some(old), Some(new)) = (trusted.get(from), seen.get(to)) else { return false };
-    let is_same_birth = match (old.created_at, new.created_at) {
-        (Some(old), Some(new)) => old == new,
-        _ => shares_a_file(trusted, from, seen, to),
-    };
-    old.stamp.identity == new.stamp.identity && is_same_birth
+    // The identity comes first: a scan of the files below, for each pair of directories, would be slow.
+    old.stamp.identity == new.stamp.identity
+        && match (old.created_at, new.created_at) {
+            (Some(old), Some(new)) => old == new,
+            _ => shares_a_file(trusted, from, seen, to),
+        }
 }
 
 fn shares_a_file(trusted: &Snapshot, from: &Path, seen: &Snapshot, to: &Path) -> bool {
