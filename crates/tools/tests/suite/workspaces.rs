@@ -1,6 +1,6 @@
 //! Which workspace a call is about.
 
-use carrel_domain::WorkspaceAccess;
+use carrel_domain::{TokenScope, WorkspaceAccess};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
@@ -202,6 +202,14 @@ async fn every_tool_teaches_and_tells_the_truth_about_itself() {
             if about.class == carrel_tools::Class::Read {
                 assert_eq!(about.effect, carrel_tools::Effect::NONE, "{}", about.name);
             }
+            // Each is based on a default; one that forgot its rules would need too small a scope.
+            let scope = about.rules.token_scope;
+            let runs_programs =
+                about.class == carrel_tools::Class::Execute || about.effect.open_world;
+            assert!(!runs_programs || scope == TokenScope::Exec, "{}", about.name);
+            let writes = about.class == carrel_tools::Class::Write;
+            assert!(!writes || scope != TokenScope::Read, "{}", about.name);
+            assert!(!about.title.is_empty(), "{}", about.name);
             for schema in [&tool.input_schema, &tool.output_schema] {
                 assert_eq!(schema["type"], "object", "{}", about.name);
                 assert!(!schema.contains_key("$ref"), "{}", about.name);
