@@ -156,6 +156,7 @@ impl Conductor {
     /// order.
     async fn step(&mut self, events: Vec<Event>) {
         let now = self.clock.now();
+        // Until it is put back, nothing here may read `self.state`.
         let mut state = std::mem::take(&mut self.state);
         let (mut records, mut effects) = (Vec::new(), Vec::new());
         for event in events {

@@ -25,6 +25,7 @@ pub static TOOLCHAINS: LazyLock<Vec<Toolchain>> = LazyLock::new(|| {
 
 /// A toolchain that commands may be given.
 #[derive(Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
 pub struct Toolchain {
     /// The name in the policy file.
     pub name: String,

@@ -82,7 +82,7 @@ impl AgentConfig {
             approvals: reader.choice(&keys::AGENT_APPROVALS, Approvals::parse).unwrap_or_default(),
             network: reader
                 .choice(&keys::AGENT_NETWORK, |word| word.parse().ok())
-                .unwrap_or_default(),
+                .unwrap_or(Network::Full),
             toolset: reader.choice(&keys::AGENT_TOOLSET, AgentToolset::parse).unwrap_or_default(),
             env: variable_names::read(reader, &keys::AGENT_ENV),
             readable: read_paths(reader, &keys::AGENT_READABLE),
