@@ -21,11 +21,11 @@
 //! While a turn runs the server sends two kinds of messages. *Notifications* report progress and the end of
 //! the turn; [`event_reader`] turns them into [`Event`]s and recognises the end. *Requests* ask for an
 //! approval, for input or for a tool; [`server_request`] decides about them, and every one gets a reply,
-//! if only an error, since the server would wait for it forever. Tool calls run in tasks of their own, so that a
+//! if only an error, unless the turn ends first: the server would wait for it forever. Tool calls run in tasks of their own, so that a
 //! slow tool does not stop the reading of notifications.
 //!
 //! Servers of several ages are in use. Where their messages differ, the older spellings are understood as
-//! well: method names, camel and snake case, and the location of token counts.
+//! well: method names, the names of token counts in camel and snake case, and their location.
 
 mod event_reader;
 mod notification;
@@ -58,7 +58,8 @@ use settings::{SessionSettings, Settings};
 /// The time for an interrupted turn to end. The server then records the turn as interrupted.
 const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The client name in tool calls. Tools then return text, since the model of Codex sees nothing else.
+/// The client name in tool calls. Tools then repeat in their text what the model of Codex would not see in
+/// structured content.
 const CLIENT: &str = "codex";
 
 #[derive(Debug)]

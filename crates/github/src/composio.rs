@@ -81,7 +81,7 @@ impl Composio {
         let Value::Array(items) = reply["items"].take() else {
             return Err(self.api.unexpected("a list of connections"));
         };
-        // The server was call to filter by user. That it did is checked: another workspace's account must
+        // The server was asked to filter by user. That it did is checked: another workspace's account must
         // not be used.
         let own = workspace.to_string();
         let is_own = |account: &Value| account["user_id"].as_str() == Some(&own);

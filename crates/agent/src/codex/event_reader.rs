@@ -7,7 +7,7 @@
 //! 3. the agent's message: the text of the last completed message item is the answer of the turn;
 //! 4. the end of the turn, successful or not ([`turn_end`]).
 //!
-//! Anything else is reported as an event with a one-line summary ([`notification`]). Deltas, which arrive
+//! Each is also reported as an event with a one-line summary ([`notification`]), but for the end. Deltas, which arrive
 //! hundreds of times a second, are throttled.
 //!
 //! An agent can start agents of its own. Their threads appear on the same connection with other thread ids:

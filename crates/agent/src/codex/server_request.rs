@@ -3,7 +3,7 @@
 //! With the approval policy `never` every approval is given: the operator has decided that the sandbox
 //! around the server is the boundary. With any other policy a request for approval ends the turn, and the
 //! conductor blocks the issue until an operator acts. Questions that are approvals in disguise, namely of
-//! the use of an MCP tool, are treated like approvals.
+//! the use of an MCP tool, are answered like approvals under `never`, and otherwise like questions.
 //!
 //! Other questions need a person, and the policy makes no difference: elicitations of MCP servers and
 //! blocking questions end the turn, while a question that the server marks as not blocking gets an empty
@@ -99,7 +99,7 @@ fn input(params: &Value, approves_all: bool) -> RequestDecision {
     RequestDecision::stop(reply, FailureKind::InputRequired, subject)
 }
 
-/// Selects the option with the broadest approval; `None` if no option approves.
+/// Selects the approval for the session, else the one for this use, else the first option that approves.
 fn approve(question: &Value) -> Option<(String, Value)> {
     let id = question.get("id")?.as_str()?;
     let options = question.get("options")?.as_array()?;

@@ -4,7 +4,7 @@
 //! thread the total includes turns of earlier sessions, which were counted then. So for each thread the
 //! tracker keeps the greatest total and a baseline to subtract:
 //!
-//! - a thread that this session started has the baseline 0;
+//! - a thread that was not resumed has the baseline 0;
 //! - a resumed thread gets its baseline from its first report: the whole total if that report is of an
 //!   earlier turn (servers repeat it on resume), and else the total minus the `last` request.
 //!
