@@ -145,6 +145,8 @@ impl<'a> Scan<'a> {
             Some(_) => self.root.try_clone(),
             None => return,
         };
+        // The rule may be that of an entry deep in a tree, but what it refers to is a tree of its own.
+        self.tree_entries_left = MAX_TREE_ENTRIES;
         // If it is gone, the diff reports it as removed.
         if let Ok(parent) = parent {
             self.entry(&parent, path.to_owned(), rule);
@@ -274,6 +276,9 @@ impl<'a> Scan<'a> {
         if rule.is_also_project(&path) {
             self.also_projects.push(path.clone());
         }
+        if matches!(rule, WatchRule::Tree { depth: 0, .. }) {
+            self.tree_entries_left = MAX_TREE_ENTRIES;
+        }
         let known = self.known(&path, rule, stamp);
         if let Some(entry) = known.filter(|entry| entry.children().is_empty()) {
             self.entries.insert(path, WatchedEntry { stamp, ..entry.clone() });
@@ -292,6 +297,9 @@ impl<'a> Scan<'a> {
                 None => return self.insert(path, rule, stamp, EntryState::TooManyEntries),
             }
         };
+        if !self.fits_tree(rule, names.len()) {
+            return self.insert(path, rule, stamp, EntryState::TooManyEntries);
+        }
         let mut children = Vec::new();
         for name in names {
             let child = path.join(&name);
@@ -316,7 +324,7 @@ impl<'a> Scan<'a> {
     /// Returns the names to scan in a directory that may have changed, and whether they are all that its
     /// rule watches; `None` for [`EntryState::TooManyEntries`].
     fn names(
-        &mut self,
+        &self,
         directory: &Root,
         path: &Path,
         rule: WatchRule,
@@ -325,14 +333,22 @@ impl<'a> Scan<'a> {
             let before = self.before.get(path).map_or(&[][..], WatchedEntry::children);
             return Some(watched_names(directory, rule, before.to_vec()));
         };
-        if depth == 0 {
-            self.tree_entries_left = MAX_TREE_ENTRIES;
-        }
         let is_too_large = depth > MAX_TREE_DEPTH || self.entries.len() > MAX_ENTRIES / 2;
-        let names =
-            (!is_too_large).then(|| tree_names(directory, rule, self.tree_entries_left))??;
-        self.tree_entries_left -= names.len();
+        let names = (!is_too_large).then(|| tree_names(directory, rule))??;
         Some((names, true))
+    }
+
+    /// Counts the entries of a directory against the bound of its tree; `false` if there are too many.
+    ///
+    /// Those of a directory that is known count as well, so that the result does not depend on which
+    /// directories of the tree were changed.
+    fn fits_tree(&mut self, rule: WatchRule, entries: usize) -> bool {
+        if !matches!(rule, WatchRule::Tree { .. }) {
+            return true;
+        }
+        let left = self.tree_entries_left.checked_sub(entries);
+        self.tree_entries_left = left.unwrap_or(self.tree_entries_left);
+        left.is_some()
     }
 
     /// Takes an entry from the earlier snapshot, if its stamp proves that it is the same.

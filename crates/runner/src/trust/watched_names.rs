@@ -70,12 +70,11 @@ fn is_watched_kind(kind: FileKind, rule: WatchRule) -> bool {
     kind == FileKind::Directory || (kind == FileKind::Link && holds_projects)
 }
 
-/// Returns all names of a directory that is watched as a whole; `None` if there are more than `limit`.
-pub(super) fn tree_names(directory: &Root, rule: WatchRule, limit: usize) -> Option<Vec<OsString>> {
+/// Returns all names of a directory that is watched as a whole; `None` if there are too many to list.
+pub(super) fn tree_names(directory: &Root, rule: WatchRule) -> Option<Vec<OsString>> {
     let entries = directory.list_at_most(Path::new("."), MAX_LISTED).ok()??;
     let entries = entries.into_iter().map(|entry| entry.name);
-    let names: Vec<_> = entries.filter(|name| !rule.ignores(name)).collect();
-    (names.len() <= limit).then_some(names)
+    Some(entries.filter(|name| !rule.ignores(name)).collect())
 }
 
 /// Returns whether a rule watches directories of any name.

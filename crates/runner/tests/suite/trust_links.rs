@@ -227,6 +227,22 @@ fn a_trusted_link_stays_and_what_it_leads_to_is_watched() {
 }
 
 #[test]
+fn a_directory_behind_a_trusted_link_among_settings_is_watched_as_a_whole() {
+    let mut world = Repository::new();
+    world.write("shared/skill", "ours");
+    std::fs::create_dir(world.path(".claude")).unwrap();
+    symlink("../shared", world.path(".claude/skills")).unwrap();
+    world.retake();
+    world.write("shared/skill", "evil");
+    world.write("shared/other", "evil");
+    assert_eq!(
+        world.restored(),
+        ["added agent settings shared/other", "changed agent settings shared/skill"]
+    );
+    assert_eq!(world.read("shared/skill"), "ours");
+}
+
+#[test]
 fn a_trusted_link_may_lead_nowhere_for_a_while_and_then_where_it_did() {
     let mut world = world();
     let outside = world.outside("");
