@@ -14,8 +14,8 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// The depth below the outermost `modules` from which on a directory without a `HEAD` is no longer
-/// searched for submodules: one named `libs/a` has its git directory in `modules/libs/a`.
+/// The depth below the outermost `modules` from which on a directory is no longer searched for
+/// submodules: one named `libs/a` has its git directory in `modules/libs/a`.
 ///
 /// Nested submodules count as a level each, so the further in, the shorter the names that are found.
 /// The directory `modules` of a submodule that was found is listed at any depth that a scan reaches.
@@ -221,8 +221,8 @@ impl WatchRule {
         }
     }
 
-    /// Returns whether directories of any name are watched. Of a [`WatchRule::Module`] only those above a
-    /// submodule are.
+    /// Returns whether directories of any name are watched. Of a [`WatchRule::Module`] only those are that
+    /// may lie above a submodule.
     pub(super) fn watches_other_directories(self) -> bool {
         matches!(
             self,

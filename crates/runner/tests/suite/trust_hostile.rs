@@ -323,6 +323,28 @@ fn submodules_nested_hundreds_of_times_are_reported_as_unchecked() {
 }
 
 #[test]
+fn a_directory_that_is_made_to_look_like_a_repository_hides_no_submodule() {
+    for parts in [&["HEAD"][..], &["HEAD", "objects/x", "refs/x"]] {
+        for is_known in [true, false] {
+            let mut world = Repository::new();
+            world.git(&["clone", "-q", ".", "copy"]);
+            world.git(&["submodule", "--quiet", "add", "./copy", "libs/a"]);
+            world.retake();
+            for part in parts {
+                world.write(&format!(".git/modules/libs/{part}"), "");
+            }
+            if !is_known {
+                world.retake();
+            }
+            let hook = ".git/modules/libs/a/hooks/post-checkout";
+            world.program(hook, "evil");
+            let found = world.restored();
+            assert_eq!(found, [format!("added git hook {hook}")], "{parts:?} {is_known}");
+        }
+    }
+}
+
+#[test]
 fn a_path_of_hundreds_of_components_is_judged() {
     let world = Repository::new();
     let root = carrel_fsroot::Root::open(&world.path("")).unwrap();
