@@ -136,7 +136,7 @@ impl<'a> Comparer<'a> {
     /// path: its destination and, behind a link named `repos`, the project directories in it.
     fn new_directories_behind(&self, rule: WatchRule, behind: &'a Path) -> Vec<&'a Path> {
         let projects = below(self.new, behind).filter(|(path, entry)| {
-            rule == WatchRule::Repositories
+            matches!(rule, WatchRule::Repositories { .. })
                 && entry.rule.role() == Role::Project
                 && path.parent() == Some(behind)
         });

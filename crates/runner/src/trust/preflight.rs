@@ -159,10 +159,14 @@ impl TrustBaseline {
         let mut rule = rule;
         for name in rest {
             let known = self.trusted.get(&at).map(|known| known.rule);
-            // `Repositories` watches all that `Project` does, and more.
-            if rule.role() == Role::Project && rule != WatchRule::Repositories {
-                rule = known.filter(|known| known.role() == Role::Project).unwrap_or(rule);
-            }
+            rule = match (rule, known.filter(|known| known.role() == Role::Project)) {
+                // `Repositories` watches all that `Project` does, and more.
+                (WatchRule::Repositories { .. }, Some(WatchRule::Project { bare })) => {
+                    WatchRule::Repositories { bare }
+                }
+                (rule, Some(known)) if rule.role() == Role::Project => known,
+                (rule, _) => rule,
+            };
             if rule.role() == Role::Project && makes_bare(root, &at, name) {
                 return Some(RuleMatch::NewRepository);
             }

@@ -56,7 +56,7 @@ pub(super) struct Scan<'a> {
     is_truncated: bool,
     /// Destinations of links, not yet scanned.
     behind_links: Vec<Reference>,
-    /// Directories of settings that are project directories as well, not yet scanned as such.
+    /// Directories with another purpose that are project directories as well, not yet scanned as such.
     also_projects: Vec<PathBuf>,
     pub(super) entries: Snapshot,
     /// Set if any contents were read, so that references may have changed.
@@ -153,7 +153,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Scans a directory of settings for the names of a project directory.
+    /// Scans a directory with another purpose for the names of a project directory.
     fn also_project(&mut self, path: &Path) {
         let Ok(directory) = self.root.open_root_strict(path) else { return };
         let rule = with_bareness(&directory, WatchRule::Project { bare: false });
@@ -168,7 +168,7 @@ impl<'a> Scan<'a> {
         self.reference(path, project);
         let Some(found) = self.entries.get(path).map(|entry| entry.rule) else { return };
         let is_project = found.role() == Role::Project;
-        if is_project && rule != WatchRule::Repositories {
+        if is_project && !matches!(rule, WatchRule::Repositories { .. }) {
             return;
         }
         let Ok(directory) = self.root.open_root_strict(path) else { return };
@@ -199,11 +199,11 @@ impl<'a> Scan<'a> {
                 let name = name.to_owned();
                 self.directory(|| parent.open_root_strict(&name), path, rule, stamp);
             }
-            (FileKind::Link, WatchRule::Project { .. } | WatchRule::Repositories) => {
+            (FileKind::Link, WatchRule::Project { .. } | WatchRule::Repositories { .. }) => {
                 self.directory_link(parent, path, rule, stamp);
             }
             // A file where only a project directory is watched.
-            (_, WatchRule::Project { .. } | WatchRule::Repositories) => {}
+            (_, WatchRule::Project { .. } | WatchRule::Repositories { .. }) => {}
             (FileKind::Link, _) => self.link(parent, path, rule, stamp),
             (FileKind::File, WatchRule::File(_) | WatchRule::Tree { .. } | WatchRule::DotGit) => {
                 self.file(parent, path, rule, stamp);
@@ -370,7 +370,8 @@ impl<'a> Scan<'a> {
 fn same_kind(known: WatchRule, rule: WatchRule) -> bool {
     match (known, rule) {
         (WatchRule::WorkspaceRoot { .. }, WatchRule::WorkspaceRoot { .. })
-        | (WatchRule::Project { .. }, WatchRule::Project { .. }) => true,
+        | (WatchRule::Project { .. }, WatchRule::Project { .. })
+        | (WatchRule::Repositories { .. }, WatchRule::Repositories { .. }) => true,
         (known, rule) => known == rule,
     }
 }

@@ -14,6 +14,8 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use super::directory_link::is_project_location;
+
 /// The depth below the outermost `modules` from which on a directory is no longer searched for
 /// submodules: one named `libs/a` has its git directory in `modules/libs/a`.
 ///
@@ -67,7 +69,10 @@ pub(super) enum WatchRule {
         bare: bool,
     },
     /// `repos`, the directory of a tenant's repositories.
-    Repositories,
+    Repositories {
+        /// Set if git takes the directory itself for a bare repository.
+        bare: bool,
+    },
     /// `.git`: a directory, a file or a link.
     DotGit,
     /// A git directory, with its depth: the number of submodules and work trees that it is nested in, and
@@ -129,7 +134,7 @@ const PROJECT: &Table = &[
 
 /// Names watched in the workspace only, the home directory of its commands.
 const TOP: &Table = &[
-    ("repos", WatchRule::Repositories),
+    ("repos", WatchRule::Repositories { bare: false }),
     (SHELL_FILES, WatchRule::File(SHELL)),
     (".gitconfig", WatchRule::File(Role::Config)),
     (".config", WatchRule::NamedEntries(DOT_CONFIG)),
@@ -162,7 +167,9 @@ const GIT: &Table = &[
 impl WatchRule {
     pub(super) fn role(self) -> Role {
         match self {
-            Self::WorkspaceRoot { .. } | Self::Project { .. } | Self::Repositories => Role::Project,
+            Self::WorkspaceRoot { .. } | Self::Project { .. } | Self::Repositories { .. } => {
+                Role::Project
+            }
             Self::DotGit
             | Self::GitDirectory(_)
             | Self::Modules(_)
@@ -177,8 +184,10 @@ impl WatchRule {
         let tables: [&'static Table; 3] = match self {
             Self::WorkspaceRoot { bare: false } => [TOP, PROJECT, &[]],
             Self::WorkspaceRoot { bare: true } => [TOP, PROJECT, GIT],
-            Self::Project { bare: false } | Self::Repositories => [PROJECT, &[], &[]],
-            Self::Project { bare: true } => [PROJECT, GIT, &[]],
+            Self::Project { bare: false } | Self::Repositories { bare: false } => {
+                [PROJECT, &[], &[]]
+            }
+            Self::Project { bare: true } | Self::Repositories { bare: true } => [PROJECT, GIT, &[]],
             Self::DotGit | Self::GitDirectory(_) | Self::Module(_) => [GIT, &[], &[]],
             Self::NamedEntries(names) => [names, &[], &[]],
             Self::Modules(_) | Self::Worktrees(_) | Self::File(_) | Self::Tree { .. } => [&[]; 3],
@@ -206,9 +215,10 @@ impl WatchRule {
                 Self::Worktrees(depth)
             }
             (_, Some(rule)) => rule,
-            (Self::WorkspaceRoot { .. } | Self::Project { .. } | Self::Repositories, None) => {
-                Self::Project { bare: false }
-            }
+            (
+                Self::WorkspaceRoot { .. } | Self::Project { .. } | Self::Repositories { .. },
+                None,
+            ) => Self::Project { bare: false },
             (Self::DotGit, None) => Self::Module(1),
             (Self::GitDirectory(depth) | Self::Module(depth) | Self::Modules(depth), None) => {
                 Self::Module(depth.saturating_add(1))
@@ -227,7 +237,7 @@ impl WatchRule {
         matches!(
             self,
             Self::WorkspaceRoot { .. }
-                | Self::Repositories
+                | Self::Repositories { .. }
                 | Self::Modules(_)
                 | Self::Module(_)
                 | Self::Worktrees(_)
@@ -242,10 +252,15 @@ impl WatchRule {
         is_watched.then(|| self.child(name))
     }
 
-    /// Returns whether a directory of settings is also a project directory: `.config` and `.ssh` lie
-    /// directly in the workspace.
+    /// Returns whether a directory with another purpose is also a project directory: `.config` and `.ssh`
+    /// lie directly in the workspace, and `modules` and `worktrees` may lie in it or in `repos`, where they
+    /// belong to git only while a bare repository is around them.
     pub(super) fn is_also_project(self, path: &Path) -> bool {
-        matches!(self, Self::NamedEntries(_)) && path.parent() == Some(Path::new(""))
+        match self {
+            Self::NamedEntries(_) => path.parent() == Some(Path::new("")),
+            Self::Modules(_) | Self::Worktrees(_) => is_project_location(path),
+            _ => false,
+        }
     }
 
     /// Returns whether a name in a watched tree is not watched.

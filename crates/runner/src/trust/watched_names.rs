@@ -73,7 +73,8 @@ fn may_be_among(name: &str, entries: &[Entry]) -> bool {
 
 /// Returns whether an entry is watched whose name is in no table. A link may stand for a project directory.
 fn is_watched_kind(kind: FileKind, rule: WatchRule) -> bool {
-    let holds_projects = matches!(rule, WatchRule::WorkspaceRoot { .. } | WatchRule::Repositories);
+    let holds_projects =
+        matches!(rule, WatchRule::WorkspaceRoot { .. } | WatchRule::Repositories { .. });
     kind == FileKind::Directory || (kind == FileKind::Link && holds_projects)
 }
 
@@ -101,6 +102,7 @@ pub(super) fn with_bareness(directory: &Root, rule: WatchRule) -> WatchRule {
     match rule {
         WatchRule::WorkspaceRoot { .. } => WatchRule::WorkspaceRoot { bare: is_bare() },
         WatchRule::Project { .. } => WatchRule::Project { bare: is_bare() },
+        WatchRule::Repositories { .. } => WatchRule::Repositories { bare: is_bare() },
         other => other,
     }
 }

@@ -144,6 +144,32 @@ fn any_directory_that_looks_like_a_repository_counts() {
 }
 
 #[test]
+fn the_directory_of_repositories_counts_as_one_too() {
+    let mut world = Repository::new();
+    world.git(&["init", "-q", "repos/lib"]);
+    world.retake();
+    world.git(&["init", "-q", "--bare", "repos"]);
+    world.program("repos/hooks/post-checkout", "evil");
+    world.git_in("repos", &["config", "core.fsmonitor", "./evil"]);
+    // Names of a git directory are those of project directories all the same.
+    world.write("repos/modules/.envrc", "evil");
+    world.program("repos/lib/.git/hooks/pre-commit", "evil");
+    assert_eq!(
+        world.restored(),
+        [
+            "added git config core.fsmonitor repos/config",
+            "added git hook repos/hooks/post-checkout",
+            "added git hook repos/lib/.git/hooks/pre-commit",
+            "added direnv script repos/modules/.envrc",
+        ]
+    );
+    let denied = |path: &str| world.trust.denies_write(&world.root, path.as_ref(), None);
+    assert_eq!(denied("repos/hooks/pre-commit").as_deref(), Some("git hook"));
+    assert_eq!(denied("repos/lib/.envrc").as_deref(), Some("direnv script"));
+    assert_eq!(denied("repos/lib/hooks/pre-commit"), None);
+}
+
+#[test]
 fn directories_of_settings_are_project_directories_as_well() {
     let mut world = Repository::new();
     world.write(".config/tool/settings", "");
