@@ -53,7 +53,9 @@ impl TrustBaseline {
             Some(RuleMatch::Rule(rule)) => rule,
         };
         match root.link_metadata(&from)?.kind {
-            FileKind::Directory => self.denies_directory_move(root, &from, &to, rule),
+            FileKind::Directory if !matches!(rule, WatchRule::File(_)) => {
+                self.denies_directory_move(root, &from, &to, rule)
+            }
             FileKind::Link if rule.role() == Role::Project => {
                 self.denies_link_move(root, &from, &to)
             }

@@ -25,16 +25,28 @@ pub(super) fn find(top: &Path, trusted: &Snapshot) -> Vec<Reference> {
     for (path, entry) in trusted {
         for (path, rule) in references_of(top, path, entry) {
             let is_duplicate = references.iter().any(|(watched, _)| *watched == path);
-            // A repository keeps its own rule.
-            let known = trusted
-                .get(&path)
-                .is_some_and(|entry| entry.rule.role() == Role::GitDirectory && entry.rule != rule);
-            if references.len() < MAX_REFERENCES && !is_duplicate && !known {
+            let keeps_rule = keeps_own_rule(trusted, &path, rule);
+            if references.len() < MAX_REFERENCES && !is_duplicate && !keeps_rule {
                 references.push((path, rule));
             }
         }
     }
     references
+}
+
+/// Returns whether a path is watched by its own rule although a reference with another one leads to it:
+/// a repository, and what the tables list if the reference is a link among settings. New repositories
+/// bring such links along, and with the rule of an editor's settings `repos` would be too large to watch.
+/// Project directories can be watched by both rules.
+fn keeps_own_rule(trusted: &Snapshot, path: &Path, rule: WatchRule) -> bool {
+    let is_repository =
+        |entry: &WatchedEntry| entry.rule.role() == Role::GitDirectory && entry.rule != rule;
+    let is_listed = || {
+        let own = WatchRule::of_path(path);
+        own.is_some_and(|own| !matches!(own, WatchRule::Project { .. }))
+    };
+    trusted.get(path).is_some_and(is_repository)
+        || (matches!(rule.role(), Role::Settings(_)) && is_listed())
 }
 
 fn references_of(top: &Path, path: &Path, entry: &WatchedEntry) -> Vec<Reference> {

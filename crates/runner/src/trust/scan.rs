@@ -148,9 +148,12 @@ impl<'a> Scan<'a> {
         // The rule may be that of an entry deep in a tree, but what it refers to is a tree of its own.
         self.tree_entries_left = MAX_TREE_ENTRIES;
         // If it is gone, the diff reports it as removed.
-        if let Ok(parent) = parent {
-            self.entry(&parent, path.to_owned(), rule);
+        let Ok(parent) = parent else { return };
+        // No tool reads a directory in place of a file, and it may be watched for its own path.
+        if matches!(rule, WatchRule::File(_)) && is_directory(&parent, path) {
+            return;
         }
+        self.entry(&parent, path.to_owned(), rule);
     }
 
     /// Scans a directory with another purpose for the names of a project directory.
@@ -172,6 +175,7 @@ impl<'a> Scan<'a> {
             return;
         }
         let Ok(directory) = self.root.open_root_strict(path) else { return };
+        let rule = with_bareness(&directory, rule);
         let (names, complete) = watched_names(&directory, rule, Vec::new());
         self.is_truncated |= !complete;
         for name in names {
@@ -364,6 +368,11 @@ impl<'a> Scan<'a> {
     fn insert(&mut self, path: PathBuf, rule: WatchRule, stamp: Stamp, state: EntryState) {
         self.entries.insert(path, WatchedEntry { rule, stamp, created_at: None, state });
     }
+}
+
+fn is_directory(parent: &Root, path: &Path) -> bool {
+    let name = path.file_name().map_or(Path::new(""), Path::new);
+    parent.link_metadata(name).is_ok_and(|metadata| metadata.kind == FileKind::Directory)
 }
 
 /// Compares rules except for `bare`, which is only known after a directory was read.

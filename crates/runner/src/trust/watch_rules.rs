@@ -252,14 +252,24 @@ impl WatchRule {
         is_watched.then(|| self.child(name))
     }
 
+    /// Returns the rule of a path by the tables alone, without references, links and bare repositories;
+    /// `None` for a path that is not watched.
+    pub(super) fn of_path(path: &Path) -> Option<Self> {
+        let top = Self::WorkspaceRoot { bare: false };
+        path.iter().try_fold(top, Self::child_if_watched)
+    }
+
     /// Returns whether a directory with another purpose is also a project directory: `.config` and `.ssh`
-    /// lie directly in the workspace, and `modules` and `worktrees` may lie in it or in `repos`, where they
-    /// belong to git only while a bare repository is around them.
+    /// lie directly in the workspace, `modules` and `worktrees` belong to git only while a bare repository
+    /// is around them, and a reference may lead to any project directory.
     pub(super) fn is_also_project(self, path: &Path) -> bool {
         match self {
+            Self::WorkspaceRoot { .. } | Self::Project { .. } | Self::Repositories { .. } => false,
             Self::NamedEntries(_) => path.parent() == Some(Path::new("")),
-            Self::Modules(_) | Self::Worktrees(_) => is_project_location(path),
-            _ => false,
+            _ => {
+                is_project_location(path)
+                    && matches!(Self::of_path(path), Some(Self::Project { .. }))
+            }
         }
     }
 

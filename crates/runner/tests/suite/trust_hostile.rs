@@ -252,6 +252,9 @@ fn special_files_are_quarantined() {
         ]
     );
     assert_eq!(world.read(".envrc"), "ours");
+    std::fs::create_dir(world.path("directory")).unwrap();
+    let moved = world.trust.denies_move(&world.root, "directory".as_ref(), ".zshrc".as_ref());
+    assert_eq!(moved.unwrap().as_deref(), Some("shell start-up file"));
 }
 
 #[test]
