@@ -14,21 +14,30 @@ use super::scan::Reference;
 use super::snapshot::{EntryState, Snapshot, WatchedEntry};
 use super::watch_rules::{Role, WatchRule};
 
-/// The most referenced files that are watched. Further ones, in the order of the paths that refer to
-/// them, are not, and no report says so: `unchecked` would make every command of such a workspace fail
-/// under the policy `restore`.
+/// The most referenced files that are watched. Further ones are not, and no report says so: `unchecked`
+/// would make every command of such a workspace fail under the policy `restore`.
 const MAX_REFERENCES: usize = 64;
 
 /// Lists the references of all trusted entries. `top` is the absolute path of the workspace.
-pub(super) fn find(top: &Path, trusted: &Snapshot) -> Vec<Reference> {
-    let mut references: Vec<Reference> = Vec::new();
+///
+/// Those of settings come last, because a new repository may bring any number of links along, and
+/// `known` ones before others, so that none is displaced by what commands add.
+pub(super) fn find(top: &Path, trusted: &Snapshot, known: &[Reference]) -> Vec<Reference> {
+    let mut found: Vec<((bool, usize), Reference)> = Vec::new();
     for (path, entry) in trusted {
-        for (path, rule) in references_of(top, path, entry) {
-            let is_duplicate = references.iter().any(|(watched, _)| *watched == path);
-            let keeps_rule = keeps_own_rule(trusted, &path, rule);
-            if references.len() < MAX_REFERENCES && !is_duplicate && !keeps_rule {
-                references.push((path, rule));
-            }
+        let is_settings = matches!(entry.rule.role(), Role::Settings(_));
+        for reference in references_of(top, path, entry) {
+            let position = known.iter().position(|known| *known == reference);
+            found.push(((is_settings, position.unwrap_or(usize::MAX)), reference));
+        }
+    }
+    found.sort_by_key(|(rank, _)| *rank);
+    let mut references: Vec<Reference> = Vec::new();
+    for (_, (path, rule)) in found {
+        let is_duplicate = references.iter().any(|(watched, _)| *watched == path);
+        let keeps_rule = keeps_own_rule(trusted, &path, rule);
+        if references.len() < MAX_REFERENCES && !is_duplicate && !keeps_rule {
+            references.push((path, rule));
         }
     }
     references

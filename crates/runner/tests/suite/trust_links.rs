@@ -344,6 +344,35 @@ fn a_new_repository_is_not_accepted_as_the_settings_that_a_link_makes_it() {
     assert_eq!(runs_in(&world, "repos/lib"), [""; 0], "{settled:?}");
 }
 
+#[test]
+fn links_among_accepted_settings_displace_no_trusted_reference() {
+    for is_known in [true, false] {
+        let mut world = world();
+        world.git_in("repos/lib", &["config", "core.hooksPath", "ci"]);
+        world.program("repos/lib/ci/pre-commit", "ours");
+        world.write("skills/ours/a", "ours");
+        std::fs::create_dir(world.path("repos/lib/.claude")).unwrap();
+        symlink("../../../skills/ours", world.path("repos/lib/.claude/skills")).unwrap();
+        world.retake();
+        world.git(&["init", "-q", "another"]);
+        std::fs::create_dir(world.path("another/.vscode")).unwrap();
+        for number in 0..64 {
+            let link = world.path(&format!("another/.vscode/{number}"));
+            symlink(format!("../{number}"), link).unwrap();
+        }
+        assert!(!world.check().trust_changes[0].restored);
+        if !is_known {
+            world.retake();
+        }
+        world.program("repos/lib/ci/pre-commit", "evil");
+        assert_eq!(world.restored(), ["changed git hook repos/lib/ci/pre-commit"], "{is_known}");
+        if is_known {
+            world.write("skills/ours/a", "evil");
+            assert_eq!(world.restored(), ["changed agent settings skills/ours/a"]);
+        }
+    }
+}
+
 /// Moves a directory away, checks, changes it at its unwatched path, checks, and moves it back.
 fn away_and_back(world: &mut Repository, place: &str, back: &str, plant: impl Fn(&Repository)) {
     rename(world, place, "deep/er/away");
