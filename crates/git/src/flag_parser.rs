@@ -289,6 +289,10 @@ impl FlagTable {
             ValueArity::RevisionOrHead => ValueKind::Revision,
             ValueArity::Optional(kind) | ValueArity::Required(kind) => kind,
         };
+        // Behind a letter, git would take the next argument instead of the empty value.
+        if value.is_empty() && occurrence.flag.long.is_none() {
+            return Err(self.refuse(argument, "its value is empty"));
+        }
         let wrong = |what: &str| Err(self.refuse(argument, &format!("`{value}` is {what}")));
         match kind {
             ValueKind::Line if operand::has_control(value) => {

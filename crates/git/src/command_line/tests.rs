@@ -168,6 +168,24 @@ fn flags_that_run_write_or_read_elsewhere_are_refused_by_name() {
 }
 
 #[test]
+fn an_empty_value_behind_a_letter_is_refused() {
+    use GitOperation::{Blame, Diff, Log, Stash};
+    for (operation, args) in [
+        (Log, "-S '' main"),
+        (Log, "-pG ''"),
+        (Log, "-L '' main"),
+        (Diff, "-S ''"),
+        (Stash, "show -G '' stash@{0}"),
+        (Blame, "-L '' src/lib.rs"),
+    ] {
+        let failure = checked(operation, args).expect_err(args);
+        assert_eq!(failure.code, Code::GitRefused, "{args}: {}", failure.message);
+        assert!(failure.message.contains("its value is empty"), "{}", failure.message);
+    }
+    assert_eq!(words(Log, "--grep '' main"), "--grep= main");
+}
+
+#[test]
 fn operands_are_checked_too() {
     use GitOperation::{Diff, Log, Push, Stash, Status};
     for (operation, args, code) in [
