@@ -27,7 +27,8 @@ use crate::operation::GitOperation;
 pub struct GitCommandLine {
     /// The subcommand.
     pub operation: GitOperation,
-    /// Flags behind the subcommand; of a local operation all arguments, in the order of the caller.
+    /// Flags behind the subcommand, with revisions before a `--not`; of a local operation all arguments, in
+    /// the order of the caller.
     pub flags: Vec<String>,
     /// Arguments behind the flags, with `--` where git takes it; none of a local operation.
     pub operands: Vec<String>,
@@ -199,9 +200,10 @@ fn history(
 ) -> Result<GitCommandLine, Failure> {
     let parsed = table.parse(arguments, paths)?;
     let mut flags = strings(&PLAIN_DIFF);
-    flags.extend(parsed.flag_arguments(""));
-    flags.push(END_OF_OPTIONS.to_owned());
     let operands = revisions_and_paths(table, &parsed, paths)?;
+    let (given, operands) = parsed.flags_and_operands(operands);
+    flags.extend(given);
+    flags.push(END_OF_OPTIONS.to_owned());
     Ok(GitCommandLine::new(operation, flags, operands).read_only())
 }
 

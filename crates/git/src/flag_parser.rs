@@ -99,6 +99,8 @@ pub(crate) struct ParsedArguments {
     pub(crate) flags: Vec<FlagOccurrence>,
     /// Arguments before `--` that are no flags.
     pub(crate) operands: Vec<String>,
+    /// The number of operands before each `--not`, which negates only what stands behind it.
+    operands_before_not: Vec<usize>,
     /// Arguments behind `--`; none if there is no `--`.
     pub(crate) paths: Option<Vec<String>>,
 }
@@ -137,6 +139,25 @@ impl ParsedArguments {
         let kept = self.flags.iter().filter(|occurrence| !occurrence.is_one_of(except));
         kept.map(FlagOccurrence::to_argument).collect()
     }
+
+    /// Returns the flags as arguments for git, with the operands before a `--not` in their place, and the
+    /// other operands. `operands` are those of the caller as git will see them.
+    pub(crate) fn flags_and_operands(&self, operands: Vec<String>) -> (Vec<String>, Vec<String>) {
+        let mut arguments = Vec::new();
+        let mut operands = operands.into_iter();
+        let mut placed = 0;
+        let mut positions = self.operands_before_not.iter();
+        for occurrence in &self.flags {
+            if occurrence.is_one_of("not")
+                && let Some(position) = positions.next()
+            {
+                arguments.extend(operands.by_ref().take(position - placed));
+                placed = *position;
+            }
+            arguments.push(occurrence.to_argument());
+        }
+        (arguments, operands.collect())
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -167,6 +188,9 @@ impl FlagTable {
                 parsed.flags.push(FlagOccurrence { flag, value: Some(value.to_owned()) });
             } else if let Some(name) = argument.strip_prefix("--") {
                 let occurrence = self.parse_long(name, argument, &mut rest)?;
+                if occurrence.is_one_of("not") {
+                    parsed.operands_before_not.push(parsed.operands.len());
+                }
                 parsed.flags.push(self.check_value(occurrence, argument, paths)?);
             } else if let Some(letters) = argument.strip_prefix('-') {
                 for occurrence in self.parse_bundle(letters, argument, &mut rest)? {
@@ -265,6 +289,10 @@ impl FlagTable {
             ValueArity::RevisionOrHead => ValueKind::Revision,
             ValueArity::Optional(kind) | ValueArity::Required(kind) => kind,
         };
+        // Behind a letter, git would take the next argument instead of the empty value.
+        if value.is_empty() && occurrence.flag.long.is_none() {
+            return Err(self.refuse(argument, "its value is empty"));
+        }
         let wrong = |what: &str| Err(self.refuse(argument, &format!("`{value}` is {what}")));
         match kind {
             ValueKind::Line if operand::has_control(value) => {

@@ -218,7 +218,7 @@ impl TrustBaseline {
     /// Adds the files that trusted files refer to, and in turn the files that these refer to.
     fn watch_references(&mut self, root: &Root) -> Result<(), Error> {
         for _ in 0..MAX_REFERENCE_ROUNDS {
-            let references = references::find(root.path(), &self.trusted);
+            let references = references::find(root.path(), &self.trusted, &self.references);
             if references == self.references {
                 break;
             }

@@ -73,6 +73,9 @@ fn honest_uses_pass() {
         ),
         (Log, "-S'fn main' -p", "-Sfn main"),
         (Log, "-L 1,5:src/lib.rs", "-L1,5:src/lib.rs"),
+        (Log, "main --not dev --oneline", "main --not --oneline dev"),
+        (Log, "--not dev -- src", "--not dev -- src"),
+        (Log, "a b --not c --all --not d -- src", "a b --not --all c --not d -- src"),
         (Show, "HEAD:src/lib.rs", "HEAD:src/lib.rs"),
         (Show, "--stat HEAD^{commit}", "--stat HEAD^{commit}"),
         (Branch, "", ""),
@@ -162,6 +165,24 @@ fn flags_that_run_write_or_read_elsewhere_are_refused_by_name() {
         assert!(failure.message.contains(operation.as_str()), "{}", failure.message);
         assert!(failure.message.contains("Allowed flags: "), "{}", failure.message);
     }
+}
+
+#[test]
+fn an_empty_value_behind_a_letter_is_refused() {
+    use GitOperation::{Blame, Diff, Log, Stash};
+    for (operation, args) in [
+        (Log, "-S '' main"),
+        (Log, "-pG ''"),
+        (Log, "-L '' main"),
+        (Diff, "-S ''"),
+        (Stash, "show -G '' stash@{0}"),
+        (Blame, "-L '' src/lib.rs"),
+    ] {
+        let failure = checked(operation, args).expect_err(args);
+        assert_eq!(failure.code, Code::GitRefused, "{args}: {}", failure.message);
+        assert!(failure.message.contains("its value is empty"), "{}", failure.message);
+    }
+    assert_eq!(words(Log, "--grep '' main"), "--grep= main");
 }
 
 #[test]

@@ -136,7 +136,7 @@ impl<'a> Comparer<'a> {
     /// path: its destination and, behind a link named `repos`, the project directories in it.
     fn new_directories_behind(&self, rule: WatchRule, behind: &'a Path) -> Vec<&'a Path> {
         let projects = below(self.new, behind).filter(|(path, entry)| {
-            rule == WatchRule::Repositories
+            matches!(rule, WatchRule::Repositories { .. })
                 && entry.rule.role() == Role::Project
                 && path.parent() == Some(behind)
         });
@@ -317,6 +317,10 @@ impl<'a> Comparer<'a> {
     /// Returns the remedy for new settings. Settings that came with a new clone or work tree are accepted:
     /// they are as new to every tool as the directory itself, and git would report them as deleted.
     fn remedy_for_settings(&self, path: &Path) -> Remedy {
+        // A project directory holds more than the settings as which a link to it has it watched.
+        if matches!(WatchRule::of_path(path), Some(WatchRule::Project { .. })) {
+            return Remedy::Quarantine;
+        }
         let mut projects = path.ancestors().skip(1).filter(|above| {
             self.new.get(*above).is_some_and(|entry| entry.rule.role() == Role::Project)
         });

@@ -53,7 +53,9 @@ impl TrustBaseline {
             Some(RuleMatch::Rule(rule)) => rule,
         };
         match root.link_metadata(&from)?.kind {
-            FileKind::Directory => self.denies_directory_move(root, &from, &to, rule),
+            FileKind::Directory if !matches!(rule, WatchRule::File(_)) => {
+                self.denies_directory_move(root, &from, &to, rule)
+            }
             FileKind::Link if rule.role() == Role::Project => {
                 self.denies_link_move(root, &from, &to)
             }
@@ -159,10 +161,14 @@ impl TrustBaseline {
         let mut rule = rule;
         for name in rest {
             let known = self.trusted.get(&at).map(|known| known.rule);
-            // `Repositories` watches all that `Project` does, and more.
-            if rule.role() == Role::Project && rule != WatchRule::Repositories {
-                rule = known.filter(|known| known.role() == Role::Project).unwrap_or(rule);
-            }
+            rule = match (rule, known.filter(|known| known.role() == Role::Project)) {
+                // `Repositories` watches all that `Project` does, and more.
+                (WatchRule::Repositories { .. }, Some(WatchRule::Project { bare })) => {
+                    WatchRule::Repositories { bare }
+                }
+                (rule, Some(known)) if rule.role() == Role::Project => known,
+                (rule, _) => rule,
+            };
             if rule.role() == Role::Project && makes_bare(root, &at, name) {
                 return Some(RuleMatch::NewRepository);
             }

@@ -14,27 +14,48 @@ use super::scan::Reference;
 use super::snapshot::{EntryState, Snapshot, WatchedEntry};
 use super::watch_rules::{Role, WatchRule};
 
-/// The most referenced files that are watched. Further ones, in the order of the paths that refer to
-/// them, are not, and no report says so: `unchecked` would make every command of such a workspace fail
-/// under the policy `restore`.
+/// The most referenced files that are watched. Further ones are not, and no report says so: `unchecked`
+/// would make every command of such a workspace fail under the policy `restore`.
 const MAX_REFERENCES: usize = 64;
 
 /// Lists the references of all trusted entries. `top` is the absolute path of the workspace.
-pub(super) fn find(top: &Path, trusted: &Snapshot) -> Vec<Reference> {
-    let mut references: Vec<Reference> = Vec::new();
+///
+/// Those of settings come last, because a new repository may bring any number of links along, and
+/// `known` ones before others, so that none is displaced by what commands add.
+pub(super) fn find(top: &Path, trusted: &Snapshot, known: &[Reference]) -> Vec<Reference> {
+    let mut found: Vec<((bool, usize), Reference)> = Vec::new();
     for (path, entry) in trusted {
-        for (path, rule) in references_of(top, path, entry) {
-            let is_duplicate = references.iter().any(|(watched, _)| *watched == path);
-            // A repository keeps its own rule.
-            let known = trusted
-                .get(&path)
-                .is_some_and(|entry| entry.rule.role() == Role::GitDirectory && entry.rule != rule);
-            if references.len() < MAX_REFERENCES && !is_duplicate && !known {
-                references.push((path, rule));
-            }
+        let is_settings = matches!(entry.rule.role(), Role::Settings(_));
+        for reference in references_of(top, path, entry) {
+            let position = known.iter().position(|known| *known == reference);
+            found.push(((is_settings, position.unwrap_or(usize::MAX)), reference));
+        }
+    }
+    found.sort_by_key(|(rank, _)| *rank);
+    let mut references: Vec<Reference> = Vec::new();
+    for (_, (path, rule)) in found {
+        let is_duplicate = references.iter().any(|(watched, _)| *watched == path);
+        let keeps_rule = keeps_own_rule(trusted, &path, rule);
+        if references.len() < MAX_REFERENCES && !is_duplicate && !keeps_rule {
+            references.push((path, rule));
         }
     }
     references
+}
+
+/// Returns whether a path is watched by its own rule although a reference with another one leads to it:
+/// a repository, and what the tables list if the reference is a link among settings. New repositories
+/// bring such links along, and with the rule of an editor's settings `repos` would be too large to watch.
+/// Project directories can be watched by both rules.
+fn keeps_own_rule(trusted: &Snapshot, path: &Path, rule: WatchRule) -> bool {
+    let is_repository =
+        |entry: &WatchedEntry| entry.rule.role() == Role::GitDirectory && entry.rule != rule;
+    let is_listed = || {
+        let own = WatchRule::of_path(path);
+        own.is_some_and(|own| !matches!(own, WatchRule::Project { .. }))
+    };
+    trusted.get(path).is_some_and(is_repository)
+        || (matches!(rule.role(), Role::Settings(_)) && is_listed())
 }
 
 fn references_of(top: &Path, path: &Path, entry: &WatchedEntry) -> Vec<Reference> {

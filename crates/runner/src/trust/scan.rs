@@ -56,7 +56,7 @@ pub(super) struct Scan<'a> {
     is_truncated: bool,
     /// Destinations of links, not yet scanned.
     behind_links: Vec<Reference>,
-    /// Directories of settings that are project directories as well, not yet scanned as such.
+    /// Directories with another purpose that are project directories as well, not yet scanned as such.
     also_projects: Vec<PathBuf>,
     pub(super) entries: Snapshot,
     /// Set if any contents were read, so that references may have changed.
@@ -145,13 +145,18 @@ impl<'a> Scan<'a> {
             Some(_) => self.root.try_clone(),
             None => return,
         };
+        // The rule may be that of an entry deep in a tree, but what it refers to is a tree of its own.
+        self.tree_entries_left = MAX_TREE_ENTRIES;
         // If it is gone, the diff reports it as removed.
-        if let Ok(parent) = parent {
-            self.entry(&parent, path.to_owned(), rule);
+        let Ok(parent) = parent else { return };
+        // No tool reads a directory in place of a file, and it may be watched for its own path.
+        if matches!(rule, WatchRule::File(_)) && is_directory(&parent, path) {
+            return;
         }
+        self.entry(&parent, path.to_owned(), rule);
     }
 
-    /// Scans a directory of settings for the names of a project directory.
+    /// Scans a directory with another purpose for the names of a project directory.
     fn also_project(&mut self, path: &Path) {
         let Ok(directory) = self.root.open_root_strict(path) else { return };
         let rule = with_bareness(&directory, WatchRule::Project { bare: false });
@@ -166,10 +171,11 @@ impl<'a> Scan<'a> {
         self.reference(path, project);
         let Some(found) = self.entries.get(path).map(|entry| entry.rule) else { return };
         let is_project = found.role() == Role::Project;
-        if is_project && rule != WatchRule::Repositories {
+        if is_project && !matches!(rule, WatchRule::Repositories { .. }) {
             return;
         }
         let Ok(directory) = self.root.open_root_strict(path) else { return };
+        let rule = with_bareness(&directory, rule);
         let (names, complete) = watched_names(&directory, rule, Vec::new());
         self.is_truncated |= !complete;
         for name in names {
@@ -197,11 +203,11 @@ impl<'a> Scan<'a> {
                 let name = name.to_owned();
                 self.directory(|| parent.open_root_strict(&name), path, rule, stamp);
             }
-            (FileKind::Link, WatchRule::Project { .. } | WatchRule::Repositories) => {
+            (FileKind::Link, WatchRule::Project { .. } | WatchRule::Repositories { .. }) => {
                 self.directory_link(parent, path, rule, stamp);
             }
             // A file where only a project directory is watched.
-            (_, WatchRule::Project { .. } | WatchRule::Repositories) => {}
+            (_, WatchRule::Project { .. } | WatchRule::Repositories { .. }) => {}
             (FileKind::Link, _) => self.link(parent, path, rule, stamp),
             (FileKind::File, WatchRule::File(_) | WatchRule::Tree { .. } | WatchRule::DotGit) => {
                 self.file(parent, path, rule, stamp);
@@ -274,6 +280,9 @@ impl<'a> Scan<'a> {
         if rule.is_also_project(&path) {
             self.also_projects.push(path.clone());
         }
+        if matches!(rule, WatchRule::Tree { depth: 0, .. }) {
+            self.tree_entries_left = MAX_TREE_ENTRIES;
+        }
         let known = self.known(&path, rule, stamp);
         if let Some(entry) = known.filter(|entry| entry.children().is_empty()) {
             self.entries.insert(path, WatchedEntry { stamp, ..entry.clone() });
@@ -292,6 +301,9 @@ impl<'a> Scan<'a> {
                 None => return self.insert(path, rule, stamp, EntryState::TooManyEntries),
             }
         };
+        if !self.fits_tree(rule, names.len()) {
+            return self.insert(path, rule, stamp, EntryState::TooManyEntries);
+        }
         let mut children = Vec::new();
         for name in names {
             let child = path.join(&name);
@@ -316,7 +328,7 @@ impl<'a> Scan<'a> {
     /// Returns the names to scan in a directory that may have changed, and whether they are all that its
     /// rule watches; `None` for [`EntryState::TooManyEntries`].
     fn names(
-        &mut self,
+        &self,
         directory: &Root,
         path: &Path,
         rule: WatchRule,
@@ -325,14 +337,22 @@ impl<'a> Scan<'a> {
             let before = self.before.get(path).map_or(&[][..], WatchedEntry::children);
             return Some(watched_names(directory, rule, before.to_vec()));
         };
-        if depth == 0 {
-            self.tree_entries_left = MAX_TREE_ENTRIES;
-        }
         let is_too_large = depth > MAX_TREE_DEPTH || self.entries.len() > MAX_ENTRIES / 2;
-        let names =
-            (!is_too_large).then(|| tree_names(directory, rule, self.tree_entries_left))??;
-        self.tree_entries_left -= names.len();
+        let names = (!is_too_large).then(|| tree_names(directory, rule))??;
         Some((names, true))
+    }
+
+    /// Counts the entries of a directory against the bound of its tree; `false` if there are too many.
+    ///
+    /// Those of a directory that is known count as well, so that the result does not depend on which
+    /// directories of the tree were changed.
+    fn fits_tree(&mut self, rule: WatchRule, entries: usize) -> bool {
+        if !matches!(rule, WatchRule::Tree { .. }) {
+            return true;
+        }
+        let left = self.tree_entries_left.checked_sub(entries);
+        self.tree_entries_left = left.unwrap_or(self.tree_entries_left);
+        left.is_some()
     }
 
     /// Takes an entry from the earlier snapshot, if its stamp proves that it is the same.
@@ -350,11 +370,17 @@ impl<'a> Scan<'a> {
     }
 }
 
+fn is_directory(parent: &Root, path: &Path) -> bool {
+    let name = path.file_name().map_or(Path::new(""), Path::new);
+    parent.link_metadata(name).is_ok_and(|metadata| metadata.kind == FileKind::Directory)
+}
+
 /// Compares rules except for `bare`, which is only known after a directory was read.
 fn same_kind(known: WatchRule, rule: WatchRule) -> bool {
     match (known, rule) {
         (WatchRule::WorkspaceRoot { .. }, WatchRule::WorkspaceRoot { .. })
-        | (WatchRule::Project { .. }, WatchRule::Project { .. }) => true,
+        | (WatchRule::Project { .. }, WatchRule::Project { .. })
+        | (WatchRule::Repositories { .. }, WatchRule::Repositories { .. }) => true,
         (known, rule) => known == rule,
     }
 }

@@ -14,8 +14,10 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// The depth below the outermost `modules` from which on a directory without a `HEAD` is no longer
-/// searched for submodules: one named `libs/a` has its git directory in `modules/libs/a`.
+use super::directory_link::is_project_location;
+
+/// The depth below the outermost `modules` from which on a directory is no longer searched for
+/// submodules: one named `libs/a` has its git directory in `modules/libs/a`.
 ///
 /// Nested submodules count as a level each, so the further in, the shorter the names that are found.
 /// The directory `modules` of a submodule that was found is listed at any depth that a scan reaches.
@@ -67,7 +69,10 @@ pub(super) enum WatchRule {
         bare: bool,
     },
     /// `repos`, the directory of a tenant's repositories.
-    Repositories,
+    Repositories {
+        /// Set if git takes the directory itself for a bare repository.
+        bare: bool,
+    },
     /// `.git`: a directory, a file or a link.
     DotGit,
     /// A git directory, with its depth: the number of submodules and work trees that it is nested in, and
@@ -129,7 +134,7 @@ const PROJECT: &Table = &[
 
 /// Names watched in the workspace only, the home directory of its commands.
 const TOP: &Table = &[
-    ("repos", WatchRule::Repositories),
+    ("repos", WatchRule::Repositories { bare: false }),
     (SHELL_FILES, WatchRule::File(SHELL)),
     (".gitconfig", WatchRule::File(Role::Config)),
     (".config", WatchRule::NamedEntries(DOT_CONFIG)),
@@ -162,7 +167,9 @@ const GIT: &Table = &[
 impl WatchRule {
     pub(super) fn role(self) -> Role {
         match self {
-            Self::WorkspaceRoot { .. } | Self::Project { .. } | Self::Repositories => Role::Project,
+            Self::WorkspaceRoot { .. } | Self::Project { .. } | Self::Repositories { .. } => {
+                Role::Project
+            }
             Self::DotGit
             | Self::GitDirectory(_)
             | Self::Modules(_)
@@ -177,8 +184,10 @@ impl WatchRule {
         let tables: [&'static Table; 3] = match self {
             Self::WorkspaceRoot { bare: false } => [TOP, PROJECT, &[]],
             Self::WorkspaceRoot { bare: true } => [TOP, PROJECT, GIT],
-            Self::Project { bare: false } | Self::Repositories => [PROJECT, &[], &[]],
-            Self::Project { bare: true } => [PROJECT, GIT, &[]],
+            Self::Project { bare: false } | Self::Repositories { bare: false } => {
+                [PROJECT, &[], &[]]
+            }
+            Self::Project { bare: true } | Self::Repositories { bare: true } => [PROJECT, GIT, &[]],
             Self::DotGit | Self::GitDirectory(_) | Self::Module(_) => [GIT, &[], &[]],
             Self::NamedEntries(names) => [names, &[], &[]],
             Self::Modules(_) | Self::Worktrees(_) | Self::File(_) | Self::Tree { .. } => [&[]; 3],
@@ -206,9 +215,10 @@ impl WatchRule {
                 Self::Worktrees(depth)
             }
             (_, Some(rule)) => rule,
-            (Self::WorkspaceRoot { .. } | Self::Project { .. } | Self::Repositories, None) => {
-                Self::Project { bare: false }
-            }
+            (
+                Self::WorkspaceRoot { .. } | Self::Project { .. } | Self::Repositories { .. },
+                None,
+            ) => Self::Project { bare: false },
             (Self::DotGit, None) => Self::Module(1),
             (Self::GitDirectory(depth) | Self::Module(depth) | Self::Modules(depth), None) => {
                 Self::Module(depth.saturating_add(1))
@@ -221,13 +231,13 @@ impl WatchRule {
         }
     }
 
-    /// Returns whether directories of any name are watched. Of a [`WatchRule::Module`] only those above a
-    /// submodule are.
+    /// Returns whether directories of any name are watched. Of a [`WatchRule::Module`] only those are that
+    /// may lie above a submodule.
     pub(super) fn watches_other_directories(self) -> bool {
         matches!(
             self,
             Self::WorkspaceRoot { .. }
-                | Self::Repositories
+                | Self::Repositories { .. }
                 | Self::Modules(_)
                 | Self::Module(_)
                 | Self::Worktrees(_)
@@ -242,10 +252,25 @@ impl WatchRule {
         is_watched.then(|| self.child(name))
     }
 
-    /// Returns whether a directory of settings is also a project directory: `.config` and `.ssh` lie
-    /// directly in the workspace.
+    /// Returns the rule of a path by the tables alone, without references, links and bare repositories;
+    /// `None` for a path that is not watched.
+    pub(super) fn of_path(path: &Path) -> Option<Self> {
+        let top = Self::WorkspaceRoot { bare: false };
+        path.iter().try_fold(top, Self::child_if_watched)
+    }
+
+    /// Returns whether a directory with another purpose is also a project directory: `.config` and `.ssh`
+    /// lie directly in the workspace, `modules` and `worktrees` belong to git only while a bare repository
+    /// is around them, and a reference may lead to any project directory.
     pub(super) fn is_also_project(self, path: &Path) -> bool {
-        matches!(self, Self::NamedEntries(_)) && path.parent() == Some(Path::new(""))
+        match self {
+            Self::WorkspaceRoot { .. } | Self::Project { .. } | Self::Repositories { .. } => false,
+            Self::NamedEntries(_) => path.parent() == Some(Path::new("")),
+            _ => {
+                is_project_location(path)
+                    && matches!(Self::of_path(path), Some(Self::Project { .. }))
+            }
+        }
     }
 
     /// Returns whether a name in a watched tree is not watched.

@@ -24,13 +24,16 @@ const MAX_DIRECTORIES: usize = 4096;
 /// of this size takes a few.
 const LIST_UP_TO: usize = 256;
 
+/// Directories that git makes in a git directory and in which it looks for no submodule.
+const GIT_INTERNALS: [&str; 7] = ["branches", "info", "lfs", "logs", "objects", "refs", "rr-cache"];
+
 /// Returns the names to visit, those of `before` first, and whether they are all that the rule watches.
 pub(super) fn watched_names(
     directory: &Root,
     rule: WatchRule,
     before: Vec<OsString>,
 ) -> (Vec<OsString>, bool) {
-    let more = watches_any_name(directory, rule);
+    let more = watches_any_name(rule);
     let limit = if more { MAX_LISTED } else { LIST_UP_TO };
     let entries = directory.list_at_most(Path::new("."), limit).ok().flatten();
     let is_there = |name: &&str| entries.as_ref().is_none_or(|found| may_be_among(name, found));
@@ -42,10 +45,14 @@ pub(super) fn watched_names(
     let mut complete = entries.is_some();
     // Known names stay, however many new ones are added beside them.
     let known: HashSet<&OsString> = before.iter().collect();
+    let is_repository =
+        matches!(rule, WatchRule::Module(_)) && looks_bare(|part| has(directory, part));
+    let is_internal = |name: &OsStr| is_repository && GIT_INTERNALS.iter().any(|one| *one == name);
     let mut found: Vec<OsString> = entries
         .into_iter()
         .flatten()
-        .filter(|entry| is_watched_kind(entry.kind, rule) && !known.contains(&entry.name))
+        .filter(|entry| is_watched_kind(entry.kind, rule) && !is_internal(&entry.name))
+        .filter(|entry| !known.contains(&entry.name))
         .map(|entry| entry.name)
         .collect();
     let slots_left = MAX_DIRECTORIES.saturating_sub(before.len());
@@ -66,23 +73,25 @@ fn may_be_among(name: &str, entries: &[Entry]) -> bool {
 
 /// Returns whether an entry is watched whose name is in no table. A link may stand for a project directory.
 fn is_watched_kind(kind: FileKind, rule: WatchRule) -> bool {
-    let holds_projects = matches!(rule, WatchRule::WorkspaceRoot { .. } | WatchRule::Repositories);
+    let holds_projects =
+        matches!(rule, WatchRule::WorkspaceRoot { .. } | WatchRule::Repositories { .. });
     kind == FileKind::Directory || (kind == FileKind::Link && holds_projects)
 }
 
-/// Returns all names of a directory that is watched as a whole; `None` if there are more than `limit`.
-pub(super) fn tree_names(directory: &Root, rule: WatchRule, limit: usize) -> Option<Vec<OsString>> {
+/// Returns all names of a directory that is watched as a whole; `None` if there are too many to list.
+pub(super) fn tree_names(directory: &Root, rule: WatchRule) -> Option<Vec<OsString>> {
     let entries = directory.list_at_most(Path::new("."), MAX_LISTED).ok()??;
     let entries = entries.into_iter().map(|entry| entry.name);
-    let names: Vec<_> = entries.filter(|name| !rule.ignores(name)).collect();
-    (names.len() <= limit).then_some(names)
+    Some(entries.filter(|name| !rule.ignores(name)).collect())
 }
 
 /// Returns whether a rule watches directories of any name.
-fn watches_any_name(directory: &Root, rule: WatchRule) -> bool {
+///
+/// A submodule's git directory is searched as well, since it may be made to look like one by a command:
+/// with a `HEAD` in `modules/libs`, git still obeys `modules/libs/a`.
+fn watches_any_name(rule: WatchRule) -> bool {
     match rule {
-        // Without a `HEAD` it is the first component of a submodule's name.
-        WatchRule::Module(depth) => depth < MAX_MODULE_SEARCH_DEPTH && !has(directory, "HEAD"),
+        WatchRule::Module(depth) => depth < MAX_MODULE_SEARCH_DEPTH,
         other => other.watches_other_directories(),
     }
 }
@@ -93,6 +102,7 @@ pub(super) fn with_bareness(directory: &Root, rule: WatchRule) -> WatchRule {
     match rule {
         WatchRule::WorkspaceRoot { .. } => WatchRule::WorkspaceRoot { bare: is_bare() },
         WatchRule::Project { .. } => WatchRule::Project { bare: is_bare() },
+        WatchRule::Repositories { .. } => WatchRule::Repositories { bare: is_bare() },
         other => other,
     }
 }

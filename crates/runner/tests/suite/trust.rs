@@ -362,6 +362,17 @@ fn settings_and_start_up_files_count() {
 }
 
 #[test]
+fn a_file_added_deep_in_a_tree_that_has_settled_is_quarantined_alone() {
+    let mut world = Repository::new();
+    world.write(".claude/commands/ours", "ours");
+    world.retake();
+    wait_until_stamps_are_firm(&mut world);
+    world.write(".claude/commands/new", "evil");
+    assert_eq!(world.restored(), ["added agent settings .claude/commands/new"]);
+    assert_eq!(world.read(".claude/commands/ours"), "ours");
+}
+
+#[test]
 fn settings_in_a_new_clone_or_work_tree_are_told_and_left() {
     let mut world = Repository::new();
     world.git(&["init", "-q", "clone"]);

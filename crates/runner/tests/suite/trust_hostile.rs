@@ -144,6 +144,32 @@ fn any_directory_that_looks_like_a_repository_counts() {
 }
 
 #[test]
+fn the_directory_of_repositories_counts_as_one_too() {
+    let mut world = Repository::new();
+    world.git(&["init", "-q", "repos/lib"]);
+    world.retake();
+    world.git(&["init", "-q", "--bare", "repos"]);
+    world.program("repos/hooks/post-checkout", "evil");
+    world.git_in("repos", &["config", "core.fsmonitor", "./evil"]);
+    // Names of a git directory are those of project directories all the same.
+    world.write("repos/modules/.envrc", "evil");
+    world.program("repos/lib/.git/hooks/pre-commit", "evil");
+    assert_eq!(
+        world.restored(),
+        [
+            "added git config core.fsmonitor repos/config",
+            "added git hook repos/hooks/post-checkout",
+            "added git hook repos/lib/.git/hooks/pre-commit",
+            "added direnv script repos/modules/.envrc",
+        ]
+    );
+    let denied = |path: &str| world.trust.denies_write(&world.root, path.as_ref(), None);
+    assert_eq!(denied("repos/hooks/pre-commit").as_deref(), Some("git hook"));
+    assert_eq!(denied("repos/lib/.envrc").as_deref(), Some("direnv script"));
+    assert_eq!(denied("repos/lib/hooks/pre-commit"), None);
+}
+
+#[test]
 fn directories_of_settings_are_project_directories_as_well() {
     let mut world = Repository::new();
     world.write(".config/tool/settings", "");
@@ -226,6 +252,9 @@ fn special_files_are_quarantined() {
         ]
     );
     assert_eq!(world.read(".envrc"), "ours");
+    std::fs::create_dir(world.path("directory")).unwrap();
+    let moved = world.trust.denies_move(&world.root, "directory".as_ref(), ".zshrc".as_ref());
+    assert_eq!(moved.unwrap().as_deref(), Some("shell start-up file"));
 }
 
 #[test]
@@ -320,6 +349,28 @@ fn submodules_nested_hundreds_of_times_are_reported_as_unchecked() {
     assert_eq!(report.unchecked, Some(nested(32).into()));
     std::fs::remove_dir_all(world.path(".git/modules")).unwrap();
     assert_eq!(world.check(), TrustReport::default());
+}
+
+#[test]
+fn a_directory_that_is_made_to_look_like_a_repository_hides_no_submodule() {
+    for parts in [&["HEAD"][..], &["HEAD", "objects/x", "refs/x"]] {
+        for is_known in [true, false] {
+            let mut world = Repository::new();
+            world.git(&["clone", "-q", ".", "copy"]);
+            world.git(&["submodule", "--quiet", "add", "./copy", "libs/a"]);
+            world.retake();
+            for part in parts {
+                world.write(&format!(".git/modules/libs/{part}"), "");
+            }
+            if !is_known {
+                world.retake();
+            }
+            let hook = ".git/modules/libs/a/hooks/post-checkout";
+            world.program(hook, "evil");
+            let found = world.restored();
+            assert_eq!(found, [format!("added git hook {hook}")], "{parts:?} {is_known}");
+        }
+    }
 }
 
 #[test]

@@ -227,6 +227,22 @@ fn a_trusted_link_stays_and_what_it_leads_to_is_watched() {
 }
 
 #[test]
+fn a_directory_behind_a_trusted_link_among_settings_is_watched_as_a_whole() {
+    let mut world = Repository::new();
+    world.write("shared/skill", "ours");
+    std::fs::create_dir(world.path(".claude")).unwrap();
+    symlink("../shared", world.path(".claude/skills")).unwrap();
+    world.retake();
+    world.write("shared/skill", "evil");
+    world.write("shared/other", "evil");
+    assert_eq!(
+        world.restored(),
+        ["added agent settings shared/other", "changed agent settings shared/skill"]
+    );
+    assert_eq!(world.read("shared/skill"), "ours");
+}
+
+#[test]
 fn a_trusted_link_may_lead_nowhere_for_a_while_and_then_where_it_did() {
     let mut world = world();
     let outside = world.outside("");
@@ -263,6 +279,98 @@ fn moving_a_repository_and_leaving_a_link_is_fine_if_nothing_else_changes() {
             "added git hook services/api/.git/hooks/post-checkout",
         ]
     );
+}
+
+/// Adds a link to the settings of a new repository, which are accepted.
+fn bring_link(world: &mut Repository, link: &str, target: &str) {
+    world.git(&["init", "-q", "clone"]);
+    std::fs::create_dir(world.path("clone/.vscode")).unwrap();
+    symlink(target, world.path("clone").join(link)).unwrap();
+    let settled = world.check();
+    assert!(!settled.trust_changes[0].restored && world.exists(format!("clone/{link}")));
+}
+
+#[test]
+fn a_link_among_accepted_settings_takes_nothing_out_of_the_watch() {
+    for (link, target) in [
+        (".vscode/x", "../../repos"),
+        (".envrc", "../repos"),
+        (".vscode/x", "../../repos/lib"),
+        (".envrc", "../repos/lib"),
+        (".vscode/x", "../../repos/lib/.git/hooks"),
+        (".envrc", "../repos/lib/.git/hooks"),
+    ] {
+        for (files, is_known) in [(600, true), (600, false), (1, true)] {
+            let mut world = world();
+            for number in 0..files {
+                world.write(&format!("repos/lib/{number}"), "");
+                world.write(&format!("repos/{number}"), "");
+            }
+            bring_link(&mut world, link, target);
+            if !is_known {
+                world.retake();
+            }
+            plant(&world, "repos/lib");
+            world.write("repos/lib/.envrc", "evil");
+            let found = world.restored();
+            assert_eq!(runs_in(&world, "repos/lib"), [""; 0], "{link} {target} {files}");
+            assert!(!world.exists("repos/lib/.envrc"), "{link} {target} {files}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_bare_repository_behind_two_links_is_watched() {
+    let mut world = Repository::new();
+    world.git(&["init", "-q", "--bare", "deep/er/bare"]);
+    for number in 0..600 {
+        world.write(&format!("deep/er/bare/{number}"), "");
+    }
+    symlink("deep/er/bare", world.path("current")).unwrap();
+    world.retake();
+    bring_link(&mut world, ".vscode/x", "../../deep/er/bare");
+    world.program("deep/er/bare/hooks/update", "evil");
+    assert_eq!(world.restored(), ["added git hook deep/er/bare/hooks/update"]);
+}
+
+#[test]
+fn a_new_repository_is_not_accepted_as_the_settings_that_a_link_makes_it() {
+    let mut world = Repository::new();
+    bring_link(&mut world, ".vscode/x", "../../repos/lib");
+    world.git(&["init", "-q", "repos"]);
+    world.git(&["init", "-q", "repos/lib"]);
+    plant(&world, "repos/lib");
+    let settled = world.check();
+    assert_eq!(runs_in(&world, "repos/lib"), [""; 0], "{settled:?}");
+}
+
+#[test]
+fn links_among_accepted_settings_displace_no_trusted_reference() {
+    for is_known in [true, false] {
+        let mut world = world();
+        world.git_in("repos/lib", &["config", "core.hooksPath", "ci"]);
+        world.program("repos/lib/ci/pre-commit", "ours");
+        world.write("skills/ours/a", "ours");
+        std::fs::create_dir(world.path("repos/lib/.claude")).unwrap();
+        symlink("../../../skills/ours", world.path("repos/lib/.claude/skills")).unwrap();
+        world.retake();
+        world.git(&["init", "-q", "another"]);
+        std::fs::create_dir(world.path("another/.vscode")).unwrap();
+        for number in 0..64 {
+            let link = world.path(&format!("another/.vscode/{number}"));
+            symlink(format!("../{number}"), link).unwrap();
+        }
+        assert!(!world.check().trust_changes[0].restored);
+        if !is_known {
+            world.retake();
+        }
+        world.program("repos/lib/ci/pre-commit", "evil");
+        assert_eq!(world.restored(), ["changed git hook repos/lib/ci/pre-commit"], "{is_known}");
+        if is_known {
+            world.write("skills/ours/a", "evil");
+            assert_eq!(world.restored(), ["changed agent settings skills/ours/a"]);
+        }
+    }
 }
 
 /// Moves a directory away, checks, changes it at its unwatched path, checks, and moves it back.
