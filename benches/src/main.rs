@@ -77,7 +77,7 @@ const GROUPS: [(&str, Group); 9] = [
     ("removal", removal::rows),
 ];
 
-/// Measures the tools in this process and through both doors, on the same files.
+/// Measures the tools in this process and over both transports, on the same files.
 fn tool_rows(ground: &Ground) -> Result<Vec<Row>, Fault> {
     let corpus = Corpus::build(ground)?;
     let mut rows = tools::rows(ground, &corpus)?;

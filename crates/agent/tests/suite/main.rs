@@ -1,4 +1,4 @@
-//! What agents promise, whatever their kind, held against scripted ones behind real walls.
+//! The promises of agents of every kind, held against scripted ones in a real sandbox.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,

@@ -232,7 +232,7 @@ impl ProcessEvent {
     }
 }
 
-/// Returns the walls that most tests are run behind: the best, or those that `make test-as-user` asks for.
+/// Returns the tier that most tests run in: the best, or the one that `make test-as-user` asks for.
 fn tier() -> TierChoice {
     match std::env::var("CARREL_TEST_TIER").as_deref() {
         Ok("landlock") => TierChoice::Only(Tier::Landlock),

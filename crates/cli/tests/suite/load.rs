@@ -96,7 +96,7 @@ fn runner(tier: Tier) -> Runner {
     })
 }
 
-fn desk(home: &Path, number: usize, tier: Tier) -> Arc<WorkspaceHandle> {
+fn workspace(home: &Path, number: usize, tier: Tier) -> Arc<WorkspaceHandle> {
     let workspace = home.join(format!("workspace{number}"));
     std::fs::create_dir(&workspace).unwrap();
     if tier == Tier::Landlock && geteuid().is_root() {
@@ -105,9 +105,9 @@ fn desk(home: &Path, number: usize, tier: Tier) -> Arc<WorkspaceHandle> {
     Arc::new(WorkspaceHandle::for_directory(&workspace, &home.join("state")).unwrap())
 }
 
-async fn run(runner: Runner, desk: Arc<WorkspaceHandle>, line: &str) {
+async fn run(runner: Runner, workspace: Arc<WorkspaceHandle>, line: &str) {
     let request = RunRequest::new(CommandForm::Line(line.to_owned()));
-    let completed = runner.run(&desk, request, &CancellationToken::new()).await.unwrap();
+    let completed = runner.run(&workspace, request, &CancellationToken::new()).await.unwrap();
     assert!(completed.outcome.succeeded(), "{completed:?}");
 }
 
@@ -116,21 +116,22 @@ async fn leaves_nothing(tier: Tier) {
     std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let state = home.path().join("state");
     let runner = runner(tier);
-    let desks: Vec<_> = (0..WORKSPACES).map(|number| desk(home.path(), number, tier)).collect();
-    for desk in &desks {
-        run(runner.clone(), Arc::clone(desk), "true").await;
+    let workspaces: Vec<_> =
+        (0..WORKSPACES).map(|number| workspace(home.path(), number, tier)).collect();
+    for workspace in &workspaces {
+        run(runner.clone(), Arc::clone(workspace), "true").await;
     }
     // Some things are kept for later commands; how many is settled by as many at once.
-    start(&runner, &desks, AT_ONCE).await;
+    start(&runner, &workspaces, AT_ONCE).await;
     // The spawner and the cells.
     let before = Traces::settle(&state, |now| now.helpers.len() == 1 + WORKSPACES).await;
     let starts = if is_soak() { 10_000 } else { 500 };
     let begun = Instant::now();
-    start(&runner, &desks, starts).await;
+    start(&runner, &workspaces, starts).await;
     eprintln!("{starts} starts in tier {tier}: {:?}", begun.elapsed());
     let after = Traces::settle(&state, |now| *now == before).await;
     assert_eq!(after, before);
-    drop((runner, desks));
+    drop((runner, workspaces));
     let is_gone =
         |now: &Traces| (now.helpers.len(), now.zombies, now.groups, now.scratch) == (0, 0, 0, 0);
     let after = Traces::settle(&state, is_gone).await;
@@ -140,19 +141,19 @@ async fn leaves_nothing(tier: Tier) {
 }
 
 /// Runs so many commands, as many at once as may be.
-async fn start(runner: &Runner, desks: &[Arc<WorkspaceHandle>], starts: usize) {
+async fn start(runner: &Runner, workspaces: &[Arc<WorkspaceHandle>], starts: usize) {
     let slots = Arc::new(Semaphore::new(AT_ONCE));
     let mut commands = JoinSet::new();
     for number in 0..starts {
         let slot = Arc::clone(&slots).acquire_owned().await.unwrap();
-        let (runner, desk) = (runner.clone(), Arc::clone(&desks[number % WORKSPACES]));
+        let (runner, workspace) = (runner.clone(), Arc::clone(&workspaces[number % WORKSPACES]));
         commands.spawn(async move {
             // Some leave processes and files behind.
             let line = match number % 10 {
                 0 => "echo x > $TMPDIR/$$; rm $TMPDIR/$$; setsid true & true",
                 _ => "true",
             };
-            run(runner, desk, line).await;
+            run(runner, workspace, line).await;
             drop(slot);
         });
     }
@@ -174,12 +175,12 @@ async fn a_hundred_first_commands_at_once_share_what_they_need() {
     for tier in [Tier::Full, Tier::Landlock] {
         let home = tempfile::tempdir().unwrap();
         std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o755)).unwrap();
-        let (runner, desk) = (runner(tier), desk(home.path(), 0, tier));
+        let (runner, workspace) = (runner(tier), workspace(home.path(), 0, tier));
         let begun = Instant::now();
         let mut commands = JoinSet::new();
         for _ in 0..AT_ONCE {
-            let (runner, desk) = (runner.clone(), Arc::clone(&desk));
-            commands.spawn(async move { run(runner, desk, "true").await });
+            let (runner, workspace) = (runner.clone(), Arc::clone(&workspace));
+            commands.spawn(async move { run(runner, workspace, "true").await });
         }
         commands.join_all().await;
         eprintln!("{AT_ONCE} first commands in tier {tier}: {:?}", begun.elapsed());
@@ -196,10 +197,10 @@ async fn a_hundred_first_commands_at_once_share_what_they_need() {
 #[tokio::test]
 async fn a_command_pays_for_its_own_memory_alone() {
     let home = tempfile::tempdir().unwrap();
-    let (runner, desk) = (runner(Tier::Full), desk(home.path(), 0, Tier::Full));
+    let (runner, workspace) = (runner(Tier::Full), workspace(home.path(), 0, Tier::Full));
     let peak = async |line: &str| {
         let request = RunRequest::new(CommandForm::Line(line.to_owned()));
-        let completed = runner.run(&desk, request, &CancellationToken::new()).await.unwrap();
+        let completed = runner.run(&workspace, request, &CancellationToken::new()).await.unwrap();
         assert_eq!(completed.limit, None);
         completed.outcome.cost.peak_memory.as_u64()
     };

@@ -975,7 +975,7 @@ fn a_wrong_setting_of_a_project_is_named() {
     assert!(all.contains("carrel.toml"), "{all}");
 }
 
-// Doors.
+// Interfaces.
 
 #[test]
 fn a_refusal_says_the_same_through_every_door() {

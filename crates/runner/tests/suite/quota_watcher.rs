@@ -14,7 +14,8 @@ async fn a_count_serves_until_the_disk_has_lost_what_was_left() {
     let quota = Quota { bytes: ByteSize::mib(1), files: None };
     let used = Amount { bytes: 1000, files: 1 };
     let mut watcher = QuotaWatcher::new(directory, quota, used).unwrap();
-    assert_eq!(watcher.still_fits(false).unwrap().map(|used| used.files), Some(1));
+    // What others on this disk take meanwhile is in the figure, so it may be more.
+    assert!(watcher.still_fits(false).unwrap().is_some_and(|used| used.files >= 1));
     assert_eq!(
         watcher.still_fits(true).unwrap(),
         None,
