@@ -66,7 +66,7 @@ impl<'a> Tools<'a> {
                 mode: carrel_runner::RunnerMode::Server,
             }),
             access,
-            network: None,
+            network: carrel_domain::NetworkRequest::default(),
             git: GitOptions::default(),
         });
         let registry = Registry::new(toolbox, Toolset::Code);

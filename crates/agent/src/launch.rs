@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_config::{ConductorConfig, environment as variable, withheld_variables};
-use carrel_domain::{Network, WorkspaceAccess, message_of};
+use carrel_domain::{Network, NetworkRequest, WorkspaceAccess, message_of};
 use carrel_runner::{CommandForm, Grants, LimitRequest, RunRequest, Runner, WorkspaceHandle};
 use carrel_workspace::Workspace;
 use serde_json::{Value, json};
@@ -178,7 +178,11 @@ impl Launcher {
         let line = self.shell_script(&found.command, &found.path, last);
         let argv = ["bash", "-lc", "--", &line].map(OsString::from).to_vec();
         RunRequest {
-            network: Some(self.network),
+            // The workflow file is the operator's, as a command line is.
+            network: NetworkRequest {
+                agent: Some(self.network),
+                ..NetworkRequest::of(self.network)
+            },
             access: self.access,
             grants,
             environment,

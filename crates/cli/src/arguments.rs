@@ -367,7 +367,7 @@ pub(crate) struct ToolboxArguments {
     /// Tools to offer: code, or the six of the workspace service
     #[arg(long, value_name = "SET", default_value = "code", value_parser = toolset())]
     pub(crate) toolset: Toolset,
-    /// Network access of commands: none, loopback or full
+    /// Network of commands, and the most that a call may ask for: none, loopback or full
     #[arg(long, value_name = "NETWORK")]
     pub(crate) network: Option<Network>,
     /// A directory with one file for each secret

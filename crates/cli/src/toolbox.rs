@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use carrel_config::Environment;
-use carrel_domain::WorkspaceAccess;
+use carrel_domain::{NetworkRequest, WorkspaceAccess};
 use carrel_runner::RunnerMode;
 use carrel_tools::{
     AuditLog, GitOptions, NamedWorkspace, Registry, Secrets, Toolbox, ToolboxOptions,
@@ -38,13 +38,17 @@ pub(crate) async fn registry(
     }
     let workspaces = Workspaces::new(workspaces)?;
     let (policy, mode) = (loaded.policy, RunnerMode::Server);
+    let runner = sandbox::runner(&arguments.sandbox, policy, environment, mode)?;
+    let typed = NetworkRequest::of_operator(arguments.network);
+    // An option above the policy's limit is an error now, and not with each command.
+    runner.decide_network(typed)?;
     let toolbox = Toolbox::new(ToolboxOptions {
         workspaces,
-        runner: sandbox::runner(&arguments.sandbox, policy, environment, mode)?,
+        runner,
         secrets: Secrets::new(environment, arguments.secrets_dir.clone()),
         events: events(environment),
         access: sandbox::access(arguments.read_only),
-        network: arguments.network,
+        network: NetworkRequest { requested: None, ..typed },
         git: GitOptions::new(environment),
     });
     Ok(Registry::new(toolbox, arguments.toolset))

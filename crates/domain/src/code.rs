@@ -159,9 +159,9 @@ codes! {
     SpawnFailed = "E_SPAWN_FAILED", "spawn_failed", 500, "see to what the system reports";
     /// The preset does not allow the command line.
     CommandRefused = "E_COMMAND_REFUSED", "command_refused", 403, "follow what the message says would pass";
-    /// More network was requested than the policy allows.
+    /// More network was requested than the operator allows.
     NetworkRefused = "E_NETWORK_REFUSED", "network_refused", 403,
-        "ask for less, or raise `network_limit` in policy.toml";
+        "ask for less; an operator sets `--network`, and `network_limit` in policy.toml";
     /// No background job has this id in this session and workspace.
     JobNotFound = "E_JOB_NOT_FOUND", "job_not_found", 404, "list the jobs that there are";
     /// So many background jobs run that another one is refused.

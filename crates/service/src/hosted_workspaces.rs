@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use carrel_config::Environment;
 use carrel_domain::{
-    ByteSize, Clock, Identifier, Layout, Network, TaskStatus, VolumeId, WorkspaceAccess,
-    WorkspaceId, sync,
+    ByteSize, Clock, Identifier, Layout, Network, NetworkRequest, TaskStatus, VolumeId,
+    WorkspaceAccess, WorkspaceId, sync,
 };
 use carrel_exec::{LazySpawner, Owner};
 use carrel_fsroot::{Capacity, Root};
@@ -110,7 +110,7 @@ pub struct WorkspaceSpec {
     pub layout: Layout,
     /// The quota; that of the machine if absent.
     pub quota: Option<ByteSize>,
-    /// The network of commands that name none.
+    /// The network of commands that name none, and the most that any of them gets.
     pub network: Option<Network>,
 }
 
@@ -176,10 +176,13 @@ impl HostedWorkspaces {
             .collect()
     }
 
-    /// Adds the row of a workspace, or finds the one with the id. Returns whether it is new.
+    /// Adds the row of a workspace, or finds the one with the id. Returns whether it is new. A network above
+    /// the operator's cap is refused.
     pub async fn provision(&self, new: WorkspaceSpec) -> Result<(Workspace, bool), ServiceError> {
         self.check_free_space()?;
         let inner = &*self.inner;
+        let network = NetworkRequest::of(new.network);
+        inner.options.runner.decide_network(network).map_err(RunError::from)?;
         let quota = new.quota.unwrap_or(inner.options.quota.bytes);
         let workspace = Workspace {
             id: new.id,
@@ -430,7 +433,7 @@ impl Inner {
             secrets: Secrets::default(),
             events: options.events.clone(),
             access: WorkspaceAccess::ReadWrite,
-            network: workspace.network,
+            network: NetworkRequest { workspace: workspace.network, ..NetworkRequest::default() },
             git: options.git.clone(),
         });
         Ok(OpenWorkspace::new(workspace, key, usage, named, toolbox))

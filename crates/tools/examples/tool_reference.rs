@@ -44,7 +44,7 @@ fn registry(toolset: Toolset) -> io::Result<Registry> {
         secrets: Secrets::new(&environment, None),
         events: AuditLog::none(),
         access: WorkspaceAccess::ReadWrite,
-        network: None,
+        network: carrel_domain::NetworkRequest::default(),
         git: GitOptions::new(&environment),
     });
     Ok(Registry::new(toolbox, toolset))

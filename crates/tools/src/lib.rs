@@ -50,7 +50,7 @@ pub use response::{Reply, ToolContent, ToolResponse};
 pub use schema_dialect::leave_out_number_format;
 pub use secrets::Secrets;
 pub use session::Session;
-pub use shell::{CommandFacts, notes};
+pub use shell::{CommandFacts, NoteReader, notes};
 pub use tool::{
     About, CallRules, Class, Effect, Exposure, Masking, QuotaRule, Tool, ToolResult, TrustMode,
     WorkspaceChoice,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrel_domain::{Network, Secret};
+use carrel_domain::{NetworkRequest, Secret};
 use carrel_exec::Piece;
 use carrel_git::CredentialSource;
 use carrel_traces::TraceParent;
@@ -41,10 +41,8 @@ pub struct CallOptions {
 /// Settings that an interface gives to the commands of a call.
 #[derive(Clone, Debug, Default)]
 pub struct CommandSettings {
-    /// The default network.
-    pub network: Option<Network>,
-    /// The most that any command gets, git included; the policy's limit if none.
-    pub network_limit: Option<Network>,
+    /// The network that the call asks for, and the caps that its interface adds.
+    pub network: NetworkRequest,
     /// Additional variables, whose values are masked in the reply. The git tools do not get them.
     pub environment: Vec<(String, Secret)>,
     /// A key that commands can use through an SSH agent and cannot read. The git tools do not get it.

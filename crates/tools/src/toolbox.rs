@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::RwLock;
 
-use carrel_domain::{Network, WorkspaceAccess, sync};
+use carrel_domain::{NetworkRequest, WorkspaceAccess, sync};
 use carrel_exec::{JobLimits, Jobs};
 use carrel_runner::Runner;
 use carrel_verify::ProfileCache;
@@ -32,8 +32,8 @@ pub struct ToolboxOptions {
     pub events: AuditLog,
     /// Read-only for a server that changes nothing.
     pub access: WorkspaceAccess,
-    /// The default network of commands; the policy's if none.
-    pub network: Option<Network>,
+    /// The caps of the server's command line and of the workspace.
+    pub network: NetworkRequest,
     /// Hosts and credentials for git.
     pub git: GitOptions,
 }
@@ -53,8 +53,8 @@ pub struct Toolbox {
     pub events: AuditLog,
     /// Read-only for a server that changes nothing.
     pub access: WorkspaceAccess,
-    /// The default network of commands; the policy's if none.
-    pub network: Option<Network>,
+    /// The caps of the server's command line and of the workspace.
+    pub network: NetworkRequest,
     /// Hosts and credentials for git.
     pub git: GitOptions,
     pub(crate) profiles: ProfileCache,

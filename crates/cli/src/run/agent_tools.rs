@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use carrel_agent::{ToolCall, ToolResult, Tools};
 use carrel_conductor::drive::{ToolsFactory, ToolsRequest};
 use carrel_config::{AgentToolset, ConductorConfig, Workflow};
-use carrel_domain::message_of;
+use carrel_domain::{NetworkRequest, message_of};
 use carrel_mcp::{reply_for_client, text_only_tool};
 use carrel_runner::{Runner, WorkspaceHandle};
 use carrel_tools::{
@@ -87,7 +87,7 @@ impl AgentTools {
             secrets: Secrets::new(environment, None),
             events,
             access,
-            network: None,
+            network: NetworkRequest::default(),
             git: GitOptions::new(environment),
         });
         let registry = Registry::new(toolbox, toolset).without_operator_tools();
@@ -102,7 +102,7 @@ impl AgentTools {
 fn command_settings(workflow: &Workflow, config: &ConductorConfig) -> CommandSettings {
     let secrets = workflow.known_secrets().into_iter();
     CommandSettings {
-        network_limit: Some(config.agent.network),
+        network: NetworkRequest { agent: Some(config.agent.network), ..NetworkRequest::default() },
         masked: secrets.map(|secret| ("workflow".to_owned(), secret)).collect(),
         ..CommandSettings::default()
     }

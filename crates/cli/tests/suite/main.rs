@@ -42,6 +42,8 @@ mod lines;
 mod load;
 /// The schema of the database.
 mod migrate;
+/// The network as a cap: attempts to ask for more than the operator allows.
+mod network_cap;
 /// What a preset says about a command line.
 mod policy;
 /// Real projects pass their tests behind the sandbox.

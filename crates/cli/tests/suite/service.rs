@@ -22,6 +22,8 @@ mod kill;
 mod limits;
 /// The tools for agents.
 mod mcp;
+/// The network as a cap.
+mod network;
 /// What an operator sees: audit, figures, room.
 mod observed;
 /// Servers and workers that share a database: placement, requests passed on, things that go away.

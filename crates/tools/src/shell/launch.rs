@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use carrel_domain::{ByteSize, Clock as _, Code, Failure, Network, SystemClock, Timestamp, sync};
+use carrel_domain::{ByteSize, Clock as _, Code, Failure, SystemClock, Timestamp, sync};
 use carrel_exec::{Captured, Cursor, Job, JobId, JobStatus, LogFile, Outcome, Piece, Started};
 use carrel_runner::{CommandForm, Completed, RunError, RunRequest};
 use carrel_shell::Preset;
@@ -79,7 +79,7 @@ impl Launch {
         };
         let (asked, started) = oneshot::channel();
         let name = self.name.clone();
-        let mut request = self.complete(context)?;
+        let mut request = self.complete(context);
         request.limits.lifetime = (!is_awaited).then(|| reserved.lifetime());
         request.started = Some(asked);
         let (watched, live) = watched.unzip();
@@ -107,7 +107,7 @@ impl Launch {
     }
 
     /// Adds the settings of the call to the request.
-    fn complete(self, context: &ToolContext) -> Result<RunRequest, Failure> {
+    fn complete(self, context: &ToolContext) -> RunRequest {
         let settings = &context.options.command_settings;
         let mut request = self.request;
         if !self.own_environment {
@@ -117,31 +117,10 @@ impl Launch {
             request.environment.extend(author.map(|(name, value)| (name.into(), value.into())));
             request.ssh_key.clone_from(&settings.ssh_key);
         }
-        request.network = allowed_network(context, request.network)?;
+        request.network = request.network.within(settings.network).within(context.toolbox.network);
         request.limits.wall = settings.timeout.or(request.limits.wall);
         request.log = Some(LogFile { file: None, limit: MAX_LOG });
-        Ok(request)
-    }
-}
-
-/// Applies the defaults and the limit of the interface. A command without a network of its own gets the most
-/// that is allowed.
-fn allowed_network(
-    context: &ToolContext,
-    own: Option<Network>,
-) -> Result<Option<Network>, Failure> {
-    let command_settings = &context.options.command_settings;
-    let asked = own.or(command_settings.network).or(context.toolbox.network);
-    let Some(limit) = command_settings.network_limit else { return Ok(asked) };
-    match asked {
-        None => Ok(Some(limit.min(context.toolbox.runner.policy().network))),
-        Some(asked) if asked <= limit => Ok(Some(asked)),
-        Some(asked) => {
-            let message = format!(
-                "network {asked} is more than commands get here; use {limit}, or have the operator allow it"
-            );
-            Err(Failure::new(Code::NetworkRefused, message))
-        }
+        request
     }
 }
 

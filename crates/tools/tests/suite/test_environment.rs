@@ -98,7 +98,7 @@ impl TestEnvironment {
             secrets,
             events: sink,
             access: setting.access,
-            network: None,
+            network: carrel_domain::NetworkRequest::default(),
             git: setting.git,
         });
         let registry = Registry::new(toolbox, setting.toolset);
