@@ -56,7 +56,6 @@ impl<'a> Tools<'a> {
         let toolbox = Toolbox::new(ToolboxOptions {
             workspaces: Workspaces::new(vec![place])?,
             secrets: Secrets::new(&environment, None),
-            events: AuditLog::to_file(&state.join("events.jsonl"))?,
             runner: Runner::new(RunnerOptions {
                 spawner: LazySpawner::new(std::env::current_exe()?),
                 policy: OperatorPolicy::default(),
@@ -64,6 +63,7 @@ impl<'a> Tools<'a> {
                 sandbox: SandboxMode::Enforced(TierChoice::Auto),
                 disabled: Vec::new(),
                 mode: carrel_runner::RunnerMode::Server,
+                events: AuditLog::to_file(&state.join("events.jsonl")),
             }),
             access,
             network: carrel_domain::NetworkRequest::default(),

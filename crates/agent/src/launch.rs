@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use carrel_audit::{Interface, Mask, Origin};
 use carrel_config::{ConductorConfig, environment as variable, withheld_variables};
 use carrel_domain::{Network, NetworkRequest, WorkspaceAccess, message_of};
 use carrel_runner::{CommandForm, Grants, LimitRequest, RunRequest, Runner, WorkspaceHandle};
@@ -186,8 +187,21 @@ impl Launcher {
             access: self.access,
             grants,
             environment,
+            origin: Some(Self::origin(workspace)),
             limits: LimitRequest { lifetime: Some(Duration::MAX), ..LimitRequest::default() },
             ..RunRequest::new(CommandForm::Argv(argv))
+        }
+    }
+
+    fn origin(workspace: &AgentWorkspace) -> Origin {
+        let key = workspace.workspace.record().key.to_string();
+        Origin {
+            session: format!("agent:{key}"),
+            interface: Interface::Agent,
+            tool: "agent".to_owned(),
+            workspace: Some(key),
+            // Secrets of the workflow file never reach an agent.
+            mask: Mask::default(),
         }
     }
 

@@ -20,7 +20,7 @@ use carrel_exec::{Piece, Stdin, StreamName};
 use carrel_runner::{
     CommandForm, Completed, LimitRequest, Prefork, RunRequest, RunnerMode, SandboxMode,
 };
-use carrel_tools::NoteReader;
+use carrel_tools::{NoteReader, Origin};
 use rustix::fs::FileType;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +30,9 @@ use crate::error::{CliError, Result};
 use crate::output::{self, Format, Invocation};
 use crate::sandbox;
 use crate::signals::cancel_on_signal;
+
+/// The name in audit events.
+pub(crate) const NAME: &str = "exec";
 
 const DID_NOT_RUN: u8 = 125;
 
@@ -67,6 +70,7 @@ pub(crate) fn run(arguments: ExecArguments, early: Prefork, cli: &Invocation) ->
         report::print(&completed, reader, cli.format)
     });
     ended.unwrap_or_else(|error| {
+        error.audit(NAME, &cli.environment);
         error.report(cli.format);
         ExitCode::from(DID_NOT_RUN)
     })
@@ -82,7 +86,8 @@ async fn execute(
     // Who types the option is the operator.
     let network_limit = loaded.policy.network_limit.unwrap_or(Network::Full);
     let (policy, purpose) = (loaded.policy.clone(), RunnerMode::SingleCommand(early));
-    let runner = sandbox::runner(&arguments.sandbox, policy, environment, purpose)?;
+    let events = sandbox::direct_events(environment);
+    let runner = sandbox::runner(&arguments.sandbox, policy, environment, purpose, events)?;
     let workspace =
         sandbox::workspace(arguments.workspace.as_deref(), &loaded, environment).await?;
     let mut request = request(arguments)?;
@@ -122,6 +127,7 @@ fn request(arguments: ExecArguments) -> Result<RunRequest> {
         },
         environment: pairs.map(|(name, value)| (name.into(), value.into())).collect(),
         stdin: input()?,
+        origin: Some(Origin::of_command_line(NAME)),
         ..RunRequest::new(form)
     })
 }

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, PathBuf};
 use std::time::Duration;
 
+use carrel_audit::Origin;
 use carrel_config::{OperatorPolicy, Trust};
 use carrel_domain::{NetworkRequest, ResourceLimits, Secret, WorkspaceAccess};
 use carrel_exec::{CaptureLimits, LogFile, Outcome, Output, Piece, RunningCommand, Started, Stdin};
@@ -87,6 +88,8 @@ pub struct RunRequest {
     pub artifacts: Option<ArtifactRequest>,
     /// Notified when the program runs.
     pub started: Option<oneshot::Sender<Started>>,
+    /// The caller, for audit events.
+    pub origin: Option<Origin>,
     /// The parent of its trace span; the caller's by default.
     pub under: Option<TraceParent>,
 }
@@ -139,6 +142,7 @@ impl RunRequest {
             trust: None,
             artifacts: None,
             started: None,
+            origin: None,
             under: carrel_traces::current_context(),
         }
     }

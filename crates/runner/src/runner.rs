@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
+use carrel_audit::{AuditLog, Origin, Violation};
 use carrel_config::{DetectedToolchains, Environment, OperatorPolicy, TierChoice, Trust};
 use carrel_domain::{GrantedNetwork, NetworkDenied, NetworkRequest, ResourceLimits, Tier, sync};
 use carrel_exec::{Cgroup, Cgroups, CommandSpec, LazySpawner, Spawner};
@@ -57,6 +58,8 @@ pub struct RunnerOptions {
     pub disabled: Vec<Feature>,
     /// The expected use.
     pub mode: RunnerMode,
+    /// The audit log, for operations that the sandbox denies.
+    pub events: AuditLog,
 }
 
 /// The expected use of a runner.
@@ -140,6 +143,11 @@ impl Runner {
         &self.inner.options.policy
     }
 
+    /// Returns the audit log.
+    pub fn events(&self) -> &AuditLog {
+        &self.inner.options.events
+    }
+
     /// Returns the operator's environment.
     pub fn environment(&self) -> &Environment {
         &self.inner.options.environment
@@ -172,13 +180,34 @@ impl Runner {
     pub async fn run(
         &self,
         workspace: &WorkspaceHandle,
-        request: RunRequest,
+        mut request: RunRequest,
         cancel: &CancellationToken,
     ) -> Result<Completed, RunError> {
         let span = span::begin(&request);
+        let origin = request.origin.take();
         let ran = self.run_in_sandbox(workspace, request, cancel).instrument(span.clone()).await;
         span::end(&span, &ran);
+        if let Ok(completed) = &ran {
+            self.audit_denials(workspace, origin, completed);
+        }
         ran
+    }
+
+    /// Records the operations that the sandbox denied. This is the one place for all commands, whichever
+    /// interface, hook or agent runs them.
+    fn audit_denials(
+        &self,
+        workspace: &WorkspaceHandle,
+        origin: Option<Origin>,
+        completed: &Completed,
+    ) {
+        if completed.denials.is_empty() {
+            return;
+        }
+        let mut origin = origin.unwrap_or_else(|| Origin::of_command_line("command"));
+        let path = || workspace.path().display().to_string();
+        origin.workspace.get_or_insert_with(path);
+        self.events().add_violation(&origin, Violation::of_denials(&completed.denials));
     }
 
     async fn run_in_sandbox(

@@ -25,9 +25,7 @@ use carrel_exec::{LazySpawner, Owner};
 use carrel_fsroot::{Capacity, Root};
 use carrel_runner::{RunError, Runner, WorkspaceHandle};
 use carrel_store::{Store, TaskFilter, Workspace};
-use carrel_tools::{
-    AuditLog, GitOptions, NamedWorkspace, Secrets, Toolbox, ToolboxOptions, WorkspaceEntry,
-};
+use carrel_tools::{GitOptions, NamedWorkspace, Secrets, Toolbox, ToolboxOptions, WorkspaceEntry};
 use carrel_workspace::{
     Amount, Create, Freshness, Hooks, MeasuredUsage, Quota, Remove, RootOptions, Target, Workspaces,
 };
@@ -57,8 +55,6 @@ pub struct HostedWorkspacesOptions {
     pub commands: LazySpawner,
     /// The operator's environment.
     pub environment: Environment,
-    /// The log of tool calls.
-    pub events: AuditLog,
     /// The hosts and settings of git.
     pub git: GitOptions,
     /// The free-space reserve of the disk.
@@ -431,7 +427,6 @@ impl Inner {
             workspaces: all,
             runner: options.runner.clone(),
             secrets: Secrets::default(),
-            events: options.events.clone(),
             access: WorkspaceAccess::ReadWrite,
             network: NetworkRequest { workspace: workspace.network, ..NetworkRequest::default() },
             git: options.git.clone(),

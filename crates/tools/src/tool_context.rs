@@ -11,11 +11,11 @@ use carrel_traces::TraceParent;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::interface::Interface;
 use crate::named_workspace::{NamedWorkspace, Workspaces};
 use crate::redaction::Redactor;
 use crate::session::Session;
 use crate::toolbox::Toolbox;
+use carrel_audit::{Interface, Origin};
 
 /// Receives progress of a long call.
 pub trait Progress: Send + Sync + 'static {
@@ -128,6 +128,17 @@ impl ToolContext {
     /// Returns the workspaces of the session.
     pub fn workspaces(&self) -> Arc<Workspaces> {
         self.toolbox.workspaces_of(&self.session)
+    }
+
+    /// Returns the caller, for audit events.
+    pub(crate) fn origin(&self) -> Origin {
+        Origin {
+            session: self.session.id().to_owned(),
+            interface: self.options.interface,
+            tool: self.tool.to_owned(),
+            workspace: self.workspace.as_ref().map(|workspace| workspace.name().to_owned()),
+            mask: self.toolbox.event_mask(&self.options.command_settings),
+        }
     }
 
     /// Returns the token that is cancelled when the caller gives up.

@@ -46,5 +46,7 @@ mod tool_scopes;
 mod traces;
 /// Files that arrive in parts.
 mod uploads;
+/// The event of every refusal, on every route.
+mod violations;
 /// The endpoint of a worker.
 mod worker_api;

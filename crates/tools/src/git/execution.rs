@@ -398,6 +398,7 @@ impl<'a> Preparation<'a> {
         let request = RunRequest {
             directory: self.directory.clone(),
             network: NetworkRequest::of(Network::None),
+            origin: Some(self.context.origin()),
             access: WorkspaceAccess::ReadOnly,
             environment: environment.clone().into_variables(),
             limits: LimitRequest { wall: Some(CONFIG_TIMEOUT), ..LimitRequest::default() },

@@ -17,7 +17,6 @@ use tokio::time::{Instant, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::process_watcher::ProcessWatcher;
-use crate::audit_log::AuditEvent;
 use crate::tool_context::ToolContext;
 
 /// Bounds the output of one command that is kept on disk.
@@ -91,7 +90,7 @@ impl Launch {
         let running = async move { runner.run(handle.handle(), request, &stop).await };
         let (started, running) = started_of(running, started).await?;
         let completed = Arc::new(OnceLock::new());
-        let waiting = remember(running, Arc::clone(&completed), violations(context));
+        let waiting = remember(running, Arc::clone(&completed));
         let job = reserved.adopt(&name, started, cancel, waiting)?;
         let shell = Arc::new(Shell {
             job,
@@ -118,45 +117,18 @@ impl Launch {
             request.ssh_key.clone_from(&settings.ssh_key);
         }
         request.network = request.network.within(settings.network).within(context.toolbox.network);
+        request.origin = Some(context.origin());
         request.limits.wall = settings.timeout.or(request.limits.wall);
         request.log = Some(LogFile { file: None, limit: MAX_LOG });
         request
     }
 }
 
-fn violations(context: &ToolContext) -> impl Fn(&Completed) + Send + use<> {
-    let toolbox = Arc::clone(&context.toolbox);
-    let session = Arc::clone(&context.session);
-    let tool = context.tool;
-    let interface = context.options.interface;
-    let workspace = context.optional_workspace().map(|workspace| workspace.name().to_owned());
-    let redactor = context.options.command_settings.redactor();
-    move |completed| {
-        if completed.denials.is_empty() {
-            return;
-        }
-        let mut detail = serde_json::json!({ "denials": completed.denials });
-        redactor.redact_value(&mut detail);
-        let event = AuditEvent::SandboxViolation {
-            tool: tool.to_owned(),
-            workspace: workspace.clone(),
-            layer: "kernel",
-            code: None,
-            detail: toolbox.for_events(detail),
-        };
-        toolbox.events.add(session.id(), interface, event);
-    }
-}
-
 async fn remember(
     running: impl Future<Output = Ended> + Send,
     completed: Arc<OnceLock<Result<Completed, Failure>>>,
-    report: impl Fn(&Completed) + Send,
 ) -> Option<Outcome> {
     let ended = running.await;
-    if let Ok(ended) = &ended {
-        report(ended);
-    }
     // The job does not need the output, which is stored with the result.
     let outcome = ended.as_ref().ok().map(|ended| Outcome {
         stdout: Captured::default(),

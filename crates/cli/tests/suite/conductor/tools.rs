@@ -24,7 +24,7 @@ ask initialize '{"protocolVersion":"2025-11-25","clientInfo":{"name":"scripted"}
 "#;
 
 /// An fixture whose agent follows a script.
-pub(super) fn fixture(settings: &str, script: &str) -> ConductorFixture {
+pub(crate) fn fixture(settings: &str, script: &str) -> ConductorFixture {
     let fixture = ConductorFixture::with(&format!(
         "agent:\n  kind: command\n  max_turns: 1\n{settings}\n  sandbox: {{writable: [OUTSIDE]}}\n  command: bash OUTSIDE/agent.sh"
     ));
