@@ -146,6 +146,7 @@ impl Walled {
             sandbox: SandboxMode::Enforced(TierChoice::Only(tier)),
             disabled: Vec::new(),
             mode: RunnerMode::Server,
+            events: carrel_tools::AuditLog::none(),
         });
         let desk = WorkspaceHandle::for_directory(&workspace, &home.join("state"))?;
         Ok(Self { runner, desk, workspace })

@@ -56,7 +56,6 @@ impl<'a> Tools<'a> {
         let toolbox = Toolbox::new(ToolboxOptions {
             workspaces: Workspaces::new(vec![place])?,
             secrets: Secrets::new(&environment, None),
-            events: AuditLog::to_file(&state.join("events.jsonl"))?,
             runner: Runner::new(RunnerOptions {
                 spawner: LazySpawner::new(std::env::current_exe()?),
                 policy: OperatorPolicy::default(),
@@ -64,9 +63,10 @@ impl<'a> Tools<'a> {
                 sandbox: SandboxMode::Enforced(TierChoice::Auto),
                 disabled: Vec::new(),
                 mode: carrel_runner::RunnerMode::Server,
+                events: AuditLog::to_file(&state.join("events.jsonl")),
             }),
             access,
-            network: None,
+            network: carrel_domain::NetworkRequest::default(),
             git: GitOptions::default(),
         });
         let registry = Registry::new(toolbox, Toolset::Code);

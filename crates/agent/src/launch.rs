@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use carrel_audit::{Interface, Mask, Origin};
 use carrel_config::{ConductorConfig, environment as variable, withheld_variables};
-use carrel_domain::{Network, WorkspaceAccess, message_of};
+use carrel_domain::{Network, NetworkRequest, WorkspaceAccess, message_of};
 use carrel_runner::{CommandForm, Grants, LimitRequest, RunRequest, Runner, WorkspaceHandle};
 use carrel_workspace::Workspace;
 use serde_json::{Value, json};
@@ -178,12 +179,29 @@ impl Launcher {
         let line = self.shell_script(&found.command, &found.path, last);
         let argv = ["bash", "-lc", "--", &line].map(OsString::from).to_vec();
         RunRequest {
-            network: Some(self.network),
+            // The workflow file is the operator's, as a command line is.
+            network: NetworkRequest {
+                agent: Some(self.network),
+                ..NetworkRequest::of(self.network)
+            },
             access: self.access,
             grants,
             environment,
+            origin: Some(Self::origin(workspace)),
             limits: LimitRequest { lifetime: Some(Duration::MAX), ..LimitRequest::default() },
             ..RunRequest::new(CommandForm::Argv(argv))
+        }
+    }
+
+    fn origin(workspace: &AgentWorkspace) -> Origin {
+        let key = workspace.workspace.record().key.to_string();
+        Origin {
+            session: format!("agent:{key}"),
+            interface: Interface::Agent,
+            tool: "agent".to_owned(),
+            workspace: Some(key),
+            // Secrets of the workflow file never reach an agent.
+            mask: Mask::default(),
         }
     }
 

@@ -2,7 +2,9 @@
 //!
 //! The middleware [`audit`] wraps every route. It gives a request an id (the client's `X-Request-ID`, or a
 //! new one), counts it by method, route and status for `/metrics`, and adds an audit event for each mutation
-//! and each refusal (401, 403, 429). Handlers report what only they learn, the caller and the workspace,
+//! and each refusal (401, 403, 429). A refusal at a boundary that no tool has recorded is another event,
+//! `lifecycle.sandbox.violation`: every error reply hands its violation on in the response, so that no route
+//! can forget it. Handlers report what only they learn, the caller and the workspace,
 //! through a task-local value.
 //!
 //! The event is written when the guard [`ObservedRequest`] is dropped, so that a request whose client
@@ -21,11 +23,12 @@ use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
 use carrel_domain::{WorkspaceId, hex, sync};
-use carrel_tools::{AuditEvent, Interface};
+use carrel_tools::{AuditEvent, Interface, Mask, Origin, Violation};
 use tracing::Span;
 use tracing::field::display;
 
 use crate::auth::{Caller, random};
+use crate::response::ErrorResponse;
 use crate::state::Api;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -40,7 +43,8 @@ const NO_ROUTE: &str = "none";
 const NOBODY: &str = "nobody";
 const UNNAMED: &str = "unnamed";
 
-const WORKSPACE_ROUTES: &str = "/api/workspaces/{workspace_id}";
+/// The part of a route before the id of its workspace, in the public API and in that of a worker.
+const WORKSPACE_ROUTES: &str = "/workspaces/";
 
 /// The status of a request whose client disconnected before the response; nginx uses the same.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
@@ -89,17 +93,20 @@ pub(crate) async fn audit(State(api): State<Api>, mut request: Request, next: Ne
         facts: Arc::default(),
         started: Instant::now(),
         status: CLIENT_CLOSED_REQUEST,
+        violation: None,
     };
     request.extensions_mut().insert(RequestId(watched.id.as_str().into()));
     let facts = Arc::clone(&watched.facts);
-    if watched.route.starts_with(WORKSPACE_ROUTES)
-        && let Some(Ok(id)) = request.uri().path().split('/').nth(3).map(str::parse)
+    if watched.route.contains(WORKSPACE_ROUTES)
+        && let Some((_, rest)) = request.uri().path().split_once(WORKSPACE_ROUTES)
+        && let Some(Ok(id)) = rest.split('/').next().map(str::parse)
     {
         let _ = facts.workspace.set(id);
     }
     let mut response = REQUEST_FACTS.scope(facts, next.run(request)).await;
     watched.record_span();
     watched.status = response.status().as_u16();
+    watched.violation = response.extensions_mut().remove();
     if let Ok(id) = HeaderValue::from_str(&watched.id) {
         response.headers_mut().insert(REQUEST_ID, id);
     }
@@ -115,6 +122,8 @@ struct ObservedRequest {
     facts: Arc<RequestFacts>,
     started: Instant,
     status: u16,
+    /// The violation that the response is about.
+    violation: Option<Violation>,
 }
 
 impl ObservedRequest {
@@ -137,16 +146,19 @@ impl Drop for ObservedRequest {
         if !self.is_audited() {
             return;
         }
-        let event = AuditEvent::ApiCall {
-            method: self.method.to_owned(),
-            route: std::mem::take(&mut self.route),
-            workspace: self.facts.workspace.get().map(WorkspaceId::to_string),
-            status: self.status,
-            request_id: std::mem::take(&mut self.id),
-            duration_ms: self.started.elapsed().as_secs_f64() * 1e3,
-        };
         let caller = self.facts.subject.get().map(|name| name.as_deref().unwrap_or(UNNAMED));
-        add_event(&self.api, caller, Interface::Rest, self.status, event);
+        ApiCall {
+            api: &self.api,
+            caller,
+            interface: Interface::Rest,
+            method: self.method,
+            route: &self.route,
+            workspace: self.facts.workspace.get().copied(),
+            status: self.status,
+            request_id: &self.id,
+            started: self.started,
+        }
+        .audit(self.violation.take());
     }
 }
 
@@ -163,20 +175,23 @@ pub(crate) struct McpToolCall<'a> {
 }
 
 impl McpToolCall<'_> {
-    pub(crate) fn audit_refusal(&self, api: &Api, status: u16) {
+    pub(crate) fn audit_refusal(&self, api: &Api, failed: &ErrorResponse) {
+        let status = failed.status().as_u16();
         if !is_refusal(status) {
             return;
         }
-        let event = AuditEvent::ApiCall {
-            method: "POST".to_owned(),
-            route: "/mcp".to_owned(),
-            workspace: self.workspace.map(|id| id.to_string()),
+        ApiCall {
+            api,
+            caller: Some(self.caller.subject.as_deref().unwrap_or(UNNAMED)),
+            interface: Interface::Http,
+            method: "POST",
+            route: "/mcp",
+            workspace: self.workspace,
             status,
-            request_id: self.head.get::<RequestId>().map_or("", |id| &id.0).to_owned(),
-            duration_ms: self.started.elapsed().as_secs_f64() * 1e3,
-        };
-        let caller = self.caller.subject.as_deref().unwrap_or(UNNAMED);
-        add_event(api, Some(caller), Interface::Http, status, event);
+            request_id: self.head.get::<RequestId>().map_or("", |id| &id.0),
+            started: self.started,
+        }
+        .audit(failed.violation());
     }
 }
 
@@ -184,18 +199,51 @@ fn is_refusal(status: u16) -> bool {
     matches!(status, 401 | 403 | 429)
 }
 
-/// Adds an audit event, unless the caller has exhausted its rate of refusals.
-fn add_event(
-    api: &Api,
-    caller: Option<&str>,
+/// A call of the API that has ended, with the facts of its audit events.
+struct ApiCall<'a> {
+    api: &'a Api,
+    /// None without valid credentials.
+    caller: Option<&'a str>,
     interface: Interface,
+    method: &'static str,
+    route: &'a str,
+    workspace: Option<WorkspaceId>,
     status: u16,
-    event: AuditEvent,
-) {
-    let name = caller.unwrap_or(NOBODY);
-    let is_rate_limited = is_refusal(status) || (caller.is_none() && status >= 400);
-    if !is_rate_limited || api.inner.refusals.check(name.to_owned(), api.now()).is_ok() {
-        api.options.events.add(name, interface, event);
+    request_id: &'a str,
+    started: Instant,
+}
+
+impl ApiCall<'_> {
+    /// Adds the audit events of the call, unless the caller has exhausted its rate of refusals.
+    fn audit(self, violation: Option<Violation>) {
+        let name = self.caller.unwrap_or(NOBODY);
+        let is_rate_limited =
+            is_refusal(self.status) || (self.caller.is_none() && self.status >= 400);
+        let refusals = &self.api.inner.refusals;
+        if is_rate_limited && refusals.check(name.to_owned(), self.api.now()).is_err() {
+            return;
+        }
+        let workspace = self.workspace.map(|id| id.to_string());
+        let events = &self.api.options.events;
+        if let Some(violation) = violation {
+            let origin = Origin {
+                session: name.to_owned(),
+                interface: self.interface,
+                tool: format!("{} {}", self.method, self.route),
+                workspace: workspace.clone(),
+                mask: Mask::default(),
+            };
+            events.add_violation(&origin, violation);
+        }
+        let event = AuditEvent::ApiCall {
+            method: self.method.to_owned(),
+            route: self.route.to_owned(),
+            workspace,
+            status: self.status,
+            request_id: self.request_id.to_owned(),
+            duration_ms: self.started.elapsed().as_secs_f64() * 1e3,
+        };
+        events.add(name, self.interface, event);
     }
 }
 

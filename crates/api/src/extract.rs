@@ -45,7 +45,9 @@ impl FromRequestParts<Api> for Authenticated {
         let headers = &parts.headers;
         if let AuthMode::Internal(token) = &api.options.auth_mode {
             token.check(headers.get_all(INTERNAL_TOKEN_HEADER))?;
-            return Ok(Self(internal_caller(headers)?));
+            let caller = internal_caller(headers)?;
+            audit::record_caller(&caller);
+            return Ok(Self(caller));
         }
         let presented = presented(headers)?;
         let caller = api.verify(presented.token()).await?;

@@ -138,7 +138,11 @@ impl<'a> IdempotentRequest<'a> {
         let text = body.to_string();
         let now = self.api.now();
         let stored = store.save_reply(key.clone(), status.as_u16(), text, now).await?;
-        replay(&key, &stored)
+        let mut response = replay(&key, &stored)?;
+        if let Err(failed) = &done {
+            failed.mark(&mut response);
+        }
+        Ok(response)
     }
 
     fn respond(&self, done: WorkResult) -> RouteResult {

@@ -9,7 +9,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use carrel_domain::{Code, Coded, ErrorEnvelope};
 use carrel_service::{InvalidRequest, ServiceError};
-use carrel_tools::{Failure, ToolResponse};
+use carrel_tools::{Failure, ToolResponse, Violation};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tracing::error;
@@ -24,6 +24,8 @@ pub(crate) struct ErrorResponse {
     code: Code,
     envelope: Value,
     retry_after: Option<u64>,
+    /// Set if another part has recorded the refusal: the registry of tools, or a worker.
+    audited: bool,
 }
 
 /// Returns `true` for failures of the server that have to be logged here. The store logs its own, and a full
@@ -43,7 +45,8 @@ impl ErrorResponse {
             429 | 503 => Some(RETRY_SECONDS),
             _ => None,
         };
-        Self { code, envelope: json!(ErrorEnvelope::new(code, message, detail)), retry_after }
+        let envelope = json!(ErrorEnvelope::new(code, message, detail));
+        Self { code, envelope, retry_after, audited: false }
     }
 
     /// Returns an error without facts.
@@ -86,7 +89,7 @@ impl ErrorResponse {
         let code = Code::named(name);
         let retry_after = (code == Some(Code::TooManyJobs)).then_some(RETRY_SECONDS);
         let code = code.unwrap_or(Code::Internal);
-        Self { code, envelope: answer.structured.clone(), retry_after }
+        Self { code, envelope: answer.structured.clone(), retry_after, audited: true }
     }
 
     pub(crate) fn after(mut self, seconds: u64) -> Self {
@@ -97,13 +100,26 @@ impl ErrorResponse {
     pub(crate) fn passed_on(envelope: Value) -> Self {
         let name = envelope["error"]["code"].as_str().unwrap_or_default();
         match Code::named(name) {
-            Some(code) => Self { code, envelope, retry_after: None },
+            Some(code) => Self { code, envelope, retry_after: None, audited: true },
             None => Self::plain(Code::WorkerUnreachable, "a worker answers strangely"),
         }
     }
 
     pub(crate) fn body(&self) -> &Value {
         &self.envelope
+    }
+
+    /// Returns the violation that is still to be recorded, if the error is one.
+    pub(crate) fn violation(&self) -> Option<Violation> {
+        let detail = || self.envelope["error"]["detail"].clone();
+        if self.audited { None } else { Violation::of_code(self.code, detail()) }
+    }
+
+    /// Hands the violation to the middleware that records it.
+    pub(crate) fn mark(&self, response: &mut Response) {
+        if let Some(violation) = self.violation() {
+            response.extensions_mut().insert(violation);
+        }
     }
 
     pub(crate) fn status(&self) -> StatusCode {
@@ -114,6 +130,7 @@ impl ErrorResponse {
 impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
         let mut response = json_response(self.status(), &self.envelope);
+        self.mark(&mut response);
         let headers = response.headers_mut();
         if let Some(seconds) = self.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));

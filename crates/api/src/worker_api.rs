@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use axum::Router;
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
 use carrel_mcp::EmbeddedEndpoint;
 use carrel_service::{BusHealth, Slots};
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
+use crate::audit::audit;
 use crate::request_span::span_request;
 use crate::response::ok;
 use crate::routes::{mcp, mcp_route, table, unknown, wrong_method};
@@ -56,6 +57,7 @@ fn router(api: Api, health: WorkerHealth, mcp: EmbeddedEndpoint) -> Router {
         .route(MCP, mcp_route(mcp))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(api.clone(), audit))
         .layer(from_fn(span_request))
         .with_state(api)
 }

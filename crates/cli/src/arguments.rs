@@ -178,6 +178,30 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Returns the name of the command in audit events. Commands that ask a server or only answer a question
+    /// refuse nothing themselves and have none.
+    pub(crate) fn audited_name(&self) -> Option<&'static str> {
+        match self {
+            Self::Workspace(_) => Some("workspace"),
+            Self::Exec(_) => Some(crate::exec::NAME),
+            Self::Doctor(_) => Some("doctor"),
+            Self::Mcp(_) => Some("mcp"),
+            Self::Tool(_) => Some("tool"),
+            Self::Profile(_) => Some("profile"),
+            Self::Serve(_) => Some("serve"),
+            Self::Worker(_) => Some("worker"),
+            Self::Run(_) => Some("run"),
+            Self::Conductor(_)
+            | Self::Check(_)
+            | Self::Issue(_)
+            | Self::Migrate(_)
+            | Self::Task(_)
+            | Self::Token(_)
+            | Self::Policy(_)
+            | Self::Completions { .. } => None,
+        }
+    }
+
     /// Returns the log settings of the command; `dashboard` says whether the terminal shows one.
     pub(crate) fn logs(&self, dashboard: bool) -> LogSettings<'_> {
         match self {
@@ -367,7 +391,7 @@ pub(crate) struct ToolboxArguments {
     /// Tools to offer: code, or the six of the workspace service
     #[arg(long, value_name = "SET", default_value = "code", value_parser = toolset())]
     pub(crate) toolset: Toolset,
-    /// Network access of commands: none, loopback or full
+    /// Network of commands, and the most that a call may ask for: none, loopback or full
     #[arg(long, value_name = "NETWORK")]
     pub(crate) network: Option<Network>,
     /// A directory with one file for each secret

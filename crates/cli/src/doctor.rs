@@ -6,6 +6,7 @@
 use std::process::ExitCode;
 
 use carrel_runner::{Diagnosis, diagnose};
+use carrel_tools::AuditLog;
 
 use crate::arguments::SandboxArguments;
 use crate::error::Result;
@@ -15,7 +16,7 @@ use crate::sandbox;
 /// Says layer by layer what holds here. What holds is tried, not assumed.
 pub(crate) fn run(arguments: &SandboxArguments, cli: &Invocation) -> Result<ExitCode> {
     let environment = &cli.environment;
-    let runner = sandbox::server_runner(arguments, environment)?;
+    let runner = sandbox::server_runner(arguments, environment, AuditLog::none())?;
     let state = sandbox::state(environment)?;
     let diagnosis = crate::runtime()?.block_on(diagnose(&runner, &state))?;
     cli.print(&diagnosis, || output::write(text(&diagnosis).as_bytes()))?;

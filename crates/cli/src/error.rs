@@ -11,10 +11,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 
+use carrel_config::Environment;
 use carrel_domain::{Code, Coded, ErrorEnvelope, message_of};
+use carrel_tools::{Origin, Violation};
 use serde_json::{Value, json};
 
 use crate::output::{Format, printable};
+use crate::sandbox;
 
 const FAILED: u8 = 1;
 const USED_WRONGLY: u8 = 2;
@@ -102,6 +105,14 @@ impl CliError {
     pub(crate) fn variable(name: &str, value: &str, expected: impl fmt::Display) -> Self {
         let message = format!("{name}={value} cannot be used; it is {expected}");
         Self::new(Code::Usage, message).with(json!({ "variable": name }))
+    }
+
+    /// Records a refusal in the operator's audit log. `operation` is the command that it ends.
+    pub(crate) fn audit(&self, operation: &str, environment: &Environment) {
+        if let Some(violation) = Violation::of_code(self.code, self.detail.clone()) {
+            let origin = Origin::of_command_line(operation);
+            sandbox::direct_events(environment).add_violation(&origin, violation);
+        }
     }
 
     /// Prints the error as the last line of stderr and returns the exit status.

@@ -15,10 +15,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use carrel_config::TierChoice;
+use carrel_domain::{Network, NetworkRequest};
 use carrel_exec::{Piece, Stdin, StreamName};
 use carrel_runner::{
     CommandForm, Completed, LimitRequest, Prefork, RunRequest, RunnerMode, SandboxMode,
 };
+use carrel_tools::{NoteReader, Origin};
 use rustix::fs::FileType;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +30,9 @@ use crate::error::{CliError, Result};
 use crate::output::{self, Format, Invocation};
 use crate::sandbox;
 use crate::signals::cancel_on_signal;
+
+/// The name in audit events.
+pub(crate) const NAME: &str = "exec";
 
 const DID_NOT_RUN: u8 = 125;
 
@@ -61,20 +66,28 @@ pub(crate) fn run(arguments: ExecArguments, early: Prefork, cli: &Invocation) ->
     let ended = crate::runtime().and_then(|runtime| {
         // Nothing is left to wait for and the process exits next; dropping the runtime would only take time.
         let runtime = ManuallyDrop::new(runtime);
-        let completed = runtime.block_on(execute(arguments, early, cli))?;
-        report::print(&completed, cli.format)
+        let (completed, reader) = runtime.block_on(execute(arguments, early, cli))?;
+        report::print(&completed, reader, cli.format)
     });
     ended.unwrap_or_else(|error| {
+        error.audit(NAME, &cli.environment);
         error.report(cli.format);
         ExitCode::from(DID_NOT_RUN)
     })
 }
 
-async fn execute(arguments: ExecArguments, early: Prefork, cli: &Invocation) -> Result<Completed> {
+async fn execute(
+    arguments: ExecArguments,
+    early: Prefork,
+    cli: &Invocation,
+) -> Result<(Completed, NoteReader)> {
     let environment = &cli.environment;
     let loaded = sandbox::policy(&arguments.sandbox, environment)?;
+    // Who types the option is the operator.
+    let network_limit = loaded.policy.network_limit.unwrap_or(Network::Full);
     let (policy, purpose) = (loaded.policy.clone(), RunnerMode::SingleCommand(early));
-    let runner = sandbox::runner(&arguments.sandbox, policy, environment, purpose)?;
+    let events = sandbox::direct_events(environment);
+    let runner = sandbox::runner(&arguments.sandbox, policy, environment, purpose, events)?;
     let workspace =
         sandbox::workspace(arguments.workspace.as_deref(), &loaded, environment).await?;
     let mut request = request(arguments)?;
@@ -92,7 +105,7 @@ async fn execute(arguments: ExecArguments, early: Prefork, cli: &Invocation) -> 
         }
     };
     stopped.abort();
-    Ok(completed)
+    Ok((completed, NoteReader::Operator { network_limit }))
 }
 
 fn request(arguments: ExecArguments) -> Result<RunRequest> {
@@ -104,7 +117,7 @@ fn request(arguments: ExecArguments) -> Result<RunRequest> {
     Ok(RunRequest {
         preset: arguments.preset,
         directory: arguments.cwd.unwrap_or_default(),
-        network: arguments.network,
+        network: NetworkRequest::of_operator(arguments.network),
         access: sandbox::access(arguments.read_only),
         limits: LimitRequest {
             wall: arguments.timeout.map(Duration::from_secs),
@@ -114,6 +127,7 @@ fn request(arguments: ExecArguments) -> Result<RunRequest> {
         },
         environment: pairs.map(|(name, value)| (name.into(), value.into())).collect(),
         stdin: input()?,
+        origin: Some(Origin::of_command_line(NAME)),
         ..RunRequest::new(form)
     })
 }

@@ -73,6 +73,7 @@ fn dispatch(arguments: Arguments, early: Option<Prefork>) -> ExitCode {
     let logs = arguments.command.logs(dashboard);
     logging::start(&cli, arguments.verbose, logs, traces.layer());
     let export = traces.start();
+    let audited = arguments.command.audited_name();
     let result = match arguments.command {
         Command::Workspace(command) => workspace::run(command, &cli),
         Command::Exec(command) => return exec::run(*command, early, &cli),
@@ -95,7 +96,12 @@ fn dispatch(arguments: Arguments, early: Option<Prefork>) -> ExitCode {
     if let Some(export) = export {
         export.finish();
     }
-    result.unwrap_or_else(|error| error.report(cli.format))
+    result.unwrap_or_else(|error| {
+        if let Some(name) = audited {
+            error.audit(name, environment);
+        }
+        error.report(cli.format)
+    })
 }
 
 fn write_completions(shell: clap_complete::Shell) -> Result<ExitCode> {

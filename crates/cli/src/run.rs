@@ -81,10 +81,11 @@ pub(crate) fn load(path: Option<&Path>, environment: &Environment) -> Result<Wor
 
 async fn conduct(arguments: &RunArguments, cli: &Invocation, workflow: Workflow) -> Result<Report> {
     let environment = &cli.environment;
-    let runner = sandbox::server_runner(&arguments.sandbox, environment)?;
+    let data = data::make(&arguments.data)?;
+    let events = sandbox::events_in(&data);
+    let runner = sandbox::server_runner(&arguments.sandbox, environment, events)?;
     let temporary = environment.temp_dir();
     tokio::task::spawn_blocking(move || carrel_agent::remove_stale_sockets(&temporary));
-    let data = data::make(&arguments.data)?;
     let backend = JournalBackend::open(environment, &data)?;
     let stop = CancellationToken::new();
     let listening = signals::stop_on_signal(&stop)?;
@@ -100,7 +101,7 @@ async fn conduct(arguments: &RunArguments, cli: &Invocation, workflow: Workflow)
         workflow,
         environment: Environment::process,
         journal: Arc::clone(&backend.journal),
-        factories: factories(&backend.issues, &clock, &data),
+        factories: factories(&backend.issues, &clock),
         tracker_name,
         clock,
         runner: Arc::new(runner),
@@ -164,7 +165,7 @@ async fn run_parts(
     report
 }
 
-fn factories(issues: &Arc<dyn IssueStore>, clock: &Arc<dyn Clock>, data: &Path) -> Factories {
+fn factories(issues: &Arc<dyn IssueStore>, clock: &Arc<dyn Clock>) -> Factories {
     let issues = Arc::clone(issues);
     let clock = Arc::clone(clock);
     let connections = HttpClient::new();
@@ -178,7 +179,7 @@ fn factories(issues: &Arc<dyn IssueStore>, clock: &Arc<dyn Clock>, data: &Path) 
     Factories {
         tracker: Arc::new(tracker),
         agent: Arc::new(carrel_agent::from_config),
-        tools: agent_tools::factory(data),
+        tools: agent_tools::factory(),
     }
 }
 

@@ -15,6 +15,7 @@ use carrel_exec::LazySpawner;
 use carrel_runner::{
     Runner, RunnerMode, RunnerOptions, SandboxMode, WorkspaceHandle, state_directory,
 };
+use carrel_tools::AuditLog;
 use carrel_workspace::{Amount, RootOptions, Workspaces};
 use serde_json::json;
 use tracing::warn;
@@ -24,7 +25,7 @@ use crate::error::{CliError, Result};
 use crate::workspace::own_program;
 
 /// The directory of a root that is the server's own.
-const OWN_DIRECTORY: &str = ".carrel";
+pub(crate) const OWN_DIRECTORY: &str = ".carrel";
 
 pub(crate) fn policy(
     arguments: &SandboxArguments,
@@ -52,6 +53,7 @@ pub(crate) fn runner(
     policy: OperatorPolicy,
     environment: &Environment,
     purpose: RunnerMode,
+    events: AuditLog,
 ) -> Result<Runner> {
     let sandbox = requested_mode(arguments, policy.tier);
     Ok(Runner::new(RunnerOptions {
@@ -61,6 +63,7 @@ pub(crate) fn runner(
         sandbox,
         disabled: arguments.without.clone(),
         mode: purpose,
+        events,
     }))
 }
 
@@ -72,9 +75,28 @@ pub(crate) fn access(read_only: bool) -> WorkspaceAccess {
 pub(crate) fn server_runner(
     arguments: &SandboxArguments,
     environment: &Environment,
+    events: AuditLog,
 ) -> Result<Runner> {
     let loaded = policy(arguments, environment)?;
-    runner(arguments, loaded.policy, environment, RunnerMode::Server)
+    runner(arguments, loaded.policy, environment, RunnerMode::Server, events)
+}
+
+const EVENTS: &str = "events.jsonl";
+
+/// Returns the audit log in a directory. Work goes on without it.
+pub(crate) fn events_in(directory: &Path) -> AuditLog {
+    AuditLog::to_file(&directory.join(EVENTS))
+}
+
+/// Returns the operator's audit log, for a server.
+pub(crate) fn events(environment: &Environment) -> AuditLog {
+    state_directory(environment).map_or_else(AuditLog::none, |state| events_in(&state))
+}
+
+/// Returns the operator's audit log, for a command that ends.
+pub(crate) fn direct_events(environment: &Environment) -> AuditLog {
+    let state = state_directory(environment);
+    state.map_or_else(AuditLog::none, |state| AuditLog::direct(&state.join(EVENTS)))
 }
 
 /// Opens a directory as a workspace: one of a root with its lock and quota, or any other. A directory

@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use carrel_config::Environment;
-use carrel_domain::WorkspaceAccess;
+use carrel_domain::{NetworkRequest, WorkspaceAccess};
 use carrel_runner::RunnerMode;
 use carrel_tools::{
-    AuditLog, GitOptions, NamedWorkspace, Registry, Secrets, Toolbox, ToolboxOptions,
-    WorkspaceEntry, Workspaces, parse_workspaces,
+    GitOptions, NamedWorkspace, Registry, Secrets, Toolbox, ToolboxOptions, WorkspaceEntry,
+    Workspaces, parse_workspaces,
 };
-use tracing::warn;
 
 use crate::arguments::ToolboxArguments;
 use crate::error::Result;
@@ -18,8 +17,6 @@ use crate::sandbox;
 
 /// The name of a workspace whose directory gives it none.
 pub(crate) const UNNAMED: &str = "workspace";
-
-const EVENTS: &str = "events.jsonl";
 
 pub(crate) async fn registry(
     arguments: &ToolboxArguments,
@@ -38,13 +35,17 @@ pub(crate) async fn registry(
     }
     let workspaces = Workspaces::new(workspaces)?;
     let (policy, mode) = (loaded.policy, RunnerMode::Server);
+    let events = sandbox::events(environment);
+    let runner = sandbox::runner(&arguments.sandbox, policy, environment, mode, events)?;
+    let typed = NetworkRequest::of_operator(arguments.network);
+    // An option above the policy's limit is an error now, and not with each command.
+    runner.decide_network(typed)?;
     let toolbox = Toolbox::new(ToolboxOptions {
         workspaces,
-        runner: sandbox::runner(&arguments.sandbox, policy, environment, mode)?,
+        runner,
         secrets: Secrets::new(environment, arguments.secrets_dir.clone()),
-        events: events(environment),
         access: sandbox::access(arguments.read_only),
-        network: arguments.network,
+        network: NetworkRequest { requested: None, ..typed },
         git: GitOptions::new(environment),
     });
     Ok(Registry::new(toolbox, arguments.toolset))
@@ -67,19 +68,6 @@ fn named_after(entry: WorkspaceEntry, real: &Path) -> WorkspaceEntry {
     let name = real.file_name().and_then(|name| name.to_str()).unwrap_or(UNNAMED);
     let name = if carrel_tools::is_workspace_name(name) { name } else { UNNAMED };
     WorkspaceEntry { name: name.to_owned(), ..entry }
-}
-
-/// Opens the operator's audit log. Work goes on without it.
-fn events(environment: &Environment) -> AuditLog {
-    sandbox::state(environment).map_or_else(|_| AuditLog::none(), |state| events_in(&state))
-}
-
-/// Opens the audit log in a directory. Work goes on without it.
-pub(crate) fn events_in(directory: &Path) -> AuditLog {
-    AuditLog::to_file(&directory.join(EVENTS)).unwrap_or_else(|error| {
-        warn!(%error, "events are not kept");
-        AuditLog::none()
-    })
 }
 
 pub(crate) fn announce(registry: &Registry) {

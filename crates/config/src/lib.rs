@@ -46,9 +46,9 @@ pub use effective_settings::{EffectiveSetting, Origin};
 pub use environment::{Environment, is_variable_name};
 pub use path_expansion::PathError;
 pub use policy::{
-    DetectedToolchains, LoadedPolicy, MAX_POLICY_BYTES, NetworkLimitExceeded, OperatorPolicy,
-    PolicyError, PolicyFile, PolicyOrigin, SYSTEM_POLICY_FILE, TOOLCHAINS, TierChoice, Toolchain,
-    ToolchainChoice, Trust, UidRange, policy_reference_markdown,
+    DetectedToolchains, LoadedPolicy, MAX_POLICY_BYTES, OperatorPolicy, PolicyError, PolicyFile,
+    PolicyOrigin, SYSTEM_POLICY_FILE, TOOLCHAINS, TierChoice, Toolchain, ToolchainChoice, Trust,
+    UidRange, policy_reference_markdown,
 };
 pub use prompt::{Prompt, TemplateError};
 pub use reloader::{ReloadOutcome, Reloader};

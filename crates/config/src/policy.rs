@@ -23,9 +23,7 @@ mod toolchain;
 mod uid_range;
 
 pub use loaded_policy::{LoadedPolicy, PolicyFile};
-pub use operator_policy::{
-    NetworkLimitExceeded, OperatorPolicy, TierChoice, ToolchainChoice, Trust,
-};
+pub use operator_policy::{OperatorPolicy, TierChoice, ToolchainChoice, Trust};
 pub use policy_error::PolicyError;
 pub use policy_file::MAX_POLICY_BYTES;
 #[cfg(test)]

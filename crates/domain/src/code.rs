@@ -39,6 +39,26 @@ macro_rules! codes {
                 match self { $(Self::$variant => $status),+ }
             }
 
+            /// Returns whether the code is a refusal at a boundary of the operator: a path that leaves its workspace
+            /// or would run later, a command, a git operation, a network or a write that the rules do not allow.
+            /// Each such refusal is an event of the audit log.
+            pub const fn is_violation(self) -> bool {
+                matches!(
+                    self,
+                    Self::SandboxViolation
+                        | Self::SensitivePath
+                        | Self::WorkspaceEqualsRoot
+                        | Self::WorkspaceOutsideRoot
+                        | Self::WorkspaceSymlinkEscape
+                        | Self::InvalidWorkspaceCwd
+                        | Self::CommandRefused
+                        | Self::NetworkRefused
+                        | Self::ReadOnly
+                        | Self::RunsLater
+                        | Self::GitRefused
+                )
+            }
+
             /// Returns the most useful remedy: a phrase that starts in lower case and has no full stop.
             pub const fn remedy(self) -> &'static str {
                 match self { $(Self::$variant => $remedy),+ }
@@ -159,9 +179,9 @@ codes! {
     SpawnFailed = "E_SPAWN_FAILED", "spawn_failed", 500, "see to what the system reports";
     /// The preset does not allow the command line.
     CommandRefused = "E_COMMAND_REFUSED", "command_refused", 403, "follow what the message says would pass";
-    /// More network was requested than the policy allows.
+    /// More network was requested than the operator allows.
     NetworkRefused = "E_NETWORK_REFUSED", "network_refused", 403,
-        "ask for less, or raise `network_limit` in policy.toml";
+        "ask for less; an operator sets `--network`, and `network_limit` in policy.toml";
     /// No background job has this id in this session and workspace.
     JobNotFound = "E_JOB_NOT_FOUND", "job_not_found", 404, "list the jobs that there are";
     /// So many background jobs run that another one is refused.
@@ -368,6 +388,13 @@ mod tests {
         let names: HashSet<_> = Code::ALL.iter().map(|code| code.name()).collect();
         let kinds: HashSet<_> = Code::ALL.iter().map(|code| code.kind()).collect();
         assert_eq!((names.len(), kinds.len()), (Code::ALL.len(), Code::ALL.len()));
+    }
+
+    #[test]
+    fn a_violation_is_a_refusal() {
+        for code in Code::ALL.iter().filter(|code| code.is_violation()) {
+            assert_eq!(code.status(), 403, "{}", code.name());
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub mod json_integer;
 mod key;
 mod layout;
 pub mod lossy_path;
+mod network_cap;
 mod policy;
 mod secret;
 mod size;
@@ -32,6 +33,9 @@ pub use failure::Failure;
 pub use fingerprint::Fingerprint;
 pub use key::{Identifier, InvalidIdentifier, KeyCandidates, KeyChoice, WorkspaceKey};
 pub use layout::Layout;
+pub use network_cap::{
+    GrantedNetwork, NetworkDenied, NetworkLayer, NetworkPolicy, NetworkPurpose, NetworkRequest,
+};
 pub use policy::{Network, ResourceLimits, Tier, UnknownPolicyValue, WorkspaceAccess};
 pub use secret::Secret;
 pub use size::{ByteSize, InvalidSize};

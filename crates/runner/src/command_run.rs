@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use carrel_domain::{Network, ResourceLimits};
+use carrel_domain::{GrantedNetwork, ResourceLimits};
 use carrel_exec::{Cgroup, CgroupReport, CommandSpec, Outcome, Started};
 use carrel_workspace::{Error, Exceeded};
 use tokio::sync::oneshot;
@@ -24,7 +24,7 @@ pub(crate) struct CommandRun<'a> {
     pub(crate) workspace: &'a WorkspaceHandle,
     pub(crate) request: &'a RunRequest,
     pub(crate) site: &'a ExecutionSite,
-    pub(crate) network: Network,
+    pub(crate) network: GrantedNetwork,
     pub(crate) limits: ResourceLimits,
 }
 

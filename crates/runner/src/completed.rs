@@ -89,6 +89,7 @@ impl CommandRun<'_> {
             directory: &self.request.directory,
             root: self.workspace.workspace_root(),
             limits: self.limits,
+            network_cap: self.network.cap,
             cgroup: self.inner.cgroups().enforced(),
         };
         // With combined output or a terminal, messages are part of stdout.

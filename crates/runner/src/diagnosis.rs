@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use carrel_config::TierChoice;
-use carrel_domain::{Network, Tier};
+use carrel_domain::{GrantedNetwork, Network, Tier};
 use carrel_exec::CellError;
 use carrel_sandbox::{Guarantee, Owner};
 use serde::Serialize;
@@ -97,7 +97,7 @@ async fn run_in(
     let site = &inner.try_tier(workspace, tier).await?;
     let group = inner.make_group(&limits)?;
     inner.make_own_directory(site).await?;
-    let network = Network::None;
+    let network = GrantedNetwork { network: Network::None, cap: Network::None };
     let run = CommandRun { inner, workspace, request: &request, site, network, limits };
     let outcome = site.spawner().run(run.spec(group.as_ref())?, &CancellationToken::new()).await?;
     if outcome.succeeded() {

@@ -28,7 +28,7 @@ impl CommandRun<'_> {
         if let Some(plan) = site.plan() {
             variables.set("GIT_CONFIG_GLOBAL", plan.git_settings());
         }
-        for (name, value) in inner.toolchains.environment(self.network) {
+        for (name, value) in inner.toolchains.environment(self.network.network) {
             variables.set(name, value);
         }
         for (name, value) in inner.options.policy.environment.iter() {

@@ -3,8 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use carrel_config::NetworkLimitExceeded;
-use carrel_domain::{Code, Coded, Tier};
+use carrel_domain::{Code, Coded, NetworkDenied, Tier};
 use carrel_exec::{CellError, SpawnError};
 use carrel_sandbox::PlanError;
 use carrel_shell::{Refusal, arguments::Violation};
@@ -28,7 +27,7 @@ pub enum RunError {
     #[error(transparent)]
     Argument(#[from] Violation),
     #[error(transparent)]
-    Network(#[from] NetworkLimitExceeded),
+    Network(#[from] NetworkDenied),
     #[error(transparent)]
     Plan(#[from] PlanError),
     #[error(transparent)]
@@ -73,6 +72,17 @@ pub enum RunError {
     Files(#[from] Error),
 }
 
+impl RunError {
+    /// Returns whether the tier that a cell was made in has no loopback of its own.
+    pub(crate) fn is_lack_of_loopback(&self) -> bool {
+        match self {
+            Self::Plan(PlanError::Loopback) => true,
+            Self::NoTier { landlock, .. } => landlock.is_lack_of_loopback(),
+            _ => false,
+        }
+    }
+}
+
 impl Coded for RunError {
     fn code(&self) -> Code {
         match self {
@@ -104,7 +114,7 @@ impl Coded for RunError {
                 "position": refusal.position,
             }),
             Self::Argument(error) => error.detail(),
-            Self::Network(error) => json!({ "asked": error.requested, "limit": error.limit }),
+            Self::Network(error) => error.detail(),
             Self::Plan(error) => error.detail(),
             Self::Cell(error) => error.detail(),
             Self::NoTier { full, landlock } => {

@@ -7,6 +7,7 @@
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
+use carrel_audit::{AuditLog, Origin};
 use carrel_config::{Environment, OperatorPolicy, Trust, Workflow};
 use carrel_exec::{CaptureLimits, LazySpawner, Outcome, Output};
 use carrel_workspace::{HookSandbox, HookSandboxError, HookSettings, Hooks, SandboxedHook};
@@ -21,15 +22,16 @@ use crate::workspace_handle::WorkspaceHandle;
 pub struct SandboxedHooks {
     environment: Environment,
     spawner: LazySpawner,
+    events: AuditLog,
     runner: OnceLock<Runner>,
 }
 
 impl SandboxedHooks {
     /// Keeps what a runner needs. Reads and starts nothing.
-    pub fn new(environment: &Environment, spawner: &LazySpawner) -> Arc<Self> {
+    pub fn new(environment: &Environment, spawner: &LazySpawner, events: AuditLog) -> Arc<Self> {
         let environment = environment.clone();
         let spawner = spawner.clone();
-        Arc::new(Self { environment, spawner, runner: OnceLock::new() })
+        Arc::new(Self { environment, spawner, events, runner: OnceLock::new() })
     }
 
     /// Returns the hooks of a workflow file, sandboxed where the file says so.
@@ -37,11 +39,12 @@ impl SandboxedHooks {
         workflow: &Workflow,
         environment: &Environment,
         spawner: LazySpawner,
+        events: AuditLog,
         cancel: CancellationToken,
     ) -> Hooks {
         let secrets = workflow.known_secrets();
         let settings = HookSettings::new(workflow.config.hooks.clone(), environment, secrets);
-        let sandbox = Self::new(environment, &spawner);
+        let sandbox = Self::new(environment, &spawner, events);
         Hooks::new(settings, spawner, sandbox, cancel)
     }
 
@@ -59,6 +62,7 @@ impl SandboxedHooks {
                 environment: self.environment.clone(),
                 disabled: Vec::new(),
                 mode: RunnerMode::Server,
+                events: self.events.clone(),
             })
         }))
     }
@@ -81,6 +85,7 @@ impl HookSandbox for SandboxedHooks {
                 log: Some(hook.log),
                 // The script is the operator's own.
                 trust: Some(Trust::Report),
+                origin: Some(Origin::of_command_line("hook")),
                 ..RunRequest::new(CommandForm::Argv(argv))
             };
             let completed = runner.run(&workspace, request, cancel).await;

@@ -5,8 +5,9 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, PathBuf};
 use std::time::Duration;
 
+use carrel_audit::Origin;
 use carrel_config::{OperatorPolicy, Trust};
-use carrel_domain::{Network, ResourceLimits, Secret, WorkspaceAccess};
+use carrel_domain::{NetworkRequest, ResourceLimits, Secret, WorkspaceAccess};
 use carrel_exec::{CaptureLimits, LogFile, Outcome, Output, Piece, RunningCommand, Started, Stdin};
 use carrel_shell::{Context, Preset, arguments, judge};
 use carrel_traces::TraceParent;
@@ -59,8 +60,8 @@ pub struct RunRequest {
     pub preset: Preset,
     /// The working directory, relative to the workspace.
     pub directory: PathBuf,
-    /// The network; the policy's default if absent.
-    pub network: Option<Network>,
+    /// The network that it asks for, and the caps of the layers above it.
+    pub network: NetworkRequest,
     /// Access to the files of the workspace.
     pub access: WorkspaceAccess,
     /// Paths of the host in addition to the policy's, which every command sees.
@@ -87,6 +88,8 @@ pub struct RunRequest {
     pub artifacts: Option<ArtifactRequest>,
     /// Notified when the program runs.
     pub started: Option<oneshot::Sender<Started>>,
+    /// The caller, for audit events.
+    pub origin: Option<Origin>,
     /// The parent of its trace span; the caller's by default.
     pub under: Option<TraceParent>,
 }
@@ -122,7 +125,7 @@ impl RunRequest {
             form,
             preset: Preset::Open,
             directory: PathBuf::new(),
-            network: None,
+            network: NetworkRequest::default(),
             access: WorkspaceAccess::ReadWrite,
             grants: Grants::default(),
             limits: LimitRequest::default(),
@@ -139,6 +142,7 @@ impl RunRequest {
             trust: None,
             artifacts: None,
             started: None,
+            origin: None,
             under: carrel_traces::current_context(),
         }
     }

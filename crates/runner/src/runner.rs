@@ -3,7 +3,7 @@
 //! There is one [`Runner`] for a server, or one for a single `carrel exec`. A run goes through these
 //! steps, and each later one relies on those before:
 //!
-//! 1. check the request against its preset, the workspace and the policy's network limit;
+//! 1. check the request against its preset, the workspace and the caps of its network;
 //! 2. at the same time: get the cell, make the control group, and record the trust baseline, so that
 //!    the first command of a workspace waits for the slowest of the three and not for their sum;
 //! 3. start the command in the cell, holding a share of the workspace's lock until its last process
@@ -20,8 +20,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
+use carrel_audit::{AuditLog, Origin, Violation};
 use carrel_config::{DetectedToolchains, Environment, OperatorPolicy, TierChoice, Trust};
-use carrel_domain::{ResourceLimits, Tier, sync};
+use carrel_domain::{GrantedNetwork, NetworkDenied, NetworkRequest, ResourceLimits, Tier, sync};
 use carrel_exec::{Cgroup, Cgroups, CommandSpec, LazySpawner, Spawner};
 use carrel_fsroot::Root;
 use carrel_sandbox::{CgroupLimits, Host};
@@ -57,6 +58,8 @@ pub struct RunnerOptions {
     pub disabled: Vec<Feature>,
     /// The expected use.
     pub mode: RunnerMode,
+    /// The audit log, for operations that the sandbox denies.
+    pub events: AuditLog,
 }
 
 /// The expected use of a runner.
@@ -140,6 +143,11 @@ impl Runner {
         &self.inner.options.policy
     }
 
+    /// Returns the audit log.
+    pub fn events(&self) -> &AuditLog {
+        &self.inner.options.events
+    }
+
     /// Returns the operator's environment.
     pub fn environment(&self) -> &Environment {
         &self.inner.options.environment
@@ -160,6 +168,11 @@ impl Runner {
         self.inner.options.sandbox != SandboxMode::Off
     }
 
+    /// Decides the network of a request, for the tier that commands are expected to have.
+    pub fn decide_network(&self, request: NetworkRequest) -> Result<GrantedNetwork, NetworkDenied> {
+        request.decide(self.policy().networks(), self.inner.expected_tier())
+    }
+
     /// Runs a command until its last process has ended. Cancelling stops it as its deadline does.
     ///
     /// A command that fails, or that a limit ends, is a [`Completed`]. An error means that it did not
@@ -167,13 +180,34 @@ impl Runner {
     pub async fn run(
         &self,
         workspace: &WorkspaceHandle,
-        request: RunRequest,
+        mut request: RunRequest,
         cancel: &CancellationToken,
     ) -> Result<Completed, RunError> {
         let span = span::begin(&request);
+        let origin = request.origin.take();
         let ran = self.run_in_sandbox(workspace, request, cancel).instrument(span.clone()).await;
         span::end(&span, &ran);
+        if let Ok(completed) = &ran {
+            self.audit_denials(workspace, origin, completed);
+        }
         ran
+    }
+
+    /// Records the operations that the sandbox denied. This is the one place for all commands, whichever
+    /// interface, hook or agent runs them.
+    fn audit_denials(
+        &self,
+        workspace: &WorkspaceHandle,
+        origin: Option<Origin>,
+        completed: &Completed,
+    ) {
+        if completed.denials.is_empty() {
+            return;
+        }
+        let mut origin = origin.unwrap_or_else(|| Origin::of_command_line("command"));
+        let path = || workspace.path().display().to_string();
+        origin.workspace.get_or_insert_with(path);
+        self.events().add_violation(&origin, Violation::of_denials(&completed.denials));
     }
 
     async fn run_in_sandbox(
@@ -186,10 +220,10 @@ impl Runner {
         request.check(workspace)?;
         let stdin = std::mem::take(&mut request.stdin);
         let log = request.log.take();
-        let network = inner.options.policy.network_for(request.network)?;
+        let granted = self.decide_network(request.network)?;
         let limits = request.limits(self.policy());
         let (site, group, trusted) = tokio::join!(
-            inner.enter_cell(workspace, &request, network),
+            inner.enter_cell_for(workspace, &request, granted),
             async {
                 inner.yield_to_preforked_cell();
                 // Control group files are in memory: switching threads would take longer than the work.
@@ -197,13 +231,13 @@ impl Runner {
             },
             self.record_trust(workspace),
         );
-        let site = site?;
+        let (site, network) = site?;
         let group = group?;
         trusted?;
         inner.make_own_directory(&site).await?;
         let made = async {
             let artifacts = ArtifactDirectory::make(&mut request, &site).await?;
-            Ok((artifacts, SshAgent::make(&mut request, &site, network).await?))
+            Ok((artifacts, SshAgent::make(&mut request, &site, network.network).await?))
         };
         // Without a command there is no clean-up that would remove its directory, which is empty here.
         let (artifacts, agent) = made.await.inspect_err(|_: &RunError| site.remove_directory())?;

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use carrel_config::TierChoice;
-use carrel_domain::{Network, Tier, WorkspaceAccess, sync};
+use carrel_domain::{GrantedNetwork, Network, Tier, WorkspaceAccess, sync};
 use carrel_exec::{Cell, CellError, Directory, Spawner};
 use carrel_fsroot::Root;
 use carrel_sandbox::{CommandUser, GitDirectory, Owner, Plan, Policy, UserRange};
@@ -163,7 +163,40 @@ impl ExecutionSite {
 }
 
 impl RunnerInner {
-    /// Returns the site for a request, and makes its cell if there is none.
+    /// Returns the tier of the next cell, as far as it is known before the cell is made.
+    pub(crate) fn expected_tier(&self) -> Option<Tier> {
+        match self.options.sandbox {
+            SandboxMode::Off => None,
+            SandboxMode::Enforced(TierChoice::Only(tier)) => Some(tier),
+            SandboxMode::Enforced(TierChoice::Auto) => {
+                let fails = self.cells.full_tier_failure.get().is_some();
+                Some(if fails { Tier::Landlock } else { Tier::Full })
+            }
+        }
+    }
+
+    /// Returns the site for a request and its network. `granted` was decided for the expected tier; where
+    /// the host turns out to have tier `landlock` only, the request is decided again.
+    pub(crate) async fn enter_cell_for(
+        &self,
+        workspace: &WorkspaceHandle,
+        request: &RunRequest,
+        granted: GrantedNetwork,
+    ) -> Result<(ExecutionSite, GrantedNetwork), RunError> {
+        match self.enter_cell(workspace, request, granted.network).await {
+            Err(error) if error.is_lack_of_loopback() => {
+                let policy = self.options.policy.networks();
+                let again = request.network.decide(policy, Some(Tier::Landlock))?;
+                if again.network == granted.network {
+                    return Err(error);
+                }
+                Ok((self.enter_cell(workspace, request, again.network).await?, again))
+            }
+            entered => Ok((entered?, granted)),
+        }
+    }
+
+    /// Returns the site for a network, and makes its cell if there is none.
     pub(crate) async fn enter_cell(
         &self,
         workspace: &WorkspaceHandle,

@@ -57,7 +57,7 @@ impl SshAgent {
         if tier == Some(Tier::Landlock) && network != Network::Full {
             return Err(refused(
                 "commands without network have no sockets in tier `landlock`, so that they reach no agent; \
-                 give the step network `full`, or the server tier `full`",
+                 the operator decides about tier and network",
             ));
         }
         let directory = PrivateDirectory::make(site).await?;

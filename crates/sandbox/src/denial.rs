@@ -33,7 +33,7 @@ mod visibility;
 
 use std::path::{Path, PathBuf};
 
-use carrel_domain::ResourceLimits;
+use carrel_domain::{Network, ResourceLimits};
 use serde::Serialize;
 
 use crate::guarantee::CgroupLimits;
@@ -68,6 +68,9 @@ pub struct Denial {
     /// Further advice, such as the reason why there is no such line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// The network that would have allowed the operation, if a network would.
+    #[serde(skip)]
+    pub network: Option<Network>,
 }
 
 /// The certainty of a denial.
@@ -90,6 +93,8 @@ pub struct DenialContext<'a> {
     pub root: Option<&'a Path>,
     /// The resource limits of the command.
     pub limits: ResourceLimits,
+    /// The most network that the same request could have had.
+    pub network_cap: Network,
     /// The limits that a control group enforces for all processes of the command together.
     pub cgroup: CgroupLimits,
 }
@@ -109,7 +114,7 @@ pub fn explain(
     let outside = inferred.iter().any(network::leaves_the_machine);
     let mut denials = Denials::default();
     for one in refused {
-        denials.add(syscalls::denial(plan, one, outside));
+        denials.add(syscalls::denial(plan, one, outside, context.network_cap));
     }
     for one in inferred {
         denials.add(one);
@@ -126,7 +131,7 @@ fn infer(plan: &Plan, stderr: &str, context: DenialContext<'_>) -> Vec<Denial> {
             break;
         }
         let line = without_colors(line);
-        if let Some(denial) = network::denial(plan, &line) {
+        if let Some(denial) = network::denial(plan, &line, context.network_cap) {
             denials.add(denial);
         } else if let Some(denial) = limits::denial(plan, &line, context) {
             denials.add(denial);
@@ -185,6 +190,7 @@ impl Denial {
             source: Certainty::Inferred,
             allow: None,
             hint: None,
+            network: None,
         }
     }
 

@@ -148,7 +148,7 @@ impl Execution {
             Err(error) => return self.failed(self.write_error(events, &error).await),
         };
         let has_directory = self.create_task_directory(&workspace).await;
-        let ending = Attempt::new(self, &workspace, events, stop, lost).run(&plan).await;
+        let ending = Attempt::new(self, &plan, &workspace, events, stop, lost).run(&plan).await;
         if has_directory {
             self.remove_task_directory(&workspace).await;
         }

@@ -18,16 +18,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use carrel_config::Environment;
 use carrel_domain::{
-    ByteSize, Clock, Identifier, Layout, Network, TaskStatus, VolumeId, WorkspaceAccess,
-    WorkspaceId, sync,
+    ByteSize, Clock, Identifier, Layout, Network, NetworkRequest, TaskStatus, VolumeId,
+    WorkspaceAccess, WorkspaceId, sync,
 };
 use carrel_exec::{LazySpawner, Owner};
 use carrel_fsroot::{Capacity, Root};
 use carrel_runner::{RunError, Runner, WorkspaceHandle};
 use carrel_store::{Store, TaskFilter, Workspace};
-use carrel_tools::{
-    AuditLog, GitOptions, NamedWorkspace, Secrets, Toolbox, ToolboxOptions, WorkspaceEntry,
-};
+use carrel_tools::{GitOptions, NamedWorkspace, Secrets, Toolbox, ToolboxOptions, WorkspaceEntry};
 use carrel_workspace::{
     Amount, Create, Freshness, Hooks, MeasuredUsage, Quota, Remove, RootOptions, Target, Workspaces,
 };
@@ -57,8 +55,6 @@ pub struct HostedWorkspacesOptions {
     pub commands: LazySpawner,
     /// The operator's environment.
     pub environment: Environment,
-    /// The log of tool calls.
-    pub events: AuditLog,
     /// The hosts and settings of git.
     pub git: GitOptions,
     /// The free-space reserve of the disk.
@@ -110,7 +106,7 @@ pub struct WorkspaceSpec {
     pub layout: Layout,
     /// The quota; that of the machine if absent.
     pub quota: Option<ByteSize>,
-    /// The network of commands that name none.
+    /// The network of commands that name none, and the most that any of them gets.
     pub network: Option<Network>,
 }
 
@@ -176,10 +172,13 @@ impl HostedWorkspaces {
             .collect()
     }
 
-    /// Adds the row of a workspace, or finds the one with the id. Returns whether it is new.
+    /// Adds the row of a workspace, or finds the one with the id. Returns whether it is new. A network above
+    /// the operator's cap is refused.
     pub async fn provision(&self, new: WorkspaceSpec) -> Result<(Workspace, bool), ServiceError> {
         self.check_free_space()?;
         let inner = &*self.inner;
+        let network = NetworkRequest::of(new.network);
+        inner.options.runner.decide_network(network).map_err(RunError::from)?;
         let quota = new.quota.unwrap_or(inner.options.quota.bytes);
         let workspace = Workspace {
             id: new.id,
@@ -428,9 +427,8 @@ impl Inner {
             workspaces: all,
             runner: options.runner.clone(),
             secrets: Secrets::default(),
-            events: options.events.clone(),
             access: WorkspaceAccess::ReadWrite,
-            network: workspace.network,
+            network: NetworkRequest { workspace: workspace.network, ..NetworkRequest::default() },
             git: options.git.clone(),
         });
         Ok(OpenWorkspace::new(workspace, key, usage, named, toolbox))

@@ -25,6 +25,9 @@ const DEFAULT_TYPE: &str = "background_job";
 /// The field of a task's configuration with the trace context of its submission.
 const TRACE_PARENT: &str = "traceparent";
 
+/// The field of a task's configuration with the cap of the submission's token.
+const NETWORK_CAP: &str = "network_cap";
+
 /// An invalid request: the field and the rule that it breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {rule}")]
@@ -94,6 +97,7 @@ impl TaskSubmission {
             steps: request.steps.iter().map(as_submitted).collect(),
             retry_failed: request.retry_failed,
             traceparent: None,
+            network_cap: None,
         });
         let length = configuration.to_string().len() as u64;
         if length > MAX_TASK_BYTES.as_u64() {
@@ -123,6 +127,16 @@ fn check_word(field: &str, word: Option<&str>) -> Result<(), InvalidRequest> {
 }
 
 impl TaskSubmission {
+    /// Caps the network of its steps by the scopes of the token that submits it. The attempt runs without the
+    /// token, so that the cap is stored with the task.
+    #[must_use]
+    pub fn capped(mut self, token: Option<Network>) -> Self {
+        if let Some(network) = token {
+            self.configuration[NETWORK_CAP] = network.as_str().into();
+        }
+        self
+    }
+
     /// Returns the networks that its steps request, for the check of the token's scopes.
     pub fn networks(&self) -> impl Iterator<Item = Network> {
         self.networks.iter().copied()
@@ -189,6 +203,8 @@ fn digest(request: &TaskRequest) -> [u8; 32] {
 #[derive(Clone, Debug)]
 pub(crate) struct TaskPlan {
     pub(crate) steps: Vec<Step>,
+    /// The most network that the token of the submission allows.
+    pub(crate) network_cap: Option<Network>,
     pub(crate) retry_failed: bool,
 }
 
@@ -208,6 +224,7 @@ impl TaskPlan {
         });
         Ok(Self {
             steps: steps.collect::<Result<_, _>>()?,
+            network_cap: configuration.network_cap,
             retry_failed: configuration.retry_failed,
         })
     }

@@ -96,7 +96,7 @@ pub struct Step {
     pub description: Option<String>,
     /// The consequence of a failure for the task.
     pub on_error: OnError,
-    /// The network of its commands; that of the workspace if absent.
+    /// The network of its commands and the cap of its tool's; that of the workspace if absent.
     pub network: Option<Network>,
     /// The names of the credentials that it gets; later ones replace values of earlier ones.
     pub credentials: Vec<String>,

@@ -40,11 +40,11 @@ fn registry(toolset: Toolset) -> io::Result<Registry> {
             environment: environment.clone(),
             disabled: Vec::new(),
             mode: RunnerMode::Server,
+            events: AuditLog::none(),
         }),
         secrets: Secrets::new(&environment, None),
-        events: AuditLog::none(),
         access: WorkspaceAccess::ReadWrite,
-        network: None,
+        network: carrel_domain::NetworkRequest::default(),
         git: GitOptions::new(&environment),
     });
     Ok(Registry::new(toolbox, toolset))

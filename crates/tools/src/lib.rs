@@ -13,11 +13,9 @@
 //! secrets), and a [`Session`] holds what belongs to one caller (files read, jobs started, last test results).
 #![forbid(unsafe_code)]
 
-mod audit_log;
 mod blocking;
 mod files;
 mod git;
-mod interface;
 mod named_workspace;
 mod read_tracker;
 mod redaction;
@@ -39,18 +37,17 @@ mod workspace_list;
 pub mod workspace_tools;
 mod workspaces;
 
-pub use audit_log::{AuditEvent, AuditLog, AuditRecord};
+pub use carrel_audit::{AuditEvent, AuditLog, AuditRecord, Interface, Mask, Origin, Violation};
 pub use carrel_domain::Failure;
 pub use files::{Upload, UploadedFile};
 pub use git::{GitFacts, GitOptions};
-pub use interface::Interface;
 pub use named_workspace::{NamedWorkspace, Workspaces};
 pub use registry::{Definition, Registry, Toolset, definitions};
 pub use response::{Reply, ToolContent, ToolResponse};
 pub use schema_dialect::leave_out_number_format;
 pub use secrets::Secrets;
 pub use session::Session;
-pub use shell::{CommandFacts, notes};
+pub use shell::{CommandFacts, NoteReader, notes};
 pub use tool::{
     About, CallRules, Class, Effect, Exposure, Masking, QuotaRule, Tool, ToolResult, TrustMode,
     WorkspaceChoice,

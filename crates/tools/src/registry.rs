@@ -30,9 +30,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tracing::Instrument as _;
 
-use crate::audit_log::AuditEvent;
 use crate::named_workspace::NamedWorkspace;
-use crate::redaction::Redactor;
 use crate::response::{ToolContent, ToolResponse};
 use crate::session::Session;
 use crate::tool::{About, Class, Exposure, Masking, Tool, TrustMode, WorkspaceChoice};
@@ -40,6 +38,7 @@ use crate::tool_context::{CallOptions, ToolContext};
 use crate::tool_schema::take_workspace;
 use crate::toolbox::Toolbox;
 use crate::workspace_list::ALL;
+use carrel_audit::{AuditEvent, Origin, Violation};
 use panic_guard::catch_panic;
 use tool_entry::{Entry, encode};
 pub(crate) use trust_check::check_restored;
@@ -252,7 +251,7 @@ impl Registry {
         let workspace = self.audited_workspace(call);
         let own = call.options.command_settings.redactor();
         if let Err(failure) = &called {
-            self.audit_violation(call, workspace.as_deref(), failure, &own);
+            self.audit_violation(call, workspace.as_deref(), failure);
         }
         let server = self.toolbox.redactor();
         let exposes = call.about.is_some_and(|about| about.rules.masking == Masking::Exposed);
@@ -405,27 +404,19 @@ impl Registry {
         self.toolbox.events.add(context.session.id(), context.options.interface, event);
     }
 
-    /// Records an argument that would have left the workspace.
-    fn audit_violation(
-        &self,
-        call: &Call<'_>,
-        workspace: Option<&str>,
-        failure: &Failure,
-        own: &Redactor,
-    ) {
-        if failure.code != Code::SandboxViolation {
-            return;
-        }
-        let mut detail = failure.detail.clone();
-        own.redact_value(&mut detail);
-        let event = AuditEvent::SandboxViolation {
+    /// Records a refusal. This is the one place for all calls of tools but those about every workspace,
+    /// whose refusals [`fan_out`] records.
+    fn audit_violation(&self, call: &Call<'_>, workspace: Option<&str>, failure: &Failure) {
+        let violation = Violation::of_code(failure.code, failure.detail.clone());
+        let Some(violation) = violation else { return };
+        let origin = Origin {
+            session: call.session.id().to_owned(),
+            interface: call.options.interface,
             tool: call.tool().to_owned(),
             workspace: workspace.map(str::to_owned),
-            layer: "argument",
-            code: Some(failure.code.name()),
-            detail: self.toolbox.for_events(detail),
+            mask: self.toolbox.event_mask(&call.options.command_settings),
         };
-        self.toolbox.events.add(call.session.id(), call.options.interface, event);
+        self.toolbox.events.add_violation(&origin, violation);
     }
 
     fn unknown(&self, name: &str) -> Failure {

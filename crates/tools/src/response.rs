@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::interface::Interface;
+use carrel_audit::Interface;
 
 /// A tool's reply: content to read, and facts for programs.
 #[derive(Clone, Debug, PartialEq)]

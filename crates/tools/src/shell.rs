@@ -13,7 +13,7 @@ mod shell_run;
 mod watch_process;
 
 pub(crate) use bash::{NetworkChoice, exit_code, timeout_seconds};
-pub use command_facts::{CommandFacts, notes};
+pub use command_facts::{CommandFacts, NoteReader, notes};
 pub(crate) use command_facts::{add_notes, object};
 pub(crate) use control_sequences::strip_control;
 pub(crate) use launch::{Launch, Shell};

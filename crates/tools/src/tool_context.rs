@@ -4,18 +4,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrel_domain::{Network, Secret};
+use carrel_domain::{NetworkRequest, Secret};
 use carrel_exec::Piece;
 use carrel_git::CredentialSource;
 use carrel_traces::TraceParent;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::interface::Interface;
 use crate::named_workspace::{NamedWorkspace, Workspaces};
 use crate::redaction::Redactor;
 use crate::session::Session;
 use crate::toolbox::Toolbox;
+use carrel_audit::{Interface, Origin};
 
 /// Receives progress of a long call.
 pub trait Progress: Send + Sync + 'static {
@@ -41,10 +41,8 @@ pub struct CallOptions {
 /// Settings that an interface gives to the commands of a call.
 #[derive(Clone, Debug, Default)]
 pub struct CommandSettings {
-    /// The default network.
-    pub network: Option<Network>,
-    /// The most that any command gets, git included; the policy's limit if none.
-    pub network_limit: Option<Network>,
+    /// The network that the call asks for, and the caps that its interface adds.
+    pub network: NetworkRequest,
     /// Additional variables, whose values are masked in the reply. The git tools do not get them.
     pub environment: Vec<(String, Secret)>,
     /// A key that commands can use through an SSH agent and cannot read. The git tools do not get it.
@@ -130,6 +128,17 @@ impl ToolContext {
     /// Returns the workspaces of the session.
     pub fn workspaces(&self) -> Arc<Workspaces> {
         self.toolbox.workspaces_of(&self.session)
+    }
+
+    /// Returns the caller, for audit events.
+    pub(crate) fn origin(&self) -> Origin {
+        Origin {
+            session: self.session.id().to_owned(),
+            interface: self.options.interface,
+            tool: self.tool.to_owned(),
+            workspace: self.workspace.as_ref().map(|workspace| workspace.name().to_owned()),
+            mask: self.toolbox.event_mask(&self.options.command_settings),
+        }
     }
 
     /// Returns the token that is cancelled when the caller gives up.

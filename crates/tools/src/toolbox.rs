@@ -3,21 +3,18 @@
 use std::sync::Arc;
 use std::sync::RwLock;
 
-use carrel_domain::{Network, WorkspaceAccess, sync};
+use carrel_domain::{NetworkRequest, WorkspaceAccess, sync};
 use carrel_exec::{JobLimits, Jobs};
 use carrel_runner::Runner;
 use carrel_verify::ProfileCache;
-use serde_json::Value;
 
-use crate::audit_log::AuditLog;
 use crate::git::GitOptions;
 use crate::named_workspace::Workspaces;
 use crate::redaction::Redactor;
 use crate::secrets::Secrets;
 use crate::session::Session;
-
-/// Bounds each text in the detail of an audit event, so that callers cannot fill the log.
-const MAX_EVENT_TEXT: usize = 512;
+use crate::tool_context::CommandSettings;
+use carrel_audit::{AuditLog, Mask};
 
 /// The parts of a toolbox.
 #[derive(Debug)]
@@ -28,12 +25,10 @@ pub struct ToolboxOptions {
     pub runner: Runner,
     /// The operator's secrets.
     pub secrets: Secrets,
-    /// The audit log.
-    pub events: AuditLog,
     /// Read-only for a server that changes nothing.
     pub access: WorkspaceAccess,
-    /// The default network of commands; the policy's if none.
-    pub network: Option<Network>,
+    /// The caps of the server's command line and of the workspace.
+    pub network: NetworkRequest,
     /// Hosts and credentials for git.
     pub git: GitOptions,
 }
@@ -49,12 +44,12 @@ pub struct Toolbox {
     pub jobs: Jobs,
     /// The operator's secrets.
     pub secrets: Secrets,
-    /// The audit log.
+    /// The audit log, that of the runner.
     pub events: AuditLog,
     /// Read-only for a server that changes nothing.
     pub access: WorkspaceAccess,
-    /// The default network of commands; the policy's if none.
-    pub network: Option<Network>,
+    /// The caps of the server's command line and of the workspace.
+    pub network: NetworkRequest,
     /// Hosts and credentials for git.
     pub git: GitOptions,
     pub(crate) profiles: ProfileCache,
@@ -64,7 +59,8 @@ pub struct Toolbox {
 impl Toolbox {
     /// Makes a toolbox.
     pub fn new(options: ToolboxOptions) -> Arc<Self> {
-        let ToolboxOptions { workspaces, runner, secrets, events, access, network, git } = options;
+        let ToolboxOptions { workspaces, runner, secrets, access, network, git } = options;
+        let events = runner.events().clone();
         let redactor = RwLock::new(Arc::new(redactor(&secrets, &workspaces, &git)));
         let jobs = Jobs::new(JobLimits::default());
         let workspaces = Arc::new(workspaces);
@@ -92,26 +88,19 @@ impl Toolbox {
         Arc::clone(&sync::read(&self.redactor))
     }
 
-    /// Shortens texts in the detail of an audit event and masks secrets in them.
-    pub(crate) fn for_events(&self, mut detail: Value) -> Value {
-        shorten(&mut detail);
-        self.redactor().redact_value(&mut detail);
-        detail
+    /// Returns the mask of audit events: the secrets of one call, and those of the server.
+    pub(crate) fn event_mask(self: &Arc<Self>, settings: &CommandSettings) -> Mask {
+        let (toolbox, own) = (Arc::clone(self), settings.redactor());
+        Mask::new(move |detail| {
+            own.redact_value(detail);
+            toolbox.redactor().redact_value(detail);
+        })
     }
 
     /// Reads the secrets again after one was returned that may be newer than the redactor.
     pub(crate) fn refresh_redactor(&self) {
         let new = Arc::new(redactor(&self.secrets, &self.workspaces, &self.git));
         *sync::write(&self.redactor) = new;
-    }
-}
-
-fn shorten(value: &mut Value) {
-    match value {
-        Value::String(text) => text.truncate(text.floor_char_boundary(MAX_EVENT_TEXT)),
-        Value::Array(values) => values.iter_mut().for_each(shorten),
-        Value::Object(fields) => fields.values_mut().for_each(shorten),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

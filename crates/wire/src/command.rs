@@ -29,7 +29,7 @@ pub struct ExecRequest {
     )]
     #[schemars(range(min = 1, max = MAX_EXEC_SECONDS), extend("default" = DEFAULT_EXEC_SECONDS))]
     pub timeout: Option<u64>,
-    /// The network of the command; the workspace's default if absent.
+    /// The network of the command, at most that of the workspace; the workspace's default if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
 }

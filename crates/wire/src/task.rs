@@ -1,6 +1,6 @@
 //! `/api/tasks`
 
-use carrel_domain::{Code, Priority, TaskId, TaskStatus, Timestamp, WorkspaceId};
+use carrel_domain::{Code, Network, Priority, TaskId, TaskStatus, Timestamp, WorkspaceId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -125,6 +125,10 @@ pub struct TaskConfiguration {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub traceparent: Option<String>,
+    /// The most network that the token of the submission allows its steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub network_cap: Option<Network>,
 }
 
 /// The results of a task. The service stores this value when an attempt ends.

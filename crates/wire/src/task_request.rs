@@ -156,7 +156,7 @@ pub struct StepRequest {
     /// The consequence of a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_error: Option<OnError>,
-    /// The network of the step's commands.
+    /// The network of the step's commands, and the most that the arguments of its tool may ask for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
     /// The names of the workspace's credentials that the step gets; where two hold the same variable, the

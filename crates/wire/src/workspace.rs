@@ -21,7 +21,8 @@ pub struct NewWorkspace {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = MIN_QUOTA_GB, max = MAX_QUOTA_GB))]
     pub quota_gb: Option<f64>,
-    /// The network of commands that do not ask for one.
+    /// The network of commands that do not ask for one, and the most that any of them gets. It cannot be more
+    /// than the operator allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
 }
@@ -57,7 +58,8 @@ pub struct Workspace {
     pub name: String,
     /// The layout of its directory.
     pub layout: Layout,
-    /// The network of commands that do not ask for one; the operator's default if `null`.
+    /// The network of commands that do not ask for one, and the most that any of them gets; the operator's
+    /// default and cap if `null`.
     pub network: Option<Network>,
     /// `ready`; `new` while it has no directory; `unreachable` if no worker answers for its volume.
     #[schemars(with = "String")]

@@ -72,6 +72,7 @@ impl TestEnvironment {
             sandbox: SandboxMode::Enforced(tier),
             disabled: Vec::new(),
             mode: RunnerMode::Server,
+            events: carrel_audit::AuditLog::none(),
         });
         let options = RootOptions {
             root: directory.path().join("root"),

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use carrel_domain::{Timestamp, TokenScope, TokenScopes, WorkspaceId, hex};
+use carrel_domain::{Network, Timestamp, TokenScope, TokenScopes, WorkspaceId, hex};
 use sha2::{Digest as _, Sha256};
 
 use super::error::AuthError;
@@ -68,6 +68,11 @@ impl Caller {
     /// Checks that the caller has a scope, for routes that concern no workspace.
     pub fn check_scope(&self, scope: TokenScope) -> Result<(), AuthError> {
         if self.scopes.allow(scope) { Ok(()) } else { Err(AuthError::MissingScope { scope }) }
+    }
+
+    /// Returns the most network that the scopes allow commands: none without `net`, else as much as others do.
+    pub fn network_cap(&self) -> Option<Network> {
+        (!self.scopes.allow(TokenScope::Net)).then_some(Network::None)
     }
 
     /// Returns an identity of subject and coverage. It is the same for a renewed token.

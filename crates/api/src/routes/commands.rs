@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use carrel_domain::{Code, Network, TokenScope, WorkspaceId};
+use carrel_domain::{Code, Network, NetworkRequest, TokenScope, WorkspaceId};
 use carrel_tools::{
     CallOptions, Class, CommandSettings, Definition, Interface, QuotaRule, Session, ToolResponse,
 };
@@ -26,7 +26,7 @@ pub(super) fn routes() -> Vec<Route> {
             .description(
                 "Runs a command line and returns its output. Only commands of the allow-list are accepted. A \
                  command that fails is a reply, not an error. A network other than `none` also needs the \
-                 scope `net`.",
+                 scope `net`, and is at most what the workspace and the operator allow.",
             )
             .header(Header::IdempotencyKey)
             .body::<ExecRequest>()
@@ -87,8 +87,9 @@ impl ToolCall<'_> {
         if rules.quota == QuotaRule::Checked {
             api.options.spaces.check_quota(&space).await?;
         }
-        options.command_settings =
-            CommandSettings { network: self.network, ..CommandSettings::default() };
+        let token = self.caller.network_cap();
+        let network = NetworkRequest { token, ..NetworkRequest::of(self.network) };
+        options.command_settings = CommandSettings { network, ..CommandSettings::default() };
         let (tool, arguments) = (self.tool.about.name, self.arguments);
         // A dropped request does not drop the call: cancellation ends it, and the permit is free when it
         // has ended.

@@ -64,6 +64,7 @@ async fn clone(request: WorkspaceRequest, Json(clone, _): Json<CloneRequest>) ->
     let options = &request.api.options;
     let task =
         TaskSubmission::check(task, workspace, &options.hosts).map_err(ServiceError::from)?;
+    let task = task.capped(request.caller.network_cap());
     let receipt = options.tasks.submit(task, "clone").await?;
     Ok(ok(&accepted(&receipt.task, 1)))
 }

@@ -101,7 +101,7 @@ impl ToolProvider for Tools {
         let call = McpToolCall { head, caller, workspace, started: Instant::now() };
         let response = self.run(caller, session, name, arguments, options).await;
         response.unwrap_or_else(|failed| {
-            call.audit_refusal(&self.api, failed.status().as_u16());
+            call.audit_refusal(&self.api, &failed);
             refused(&failed)
         })
     }

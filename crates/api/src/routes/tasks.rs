@@ -50,6 +50,7 @@ pub(super) async fn submit(
     let submit = TaskSubmission::check(request, workspace.id, &api.options.hosts)
         .map_err(ServiceError::from)?;
     check_network(&caller, submit.networks())?;
+    let submit = submit.capped(caller.network_cap());
     let steps = submit.steps();
     let receipt = api.options.tasks.submit(submit, "submit").await?;
     Ok(ok(&accepted(&receipt.task, steps)))

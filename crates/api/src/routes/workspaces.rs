@@ -43,7 +43,8 @@ pub(super) fn routes() -> Vec<Route> {
             )
             .header(Header::IdempotencyKey)
             .body::<NewWorkspace>()
-            .json::<Workspace>(201, "The workspace."),
+            .json::<Workspace>(201, "The workspace.")
+            .errors(&[Code::NetworkRefused]),
         Route::get("/api/workspaces/{workspace_id}", show)
             .name("show_workspace", "Show a workspace", TokenScope::Read)
             .description("Returns a workspace. One that the token names and that does not exist is created.")

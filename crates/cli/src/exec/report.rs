@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use carrel_exec::{Captured, ExitStatus, Outcome};
 use carrel_runner::Completed;
-use carrel_tools::CommandFacts;
+use carrel_tools::{CommandFacts, NoteReader};
 use serde_json::{Value, json};
 
 use crate::error::Result;
@@ -18,11 +18,11 @@ const TIMED_OUT: u8 = 124;
 const SIGNAL_OFFSET: i32 = 128;
 
 /// Prints how the command ended and returns the exit status.
-pub(super) fn print(completed: &Completed, format: Format) -> Result<ExitCode> {
+pub(super) fn print(completed: &Completed, reader: NoteReader, format: Format) -> Result<ExitCode> {
     match format {
         Format::Json => output::json(&as_json(completed))?,
         // The output was written while it arrived; a closed stderr cannot be reported anywhere.
-        Format::Text => drop(notes(completed, io::stderr().lock())),
+        Format::Text => drop(notes(completed, reader, io::stderr().lock())),
     }
     Ok(ExitCode::from(status(&completed.outcome)))
 }
@@ -48,11 +48,11 @@ fn as_json(completed: &Completed) -> Value {
 }
 
 /// Writes what the exit status does not say: deadline, denials, trust changes.
-fn notes(completed: &Completed, mut stderr: impl io::Write) -> io::Result<()> {
+fn notes(completed: &Completed, reader: NoteReader, mut stderr: impl io::Write) -> io::Result<()> {
     if completed.outcome.timed_out() {
         writeln!(stderr, "carrel: ended at its deadline")?;
     }
-    for note in carrel_tools::notes(completed) {
+    for note in carrel_tools::notes(completed, reader) {
         writeln!(stderr, "carrel: {}", printable(&note))?;
     }
     Ok(())

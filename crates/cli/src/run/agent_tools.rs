@@ -5,18 +5,17 @@
 //! have in the same workspace. Their network is capped by the agent's, and secrets of the workflow file are
 //! masked in what they return.
 
-use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use carrel_agent::{ToolCall, ToolResult, Tools};
 use carrel_conductor::drive::{ToolsFactory, ToolsRequest};
 use carrel_config::{AgentToolset, ConductorConfig, Workflow};
-use carrel_domain::message_of;
+use carrel_domain::{NetworkRequest, message_of};
 use carrel_mcp::{reply_for_client, text_only_tool};
 use carrel_runner::{Runner, WorkspaceHandle};
 use carrel_tools::{
-    AuditLog, CallOptions, CommandSettings, GitOptions, Interface, NamedWorkspace, Progress,
-    Registry, Secrets, Session, Toolbox, ToolboxOptions, Toolset, WorkspaceEntry, Workspaces,
+    CallOptions, CommandSettings, GitOptions, Interface, NamedWorkspace, Progress, Registry,
+    Secrets, Session, Toolbox, ToolboxOptions, Toolset, WorkspaceEntry, Workspaces,
 };
 use carrel_traces::TraceParent;
 use futures_util::FutureExt as _;
@@ -24,21 +23,18 @@ use serde_json::Value;
 use tracing::warn;
 
 use crate::sandbox;
-use crate::toolbox::{self, UNNAMED};
+use crate::toolbox::UNNAMED;
 
-/// Returns the factory of tools for agents. The audit log is opened with the first tools.
-pub(super) fn factory(data: &Path) -> Arc<ToolsFactory> {
-    let data = data.to_owned();
-    let events = Arc::new(OnceLock::<AuditLog>::new());
+/// Returns the factory of tools for agents.
+pub(super) fn factory() -> Arc<ToolsFactory> {
     Arc::new(move |request: ToolsRequest| {
         let config = request.workflow.config.conductor.as_ref();
         let toolset = config.and_then(|config| toolset(config.agent.toolset));
         let (Some(toolset), Some(config)) = (toolset, config.cloned()) else {
             return async { Ok(None) }.boxed();
         };
-        let events = events.get_or_init(|| toolbox::events_in(&data)).clone();
         let made = async move {
-            let tools = AgentTools::make(request, &config, toolset, events).await?;
+            let tools = AgentTools::make(request, &config, toolset).await?;
             Ok(Some(Arc::new(tools) as Arc<dyn Tools>))
         };
         made.boxed()
@@ -68,7 +64,6 @@ impl AgentTools {
         request: ToolsRequest,
         config: &ConductorConfig,
         toolset: Toolset,
-        events: AuditLog,
     ) -> Result<Self, String> {
         let ToolsRequest { workflow, runner, workspace } = request;
         let handle = WorkspaceHandle::open(&workspace).await.map_err(|error| message_of(&error))?;
@@ -85,9 +80,8 @@ impl AgentTools {
             workspaces: Workspaces::new(vec![workspace]).map_err(|error| message_of(&error))?,
             runner: Runner::clone(&runner),
             secrets: Secrets::new(environment, None),
-            events,
             access,
-            network: None,
+            network: NetworkRequest::default(),
             git: GitOptions::new(environment),
         });
         let registry = Registry::new(toolbox, toolset).without_operator_tools();
@@ -102,7 +96,7 @@ impl AgentTools {
 fn command_settings(workflow: &Workflow, config: &ConductorConfig) -> CommandSettings {
     let secrets = workflow.known_secrets().into_iter();
     CommandSettings {
-        network_limit: Some(config.agent.network),
+        network: NetworkRequest { agent: Some(config.agent.network), ..NetworkRequest::default() },
         masked: secrets.map(|secret| ("workflow".to_owned(), secret)).collect(),
         ..CommandSettings::default()
     }

@@ -15,8 +15,8 @@ use super::backend::Backend;
 use super::settings::Settings;
 use crate::arguments::SandboxArguments;
 use crate::error::Result;
+use crate::sandbox;
 use crate::workspace::own_program;
-use crate::{sandbox, toolbox};
 
 /// The id of the only volume of an embedded store, independent of its directory.
 const EMBEDDED_VOLUME: [u8; 16] = [0; 16];
@@ -29,7 +29,7 @@ pub(crate) struct LocalVolume {
     state: std::path::PathBuf,
 }
 
-/// Opens the volume. `data` is the directory for the audit log; without it there is none.
+/// Opens the volume. `data` is the directory for the audit log; without it, the volume's own one.
 pub(crate) fn open(
     arguments: &SandboxArguments,
     environment: &Environment,
@@ -37,10 +37,11 @@ pub(crate) fn open(
     data: Option<&Path>,
     backend: &Backend,
 ) -> Result<LocalVolume> {
-    let runner = sandbox::server_runner(arguments, environment)?;
     let beside = || data.unwrap_or(Path::new(".")).join("workspaces");
     let root = settings.volume.clone().unwrap_or_else(beside);
-    let events = data.map_or_else(AuditLog::none, toolbox::events_in);
+    let own = || root.join(sandbox::OWN_DIRECTORY);
+    let events = sandbox::events_in(&data.map_or_else(own, Path::to_owned));
+    let runner = sandbox::server_runner(arguments, environment, events.clone())?;
     let options = HostedWorkspacesOptions {
         root: root.clone(),
         volume: (!backend.is_shared()).then(|| VolumeId::from_bytes(EMBEDDED_VOLUME)),
@@ -48,7 +49,6 @@ pub(crate) fn open(
         runner: runner.clone(),
         commands: LazySpawner::new(own_program()?),
         environment: environment.clone(),
-        events: events.clone(),
         reserve: settings.reserve,
         git: GitOptions {
             hosts: settings.hosts.to_vec(),

@@ -16,6 +16,7 @@ use tracing::warn;
 use super::arguments::RootArguments;
 use super::own_program;
 use crate::error::{CliError, Result};
+use crate::sandbox;
 
 /// The workflow file that is used when none is named.
 const DEFAULT_FILE: &str = "WORKFLOW.md";
@@ -37,8 +38,8 @@ impl Settings {
             options.root = root_of_command_line(value, environment)?;
         }
         let commands = LazySpawner::new(own_program()?);
-        let hooks =
-            SandboxedHooks::of_workflow(&workflow, environment, commands, CancellationToken::new());
+        let (events, cancel) = (sandbox::direct_events(environment), CancellationToken::new());
+        let hooks = SandboxedHooks::of_workflow(&workflow, environment, commands, events, cancel);
         Ok(Self { options, hooks })
     }
 

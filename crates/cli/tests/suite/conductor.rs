@@ -37,9 +37,11 @@ use serde_json::Value;
 
 use crate::{Run, TestRoot, eventually};
 
+pub(crate) use tools::fixture as tools_fixture;
+
 /// A data directory, a root for workspaces, and a directory that agents may write to.
-struct ConductorFixture {
-    fixture: TestRoot,
+pub(crate) struct ConductorFixture {
+    pub(crate) fixture: TestRoot,
     /// Where everything is kept, if not in the data directory.
     database: Option<String>,
 }
@@ -63,7 +65,7 @@ impl ConductorFixture {
     }
 
     /// An fixture whose workflow file has these lines.
-    fn with(lines: &str) -> Self {
+    pub(crate) fn with(lines: &str) -> Self {
         let fixture = Self::new();
         fixture.write(lines);
         fixture
@@ -86,7 +88,7 @@ impl ConductorFixture {
         command
     }
 
-    fn issue(&self, title: &str) {
+    pub(crate) fn issue(&self, title: &str) {
         let run = Run::of(self.command(&["issue", "new", "--title", title]));
         assert_eq!(run.code, 0, "{}", run.stderr);
     }
@@ -102,7 +104,7 @@ impl ConductorFixture {
         shown["state"].as_str().unwrap().to_owned()
     }
 
-    fn once(&self) -> Run {
+    pub(crate) fn once(&self) -> Run {
         Run::of(self.command(&["run", "--once", "--json"]))
     }
 

@@ -35,7 +35,9 @@ impl TestRoot {
         let workflow =
             Workflow::load(&file, &environment, ValidationScope::WorkspaceAndHooks).unwrap();
         let commands = LazySpawner::new(env!("CARGO_BIN_EXE_carrel").into());
-        let hooks = SandboxedHooks::of_workflow(&workflow, &environment, commands, cancel.clone());
+        let events = carrel_tools::AuditLog::none();
+        let cancel = cancel.clone();
+        let hooks = SandboxedHooks::of_workflow(&workflow, &environment, commands, events, cancel);
         (Workspaces::open_or_create(&RootOptions::of(&workflow, &environment)).unwrap(), hooks)
     }
 }

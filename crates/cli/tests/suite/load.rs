@@ -93,6 +93,7 @@ fn runner(tier: Tier) -> Runner {
         sandbox: SandboxMode::Enforced(TierChoice::Only(tier)),
         disabled: Vec::new(),
         mode: RunnerMode::Server,
+        events: carrel_tools::AuditLog::none(),
     })
 }
 

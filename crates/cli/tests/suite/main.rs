@@ -42,6 +42,8 @@ mod lines;
 mod load;
 /// The schema of the database.
 mod migrate;
+/// The network as a cap: attempts to ask for more than the operator allows.
+mod network_cap;
 /// What a preset says about a command line.
 mod policy;
 /// Real projects pass their tests behind the sandbox.
@@ -64,6 +66,8 @@ mod survival;
 mod test_environment;
 /// The `console` blocks of README and the guides, typed as printed.
 mod transcripts;
+/// The event of every refusal, once, whatever it came through.
+mod violations;
 /// Several processes that write the same files.
 mod writers;
 
@@ -82,7 +86,7 @@ fn repository() -> PathBuf {
 }
 
 /// A root, a home and a workflow file of their own.
-struct TestRoot {
+pub(crate) struct TestRoot {
     directory: tempfile::TempDir,
 }
 
@@ -107,7 +111,7 @@ impl TestRoot {
         std::fs::write(self.path("WORKFLOW.md"), text).unwrap();
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 

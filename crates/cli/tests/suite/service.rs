@@ -22,6 +22,8 @@ mod kill;
 mod limits;
 /// The tools for agents.
 mod mcp;
+/// The network as a cap.
+mod network;
 /// What an operator sees: audit, figures, room.
 mod observed;
 /// Servers and workers that share a database: placement, requests passed on, things that go away.
@@ -44,5 +46,7 @@ mod tool_scopes;
 mod traces;
 /// Files that arrive in parts.
 mod uploads;
+/// The event of every refusal, on every route.
+mod violations;
 /// The endpoint of a worker.
 mod worker_api;

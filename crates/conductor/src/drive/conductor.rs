@@ -83,6 +83,7 @@ impl Conductor {
             environment: options.environment,
             factories: options.factories,
             commands: options.commands,
+            runner: Arc::clone(&runner),
             data: options.data,
             tracker_name: options.tracker_name,
             scope,

@@ -13,7 +13,7 @@ use carrel_config::environment::{CARREL, CARREL_DATA};
 use carrel_config::{Environment, ReloadOutcome, Reloader, Workflow};
 use carrel_domain::message_of;
 use carrel_exec::LazySpawner;
-use carrel_runner::SandboxedHooks;
+use carrel_runner::{Runner, SandboxedHooks};
 use carrel_workspace::{HookSettings, Hooks, RootOptions, TrackerName, Workspaces};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
@@ -40,6 +40,8 @@ pub(super) struct WorkflowWatcher {
     pub(super) environment: fn() -> Environment,
     pub(super) factories: Factories,
     pub(super) commands: LazySpawner,
+    /// The runner of agents, for its audit log.
+    pub(super) runner: Arc<Runner>,
     pub(super) data: PathBuf,
     pub(super) tracker_name: TrackerName,
     pub(super) scope: String,
@@ -116,7 +118,8 @@ impl WorkflowWatcher {
         let hooks = workflow.config.hooks.clone();
         let hooks = HookSettings::new(hooks, &environment, secrets.clone());
         let hooks = hooks.with(CARREL, self.commands.program()).with(CARREL_DATA, &self.data);
-        let sandbox = SandboxedHooks::new(&environment, &self.commands);
+        let sandbox =
+            SandboxedHooks::new(&environment, &self.commands, self.runner.events().clone());
         Ok(Setup {
             workflow: Arc::clone(workflow),
             workspaces: Workspaces::open_or_create(&root)?,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use carrel_domain::{Code, Coded, Network, ResourceLimits, Tier, UnknownPolicyValue};
+use carrel_domain::{Network, NetworkPolicy, ResourceLimits, Tier, UnknownPolicyValue};
 
 use super::policy_error::PolicyError;
 use super::policy_file;
@@ -22,7 +22,7 @@ const DEFAULT_WALL_LIMIT: Duration = Duration::from_hours(1);
 
 /// The operator's limits for sandboxed commands, documented key by key in `docs/policy.md`.
 ///
-/// `network` is at most `network_limit`, and `limits.wall` at most `wall_limit`. Paths are absolute, and their links
+/// `network` is at most `network_limit` where that is written, and `limits.wall` at most `wall_limit`. Paths are absolute, and their links
 /// were checked against the directories that no command may have; a path that does not exist is to be skipped when a
 /// command starts. The default is the policy of a machine without a file.
 #[expect(missing_docs, reason = "the fields are keys of the reference page")]
@@ -30,7 +30,7 @@ const DEFAULT_WALL_LIMIT: Duration = Duration::from_hours(1);
 pub struct OperatorPolicy {
     pub tier: TierChoice,
     pub network: Network,
-    pub network_limit: Network,
+    pub network_limit: Option<Network>,
     pub readable: Vec<PathBuf>,
     pub writable: Vec<PathBuf>,
     /// Directories for the front of `PATH`, readable too; without a colon.
@@ -88,7 +88,7 @@ impl Default for OperatorPolicy {
         Self {
             tier: TierChoice::Auto,
             network: Network::None,
-            network_limit: Network::Full,
+            network_limit: None,
             readable: Vec::new(),
             writable: Vec::new(),
             path: Vec::new(),
@@ -99,23 +99,6 @@ impl Default for OperatorPolicy {
             wall_limit: DEFAULT_WALL_LIMIT,
             uids: UidRange::default(),
         }
-    }
-}
-
-/// A request for more network than the operator allows.
-#[expect(missing_docs, reason = "the message says what the fields are")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "network {requested} is more than the operator allows; request {limit}, or set network_limit = \"{requested}\" in policy.toml"
-)]
-pub struct NetworkLimitExceeded {
-    pub requested: Network,
-    pub limit: Network,
-}
-
-impl Coded for NetworkLimitExceeded {
-    fn code(&self) -> Code {
-        Code::NetworkRefused
     }
 }
 
@@ -167,13 +150,9 @@ impl OperatorPolicy {
         }
     }
 
-    /// Returns the network of a command from its request, or the default if the request names none.
-    pub fn network_for(&self, requested: Option<Network>) -> Result<Network, NetworkLimitExceeded> {
-        let network = requested.unwrap_or(self.network);
-        if network > self.network_limit {
-            return Err(NetworkLimitExceeded { requested: network, limit: self.network_limit });
-        }
-        Ok(network)
+    /// Returns the settings about networks.
+    pub fn networks(&self) -> NetworkPolicy {
+        NetworkPolicy { default: self.network, limit: self.network_limit }
     }
 
     /// Detects the operator's toolchains that the policy shares, by the existence of their directories. Files
@@ -192,12 +171,14 @@ impl OperatorPolicy {
     }
 }
 
-fn read_networks(reader: &mut PolicyReader<'_>, default: &OperatorPolicy) -> (Network, Network) {
+fn read_networks(
+    reader: &mut PolicyReader<'_>,
+    default: &OperatorPolicy,
+) -> (Network, Option<Network>) {
     let network = reader.settings.choice(&keys::NETWORK, |word| word.parse().ok());
     let limit = reader.settings.choice(&keys::NETWORK_LIMIT, |word| word.parse().ok());
     let network = network.unwrap_or(default.network);
-    let limit = limit.unwrap_or(default.network_limit);
-    if network > limit {
+    if let Some(limit) = limit.filter(|limit| network > *limit) {
         let complaint = format!(
             "is \"{network}\" and more than network_limit, \"{limit}\"; lower the one or raise the other"
         );

@@ -6,7 +6,7 @@ use carrel_domain::{ByteSize, Code};
 
 use super::operator_policy::Trust;
 use super::toolchain;
-use crate::schema::DefaultValue::Literal;
+use crate::schema::DefaultValue::{Computed, Literal};
 use crate::schema::ValueKind::{AutoOrNames, Choice, Count, Paths, Size, Time, Variables};
 use crate::schema::{Syntax, ValueKind, settings};
 
@@ -39,9 +39,9 @@ settings! {
         TIER = "tier", Choice(TIERS), Literal("\"auto\""), None,
             "The tier of the sandbox. `auto`: the strongest that this machine supports. `full`: namespaces, Landlock and seccomp, or no command runs. `landlock`: Landlock and seccomp only, even where more is possible.";
         NETWORK = "network", ValueKind::NETWORK, Literal("\"none\""), None,
-            "The network of a command whose request names none: nothing, the workspace's own loopback, or the host's network.";
-        NETWORK_LIMIT = "network_limit", ValueKind::NETWORK, Literal("\"full\""), None,
-            "The most network that a request may have. At least `network`.";
+            "The network of a command that neither asks for one nor belongs to a workspace or server with one: nothing, the workspace's own loopback, or the host's network.";
+        NETWORK_LIMIT = "network_limit", ValueKind::NETWORK, Computed("`--network` of the command line; else `loopback` in tier `full`, `none` in tier `landlock`, and at least `network`"), None,
+            "The most network that any command gets. At least `network`. What `--network`, a workspace, a token, a task's step and a request name can only lower it.";
         READABLE = "readable", Paths, Literal("[]"), None,
             "Further files and directories that every command may read and run, beside the system's and the toolchains'.";
         WRITABLE = "writable", Paths, Literal("[]"), None,

@@ -2,10 +2,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use carrel_config::{
-    Diagnostic, Environment, MAX_POLICY_BYTES, NetworkLimitExceeded, OperatorPolicy, PolicyError,
-    TOOLCHAINS, TierChoice, ToolchainChoice, Trust,
+    Diagnostic, Environment, MAX_POLICY_BYTES, OperatorPolicy, PolicyError, TOOLCHAINS, TierChoice,
+    ToolchainChoice, Trust,
 };
-use carrel_domain::{ByteSize, Network, ResourceLimits, Tier};
+use carrel_domain::{ByteSize, Network, NetworkPolicy, ResourceLimits, Tier};
 use pretty_assertions::assert_eq;
 
 const FILE: &str = "/etc/carrel/policy.toml";
@@ -57,7 +57,7 @@ fn every_setting_is_read() {
     let expected = OperatorPolicy {
         tier: TierChoice::Only(Tier::Full),
         network: Network::Loopback,
-        network_limit: Network::Loopback,
+        network_limit: Some(Network::Loopback),
         readable: vec!["/srv/b".into(), "/home/anna/data".into(), "/srv/data".into()],
         writable: vec!["/home/anna/.cache/shared".into()],
         path: vec!["/opt/tool/bin".into()],
@@ -334,16 +334,18 @@ fn everything_that_is_wrong_is_reported_in_the_order_of_the_file() {
 }
 
 #[test]
-fn a_request_gets_at_most_the_network_that_the_operator_allows() {
-    let policy = policy("network = 'loopback'\nnetwork_limit = 'loopback'");
-    assert_eq!(policy.network_for(None), Ok(Network::Loopback));
-    assert_eq!(policy.network_for(Some(Network::None)), Ok(Network::None));
-    let refused = NetworkLimitExceeded { requested: Network::Full, limit: Network::Loopback };
-    assert_eq!(policy.network_for(Some(Network::Full)), Err(refused));
-    assert_eq!(
-        refused.to_string(),
-        "network full is more than the operator allows; request loopback, or set network_limit = \"full\" in policy.toml"
-    );
+fn a_limit_of_the_network_that_no_file_writes_is_not_full() {
+    let none = NetworkPolicy { default: Network::None, limit: None };
+    assert_eq!(OperatorPolicy::default().networks(), none);
+    let cases = [
+        ("", none),
+        ("network = 'full'", NetworkPolicy { default: Network::Full, limit: None }),
+        ("network_limit = 'full'", NetworkPolicy { limit: Some(Network::Full), ..none }),
+        ("network_limit = 'none'", NetworkPolicy { limit: Some(Network::None), ..none }),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(policy(text).networks(), expected, "{text}");
+    }
 }
 
 proptest::proptest! {

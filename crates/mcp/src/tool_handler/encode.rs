@@ -56,7 +56,7 @@ pub(super) fn instructions(registry: &Registry) -> String {
         "Paths are relative to the workspace. A file has to be read before it is changed, and again \
          after another program changed it. Commands run in a kernel sandbox: the system is read-only, \
          other directories do not exist, the network is off unless the operator allows it. A denial \
-         names the rule and what would be allowed.",
+         names the rule; the operator decides about more.",
     );
     text
 }

@@ -11,6 +11,8 @@ const MAX_HOST_BYTES: usize = 253;
 /// The object of a denial whose message names no host.
 const UNNAMED_HOST: &str = "network";
 
+const OPERATOR_DECIDES: &str = "the operator decides about the network";
+
 const RESOLVE: &str = "EAI_AGAIN";
 const UNREACHABLE: &str = "ENETUNREACH";
 
@@ -40,7 +42,7 @@ const MESSAGES: [(&str, &str, &[&str]); 17] = [
 ];
 
 /// Explains a line of stderr that reports a network error, unless the command has the host's network.
-pub(super) fn denial(plan: &Plan, line: &str) -> Option<Denial> {
+pub(super) fn denial(plan: &Plan, line: &str, cap: Network) -> Option<Denial> {
     if plan.network == Network::Full {
         return None;
     }
@@ -56,29 +58,28 @@ pub(super) fn denial(plan: &Plan, line: &str) -> Option<Denial> {
     };
     let rule = format!("network: {}", plan.network);
     let denial = Denial::inferred(rule, host.unwrap_or(UNNAMED_HOST), errno);
-    Some(suggest(denial, plan, network))
+    Some(suggest(denial, plan, network, cap))
 }
 
-/// Adds the policy line for a wider network, and the option of a request.
-pub(super) fn suggest(denial: Denial, plan: &Plan, network: Network) -> Denial {
-    let request = format!("a request can ask for it with --network {network}");
-    let hint = match (network, plan.tier) {
-        (Network::Loopback, _) => format!("{request}; it takes \"full\" to leave the machine"),
-        (Network::Full, Tier::Full) | (Network::None, _) => request,
-        (Network::Full, Tier::Landlock) => {
-            format!("{request}; tier landlock has no loopback of its own")
-        }
+/// Adds the policy line for a wider network. The hint names the network only if the cap allows it: a model
+/// reads the hint, and must not be led to ask for what is refused.
+pub(super) fn suggest(denial: Denial, plan: &Plan, network: Network, cap: Network) -> Denial {
+    let hint = if network <= cap {
+        format!("a request may have network {network}")
+    } else {
+        OPERATOR_DECIDES.to_owned()
     };
-    denial.allowed_by(line(network)).hinting(hint)
+    let hint = match plan.tier {
+        Tier::Full => hint,
+        Tier::Landlock => format!("{hint}; tier landlock has no loopback of its own"),
+    };
+    let line = format!("network = \"{network}\"");
+    Denial { network: Some(network), ..denial.allowed_by(line).hinting(hint) }
 }
 
 /// Returns whether a denial shows that the command tried to reach another machine.
 pub(super) fn leaves_the_machine(denial: &Denial) -> bool {
-    denial.allow.as_deref() == Some(&line(Network::Full))
-}
-
-fn line(network: Network) -> String {
-    format!("network = \"{network}\"")
+    denial.network == Some(Network::Full)
 }
 
 /// Returns the name or address after the words `before`, without its port.

@@ -12,8 +12,9 @@ const OPENED_BY_NETWORK: [&str; 5] =
 
 const NO_LINE: &str = "no line of policy.toml allows this call";
 
-/// Explains a denied call. `outside` says that the command tried to reach another machine.
-pub(super) fn denial(plan: &Plan, refused: &DeniedCall, outside: bool) -> Denial {
+/// Explains a denied call. `outside` says that the command tried to reach another machine, `cap` is the most
+/// network that the request could have had.
+pub(super) fn denial(plan: &Plan, refused: &DeniedCall, outside: bool, cap: Network) -> Denial {
     let denial = Denial {
         rule: rule_text(plan, refused),
         object: match &refused.detail {
@@ -24,9 +25,10 @@ pub(super) fn denial(plan: &Plan, refused: &DeniedCall, outside: bool) -> Denial
         source: Certainty::Exact,
         allow: None,
         hint: None,
+        network: None,
     };
     match sufficient_network(plan, refused, outside) {
-        Some(network) => network::suggest(denial, plan, network),
+        Some(network) => network::suggest(denial, plan, network, cap),
         None => denial.hinting(NO_LINE),
     }
 }

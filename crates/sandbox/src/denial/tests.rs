@@ -62,6 +62,7 @@ fn context() -> DenialContext<'static> {
         directory: Path::new("sub"),
         root: Some(Path::new("/srv/root")),
         limits: ResourceLimits::default(),
+        network_cap: Network::None,
         cgroup: CgroupLimits::default(),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
-use carrel_domain::{Secret, TaskStatus};
+use carrel_domain::{Network, Secret, TaskStatus};
 use carrel_git::CredentialSource as _;
 use carrel_github::TokenRequest;
 use carrel_store::EventKind;
@@ -30,6 +30,8 @@ pub(super) struct Attempt<'a> {
     pub(super) workspace: &'a Arc<OpenWorkspace>,
     pub(super) events: &'a EventWriter,
     pub(super) session: Arc<Session>,
+    /// The most network that the token of the submission allows.
+    pub(super) network_cap: Option<Network>,
     /// Log lines that the task may still write, over all of its steps.
     pub(super) lines_left: AtomicUsize,
     stop: &'a CancellationToken,
@@ -43,6 +45,7 @@ type Failed = (TaskStatus, String);
 impl<'a> Attempt<'a> {
     pub(super) fn new(
         execution: &'a Execution,
+        plan: &TaskPlan,
         workspace: &'a Arc<OpenWorkspace>,
         events: &'a EventWriter,
         stop: &'a CancellationToken,
@@ -51,7 +54,17 @@ impl<'a> Attempt<'a> {
         let session = Session::new(format!("task-{}", execution.claim.task));
         let deadline = Instant::now() + execution.task.timeout;
         let lines_left = AtomicUsize::new(MAX_LOG_LINES);
-        Self { execution, workspace, events, session, lines_left, stop, lost, deadline }
+        Self {
+            execution,
+            workspace,
+            events,
+            session,
+            network_cap: plan.network_cap,
+            lines_left,
+            stop,
+            lost,
+            deadline,
+        }
     }
 
     pub(super) async fn run(&self, plan: &TaskPlan) -> Ending {

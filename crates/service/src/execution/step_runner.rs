@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use carrel_domain::{Code, Coded as _, Secret, TaskId, message_of};
+use carrel_domain::{Code, Coded as _, NetworkRequest, Secret, TaskId, message_of};
 use carrel_git::{ArgumentList, GitOperation};
 use carrel_store::EventKind;
 use carrel_tools::workspace_tools::{
@@ -195,7 +195,11 @@ impl StepRunner<'_> {
         let (output, pieces) = mpsc::channel(OUTPUT_CAPACITY);
         let streaming = self.stream_output(pieces);
         let mut command_settings = CommandSettings {
-            network: self.step.network,
+            network: NetworkRequest {
+                token: self.attempt.network_cap,
+                step: self.step.network,
+                ..NetworkRequest::of(self.step.network)
+            },
             timeout: Some(self.timeout),
             output: Some(output),
             masked: self.masked.to_vec(),

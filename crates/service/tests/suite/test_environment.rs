@@ -78,6 +78,7 @@ impl TestEnvironment {
             sandbox: SandboxMode::Enforced(TierChoice::Auto),
             disabled: Vec::new(),
             mode: RunnerMode::Server,
+            events: AuditLog::none(),
         });
         let options = HostedWorkspacesOptions {
             root: directory.path().join("workspaces"),
@@ -86,7 +87,6 @@ impl TestEnvironment {
             runner,
             commands,
             environment,
-            events: AuditLog::none(),
             git: GitOptions::default(),
             reserve: FreeSpaceReserve::Bytes(ByteSize::bytes(0)),
             clock: clock.clone(),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrel_domain::{ByteSize, Code, Failure, Network, WorkspaceAccess};
+use carrel_domain::{ByteSize, Code, Failure, Network, NetworkRequest, WorkspaceAccess};
 use carrel_exec::{CaptureLimits, ExitStatus, Output};
 use carrel_git::{
     ArgumentList, CloneTarget, CredentialLookup, GitCommandLine, GitEnvironment, GitOperation,
@@ -170,7 +170,7 @@ impl Prepared {
         let mut launch = Launch::new(CommandForm::Argv(argv), name);
         launch.own_environment = true;
         launch.request.preset = Preset::Open;
-        launch.request.network = Some(self.remote.network);
+        launch.request.network = NetworkRequest::of_git_transfer(self.remote.network);
         launch.request.environment = mem::take(&mut self.environment).into_variables();
         let inherited = mem::take(&mut self.remote.inherited).into_iter();
         launch.request.inherited = inherited.map(|file| file.descriptor).collect();
@@ -397,7 +397,8 @@ impl<'a> Preparation<'a> {
     ) -> Result<Result<Vec<u8>, String>, Failure> {
         let request = RunRequest {
             directory: self.directory.clone(),
-            network: Some(Network::None),
+            network: NetworkRequest::of(Network::None),
+            origin: Some(self.context.origin()),
             access: WorkspaceAccess::ReadOnly,
             environment: environment.clone().into_variables(),
             limits: LimitRequest { wall: Some(CONFIG_TIMEOUT), ..LimitRequest::default() },

@@ -1,5 +1,6 @@
 //! A call about every workspace, made one after the other.
 
+use carrel_audit::Violation;
 use carrel_domain::Failure;
 use serde_json::{Map, Value, json};
 
@@ -23,6 +24,12 @@ pub(super) fn schema() -> Value {
     })
 }
 
+fn audit_violation(context: &ToolContext, failure: &Failure) {
+    if let Some(violation) = Violation::of_code(failure.code, failure.detail.clone()) {
+        context.toolbox.events.add_violation(&context.origin(), violation);
+    }
+}
+
 /// Makes the calls, and puts each reply under the name of its workspace. The response is an error if every
 /// call failed.
 pub(super) async fn run(
@@ -38,7 +45,8 @@ pub(super) async fn run(
         let called = match made {
             Ok(tool_context) => {
                 let work = entry.call(&tool_context, arguments.clone());
-                catch_panic(tool_context.tool, work).await
+                let called = catch_panic(tool_context.tool, work).await;
+                called.inspect_err(|failure| audit_violation(&tool_context, failure))
             }
             Err(failure) => Err(failure),
         };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carrel_domain::Network;
+use carrel_domain::{Network, NetworkRequest};
 use carrel_exec::{CaptureLimits, ExitStatus, Output};
 use carrel_runner::{CommandForm, Completed};
 use schemars::JsonSchema;
@@ -30,7 +30,7 @@ const SIGNAL_OFFSET: i32 = 128;
 
 pub(super) struct Bash;
 
-/// The network that a command needs.
+/// The network of a command.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum NetworkChoice {
@@ -65,7 +65,7 @@ pub(super) struct Input {
     run_in_background: bool,
     /// The working directory, relative to the workspace.
     cwd: Option<String>,
-    /// The network it needs; the operator's policy may allow less.
+    /// The network it gets; at most what the operator allows.
     network: Option<NetworkChoice>,
 }
 
@@ -87,7 +87,7 @@ impl Tool for Bash {
         title: "Run a command",
         description: "Runs a command line with bash in the workspace, in a kernel sandbox: the system \
             is read-only, the workspace read-write, nothing else of the machine is visible, and there \
-            is no network unless allowed. Each call is a new shell: `cd` and variables do not last. \
+            is no network unless the operator allows it. Each call is a new shell: `cd` and variables do not last. \
             A non-zero exit is data, not an error. Output is stdout and stderr together, with the \
             middle cut when it is long; `BashOutput` with the returned shell_id reads all of it. For \
             servers and watchers set run_in_background. Prefer Read, Edit, Grep and Glob to cat, sed, \
@@ -101,7 +101,7 @@ impl Tool for Bash {
         let background = input.run_in_background;
         let mut launch = Launch::new(CommandForm::Line(input.command.clone()), &input.command);
         launch.request.directory = context.workspace().relative_or_top(input.cwd.as_deref());
-        launch.request.network = input.network.map(Network::from);
+        launch.request.network = NetworkRequest::of(input.network.map(Network::from));
         launch.request.limits.wall = (!background).then(|| Duration::from_secs(seconds));
         launch.request.output = Output::Combined(CaptureLimits::STDOUT);
         if let Some(description) = &input.description {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use carrel_domain::Network;
 use carrel_exec::{ExitStatus, Outcome};
 use carrel_runner::{Completed, LimitReached, SandboxReport, TrustChange};
 use carrel_sandbox::{Certainty, Denial};
@@ -103,7 +104,7 @@ impl CommandFacts {
 }
 
 fn denial(denial: &Denial) -> CommandDenial {
-    let Denial { rule, object, errno, source, allow, hint } = denial;
+    let Denial { rule, object, errno, source, allow, hint, network: _ } = denial;
     CommandDenial {
         rule: rule.clone(),
         object: object.clone(),
@@ -151,9 +152,21 @@ fn sandbox(report: &SandboxReport) -> CommandSandbox {
     }
 }
 
+/// The reader of notes about a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoteReader {
+    /// A model or a program. It learns what was denied and that the operator decides.
+    Caller,
+    /// The operator at a terminal. It also learns what would allow the operation.
+    Operator {
+        /// The most that `--network` may name.
+        network_limit: Network,
+    },
+}
+
 /// Returns what the exit status does not tell, one line each: the exceeded limit, killed processes,
 /// denials of a failed command, restored files.
-pub fn notes(completed: &Completed) -> Vec<String> {
+pub fn notes(completed: &Completed, reader: NoteReader) -> Vec<String> {
     let Completed { outcome, limit, denials, trust, .. } = completed;
     let mut notes = Vec::new();
     if let Some(limit) = limit {
@@ -163,6 +176,7 @@ pub fn notes(completed: &Completed) -> Vec<String> {
         notes.push(format!("still running at the end, and killed: {}", outcome.left_running));
     }
     // Denials that a successful command tolerated are in the facts only.
+    let explained = |denial: &Denial| explained(denial, reader);
     notes.extend(denials.iter().filter(|_| !outcome.succeeded()).map(explained));
     notes.extend(trust.trust_changes.iter().map(|change| {
         let restored = if change.restored { "restored" } else { "not restored" };
@@ -173,23 +187,34 @@ pub fn notes(completed: &Completed) -> Vec<String> {
 
 /// Appends the notes about a command to the text of a reply.
 pub(crate) fn add_notes(text: &mut String, completed: &Completed) {
-    for note in notes(completed) {
+    for note in notes(completed, NoteReader::Caller) {
         line(text, &format!("carrel: {}", strip_control(&note)));
     }
 }
 
-fn explained(denial: &Denial) -> String {
-    let Denial { rule, object, errno, source, allow, hint } = denial;
+fn explained(denial: &Denial, reader: NoteReader) -> String {
+    let Denial { rule, object, errno, source, allow, hint, network } = denial;
     let certainty = match source {
         Certainty::Exact => "denied",
         Certainty::Inferred => "probably denied",
     };
     let mut text = format!("{certainty}: {object} ({errno}): {rule}");
-    if let Some(allow) = allow {
-        text = format!("{text}; policy.toml: {allow}");
+    let mut add = |remedy: &str| text = format!("{text}; {remedy}");
+    match (reader, allow) {
+        (NoteReader::Operator { .. }, Some(allow)) => add(&format!("policy.toml: {allow}")),
+        // The hint about a network says it.
+        (NoteReader::Caller, Some(_)) if network.is_none() => add("the operator decides"),
+        (NoteReader::Caller | NoteReader::Operator { .. }, _) => {}
     }
-    if let Some(hint) = hint {
-        text = format!("{text}; {hint}");
+    match (reader, network) {
+        (NoteReader::Operator { network_limit }, Some(network)) if *network <= network_limit => {
+            add(&format!("or --network {network}"));
+        }
+        (NoteReader::Caller | NoteReader::Operator { .. }, _) => {
+            if let Some(hint) = hint {
+                add(hint);
+            }
+        }
     }
     text
 }

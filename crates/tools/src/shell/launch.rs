@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use carrel_domain::{ByteSize, Clock as _, Code, Failure, Network, SystemClock, Timestamp, sync};
+use carrel_domain::{ByteSize, Clock as _, Code, Failure, SystemClock, Timestamp, sync};
 use carrel_exec::{Captured, Cursor, Job, JobId, JobStatus, LogFile, Outcome, Piece, Started};
 use carrel_runner::{CommandForm, Completed, RunError, RunRequest};
 use carrel_shell::Preset;
@@ -17,7 +17,6 @@ use tokio::time::{Instant, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::process_watcher::ProcessWatcher;
-use crate::audit_log::AuditEvent;
 use crate::tool_context::ToolContext;
 
 /// Bounds the output of one command that is kept on disk.
@@ -79,7 +78,7 @@ impl Launch {
         };
         let (asked, started) = oneshot::channel();
         let name = self.name.clone();
-        let mut request = self.complete(context)?;
+        let mut request = self.complete(context);
         request.limits.lifetime = (!is_awaited).then(|| reserved.lifetime());
         request.started = Some(asked);
         let (watched, live) = watched.unzip();
@@ -91,7 +90,7 @@ impl Launch {
         let running = async move { runner.run(handle.handle(), request, &stop).await };
         let (started, running) = started_of(running, started).await?;
         let completed = Arc::new(OnceLock::new());
-        let waiting = remember(running, Arc::clone(&completed), violations(context));
+        let waiting = remember(running, Arc::clone(&completed));
         let job = reserved.adopt(&name, started, cancel, waiting)?;
         let shell = Arc::new(Shell {
             job,
@@ -107,7 +106,7 @@ impl Launch {
     }
 
     /// Adds the settings of the call to the request.
-    fn complete(self, context: &ToolContext) -> Result<RunRequest, Failure> {
+    fn complete(self, context: &ToolContext) -> RunRequest {
         let settings = &context.options.command_settings;
         let mut request = self.request;
         if !self.own_environment {
@@ -117,67 +116,19 @@ impl Launch {
             request.environment.extend(author.map(|(name, value)| (name.into(), value.into())));
             request.ssh_key.clone_from(&settings.ssh_key);
         }
-        request.network = allowed_network(context, request.network)?;
+        request.network = request.network.within(settings.network).within(context.toolbox.network);
+        request.origin = Some(context.origin());
         request.limits.wall = settings.timeout.or(request.limits.wall);
         request.log = Some(LogFile { file: None, limit: MAX_LOG });
-        Ok(request)
-    }
-}
-
-/// Applies the defaults and the limit of the interface. A command without a network of its own gets the most
-/// that is allowed.
-fn allowed_network(
-    context: &ToolContext,
-    own: Option<Network>,
-) -> Result<Option<Network>, Failure> {
-    let command_settings = &context.options.command_settings;
-    let asked = own.or(command_settings.network).or(context.toolbox.network);
-    let Some(limit) = command_settings.network_limit else { return Ok(asked) };
-    match asked {
-        None => Ok(Some(limit.min(context.toolbox.runner.policy().network))),
-        Some(asked) if asked <= limit => Ok(Some(asked)),
-        Some(asked) => {
-            let message = format!(
-                "network {asked} is more than commands get here; use {limit}, or have the operator allow it"
-            );
-            Err(Failure::new(Code::NetworkRefused, message))
-        }
-    }
-}
-
-fn violations(context: &ToolContext) -> impl Fn(&Completed) + Send + use<> {
-    let toolbox = Arc::clone(&context.toolbox);
-    let session = Arc::clone(&context.session);
-    let tool = context.tool;
-    let interface = context.options.interface;
-    let workspace = context.optional_workspace().map(|workspace| workspace.name().to_owned());
-    let redactor = context.options.command_settings.redactor();
-    move |completed| {
-        if completed.denials.is_empty() {
-            return;
-        }
-        let mut detail = serde_json::json!({ "denials": completed.denials });
-        redactor.redact_value(&mut detail);
-        let event = AuditEvent::SandboxViolation {
-            tool: tool.to_owned(),
-            workspace: workspace.clone(),
-            layer: "kernel",
-            code: None,
-            detail: toolbox.for_events(detail),
-        };
-        toolbox.events.add(session.id(), interface, event);
+        request
     }
 }
 
 async fn remember(
     running: impl Future<Output = Ended> + Send,
     completed: Arc<OnceLock<Result<Completed, Failure>>>,
-    report: impl Fn(&Completed) + Send,
 ) -> Option<Outcome> {
     let ended = running.await;
-    if let Ok(ended) = &ended {
-        report(ended);
-    }
     // The job does not need the output, which is stored with the result.
     let outcome = ended.as_ref().ok().map(|ended| Outcome {
         stdout: Captured::default(),

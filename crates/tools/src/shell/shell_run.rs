@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carrel_domain::{Code, Failure, Network};
+use carrel_domain::{Code, Failure, Network, NetworkRequest};
 use carrel_exec::Captured;
 use carrel_runner::{CommandForm, Completed};
 use schemars::JsonSchema;
@@ -35,7 +35,7 @@ pub(super) struct Input {
     timeout_ms: Option<u64>,
     /// The working directory, relative to the workspace.
     cwd: Option<String>,
-    /// The network it needs; the operator's policy may allow less.
+    /// The network it gets; at most what the operator allows.
     network: Option<NetworkChoice>,
 }
 
@@ -69,7 +69,7 @@ impl Tool for ShellRun {
         let argv = command.iter().map(Into::into).collect();
         let mut launch = Launch::new(CommandForm::Argv(argv), command.join(" "));
         launch.request.directory = context.workspace().relative_or_top(input.cwd.as_deref());
-        launch.request.network = input.network.map(Network::from);
+        launch.request.network = NetworkRequest::of(input.network.map(Network::from));
         launch.request.limits.wall = Some(timeout);
         let shell = launch.start(context).await?;
         let completed = shell.wait(context).await?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrel_domain::{Code, Failure, Network};
+use carrel_domain::{Code, Failure, Network, NetworkRequest};
 use carrel_runner::CommandForm;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ pub(super) struct WatchInput {
     idle_timeout_seconds: u64,
     /// The working directory, relative to the workspace.
     cwd: Option<String>,
-    /// The network it needs; the operator's policy may allow less.
+    /// The network it gets; at most what the operator allows.
     network: Option<NetworkChoice>,
 }
 
@@ -81,7 +81,7 @@ impl Tool for WatchProcess {
         }
         let mut launch = Launch::new(CommandForm::Line(input.command.clone()), &input.command);
         launch.request.directory = context.workspace().relative_or_top(input.cwd.as_deref());
-        launch.request.network = input.network.map(Network::from);
+        launch.request.network = NetworkRequest::of(input.network.map(Network::from));
         let (sender, pieces) = mpsc::channel(WAITING_PIECES);
         let shell = launch.start_with(context, Some((Arc::clone(&watched), sender))).await?;
         watched.add(WatchKind::Started);

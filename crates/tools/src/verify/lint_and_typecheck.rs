@@ -32,7 +32,7 @@ pub(super) struct Input {
     language: Option<String>,
     /// Timeout in seconds; 120 by default, at most 600.
     timeout: Option<u64>,
-    /// The network it needs; the operator's policy may allow less.
+    /// The network it gets; at most what the operator allows.
     network: Option<NetworkChoice>,
 }
 

@@ -8,10 +8,10 @@ use carrel_fsroot::FileKind;
 use carrel_verify::plan::CommandScope;
 use carrel_verify::{CacheStatus, ChoiceError, Profile, ProfileField, choose_projects};
 
-use crate::audit_log::AuditEvent;
 use crate::blocking::blocking;
 use crate::files::shown;
 use crate::tool_context::ToolContext;
+use carrel_audit::AuditEvent;
 
 #[derive(Debug)]
 pub(super) struct ProjectChoice {

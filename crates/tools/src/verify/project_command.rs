@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use carrel_domain::{ByteSize, Code, Failure, Network};
+use carrel_domain::{ByteSize, Code, Failure, Network, NetworkRequest};
 use carrel_exec::{CaptureLimits, Captured, ExitStatus, Output};
 use carrel_runner::{ArtifactRequest, CommandForm, Completed};
 use carrel_shell::Preset;
@@ -117,7 +117,7 @@ fn launch(invocation: &Invocation, bounds: Bounds) -> Launch {
     // The command comes from the project's files; the sandbox is what bounds it.
     request.preset = Preset::Open;
     request.directory = directory;
-    request.network = bounds.network;
+    request.network = NetworkRequest::of(bounds.network);
     request.limits.wall = Some(bounds.timeout);
     request.environment = iter::once((name.into(), value.into())).chain(own).collect();
     request.artifacts = Some(ArtifactRequest { placeholder: ARTIFACTS, names: names.collect() });

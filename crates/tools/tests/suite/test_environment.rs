@@ -76,6 +76,7 @@ impl TestEnvironment {
         );
         let environment = Environment::from_pairs(variables);
         let secrets = Secrets::new(&environment, None);
+        let (sink, events) = AuditLog::to_receiver();
         let runner = Runner::new(RunnerOptions {
             spawner: LazySpawner::new(env!("CARGO_BIN_EXE_carrel-tools-spawner").into()),
             policy: setting.policy,
@@ -83,6 +84,7 @@ impl TestEnvironment {
             sandbox: SandboxMode::Enforced(setting.tier),
             disabled: Vec::new(),
             mode: RunnerMode::Server,
+            events: sink,
         });
         let workspace = |name: &&str| {
             let path = top.join(name);
@@ -91,14 +93,12 @@ impl TestEnvironment {
             NamedWorkspace::new(WorkspaceEntry { name: (*name).to_owned(), path, access }, handle)
         };
         let workspaces = Workspaces::new(setting.names.iter().map(workspace).collect()).unwrap();
-        let (sink, events) = AuditLog::to_receiver();
         let toolbox = Toolbox::new(ToolboxOptions {
             workspaces,
             runner,
             secrets,
-            events: sink,
             access: setting.access,
-            network: None,
+            network: carrel_domain::NetworkRequest::default(),
             git: setting.git,
         });
         let registry = Registry::new(toolbox, setting.toolset);

@@ -9,6 +9,7 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use super::ConductorFixture;
+use crate::network_cap::HostService;
 use crate::{Run, eventually};
 
 /// An agent that speaks to `carrel mcp` as clients do, and keeps what it is answered outside.
@@ -23,7 +24,7 @@ ask initialize '{"protocolVersion":"2025-11-25","clientInfo":{"name":"scripted"}
 "#;
 
 /// An fixture whose agent follows a script.
-pub(super) fn fixture(settings: &str, script: &str) -> ConductorFixture {
+pub(crate) fn fixture(settings: &str, script: &str) -> ConductorFixture {
     let fixture = ConductorFixture::with(&format!(
         "agent:\n  kind: command\n  max_turns: 1\n{settings}\n  sandbox: {{writable: [OUTSIDE]}}\n  command: bash OUTSIDE/agent.sh"
     ));
@@ -174,6 +175,30 @@ fn tools_reach_no_more_of_the_network_than_their_agent() {
     assert!(told(&answers[2]).0.contains("here"), "{}", answers[2]);
     let result = answers[3]["result"].to_string();
     assert!(result.contains("E_NETWORK_REFUSED"), "{result}");
+}
+
+#[test]
+fn commands_of_tools_ask_for_no_more_of_the_network_than_their_agent_has() {
+    let host = HostService::start();
+    let attack = format!(r#"{{"command":"{}","network":"full"}}"#, host.attack());
+    let script = format!("use Bash '{attack}'; hear");
+    let allowed = fixture("  toolset: code", &script);
+    assert_eq!(allowed.once().code, 0);
+    assert!(host.was_reached(), "agent.network is `full` by default: {:?}", answers(&allowed));
+    for network in ["none", "loopback"] {
+        let capped = fixture(&format!("  toolset: code\n  network: {network}"), &script);
+        assert_eq!(capped.once().code, 0);
+        let (text, is_error) = {
+            let answers = answers(&capped);
+            let (text, is_error) = told(&answers[1]);
+            (text.to_owned(), is_error)
+        };
+        let expected = format!(
+            "network full denied: the agent's network allows {network} at most; the operator decides"
+        );
+        assert_eq!((text, is_error), (expected, true));
+        assert!(!host.was_reached(), "{network}");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn statuses(client: &Client) -> Vec<(&'static str, u16)> {
     let tool = json!({ "steps": [{
         "action": "tool",
         "tool": "Bash",
-        "arguments": { "command": "true", "network": "full" },
+        "arguments": { "command": "true", "network": "loopback" },
     }] });
     let post = |path: &str, body| client.post(path, &body).status;
     vec![
@@ -35,9 +35,9 @@ fn statuses(client: &Client) -> Vec<(&'static str, u16)> {
         ),
         (
             "tool with a network",
-            post(&client.at("/tools/Bash"), json!({ "command": "true", "network": "full" })),
+            post(&client.at("/tools/Bash"), json!({ "command": "true", "network": "loopback" })),
         ),
-        ("step with a network", post("/api/tasks/submit", shell("full"))),
+        ("step with a network", post("/api/tasks/submit", shell("loopback"))),
         ("tool step with a network", post("/api/tasks/submit", tool)),
         ("new workspace", post("/api/workspaces", json!({ "name": "x" }))),
         ("remove", client.delete(&client.at("")).status),

@@ -413,6 +413,7 @@ impl Harness {
             sandbox: SandboxMode::Off,
             disabled: Vec::new(),
             mode: RunnerMode::Server,
+            events: carrel_audit::AuditLog::none(),
         });
         let store = self.store();
         let (issues, away) = (Arc::clone(&store), Arc::clone(&self.away));

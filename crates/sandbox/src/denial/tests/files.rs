@@ -255,6 +255,7 @@ fn the_hooks_of_a_repository_stay() {
         source: Certainty::Inferred,
         allow: None,
         hint: Some(hint.to_owned()),
+        network: None,
     };
     let why = "git hooks run outside the sandbox later, so commands cannot change them";
     let read_only = [denial("git hooks are read-only", hook, "EROFS", why)];

@@ -2,7 +2,7 @@ use carrel_domain::{Network, Tier};
 use pretty_assertions::assert_eq;
 
 use super::{check, context, plan};
-use crate::denial::{Certainty, Denial, explain};
+use crate::denial::{Certainty, Denial, DenialContext, explain};
 
 const MESSAGES: [(&str, &str, &str); 16] = [
     ("curl: (6) Could not resolve host: example.com", "example.com", "EAI_AGAIN"),
@@ -68,7 +68,7 @@ const MESSAGES: [(&str, &str, &str); 16] = [
 ];
 
 #[test]
-fn failures_for_lack_of_network_name_the_line_and_the_field() {
+fn failures_for_lack_of_network_name_the_line_and_that_the_operator_decides() {
     for network in [Network::None, Network::Loopback] {
         for (message, host, errno) in MESSAGES {
             let found = explain(&plan(Tier::Full, network), &[], message, context());
@@ -78,7 +78,8 @@ fn failures_for_lack_of_network_name_the_line_and_the_field() {
                 errno: errno.to_owned(),
                 source: Certainty::Inferred,
                 allow: Some("network = \"full\"".to_owned()),
-                hint: Some("a request can ask for it with --network full".to_owned()),
+                hint: Some("the operator decides about the network".to_owned()),
+                network: Some(Network::Full),
             };
             assert_eq!(found, [expected], "{message}");
         }
@@ -108,4 +109,28 @@ fn the_own_loopback_is_enough_for_what_is_near() {
         &[(message, &[r#"network: none | localhost | ENETUNREACH | network = "full""#])],
     );
     check(&plan(Tier::Full, Network::Loopback), &[(message, &[])]);
+}
+
+#[test]
+fn a_hint_names_a_network_only_within_the_cap() {
+    let near = "curl: (7) Failed to connect to localhost port 3000: Couldn't connect to server";
+    let far = "curl: (6) Could not resolve host: example.com";
+    let decides = "the operator decides about the network";
+    let cases = [
+        (Tier::Full, near, Network::None, decides),
+        (Tier::Full, near, Network::Loopback, "a request may have network loopback"),
+        (Tier::Full, far, Network::Loopback, decides),
+        (Tier::Full, far, Network::Full, "a request may have network full"),
+        (
+            Tier::Landlock,
+            near,
+            Network::Loopback,
+            "the operator decides about the network; tier landlock has no loopback of its own",
+        ),
+    ];
+    for (tier, message, network_cap, expected) in cases {
+        let context = DenialContext { network_cap, ..context() };
+        let found = explain(&plan(tier, Network::None), &[], message, context);
+        assert_eq!(found[0].hint.as_deref(), Some(expected), "{tier} {message} {network_cap}");
+    }
 }

@@ -26,6 +26,7 @@ fn a_refused_call_is_explained_with_the_reason_of_the_filter() {
             source: Certainty::Exact,
             allow: None,
             hint: Some("no line of policy.toml allows this call".to_owned()),
+            network: None,
         }
     );
 }

@@ -21,7 +21,8 @@ pub enum Interface {
 }
 
 impl Interface {
-    pub(crate) fn name(self) -> &'static str {
+    /// Returns the name in events and spans.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
             Self::Http => "http",
@@ -33,7 +34,7 @@ impl Interface {
     }
 
     /// Tells whether clients get content and facts as one JSON value instead of two parts.
-    pub(crate) fn wants_data(self) -> bool {
+    pub fn wants_data(self) -> bool {
         match self {
             Self::Rest | Self::Task => true,
             Self::Stdio | Self::Http | Self::Cli | Self::Agent => false,

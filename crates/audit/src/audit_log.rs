@@ -1,7 +1,7 @@
 //! The audit log: one JSON line for each tool call and each change through the API.
 //!
-//! Events are made by the registry, so every interface writes the same. A thread of its own appends them to a
-//! file within [`FLUSH_AFTER`]; calls never wait for the disk. If the disk falls behind by [`MAX_WAITING`]
+//! The file is created with its first event. In a server a thread of its own appends events within
+//! [`FLUSH_AFTER`]; calls never wait for the disk. If the disk falls behind by [`MAX_WAITING`]
 //! events, further ones are dropped and counted in the next record (`lost`). A crash loses at most the events
 //! of the last [`FLUSH_AFTER`]. Events hold no arguments and no output: they name the tool, the workspace and
 //! the outcome, and a hash stands for the arguments. At [`MAX_FILE_BYTES`] the file is renamed to `.1`.
@@ -9,9 +9,9 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -82,16 +82,27 @@ pub enum AuditEvent {
     /// Writes are not serialised with other processes, for example because the lock file cannot be created.
     #[serde(rename = "lifecycle.workspace.unlocked")]
     WorkspaceUnlocked { workspace: String, reason: String },
-    /// A path or an operation outside the workspace was denied. `layer` is `argument` if Carrel refused the call
-    /// before anything ran, and `kernel` if the sandbox denied an operation of a command.
+    /// A path or an operation outside the boundary of a workspace was denied. `tool` is the tool, or `exec`,
+    /// `hook`, `agent`, or method and route of the API. `code` is that of a refused call, and `detail` names
+    /// its object or lists the denials of the sandbox.
     #[serde(rename = "lifecycle.sandbox.violation")]
     SandboxViolation {
         tool: String,
         workspace: Option<String>,
-        layer: &'static str,
+        layer: ViolationLayer,
         code: Option<&'static str>,
         detail: Value,
     },
+}
+
+/// The part of Carrel that refused an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ViolationLayer {
+    /// Carrel refused the call before anything ran.
+    Argument,
+    /// The sandbox denied an operation of a command.
+    Kernel,
 }
 
 /// An event with its time, session and interface.
@@ -124,63 +135,117 @@ pub struct AuditLog(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    sender: Option<SyncSender<AuditRecord>>,
-    writer: Option<JoinHandle<()>>,
+    sink: Sink,
     sequence: AtomicU64,
     lost: AtomicU64,
+}
+
+/// The destination of events.
+#[derive(Debug)]
+enum Sink {
+    Nowhere,
+    Receiver(SyncSender<AuditRecord>),
+    /// A file with a writer thread, which starts with the first event; none if it could not.
+    Writer(PathBuf, OnceLock<Option<Writer>>),
+    /// A file that is opened for each event.
+    Direct(PathBuf),
+}
+
+/// A thread that writes events to a file. Dropping it waits until all of them are written.
+#[derive(Debug)]
+struct Writer {
+    sender: Option<SyncSender<AuditRecord>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl AuditLog {
     /// Makes a log that writes no file; events go to `tracing` only.
     pub fn none() -> Self {
-        Self::of(None, None)
+        Self::of(Sink::Nowhere)
     }
 
-    /// Makes a log that appends to a file, with a writer thread.
-    pub fn to_file(path: &Path) -> io::Result<Self> {
-        let log = LogFile::open(path)?;
-        let (sender, receiver) = sync_channel(MAX_WAITING);
-        let writer = std::thread::Builder::new()
-            .name("events".into())
-            .spawn(move || write_all(&receiver, log))?;
-        Ok(Self::of(Some(sender), Some(writer)))
+    /// Makes the log of a server, which appends to a file with a writer thread.
+    pub fn to_file(path: &Path) -> Self {
+        Self::of(Sink::Writer(path.to_owned(), OnceLock::new()))
+    }
+
+    /// Makes the log of a program that ends with its one operation. An event is written before the call
+    /// returns; without events the log costs nothing.
+    pub fn direct(path: &Path) -> Self {
+        Self::of(Sink::Direct(path.to_owned()))
     }
 
     /// Makes a log whose events a receiver gets, for tests.
     pub fn to_receiver() -> (Self, Receiver<AuditRecord>) {
         let (sender, receiver) = sync_channel(MAX_WAITING);
-        (Self::of(Some(sender), None), receiver)
+        (Self::of(Sink::Receiver(sender)), receiver)
     }
 
-    fn of(sender: Option<SyncSender<AuditRecord>>, writer: Option<JoinHandle<()>>) -> Self {
+    fn of(sink: Sink) -> Self {
         let sequence = AtomicU64::new(0);
         let lost = AtomicU64::new(0);
-        Self(Arc::new(Inner { sender, writer, sequence, lost }))
+        Self(Arc::new(Inner { sink, sequence, lost }))
     }
 
-    /// Adds an event. Never blocks.
+    /// Adds an event. Never waits for the disk, unless the log is [direct](Self::direct).
     pub fn add(&self, session: &str, interface: Interface, event: AuditEvent) {
         debug!(session, ?event, "event");
-        let Some(sender) = &self.0.sender else { return };
+        if matches!(self.0.sink, Sink::Nowhere) {
+            return;
+        }
         let sequence = self.0.sequence.fetch_add(1, Ordering::Relaxed) + 1;
         let lost = self.0.lost.swap(0, Ordering::Relaxed);
         let at = SystemClock.now();
         let session = session.to_owned();
         let record = AuditRecord { at, sequence, session, interface, lost, event };
-        if sender.try_send(record).is_err() {
+        if !self.0.sink.take(record) {
             self.0.lost.fetch_add(lost + 1, Ordering::Relaxed);
         }
     }
 }
 
-impl Drop for Inner {
+impl Sink {
+    /// Takes a record. Returns whether it did.
+    fn take(&self, record: AuditRecord) -> bool {
+        match self {
+            Self::Nowhere => true,
+            Self::Receiver(sender) => sender.try_send(record).is_ok(),
+            Self::Writer(path, writer) => {
+                let writer = writer.get_or_init(|| Writer::start(path));
+                let sender = writer.as_ref().and_then(|writer| writer.sender.as_ref());
+                sender.is_some_and(|sender| sender.try_send(record).is_ok())
+            }
+            Self::Direct(path) => {
+                let mut line = Vec::new();
+                encode(&record, &mut line);
+                let written = LogFile::open(path).and_then(|mut log| log.append(&line));
+                written.inspect_err(|error| warn!(%error, "events are not kept")).is_ok()
+            }
+        }
+    }
+}
+
+impl Writer {
+    /// Opens the file and starts the thread. Work goes on without events if that fails.
+    fn start(path: &Path) -> Option<Self> {
+        let started = LogFile::open(path).and_then(|log| {
+            let (sender, receiver) = sync_channel(MAX_WAITING);
+            let thread = std::thread::Builder::new().name("events".into());
+            let thread = thread.spawn(move || write_all(&receiver, log))?;
+            Ok(Self { sender: Some(sender), thread: Some(thread) })
+        });
+        started.inspect_err(|error| warn!(%error, "events are not kept")).ok()
+    }
+}
+
+impl Drop for Writer {
     fn drop(&mut self) {
-        // The writer ends when the channel closes, and may be parked until then.
+        // The thread ends when the channel closes, and may be parked until then.
         self.sender = None;
-        if let Some(writer) = self.writer.take() {
-            writer.thread().unpark();
-            // A panic of the writer was already reported by its thread.
-            let _ = writer.join();
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // A panic of the thread was already reported by itself.
+            let _ = thread.join();
         }
     }
 }
