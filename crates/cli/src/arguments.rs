@@ -264,6 +264,9 @@ pub(crate) struct McpArguments {
     /// A file with the token that clients must send
     #[arg(long, value_name = "FILE", requires = "http")]
     pub(crate) token_file: Option<PathBuf>,
+    /// Give clients the whole workspaces, whichever roots they have open
+    #[arg(long)]
+    pub(crate) ignore_roots: bool,
     /// One more name under which requests are accepted: host, or host:port
     #[arg(long, value_name = "HOST", requires = "http")]
     pub(crate) allow_host: Vec<String>,

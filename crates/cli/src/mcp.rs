@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use carrel_config::{Environment, environment as variable};
 use carrel_domain::Code;
-use carrel_mcp::{BearerToken, HttpError, HttpOptions, ToolServer, serve_http, serve_stdio};
+use carrel_mcp::{
+    BearerToken, HttpError, HttpOptions, RootsMode, ToolServer, serve_http, serve_stdio,
+};
 use carrel_tools::Registry;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -35,7 +37,8 @@ async fn serve(arguments: &McpArguments, environment: &Environment) -> Result<()
     toolbox::announce(&registry);
     let cancel = CancellationToken::new();
     let stopped = cancel_on_signal(&cancel)?;
-    let tools = ToolServer::for_registry(Arc::clone(&registry), arguments.facts);
+    let roots = if arguments.ignore_roots { RootsMode::Ignore } else { RootsMode::Narrow };
+    let tools = ToolServer::for_registry(Arc::clone(&registry), arguments.facts).with_roots(roots);
     let served = match arguments.http {
         None => serve_stdio(tools.for_stdio(), cancel)
             .await

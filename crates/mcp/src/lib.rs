@@ -37,5 +37,5 @@ pub use limits::{
 };
 pub use stdio::{StdioError, serve_lines, serve_stdio};
 pub use tool_handler::{
-    FactsMode, ToolHandler, ToolProvider, ToolServer, reply_for_client, text_only_tool,
+    FactsMode, RootsMode, ToolHandler, ToolProvider, ToolServer, reply_for_client, text_only_tool,
 };

@@ -3,18 +3,20 @@
 use std::sync::Arc;
 use std::sync::RwLock;
 
-use carrel_domain::{Network, WorkspaceAccess, sync};
+use carrel_domain::{Failure, Network, WorkspaceAccess, sync};
 use carrel_exec::{JobLimits, Jobs};
 use carrel_runner::Runner;
 use carrel_verify::ProfileCache;
 use serde_json::Value;
 
 use crate::audit_log::AuditLog;
+use crate::client_roots::WorkspaceView;
 use crate::git::GitOptions;
 use crate::named_workspace::Workspaces;
 use crate::redaction::Redactor;
 use crate::secrets::Secrets;
 use crate::session::Session;
+use crate::shell::ShellTable;
 
 /// Bounds each text in the detail of an audit event, so that callers cannot fill the log.
 const MAX_EVENT_TEXT: usize = 512;
@@ -57,6 +59,8 @@ pub struct Toolbox {
     pub network: Option<Network>,
     /// Hosts and credentials for git.
     pub git: GitOptions,
+    /// Commands of all sessions, by the ids of their jobs.
+    pub(crate) shells: ShellTable,
     pub(crate) profiles: ProfileCache,
     redactor: RwLock<Arc<Redactor>>,
 }
@@ -78,14 +82,19 @@ impl Toolbox {
             access,
             network,
             git,
+            shells: ShellTable::default(),
             profiles,
             redactor,
         })
     }
 
-    pub(crate) fn workspaces_of(&self, session: &Session) -> Arc<Workspaces> {
-        let narrowed = session.state().narrowed.clone();
-        narrowed.unwrap_or_else(|| Arc::clone(&self.workspaces))
+    /// Returns the workspaces that a session may use; a failure if its client's roots leave it none.
+    pub(crate) fn workspaces_of(&self, session: &Session) -> Result<Arc<Workspaces>, Failure> {
+        match &session.state().view {
+            WorkspaceView::Operator => Ok(Arc::clone(&self.workspaces)),
+            WorkspaceView::Narrowed(workspaces) => Ok(Arc::clone(workspaces)),
+            WorkspaceView::Nothing(failure) => Err(Failure::clone(failure)),
+        }
     }
 
     pub(crate) fn redactor(&self) -> Arc<Redactor> {

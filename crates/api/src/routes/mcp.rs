@@ -45,7 +45,7 @@ pub(crate) fn route(mcp: EmbeddedEndpoint) -> MethodRouter<Api> {
                 -> RouteResult {
         check_origin(request.headers())?;
         let mut request = within_bodies(&api, request).await?;
-        request.extensions_mut().insert(SessionOwner(caller.identity().into()));
+        request.extensions_mut().insert(SessionOwner(caller.session_owner().into()));
         request.extensions_mut().insert(caller);
         Ok(mcp.serve(request).await)
     };
@@ -104,14 +104,6 @@ impl ToolProvider for Tools {
             call.audit_refusal(&self.api, failed.status().as_u16());
             refused(&failed)
         })
-    }
-
-    fn end_session(&self, session: &Arc<Session>) {
-        let (spaces, owner) = (self.api.options.spaces.clone(), session.owner());
-        // Without a runtime the process is ending, and its jobs with it.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { spaces.stop_owner(&owner).await });
-        }
     }
 
     fn instructions(&self) -> String {

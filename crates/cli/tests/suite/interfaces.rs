@@ -190,14 +190,22 @@ fn request(id: u64, method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
+/// The answer of a client with these roots.
+fn listed(roots: &[String]) -> Value {
+    let roots: Vec<_> = roots.iter().map(|uri| json!({ "uri": uri })).collect();
+    json!({ "result": { "roots": roots } })
+}
+
 /// A client over the standard streams.
 pub(crate) struct Stdin {
     pub(crate) server: Server,
     input: Option<ChildStdin>,
     messages: Receiver<Value>,
     next: u64,
-    /// What the client says when it is asked for its roots.
-    roots: Vec<String>,
+    /// The client's answer when it is asked for its roots: `result` or `error`. Without one it is silent.
+    pub(crate) roots: Option<Value>,
+    /// The questions for its roots that it has not answered.
+    unanswered: Vec<Value>,
     /// How often it was asked.
     pub(crate) asked_for_roots: usize,
     /// Notifications so far, in order.
@@ -209,18 +217,45 @@ pub(crate) struct Stdin {
 impl Stdin {
     /// Starts a server and shakes hands.
     pub(crate) fn start(command: Command) -> Self {
-        Self::with_capabilities(command, &json!({}), Vec::new())
+        Self::with_capabilities(command, &json!({}), None)
     }
 
     /// Starts a server as a client that has these directories open.
-    pub(crate) fn with_roots(command: Command, roots: Vec<String>) -> Self {
+    pub(crate) fn with_roots(command: Command, roots: &[String]) -> Self {
+        Self::answering(command, Some(listed(roots)))
+    }
+
+    /// Starts a server as a client that answers in this way when it is asked for its roots.
+    pub(crate) fn answering(command: Command, roots: Option<Value>) -> Self {
         let mut client =
             Self::with_capabilities(command, &json!({ "roots": { "listChanged": true } }), roots);
         client.until("it asks for the roots", |client| client.asked_for_roots > 0);
         client
     }
 
-    fn with_capabilities(command: Command, capabilities: &Value, roots: Vec<String>) -> Self {
+    /// Answers the questions for its roots that are open, and later ones.
+    pub(crate) fn answer_roots(&mut self, roots: &[String]) {
+        self.roots = Some(listed(roots));
+        for id in std::mem::take(&mut self.unanswered) {
+            self.say_roots(&id);
+        }
+    }
+
+    fn say_roots(&mut self, id: &Value) {
+        match self.roots.clone() {
+            None => self.unanswered.push(id.clone()),
+            Some(mut reply) => {
+                (reply["jsonrpc"], reply["id"]) = (json!("2.0"), id.clone());
+                self.line(&reply);
+            }
+        }
+    }
+
+    pub(crate) fn with_capabilities(
+        command: Command,
+        capabilities: &Value,
+        roots: Option<Value>,
+    ) -> Self {
         let mut server = Server::start(command, Stdio::piped(), Stdio::piped());
         let input = server.child.stdin.take();
         let output = BufReader::new(server.child.stdout.take().unwrap());
@@ -240,6 +275,7 @@ impl Stdin {
             messages,
             next: 1,
             roots,
+            unanswered: Vec::new(),
             asked_for_roots: 0,
             news: Vec::new(),
             greeting: Value::Null,
@@ -307,10 +343,8 @@ impl Stdin {
         match (message.get("method").and_then(Value::as_str), message.get("id")) {
             (None, _) => return Some(message),
             (Some("roots/list"), Some(id)) => {
-                let roots: Vec<_> = self.roots.iter().map(|uri| json!({ "uri": uri })).collect();
                 self.asked_for_roots += 1;
-                let reply = json!({ "jsonrpc": "2.0", "id": id, "result": { "roots": roots } });
-                self.line(&reply);
+                self.say_roots(id);
             }
             (Some(_), _) => self.news.push(message),
         }
