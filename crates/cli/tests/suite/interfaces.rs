@@ -496,24 +496,40 @@ impl Connection {
 pub(crate) struct HttpServer {
     pub(crate) server: Server,
     pub(crate) address: SocketAddr,
+    /// The token that it generated and printed, if it was given none.
+    pub(crate) token: Option<String>,
 }
 
 impl HttpServer {
     /// Starts a server and waits until it says where it listens.
     pub(crate) fn start(command: Command) -> Self {
+        let has_token =
+            command.get_args().any(|word| word == "--no-token" || word == "--token-file")
+                || command.get_envs().any(|(name, _)| name == "CARREL_MCP_TOKEN");
         let mut server = Server::start(command, Stdio::null(), Stdio::null());
         let deadline = Instant::now() + DEADLINE;
-        let address = loop {
+        let (address, token) = loop {
             let text = server.stderr();
             let after = text.split_once("listening on http://").map(|(_, rest)| rest);
-            if let Some((address, _)) = after.and_then(|rest| rest.split_once("/mcp")) {
-                break address.parse().unwrap();
+            let address =
+                after.and_then(|rest| rest.split_once("/mcp")).map(|(address, _)| address);
+            let token = text
+                .split_once("Authorization: Bearer ")
+                .and_then(|(_, rest)| rest.split_once('\n').map(|(token, _)| token.to_owned()));
+            if let (Some(address), true) = (address, has_token || token.is_some()) {
+                break (address.parse().unwrap(), token);
             }
             let ended = server.child.try_wait().unwrap();
             assert!(ended.is_none() && Instant::now() < deadline, "it does not listen: {text}");
             std::thread::sleep(Duration::from_millis(5));
         };
-        Self { server, address }
+        Self { server, address, token }
+    }
+
+    /// The header with the token that it generated.
+    pub(crate) fn authorization(&self) -> Vec<(&'static str, String)> {
+        let bearer = |token: &String| ("authorization", format!("Bearer {token}"));
+        self.token.iter().map(bearer).collect()
     }
 
     /// Opens a session.
@@ -528,7 +544,7 @@ impl HttpServer {
         capabilities: &Value,
     ) -> Session {
         let mut connection = Connection::open(self.address);
-        let mut headers = headers.to_vec();
+        let mut headers = [headers, &self.authorization()].concat();
         let given: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let message = request(0, "initialize", &initialize(capabilities));
         let reply = connection.post(&given, &message);

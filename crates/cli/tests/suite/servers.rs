@@ -329,9 +329,37 @@ fn an_address_that_others_reach_needs_a_token() {
 }
 
 #[test]
+fn a_loopback_port_needs_a_token_unless_the_operator_says_otherwise() {
+    let test_env = TestEnvironment::usual();
+    let workspace = test_env.workspace();
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let options = ["--http", address, "--workspace", text(&workspace)];
+        let server = HttpServer::start(mcp(&test_env, &options));
+        assert_eq!(greet(server.address, &[]).status, 401);
+        assert_eq!(greet(server.address, &[("authorization", "Bearer guess")]).status, 401);
+        let token = server.token.as_deref().unwrap();
+        assert!(token.len() >= 32, "{token}");
+        let bearer = format!("Bearer {token}");
+        assert_eq!(greet(server.address, &[("authorization", &bearer)]).status, 200);
+        let foreign = [("authorization", bearer.as_str()), ("host", "evil.example")];
+        assert_eq!(greet(server.address, &foreign).status, 403);
+        let again = HttpServer::start(mcp(&test_env, &options));
+        assert_ne!(again.token.as_deref(), Some(token), "each start has its own");
+
+        let open = [&options[..], &["--no-token"]].concat();
+        let open = HttpServer::start(mcp(&test_env, &open));
+        assert_eq!(greet(open.address, &[]).status, 200);
+        assert!(!open.server.stderr().contains("Bearer"), "{}", open.server.stderr());
+    }
+    let public = ["--http", "0.0.0.0:0", "--no-token", "--workspace", text(&workspace)];
+    let run = Run::of(mcp(&test_env, &public));
+    assert_eq!(run.code, 2, "an address that others reach is never open: {}", run.stderr);
+}
+
+#[test]
 fn a_page_of_somebody_else_is_refused_by_its_origin_and_its_host() {
     let test_env = TestEnvironment::usual();
-    let mut command = mcp(&test_env, &["--http", "127.0.0.1:0", "--workspace"]);
+    let mut command = mcp(&test_env, &["--http", "127.0.0.1:0", "--no-token", "--workspace"]);
     command.arg(test_env.workspace()).args(["--allow-origin", "https://app.example"]);
     let server = HttpServer::start(command);
     for (headers, status) in [
@@ -342,6 +370,9 @@ fn a_page_of_somebody_else_is_refused_by_its_origin_and_its_host() {
         (vec![("host", "127.0.0.1.evil.example")], 403),
         (vec![("origin", "https://app.example")], 200),
         (vec![("origin", "http://localhost:3000")], 403),
+        (vec![("origin", "https://app.example:8443")], 403),
+        (vec![("host", "[::1]:1")], 200),
+        (vec![("host", "evil.example"), ("x-forwarded-host", "localhost")], 403),
     ] {
         let reply = greet(server.address, &headers);
         assert_eq!(reply.status, status, "{headers:?}");
@@ -892,8 +923,13 @@ fn stateless_as(
     }
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": { "name": tool, "arguments": arguments, "_meta": meta } });
-    let headers =
-        [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", tool)];
+    let mut headers = vec![
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", tool),
+    ];
+    let authorization = server.authorization();
+    headers.extend(authorization.iter().map(|(name, value)| (*name, value.as_str())));
     let reply = Connection::open(server.address).post(&headers, &message);
     assert_eq!(reply.status, 200, "{reply:?}");
     assert!(!reply.headers.contains_key("mcp-session-id"), "{reply:?}");
