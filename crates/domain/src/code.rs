@@ -337,6 +337,9 @@ codes! {
     /// The workspace is not connected to GitHub.
     NotConnected = "E_GITHUB_NOT_CONNECTED", "github_not_connected", 404,
         "send a token in X-GitHub-Token, or keep one as a credential of the workspace";
+    /// A request without a bearer token names a host, or comes from a page, that is not the service's own.
+    HostRefused = "E_HOST_REFUSED", "host_refused", 403,
+        "use the address that the server prints, or name yours in CARREL_PUBLIC_URLS";
 
     /// No issue has this identifier, or the conductor does not work on it.
     IssueNotFound = "E_ISSUE_NOT_FOUND", "issue_not_found", 404, "list the issues with `carrel issue ls`";

@@ -196,7 +196,7 @@ fn a_session_answers_to_whoever_began_it_and_to_nobody_else() {
     assert_eq!((&refused["route"], &refused["status"]), (&json!("/mcp"), &json!(403)));
     assert!(!refused["request_id"].as_str().unwrap().is_empty(), "{refused}");
     let evil = client.mcp(&["--header", "Origin: https://evil.example"], &body);
-    evil.is(403, "E_FORBIDDEN");
+    evil.is(403, "E_HOST_REFUSED");
 
     // What it left running ends with it.
     assert!(!mark.alive().is_empty());
