@@ -37,6 +37,8 @@ pub(crate) fn alone(mut message: Value) -> Value {
         "io.modelcontextprotocol/protocolVersion": WITHOUT_SESSIONS,
         "io.modelcontextprotocol/clientInfo": { "name": "carrel-bench", "version": "1" },
         "io.modelcontextprotocol/clientCapabilities": {},
+        // One session for all calls, since some edit what an earlier one has read.
+        "dev.carrel/session": "bench",
     });
     message
 }

@@ -32,7 +32,7 @@ impl Carrel {
     /// Starts it on a free port.
     pub(crate) fn over_http(&self) -> Result<Server, Fault> {
         let mut command = self.over_stdio();
-        command.args(["--http", "127.0.0.1:0"]);
+        command.args(["--http", "127.0.0.1:0", "--no-token"]);
         Server::start(command)
     }
 }

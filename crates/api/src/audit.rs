@@ -23,6 +23,7 @@ use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
 use carrel_domain::{WorkspaceId, hex, sync};
+use carrel_http::ConnectionEnds;
 use carrel_tools::{AuditEvent, Interface, Mask, Origin, Violation};
 use tracing::Span;
 use tracing::field::display;
@@ -96,6 +97,7 @@ pub(crate) async fn audit(State(api): State<Api>, mut request: Request, next: Ne
         violation: None,
     };
     request.extensions_mut().insert(RequestId(watched.id.as_str().into()));
+    record_client(&watched.api, &request);
     let facts = Arc::clone(&watched.facts);
     if watched.route.contains(WORKSPACE_ROUTES)
         && let Some((_, rest)) = request.uri().path().split_once(WORKSPACE_ROUTES)
@@ -111,6 +113,13 @@ pub(crate) async fn audit(State(api): State<Api>, mut request: Request, next: Ne
         response.headers_mut().insert(REQUEST_ID, id);
     }
     response
+}
+
+/// Records the address of the client: the peer of the connection, or what a trusted proxy says about it.
+fn record_client(api: &Api, request: &Request) {
+    let forwarded = api.options.host_rules.forwarded(request.extensions(), request.headers());
+    let peer = request.extensions().get::<ConnectionEnds>().map(|ends| ends.peer);
+    Span::current().record("client.address", forwarded.client.or(peer).map(display));
 }
 
 /// A guard that counts and audits a request when it is dropped, also when the client disconnects.

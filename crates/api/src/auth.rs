@@ -44,7 +44,7 @@ pub use rate_limit::{
     BURST, MAX_BUCKETS, REQUESTS_PER_SECOND, RateLimitOptions, RateLimits, RetryAfter,
 };
 pub use session_cookie::{
-    CONSOLE_HEADER, SESSION_COOKIE, SESSION_LIFETIME, Transport, begin_session,
+    CONSOLE_HEADER, RequestPage, SESSION_COOKIE, SESSION_LIFETIME, Transport, begin_session,
     check_cookie_request, end_session,
 };
 pub use signing_key::MIN_SECRET_BYTES;

@@ -27,6 +27,7 @@ use tracing::{info, warn};
 
 use crate::auth::{Authority, Caller, Coverage};
 use crate::extract::{Authenticated, check_presented, presented};
+use crate::host_check::HostRules;
 use crate::response::{ErrorResponse, Result};
 use crate::routes::conductor_router;
 use crate::serve::serve_router;
@@ -170,7 +171,7 @@ impl FromRequestParts<ConductorApi> for Authenticated {
     async fn from_request_parts(parts: &mut Parts, api: &ConductorApi) -> Result<Self> {
         let presented = presented(&parts.headers)?;
         let caller = api.options.authority.verify(presented.token(), api.now())?;
-        check_presented(presented, parts)?;
+        check_presented(presented, parts, &HostRules::internal())?;
         Ok(Self(caller))
     }
 }

@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
-use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
+use axum::http::header::{AUTHORIZATION, COOKIE, ORIGIN};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use carrel_domain::{Code, Timestamp, TokenScope, TokenScopes, WorkspaceId};
 use carrel_store::Workspace;
 use futures_util::future::BoxFuture;
@@ -25,9 +25,10 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::audit;
 use crate::auth::{
-    CONSOLE_HEADER, Caller, Coverage, INTERNAL_TOKEN_HEADER, PresentedToken, WORKSPACE_HEADER,
-    check_cookie_request,
+    CONSOLE_HEADER, Caller, Coverage, INTERNAL_TOKEN_HEADER, PresentedToken, RequestPage,
+    WORKSPACE_HEADER, check_cookie_request,
 };
+use crate::host_check::HostRules;
 use crate::idempotency::{IdempotentRequest, KeyScope, WorkResult};
 use crate::limits::{
     BODY_READ_TIMEOUT, MAX_BUFFERED_MEBIBYTES, MAX_JSON_BODY, MIN_COUNTED_BODY, PERMIT_WAIT,
@@ -52,7 +53,7 @@ impl FromRequestParts<Api> for Authenticated {
         let presented = presented(headers)?;
         let caller = api.verify(presented.token()).await?;
         audit::record_caller(&caller);
-        check_presented(presented, parts)?;
+        check_presented(presented, parts, &api.options.host_rules)?;
         Ok(Self(caller))
     }
 }
@@ -63,11 +64,20 @@ pub(crate) fn presented(headers: &HeaderMap) -> Result<PresentedToken<'_>> {
 }
 
 /// Rejects a mutation with the session cookie that a page of another origin may have triggered.
-pub(crate) fn check_presented(presented: PresentedToken<'_>, parts: &Parts) -> Result<()> {
+pub(crate) fn check_presented(
+    presented: PresentedToken<'_>,
+    parts: &Parts,
+    rules: &HostRules,
+) -> Result<()> {
     if let PresentedToken::Cookie(_) = presented {
-        let text = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
-        let console = text(HeaderName::from_static(CONSOLE_HEADER));
-        check_cookie_request(parts.method.as_str(), text(ORIGIN), text(HOST), console)?;
+        let Parts { method, uri, headers, extensions, .. } = parts;
+        let page = match rules.check_origin(uri, extensions, headers) {
+            _ if !headers.contains_key(ORIGIN) => RequestPage::Unknown,
+            Ok(()) => RequestPage::Own,
+            Err(_) => RequestPage::Foreign,
+        };
+        let console = headers.get(CONSOLE_HEADER).and_then(|value| value.to_str().ok());
+        check_cookie_request(method.as_str(), page, console)?;
     }
     Ok(())
 }

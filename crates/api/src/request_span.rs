@@ -46,6 +46,7 @@ fn begin(request: &Request) -> Span {
         http.route = route,
         http.response.status_code = Empty,
         url.scheme = "http",
+        client.address = Empty,
         carrel.request.id = Empty,
         carrel.workspace.id = Empty,
         carrel.task.id = Empty,

@@ -30,6 +30,7 @@ use carrel_mcp::EmbeddedEndpoint;
 use serde_json::json;
 
 use crate::audit::audit;
+use crate::host_check::check_host;
 use crate::openapi::{COMMANDS, FILES, Route, STORE, WORKSPACES};
 use crate::request_span::span_request;
 use crate::response::ErrorResponse;
@@ -69,6 +70,7 @@ pub(crate) fn router(api: Api, mcp: EmbeddedEndpoint) -> Router {
         .route(MCP, mcp_route(mcp).layer(forwarding))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(api.clone(), check_host))
         .layer(from_fn_with_state(api.clone(), audit))
         .layer(from_fn(span_request))
         .with_state(api)

@@ -10,6 +10,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use axum::body::Bytes;
+use axum::http::request::Parts;
 use carrel_domain::{Clock, Code, Timestamp, TokenScope, WorkspaceId, sync};
 use carrel_github::GitHub;
 use carrel_service::credentials::Vault;
@@ -25,6 +26,7 @@ use crate::auth::{
     Authority, Caller, ConsoleLink, Coverage, InternalToken, RateLimitOptions, RateLimits, Tickets,
     Transport, jwks::Provider,
 };
+use crate::host_check::HostRules;
 use crate::idempotency::InFlight;
 use crate::limits::{
     MAX_BUFFERED_MEBIBYTES, MAX_CONCURRENT_WORK, MAX_REFUSED_CALLERS, MAX_STREAMS_PER_WORKSPACE,
@@ -48,6 +50,8 @@ pub struct ApiOptions {
     pub console: Option<ConsoleLink>,
     /// The kind of connection that session cookies travel over.
     pub transport: Transport,
+    /// The hosts under which browsers reach the server.
+    pub host_rules: HostRules,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The rate limit of each workspace.
@@ -125,6 +129,13 @@ impl Api {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.options.clock.now()
+    }
+
+    /// Returns the kind of connection that the cookies of a request travel over. Behind a proxy that ends TLS
+    /// it is a network.
+    pub(crate) fn transport(&self, parts: &Parts) -> Transport {
+        let forwarded = self.options.host_rules.forwarded(&parts.extensions, &parts.headers);
+        if forwarded.is_encrypted { Transport::Network } else { self.options.transport }
     }
 
     /// Verifies a token with the provider or the authority, as its header demands.

@@ -91,8 +91,9 @@ pub(crate) enum Command {
     /// Serve the tools to an agent over MCP: stdin and stdout, or HTTP
     ///
     /// Without --http it speaks on stdin and stdout until the client closes them. With --http it
-    /// listens at `/mcp`; an address that other machines can reach needs a token, from
-    /// --token-file or `CARREL_MCP_TOKEN`.
+    /// listens at `/mcp`, and clients must send a token: that of --token-file or `CARREL_MCP_TOKEN`,
+    /// or else a new one, which it prints. An address that other machines can reach needs one of
+    /// the first two.
     #[command(
         after_help = "Examples:\n  carrel mcp --workspace .\n  carrel mcp --workspaces primary=~/api,docs=~/docs:ro\n  carrel mcp --workspace . --read-only\n  carrel mcp --workspace . --http 127.0.0.1:8765\n  claude mcp add carrel -- carrel mcp --workspace ."
     )]
@@ -288,6 +289,12 @@ pub(crate) struct McpArguments {
     /// A file with the token that clients must send
     #[arg(long, value_name = "FILE", requires = "http")]
     pub(crate) token_file: Option<PathBuf>,
+    /// Let every program and every user of this machine use the tools without a token
+    #[arg(long, requires = "http", conflicts_with = "token_file")]
+    pub(crate) no_token: bool,
+    /// Give clients the whole workspaces, whichever roots they have open
+    #[arg(long)]
+    pub(crate) ignore_roots: bool,
     /// One more name under which requests are accepted: host, or host:port
     #[arg(long, value_name = "HOST", requires = "http")]
     pub(crate) allow_host: Vec<String>,

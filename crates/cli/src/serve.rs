@@ -20,10 +20,11 @@ use std::time::Duration;
 
 use carrel_api::auth::jwks::{Provider, ProviderOptions};
 use carrel_api::auth::{Authority, ConsoleLink, RateLimitOptions, Transport};
-use carrel_api::{Api, ApiOptions, AuthMode, WorkerProxy, WorkerProxyOptions};
+use carrel_api::{Api, ApiOptions, AuthMode, HostRules, WorkerProxy, WorkerProxyOptions};
 use carrel_config::Environment;
 use carrel_config::environment::WORKER_HEALTH_PORT;
 use carrel_domain::{Clock as _, Code, Secret, SystemClock, WorkspaceId};
+use carrel_http::TrustedProxies;
 use carrel_service::Sweep;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -79,6 +80,11 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
         provider: provider.clone(),
         console,
         transport: if loopback { Transport::Loopback } else { Transport::Network },
+        host_rules: HostRules::new(
+            arguments.bind,
+            &settings.public_urls,
+            TrustedProxies::new(settings.trusted_proxies.clone()),
+        ),
         clock: Arc::new(SystemClock),
         rates: RateLimitOptions {
             per_second: settings.rate,

@@ -74,6 +74,10 @@ variables! {
     CARREL_CREDENTIAL_KEY;
     /// The free space reserve of the disk: `512M`, `2%`.
     CARREL_FREE_SPACE_FLOOR;
+    /// The URLs under which browsers reach `carrel serve`, beside its own address.
+    CARREL_PUBLIC_URLS;
+    /// The addresses of proxies whose `X-Forwarded-*` headers count.
+    CARREL_TRUSTED_PROXIES;
     /// The rate limit of one workspace at `carrel serve`, in requests per second.
     CARREL_RATE_LIMIT;
     /// The URL at which servers reach a worker that cannot determine it itself.

@@ -182,8 +182,8 @@ codes! {
     /// More network was requested than the operator allows.
     NetworkRefused = "E_NETWORK_REFUSED", "network_refused", 403,
         "ask for less; an operator sets `--network`, and `network_limit` in policy.toml";
-    /// No background job has this id in this session and workspace.
-    JobNotFound = "E_JOB_NOT_FOUND", "job_not_found", 404, "list the jobs that there are";
+    /// No background job of this caller has this id in this workspace.
+    JobNotFound = "E_JOB_NOT_FOUND", "job_not_found", 404, "use the shell_id that the start of the job returned";
     /// So many background jobs run that another one is refused.
     TooManyJobs = "E_TOO_MANY_JOBS", "too_many_jobs", 429,
         "end one that is not needed any more, or wait for one to end";
@@ -302,6 +302,9 @@ codes! {
     Timeout = "E_TIMEOUT", "timeout", 504, "raise the timeout, or ask for less";
     /// The caller cancelled the call, or the server is stopping.
     Cancelled = "E_CANCELLED", "cancelled", 499, "call again";
+    /// The client declares roots, and none of them lies in a workspace of the server.
+    ClientRoots = "E_CLIENT_ROOTS", "client_roots", 403,
+        "open the directory of the workspace in the client, or start `carrel mcp` with --ignore-roots";
 
     /// A request does not have the form that the route requires.
     InvalidRequest = "E_INVALID_REQUEST", "invalid_request", 422,
@@ -354,6 +357,9 @@ codes! {
     /// The workspace is not connected to GitHub.
     NotConnected = "E_GITHUB_NOT_CONNECTED", "github_not_connected", 404,
         "send a token in X-GitHub-Token, or keep one as a credential of the workspace";
+    /// A request without a bearer token names a host, or comes from a page, that is not the service's own.
+    HostRefused = "E_HOST_REFUSED", "host_refused", 403,
+        "use the address that the server prints, or name yours in CARREL_PUBLIC_URLS";
 
     /// No issue has this identifier, or the conductor does not work on it.
     IssueNotFound = "E_ISSUE_NOT_FOUND", "issue_not_found", 404, "list the issues with `carrel issue ls`";

@@ -9,11 +9,15 @@
 //! connections are dropped in the middle of their responses; event streams end this way unless their
 //! producers ended them earlier.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
@@ -24,6 +28,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use crate::stall_timeout::StallTimeout;
+use crate::trusted_proxies::ConnectionEnds;
 
 /// Bytes of one connection that are buffered while the head of a request is read. A larger head is
 /// answered with 431.
@@ -44,7 +49,7 @@ pub struct ConnectionLimits {
     pub max_connections: usize,
 }
 
-/// A router served on every connection of a listener.
+/// A router served on every connection of a listener. Requests have [`ConnectionEnds`] among their extensions.
 #[derive(Debug)]
 pub struct HttpServer {
     router: Router,
@@ -81,7 +86,7 @@ impl HttpServer {
         loop {
             let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else { return };
             match listener.accept().await {
-                Ok((stream, _)) => self.serve(stream, slot),
+                Ok((stream, peer)) => self.serve(stream, peer, slot),
                 Err(error) => {
                     warn!(%error, "could not accept a connection");
                     tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
@@ -90,13 +95,22 @@ impl HttpServer {
         }
     }
 
-    fn serve(&self, stream: TcpStream, slot: OwnedSemaphorePermit) {
+    fn serve(&self, stream: TcpStream, peer: SocketAddr, slot: OwnedSemaphorePermit) {
         // Nagle's algorithm would delay small replies by up to 40 ms.
         if let Err(error) = stream.set_nodelay(true) {
             debug!(%error, "could not set TCP_NODELAY");
         }
+        // Without a local address the peer is gone already.
+        let ends = stream.local_addr().ok();
+        let ends = ends.map(|local| ConnectionEnds { peer: peer.ip(), reached: local.ip() });
         let stream = TokioIo::new(StallTimeout::new(stream, self.write_stall));
-        let service = TowerToHyperService::new(self.router.clone());
+        let routes = TowerToHyperService::new(self.router.clone());
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            if let Some(ends) = ends {
+                request.extensions_mut().insert(ends);
+            }
+            routes.call(request)
+        });
         let connection = self.builder.serve_connection(stream, service);
         let graceful_stop = self.graceful_stop.clone();
         let abort = self.abort.clone();

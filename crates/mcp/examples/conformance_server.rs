@@ -8,7 +8,7 @@ mod fixture;
 
 use std::{error::Error, io};
 
-use carrel_mcp::{HandlerScope, HttpOptions, ReplyFormat, serve_http, serve_stdio};
+use carrel_mcp::{Authentication, HandlerScope, HttpOptions, ReplyFormat, serve_http, serve_stdio};
 use tokio::{net::TcpListener, runtime::Runtime, signal::unix};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -45,7 +45,7 @@ async fn serve(words: &[&str]) -> Result<(), Box<dyn Error>> {
             let address = listener.local_addr()?;
             let replies =
                 if *replies == "plain" { ReplyFormat::Json } else { ReplyFormat::EventStream };
-            let mut options = HttpOptions::new(address, None)?;
+            let mut options = HttpOptions::new(address, Authentication::Unauthenticated)?;
             options.reply_format = replies;
             println!("{address}");
             let make = move |_: HandlerScope| Fixture::new(&state);

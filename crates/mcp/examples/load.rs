@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use carrel_mcp::{HttpOptions, serve_http};
+use carrel_mcp::{Authentication, HttpOptions, serve_http};
 use tokio::{net::TcpListener, runtime::Builder};
 use tokio_util::sync::CancellationToken;
 
@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 async fn start() -> Result<Vec<(&'static str, SocketAddr)>, Box<dyn Error>> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let ours = listener.local_addr()?;
-    let options = HttpOptions::new(ours, None)?;
+    let options = HttpOptions::new(ours, Authentication::Unauthenticated)?;
     tokio::spawn(serve_http(listener, options, |_| Trivial, CancellationToken::new()));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let bare = listener.local_addr()?;

@@ -19,7 +19,6 @@
 //! ```
 
 mod access_control;
-mod allowed_hosts;
 mod bearer_token;
 mod embedded;
 mod endpoint;
@@ -54,7 +53,7 @@ pub use bearer_token::{BearerToken, TokenError};
 pub use embedded::EmbeddedEndpoint;
 use endpoint::Endpoint;
 pub use handler_scope::HandlerScope;
-pub use options::{HttpOptions, OptionsError, ReplyFormat};
+pub use options::{Authentication, HttpOptions, OptionsError, ReplyFormat};
 pub use reply_connection::ReplyConnection;
 pub use session_id::{SessionId, SessionOwner};
 

@@ -27,8 +27,8 @@ mod stdio;
 mod tool_handler;
 
 pub use http::{
-    BearerToken, EmbeddedEndpoint, HandlerScope, HttpError, HttpOptions, OptionsError,
-    ReplyConnection, ReplyFormat, SessionId, SessionOwner, TokenError, serve_http,
+    Authentication, BearerToken, EmbeddedEndpoint, HandlerScope, HttpError, HttpOptions,
+    OptionsError, ReplyConnection, ReplyFormat, SessionId, SessionOwner, TokenError, serve_http,
 };
 pub use limits::{
     BODY_READ_TIMEOUT, EOF_GRACE, HEADER_READ_TIMEOUT, JSON_REPLY_TIMEOUT, KEEP_ALIVE,
@@ -37,5 +37,5 @@ pub use limits::{
 };
 pub use stdio::{StdioError, serve_lines, serve_stdio};
 pub use tool_handler::{
-    FactsMode, ToolHandler, ToolProvider, ToolServer, reply_for_client, text_only_tool,
+    FactsMode, RootsMode, ToolHandler, ToolProvider, ToolServer, reply_for_client, text_only_tool,
 };

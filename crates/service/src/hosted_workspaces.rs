@@ -21,7 +21,7 @@ use carrel_domain::{
     ByteSize, Clock, Identifier, Layout, Network, NetworkRequest, TaskStatus, VolumeId,
     WorkspaceAccess, WorkspaceId, sync,
 };
-use carrel_exec::{LazySpawner, Owner};
+use carrel_exec::LazySpawner;
 use carrel_fsroot::{Capacity, Root};
 use carrel_runner::{RunError, Runner, WorkspaceHandle};
 use carrel_store::{Store, TaskFilter, Workspace};
@@ -358,14 +358,6 @@ impl HostedWorkspaces {
         for workspace in workspaces {
             workspace.toolbox().jobs.stop_all().await;
             self.close_workspace(&workspace).await;
-        }
-    }
-
-    /// Kills the background jobs of an owner, such as an ended session, in all workspaces.
-    pub async fn stop_owner(&self, owner: &Owner) {
-        let workspaces: Vec<_> = self.opened().values().cloned().collect();
-        for workspace in workspaces {
-            workspace.toolbox().jobs.stop_owner(owner).await;
         }
     }
 

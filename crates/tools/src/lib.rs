@@ -10,10 +10,12 @@
 //! ```
 //!
 //! State has two owners: the [`Toolbox`] holds what all sessions of a server share (workspaces, runner, jobs,
-//! secrets), and a [`Session`] holds what belongs to one caller (files read, jobs started, last test results).
+//! secrets), and a [`Session`] holds what belongs to one caller (files read, view of the workspaces, last test
+//! results). Jobs belong to the [`Owner`] of the session that started them.
 #![forbid(unsafe_code)]
 
 mod blocking;
+mod client_roots;
 mod files;
 mod git;
 mod named_workspace;
@@ -39,6 +41,8 @@ mod workspaces;
 
 pub use carrel_audit::{AuditEvent, AuditLog, AuditRecord, Interface, Mask, Origin, Violation};
 pub use carrel_domain::Failure;
+pub use carrel_exec::Owner;
+pub use client_roots::ClientRoots;
 pub use files::{Upload, UploadedFile};
 pub use git::{GitFacts, GitOptions};
 pub use named_workspace::{NamedWorkspace, Workspaces};
@@ -46,7 +50,7 @@ pub use registry::{Definition, Registry, Toolset, definitions};
 pub use response::{Reply, ToolContent, ToolResponse};
 pub use schema_dialect::leave_out_number_format;
 pub use secrets::Secrets;
-pub use session::Session;
+pub use session::{Session, SessionLifetime};
 pub use shell::{CommandFacts, NoteReader, notes};
 pub use tool::{
     About, CallRules, Class, Effect, Exposure, Masking, QuotaRule, Tool, ToolResult, TrustMode,

@@ -4,6 +4,7 @@
 //! several, a call without a name is refused with the list. None may lie in another: a file would then have
 //! two keys in read trackers and two quotas.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +20,8 @@ use crate::workspace_list::{WorkspaceEntry, WorkspaceListError};
 #[derive(Debug)]
 pub struct NamedWorkspace {
     name: String,
+    /// The name that the operator gave, under which secrets and credentials are kept.
+    operator_name: String,
     handle: WorkspaceHandle,
     access: WorkspaceAccess,
     /// As the operator wrote it, possibly through links.
@@ -31,21 +34,53 @@ impl NamedWorkspace {
     /// Gives an open workspace its name.
     pub fn new(entry: WorkspaceEntry, handle: WorkspaceHandle) -> Self {
         let WorkspaceEntry { name, path: given, access } = entry;
-        Self { name, handle, access, given, reported_unlocked: AtomicBool::new(false) }
+        let operator_name = name.clone();
+        let reported_unlocked = AtomicBool::new(false);
+        Self { name, operator_name, handle, access, given, reported_unlocked }
     }
 
-    fn below(&self, path: &Path) -> Result<Self, RunError> {
-        let entry = WorkspaceEntry {
-            name: self.name.clone(),
-            path: self.path().join(path),
-            access: self.access,
-        };
-        Ok(Self::new(entry, self.handle.subdirectory(path)?))
+    fn below(&self, name: String, path: &Path) -> Result<Self, RunError> {
+        let entry = WorkspaceEntry { name, path: self.path().join(path), access: self.access };
+        let part = Self::new(entry, self.handle.subdirectory(path)?);
+        Ok(Self { operator_name: self.operator_name.clone(), ..part })
+    }
+
+    /// Returns the parts of the workspace within a client's roots: the whole workspace if it lies in one of
+    /// them, else each root that lies in it. A single part keeps the name of the workspace; several are told
+    /// apart by their paths, such as `api/crates/http`.
+    fn within(self: &Arc<Self>, roots: &[PathBuf]) -> Vec<Arc<Self>> {
+        if roots.iter().any(|root| self.path().starts_with(root)) {
+            return vec![Arc::clone(self)];
+        }
+        let inside: BTreeSet<_> =
+            roots.iter().filter_map(|root| root.strip_prefix(self.path()).ok()).collect();
+        let mut outermost: Vec<&Path> = Vec::new();
+        // Paths are compared by component, so that a directory comes right before those below it.
+        for path in inside {
+            if outermost.last().is_none_or(|last| !path.starts_with(last)) {
+                outermost.push(path);
+            }
+        }
+        let several = outermost.len() > 1;
+        let path_in_name = |path: &Path| format!("{}/{}", self.name, path.display());
+        let name = |path: &Path| if several { path_in_name(path) } else { self.name.clone() };
+        let opened = outermost.into_iter().filter_map(|path| self.below(name(path), path).ok());
+        opened.map(Arc::new).collect()
+    }
+
+    /// Returns whether a directory is this workspace or lies in it.
+    pub(crate) fn holds(&self, directory: &Path) -> bool {
+        directory.starts_with(self.path())
     }
 
     /// Returns the name that calls use.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns the name that the operator gave; a part within a client's roots may have another one in calls.
+    pub(crate) fn operator_name(&self) -> &str {
+        &self.operator_name
     }
 
     /// Returns the absolute path, without links.
@@ -120,24 +155,22 @@ impl Workspaces {
         Ok(Self { workspaces: workspaces.into_iter().map(Arc::new).collect() })
     }
 
-    /// Restricts the workspaces to the roots of a client: a workspace inside a root stays whole, one that
-    /// contains a root is narrowed to it, and others are left out. None if no root overlaps any workspace,
-    /// as with roots of another machine.
+    /// Restricts the workspaces to the roots of a client, which have no links in them: a workspace inside a
+    /// root stays whole, one that contains roots becomes these, and others are left out. None if no root
+    /// overlaps any workspace, as with roots of another machine.
     pub(crate) fn narrowed(&self, roots: &[PathBuf]) -> Option<Self> {
-        let left = self.workspaces.iter().filter_map(|workspace| {
-            if roots.iter().any(|root| workspace.path().starts_with(root)) {
-                return Some(Arc::clone(workspace));
-            }
-            let inside = roots.iter().find_map(|root| root.strip_prefix(workspace.path()).ok())?;
-            workspace.below(inside).map(Arc::new).ok()
-        });
-        let workspaces: Vec<_> = left.collect();
+        let parts = self.workspaces.iter().flat_map(|workspace| workspace.within(roots));
+        let workspaces: Vec<_> = parts.collect();
         (!workspaces.is_empty()).then_some(Self { workspaces })
     }
 
     /// Returns the workspaces in the operator's order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<NamedWorkspace>> {
         self.workspaces.iter()
+    }
+
+    pub(crate) fn as_slice(&self) -> &[Arc<NamedWorkspace>] {
+        &self.workspaces
     }
 
     /// Returns the number of workspaces, at least one.

@@ -10,6 +10,9 @@
 //! it becomes a key, so that links and `..` lead to the same entry. When the session itself changes a file,
 //! its entry gets the new hash, and edits can follow each other without another read.
 //!
+//! A caller can also name the hash of the content that it knows, which a reply to an earlier request had
+//! (`expected_hash`). That stands for having read all of it, and is how a client works that has no session.
+//!
 //! The tracker is part of the session. `carrel tool` saves it between processes; an entry that cannot be
 //! read back only means that the file has to be read again.
 
@@ -142,7 +145,7 @@ impl ReadTracker {
         shown: &'a str,
     ) -> Result<ReadRecord<'a>, Failure> {
         match self.entries.get(key) {
-            Some(entry) => Ok(ReadRecord { entry: entry.clone(), doing, shown }),
+            Some(entry) => Ok(ReadRecord { known: Known::Read(entry.clone()), doing, shown }),
             None => Err(refusal(Code::NotRead, doing, shown, "Read it first")),
         }
     }
@@ -158,27 +161,45 @@ impl ReadTracker {
 
 #[derive(Debug)]
 pub(crate) struct ReadRecord<'a> {
-    entry: Entry,
+    known: Known,
     doing: &'a str,
     shown: &'a str,
 }
 
-impl ReadRecord<'_> {
+/// The caller's knowledge of a file.
+#[derive(Debug)]
+enum Known {
+    /// The session has read it.
+    Read(Entry),
+    /// The caller named the hash of the content that it knows.
+    Expected(String),
+}
+
+impl<'a> ReadRecord<'a> {
+    /// Makes the record of a file whose hash the caller named.
+    pub(crate) fn expected(hash: &str, doing: &'a str, shown: &'a str) -> Self {
+        Self { known: Known::Expected(hash.trim().to_owned()), doing, shown }
+    }
+
     /// Refuses the change if the file has another hash than at its reading, or too little of it was read.
     pub(crate) fn check(&self, hash: ContentHash, need: RequiredExtent) -> Result<(), Failure> {
         let refuse = |code, reason: &str| Err(refusal(code, self.doing, self.shown, reason));
-        if self.entry.hash != hash {
+        let is_current = match &self.known {
+            Known::Read(entry) => entry.hash == hash,
+            Known::Expected(expected) => hash.short() == *expected,
+        };
+        if !is_current {
             return refuse(
                 Code::ChangedSinceRead,
                 "it has changed since it was read; Read it again",
             );
         }
-        match (&self.entry.seen, need) {
-            (None, _) | (Some(_), RequiredExtent::Part) => Ok(()),
-            (Some(ranges), RequiredExtent::Whole) => {
+        match (&self.known, need) {
+            (Known::Expected(_) | Known::Read(Entry { seen: None, .. }), _)
+            | (Known::Read(Entry { seen: Some(_), .. }), RequiredExtent::Part) => Ok(()),
+            (Known::Read(Entry { seen: Some(ranges), lines, .. }), RequiredExtent::Whole) => {
                 let read = ranges.iter().map(|(first, last)| format!("{first}–{last}"));
                 let read = read.collect::<Vec<_>>().join(", ");
-                let lines = self.entry.lines;
                 let reason = format!("only lines {read} of {lines} were read; Read the rest first");
                 refuse(Code::NotRead, &reason)
             }
@@ -264,6 +285,22 @@ mod tests {
             Ok(()),
             "a range that was read stays read"
         );
+    }
+
+    #[test]
+    fn the_hash_of_the_content_stands_for_having_read_it() {
+        let hash = ContentHash::of(b"x");
+        let check = |expected: &str, need| {
+            let record = ReadRecord::expected(expected, "overwrite", "a");
+            record.check(hash, need).map_err(|failure| (failure.code, failure.message))
+        };
+        assert_eq!(check(&hash.short(), RequiredExtent::Whole), Ok(()));
+        assert_eq!(check(&format!(" {}\n", hash.short()), RequiredExtent::Part), Ok(()));
+        let changed = "refusing to overwrite a: it has changed since it was read; Read it again";
+        for wrong in ["", "0", &hash.short()[1..], &ContentHash::of(b"y").short()] {
+            let refused = check(wrong, RequiredExtent::Part);
+            assert_eq!(refused, Err((Code::ChangedSinceRead, changed.to_owned())), "{wrong:?}");
+        }
     }
 
     #[test]

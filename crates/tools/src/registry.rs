@@ -30,7 +30,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tracing::Instrument as _;
 
-use crate::named_workspace::NamedWorkspace;
+use crate::named_workspace::{NamedWorkspace, Workspaces};
 use crate::response::{ToolContent, ToolResponse};
 use crate::session::Session;
 use crate::tool::{About, Class, Exposure, Masking, Tool, TrustMode, WorkspaceChoice};
@@ -208,8 +208,10 @@ impl Registry {
         let call = Call { session, about: Some(about), digest, workspace: None, options: &options };
         let mut facts = None;
         let work = async {
-            let workspace = self.toolbox.workspaces_of(session).choose(None)?;
-            let context = self.context_in(about, session, Some(workspace), &options)?;
+            let workspaces = self.toolbox.workspaces_of(session)?;
+            let workspace = workspaces.choose(None)?;
+            let caller = (session, &workspaces, &options);
+            let context = self.context_in(about, caller, Some(workspace))?;
             let responding = async {
                 let reply = T::call(&context, input).await?;
                 facts = Some(reply.facts.clone());
@@ -288,8 +290,8 @@ impl Registry {
         if name == Some(ALL) {
             return call.workspace.clone();
         }
-        let chosen = self.toolbox.workspaces_of(call.session).choose(name);
-        chosen.ok().map(|workspace| workspace.name().to_owned())
+        let workspaces = self.toolbox.workspaces_of(call.session).ok()?;
+        workspaces.choose(name).ok().map(|workspace| workspace.name().to_owned())
     }
 
     async fn dispatch(
@@ -301,19 +303,19 @@ impl Registry {
         options: &CallOptions,
     ) -> Result<ToolResponse, Failure> {
         let about = entry.definition.about;
-        let workspaces = self.toolbox.workspaces_of(session);
+        let workspaces = self.toolbox.workspaces_of(session)?;
+        let caller = (session, &workspaces, options);
         match (about.workspaces, workspace) {
             (WorkspaceChoice::OneOrAll, Some(ALL)) => {
                 let calls = workspaces.names().into_iter().map(|name| {
                     let chosen = workspaces.choose(Some(name));
-                    let context =
-                        chosen.and_then(|one| self.context_in(about, session, Some(one), options));
+                    let context = chosen.and_then(|one| self.context_in(about, caller, Some(one)));
                     (name.to_owned(), context)
                 });
                 Ok(fan_out::run(entry, calls.collect(), &arguments).await)
             }
             (WorkspaceChoice::Optional, None) if workspaces.len() > 1 => {
-                let context = self.context_in(about, session, None, options)?;
+                let context = self.context_in(about, caller, None)?;
                 catch_panic(about.name, entry.call(&context, arguments)).await
             }
             (
@@ -321,7 +323,7 @@ impl Registry {
                 name,
             ) => {
                 let workspace = workspaces.choose(name)?;
-                let context = self.context_in(about, session, Some(workspace), options)?;
+                let context = self.context_in(about, caller, Some(workspace))?;
                 self.run_in(about, &context, entry.call(&context, arguments)).await
             }
         }
@@ -350,9 +352,8 @@ impl Registry {
     fn context_in(
         &self,
         about: About,
-        session: &Arc<Session>,
+        (session, workspaces, options): (&Arc<Session>, &Arc<Workspaces>, &CallOptions),
         workspace: Option<Arc<NamedWorkspace>>,
-        options: &CallOptions,
     ) -> Result<ToolContext, Failure> {
         if let Some(workspace) = &workspace {
             if about.class != Class::Read && self.is_read_only(workspace) {
@@ -369,6 +370,7 @@ impl Registry {
             session: Arc::clone(session),
             tool: about.name,
             options: options.clone(),
+            workspaces: Arc::clone(workspaces),
             workspace,
         })
     }

@@ -56,7 +56,7 @@ impl Tool for ReadSecret {
     };
 
     async fn call(context: &ToolContext, input: SecretInput) -> ToolResult<SecretFacts> {
-        let workspace = context.optional_workspace().map(|workspace| workspace.name());
+        let workspace = context.optional_workspace().map(|workspace| workspace.operator_name());
         let name = input.name.trim();
         let (secret, source) = context.toolbox.secrets.find(workspace, name)?;
         // The secret may be newer than the redactor.
@@ -89,7 +89,7 @@ impl Tool for ListSecrets {
     };
 
     async fn call(context: &ToolContext, _: NoArguments) -> ToolResult<SecretNames> {
-        let workspace = context.optional_workspace().map(|workspace| workspace.name());
+        let workspace = context.optional_workspace().map(|workspace| workspace.operator_name());
         let names = context.toolbox.secrets.names(workspace);
         Ok(Reply::text(names.join("\n"), SecretNames { names }))
     }

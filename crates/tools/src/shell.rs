@@ -10,6 +10,7 @@ mod job_tools;
 mod launch;
 mod process_watcher;
 mod shell_run;
+mod shell_table;
 mod watch_process;
 
 pub(crate) use bash::{NetworkChoice, exit_code, timeout_seconds};
@@ -17,6 +18,7 @@ pub use command_facts::{CommandFacts, NoteReader, notes};
 pub(crate) use command_facts::{add_notes, object};
 pub(crate) use control_sequences::strip_control;
 pub(crate) use launch::{Launch, Shell};
+pub(crate) use shell_table::ShellTable;
 
 use crate::registry::Catalogue;
 

@@ -104,6 +104,8 @@ pub struct ToolContext {
     pub tool: &'static str,
     /// The part that the interface added.
     pub options: CallOptions,
+    /// The workspaces that the session had when the call began.
+    pub(crate) workspaces: Arc<Workspaces>,
     /// None if the tool needs none and the call named none of several.
     pub(crate) workspace: Option<Arc<NamedWorkspace>>,
 }
@@ -126,8 +128,8 @@ impl ToolContext {
     }
 
     /// Returns the workspaces of the session.
-    pub fn workspaces(&self) -> Arc<Workspaces> {
-        self.toolbox.workspaces_of(&self.session)
+    pub fn workspaces(&self) -> &Workspaces {
+        &self.workspaces
     }
 
     /// Returns the caller, for audit events.

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::sync::RwLock;
 
-use carrel_domain::{NetworkRequest, WorkspaceAccess, sync};
+use carrel_domain::{Failure, NetworkRequest, WorkspaceAccess, sync};
 use carrel_exec::{JobLimits, Jobs};
 use carrel_runner::Runner;
 use carrel_verify::ProfileCache;
 
+use crate::client_roots::WorkspaceView;
 use crate::git::GitOptions;
 use crate::named_workspace::Workspaces;
 use crate::redaction::Redactor;
 use crate::secrets::Secrets;
 use crate::session::Session;
+use crate::shell::ShellTable;
 use crate::tool_context::CommandSettings;
 use carrel_audit::{AuditLog, Mask};
 
@@ -52,6 +54,8 @@ pub struct Toolbox {
     pub network: NetworkRequest,
     /// Hosts and credentials for git.
     pub git: GitOptions,
+    /// Commands of all sessions, by the ids of their jobs.
+    pub(crate) shells: ShellTable,
     pub(crate) profiles: ProfileCache,
     redactor: RwLock<Arc<Redactor>>,
 }
@@ -74,14 +78,19 @@ impl Toolbox {
             access,
             network,
             git,
+            shells: ShellTable::default(),
             profiles,
             redactor,
         })
     }
 
-    pub(crate) fn workspaces_of(&self, session: &Session) -> Arc<Workspaces> {
-        let narrowed = session.state().narrowed.clone();
-        narrowed.unwrap_or_else(|| Arc::clone(&self.workspaces))
+    /// Returns the workspaces that a session may use; a failure if its client's roots leave it none.
+    pub(crate) fn workspaces_of(&self, session: &Session) -> Result<Arc<Workspaces>, Failure> {
+        match &session.state().view {
+            WorkspaceView::Operator => Ok(Arc::clone(&self.workspaces)),
+            WorkspaceView::Narrowed(workspaces) => Ok(Arc::clone(workspaces)),
+            WorkspaceView::Nothing(failure) => Err(Failure::clone(failure)),
+        }
     }
 
     pub(crate) fn redactor(&self) -> Arc<Redactor> {

@@ -45,8 +45,7 @@ impl Tool for ListWorkspaces {
         let read_only =
             |access| [context.toolbox.access, access].contains(&WorkspaceAccess::ReadOnly);
         let chosen = context.optional_workspace().filter(|_| context.workspaces().len() > 1);
-        let all = context.workspaces();
-        let shown = all.iter();
+        let shown = context.workspaces().iter();
         let shown =
             shown.filter(|workspace| chosen.is_none_or(|one| one.name() == workspace.name()));
         let mut workspaces: Vec<_> = shown

@@ -86,6 +86,18 @@ impl Caller {
         hex::encode(&hash.finalize()[..IDENTITY_BYTES])
     }
 
+    /// Returns the owner of the caller's sessions and jobs: its identity if the token has a subject, which a
+    /// renewed token has too. Tokens without a subject are each an owner of their own, since nothing says
+    /// that they belong together.
+    pub(crate) fn session_owner(&self) -> String {
+        let identity = self.identity();
+        if self.subject.is_some() {
+            return identity;
+        }
+        let scopes: Vec<_> = self.scopes.iter().map(TokenScope::as_str).collect();
+        format!("{identity} {} {}", scopes.join(","), self.expires_at.as_millis())
+    }
+
     /// Returns the workspace of a request: the one that it names if the caller covers it, or the only covered
     /// one.
     ///
@@ -154,6 +166,25 @@ mod tests {
             one.workspace(Some(workspace(2))),
             Err(AuthError::ForeignWorkspace { workspace: workspace(2) })
         );
+    }
+
+    #[test]
+    fn a_renewed_token_has_the_same_owner_if_it_has_a_subject() {
+        let caller = |subject: Option<&str>, expires_at| Caller {
+            subject: subject.map(str::to_owned),
+            expires_at: Timestamp::from_millis(expires_at),
+            ..caller(Coverage::one(workspace(1)), &[])
+        };
+        let owner = |subject, expires_at| caller(subject, expires_at).session_owner();
+        assert_eq!(owner(Some("a"), 1), owner(Some("a"), 2));
+        assert_ne!(owner(Some("a"), 1), owner(Some("b"), 1));
+        assert_eq!(owner(None, 1), owner(None, 1));
+        assert_ne!(owner(None, 1), owner(None, 2));
+        assert_ne!(owner(None, 1), owner(Some("a"), 1));
+        let reads = Caller { scopes: TokenScopes::of(&[TokenScope::Read]), ..caller(None, 1) };
+        assert_ne!(owner(None, 1), reads.session_owner());
+        let wide = Caller { coverage: Coverage::All, ..caller(Some("a"), 1) };
+        assert_ne!(owner(Some("a"), 1), wide.session_owner());
     }
 
     #[test]

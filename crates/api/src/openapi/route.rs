@@ -19,6 +19,7 @@ use carrel_domain::{Code, TokenScope};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 
+use crate::host_check::EXEMPT_ROUTES;
 use crate::state::Api;
 
 pub(super) type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
@@ -234,6 +235,9 @@ impl Description {
             Access::Scope(_) => {
                 codes.extend([Code::Unauthenticated, Code::KeysUnavailable, Code::Forbidden]);
             }
+        }
+        if !EXEMPT_ROUTES.contains(&self.path) {
+            codes.push(Code::HostRefused);
         }
         let takes_path = self.path_names().next().is_some();
         if takes_path || self.query.is_some() || self.body.is_some() || !self.headers.is_empty() {

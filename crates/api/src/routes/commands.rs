@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use carrel_domain::{Code, Network, NetworkRequest, TokenScope, WorkspaceId};
 use carrel_tools::{
-    CallOptions, Class, CommandSettings, Definition, Interface, QuotaRule, Session, ToolResponse,
+    CallOptions, Class, CommandSettings, Definition, Interface, Owner, QuotaRule, Session,
+    ToolResponse,
 };
 use carrel_wire::limits::{DEFAULT_EXEC_SECONDS, MAX_COMMAND_CHARS, MAX_EXEC_SECONDS};
 use carrel_wire::{CommandReply, ExecRequest, GitArguments, GitReply, GitRequest};
@@ -52,12 +53,13 @@ pub(super) struct ToolCall<'a> {
 }
 
 impl ToolCall<'_> {
-    /// Calls the tool, and returns the reply for programs. If the client disconnects, the tool is cancelled.
+    /// Calls the tool in a session for this request, and returns the reply for programs. If the client
+    /// disconnects, the tool is cancelled.
     pub(super) async fn call(self, api: &Api) -> Result<Value> {
         let cancel = CancellationToken::new();
         let _gone = cancel.clone().drop_guard();
-        let session =
-            Session::new(self.caller.subject.clone().unwrap_or_else(|| "rest".to_owned()));
+        let id = self.caller.subject.clone().unwrap_or_else(|| "rest".to_owned());
+        let session = Session::for_request(Owner::new(self.caller.session_owner()), id);
         let options = CallOptions { cancel, ..CallOptions::new(Interface::Rest) };
         let response = self.run(api, session, options).await?;
         if response.is_error {

@@ -5,6 +5,7 @@
 
 use axum::body::Bytes;
 use axum::extract::State;
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use carrel_domain::{Code, Secret};
@@ -64,13 +65,14 @@ pub(super) struct PageParams {
 pub(super) async fn page(
     State(api): State<Api>,
     QueryParams(params): QueryParams<PageParams>,
+    parts: Parts,
 ) -> RouteResult {
     let Some(token) = params.token else { return Ok(html(PAGE)) };
     let redeemed = api.options.console.as_ref().and_then(|link| link.redeem(&token, api.now()));
     let caller = redeemed.ok_or_else(|| AuthError::unauthenticated(RejectReason::Expired))?;
     let session = api.options.authority.issue(&Grant::session(&caller), api.now());
     let session = session.map_err(|_| AuthError::unauthenticated(RejectReason::Claims))?;
-    let cookie = begin_session(&session, api.options.transport);
+    let cookie = begin_session(&session, api.transport(&parts));
     let mut response = StatusCode::SEE_OTHER.into_response();
     let headers = response.headers_mut();
     headers.insert(header::LOCATION, HeaderValue::from_static("/"));
@@ -104,9 +106,13 @@ fn html(page: &'static str) -> Response {
     response
 }
 
-pub(super) async fn end(State(api): State<Api>, Authenticated(_): Authenticated) -> RouteResult {
+pub(super) async fn end(
+    State(api): State<Api>,
+    Authenticated(_): Authenticated,
+    parts: Parts,
+) -> RouteResult {
     let mut response = StatusCode::NO_CONTENT.into_response();
-    let cookie = HeaderValue::from_str(&end_session(api.options.transport));
+    let cookie = HeaderValue::from_str(&end_session(api.transport(&parts)));
     response.headers_mut().extend(cookie.ok().map(|cookie| (header::SET_COOKIE, cookie)));
     Ok(response)
 }

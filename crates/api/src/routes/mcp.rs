@@ -8,8 +8,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use axum::extract::{Request, State};
-use axum::http::header::{HOST, ORIGIN};
-use axum::http::{Extensions, HeaderMap};
+use axum::http::Extensions;
 use axum::routing::{MethodRouter, any};
 use carrel_domain::{Code, TokenScope, WorkspaceId};
 use carrel_mcp::{
@@ -23,10 +22,11 @@ use serde_json::{Map, Value, json};
 use crate::audit::McpToolCall;
 use crate::auth::{Caller, Coverage};
 use crate::extract::{Authenticated, read_body};
+use crate::host_check;
 use crate::response::{ErrorResponse, Result, RouteResult};
 use crate::routes::commands::ToolCall;
 use crate::routes::tools::{check_asked_network, definitions, find};
-use crate::state::Api;
+use crate::state::{Api, AuthMode};
 
 const WORKSPACES: &str = "workspaces";
 
@@ -43,9 +43,9 @@ pub(crate) fn route(mcp: EmbeddedEndpoint) -> MethodRouter<Api> {
                             Authenticated(caller): Authenticated,
                             request: Request|
                 -> RouteResult {
-        check_origin(request.headers())?;
+        check_origin(&api, &request)?;
         let mut request = within_bodies(&api, request).await?;
-        request.extensions_mut().insert(SessionOwner(caller.identity().into()));
+        request.extensions_mut().insert(SessionOwner(caller.session_owner().into()));
         request.extensions_mut().insert(caller);
         Ok(mcp.serve(request).await)
     };
@@ -59,16 +59,19 @@ async fn within_bodies(api: &Api, request: Request) -> Result<Request> {
     Ok(Request::from_parts(parts, body.into()))
 }
 
-/// Rejects browser requests of other origins (DNS rebinding).
-fn check_origin(headers: &HeaderMap) -> Result<()> {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
-    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-    if origin.map(|(_, host)| host).is_some_and(|host| text(HOST) == Some(host)) {
-        return Ok(());
+/// Rejects browser requests of other origins, which the protocol demands also of requests with a token. A
+/// server that forwarded the request has done so.
+fn check_origin(api: &Api, request: &Request) -> Result<()> {
+    match api.options.auth_mode {
+        AuthMode::Internal(_) => Ok(()),
+        AuthMode::Public => {
+            let (uri, extensions) = (request.uri(), request.extensions());
+            let rules = &api.options.host_rules;
+            Ok(rules
+                .check_origin(uri, extensions, request.headers())
+                .map_err(host_check::refused)?)
+        }
     }
-    let message = "pages of that Origin may not use this server";
-    Err(ErrorResponse::plain(Code::Forbidden, message))
 }
 
 #[derive(Debug)]
@@ -104,14 +107,6 @@ impl ToolProvider for Tools {
             call.audit_refusal(&self.api, &failed);
             refused(&failed)
         })
-    }
-
-    fn end_session(&self, session: &Arc<Session>) {
-        let (spaces, owner) = (self.api.options.spaces.clone(), session.owner());
-        // Without a runtime the process is ending, and its jobs with it.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { spaces.stop_owner(&owner).await });
-        }
     }
 
     fn instructions(&self) -> String {

@@ -9,10 +9,12 @@ use carrel_client::{InvalidServerUrl, ServerUrl};
 use carrel_config::Environment;
 use carrel_config::environment::{
     CARREL_DRAIN_SECONDS, CARREL_FREE_SPACE_FLOOR, CARREL_GIT_HOSTS, CARREL_LEASE_SECONDS,
-    CARREL_ON_ENQUEUE_FAILURE, CARREL_RATE_LIMIT, REDIS_URL, SSL_CERT_FILE, WORKER_CONCURRENCY,
-    WORKER_INTERNAL_TOKEN, WORKER_INTERNAL_URL, WORKSPACE_DEFAULT_QUOTA_GB, WORKSPACE_VOLUME_PATH,
+    CARREL_ON_ENQUEUE_FAILURE, CARREL_PUBLIC_URLS, CARREL_RATE_LIMIT, CARREL_TRUSTED_PROXIES,
+    REDIS_URL, SSL_CERT_FILE, WORKER_CONCURRENCY, WORKER_INTERNAL_TOKEN, WORKER_INTERNAL_URL,
+    WORKSPACE_DEFAULT_QUOTA_GB, WORKSPACE_VOLUME_PATH,
 };
 use carrel_domain::{ByteSize, Code, Secret};
+use carrel_http::{AddressRange, Origin};
 use carrel_service::limits::LEASE;
 use carrel_service::repository::DEFAULT_HOSTS;
 use carrel_service::{FreeSpaceReserve, InvalidReserve, OnEnqueueFailure, quota_from_gibibytes};
@@ -50,6 +52,10 @@ pub(crate) struct Settings {
     pub(crate) rate: NonZeroU32,
     /// Hosts that repositories may be cloned from.
     pub(crate) hosts: Arc<[String]>,
+    /// The URLs under which browsers reach the server.
+    pub(crate) public_urls: Vec<Origin>,
+    /// Proxies whose account of a forwarded request counts.
+    pub(crate) trusted_proxies: Vec<AddressRange>,
     /// PEM certificates trusted instead of the system's.
     pub(crate) authorities: Option<Arc<[u8]>>,
     pub(crate) reserve: FreeSpaceReserve,
@@ -84,6 +90,8 @@ impl Settings {
             quota: Quota { bytes: quota, files: Some(QUOTA_FILES) },
             volume: volume.map(PathBuf::from),
             hosts: hosts(environment)?,
+            public_urls: public_urls(environment)?,
+            trusted_proxies: trusted_proxies(environment)?,
             authorities: authorities(environment)?,
             reserve: reserve(environment)?,
             rate: NonZeroU32::new(u32::try_from(rate).unwrap_or(u32::MAX))
@@ -110,8 +118,7 @@ fn authorities(environment: &Environment) -> Result<Option<Arc<[u8]>>> {
 }
 
 fn hosts(environment: &Environment) -> Result<Arc<[String]>> {
-    let text = environment.get_str(CARREL_GIT_HOSTS).unwrap_or_default();
-    let named = text.split([',', ' ']).map(str::trim).filter(|host| !host.is_empty());
+    let named = words(environment, CARREL_GIT_HOSTS);
     let named: Vec<_> = named.map(str::to_ascii_lowercase).collect();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-:".contains(&byte);
     if let Some(other) = named.iter().find(|host| !host.bytes().all(plain)) {
@@ -120,6 +127,36 @@ fn hosts(environment: &Environment) -> Result<Arc<[String]>> {
         return Err(CliError::variable(CARREL_GIT_HOSTS, other, expected));
     }
     if named.is_empty() { Ok(DEFAULT_HOSTS.map(str::to_owned).into()) } else { Ok(named.into()) }
+}
+
+/// Returns the words of a variable, which commas or spaces separate.
+fn words<'a>(environment: &'a Environment, name: &str) -> impl Iterator<Item = &'a str> {
+    let text = environment.get_str(name).unwrap_or_default();
+    text.split([',', ' ']).map(str::trim).filter(|word| !word.is_empty())
+}
+
+fn public_urls(environment: &Environment) -> Result<Vec<Origin>> {
+    let url = |text: &str| {
+        let origin = Origin::parse(text.trim_end_matches('/'));
+        let is_web = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme));
+        origin.filter(|_| is_web).ok_or_else(|| {
+            let expected = "URLs without a path and with commas between them, such as \
+                https://carrel.example.com,http://10.0.0.5:8080";
+            CliError::variable(CARREL_PUBLIC_URLS, text, expected)
+        })
+    };
+    words(environment, CARREL_PUBLIC_URLS).map(url).collect()
+}
+
+fn trusted_proxies(environment: &Environment) -> Result<Vec<AddressRange>> {
+    let range = |text: &str| {
+        AddressRange::parse(text).ok_or_else(|| {
+            let expected = "addresses or ranges of them with commas between them, such as \
+                127.0.0.1,10.0.0.0/8";
+            CliError::variable(CARREL_TRUSTED_PROXIES, text, expected)
+        })
+    };
+    words(environment, CARREL_TRUSTED_PROXIES).map(range).collect()
 }
 
 fn shared(environment: &Environment) -> Result<Option<SharedBackend>> {
@@ -250,6 +287,10 @@ mod tests {
             ("CARREL_DRAIN_SECONDS", "3601"),
             ("CARREL_LEASE_SECONDS", "1"),
             ("WORKER_INTERNAL_URL", "worker:8081"),
+            ("CARREL_PUBLIC_URLS", "carrel.example.com"),
+            ("CARREL_PUBLIC_URLS", "https://carrel.example.com/console"),
+            ("CARREL_TRUSTED_PROXIES", "proxy.example.com"),
+            ("CARREL_TRUSTED_PROXIES", "10.0.0.0/40"),
         ] {
             let error = settings(&[database, (name, value)]).unwrap_err();
             assert!(error.contains(name), "{name}: {error}");

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use carrel_api::auth::{Authority, InternalToken, RateLimitOptions, Transport};
-use carrel_api::{Api, ApiOptions, AuthMode, WorkerHealth, serve_worker};
+use carrel_api::{Api, ApiOptions, AuthMode, HostRules, WorkerHealth, serve_worker};
 use carrel_config::Environment;
 use carrel_config::environment::{CARREL_WORKER_URL, WORKER_BIND_HOST, WORKER_HEALTH_PORT};
 use carrel_domain::{Code, Secret, SystemClock};
@@ -62,6 +62,7 @@ impl WorkerListener {
             provider: None,
             console: None,
             transport: Transport::Network,
+            host_rules: HostRules::internal(),
             clock: Arc::new(SystemClock),
             rates: RateLimitOptions::default(),
             hosts: Arc::clone(&process.hosts),

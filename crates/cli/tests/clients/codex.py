@@ -173,4 +173,4 @@ def drive(report, place, cache):
     root = place.project("basket", lab.NODE)
     with report.check("codex http", "the server ends when it is told to"):
         with place.http(["--workspace", str(root)]) as url:
-            session(report, place, cache, "codex http", root, f"url = {json.dumps(url)}")
+            session(report, place, cache, "codex http", root, f"url = {json.dumps(url)}\nhttp_headers = {{ Authorization = {json.dumps(lab.AUTHORIZATION)} }}")

@@ -18,6 +18,8 @@ class Inspector:
     def __init__(self, place, cache, target, era):
         cache = pathlib.Path(cache)
         self.place, self.target = place, target
+        if target[0].startswith("http://"):
+            self.target = [*target, "--header", f"Authorization: {lab.AUTHORIZATION}"]
         self.node = cache / "node_modules/node/bin/node"
         self.common = ["--format", "json", "--protocol-era", era]
         self.launcher = cache / LAUNCHER
@@ -93,8 +95,11 @@ def work(report, inspector, title, place, root, edits):
     old, new = lab.CARGO_BUG
     edit = {"file_path": "src/lib.rs", "old_string": old, "new_string": new}
     if edits:
-        with report.check(title, "Edit changes what an earlier call has read"):
-            inspector.call("Edit", **edit)
+        with report.check(title, "Edit changes the version that an earlier call has read, by its hash"):
+            lab.expect("E_NOT_READ" in inspector.refused("Edit", **edit), "it was not refused")
+            read = inspector.call("Read", file_path="src/lib.rs")
+            known = read["result"]["structuredContent"]["hash"]
+            inspector.call("Edit", **edit, expected_hash=known)
     else:
         with report.check(title, "Edit refuses a file that this client did not read; Bash mends it"):
             lab.expect("E_NOT_READ" in inspector.refused("Edit", **edit), "it was not refused")
@@ -122,16 +127,23 @@ def drive(report, place, cache):
         root = place.project("ledger", lab.CARGO)
         kept = [f"{name}={place.environment[name]}" for name in ("HOME", "XDG_STATE_HOME")]
         target = ["-e", kept[0], "-e", kept[1], place.carrel, "mcp", "--workspace", str(root)]
-        inspector = Inspector(place, cache, target, era)
+        # In the older revisions it declares roots, and lists none.
+        ignored = ["--ignore-roots"] if era == "legacy" else []
+        if ignored:
+            with report.check(title, "roots that it declares and does not list leave it nothing") as seen:
+                refusal = Inspector(place, cache, target, era).refused("Read", file_path="src/lib.rs")
+                lab.expect("E_CLIENT_ROOTS" in refusal and "lists none" in refusal, refusal)
+                seen.append(refusal)
+        inspector = Inspector(place, cache, [*target, *ignored], era)
         common(report, inspector, title, root)
         if era == "legacy":
             work(report, inspector, title, place, root, edits=False)
         title = f"inspector http {era}"
         root = place.project("ledger", lab.CARGO)
         with report.check(title, "the server ends when it is told to"):
-            with place.http(["--workspace", str(root)]) as url:
+            with place.http(["--workspace", str(root), *ignored]) as url:
                 inspector = Inspector(place, cache, [url], era)
                 common(report, inspector, title, root)
-                # The newer revision has no sessions: what one call reads the next may edit.
+                # The newer revision has no sessions: a call says which version it knows.
                 if era == "modern":
                     work(report, inspector, title, place, root, edits=True)

@@ -112,6 +112,11 @@ def expect(condition, message):
         raise Failed(message)
 
 
+# What servers over HTTP ask of their clients.
+TOKEN = "a-token-for-clients-that-were-written-elsewhere"
+AUTHORIZATION = f"Bearer {TOKEN}"
+
+
 class Lab:
     """A directory with projects in it, and the program under test."""
 
@@ -158,13 +163,13 @@ class Lab:
 
     @contextlib.contextmanager
     def http(self, arguments, environment=None):
-        """Serves over HTTP; fails if the server does not end as it should."""
+        """Serves over HTTP behind `TOKEN`; fails if the server does not end as it should."""
         command = [self.carrel, "mcp", *arguments, "--http", "127.0.0.1:0"]
         log = self.base / f"http-{time.monotonic_ns()}.log"
         with open(log, "wb") as stderr:
             server = subprocess.Popen(
                 command,
-                env={**self.environment, **(environment or {})},
+                env={**self.environment, "CARREL_MCP_TOKEN": TOKEN, **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,

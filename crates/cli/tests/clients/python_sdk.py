@@ -9,6 +9,8 @@ import anyio
 import jsonschema
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 import lab
 
@@ -33,10 +35,12 @@ def text_of(result):
 class Driver:
     """Calls tools, and holds every answer against what its tool advertised."""
 
-    def __init__(self, client, tools):
+    def __init__(self, client, tools, handle=None):
         self.client = client
         self.tools = {tool.name: tool for tool in tools}
         self.called = set()
+        # Over HTTP the revision without sessions remembers nothing unless the client names a session.
+        self.meta = {"dev.carrel/session": handle} if handle else None
 
     async def call(self, tool, /, **arguments):
         result = await self.answer(tool, arguments)
@@ -53,7 +57,7 @@ class Driver:
     async def answer(self, tool, arguments):
         self.called.add(tool)
         # The SDK itself refuses facts that do not fit, but only those of a success.
-        result = await self.client.call_tool(tool, arguments)
+        result = await self.client.call_tool(tool, arguments, meta=self.meta)
         schema = self.tools[tool].output_schema
         try:
             jsonschema.Draft202012Validator(schema).validate(result.structured_content)
@@ -64,12 +68,21 @@ class Driver:
 
 
 @contextlib.asynccontextmanager
+async def reached(url, mode):
+    """Opens a client of a server over HTTP."""
+    async with create_mcp_http_client(headers={"Authorization": lab.AUTHORIZATION}) as http:
+        transport = streamable_http_client(url, http_client=http)
+        async with Client(transport, mode=mode, read_timeout_seconds=lab.PATIENCE) as client:
+            yield client
+
+
+@contextlib.asynccontextmanager
 async def connected(place, transport, mode, arguments):
     """Opens a client; over stdin, the server's words to people come with it."""
     environment = {"CARREL_SECRET_DEMO": SECRET}
     if transport == "http":
         with place.http(arguments, environment) as url:
-            async with Client(url, mode=mode, read_timeout_seconds=lab.PATIENCE) as client:
+            async with reached(url, mode) as client:
                 yield client
         return
     parameters = StdioServerParameters(
@@ -211,7 +224,7 @@ async def progress(driver):
         heard.append((done, message))
 
     call = {"command": "sleep 2.5; echo over"}
-    result = await driver.client.call_tool("Bash", call, progress_callback=hear)
+    result = await driver.client.call_tool("Bash", call, progress_callback=hear, meta=driver.meta)
     lab.expect("over" in text_of(result), text_of(result))
     done = [done for done, _ in heard]
     lab.expect(len(heard) >= 2, f"heard {heard}")
@@ -250,7 +263,7 @@ async def one_workspace(report, place, transport, mode, files_of, file, bug):
                 lab.expect(str(root) in client.instructions, client.instructions)
                 seen.append(f"{client.server_info.name} {client.server_info.version}")
             tools = (await client.list_tools()).tools
-            driver = Driver(client, tools)
+            driver = Driver(client, tools, handle="one" if transport == "http" else None)
             with report.check(title, "every schema is one of draft 2020-12") as seen:
                 for tool in tools:
                     valid(tool)
@@ -284,7 +297,8 @@ async def two_workspaces(report, place, transport, mode):
     spec = f"primary={api},docs={docs}:ro"
     with report.check(title, "two workspaces are told apart") as seen:
         async with connected(place, transport, mode, ["--workspaces", spec]) as client:
-            driver = Driver(client, (await client.list_tools()).tools)
+            handle = "one" if transport == "http" else None
+            driver = Driver(client, (await client.list_tools()).tools, handle)
             text = await driver.refused("Read", "E_WORKSPACE_NOT_CHOSEN", file_path="guide.md")
             seen.append(text)
             text = await driver.refused("Read", "E_UNKNOWN_WORKSPACE", file_path="x", workspace="nope")
@@ -307,6 +321,46 @@ async def two_workspaces(report, place, transport, mode):
             lab.expect(len(facts["workspaces"]) == 2, facts)
 
 
+async def guessed(thief, victim_id, own_id):
+    """Tries ids that a client could think of, and fails for each."""
+    near = [own_id[:-1] + digit for digit in "0123456789abcdefghjkmnpqrstvwxyz" if own_id[-1] != digit]
+    for guess in [f"job_{number}" for number in range(1, 20)] + near:
+        lab.expect(guess != victim_id, "an id can be guessed")
+        for tool in ("BashOutput", "KillShell"):
+            text = await thief.refused(tool, "E_JOB_NOT_FOUND", shell_id=guess)
+            lab.expect(text == f"unknown shell_id: {guess}", text)
+
+
+async def two_clients(report, place, mode):
+    """Two clients of one server at once, as they come: neither has anything of the other."""
+    title = f"python http {MODES[mode]}"
+    root = place.project("shared", {"a.txt": "old\n"})
+    stateless = MODES[mode] == "2026-07-28"
+    with place.http(["--workspace", str(root)]) as url:
+        async with reached(url, mode) as first, reached(url, mode) as second:
+            tools = (await first.list_tools()).tools
+            victim, thief = Driver(first, tools), Driver(second, tools)
+            edit = {"file_path": "a.txt", "old_string": "old", "new_string": "theirs"}
+            with report.check(title, "two clients at once: one cannot edit what the other has read"):
+                facts, _ = await victim.call("Read", file_path="a.txt")
+                await thief.refused("Edit", "E_NOT_READ", **edit)
+                await thief.refused("Write", "E_NOT_READ", file_path="a.txt", content="theirs\n")
+                lab.expect((root / "a.txt").read_text() == "old\n", "it was changed")
+            with report.check(title, "two clients at once: one cannot read or kill jobs of the other"):
+                job, _ = await victim.call("Bash", command="echo mine; sleep 300", run_in_background=True)
+                own, _ = await thief.call("Bash", command="sleep 300", run_in_background=True)
+                await guessed(thief, job["shell_id"], own["shell_id"])
+                output, text = await victim.call("BashOutput", shell_id=job["shell_id"], wait_seconds=5)
+                lab.expect("mine" in text and not output["ended"], text)
+            with report.check(title, "two clients at once: each works on"):
+                # Without a session the hash of the reply says which version the client knows.
+                known = {"expected_hash": facts["hash"]} if stateless else {}
+                await victim.call("Edit", **{**edit, "new_string": "mine"}, **known)
+                lab.expect((root / "a.txt").read_text() == "mine\n", "it was not changed")
+                for driver, started in ((victim, job), (thief, own)):
+                    await driver.call("KillShell", shell_id=started["shell_id"])
+
+
 async def drive(report, place):
     rust = (lab.CARGO, "src/lib.rs", lab.CARGO_BUG)
     node = (lab.NODE, "basket.js", ("prices.length", "prices.reduce((sum, one) => sum + one, 0)"))
@@ -318,3 +372,5 @@ async def drive(report, place):
     ):
         await one_workspace(report, place, transport, mode, *project)
         await two_workspaces(report, place, transport, mode)
+    for mode in MODES:
+        await two_clients(report, place, mode)

@@ -9,7 +9,8 @@ const { Client } = await import(`${sdk}/dist/esm/client/index.js`);
 async function transport() {
   if (target[0].startsWith('http://')) {
     const { StreamableHTTPClientTransport } = await import(`${sdk}/dist/esm/client/streamableHttp.js`);
-    return new StreamableHTTPClientTransport(new URL(target[0]));
+    const headers = { Authorization: process.env.CARREL_AUTHORIZATION };
+    return new StreamableHTTPClientTransport(new URL(target[0]), { requestInit: { headers } });
   }
   const { StdioClientTransport } = await import(`${sdk}/dist/esm/client/stdio.js`);
   return new StdioClientTransport({ command: target[0], args: target.slice(1), env: process.env });
@@ -17,6 +18,19 @@ async function transport() {
 
 const client = new Client({ name: 'carrel-test', version: '1.0.0' });
 await client.connect(await transport());
+if (target[1] === 'steal') {
+  // A second client of the same server, which has read nothing and started nothing.
+  const steal = (name, args) => client.callTool({ name, arguments: args });
+  const shell_id = target[2];
+  const tried = {
+    edit: await steal('Edit', { file_path: 'basket.js', old_string: 'length', new_string: 'stolen' }),
+    output: await steal('BashOutput', { shell_id }),
+    kill: await steal('KillShell', { shell_id }),
+  };
+  await client.close();
+  console.log(JSON.stringify(tried));
+  process.exit(0);
+}
 const { tools } = await client.listTools();
 const call = (name, args) => client.callTool({ name, arguments: args });
 const progress = [];

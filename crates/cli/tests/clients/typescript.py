@@ -4,23 +4,30 @@ import json
 import pathlib
 import subprocess
 
+import anyio
+
 import lab
+import python_sdk
 
 SDK = "@modelcontextprotocol/sdk"
 
 
-def session(report, place, cache, title, root, target):
+def run(place, cache, root, target):
     cache = pathlib.Path(cache).absolute()
     script = pathlib.Path(__file__).with_name("typescript.mjs")
     command = [cache / "node_modules/node/bin/node", script, cache / "node_modules" / SDK, root, *target]
-    done = subprocess.run(
+    return subprocess.run(
         command,
-        env=place.environment,
+        env={**place.environment, "CARREL_AUTHORIZATION": lab.AUTHORIZATION},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=lab.PATIENCE,
     )
+
+
+def session(report, place, cache, title, root, target):
+    done = run(place, cache, root, target)
     with report.check(title, "it lists, reads, edits, and hears of progress") as seen:
         lab.expect(done.returncode == 0, done.stderr)
         saw = json.loads(done.stdout)
@@ -47,3 +54,24 @@ def drive(report, place, cache):
     with report.check("typescript http", "the server ends when it is told to"):
         with place.http(["--workspace", str(root)]) as url:
             session(report, place, cache, "typescript http", root, [url])
+    root = place.project("basket", lab.NODE)
+    with place.http(["--workspace", str(root)]) as url:
+        anyio.run(two_clients, report, place, cache, root, url)
+
+
+async def two_clients(report, place, cache, root, url):
+    """The Python SDK and the TypeScript SDK at one server, at once."""
+    for mode in python_sdk.MODES:
+        title = f"typescript and python {python_sdk.MODES[mode]}"
+        with report.check(title, "neither edits what the other has read, nor reads or kills its jobs") as seen:
+            async with python_sdk.reached(url, mode) as client:
+                victim = python_sdk.Driver(client, (await client.list_tools()).tools)
+                await victim.call("Read", file_path="basket.js")
+                job, _ = await victim.call("Bash", command="sleep 300", run_in_background=True)
+                done = await anyio.to_thread.run_sync(run, place, cache, root, [url, "steal", "job_1"])
+                lab.expect(done.returncode == 0, done.stderr)
+                codes = [one["structuredContent"]["error"]["code"] for one in json.loads(done.stdout).values()]
+                lab.expect(codes == ["E_NOT_READ", "E_JOB_NOT_FOUND", "E_JOB_NOT_FOUND"], codes)
+                lab.expect("stolen" not in (root / "basket.js").read_text(), "it was changed")
+                await victim.call("KillShell", shell_id=job["shell_id"])
+                seen.append(", ".join(codes))

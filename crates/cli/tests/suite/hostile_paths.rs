@@ -197,6 +197,11 @@ const SERVICE: &[Slot] = &[
 const NO_PATHS: &[(&str, &str)] = &[
     ("Edit", "old_string"),
     ("MultiEdit", "edits"),
+    // Hashes; the paths in front of them are only compared with those of the patch.
+    ("Write", "expected_hash"),
+    ("Edit", "expected_hash"),
+    ("MultiEdit", "expected_hash"),
+    ("ApplyPatch", "expected_hashes"),
     ("Glob", "sort_by_path"),
     ("Delete", "recursive"),
     ("workspace_write_file", "content"),

@@ -190,14 +190,22 @@ fn request(id: u64, method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
+/// The answer of a client with these roots.
+fn listed(roots: &[String]) -> Value {
+    let roots: Vec<_> = roots.iter().map(|uri| json!({ "uri": uri })).collect();
+    json!({ "result": { "roots": roots } })
+}
+
 /// A client over the standard streams.
 pub(crate) struct Stdin {
     pub(crate) server: Server,
     input: Option<ChildStdin>,
     messages: Receiver<Value>,
     next: u64,
-    /// What the client says when it is asked for its roots.
-    roots: Vec<String>,
+    /// The client's answer when it is asked for its roots: `result` or `error`. Without one it is silent.
+    pub(crate) roots: Option<Value>,
+    /// The questions for its roots that it has not answered.
+    unanswered: Vec<Value>,
     /// How often it was asked.
     pub(crate) asked_for_roots: usize,
     /// Notifications so far, in order.
@@ -209,18 +217,45 @@ pub(crate) struct Stdin {
 impl Stdin {
     /// Starts a server and shakes hands.
     pub(crate) fn start(command: Command) -> Self {
-        Self::with_capabilities(command, &json!({}), Vec::new())
+        Self::with_capabilities(command, &json!({}), None)
     }
 
     /// Starts a server as a client that has these directories open.
-    pub(crate) fn with_roots(command: Command, roots: Vec<String>) -> Self {
+    pub(crate) fn with_roots(command: Command, roots: &[String]) -> Self {
+        Self::answering(command, Some(listed(roots)))
+    }
+
+    /// Starts a server as a client that answers in this way when it is asked for its roots.
+    pub(crate) fn answering(command: Command, roots: Option<Value>) -> Self {
         let mut client =
             Self::with_capabilities(command, &json!({ "roots": { "listChanged": true } }), roots);
         client.until("it asks for the roots", |client| client.asked_for_roots > 0);
         client
     }
 
-    fn with_capabilities(command: Command, capabilities: &Value, roots: Vec<String>) -> Self {
+    /// Answers the questions for its roots that are open, and later ones.
+    pub(crate) fn answer_roots(&mut self, roots: &[String]) {
+        self.roots = Some(listed(roots));
+        for id in std::mem::take(&mut self.unanswered) {
+            self.say_roots(&id);
+        }
+    }
+
+    fn say_roots(&mut self, id: &Value) {
+        match self.roots.clone() {
+            None => self.unanswered.push(id.clone()),
+            Some(mut reply) => {
+                (reply["jsonrpc"], reply["id"]) = (json!("2.0"), id.clone());
+                self.line(&reply);
+            }
+        }
+    }
+
+    pub(crate) fn with_capabilities(
+        command: Command,
+        capabilities: &Value,
+        roots: Option<Value>,
+    ) -> Self {
         let mut server = Server::start(command, Stdio::piped(), Stdio::piped());
         let input = server.child.stdin.take();
         let output = BufReader::new(server.child.stdout.take().unwrap());
@@ -240,6 +275,7 @@ impl Stdin {
             messages,
             next: 1,
             roots,
+            unanswered: Vec::new(),
             asked_for_roots: 0,
             news: Vec::new(),
             greeting: Value::Null,
@@ -307,10 +343,8 @@ impl Stdin {
         match (message.get("method").and_then(Value::as_str), message.get("id")) {
             (None, _) => return Some(message),
             (Some("roots/list"), Some(id)) => {
-                let roots: Vec<_> = self.roots.iter().map(|uri| json!({ "uri": uri })).collect();
                 self.asked_for_roots += 1;
-                let reply = json!({ "jsonrpc": "2.0", "id": id, "result": { "roots": roots } });
-                self.line(&reply);
+                self.say_roots(id);
             }
             (Some(_), _) => self.news.push(message),
         }
@@ -462,24 +496,40 @@ impl Connection {
 pub(crate) struct HttpServer {
     pub(crate) server: Server,
     pub(crate) address: SocketAddr,
+    /// The token that it generated and printed, if it was given none.
+    pub(crate) token: Option<String>,
 }
 
 impl HttpServer {
     /// Starts a server and waits until it says where it listens.
     pub(crate) fn start(command: Command) -> Self {
+        let has_token =
+            command.get_args().any(|word| word == "--no-token" || word == "--token-file")
+                || command.get_envs().any(|(name, _)| name == "CARREL_MCP_TOKEN");
         let mut server = Server::start(command, Stdio::null(), Stdio::null());
         let deadline = Instant::now() + DEADLINE;
-        let address = loop {
+        let (address, token) = loop {
             let text = server.stderr();
             let after = text.split_once("listening on http://").map(|(_, rest)| rest);
-            if let Some((address, _)) = after.and_then(|rest| rest.split_once("/mcp")) {
-                break address.parse().unwrap();
+            let address =
+                after.and_then(|rest| rest.split_once("/mcp")).map(|(address, _)| address);
+            let token = text
+                .split_once("Authorization: Bearer ")
+                .and_then(|(_, rest)| rest.split_once('\n').map(|(token, _)| token.to_owned()));
+            if let (Some(address), true) = (address, has_token || token.is_some()) {
+                break (address.parse().unwrap(), token);
             }
             let ended = server.child.try_wait().unwrap();
             assert!(ended.is_none() && Instant::now() < deadline, "it does not listen: {text}");
             std::thread::sleep(Duration::from_millis(5));
         };
-        Self { server, address }
+        Self { server, address, token }
+    }
+
+    /// The header with the token that it generated.
+    pub(crate) fn authorization(&self) -> Vec<(&'static str, String)> {
+        let bearer = |token: &String| ("authorization", format!("Bearer {token}"));
+        self.token.iter().map(bearer).collect()
     }
 
     /// Opens a session.
@@ -494,7 +544,7 @@ impl HttpServer {
         capabilities: &Value,
     ) -> Session {
         let mut connection = Connection::open(self.address);
-        let mut headers = headers.to_vec();
+        let mut headers = [headers, &self.authorization()].concat();
         let given: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let message = request(0, "initialize", &initialize(capabilities));
         let reply = connection.post(&given, &message);

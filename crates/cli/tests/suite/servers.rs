@@ -329,9 +329,37 @@ fn an_address_that_others_reach_needs_a_token() {
 }
 
 #[test]
+fn a_loopback_port_needs_a_token_unless_the_operator_says_otherwise() {
+    let test_env = TestEnvironment::usual();
+    let workspace = test_env.workspace();
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let options = ["--http", address, "--workspace", text(&workspace)];
+        let server = HttpServer::start(mcp(&test_env, &options));
+        assert_eq!(greet(server.address, &[]).status, 401);
+        assert_eq!(greet(server.address, &[("authorization", "Bearer guess")]).status, 401);
+        let token = server.token.as_deref().unwrap();
+        assert!(token.len() >= 32, "{token}");
+        let bearer = format!("Bearer {token}");
+        assert_eq!(greet(server.address, &[("authorization", &bearer)]).status, 200);
+        let foreign = [("authorization", bearer.as_str()), ("host", "evil.example")];
+        assert_eq!(greet(server.address, &foreign).status, 403);
+        let again = HttpServer::start(mcp(&test_env, &options));
+        assert_ne!(again.token.as_deref(), Some(token), "each start has its own");
+
+        let open = [&options[..], &["--no-token"]].concat();
+        let open = HttpServer::start(mcp(&test_env, &open));
+        assert_eq!(greet(open.address, &[]).status, 200);
+        assert!(!open.server.stderr().contains("Bearer"), "{}", open.server.stderr());
+    }
+    let public = ["--http", "0.0.0.0:0", "--no-token", "--workspace", text(&workspace)];
+    let run = Run::of(mcp(&test_env, &public));
+    assert_eq!(run.code, 2, "an address that others reach is never open: {}", run.stderr);
+}
+
+#[test]
 fn a_page_of_somebody_else_is_refused_by_its_origin_and_its_host() {
     let test_env = TestEnvironment::usual();
-    let mut command = mcp(&test_env, &["--http", "127.0.0.1:0", "--workspace"]);
+    let mut command = mcp(&test_env, &["--http", "127.0.0.1:0", "--no-token", "--workspace"]);
     command.arg(test_env.workspace()).args(["--allow-origin", "https://app.example"]);
     let server = HttpServer::start(command);
     for (headers, status) in [
@@ -342,6 +370,9 @@ fn a_page_of_somebody_else_is_refused_by_its_origin_and_its_host() {
         (vec![("host", "127.0.0.1.evil.example")], 403),
         (vec![("origin", "https://app.example")], 200),
         (vec![("origin", "http://localhost:3000")], 403),
+        (vec![("origin", "https://app.example:8443")], 403),
+        (vec![("host", "[::1]:1")], 200),
+        (vec![("host", "evil.example"), ("x-forwarded-host", "localhost")], 403),
     ] {
         let reply = greet(server.address, &headers);
         assert_eq!(reply.status, status, "{headers:?}");
@@ -564,11 +595,11 @@ fn the_roots_of_a_client_narrow_and_never_widen() {
     std::fs::write(test_env.path("outside/secret"), "secret\n").unwrap();
     let workspace = test_env.workspace();
     let sub = workspace.join("sub");
-    let start = |roots: Vec<String>| {
+    let start = |roots: &[String]| {
         Stdin::with_roots(mcp(&test_env, &["--workspace", text(&workspace)]), roots)
     };
 
-    let mut narrow = start(vec![uri(&sub)]);
+    let mut narrow = start(&[uri(&sub)]);
     assert_eq!(listing(&mut narrow, "inner.txt\n").text, "inner.txt\n");
     assert_eq!(narrow.call("Read", json!({ "file_path": "inner.txt" })).ok(), "1\tinner\n");
     for path in ["../top.txt".to_owned(), workspace.join("top.txt").display().to_string()] {
@@ -580,21 +611,177 @@ fn the_roots_of_a_client_narrow_and_never_widen() {
     assert!(!shell.contains("\ntop\n"), "{shell}");
 
     let all = "sub/\ntop.txt\n";
+    std::os::unix::fs::symlink(&workspace, test_env.path("link")).unwrap();
     let wide: [(&str, Vec<String>); 5] = [
         ("above", vec![uri(&test_env.path(""))]),
         ("the whole machine", vec!["file:///".into()]),
-        ("elsewhere", vec![uri(&test_env.path("outside"))]),
-        ("elsewhere by a detour", vec![format!("{}/../../outside", uri(&sub))]),
-        ("nothing", Vec::new()),
+        ("the workspace by a link", vec![uri(&test_env.path("link"))]),
+        ("one of several", vec![uri(&test_env.path("outside")), uri(&workspace)]),
+        ("beside garbage", vec!["https://example.org".into(), uri(&workspace)]),
     ];
     for (what, roots) in wide {
-        let mut client = start(roots);
+        let mut client = start(&roots);
         assert_eq!(listing(&mut client, all).text, all, "{what}");
         let secret = json!({ "file_path": test_env.path("outside/secret") });
         assert_eq!(client.call("Read", secret).refused().0, "E_SANDBOX_VIOLATION", "{what}");
         let bash =
             json!({ "command": format!("cat {}", test_env.path("outside/secret").display()) });
         assert!(!client.call("Bash", bash).text.contains("secret\n"), "{what}");
+    }
+}
+
+/// Every call of a session without a workspace is refused, with the reason and the ways out.
+fn assert_nothing(what: &str, client: &mut dyn ToolSession, workspace: &Path, reason: &str) {
+    let calls = [
+        ("LS", json!({})),
+        ("Read", json!({ "file_path": "top.txt" })),
+        ("Read", json!({ "file_path": "top.txt", "workspace": "workspace" })),
+        ("Grep", json!({ "pattern": "top", "workspace": "all" })),
+        ("Write", json!({ "file_path": "new.txt", "content": "x" })),
+        ("Bash", json!({ "command": "cat top.txt" })),
+        ("workspaces", json!({})),
+        ("secrets_available", json!({})),
+    ];
+    for (tool, arguments) in calls {
+        let answer = client.call(tool, arguments);
+        let (code, text) = answer.refused();
+        assert_eq!(code, "E_CLIENT_ROOTS", "{what}, {tool}: {text}");
+        assert!(text.starts_with(reason), "{what}, {tool}: {text}");
+        assert!(text.contains(&format!("Open {} in the client", workspace.display())), "{text}");
+        assert!(text.contains("--ignore-roots"), "{text}");
+    }
+}
+
+#[test]
+fn roots_that_are_outside_empty_garbage_or_an_error_leave_a_session_nothing() {
+    let test_env = TestEnvironment::usual();
+    test_env.write("top.txt", "top\n");
+    test_env.write("sub/inner.txt", "inner\n");
+    std::fs::create_dir(test_env.path("outside")).unwrap();
+    let workspace = test_env.workspace();
+    std::os::unix::fs::symlink(test_env.path("outside"), workspace.join("way-out")).unwrap();
+    let outside = uri(&test_env.path("outside"));
+    let list = |roots: &[&str]| {
+        let roots: Vec<_> = roots.iter().map(|uri| json!({ "uri": uri })).collect();
+        json!({ "result": { "roots": roots } })
+    };
+    let detour = format!("{}/../../outside", uri(&workspace.join("sub")));
+    let linked = uri(&workspace.join("way-out"));
+    let missing = uri(&workspace.join("missing"));
+    let lie_outside = "the client's roots lie outside the workspace: ";
+    let cases = [
+        ("elsewhere", list(&[&outside]), lie_outside),
+        ("elsewhere by a detour", list(&[&detour]), lie_outside),
+        ("elsewhere by a link", list(&[&linked]), lie_outside),
+        ("not there", list(&[&missing]), lie_outside),
+        ("nothing", list(&[]), "the client declares roots and lists none; "),
+        (
+            "garbage",
+            list(&["https://example.org", "file://other-machine/w", "", "file:///%zz"]),
+            "the client's roots are no files of this machine: https://example.org, ",
+        ),
+        (
+            "an error",
+            json!({ "error": { "code": -32603, "message": "no window is open" } }),
+            "the client did not list its roots (",
+        ),
+        ("no list", json!({ "result": {} }), "the client did not list its roots ("),
+    ];
+    for (what, roots, reason) in cases {
+        let command = mcp(&test_env, &["--workspace", text(&workspace)]);
+        let mut client = Stdin::answering(command, Some(roots));
+        assert_nothing(what, &mut client, &workspace, reason);
+    }
+    assert!(!workspace.join("new.txt").exists());
+}
+
+#[test]
+fn a_client_that_does_not_answer_for_its_roots_has_nothing_until_it_does() {
+    let test_env = TestEnvironment::usual();
+    test_env.write("top.txt", "top\n");
+    test_env.write("sub/inner.txt", "inner\n");
+    test_env.write("other/deep.txt", "deep\n");
+    let workspace = test_env.workspace();
+    let command = mcp(&test_env, &["--workspace", text(&workspace)]);
+    let mut client = Stdin::answering(command, None);
+    let silent = "the client has not said yet which roots it has; ";
+    let begun = Instant::now();
+    assert_nothing("silence", &mut client, &workspace, silent);
+    assert!(begun.elapsed() < Duration::from_secs(10), "it is waited for once");
+    client.answer_roots(&[uri(&workspace.join("sub"))]);
+    assert_eq!(listing(&mut client, "inner.txt\n").text, "inner.txt\n", "a late answer counts");
+
+    // Roots that change are asked for again, and count for nothing until the answer.
+    client.roots = None;
+    let asked = client.asked_for_roots;
+    client.tell("notifications/roots/list_changed", &json!({}));
+    client.until("it asks again", |client| client.asked_for_roots > asked);
+    assert_nothing("a change", &mut client, &workspace, silent);
+    client.answer_roots(&[uri(&workspace.join("other"))]);
+    assert_eq!(listing(&mut client, "deep.txt\n").text, "deep.txt\n");
+    let old = client.call("Read", json!({ "file_path": workspace.join("sub/inner.txt") }));
+    assert_eq!(old.refused().0, "E_SANDBOX_VIOLATION");
+}
+
+#[test]
+fn all_roots_inside_a_workspace_count() {
+    let test_env = TestEnvironment::usual();
+    test_env.write("top.txt", "top\n");
+    for part in ["one", "two", "two/below", "three"] {
+        test_env.write(&format!("{part}/{}.txt", part.replace('/', "-")), "text\n");
+    }
+    let workspace = test_env.workspace();
+    let name = workspace.file_name().unwrap().to_str().unwrap();
+    let roots = ["one", "two", "two/below"].map(|part| uri(&workspace.join(part)));
+    let command = mcp(&test_env, &["--workspace", text(&workspace)]);
+    let mut client = Stdin::with_roots(command, &roots);
+    let (one, two) = (format!("{name}/one"), format!("{name}/two"));
+    let listed = client.call("workspaces", json!({})).structured;
+    let listed: Vec<_> = listed["workspaces"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(listed, [one.as_str(), two.as_str()], "a root inside another is part of it");
+    let at = |workspace: &str, path: &str| json!({ "file_path": path, "workspace": workspace });
+    assert_eq!(client.call("Read", at(&one, "one.txt")).ok(), "1\ttext\n");
+    assert_eq!(client.call("Read", at(&two, "two.txt")).ok(), "1\ttext\n");
+    assert_eq!(client.call("Read", at(&two, "below/two-below.txt")).ok(), "1\ttext\n");
+    let pwd = |workspace: &str| json!({ "command": "pwd; ls ..", "workspace": workspace });
+    let ran = client.call("Bash", pwd(&two)).ok();
+    assert!(ran.starts_with(&workspace.join("two").display().to_string()), "{ran}");
+    assert!(!ran.contains("three") && !ran.contains("top.txt"), "{ran}");
+    for path in ["../three/three.txt", "../top.txt", "../two/two.txt"] {
+        assert_eq!(client.call("Read", at(&one, path)).refused().0, "E_SANDBOX_VIOLATION");
+    }
+    let unnamed = client.call("Read", json!({ "file_path": "one.txt" }));
+    assert_eq!(unnamed.refused().0, "E_WORKSPACE_NOT_CHOSEN");
+}
+
+#[test]
+fn an_operator_can_have_roots_ignored_and_a_client_without_roots_is_not_asked() {
+    let test_env = TestEnvironment::usual();
+    test_env.write("top.txt", "top\n");
+    let workspace = test_env.workspace();
+    let options = ["--workspace", text(&workspace), "--ignore-roots"];
+    let roots = json!({ "roots": { "listChanged": true } });
+    let mut client = Stdin::with_capabilities(mcp(&test_env, &options), &roots, None);
+    assert_eq!(client.call("LS", json!({})).ok(), "top.txt\n");
+    let mut plain = stdio(&test_env);
+    assert_eq!(plain.call("LS", json!({})).ok(), "top.txt\n");
+    assert_eq!((client.asked_for_roots, plain.asked_for_roots), (0, 0));
+}
+
+/// A client of the revision without sessions that declares roots cannot be asked for them.
+#[test]
+fn without_sessions_roots_are_not_asked_for_and_the_workspaces_are_the_operators() {
+    let test_env = TestEnvironment::usual();
+    test_env.write("top.txt", "top\n");
+    let server = http(&test_env);
+    for capabilities in [json!({}), json!({ "roots": {} })] {
+        let listed = stateless_as(&server, &capabilities, None, "LS", &json!({}));
+        assert_eq!(listed.ok(), "top.txt\n", "{capabilities}");
     }
 }
 
@@ -619,6 +806,20 @@ fn the_roots_of_a_client_over_http_narrow_that_client_only() {
     let up = narrow.call("Read", json!({ "file_path": "../top.txt" }));
     assert_eq!(up.refused().0, "E_SANDBOX_VIOLATION");
     assert_eq!(server.session().call("LS", json!({})).ok(), "sub/\ntop.txt\n");
+
+    // A client that declares roots and never listens for the question has nothing.
+    let mut deaf = server.session_with(&[], &json!({ "roots": {} }));
+    let silent = "the client has not said yet which roots it has; ";
+    assert_nothing("silence over HTTP", &mut deaf, &test_env.workspace(), silent);
+}
+
+/// Ids that a client could try which knows one of its own jobs.
+fn guesses(own: &str) -> Vec<String> {
+    let (start, last) = own.split_at(own.len() - 1);
+    let near = "0123456789abcdefghjkmnpqrstvwxyz".chars().filter(|digit| !last.contains(*digit));
+    let near = near.map(|digit| format!("{start}{digit}"));
+    let counted = (0..50).flat_map(|number| [format!("job_{number}"), format!("job_{number:026}")]);
+    near.chain(counted).collect()
 }
 
 #[test]
@@ -633,16 +834,53 @@ fn two_clients_have_their_own_memory_and_their_own_shells() {
     assert_eq!(other.call("Edit", edit.clone()).refused().0, "E_NOT_READ");
     let mark = Mark::new();
     let id = background(&mut one, &mark);
-    for tool in ["BashOutput", "KillShell"] {
-        let answer = other.call(tool, json!({ "shell_id": id }));
-        assert_eq!(answer.refused().0, "E_JOB_NOT_FOUND", "{tool}");
+    let own = background(&mut other, &mark);
+    for guess in guesses(&own) {
+        for tool in ["BashOutput", "KillShell", "watch_process_events"] {
+            let answer = other.call(tool, json!({ "shell_id": guess }));
+            let unknown = format!("unknown shell_id: {guess}");
+            assert_eq!(answer.refused(), ("E_JOB_NOT_FOUND", unknown.as_str()), "{tool}");
+        }
     }
+    other.call("KillShell", json!({ "shell_id": own })).ok();
     one.call("Edit", edit).ok();
     assert_eq!(other.call("Read", json!({ "file_path": "a.txt" })).ok(), "1\tnew\n");
     let again = json!({ "file_path": "a.txt", "old_string": "new", "new_string": "newer" });
     other.call("Edit", again.clone()).ok();
     assert_eq!(one.call("Edit", again).refused().0, "E_CHANGED_SINCE_READ");
     one.call("KillShell", json!({ "shell_id": id })).ok();
+    Running { below: Vec::new(), mark }.assert_gone("KillShell");
+}
+
+/// Over stdin and stdout each client has a server of its own, in either revision.
+#[test]
+fn two_clients_over_stdio_have_nothing_of_each_other() {
+    let test_env = TestEnvironment::usual();
+    test_env.write("a.txt", "old\n");
+    let (mut one, mut other) = (stdio(&test_env), stdio(&test_env));
+    let alone = |tool: &str, arguments: &Value| {
+        json!({ "name": tool, "arguments": arguments, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "kit", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        } })
+    };
+    one.call("Read", json!({ "file_path": "a.txt" })).ok();
+    let mark = Mark::new();
+    let id = background(&mut one, &mark);
+    let edit = json!({ "file_path": "a.txt", "old_string": "old", "new_string": "new" });
+    let job = json!({ "shell_id": id });
+    for (tool, arguments, code) in [
+        ("Edit", &edit, "E_NOT_READ"),
+        ("BashOutput", &job, "E_JOB_NOT_FOUND"),
+        ("KillShell", &job, "E_JOB_NOT_FOUND"),
+    ] {
+        assert_eq!(other.call(tool, arguments.clone()).refused().0, code);
+        let reply = other.ask("tools/call", &alone(tool, arguments));
+        assert_eq!(Answer::of_message(&reply).refused().0, code, "2026-07-28");
+    }
+    one.call("Edit", edit).ok();
+    one.call("KillShell", job).ok();
     Running { below: Vec::new(), mark }.assert_gone("KillShell");
 }
 
@@ -665,18 +903,33 @@ fn a_session_that_is_deleted_takes_its_background_commands_along() {
 
 /// A call of the revision without sessions.
 fn stateless(server: &HttpServer, handle: Option<&str>, tool: &str, arguments: &Value) -> Answer {
+    stateless_as(server, &json!({}), handle, tool, arguments)
+}
+
+fn stateless_as(
+    server: &HttpServer,
+    capabilities: &Value,
+    handle: Option<&str>,
+    tool: &str,
+    arguments: &Value,
+) -> Answer {
     let mut meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": { "name": "kit", "version": "1" },
-        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
     });
     if let Some(handle) = handle {
         meta["dev.carrel/session"] = json!(handle);
     }
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": { "name": tool, "arguments": arguments, "_meta": meta } });
-    let headers =
-        [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", tool)];
+    let mut headers = vec![
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", tool),
+    ];
+    let authorization = server.authorization();
+    headers.extend(authorization.iter().map(|(name, value)| (*name, value.as_str())));
     let reply = Connection::open(server.address).post(&headers, &message);
     assert_eq!(reply.status, 200, "{reply:?}");
     assert!(!reply.headers.contains_key("mcp-session-id"), "{reply:?}");
@@ -699,11 +952,100 @@ fn without_sessions_a_handle_tells_clients_apart() {
     let mark = Mark::new();
     let command = json!({ "command": deaf(&mark), "run_in_background": true });
     let started = stateless(&server, Some("one"), "Bash", &command);
-    let id = json!({ "shell_id": started.structured["shell_id"] });
-    assert_eq!(stateless(&server, Some("other"), "KillShell", &id).refused().0, "E_JOB_NOT_FOUND");
-    stateless(&server, Some("one"), "KillShell", &id).ok();
+    let id = started.structured["shell_id"].as_str().unwrap();
+    for guess in guesses(id) {
+        let job = json!({ "shell_id": guess });
+        let answer = stateless(&server, Some("other"), "KillShell", &job);
+        assert_eq!(answer.refused().0, "E_JOB_NOT_FOUND", "{guess}");
+    }
+    stateless(&server, Some("one"), "KillShell", &json!({ "shell_id": id })).ok();
     Running { below: Vec::new(), mark }.assert_gone("KillShell");
     // A session of the other revisions is nobody's handle.
     let mut session: Session = server.session();
     assert_eq!(session.call("Edit", edit("new", "newer")).refused().0, "E_NOT_READ");
+}
+
+/// Two clients at once that send no handle, as those of a stock SDK: neither has anything of the other, and
+/// each can work.
+#[test]
+fn without_sessions_and_handles_no_request_sees_anything_of_another() {
+    let test_env = TestEnvironment::usual();
+    test_env.write("a.txt", "old\n");
+    let server = http(&test_env);
+    let call = |tool: &str, arguments: Value| stateless(&server, None, tool, &arguments);
+    let edit = |old: &str, new: &str, hash: Option<&Value>| {
+        let mut edit = json!({ "file_path": "a.txt", "old_string": old, "new_string": new });
+        if let Some(hash) = hash {
+            edit["expected_hash"] = hash.clone();
+        }
+        edit
+    };
+    // A reads, and B changes what A has read.
+    let read = call("Read", json!({ "file_path": "a.txt" }));
+    let hash = read.structured["hash"].clone();
+    let shown = hash.as_str().unwrap();
+    assert_eq!(read.text, format!("1\told\n[hash {shown}]\n"));
+    let refused = call("Edit", edit("old", "theirs", None));
+    let expected = "refusing to edit a.txt: Read it first and pass its hash as expected_hash";
+    assert_eq!(refused.refused(), ("E_NOT_READ", expected));
+    let write = json!({ "file_path": "a.txt", "content": "theirs\n" });
+    assert_eq!(call("Write", write).refused().0, "E_NOT_READ");
+    assert_eq!(std::fs::read_to_string(test_env.workspace().join("a.txt")).unwrap(), "old\n");
+
+    // A starts jobs, and B guesses their ids.
+    let mark = Mark::new();
+    let command = json!({ "command": deaf(&mark), "run_in_background": true });
+    let started = call("Bash", command.clone()).structured["shell_id"].clone();
+    let watched = call("watch_process", json!({ "command": deaf(&mark) }));
+    let watched = watched.structured["shell_id"].clone();
+    let own = call("Bash", json!({ "command": "true" })).structured["shell_id"].clone();
+    for guess in guesses(own.as_str().unwrap()) {
+        for tool in ["BashOutput", "KillShell", "watch_process_events"] {
+            let answer = call(tool, json!({ "shell_id": guess }));
+            let unknown = format!("unknown shell_id: {guess}");
+            assert_eq!(answer.refused(), ("E_JOB_NOT_FOUND", unknown.as_str()), "{tool}");
+        }
+    }
+    assert_eq!(
+        call("last_test_failures", json!({})).ok().trim_end(),
+        "no run_tests call yet in this session"
+    );
+
+    // A works on, with the hash and the ids that it was given.
+    let edited = call("Edit", edit("old", "new", Some(&hash)));
+    let next = edited.structured["hash"].clone();
+    assert!(edited.clone().ok().ends_with(&format!("[hash {}]\n", next.as_str().unwrap())));
+    let stale = call("Edit", edit("new", "newer", Some(&hash)));
+    let expected = "refusing to edit a.txt: it has changed since it was read; Read it again";
+    assert_eq!(stale.refused(), ("E_CHANGED_SINCE_READ", expected));
+    let write = json!({ "file_path": "a.txt", "content": "all\n", "expected_hash": next });
+    call("Write", write).ok();
+    assert_eq!(std::fs::read_to_string(test_env.workspace().join("a.txt")).unwrap(), "all\n");
+    eventually("both run", || mark.alive().len() >= 2 * DEAF_COUNT);
+    let events = call("watch_process_events", json!({ "shell_id": watched })).ok();
+    assert!(events.contains("started"), "{events}");
+    for id in [started, watched] {
+        call("BashOutput", json!({ "shell_id": id })).ok();
+        call("KillShell", json!({ "shell_id": id })).ok();
+    }
+    Running { below: Vec::new(), mark }.assert_gone("KillShell");
+}
+
+/// A client that has lost its session reads the output of its command in another one; the id is enough.
+#[test]
+fn a_job_is_found_by_its_id_in_another_session_of_its_owner() {
+    let test_env = TestEnvironment::usual();
+    let server = http(&test_env);
+    let mut first = server.session();
+    let command = json!({ "command": "echo ready; sleep 1000", "run_in_background": true });
+    let id = first.call("Bash", command).structured["shell_id"].clone();
+    let mut second = server.session();
+    let output = second.call("BashOutput", json!({ "shell_id": id, "wait_seconds": 10 })).ok();
+    assert!(output.ends_with("ready\n"), "{output}");
+    second.call("KillShell", json!({ "shell_id": id })).ok();
+    assert_eq!(first.call("BashOutput", json!({ "shell_id": id })).refused().0, "E_JOB_NOT_FOUND");
+    let events = || std::fs::read_to_string(test_env.path("state/carrel/events.jsonl")).unwrap();
+    eventually("the call is in the log", || events().contains("\"KillShell\""));
+    let events = events();
+    assert!(!events.contains(id.as_str().unwrap()), "{events}");
 }

@@ -14,6 +14,8 @@ mod files;
 mod github;
 /// What the hostile cases of the reference want, by their numbers.
 mod hostile;
+/// Under which names it answers, and to which pages.
+mod hosts;
 /// Tokens of a provider that publishes its keys.
 mod jwks;
 /// `kill -9` at random moments while tasks run.

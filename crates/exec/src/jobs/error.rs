@@ -3,7 +3,7 @@
 use carrel_domain::{Code, Coded};
 use serde_json::{Value, json};
 
-use super::id::{InvalidJobId, JobId, Owner};
+use super::id::{InvalidJobId, JobId};
 
 /// The reason why a job could not be started or found. A job of another owner is not found, like one that never existed or was evicted.
 #[derive(Debug, thiserror::Error)]
@@ -13,8 +13,8 @@ pub enum JobError {
     NotFound { id: JobId },
     #[error(transparent)]
     InvalidId(#[from] InvalidJobId),
-    #[error("{owner} already has {limit} running jobs; one has to end before another starts")]
-    OwnerFull { owner: Owner, limit: usize },
+    #[error("you already have {limit} running jobs; one has to end before another starts")]
+    OwnerFull { limit: usize },
     #[error("already {limit} jobs are running; one has to end before another starts")]
     Full { limit: usize },
     #[error("a background job needs a log")]
@@ -34,8 +34,7 @@ impl Coded for JobError {
         match self {
             Self::NotFound { id } => json!({ "job": id }),
             Self::InvalidId(InvalidJobId { text }) => json!({ "job": text }),
-            Self::OwnerFull { owner, limit } => json!({ "owner": owner, "limit": limit }),
-            Self::Full { limit } => json!({ "limit": limit }),
+            Self::OwnerFull { limit } | Self::Full { limit } => json!({ "limit": limit }),
             Self::NoLog => json!({}),
         }
     }

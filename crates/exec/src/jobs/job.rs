@@ -70,6 +70,8 @@ pub enum WakeReason {
 #[derive(Debug)]
 pub(super) struct Identity {
     pub(super) id: JobId,
+    /// Counts the jobs of the registry in the order of their reservation.
+    pub(super) number: u64,
     pub(super) name: String,
     pub(super) owner: Owner,
     pub(super) keep: Retention,
@@ -106,6 +108,10 @@ impl Job {
     /// Returns the owner.
     pub fn owner(&self) -> &Owner {
         &self.0.identity.owner
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.0.identity.number
     }
 
     /// Returns the process id of its main process.

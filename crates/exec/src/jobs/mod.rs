@@ -1,5 +1,8 @@
 //! Background jobs: commands with a name, an owner, a lifetime and a log.
 //!
+//! A job is found by its id together with its owner. Ids are random, so that callers who share an owner, as
+//! all clients of a server without tokens do, cannot find each other's jobs by trying numbers.
+//!
 //! A registry owns its jobs. Each is awaited by a task of its own, which reads the output into the log
 //! and the captures and ends with the command. Dropping the registry aborts every task, which kills the
 //! commands. A task that panics kills its own job only, which is then [`JobStatus::Lost`].
@@ -14,7 +17,7 @@ mod job;
 mod limits;
 
 use carrel_domain::sync;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard};
 
 use tokio::task::JoinSet;
@@ -43,8 +46,9 @@ pub struct Jobs {
 
 #[derive(Debug, Default)]
 struct State {
+    /// The number of the last reservation.
     last: u64,
-    slots: BTreeMap<JobId, SlotState>,
+    slots: HashMap<JobId, SlotState>,
     tasks: JoinSet<()>,
 }
 
@@ -59,6 +63,7 @@ enum SlotState {
 pub struct JobSlot<'jobs> {
     jobs: &'jobs Jobs,
     id: JobId,
+    number: u64,
     owner: Owner,
     keep: Retention,
 }
@@ -83,19 +88,16 @@ impl Jobs {
         let mut state = self.state();
         state.check(&owner, keep, &self.limits)?;
         state.last += 1;
-        let id = JobId(state.last);
+        let (id, number) = (JobId::generate(), state.last);
         state.slots.insert(id, SlotState::Reserved(owner.clone(), keep));
-        Ok(JobSlot { jobs: self, id, owner, keep })
+        Ok(JobSlot { jobs: self, id, number, owner, keep })
     }
 
     /// Returns the jobs that run or can still be read, in the order of their start.
     pub fn list(&self) -> Vec<Job> {
-        self.state().jobs().cloned().collect()
-    }
-
-    /// Returns the jobs of one owner.
-    pub fn list_of(&self, owner: &Owner) -> Vec<Job> {
-        self.state().jobs().filter(|job| job.owner() == owner).cloned().collect()
+        let mut jobs: Vec<_> = self.state().jobs().cloned().collect();
+        jobs.sort_by_key(Job::number);
+        jobs
     }
 
     /// Returns a job of any owner.
@@ -111,16 +113,16 @@ impl Jobs {
         self.get(id).ok().filter(|job| job.owner() == owner).ok_or(JobError::NotFound { id })
     }
 
-    /// Ends the running jobs of one owner, all at the same time, and returns them. A job that starts
-    /// during the call is not among them.
-    pub async fn stop_owner(&self, owner: &Owner) -> Vec<Job> {
-        stop(self.list_of(owner)).await
-    }
-
     /// Ends every running job, all at the same time, and returns them. A job that starts during the call
     /// is not among them.
     pub async fn stop_all(&self) -> Vec<Job> {
-        stop(self.list()).await
+        let mut jobs = self.list();
+        jobs.retain(|job| job.status() == JobStatus::Running);
+        jobs.iter().for_each(Job::stop);
+        for job in &jobs {
+            job.ended().await;
+        }
+        jobs
     }
 
     /// Locks the state and evicts ended jobs beyond the limits.
@@ -129,15 +131,6 @@ impl Jobs {
         state.evict(&self.limits);
         state
     }
-}
-
-async fn stop(mut jobs: Vec<Job>) -> Vec<Job> {
-    jobs.retain(|job| job.status() == JobStatus::Running);
-    jobs.iter().for_each(Job::stop);
-    for job in &jobs {
-        job.ended().await;
-    }
-    jobs
 }
 
 impl JobSlot<'_> {
@@ -172,7 +165,8 @@ impl JobSlot<'_> {
         waiting: impl Future<Output = Option<Outcome>> + Send + 'static,
     ) -> Result<Job, JobError> {
         let name = name[..name.floor_char_boundary(MAX_NAME_BYTES)].to_owned();
-        let identity = Identity { id: self.id, name, owner: self.owner.clone(), keep: self.keep };
+        let (id, number, keep) = (self.id, self.number, self.keep);
+        let identity = Identity { id, number, name, owner: self.owner.clone(), keep };
         let (job, task) = Job::new(identity, started, cancel, waiting)?;
         let mut state = self.jobs.state();
         state.slots.insert(self.id, SlotState::Job(job.clone()));
@@ -211,7 +205,7 @@ impl State {
         };
         if running().filter(|other| *other == owner).count() >= limits.running_per_owner {
             let limit = limits.running_per_owner;
-            return Err(JobError::OwnerFull { owner: owner.clone(), limit });
+            return Err(JobError::OwnerFull { limit });
         }
         if running().count() >= limits.running {
             return Err(JobError::Full { limit: limits.running });
@@ -224,7 +218,7 @@ impl State {
     fn evict(&mut self, limits: &JobLimits) {
         let mut ended: Vec<_> =
             self.jobs().filter_map(|job| Some((job.ended_at()?, job.clone()))).collect();
-        ended.sort_by_key(|(at, job)| std::cmp::Reverse((job.keep(), *at, job.id())));
+        ended.sort_by_key(|(at, job)| std::cmp::Reverse((job.keep(), *at, job.number())));
         let mut kept = BTreeMap::<&Owner, usize>::new();
         let mut total = 0;
         for (_, job) in &ended {

@@ -59,8 +59,8 @@ fn outcome(status: JobStatus) -> Outcome {
     }
 }
 
-fn ids(jobs: &[Job]) -> Vec<String> {
-    jobs.iter().map(|job| job.id().to_string()).collect()
+fn ids(jobs: &[Job]) -> Vec<JobId> {
+    jobs.iter().map(Job::id).collect()
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn a_job_runs_by_itself_and_can_be_read_after_its_end() {
     let outcome = outcome(job.ended().await);
     assert_eq!((outcome.end, outcome.stop), (ExitStatus::Exited(3), None));
     assert_eq!((outcome.stdout.head, outcome.stderr.head), (b"out\n".into(), b"err\n".into()));
-    let again = jobs.get("job_1".parse().unwrap()).unwrap();
+    let again = jobs.get(job.id().to_string().parse().unwrap()).unwrap();
     let chunk = again.read(Cursor(4), 100).await.unwrap();
     assert_eq!((chunk.bytes, chunk.next, chunk.end), (b"err\n".into(), Cursor(8), true));
     assert_eq!(again.elapsed(), outcome.wall);
@@ -156,15 +156,17 @@ async fn a_dropped_registry_kills_every_job() {
 }
 
 #[tokio::test]
-async fn stopping_an_owner_spares_the_others_and_stopping_all_spares_none() {
+async fn killing_one_job_spares_the_others_and_stopping_all_spares_none() {
     let (jobs, spawner) = (Jobs::default(), spawner());
+    let mut started = Vec::new();
     for of in ["a", "b", "a"] {
-        start(&jobs, &spawner, of, shell("sleep 1000")).await;
+        started.push(start(&jobs, &spawner, of, shell("sleep 1000")).await);
     }
-    assert_eq!(ids(&jobs.stop_owner(&owner("a")).await), ["job_1", "job_3"]);
-    assert_eq!(jobs.get(jobs.list()[1].id()).unwrap().status(), JobStatus::Running);
-    assert_eq!(ids(&jobs.stop_all().await), ["job_2"]);
-    assert_eq!(ids(&jobs.stop_all().await), [""; 0]);
+    started[1].kill().await;
+    let left = [started[0].id(), started[2].id()];
+    assert_eq!(ids(&jobs.stop_all().await), left);
+    assert_eq!(ids(&jobs.stop_all().await), []);
+    assert_eq!(ids(&jobs.list()), ids(&started), "in the order of their start");
     for job in jobs.list() {
         assert_eq!(outcome(job.status()).stop, Some(Stop::Cancelled));
     }
@@ -177,7 +179,7 @@ async fn only_so_many_jobs_run_and_a_refusal_says_how_many() {
     let place = jobs.reserve(owner("a")).unwrap();
     let refused = jobs.reserve(owner("a")).unwrap_err();
     assert_eq!(refused.code(), Code::TooManyJobs);
-    let expected = "a already has 2 running jobs; one has to end before another starts";
+    let expected = "you already have 2 running jobs; one has to end before another starts";
     assert_eq!(refused.to_string(), expected);
 
     let other = jobs.reserve(owner("b")).unwrap();
@@ -196,26 +198,27 @@ async fn only_so_many_jobs_run_and_a_refusal_says_how_many() {
     first.kill().await;
     let (_one, _two) = (jobs.reserve(owner("a")).unwrap(), jobs.reserve(owner("a")).unwrap());
     drop(other);
-    assert_eq!(ids(&jobs.list()), ["job_1"]);
+    assert_eq!(ids(&jobs.list()), [first.id()]);
 }
 
 #[tokio::test]
 async fn the_jobs_that_ended_first_are_forgotten_first() {
     let (jobs, spawner) = (Jobs::new(SMALL), spawner());
     let long = start(&jobs, &spawner, "a", shell("echo long; sleep 1000")).await;
+    let mut short = Vec::new();
     for _ in 0..3 {
-        run(&jobs, &spawner, "a", "true").await;
+        short.push(run(&jobs, &spawner, "a", "true").await.id());
     }
-    assert_eq!(ids(&jobs.list_of(&owner("a"))), ["job_1", "job_3", "job_4"]);
+    assert_eq!(ids(&jobs.list()), [long.id(), short[1], short[2]]);
     until("it has printed", || long.log_end() == Cursor(5)).await;
     long.kill().await;
-    assert_eq!(ids(&jobs.list()), ["job_1", "job_4"]);
+    assert_eq!(ids(&jobs.list()), [long.id(), short[2]]);
     for of in ["b", "c"] {
-        run(&jobs, &spawner, of, "true").await;
+        short.push(run(&jobs, &spawner, of, "true").await.id());
     }
-    assert_eq!(ids(&jobs.list()), ["job_1", "job_5", "job_6"]);
-    run(&jobs, &spawner, "d", "true").await;
-    assert_eq!(ids(&jobs.list()), ["job_5", "job_6", "job_7"]);
+    assert_eq!(ids(&jobs.list()), [long.id(), short[3], short[4]]);
+    short.push(run(&jobs, &spawner, "d", "true").await.id());
+    assert_eq!(ids(&jobs.list()), short[3..]);
     assert!(matches!(jobs.get(long.id()), Err(JobError::NotFound { .. })));
     assert_eq!(text(&long).await, "long\n");
 }
@@ -225,7 +228,7 @@ async fn a_job_of_another_owner_is_not_found() {
     let (jobs, spawner) = (Jobs::default(), spawner());
     let job = run(&jobs, &spawner, "a", "true").await;
     assert_eq!(jobs.get_of(&owner("a"), job.id()).unwrap().id(), job.id());
-    let missing: JobId = "job_9".parse().unwrap();
+    let missing: JobId = "job_00000000000000000000000009".parse().unwrap();
     for (of, id) in [("b", job.id()), ("a", missing)] {
         let error = jobs.get_of(&owner(of), id).unwrap_err();
         assert_eq!(

@@ -7,9 +7,11 @@
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 
+use carrel_http::requested_host;
+
 use super::{
-    error_response::{self, ErrorResponse, Result},
-    options::HttpOptions,
+    error_response::{self, Result},
+    options::{Authentication, HttpOptions},
 };
 
 const CHALLENGE: HeaderValue = HeaderValue::from_static(r#"Bearer realm="carrel""#);
@@ -20,37 +22,13 @@ const CHALLENGE_INVALID_TOKEN: HeaderValue =
 
 /// Checks a request, host and origin before the token.
 pub(crate) fn check(options: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> Result<()> {
-    let host = check_host(options, uri, headers)?;
-    check_origin(options, headers, host)?;
+    let allowed = options.allowed.check(requested_host(uri, headers), headers, None);
+    allowed.map_err(|error| error_response::reject(StatusCode::FORBIDDEN, &error.to_string()))?;
     check_token(options, headers)
 }
 
-/// Returns the host of the request if it is an allowed one.
-fn check_host<'a>(options: &HttpOptions, uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str> {
-    let mut hosts = headers.get_all(header::HOST).iter();
-    let host = match (hosts.next(), hosts.next()) {
-        (Some(host), None) => host.to_str().ok(),
-        // A request in absolute form may name the host in its target instead.
-        (None, _) => uri.authority().map(axum::http::uri::Authority::as_str),
-        (Some(_), Some(_)) => None,
-    };
-    host.filter(|host| options.allowed.allows_host(host))
-        .ok_or_else(|| forbidden("this server does not accept that Host"))
-}
-
-fn check_origin(options: &HttpOptions, headers: &HeaderMap, host: &str) -> Result<()> {
-    let allowed = |value: &HeaderValue| {
-        value.to_str().is_ok_and(|origin| options.allowed.allows_origin(origin, host))
-    };
-    if headers.get_all(header::ORIGIN).iter().all(allowed) {
-        Ok(())
-    } else {
-        Err(forbidden("pages of that Origin may not use this server"))
-    }
-}
-
 fn check_token(options: &HttpOptions, headers: &HeaderMap) -> Result<()> {
-    let Some(token) = &options.token else { return Ok(()) };
+    let Authentication::Bearer(token) = &options.authentication else { return Ok(()) };
     let given = headers.get(header::AUTHORIZATION);
     if given.and_then(bearer).is_some_and(|given| token.matches(given)) {
         return Ok(());
@@ -65,8 +43,4 @@ fn check_token(options: &HttpOptions, headers: &HeaderMap) -> Result<()> {
 fn bearer(value: &HeaderValue) -> Option<&[u8]> {
     let (scheme, token) = value.as_bytes().split_at_checked("Bearer ".len())?;
     scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token.trim_ascii())
-}
-
-fn forbidden(message: &'static str) -> ErrorResponse {
-    error_response::reject(StatusCode::FORBIDDEN, message)
 }

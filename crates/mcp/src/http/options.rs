@@ -2,12 +2,9 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use carrel_http::ConnectionLimits;
+use carrel_http::{AllowedHosts, ConnectionLimits, HostName, Origin};
 
-use super::{
-    allowed_hosts::{AllowedHosts, HostName, Origin},
-    bearer_token::BearerToken,
-};
+use super::bearer_token::BearerToken;
 use crate::limits::{
     BODY_READ_TIMEOUT, HEADER_READ_TIMEOUT, MAX_CONNECTIONS, MAX_MESSAGE_BYTES, MAX_SESSIONS,
     MAX_SESSIONS_PER_OWNER, SESSION_IDLE, WRITE_STALL,
@@ -46,11 +43,21 @@ pub enum ReplyFormat {
     EventStream,
 }
 
+/// The proof that requests carry. Other programs of the machine, of other users too, can connect to a loopback
+/// port, so leaving it out is a choice that the operator makes in words.
+#[derive(Clone, Debug)]
+pub enum Authentication {
+    /// The token in `Authorization: Bearer …`.
+    Bearer(BearerToken),
+    /// None.
+    Unauthenticated,
+}
+
 /// Options of the HTTP transport. They are made for an address, so that the token of a public one cannot
 /// be forgotten.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
-    pub(crate) token: Option<BearerToken>,
+    pub(crate) authentication: Authentication,
     pub(crate) allowed: AllowedHosts,
     /// The form of responses.
     pub reply_format: ReplyFormat,
@@ -72,14 +79,12 @@ impl HttpOptions {
     /// Returns the options for an address to listen on. Unless it is loopback a token is required.
     ///
     /// Requests are accepted under the loopback names and under the address itself.
-    pub fn new(address: SocketAddr, token: Option<BearerToken>) -> Result<Self, OptionsError> {
+    pub fn new(address: SocketAddr, authentication: Authentication) -> Result<Self, OptionsError> {
         let mut options = Self::embedded();
         // Requests are not told apart here, so one owner may fill the table.
         options.max_sessions_per_owner = usize::MAX;
-        options.token = token;
-        if !address.ip().is_unspecified() && !address.ip().is_loopback() {
-            options.allowed.names.push(HostName::of_address(address.ip()));
-        }
+        options.authentication = authentication;
+        options.allowed.allow_address(address.ip());
         options.check_address(address)?;
         Ok(options)
     }
@@ -87,7 +92,7 @@ impl HttpOptions {
     /// Returns the defaults for [`super::EmbeddedEndpoint`], whose server does access control itself.
     pub fn embedded() -> Self {
         Self {
-            token: None,
+            authentication: Authentication::Unauthenticated,
             allowed: AllowedHosts::loopback(),
             reply_format: ReplyFormat::Json,
             max_body_bytes: MAX_MESSAGE_BYTES,
@@ -105,25 +110,27 @@ impl HttpOptions {
 
     pub(crate) fn check_address(&self, address: SocketAddr) -> Result<(), OptionsError> {
         // `::ffff:127.0.0.1` is loopback too.
-        let loopback = address.ip().to_canonical().is_loopback();
-        if loopback || self.token.is_some() {
-            Ok(())
-        } else {
-            Err(OptionsError::TokenRequired { address })
+        let is_loopback = address.ip().to_canonical().is_loopback();
+        match self.authentication {
+            Authentication::Unauthenticated if !is_loopback => {
+                Err(OptionsError::TokenRequired { address })
+            }
+            Authentication::Unauthenticated | Authentication::Bearer(_) => Ok(()),
         }
     }
 
     /// Accepts requests for one more host: `host` for every port, or `host:port`.
     pub fn allow_host(mut self, text: &str) -> Result<Self, OptionsError> {
         let error = || OptionsError::NotAHost { text: text.to_owned() };
-        self.allowed.names.push(HostName::parse(text).ok_or_else(error)?);
+        self.allowed.allow_host(HostName::parse(text).ok_or_else(error)?);
         Ok(self)
     }
 
     /// Accepts requests from pages of one more origin: `scheme://host`, or with a port.
     pub fn allow_origin(mut self, text: &str) -> Result<Self, OptionsError> {
         let error = || OptionsError::NotAnOrigin { text: text.to_owned() };
-        self.allowed.origins.push(Origin::parse(text).ok_or_else(error)?);
+        let origin = Origin::parse(text.trim_end_matches('/'));
+        self.allowed.allow_origin(origin.ok_or_else(error)?);
         Ok(self)
     }
 }
@@ -131,40 +138,45 @@ impl HttpOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::http::HeaderMap;
 
     fn address(text: &str) -> SocketAddr {
         text.parse().expect("an address")
+    }
+
+    fn token() -> Authentication {
+        Authentication::Bearer(BearerToken::new("0123456789abcdef").expect("a token"))
     }
 
     #[test]
     fn an_address_that_other_machines_reach_needs_a_token() {
         for text in ["0.0.0.0:1", "192.168.1.5:1", "[::]:1", "[fe80::1]:1"] {
             let address = address(text);
-            let error = HttpOptions::new(address, None).expect_err(text);
+            let error = HttpOptions::new(address, Authentication::Unauthenticated).expect_err(text);
             assert_eq!(error, OptionsError::TokenRequired { address });
-            let token = BearerToken::new("0123456789abcdef").expect("a token");
-            assert!(HttpOptions::new(address, Some(token)).is_ok(), "{text}");
+            assert!(HttpOptions::new(address, token()).is_ok(), "{text}");
         }
     }
 
     #[test]
-    fn loopback_needs_no_token() {
+    fn loopback_can_do_without_a_token() {
         for text in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
-            assert!(HttpOptions::new(address(text), None).is_ok(), "{text}");
+            let options = HttpOptions::new(address(text), Authentication::Unauthenticated);
+            assert!(options.is_ok(), "{text}");
         }
     }
 
     #[test]
     fn the_address_itself_is_an_accepted_name() {
-        let token = BearerToken::new("0123456789abcdef").expect("a token");
-        let options = HttpOptions::new(address("192.168.1.5:80"), Some(token)).expect("a token");
-        assert!(options.allowed.allows_host("192.168.1.5:80"));
-        assert!(!options.allowed.allows_host("192.168.1.6:80"));
+        let options = HttpOptions::new(address("192.168.1.5:80"), token()).expect("a token");
+        let checked = |host| options.allowed.check(Some(host), &HeaderMap::new(), None);
+        assert!(checked("192.168.1.5:80").is_ok());
+        assert!(checked("192.168.1.6:80").is_err());
     }
 
     #[test]
     fn names_and_origins_are_read_when_they_are_given() {
-        let options = HttpOptions::new(address("127.0.0.1:1"), None).expect("loopback");
+        let options = HttpOptions::new(address("127.0.0.1:1"), token()).expect("a token");
         assert!(options.clone().allow_host("box.example").is_ok());
         assert!(options.clone().allow_host("http://box.example").is_err());
         assert!(options.clone().allow_origin("https://box.example:443").is_ok());

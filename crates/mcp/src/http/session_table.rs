@@ -71,8 +71,9 @@ impl SessionTable {
         F: Fn(HandlerScope) -> H + Send + Sync + 'static,
     {
         let serve = move |transport: SessionTransport| {
-            let id = transport.session.id.clone();
-            let service = PanicShield::new(factory(HandlerScope::Session(id)), calls.clone());
+            let Session { id, owner, .. } = &*transport.session;
+            let scope = HandlerScope::Session { id: id.clone(), owner: owner.clone() };
+            let service = PanicShield::new(factory(scope), calls.clone());
             calls.spawn(serve(service, transport));
         };
         Arc::new(Self {

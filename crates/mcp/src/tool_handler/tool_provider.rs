@@ -30,10 +30,6 @@ pub trait ToolProvider: fmt::Debug + Send + Sync + 'static {
         options: CallOptions,
     ) -> ToolResponse;
 
-    /// Ends the background commands of a session whose handler is gone. Called from `drop`, so the
-    /// work has to be spawned.
-    fn end_session(&self, session: &Arc<Session>);
-
     /// Returns the text that the client shows its model before the first call.
     fn instructions(&self) -> String;
 
@@ -63,18 +59,6 @@ impl ToolProvider for RegistryTools {
         options: CallOptions,
     ) -> ToolResponse {
         self.0.call(session, name, arguments, options).await
-    }
-
-    fn end_session(&self, session: &Arc<Session>) {
-        let registry = Arc::clone(&self.0);
-        let owner = session.owner();
-        if registry.toolbox().jobs.list_of(&owner).is_empty() {
-            return;
-        }
-        // Without a runtime the process itself is ending, and its commands with it.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { registry.toolbox().jobs.stop_owner(&owner).await });
-        }
     }
 
     fn instructions(&self) -> String {

@@ -1,6 +1,6 @@
 //! Who is let in at all.
 
-use carrel_mcp::{BearerToken, HttpOptions, OptionsError, serve_http};
+use carrel_mcp::{Authentication, BearerToken, HttpOptions, OptionsError, serve_http};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -79,8 +79,8 @@ async fn a_missing_or_wrong_token_is_challenged() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let token = BearerToken::new(TOKEN).expect("a token");
-    let server =
-        TestServer::serve(listener, HttpOptions::new(address, Some(token)).expect("options"));
+    let options = HttpOptions::new(address, Authentication::Bearer(token)).expect("options");
+    let server = TestServer::serve(listener, options);
     let right = format!("Bearer {TOKEN}");
     let cases = [
         ("", 401),
@@ -106,11 +106,12 @@ async fn a_listener_that_other_machines_reach_is_not_served_without_a_token() {
     let listener = TcpListener::bind("0.0.0.0:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     assert_eq!(
-        HttpOptions::new(address, None).err(),
+        HttpOptions::new(address, Authentication::Unauthenticated).err(),
         Some(OptionsError::TokenRequired { address })
     );
     // Options for one address do not open another.
-    let options = HttpOptions::new("127.0.0.1:1".parse().expect("an address"), None);
+    let loopback = "127.0.0.1:1".parse().expect("an address");
+    let options = HttpOptions::new(loopback, Authentication::Unauthenticated);
     let state = FixtureState::new();
     let make = move |_| Fixture::new(&state);
     let outcome =
@@ -123,8 +124,8 @@ async fn a_probe_needs_neither_name_nor_token() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let token = BearerToken::new(TOKEN).expect("a token");
-    let server =
-        TestServer::serve(listener, HttpOptions::new(address, Some(token)).expect("options"));
+    let options = HttpOptions::new(address, Authentication::Bearer(token)).expect("options");
+    let server = TestServer::serve(listener, options);
     let mut client = server.connect().await;
     client.raw(b"GET /healthz HTTP/1.1\r\nhost: 10.0.0.7\r\n\r\n").await;
     let reply = client.reply().await;

@@ -55,7 +55,7 @@ async fn each_session_has_a_handler_of_its_own() {
     let names: Vec<_> = scopes
         .iter()
         .map(|scope| match scope {
-            HandlerScope::Session(id) => id.as_str(),
+            HandlerScope::Session { id, .. } => id.as_str(),
             HandlerScope::Request => "",
         })
         .collect();

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use carrel_mcp::{HandlerScope, HttpError, HttpOptions, serve_http};
+use carrel_mcp::{Authentication, HandlerScope, HttpError, HttpOptions, serve_http};
 use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +32,8 @@ impl TestServer {
     pub(crate) async fn with(change: impl FnOnce(&mut HttpOptions)) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let mut options = HttpOptions::new(address, None).expect("loopback");
+        let mut options =
+            HttpOptions::new(address, Authentication::Unauthenticated).expect("loopback");
         change(&mut options);
         Self::serve(listener, options)
     }

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::trash;
 use super::workspace_files::{
-    ChangeFacts, LoadedFile, WorkspaceFiles, diff_text, growth, is_missing, shown,
+    ChangeFacts, LoadedFile, WorkspaceFiles, diff_text, growth, is_missing, show_hash, shown,
 };
 use crate::blocking::blocking;
 use crate::read_tracker::{ContentHash, RequiredExtent};
@@ -45,6 +45,9 @@ pub(super) struct Input {
     /// A unified diff of one or more files (as `git diff` writes it), or the
     /// `*** Begin Patch` form. Line numbers may be wrong; the lines themselves must be there.
     patch: String,
+    /// For each path, the `hash` of an earlier reply, instead of reading the file again.
+    #[serde(default)]
+    expected_hashes: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -72,22 +75,30 @@ impl Tool for ApplyPatch {
 
     async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
         let files = WorkspaceFiles::of(context);
-        let mut reply = blocking(move || apply(&files, &input.patch)).await?;
+        let mut reply = blocking(move || apply(&files, &input)).await?;
         for changed in reply.facts.changed.iter_mut().take(MAX_CHECKED) {
             let feedback = edit_feedback::of(context, Path::new(&changed.path)).await;
             feedback.add_to(&mut reply.content, &mut changed.hash);
+        }
+        for changed in &reply.facts.changed {
+            show_hash(
+                context,
+                &mut reply.content,
+                &format!("{} of {}", changed.hash, changed.path),
+            );
         }
         Ok(reply)
     }
 }
 
-fn apply(files: &WorkspaceFiles, text: &str) -> ToolResult<Facts> {
+fn apply(files: &WorkspaceFiles, input: &Input) -> ToolResult<Facts> {
+    let text = &input.patch;
     let parsed = patch::parse(text)
         .map_err(|error| Failure::new(Code::PatchInvalid, format!("invalid patch: {error}")))?;
     files.check_masks(text, "a file")?;
     check_modes(&parsed)?;
     let writing = files.writing()?;
-    let before = load_all(files, &parsed)?;
+    let before = load_all(files, &parsed, &input.expected_hashes)?;
     let changes = in_memory(&parsed, &before)?;
     let after = after(files, &changes);
     check_room(files, &before, &after)?;
@@ -129,7 +140,11 @@ struct NewFile {
     mode: Option<u32>,
 }
 
-fn load_all(files: &WorkspaceFiles, parsed: &Patch) -> Result<Before, Failure> {
+fn load_all(
+    files: &WorkspaceFiles,
+    parsed: &Patch,
+    expected: &BTreeMap<String, String>,
+) -> Result<Before, Failure> {
     let mut before = Before::new();
     for file in &parsed.files {
         for name in file.operation.source().into_iter().chain(file.operation.target()) {
@@ -141,8 +156,11 @@ fn load_all(files: &WorkspaceFiles, parsed: &Patch) -> Result<Before, Failure> {
                 if is_missing(files.root(), &path)? { None } else { Some(files.load(&path)?) };
             before.insert(name.to_owned(), loaded);
         }
-        if let Some(Some(loaded)) = file.operation.source().map(|name| &before[name]) {
-            files.check(loaded, RequiredExtent::Part, "patch", file.operation.path())?;
+        let source = file.operation.source();
+        if let Some((name, loaded)) = source.and_then(|name| Some((name, before[name].as_ref()?))) {
+            let expected = expected.get(name).map(String::as_str);
+            let about = ("patch", file.operation.path());
+            files.check(loaded, expected, RequiredExtent::Part, about)?;
         }
     }
     Ok(before)

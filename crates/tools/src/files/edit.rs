@@ -28,7 +28,7 @@ use serde_json::json;
 
 use super::workspace_files::{
     ChangeFacts, LoadedFile, WorkspaceFiles, check_is_text, concurrent_change, diff_text,
-    required_path, shown,
+    required_path, show_hash, shown,
 };
 use crate::blocking::blocking_then_drop;
 use crate::read_tracker::{ContentHash, RequiredExtent};
@@ -56,6 +56,8 @@ pub(super) struct EditInput {
     /// Replace every occurrence instead of the only one.
     #[serde(default)]
     replace_all: bool,
+    /// The `hash` of an earlier reply, instead of reading the file again.
+    expected_hash: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -85,9 +87,9 @@ impl Tool for Edit {
 
     async fn call(context: &ToolContext, input: EditInput) -> ToolResult<EditFacts> {
         let files = WorkspaceFiles::of(context);
-        let EditInput { file_path, old_string, new_string, replace_all } = input;
+        let EditInput { file_path, old_string, new_string, replace_all, expected_hash } = input;
         let edits = vec![find(old_string, new_string, replace_all)];
-        edit_with_feedback(context, files, file_path, edits).await
+        edit_with_feedback(context, files, (file_path, expected_hash), edits).await
     }
 }
 
@@ -100,6 +102,8 @@ pub(super) struct MultiEditInput {
     /// The edits. Edits of text are applied in order, each to the result of the one before; if any edit
     /// names lines, all refer to the file as it was read.
     edits: Vec<OneEdit>,
+    /// The `hash` of an earlier reply, instead of reading the file again.
+    expected_hash: Option<String>,
 }
 
 /// An edit of text or of lines.
@@ -136,7 +140,7 @@ impl Tool for MultiEdit {
     async fn call(context: &ToolContext, input: MultiEditInput) -> ToolResult<EditFacts> {
         let files = WorkspaceFiles::of(context);
         let edits = input.edits.into_iter().enumerate().map(one).collect::<Result<Vec<_>, _>>()?;
-        edit_with_feedback(context, files, input.file_path, edits).await
+        edit_with_feedback(context, files, (input.file_path, input.expected_hash), edits).await
     }
 }
 
@@ -175,7 +179,7 @@ fn one((index, edit): (usize, OneEdit)) -> Result<replace::Edit, Failure> {
 async fn edit_with_feedback(
     context: &ToolContext,
     files: WorkspaceFiles,
-    file_path: String,
+    (file_path, expected_hash): (String, Option<String>),
     edits: Vec<replace::Edit>,
 ) -> ToolResult<EditFacts> {
     let toolbox = Arc::clone(&context.toolbox);
@@ -185,8 +189,9 @@ async fn edit_with_feedback(
         files.root().metadata(&path)?;
         let (project, limits) =
             edit_feedback::project_and_limits(&files.workspace, &toolbox, &path);
-        let attempt =
-            EditAttempt { files: &files, path, file_path: &file_path, edits: &edits, limits };
+        let expected = expected_hash.as_deref();
+        let (files, file_path, edits) = (&files, &file_path, &edits);
+        let attempt = EditAttempt { files, path, file_path, expected, edits, limits };
         let (reply, replaced) = attempt.run_until_committed()?;
         Ok(((reply, project), replaced))
     })
@@ -196,6 +201,7 @@ async fn edit_with_feedback(
         let feedback = edit_feedback::of_project(context, project, &path).await;
         feedback.add_to(&mut reply.content, &mut reply.facts.change.hash);
     }
+    show_hash(context, &mut reply.content, &reply.facts.change.hash);
     Ok(reply)
 }
 
@@ -204,6 +210,8 @@ struct EditAttempt<'a> {
     path: PathBuf,
     /// As the caller wrote it, for messages.
     file_path: &'a str,
+    /// The hash that the caller named instead of reading the file.
+    expected: Option<&'a str>,
     edits: &'a [replace::Edit],
     limits: Limits,
 }
@@ -238,7 +246,7 @@ impl EditAttempt<'_> {
         let Self { files, path, file_path, .. } = self;
         let reading = lock()?;
         let mut file = files.load(path)?;
-        let read = files.read_before(&file.key, "edit", file_path)?;
+        let read = files.read_before(&file.key, self.expected, ("edit", file_path))?;
         drop(reading);
         if let Err(failure) = check_is_text(&file.bytes, file_path) {
             read.check(file.hash(), RequiredExtent::Part)?;
@@ -263,7 +271,10 @@ impl EditAttempt<'_> {
             return Ok(None);
         }
         staged.commit()?;
-        let hash = files.record_change(&file.key, summary.hash);
+        let hash = match self.expected {
+            None => files.record_change(&file.key, summary.hash),
+            Some(_) => files.record_expected(&file.key, summary.hash),
+        };
         drop(writing);
         let reply = summary.reply(shown(path), file_path, hash, &outcome, bytes.len());
         drop(bytes);

@@ -5,7 +5,9 @@ use carrel_edit::{Content as FileContent, DEFAULT_CONTEXT, Document, Selection, 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::workspace_files::{LoadedFile, WorkspaceFiles, check_is_text, required_path, shown};
+use super::workspace_files::{
+    LoadedFile, WorkspaceFiles, check_is_text, required_path, show_hash, shown,
+};
 use crate::blocking::blocking;
 use crate::read_tracker::ReadExtent;
 use crate::response::{Reply, ToolContent};
@@ -39,6 +41,7 @@ pub(super) struct Facts {
     /// `text`, or the media type of an image.
     kind: String,
     bytes: usize,
+    /// Of the whole file, for `expected_hash`.
     hash: String,
     first_line: Option<usize>,
     last_line: Option<usize>,
@@ -67,7 +70,9 @@ impl Tool for Read {
 
     async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
         let files = WorkspaceFiles::of(context);
-        blocking(move || show(&files, &input)).await
+        let mut reply = blocking(move || show(&files, &input)).await?;
+        show_hash(context, &mut reply.content, &reply.facts.hash);
+        Ok(reply)
     }
 }
 

@@ -22,7 +22,9 @@ use serde::Serialize;
 
 use crate::named_workspace::NamedWorkspace;
 use crate::read_tracker::{ContentHash, FileKey, ReadExtent, ReadRecord, RequiredExtent};
-use crate::session::Session;
+use crate::response::ToolContent;
+use crate::session::{Session, SessionLifetime};
+use crate::text::line;
 use crate::tool_context::ToolContext;
 use crate::toolbox::Toolbox;
 
@@ -31,6 +33,9 @@ pub(crate) const MAX_FILE_BYTES: u64 = 32 << 20;
 
 /// The mode of new parent directories, before the umask.
 const DIRECTORY_MODE: u32 = 0o777;
+
+/// The end of a refusal in a session for one request.
+const HASH_HINT: &str = " and pass its hash as expected_hash";
 
 /// The block size of common file systems, for quota estimates.
 const BLOCK_BYTES: u64 = 4096;
@@ -133,25 +138,52 @@ impl WorkspaceFiles {
         self.session.state().tracker.record_read(key, hash, seen);
     }
 
-    /// Refuses to change a file that the session has not read, or that has changed since.
+    /// Refuses to change a file that the session has not read, or that has changed since. `expected` is the
+    /// hash that the caller named instead of reading it.
     pub(crate) fn check(
         &self,
         loaded: &LoadedFile,
+        expected: Option<&str>,
         need: RequiredExtent,
-        doing: &str,
-        shown: &str,
+        (doing, shown): (&str, &str),
     ) -> Result<(), Failure> {
-        self.read_before(&loaded.key, doing, shown)?.check(loaded.hash(), need)
+        self.read_before(&loaded.key, expected, (doing, shown))?.check(loaded.hash(), need)
     }
 
-    /// Returns the record of a file that the session has read, and refuses one that it has not.
+    /// Returns the record of a file that the session has read or whose hash the caller named, and refuses
+    /// another one.
     pub(crate) fn read_before<'a>(
         &self,
         key: &FileKey,
-        doing: &'a str,
-        shown: &'a str,
+        expected: Option<&str>,
+        (doing, shown): (&'a str, &'a str),
     ) -> Result<ReadRecord<'a>, Failure> {
-        self.session.state().tracker.read_before(key, doing, shown)
+        if let Some(hash) = expected {
+            return Ok(ReadRecord::expected(hash, doing, shown));
+        }
+        let read = self.session.state().tracker.read_before(key, doing, shown);
+        read.map_err(|failure| match self.session.lifetime() {
+            SessionLifetime::Lasting => failure,
+            // Reading it again would not help: the next request does not know of it.
+            SessionLifetime::OneRequest => {
+                Failure { message: failure.message + HASH_HINT, ..failure }
+            }
+        })
+    }
+
+    /// Refuses a hash that the caller named for a file that does not exist.
+    pub(crate) fn check_not_expected(
+        expected: Option<&str>,
+        doing: &str,
+        shown: &str,
+    ) -> Result<(), Failure> {
+        if expected.is_none() {
+            return Ok(());
+        }
+        let message = format!(
+            "refusing to {doing} {shown}: it no longer exists; leave out expected_hash to create it"
+        );
+        Err(Failure::new(Code::ChangedSinceRead, message).with("path", shown))
     }
 
     pub(crate) fn check_masks(&self, text: &str, shown: &str) -> Result<(), Failure> {
@@ -257,6 +289,13 @@ impl WorkspaceFiles {
         Ok(hash.short())
     }
 
+    /// Records a file that the session changed after its caller had named the hash, and returns the new hash
+    /// shortened. The caller knows the old content and the change, so it knows the new content.
+    pub(crate) fn record_expected(&self, key: &FileKey, hash: ContentHash) -> String {
+        self.record_read(key.clone(), hash, &ReadExtent::Whole);
+        hash.short()
+    }
+
     /// Records the new hash of a file that the session changed, and returns it shortened.
     pub(crate) fn record_change(&self, key: &FileKey, hash: ContentHash) -> String {
         self.session.state().tracker.record_change(key, hash);
@@ -272,6 +311,18 @@ impl LoadedFile {
     pub(crate) fn document(&self, shown: &str) -> Result<Document, Failure> {
         check_is_text(&self.bytes, shown)?;
         Ok(Document::decode(self.bytes.clone()))
+    }
+}
+
+/// Adds the hash of a file to the text of a reply if the next request has to name it. A client of MCP may hide
+/// the facts from its model; a program that calls over REST has them, and a session that lasts has no need of
+/// the hash.
+pub(crate) fn show_hash(context: &ToolContext, blocks: &mut [ToolContent], hash: &str) {
+    if context.session.lifetime() == SessionLifetime::OneRequest
+        && !context.options.interface.wants_data()
+        && let Some(ToolContent::Text(text)) = blocks.last_mut()
+    {
+        line(text, &format!("[hash {hash}]"));
     }
 }
 

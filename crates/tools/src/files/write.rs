@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::workspace_files::{
-    ChangeFacts, LoadedFile, WorkspaceFiles, diff_text, is_missing, required_path, shown,
+    ChangeFacts, LoadedFile, WorkspaceFiles, diff_text, is_missing, required_path, show_hash, shown,
 };
 use crate::blocking::blocking;
 use crate::read_tracker::RequiredExtent;
@@ -25,6 +25,8 @@ pub(super) struct Input {
     file_path: String,
     /// The whole text; may be empty.
     content: String,
+    /// The `hash` of an earlier reply, instead of reading the file again.
+    expected_hash: Option<String>,
 }
 
 impl Tool for Write {
@@ -46,6 +48,7 @@ impl Tool for Write {
         let mut reply = blocking(move || write(&files, &input)).await?;
         let feedback = edit_feedback::of(context, Path::new(&reply.facts.path)).await;
         feedback.add_to(&mut reply.content, &mut reply.facts.hash);
+        show_hash(context, &mut reply.content, &reply.facts.hash);
         Ok(reply)
     }
 }
@@ -55,6 +58,8 @@ fn write(files: &WorkspaceFiles, input: &Input) -> ToolResult<ChangeFacts> {
     files.check_masks(&input.content, &input.file_path)?;
     let writing = files.writing()?;
     let (old, bytes) = if is_missing(files.root(), &path)? {
+        let expected = input.expected_hash.as_deref();
+        WorkspaceFiles::check_not_expected(expected, "overwrite", &input.file_path)?;
         let bytes = input.content.clone().into_bytes();
         files.create(&path, &bytes)?;
         (None, bytes)
@@ -83,7 +88,8 @@ fn overwrite(
     input: &Input,
 ) -> Result<(String, Vec<u8>), Failure> {
     let loaded = files.load(path)?;
-    files.check(&loaded, RequiredExtent::Whole, "overwrite", &input.file_path)?;
+    let expected = input.expected_hash.as_deref();
+    files.check(&loaded, expected, RequiredExtent::Whole, ("overwrite", &input.file_path))?;
     let (old, bytes) = stored(&loaded, &input.content);
     files.replace(path, &loaded, &bytes)?;
     Ok((old, bytes))

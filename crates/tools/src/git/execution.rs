@@ -204,7 +204,7 @@ impl<'a> Preparation<'a> {
         let of_call = self.context.options.command_settings.credentials.as_deref();
         let of_server = self.context.toolbox.git.credentials.as_deref();
         CredentialLookup {
-            workspace: self.workspace.name(),
+            workspace: self.workspace.operator_name(),
             sources: of_call.into_iter().chain(of_server).collect(),
             certificates: self.context.toolbox.git.authorities.as_deref(),
         }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::command_facts::CommandFacts;
 use super::control_sequences::strip_control;
 use super::launch::Shell;
+use super::shell_table::find;
 use crate::files::check_given;
 use crate::response::Reply;
 use crate::text::line;
@@ -28,7 +29,7 @@ pub(super) struct OutputInput {
     /// The id that `Bash` or `watch_process` returned.
     shell_id: String,
     /// The position to read from: `next_cursor` of an earlier call, or 0 for the beginning. By default, the
-    /// end of the last call in this session.
+    /// end of the last call.
     cursor: Option<u64>,
     /// Seconds to wait for more output or the end; 0 by default, at most 60.
     wait_seconds: Option<u64>,
@@ -60,7 +61,7 @@ impl Tool for BashOutput {
         title: "Read a command's output",
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::Optional,
-        description: "Reads the output of a command of this session by its shell_id: new output since \
+        description: "Reads the output of a command by its shell_id: new output since \
             the last call, or from any cursor. Works while it runs and after its end, for background \
             commands and for output that was too long for a reply. Set wait_seconds instead of polling.",
         ..About::EXECUTE
@@ -69,7 +70,7 @@ impl Tool for BashOutput {
     async fn call(context: &ToolContext, input: OutputInput) -> ToolResult<OutputFacts> {
         check_given("shell_id", input.shell_id.trim())?;
         let filter = input.filter.as_deref().map(super::process_watcher::pattern).transpose()?;
-        let shell = Shell::find(context, &input.shell_id)?;
+        let shell = find(context, &input.shell_id)?;
         let cursor = input.cursor.map_or_else(|| shell.shown(), Cursor);
         wait(context, &shell, cursor, input.wait_seconds).await?;
         let chunk = shell.job.read(cursor, MAX_BYTES).await?;
@@ -153,14 +154,14 @@ impl Tool for KillShell {
         title: "Kill a command",
         effect: Effect::REPLACES,
         workspaces: WorkspaceChoice::Optional,
-        description: "Kills a command of this session with every process it started: SIGTERM, and SIGKILL \
+        description: "Kills a command with every process it started: SIGTERM, and SIGKILL \
             half a second later. Returns its last output. The shell_id is no longer valid.",
         ..About::EXECUTE
     };
 
     async fn call(context: &ToolContext, input: KillInput) -> ToolResult<KillFacts> {
         check_given("shell_id", input.shell_id.trim())?;
-        let shell = Shell::find(context, &input.shell_id)?;
+        let shell = find(context, &input.shell_id)?;
         let was_running = shell.job.status() == JobStatus::Running;
         shell.job.kill().await;
         shell.forget(context);

@@ -1,15 +1,17 @@
 //! The start of a command as a job.
 //!
 //! [`Launch`] describes a command, [`Launch::start`] starts it, and the [`Shell`] that results is kept in the
-//! session under its job's id. The runner's future is polled by the job's own task from then on, so that a
-//! command goes on when the call that started it ends, and is killed when its session ends.
+//! [`ShellTable`](super::ShellTable) under its job's id. The runner's future is polled by the job's own task
+//! from then on, so that a command goes on when the call that started it ends. It is killed when a lasting
+//! session that started it ends.
 
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use carrel_domain::{ByteSize, Clock as _, Code, Failure, SystemClock, Timestamp, sync};
-use carrel_exec::{Captured, Cursor, Job, JobId, JobStatus, LogFile, Outcome, Piece, Started};
+use carrel_exec::{Captured, Cursor, Job, JobStatus, LogFile, Outcome, Piece, Started};
 use carrel_runner::{CommandForm, Completed, RunError, RunRequest};
 use carrel_shell::Preset;
 use tokio::sync::{mpsc, oneshot};
@@ -42,7 +44,8 @@ pub(crate) struct Launch {
 #[derive(Debug)]
 pub(crate) struct Shell {
     pub(crate) job: Job,
-    pub(crate) workspace: String,
+    /// The directory of its workspace.
+    pub(super) directory: PathBuf,
     pub(crate) command: String,
     pub(crate) started: Timestamp,
     completed: Arc<OnceLock<Result<Completed, Failure>>>,
@@ -69,7 +72,7 @@ impl Launch {
         watched: Option<(Arc<ProcessWatcher>, mpsc::Sender<Piece>)>,
     ) -> Result<Arc<Shell>, Failure> {
         let toolbox = Arc::clone(&context.toolbox);
-        let owner = context.session.owner();
+        let owner = context.session.owner().clone();
         let is_awaited = self.request.limits.wall.is_some();
         let reserved = if is_awaited {
             toolbox.jobs.reserve_awaited(owner)?
@@ -94,14 +97,15 @@ impl Launch {
         let job = reserved.adopt(&name, started, cancel, waiting)?;
         let shell = Arc::new(Shell {
             job,
-            workspace: context.workspace().name().to_owned(),
+            directory: context.workspace().path().to_owned(),
             command: name,
             started: SystemClock.now(),
             completed,
             shown: Mutex::new(Cursor::START),
             watched,
         });
-        keep(context, &shell);
+        context.session.add_job(&shell.job);
+        toolbox.shells.insert(&toolbox.jobs, Arc::clone(&shell));
         Ok(shell)
     }
 
@@ -164,34 +168,7 @@ async fn started_of(
     }
 }
 
-fn keep(context: &ToolContext, shell: &Arc<Shell>) {
-    let known: Vec<_> =
-        context.toolbox.jobs.list_of(&context.session.owner()).iter().map(Job::id).collect();
-    let mut state = context.session.state();
-    state.shells.retain(|id, _| known.contains(id));
-    state.shells.insert(shell.job.id(), Arc::clone(shell));
-}
-
 impl Shell {
-    /// Finds a command of this session by its shell id. With several workspaces, a call about one does not
-    /// find commands of another.
-    pub(crate) fn find(context: &ToolContext, text: &str) -> Result<Arc<Self>, Failure> {
-        let unknown = || {
-            let message = format!("unknown shell_id: {text}");
-            Failure::new(Code::JobNotFound, message).with("shell_id", text)
-        };
-        let id: JobId = text.trim().parse().map_err(|_| unknown())?;
-        let found = context.session.state().shells.get(&id).map(Arc::clone);
-        let several = context.workspaces().len() > 1;
-        let here = |shell: &Arc<Self>| {
-            !several
-                || context
-                    .optional_workspace()
-                    .is_none_or(|workspace| workspace.name() == shell.workspace)
-        };
-        found.filter(here).ok_or_else(unknown)
-    }
-
     /// Waits for the end. Cancellation of the call kills the command.
     pub(crate) async fn wait(&self, context: &ToolContext) -> Result<&Completed, Failure> {
         let mut progress = interval_at(Instant::now() + PROGRESS_EVERY, PROGRESS_EVERY);
@@ -242,18 +219,18 @@ impl Shell {
         }
         let shell = Self {
             job: self.job.clone(),
-            workspace: self.workspace.clone(),
+            directory: self.directory.clone(),
             command: self.command.clone(),
             started: self.started,
             completed: Arc::new(OnceLock::from(Ok(released))),
             shown: Mutex::new(self.shown()),
             watched: None,
         };
-        context.session.state().shells.insert(self.job.id(), Arc::new(shell));
+        context.toolbox.shells.insert(&context.toolbox.jobs, Arc::new(shell));
     }
 
     pub(crate) fn forget(&self, context: &ToolContext) {
-        context.session.state().shells.remove(&self.job.id());
+        context.toolbox.shells.remove(self.job.id());
     }
 
     pub(crate) fn shown(&self) -> Cursor {

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::bash::NetworkChoice;
 use super::launch::{Launch, Shell};
 use super::process_watcher::{ProcessWatcher, WatchEvent, WatchKind};
+use super::shell_table::find;
 use crate::files::check_given;
 use crate::response::Reply;
 use crate::text::line;
@@ -168,7 +169,7 @@ impl Tool for WatchProcessEvents {
 
     async fn call(context: &ToolContext, input: EventsInput) -> ToolResult<EventsFacts> {
         check_given("shell_id", input.shell_id.trim())?;
-        let shell = Shell::find(context, &input.shell_id)?;
+        let shell = find(context, &input.shell_id)?;
         let Some(watched) = &shell.watched else {
             let message = format!(
                 "shell_id {} was not started by watch_process; use BashOutput instead",

@@ -13,6 +13,8 @@ mod git;
 mod search;
 /// What the service gets of its six tools.
 mod service;
+/// Sessions and their owners: commands, hashes of files, roots.
+mod sessions;
 /// Commands: foreground, background, watched.
 mod shell;
 /// What most tests begin with.

@@ -212,7 +212,7 @@ fn the_printed_link_begins_one_session_and_is_worth_nothing_then() {
     // Another page of this machine can send the cookie and cannot say that it is ours.
     with("/api/workspaces", &[], Some(new)).is(403, "E_FORBIDDEN");
     with("/api/workspaces", &["--header", "Origin: http://127.0.0.1:1"], Some(new))
-        .is(403, "E_FORBIDDEN");
+        .is(403, "E_HOST_REFUSED");
     with("/api/workspaces", &["--header", "X-Carrel-Console: 1"], Some(new)).expect(201);
     let ended =
         with("/api/session", &["--request", "DELETE", "--header", "X-Carrel-Console: 1"], None);

@@ -44,12 +44,25 @@ impl Client {
     }
 
     /// Asks in the revision without sessions.
-    pub(super) fn stateless(&self, method: &str, mut params: Value) -> Reply {
+    pub(super) fn stateless(&self, method: &str, params: Value) -> Reply {
+        self.stateless_with(None, method, params)
+    }
+
+    /// Calls a tool in the revision without sessions, and returns the result.
+    fn stateless_call(&self, handle: Option<&str>, tool: &str, arguments: &Value) -> Value {
+        let params = json!({ "name": tool, "arguments": arguments });
+        self.stateless_with(handle, "tools/call", params).expect(200)["result"].clone()
+    }
+
+    fn stateless_with(&self, handle: Option<&str>, method: &str, mut params: Value) -> Reply {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
             "io.modelcontextprotocol/clientCapabilities": {},
         });
+        if let Some(handle) = handle {
+            params["_meta"]["dev.carrel/session"] = json!(handle);
+        }
         let method_header = format!("Mcp-Method: {method}");
         let name = params["name"].as_str().map(|name| format!("Mcp-Name: {name}"));
         let mut words =
@@ -150,7 +163,8 @@ fn an_agent_reaches_the_workspaces_of_its_token_and_no_other() {
 #[test]
 fn a_session_answers_to_whoever_began_it_and_to_nobody_else() {
     let service = Service::start();
-    let client = service.client();
+    let workspace = new_id();
+    let client = service.client_named(&workspace, "bearer");
     let mark = Mark::new();
     let agent = client.agent();
     let body = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/list" });
@@ -160,6 +174,8 @@ fn a_session_answers_to_whoever_began_it_and_to_nobody_else() {
         service.client(),
         service.operator(),
         service.client_named(&client.workspace, "somebody else"),
+        // Without a subject nothing says that two tokens belong together.
+        service.client_for(&client.workspace, "read,write,exec"),
     ] {
         let thief = Agent { client: other.clone(), session: agent.session.clone() };
         assert_eq!(thief.send(&body).status, 404);
@@ -170,7 +186,8 @@ fn a_session_answers_to_whoever_began_it_and_to_nobody_else() {
     let nobody = Agent { client: service.stranger(), session: agent.session.clone() };
     nobody.send(&body).is(401, "E_UNAUTHENTICATED");
     // A new token of the same bearer goes on.
-    let renewed = service.client_for(&client.workspace, "read");
+    let words = ["--workspace", &workspace, "--subject", "bearer", "--scope", "read"];
+    let renewed = Client { token: Some(service.token(&words)), ..client.clone() };
     let renewed = Agent { client: renewed, session: agent.session.clone() };
     assert!(!renewed.tools().contains("Bash"));
     let foreign = new_id();
@@ -179,7 +196,7 @@ fn a_session_answers_to_whoever_began_it_and_to_nobody_else() {
     assert_eq!((&refused["route"], &refused["status"]), (&json!("/mcp"), &json!(403)));
     assert!(!refused["request_id"].as_str().unwrap().is_empty(), "{refused}");
     let evil = client.mcp(&["--header", "Origin: https://evil.example"], &body);
-    evil.is(403, "E_FORBIDDEN");
+    evil.is(403, "E_HOST_REFUSED");
 
     // What it left running ends with it.
     assert!(!mark.alive().is_empty());
@@ -187,6 +204,120 @@ fn a_session_answers_to_whoever_began_it_and_to_nobody_else() {
     let gone = client.send("/mcp", &["--request", "DELETE", "--header", &header], None);
     assert_eq!(gone.status, 204);
     crate::eventually("it ended", || mark.alive().is_empty());
+}
+
+fn code(result: &Value) -> Option<&str> {
+    result["structuredContent"]["error"]["code"].as_str()
+}
+
+/// Two tokens for one workspace, in both revisions: neither sees what the other read or started, even if it
+/// knows the id of the job.
+#[test]
+fn a_token_sees_nothing_of_what_another_token_read_or_started() {
+    let service = Service::start();
+    let workspace = new_id();
+    let one = service.client_named(&workspace, "one");
+    let others = [
+        service.client_named(&workspace, "other"),
+        service.client_for(&workspace, "read,write,exec"),
+        service.operator(),
+    ];
+    one.write("a.txt", "old\n").expect(200);
+    let at = |arguments: Value| {
+        let mut arguments = arguments;
+        arguments["workspace"] = json!(workspace);
+        arguments
+    };
+    let read = at(json!({ "file_path": "a.txt" }));
+    let edit = at(json!({ "file_path": "a.txt", "old_string": "old", "new_string": "new" }));
+    let mark = Mark::new();
+    let line = at(json!({ "command": format!("sleep {}", mark.0), "run_in_background": true }));
+    let agent = one.agent();
+    agent.call("Read", &read);
+    one.stateless_call(Some("handle"), "Read", &read);
+    one.stateless_call(None, "Read", &read);
+    let ids = [
+        agent.call("Bash", &line),
+        one.stateless_call(Some("handle"), "Bash", &line),
+        one.stateless_call(None, "Bash", &line),
+    ];
+    let ids = ids.map(|started| {
+        let id = started["structuredContent"]["shell_id"].as_str();
+        id.unwrap_or_else(|| panic!("{started}")).to_owned()
+    });
+    for other in &others {
+        let thief = other.agent();
+        assert_eq!(code(&thief.call("Edit", &edit)), Some("E_NOT_READ"));
+        for handle in [Some("handle"), None] {
+            let refused = other.stateless_call(handle, "Edit", &edit);
+            assert_eq!(code(&refused), Some("E_NOT_READ"), "{handle:?}");
+        }
+        for id in &ids {
+            let job = at(json!({ "shell_id": id }));
+            for tool in ["BashOutput", "KillShell", "watch_process_events"] {
+                assert_eq!(code(&thief.call(tool, &job)), Some("E_JOB_NOT_FOUND"), "{tool}");
+                let refused = other.stateless_call(Some("handle"), tool, &job);
+                assert_eq!(code(&refused), Some("E_JOB_NOT_FOUND"), "{tool}");
+                let path = format!("/api/workspaces/{workspace}/tools/{tool}");
+                other.post(&path, &json!({ "shell_id": id })).is(404, "E_JOB_NOT_FOUND");
+            }
+        }
+    }
+    assert_eq!(mark.alive().len(), 3, "all of them still run");
+    // The owner finds each of them by its id, in every revision and over REST.
+    let output = format!("/api/workspaces/{workspace}/tools/BashOutput");
+    for id in &ids {
+        assert_eq!(code(&agent.call("BashOutput", &at(json!({ "shell_id": id })))), None);
+        one.post(&output, &json!({ "shell_id": id })).expect(200);
+    }
+    for id in &ids {
+        let job = at(json!({ "shell_id": id }));
+        assert_eq!(code(&one.stateless_call(None, "KillShell", &job)), None);
+    }
+    crate::eventually("they ended", || mark.alive().is_empty());
+    // Ids of jobs are in no event.
+    let path = service.test_env.path("data/events.jsonl");
+    let events = || std::fs::read_to_string(&path).unwrap();
+    crate::eventually("the calls are in the log", || events().matches("KillShell").count() >= 3);
+    let events = events();
+    for id in &ids {
+        assert!(!events.contains(id.as_str()), "{events}");
+    }
+}
+
+/// One token and no handle: each request stands alone, and a hash stands for having read a file.
+#[test]
+fn requests_without_a_session_pass_the_hash_of_a_file_on() {
+    let service = Service::start();
+    let client = service.client();
+    client.write("a.txt", "old\n").expect(200);
+    let read = json!({ "file_path": "a.txt" });
+    let edit = |old: &str, new: &str, hash: Option<&str>| {
+        let mut edit = json!({ "file_path": "a.txt", "old_string": old, "new_string": new });
+        if let Some(hash) = hash {
+            edit["expected_hash"] = json!(hash);
+        }
+        edit
+    };
+    let first = client.stateless_call(None, "Read", &read);
+    let hash = first["structuredContent"]["hash"].as_str().unwrap().to_owned();
+    assert_eq!(first["content"][0]["text"], format!("1\told\n[hash {hash}]\n"));
+    let refused = client.stateless_call(None, "Edit", &edit("old", "new", None));
+    assert_eq!(code(&refused), Some("E_NOT_READ"), "{refused}");
+    let edited = client.stateless_call(None, "Edit", &edit("old", "new", Some(&hash)));
+    assert_eq!(edited["isError"], false, "{edited}");
+    let stale = client.stateless_call(None, "Edit", &edit("new", "newer", Some(&hash)));
+    assert_eq!(code(&stale), Some("E_CHANGED_SINCE_READ"), "{stale}");
+
+    // The same over REST, where no request ever had a session.
+    let path = |tool: &str| client.at(&format!("/tools/{tool}"));
+    client.post(&path("Edit"), &edit("new", "newer", None)).is(409, "E_NOT_READ");
+    let again = client.post(&path("Read"), &read).expect(200);
+    let hash = again["facts"]["hash"].as_str().unwrap().to_owned();
+    assert_eq!(edited["structuredContent"]["hash"], json!(hash));
+    client.post(&path("Edit"), &edit("new", "newer", Some(&hash))).expect(200);
+    client.post(&path("Edit"), &edit("newer", "x", Some(&hash))).is(409, "E_CHANGED_SINCE_READ");
+    assert_eq!(client.read("a.txt").expect(200)["content"], "newer\n");
 }
 
 #[test]

@@ -34,6 +34,9 @@ fn a_worker_says_how_it_is_to_anybody_and_the_rest_to_those_with_the_token() {
         "{health}"
     );
     eventually("it is well", || worker.client().get("/health").json()["status"] == "healthy");
+    // Servers and probes reach it under any name.
+    let words = ["--header", "Host: evil.example", "--header", "Origin: http://evil.example"];
+    worker.client().send("/health", &words, None).expect(200);
 
     let client = api.client();
     eventually("the worker is known", || client.write("a.txt", "one\n").status == 200);
@@ -54,6 +57,8 @@ fn a_worker_says_how_it_is_to_anybody_and_the_rest_to_those_with_the_token() {
 
     let at = |rest: &str| format!("/workspaces/{}{rest}", client.workspace);
     let listing = ask(&worker, &at("/files"), None).expect(200);
+    let named = ["--header", SHOWN, "--header", "Host: evil.example"];
+    worker.client().send(&at("/files"), &named, None).expect(200);
     let names: Vec<_> =
         listing["entries"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
     assert!(names.contains(&&json!("a.txt")), "{listing}");
