@@ -37,7 +37,7 @@ pub enum RunOutcome {
     Failure,
     /// It was stopped because its agent sent no event within the stall timeout.
     Stall,
-    /// It ended with a question, a request for approval, or two turns without progress.
+    /// It ended with a question, a request for approval, or too many turns without progress.
     Blocked,
     /// It was stopped because a budget was exhausted.
     BudgetExceeded,

@@ -37,7 +37,7 @@ pub use blocking::blocking;
 pub use create::{Create, Created};
 pub use error::{CwdReason, Error, LocationRule, WorkspaceLocation};
 pub use gc::{Gc, GcAction, GcReport};
-pub use git_state::GitState;
+pub use git_state::{Fingerprint, GitState};
 pub use hooks::{
     Hook, HookEnd, HookError, HookRun, HookSandbox, HookSandboxError, HookSettings, Hooks,
     SandboxedHook,

@@ -92,6 +92,11 @@ impl<'a> SettingReader<'a> {
         self.read(key, value_kind::time)
     }
 
+    /// Reads a limit; `None` if it is turned off.
+    pub(crate) fn limit(&mut self, key: &Setting) -> Option<u64> {
+        self.count(key).filter(|limit| *limit > 0)
+    }
+
     pub(crate) fn size(&mut self, key: &Setting) -> Option<ByteSize> {
         self.read(key, value_kind::size)
     }

@@ -58,6 +58,8 @@ const MAX_MILLIS: i64 = 365 * 24 * 60 * 60 * 1000;
 
 impl ValueKind {
     pub(crate) const POSITIVE: Self = Self::Integer { min: 1, max: i64::MAX };
+    /// A limit, where zero turns it off.
+    pub(crate) const LIMIT_OR_OFF: Self = Self::Integer { min: 0, max: i64::MAX };
     pub(crate) const MILLIS: Self = Self::Integer { min: 1, max: MAX_MILLIS };
     /// Milliseconds, where zero and below turn something off.
     pub(crate) const MILLIS_OR_OFF: Self = Self::Integer { min: i64::MIN, max: MAX_MILLIS };
@@ -104,6 +106,7 @@ impl ValueKind {
             Self::Integer { min: 1, max } if *max >= MAX_MILLIS => {
                 "a whole number greater than 0".to_owned()
             }
+            Self::Integer { min: 0, max: i64::MAX } => "a whole number, 0 or greater".to_owned(),
             Self::Integer { min: 0, max } => format!("a whole number from 0 to {max}"),
             Self::Integer { .. } => "a whole number".to_owned(),
             Self::Count { min, max } => format!("a whole number from {min} to {max}"),
@@ -262,6 +265,7 @@ mod tests {
                 vec!["1", "'45'", "0x10"],
                 vec!["0", "-1", "1.0", "'1.5'", "x", "true"],
             ),
+            (ValueKind::LIMIT_OR_OFF, vec!["0", "'7'"], vec!["-1", "1.5", "x"]),
             (ValueKind::PORT, vec!["0", "65535"], vec!["-1", "65536"]),
             (ValueKind::MILLIS_OR_OFF, vec!["-5", "0"], vec!["1e3", "31536000001"]),
             (
@@ -300,6 +304,7 @@ mod tests {
                 "must be a list of texts, found a list with something else in it",
             ),
             (ValueKind::Secret, "12345678", "must be text, found a number; put it in quotes"),
+            (ValueKind::LIMIT_OR_OFF, "-1", "must be a whole number, 0 or greater, found -1"),
             (ValueKind::Flag, "[]", "must be true or false, found a list"),
             (
                 ValueKind::Choice(&["plain", "loud"]),

@@ -1,7 +1,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use carrel_config::{AgentKind, Budget, Environment, RootOrigin, ValidationScope, Workflow};
+use carrel_config::{
+    AgentKind, Budget, Budgets, Environment, RootOrigin, ValidationScope, Workflow,
+};
 use carrel_domain::{ByteSize, Network};
 use pretty_assertions::assert_eq;
 use serde_json::json;
@@ -42,7 +44,14 @@ fn item_008_an_empty_file_means_the_defaults() {
     assert_eq!(rest.codex.turn_sandbox_policy, None);
     assert_eq!((rest.codex.turn_timeout, rest.codex.read_timeout), (ms(3_600_000), ms(5_000)));
     assert_eq!(rest.codex.stall_timeout, Some(ms(300_000)));
-    assert_eq!(rest.budgets, carrel_config::Budgets::default());
+    let of_issue = Budget {
+        turns: Some(100),
+        tokens: Some(10_000_000),
+        minutes: Some(480),
+        attempts: Some(20),
+    };
+    assert_eq!(rest.budgets, Budgets { issue: of_issue, ..Budgets::default() });
+    assert_eq!(rest.agent.max_turns_without_progress, Some(3));
     assert!(rest.observability.dashboard_enabled);
     assert_eq!(
         (rest.observability.refresh, rest.observability.render_interval),
@@ -91,6 +100,26 @@ workspace: {quota_gb: 0.5, quota_files: null}";
 }
 
 #[test]
+fn limits_that_have_a_default_are_turned_off_by_zero_alone() {
+    let off = "
+agent: {max_turns_without_progress: 0}
+budgets: {issue: {turns: 0, tokens: 0, minutes: 0, attempts: 0}}";
+    let workflow = full(off).unwrap();
+    let rest = conductor(workflow);
+    assert_eq!(
+        (rest.budgets.issue, rest.agent.max_turns_without_progress),
+        (Budget::default(), None)
+    );
+    let unset = "
+agent: {max_turns_without_progress: null}
+budgets: {issue: {turns: null, tokens: 5}}";
+    let workflow = full(unset).unwrap();
+    let rest = conductor(workflow);
+    assert_eq!((rest.budgets.issue.turns, rest.budgets.issue.tokens), (Some(100), Some(5)));
+    assert_eq!(rest.agent.max_turns_without_progress, Some(3));
+}
+
+#[test]
 fn wrong_values_are_explained() {
     for (yaml, complaint) in [
         (
@@ -133,6 +162,10 @@ fn wrong_values_are_explained() {
         (
             "agent: {max_concurrent_agents_by_state: 5}",
             "agent.max_concurrent_agents_by_state must be a map, found a number",
+        ),
+        (
+            "agent: {max_turns_without_progress: -1}",
+            "agent.max_turns_without_progress must be a whole number, 0 or greater, found -1",
         ),
         (
             "budgets: {run: {tokens: 0}}",
