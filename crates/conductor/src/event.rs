@@ -29,8 +29,8 @@ pub enum Event {
     /// The agent and every process that it started have ended, or could not be killed. This is the only
     /// event that frees the slot of a run.
     RunEnded(RunId, RunEnd),
-    /// The result of [`crate::Effect::Clean`].
-    Cleaned(IssueId, Result<(), String>),
+    /// The result of [`crate::Effect::Clean`], with the name of unsaved work that is kept.
+    Cleaned(IssueId, Result<Option<String>, String>),
     /// The workflow file changed and is valid. The new rules apply to this decision already.
     WorkflowChanged(Box<Rules>),
     /// The workflow file changed and is invalid, with the reason. The last valid rules stay in force.

@@ -1,5 +1,7 @@
 //! The table of a workflow file's settings.
 
+use std::time::Duration;
+
 use carrel_domain::Code;
 
 use crate::schema::DefaultValue::{Computed, Literal, Unset};
@@ -8,6 +10,9 @@ use crate::schema::ValueKind::{
 };
 use crate::schema::{Syntax, ValueKind, settings};
 use crate::settings::{AgentKind, AgentToolset, Approvals, TrackerKind};
+
+/// Ten years, which keeps times within what clocks can add up.
+const MAX_KEEP_UNSAVED: Duration = Duration::from_hours(24 * 3650);
 
 settings! {
     Syntax::Yaml, Code::WorkflowInvalid;
@@ -18,6 +23,8 @@ settings! {
             "Gibibytes that one workspace may use; fractions are allowed.";
         WORKSPACE_FILES = "workspace.quota_files", ValueKind::POSITIVE, Literal("1000000"), Some("new workspaces"),
             "Files and directories that one workspace may hold.";
+        WORKSPACE_KEEP_UNSAVED = "workspace.keep_unsaved", ValueKind::TimeOrOff { max: MAX_KEEP_UNSAVED }, Literal("14d"), Some("next removal"),
+            "The time for which unsaved work of a finished issue can be restored after its workspace is removed; 0 keeps none.";
     }
     Some("hooks"), "The operator's scripts at points of a workspace's life." {
         HOOK_AFTER_CREATE = "hooks.after_create", Text, Unset, Some("next hook"),

@@ -213,7 +213,7 @@ fn item_046_and_107_a_terminal_state_stops_the_agent_and_then_cleans_up() {
     it.ends(run, RunEnd::Failed("stopped".to_owned()));
     let clean = Effect::Clean(Box::new(done.clone()), Some(PathBuf::from("/root/CAR-0")));
     assert!(it.effects.contains(&clean));
-    it.apply(Event::Cleaned(done.id.clone(), Ok(())));
+    it.apply(Event::Cleaned(done.id.clone(), Ok(None)));
     assert!(it.state.issues.is_empty() && it.effects.contains(&Effect::Erase(done.id)));
 }
 

@@ -186,7 +186,7 @@ fn a_single_pass_dispatches_each_issue_once_as_slots_become_free() {
     it.reads(&[moved(&issue(1), "Done")]);
     it.ends(run, RunEnd::Completed);
     assert!(it.cleans() && !it.state.is_over());
-    it.apply(Event::Cleaned(issue(1).id, Ok(())));
+    it.apply(Event::Cleaned(issue(1).id, Ok(None)));
     assert!(it.state.is_over());
     assert_eq!(it.state.poll, PollState::Finished);
     it.after(600_000);

@@ -324,7 +324,7 @@ impl SimulatedWorld {
         if !failed {
             self.workspaces.remove(&id);
         }
-        let result = if failed { Err("busy".to_owned()) } else { Ok(()) };
+        let result = if failed { Err("busy".to_owned()) } else { Ok(None) };
         self.apply(Event::Cleaned(id, result));
     }
 

@@ -45,6 +45,10 @@ pub(crate) enum ValueKind {
         min: Duration,
         max: Duration,
     },
+    /// A time, or 0 to turn something off.
+    TimeOrOff {
+        max: Duration,
+    },
     Size {
         min: ByteSize,
         max: ByteSize,
@@ -92,6 +96,7 @@ impl ValueKind {
             Self::Map | Self::Variables => node.as_map().is_some(),
             Self::TextOrMap => matches!(node.value, Value::Map(_) | Value::Text(_)),
             Self::Time { min, max } => time(node).is_some_and(|time| (*min..=*max).contains(&time)),
+            Self::TimeOrOff { max } => time_or_off(node).is_some_and(|time| time <= *max),
             Self::Size { min, max } => size(node).is_some_and(|size| (*min..=*max).contains(&size)),
             Self::NotSupported(_) => false,
         }
@@ -119,6 +124,7 @@ impl ValueKind {
             Self::TextOrMap => "text or a map".to_owned(),
             Self::Variables => "a table of texts".to_owned(),
             Self::Time { min, max } => format!("a time from {} to {}", Age(*min), Age(*max)),
+            Self::TimeOrOff { max } => format!("0 or a time up to {}", Age(*max)),
             Self::Size { min, max } => format!("a size from {} to {}", exact(*min), exact(*max)),
             Self::NotSupported(_) => "not supported".to_owned(),
         }
@@ -165,6 +171,7 @@ impl ValueKind {
             },
             Self::Variables => "write [environment], and NAME = \"value\" below it".to_owned(),
             Self::Time { .. } => "write it as \"90s\", \"15m\" or \"2h\"".to_owned(),
+            Self::TimeOrOff { .. } => "write it as 36h, 14d or 0".to_owned(),
             Self::Size { .. } => "write it as \"512MiB\" or \"2GiB\"".to_owned(),
             Self::Count { .. } => {
                 node.as_text()?.parse::<u64>().ok()?;
@@ -221,6 +228,11 @@ pub(super) fn time(node: &Node) -> Option<Duration> {
     node.as_text()?.parse().ok().map(|Age(time)| time)
 }
 
+/// Reads a time, or 0.
+pub(super) fn time_or_off(node: &Node) -> Option<Duration> {
+    if integer(node) == Some(0) { Some(Duration::ZERO) } else { time(node) }
+}
+
 /// Reads a size with a unit. A bare number in quotes has none, so it is no more accepted than one without.
 pub(super) fn size(node: &Node) -> Option<ByteSize> {
     let text = node.as_text()?;
@@ -267,6 +279,11 @@ mod tests {
             ),
             (ValueKind::LIMIT_OR_OFF, vec!["0", "'7'"], vec!["-1", "1.5", "x"]),
             (ValueKind::PORT, vec!["0", "65535"], vec!["-1", "65536"]),
+            (
+                ValueKind::TimeOrOff { max: Duration::from_hours(48) },
+                vec!["0", "'0'", "2d", "36h"],
+                vec!["3d", "7", "-1", "soon", "true"],
+            ),
             (ValueKind::MILLIS_OR_OFF, vec!["-5", "0"], vec!["1e3", "31536000001"]),
             (
                 ValueKind::PositiveNumber,
@@ -305,6 +322,11 @@ mod tests {
             ),
             (ValueKind::Secret, "12345678", "must be text, found a number; put it in quotes"),
             (ValueKind::LIMIT_OR_OFF, "-1", "must be a whole number, 0 or greater, found -1"),
+            (
+                ValueKind::TimeOrOff { max: Duration::from_hours(48) },
+                "14",
+                "must be 0 or a time up to 2d, found 14; write it as 36h, 14d or 0",
+            ),
             (ValueKind::Flag, "[]", "must be true or false, found a list"),
             (
                 ValueKind::Choice(&["plain", "loud"]),

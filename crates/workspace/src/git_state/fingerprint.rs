@@ -6,8 +6,8 @@
 //! parents of their commit, so an amended commit with the same contents is unchanged as well. Directories outside
 //! every repository, and those about which git cannot tell, are hashed file by file.
 //!
-//! The costs are bounded by [`MAX_FILES`], [`MAX_BYTES`] and [`DEADLINE`]. Measured with warm caches: 0.2 s for a
-//! repository of 100,000 files, a third of it to look for nested repositories.
+//! The costs are bounded by [`MAX_FILES`], [`MAX_BYTES`] and [`DEADLINE`]. A repository of
+//! 100,000 files takes 0.5 s with warm caches, measured on two cores without optimisation.
 
 use std::collections::HashSet;
 use std::io::Read as _;

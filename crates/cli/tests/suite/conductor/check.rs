@@ -46,6 +46,7 @@ fn the_limits_of_an_issue_are_printed_by_the_check_and_at_the_start() {
         ("budgets.issue.attempts", "20"),
         ("budgets.issue.minutes", "480"),
         ("budgets.issue.tokens", "10000000"),
+        ("workspace.keep_unsaved", "14d"),
     ] {
         let line = check.stdout.lines().find(|line| line.starts_with(setting));
         let words: Vec<_> = line.expect(setting).split_whitespace().collect();
