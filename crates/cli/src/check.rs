@@ -39,6 +39,9 @@ pub(crate) fn run(arguments: &CheckArguments, cli: &Invocation) -> Result<ExitCo
     }
     let text = || {
         output::write(table(&workflow.effective).as_bytes())?;
+        if let Some(config) = &workflow.config.conductor {
+            output::note(&run::limits::describe(config));
+        }
         output::note(&format!("{} can be used", workflow.path.display()));
         Ok(())
     };

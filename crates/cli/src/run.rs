@@ -10,6 +10,7 @@ mod api;
 mod arguments;
 pub(crate) mod dashboard;
 mod journal;
+pub(crate) mod limits;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -121,6 +122,9 @@ async fn conduct(arguments: &RunArguments, cli: &Invocation, workflow: Workflow)
     if !arguments.once {
         let kept = backend.description(&data);
         output::note(&format!("carrel run works off the issues of {scope} as {file} says; {kept}"));
+        if let Some(config) = config {
+            output::note(&limits::describe(config));
+        }
     }
     if let Some(api) = &api {
         api.announce();

@@ -1,7 +1,8 @@
-//! `carrel workspace`: create, list, inspect, remove and clean up workspaces of a root, without a server.
+//! `carrel workspace`: create, list, inspect, remove, restore and clean up workspaces of a root, without a server.
 
 mod arguments;
 mod create;
+mod kept;
 mod remove;
 mod settings;
 mod show;
@@ -24,10 +25,13 @@ pub(crate) fn run(command: WorkspaceCommand, cli: &Invocation) -> Result<ExitCod
         match command {
             WorkspaceCommand::Key(arguments) => key(&arguments, cli),
             WorkspaceCommand::Create(arguments) => create::create(arguments, cli).await,
+            WorkspaceCommand::Ls(arguments) if arguments.kept => kept::list(&arguments, cli).await,
             WorkspaceCommand::Ls(arguments) => show::list(&arguments, cli).await,
             WorkspaceCommand::Show(arguments) => show::show(&arguments, cli).await,
             WorkspaceCommand::Verify(arguments) => show::verify(&arguments, cli),
             WorkspaceCommand::Rm(arguments) => remove::remove(arguments, cli).await,
+            WorkspaceCommand::Restore(arguments) => kept::restore(arguments, cli).await,
+            WorkspaceCommand::Drop(arguments) => kept::drop(arguments, cli).await,
             WorkspaceCommand::Gc(arguments) => remove::gc(&arguments, cli).await,
         }
     })

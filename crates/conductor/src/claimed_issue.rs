@@ -19,6 +19,7 @@ use carrel_domain::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::rules::Rules;
 use crate::spend::Spend;
 use crate::state::QueryId;
 use carrel_tracker::Issue;
@@ -57,9 +58,9 @@ pub struct ClaimedIssue {
     pub thread: Option<String>,
     /// An operator's answer to the agent's question, kept until a session that received it has started.
     pub answer: Option<String>,
-    /// The fingerprint of the last turn; an equal one after the next turn means no progress.
+    /// Consecutive turns without an effect, over all runs. A turn that failed or was interrupted counts neither way.
     #[serde(default)]
-    pub last_turn: Option<TurnFingerprint>,
+    pub turns_without_progress: u64,
     /// The latest agent events, oldest first, at most 20.
     #[serde(skip)]
     pub recent: VecDeque<AgentEvent>,
@@ -152,6 +153,9 @@ pub struct Run {
     /// not apply, but a run that does not finish can still stall.
     #[serde(default)]
     pub finishing: bool,
+    /// The issue changed in the tracker during the current turn, which counts as an effect of the turn.
+    #[serde(default)]
+    pub issue_changed: bool,
 }
 
 /// The wait between two turns: whether another follows depends on the state of the issue in the tracker.
@@ -164,15 +168,6 @@ pub struct BetweenTurns {
     /// The query in flight. Results of earlier queries may predate the end of the turn.
     #[serde(skip)]
     pub(crate) query: QueryId,
-}
-
-/// A fingerprint of a turn's result. Two consecutive equal ones mean that the agent made no progress.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TurnFingerprint {
-    /// A SHA-256 over the files of the workspace and the git references.
-    pub tree: String,
-    /// A SHA-256 of the agent's last message, so that a different answer counts as progress.
-    pub answer: String,
 }
 
 /// The transition that follows the end of a stopped run.
@@ -249,7 +244,7 @@ pub enum BlockReason {
     Approval(String),
     /// A budget of the turn or of the issue is exhausted. Unblocking grants the budget once more.
     Budget(String),
-    /// Two consecutive turns had the same fingerprint, also if a restart or another run lay between them.
+    /// As many consecutive turns as the rules allow had no effect, also if a restart or another run lay between them.
     NoProgress,
     /// An operator cancelled the run, or an issue that waited.
     Cancelled,
@@ -288,7 +283,9 @@ impl fmt::Display for BlockReason {
             Self::Input(question) => write!(f, "the agent asks: {question}"),
             Self::Approval(request) => write!(f, "the agent requests approval: {request}"),
             Self::Budget(limit) => write!(f, "its budget is exhausted: {limit}"),
-            Self::NoProgress => f.write_str("two turns in a row changed nothing"),
+            Self::NoProgress => f.write_str(
+                "no progress: its last turns changed neither files, commits nor the tracker",
+            ),
             Self::Cancelled => f.write_str("an operator cancelled it"),
         }
     }
@@ -302,6 +299,22 @@ impl ClaimedIssue {
     /// Returns the spending that counts against the budget of the issue.
     pub(crate) fn spent_of_budget(&self) -> Spend {
         self.spent.since(self.spent_at_unblock)
+    }
+
+    /// Returns true if the issue has had as many turns without an effect as the rules allow.
+    pub(crate) fn lacks_progress(&self, rules: &Rules) -> bool {
+        let most = rules.max_turns_without_progress;
+        most.is_some_and(|most| self.turns_without_progress >= most)
+    }
+
+    /// Counts a change of the issue as an effect of the turn in progress, or of the one that has just ended.
+    pub(crate) fn note_issue_change(&mut self) {
+        let Stage::Running(run) = &mut self.stage else { return };
+        if run.is_in_turn() {
+            run.issue_changed = true;
+        } else if run.between_turns.is_some() {
+            self.turns_without_progress = 0;
+        }
     }
 
     pub(crate) fn record_event(&mut self, event: AgentEvent) {
@@ -326,6 +339,7 @@ impl Run {
             spent_before_turn: spent,
             between_turns: None,
             finishing: false,
+            issue_changed: false,
         }
     }
 

@@ -157,6 +157,11 @@ impl Transition {
         }
     }
 
+    fn lacks_progress(&self, id: &IssueId) -> bool {
+        let claimed = self.state.issues.get(id);
+        claimed.is_some_and(|claimed| claimed.lacks_progress(&self.state.rules))
+    }
+
     fn release(&mut self, id: &IssueId) {
         let issue = self.issue_ref(id);
         self.release_claim(id);
@@ -171,6 +176,7 @@ impl Transition {
         claimed.rate_limited_runs = 0;
         claimed.answer = None;
         claimed.thread = None;
+        claimed.turns_without_progress = 0;
         if claimed.workspace.is_some() || claimed.spent.attempts > 0 {
             self.set_stage(id, Stage::Resting);
         } else {

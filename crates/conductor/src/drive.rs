@@ -29,7 +29,6 @@ mod setup;
 mod start_error;
 mod takeover;
 mod transcript;
-mod turn_fingerprint;
 mod webhook_secret;
 mod workflow_watcher;
 

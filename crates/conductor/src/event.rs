@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::Value;
 
-use crate::claimed_issue::{BlockReason, RunId, TurnFingerprint};
+use crate::claimed_issue::{BlockReason, RunId};
 use crate::rules::Rules;
 use crate::spend::Spend;
 use crate::state::QueryId;
@@ -28,8 +29,8 @@ pub enum Event {
     /// The agent and every process that it started have ended, or could not be killed. This is the only
     /// event that frees the slot of a run.
     RunEnded(RunId, RunEnd),
-    /// The result of [`crate::Effect::Clean`].
-    Cleaned(IssueId, Result<(), String>),
+    /// The result of [`crate::Effect::Clean`], with the name of unsaved work that is kept.
+    Cleaned(IssueId, Result<Option<String>, String>),
     /// The workflow file changed and is valid. The new rules apply to this decision already.
     WorkflowChanged(Box<Rules>),
     /// The workflow file changed and is invalid, with the reason. The last valid rules stay in force.
@@ -53,8 +54,8 @@ pub enum AgentUpdate {
     Usage(Spend),
     /// The provider's report about its rate limits, in the provider's format.
     RateLimits(Value),
-    /// A turn succeeded; `None` if the workspace was too large for a fingerprint.
-    TurnEnded(Option<TurnFingerprint>),
+    /// A turn succeeded, with these effects.
+    TurnEnded(TurnEffects),
     /// Any other event.
     Other {
         /// The agent's name for the kind of event.
@@ -62,6 +63,27 @@ pub enum AgentUpdate {
         /// The text of the event.
         message: Option<String>,
     },
+}
+
+/// The effects of a turn outside the conversation. Progress is measured by them, never by the agent's words.
+///
+/// Changes of the issue that the conductor sees when it reads the tracker count beside them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TurnEffects {
+    /// Files in the workspace differ in content, mode or name from before the turn, ignored ones aside. Also
+    /// true if that could not be found out.
+    pub files: bool,
+    /// Branches, tags or stashes of a repository differ, or commits were pushed.
+    pub commits: bool,
+    /// The tracker accepted a call of the agent that does more than read.
+    pub tracker: bool,
+}
+
+impl TurnEffects {
+    /// Returns true if there is any effect.
+    pub fn any(self) -> bool {
+        self.files || self.commits || self.tracker
+    }
 }
 
 /// The result of a run.

@@ -32,12 +32,12 @@ mod truncate;
 pub use carrel_tracker::{Blocker, Issue, IssueId, TrackerError, TrackerErrorKind};
 pub use claimed_issue::{
     AgentEvent, BetweenTurns, Block, BlockReason, ClaimedIssue, FollowUp, Retry, RetryReason, Run,
-    RunId, Stage, TurnFingerprint,
+    RunId, Stage,
 };
 pub use command_rejection::CommandRejection;
 pub use decide::decide;
 pub use effect::{Dispatch, Effect};
-pub use event::{AgentUpdate, Event, OperatorCommand, RunEnd};
+pub use event::{AgentUpdate, Event, OperatorCommand, RunEnd, TurnEffects};
 pub use notice::{IssueRef, Notice, RunOutcome};
 pub use rules::{Disposition, Rules, dispatch_order};
 pub use spend::{DailySpend, Spend};

@@ -37,7 +37,7 @@ pub enum RunOutcome {
     Failure,
     /// It was stopped because its agent sent no event within the stall timeout.
     Stall,
-    /// It ended with a question, a request for approval, or two turns without progress.
+    /// It ended with a question, a request for approval, or too many turns without progress.
     Blocked,
     /// It was stopped because a budget was exhausted.
     BudgetExceeded,
@@ -124,6 +124,8 @@ pub enum Notice {
     Cleaned {
         #[serde(flatten)]
         issue: IssueRef,
+        /// The name of unsaved work that is kept, for `carrel workspace restore`.
+        kept: Option<String>,
     },
     /// A workspace could not be removed; the removal is repeated.
     CleanupFailed {
@@ -190,7 +192,7 @@ impl Notice {
             | Self::WillRetry { issue, .. }
             | Self::Blocked { issue, .. }
             | Self::Released { issue }
-            | Self::Cleaned { issue }
+            | Self::Cleaned { issue, .. }
             | Self::CleanupFailed { issue, .. } => Some(issue),
             Self::TrackerFailed { .. }
             | Self::RateLimited { .. }
@@ -266,7 +268,15 @@ impl fmt::Display for Notice {
             }
             Self::Blocked { issue, reason } => write!(f, "{issue}: blocked, {reason}"),
             Self::Released { issue } => write!(f, "{issue}: released"),
-            Self::Cleaned { issue } => write!(f, "{issue}: finished, its workspace is removed"),
+            Self::Cleaned { issue, kept: None } => {
+                write!(f, "{issue}: finished, its workspace is removed")
+            }
+            Self::Cleaned { issue, kept: Some(name) } => {
+                write!(
+                    f,
+                    "{issue}: finished, its workspace is removed; unsaved work is kept as {name}"
+                )
+            }
             Self::CleanupFailed { issue, error } => {
                 write!(f, "{issue}: its workspace could not be removed: {error}")
             }

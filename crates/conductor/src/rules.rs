@@ -27,6 +27,9 @@ pub struct Rules {
     pub max_agents_by_state: BTreeMap<String, usize>,
     /// Turns of one run (`agent.max_turns`). A run that reaches it finishes and is continued by another.
     pub max_turns: u64,
+    /// Consecutive turns without an effect after which an issue is blocked (`agent.max_turns_without_progress`);
+    /// `None` turns the check off.
+    pub max_turns_without_progress: Option<u64>,
     /// The upper bound of the retry back-off (`agent.max_retry_backoff_ms`).
     pub max_backoff: Duration,
     /// The time without an agent event after which a run has stalled (`codex.stall_timeout_ms`); `None`
@@ -66,6 +69,7 @@ impl Rules {
                 .map(|(state, most)| (normal(state), count(*most)))
                 .collect(),
             max_turns: agent.max_turns,
+            max_turns_without_progress: agent.max_turns_without_progress,
             max_backoff: agent.max_retry_backoff,
             stall_timeout: config.codex.stall_timeout,
             poll_interval: config.poll_interval,

@@ -1,5 +1,7 @@
 //! The table of a workflow file's settings.
 
+use std::time::Duration;
+
 use carrel_domain::Code;
 
 use crate::schema::DefaultValue::{Computed, Literal, Unset};
@@ -8,6 +10,9 @@ use crate::schema::ValueKind::{
 };
 use crate::schema::{Syntax, ValueKind, settings};
 use crate::settings::{AgentKind, AgentToolset, Approvals, TrackerKind};
+
+/// Ten years, which keeps times within what clocks can add up.
+const MAX_KEEP_UNSAVED: Duration = Duration::from_hours(24 * 3650);
 
 settings! {
     Syntax::Yaml, Code::WorkflowInvalid;
@@ -18,6 +23,8 @@ settings! {
             "Gibibytes that one workspace may use; fractions are allowed.";
         WORKSPACE_FILES = "workspace.quota_files", ValueKind::POSITIVE, Literal("1000000"), Some("new workspaces"),
             "Files and directories that one workspace may hold.";
+        WORKSPACE_KEEP_UNSAVED = "workspace.keep_unsaved", ValueKind::TimeOrOff { max: MAX_KEEP_UNSAVED }, Literal("14d"), Some("next removal"),
+            "The time for which unsaved work of a finished issue can be restored after its workspace is removed; 0 keeps none.";
     }
     Some("hooks"), "The operator's scripts at points of a workspace's life." {
         HOOK_AFTER_CREATE = "hooks.after_create", Text, Unset, Some("next hook"),
@@ -82,6 +89,8 @@ settings! {
             "Agents that run at once for issues in a state; an entry that is not a whole number greater than 0 is ignored with a warning.";
         AGENT_TURNS = "agent.max_turns", ValueKind::POSITIVE, Literal("20"), Some("next run"),
             "Turns of one run.";
+        AGENT_TURNS_WITHOUT_PROGRESS = "agent.max_turns_without_progress", ValueKind::LIMIT_OR_OFF, Literal("3"), Some("next turn"),
+            "Consecutive turns without an effect on files, commits or the tracker after which an issue is blocked; 0 means no limit.";
         AGENT_BACKOFF = "agent.max_retry_backoff_ms", ValueKind::MILLIS, Literal("300000"), Some("next retry"),
             "The longest back-off between two attempts.";
     }
@@ -102,16 +111,16 @@ settings! {
         CODEX_STALL_TIMEOUT = "codex.stall_timeout_ms", ValueKind::MILLIS_OR_OFF, Literal("300000"), Some("next poll"),
             "The time for which a run may show no progress; 0 or less means no limit.";
     }
-    Some("budgets"), "Limits of turns, tokens, minutes and attempts. A span that reaches one of its limits stops; without a number there is no limit." {
+    Some("budgets"), "Limits of turns, tokens, minutes and attempts. A span that reaches one of its limits stops; without a number or a default there is no limit." {
         TURN_TOKENS = "budgets.turn.tokens", ValueKind::POSITIVE, Unset, Some("next turn"), "Tokens in one turn.";
         TURN_MINUTES = "budgets.turn.minutes", ValueKind::POSITIVE, Unset, Some("next turn"), "Minutes in one turn.";
         RUN_TURNS = "budgets.run.turns", ValueKind::POSITIVE, Unset, Some("next turn"), "Turns in one run.";
         RUN_TOKENS = "budgets.run.tokens", ValueKind::POSITIVE, Unset, Some("next turn"), "Tokens in one run.";
         RUN_MINUTES = "budgets.run.minutes", ValueKind::POSITIVE, Unset, Some("next turn"), "Minutes in one run.";
-        ISSUE_TURNS = "budgets.issue.turns", ValueKind::POSITIVE, Unset, Some("next turn"), "Turns for one issue.";
-        ISSUE_TOKENS = "budgets.issue.tokens", ValueKind::POSITIVE, Unset, Some("next turn"), "Tokens for one issue.";
-        ISSUE_MINUTES = "budgets.issue.minutes", ValueKind::POSITIVE, Unset, Some("next turn"), "Minutes for one issue.";
-        ISSUE_ATTEMPTS = "budgets.issue.attempts", ValueKind::POSITIVE, Unset, Some("next turn"), "Attempts at one issue.";
+        ISSUE_TURNS = "budgets.issue.turns", ValueKind::LIMIT_OR_OFF, Literal("100"), Some("next turn"), "Turns for one issue; 0 means no limit.";
+        ISSUE_TOKENS = "budgets.issue.tokens", ValueKind::LIMIT_OR_OFF, Literal("10000000"), Some("next turn"), "Tokens for one issue; 0 means no limit.";
+        ISSUE_MINUTES = "budgets.issue.minutes", ValueKind::LIMIT_OR_OFF, Literal("480"), Some("next turn"), "Minutes for one issue; 0 means no limit.";
+        ISSUE_ATTEMPTS = "budgets.issue.attempts", ValueKind::LIMIT_OR_OFF, Literal("20"), Some("next turn"), "Attempts at one issue; 0 means no limit.";
         DAY_TURNS = "budgets.day.turns", ValueKind::POSITIVE, Unset, Some("next turn"), "Turns in one day, all issues together.";
         DAY_TOKENS = "budgets.day.tokens", ValueKind::POSITIVE, Unset, Some("next turn"), "Tokens in one day, all issues together.";
         DAY_MINUTES = "budgets.day.minutes", ValueKind::POSITIVE, Unset, Some("next turn"), "Minutes in one day, all issues together.";

@@ -150,6 +150,9 @@ codes! {
     /// No workspace has this identifier.
     WorkspaceNotFound = "E_WORKSPACE_NOT_FOUND", "workspace_not_found", 404,
         "list what there is with `carrel workspace ls`";
+    /// No kept work has this name, or several have it.
+    KeptWorkNotFound = "E_KEPT_WORK_NOT_FOUND", "kept_work_not_found", 404,
+        "list what there is with `carrel workspace ls --kept`";
     /// Another process holds the lock of the workspace, or of the data directory.
     WorkspaceBusy = "E_WORKSPACE_BUSY", "workspace_busy", 409,
         "wait for it, or end the process that the message names";

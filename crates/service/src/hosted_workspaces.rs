@@ -27,7 +27,8 @@ use carrel_runner::{RunError, Runner, WorkspaceHandle};
 use carrel_store::{Store, TaskFilter, Workspace};
 use carrel_tools::{GitOptions, NamedWorkspace, Secrets, Toolbox, ToolboxOptions, WorkspaceEntry};
 use carrel_workspace::{
-    Amount, Create, Freshness, Hooks, MeasuredUsage, Quota, Remove, RootOptions, Target, Workspaces,
+    Amount, Create, DEFAULT_KEEP_UNSAVED, Freshness, Hooks, MeasuredUsage, Quota, Remove,
+    RootOptions, Target, UnsavedWork, Workspaces,
 };
 use tracing::debug;
 
@@ -127,6 +128,7 @@ impl HostedWorkspaces {
             root: options.root.clone(),
             home: None,
             quota: options.quota,
+            keep_unsaved: DEFAULT_KEEP_UNSAVED,
             clock: Arc::clone(&options.clock),
         })?;
         let hooks = Hooks::none(options.commands.clone());
@@ -318,7 +320,9 @@ impl HostedWorkspaces {
         if !inner.store.delete_workspace(id).await? {
             return Err(ServiceError::WorkspaceBusy { id });
         }
-        if let Err(error) = inner.workspaces.remove_locked(doomed, false, &inner.hooks).await {
+        if let Err(error) =
+            inner.workspaces.remove_locked(doomed, UnsavedWork::Discard, &inner.hooks).await
+        {
             // Without its row the directory could not be removed later.
             inner.store.add_workspace(row).await?;
             return Err(error.into());
@@ -384,7 +388,8 @@ impl Inner {
     /// Removes a directory that has no row, unless it is in use.
     async fn remove_orphan(&self, id: WorkspaceId) {
         let Ok(identifier) = identifier(id) else { return };
-        let remove = Remove { target: Target::Identifier(identifier), keep_if_dirty: false };
+        let target = Target::Identifier(identifier);
+        let remove = Remove { target, unsaved: UnsavedWork::Discard };
         if let Err(error) = self.workspaces.remove(remove, &self.hooks).await {
             debug!(workspace = %id, %error, "could not remove a directory without a workspace");
         }

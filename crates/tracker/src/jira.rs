@@ -163,7 +163,10 @@ impl IssueProvider for Jira {
     async fn call_tool(&self, issue: &Issue, arguments: Value) -> Result<ToolReply, ToolRefusal> {
         let checked = agent_tool::check(arguments, &self.project, issue)?;
         self.verify_scope(&checked).await?;
-        Ok(rest_tool::send(&self.api, &checked.call).await)
+        let reply = rest_tool::send(&self.api, &checked.call).await;
+        // A search may be a POST, and only reads.
+        let searches = checked.call.segments().ends_with(&["search", "jql"]);
+        Ok(ToolReply { changed: reply.changed && !searches, ..reply })
     }
 }
 

@@ -195,12 +195,15 @@ pub(crate) async fn send(api: &Api, call: &ApiCall) -> ToolReply {
     let path = call.target();
     let ask = ApiRequest { method: call.method.clone(), path, body: call.body.clone(), etag: None };
     match api.send(ask).await {
-        Ok(response) => reply(api, &response),
+        Ok(response) => {
+            let reply = reply(api, &response);
+            ToolReply { changed: reply.success && !call.is_read(), ..reply }
+        }
         Err(error) => ToolRefusal::from(error).into(),
     }
 }
 
-/// Converts a response into the reply for the agent. A rate limit is recorded for all requests.
+/// Converts a response into the reply for the agent, as one that changed nothing. A rate limit is recorded for all requests.
 pub(crate) fn reply(api: &Api, response: &ApiResponse) -> ToolReply {
     let mut json = json!({ "status": response.status, "body": body(response) });
     if rate_limit::is_limit(response.status, &response.headers, &json["body"].to_string()) {
@@ -208,7 +211,8 @@ pub(crate) fn reply(api: &Api, response: &ApiResponse) -> ToolReply {
         json["retryAfterSeconds"] = json!(wait.map(whole_seconds));
     }
     let output = serde_json::to_string_pretty(&json).expect("JSON can be written");
-    ToolReply { success: response.is_success(), output: api.redact(&output) }
+    let success = response.is_success();
+    ToolReply { success, changed: false, output: api.redact(&output) }
 }
 
 /// Returns the body as JSON, truncated to [`MAX_OUTPUT_BYTES`].

@@ -21,6 +21,8 @@ pub struct Tool {
 pub struct ToolReply {
     /// True if the tracker accepted the request; GraphQL errors count as a failure.
     pub success: bool,
+    /// True if the tracker accepted a request that does more than read.
+    pub changed: bool,
     /// The JSON text for the agent, with secrets redacted and bounded in size.
     pub output: String,
 }
@@ -93,7 +95,7 @@ impl ToolReply {
 
     /// Creates an unsuccessful reply.
     pub fn refusal(why: &Value) -> Self {
-        Self { success: false, output: why.to_string() }
+        Self { success: false, changed: false, output: why.to_string() }
     }
 }
 

@@ -259,7 +259,7 @@ impl Creation<'_> {
                 let workspace = self.inner.location(&key).workspace;
                 let workspace = workspace.display();
                 warn!(issue_identifier, %workspace, "Workspace was left half-way, starting afresh");
-                self.inner.discard(&key, &directory)?;
+                self.inner.clear(record, &directory)?;
             }
             (_, None) => {}
         }
@@ -288,6 +288,7 @@ impl Creation<'_> {
             key,
             layout: self.request.layout,
             state,
+            keep_unsaved: false,
             created_at: now,
             last_used_at: now,
             quota: self.request.quota.unwrap_or(self.inner.quota),
@@ -332,6 +333,18 @@ impl Creation<'_> {
 }
 
 impl RootInner {
+    /// Moves a half-made or half-removed directory out of the way. One whose removal was to keep unsaved work is
+    /// kept unasked, since git cannot be asked here.
+    fn clear(&self, record: Record, directory: &Root) -> Result<(), Error> {
+        let key = record.key.clone();
+        let is_empty = directory.list(Path::new(".")).is_ok_and(|entries| entries.is_empty());
+        if record.keep_unsaved && !self.keep_unsaved.is_zero() && !is_empty {
+            let reasons = vec!["its removal was interrupted".to_owned()];
+            return self.keep(&key, Some(record), directory, reasons).map(drop);
+        }
+        self.discard(&key, directory)
+    }
+
     /// Marks a workspace ready, if its directory is still the one that the hook ran in.
     fn finish(&self, pending: &Pending) -> Result<Record, Error> {
         if let Err(error) = self.check_not_replaced(&pending.record.key, &pending.directory) {

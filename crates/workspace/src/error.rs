@@ -34,6 +34,17 @@ pub enum Error {
     ForeignTracker { other: String, location: WorkspaceLocation },
     #[error("no workspace {name:?} in {}", root.display())]
     NotFound { name: String, root: PathBuf },
+    #[error("no kept work {name:?} in {}", root.display())]
+    KeptNotFound { name: String, root: PathBuf },
+    #[error("{name:?} is kept {} times: {}; name one of them", names.len(), names.join(", "))]
+    KeptAmbiguous { name: String, names: Vec<String> },
+    #[error("the kept work {name} has no identifier; choose one with --as")]
+    KeptUnnamed { name: String },
+    #[error(
+        "{:?} has a workspace already: {}; --as restores under another identifier",
+        identifier.as_str(), location.workspace.display()
+    )]
+    Exists { identifier: Identifier, location: WorkspaceLocation },
     #[error("every key for {:?} is held by others in {}", identifier.as_str(), root.display())]
     NoKeyLeft { identifier: Identifier, root: PathBuf },
     #[error("workspace {key} is in use{}", holder_text(holder.as_deref()))]
@@ -126,7 +137,9 @@ impl Error {
 impl Coded for Error {
     fn code(&self) -> Code {
         match self {
-            Self::Identifier(_) | Self::NoKeyLeft { .. } => Code::InvalidIdentifier,
+            Self::Identifier(_) | Self::NoKeyLeft { .. } | Self::KeptUnnamed { .. } => {
+                Code::InvalidIdentifier
+            }
             Self::Misplaced { rule: LocationRule::NotTheRoot, .. } => Code::WorkspaceEqualsRoot,
             Self::Misplaced { rule: LocationRule::DirectChild, .. } => Code::WorkspaceOutsideRoot,
             Self::Misplaced { rule: LocationRule::NoLinks, .. } => Code::WorkspaceSymlinkEscape,
@@ -135,6 +148,8 @@ impl Coded for Error {
             Self::ForeignOwner { .. } => Code::WorkspaceForeignOwner,
             Self::ForeignTracker { .. } => Code::WorkspaceForeignTracker,
             Self::NotFound { .. } => Code::WorkspaceNotFound,
+            Self::KeptNotFound { .. } | Self::KeptAmbiguous { .. } => Code::KeptWorkNotFound,
+            Self::Exists { .. } => Code::AlreadyExists,
             Self::Busy { .. } => Code::WorkspaceBusy,
             Self::Dirty { .. } => Code::WorkspaceDirty,
             Self::QuotaExceeded { .. } => Code::QuotaExceeded,
@@ -153,6 +168,7 @@ impl Coded for Error {
             Self::Misplaced { location, .. }
             | Self::Occupied { location, .. }
             | Self::ForeignOwner { location, .. }
+            | Self::Exists { location, .. }
             | Self::ForeignTracker { location, .. } => location_detail(location),
             Self::InvalidCwd { location, reason } => {
                 let mut detail = location_detail(location);
@@ -160,6 +176,9 @@ impl Coded for Error {
                 detail
             }
             Self::NotFound { name, root } => json!({ "identifier": name, "root": shown(root) }),
+            Self::KeptNotFound { name, root } => json!({ "name": name, "root": shown(root) }),
+            Self::KeptAmbiguous { name, names } => json!({ "name": name, "names": names }),
+            Self::KeptUnnamed { name } => json!({ "name": name }),
             Self::NoKeyLeft { identifier, root } => {
                 json!({ "identifier": identifier, "root": shown(root) })
             }

@@ -1,5 +1,7 @@
 //! Clean-up: what a crash left behind, workspaces unused for long, directories without a record.
 //!
+//! Unsaved work in them is kept: a clean-up goes by rules, and no person has looked at the workspace.
+//!
 //! Each workspace is examined and treated under its own lock, taken without waiting, so clean-up can run
 //! beside everything else and skips what is in use. A failure concerns one item only.
 
@@ -16,9 +18,10 @@ use crate::blocking::blocking;
 use crate::error::Error;
 use crate::git_state::VIEWS;
 use crate::hooks::Hooks;
+use crate::kept::{KEPT, KeptWork};
 use crate::lock::Mode;
 use crate::record::{Record, State};
-use crate::remove::RemovalLock;
+use crate::remove::{RemovalLock, UnsavedWork};
 use crate::root::names_in;
 use crate::workspaces::{RootInner, Workspaces};
 
@@ -32,22 +35,25 @@ const KEEP_LOGS: Duration = Duration::from_hours(7 * 24);
 /// The options of a clean-up. By default it finishes what crashes interrupted, deletes what
 /// belongs to no workspace, and empties the trash.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "the options of a clean-up are independent")]
 pub struct Gc {
     /// Reports the actions and performs none.
     pub dry_run: bool,
     /// Removes workspaces that were unused for this long.
     pub retention: Option<Duration>,
-    /// Keeps such workspaces if they have unsaved work.
+    /// Leaves such workspaces alone if they have unsaved work, which otherwise outlives them as kept work.
     pub keep_if_dirty: bool,
     /// Removes directories without a record.
     pub orphans: bool,
+    /// Drops all kept work, also before its time is over.
+    pub drop_kept: bool,
 }
 
 /// An action of a clean-up, with its object.
 ///
 /// Records decide about workspaces: one whose creation or removal was interrupted is finished, one without a
 /// directory loses its record, one that was unused for longer than the retention is removed with its hook.
-/// Logs, locks and unfinished files are deleted if they belong to no record.
+/// Unsaved work in a removed workspace is kept, and dropped when its time is over. Logs, locks and unfinished files are deleted if they belong to no record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names define actions and objects")]
@@ -57,6 +63,8 @@ pub enum GcAction {
     DropRecord { key: WorkspaceKey },
     RemoveUnused { identifier: Identifier, key: WorkspaceKey, last_used_at: Timestamp },
     RemoveOrphan { name: String },
+    KeepUnsaved { name: String },
+    DropKept { name: String },
     DeleteLogs { name: String },
     DeleteLock { name: String },
     DeleteUnfinished { path: String },
@@ -79,12 +87,13 @@ impl Workspaces {
             let done = self.clean_workspace(&key, options, hooks).await;
             report.note(key.as_str(), done);
         }
+        self.clean_kept(options, &mut report).await?;
         for leftover in self.blocking(RootInner::leftovers).await? {
             let done = self.blocking(move |inner| {
                 if !options.dry_run {
                     inner.delete(&leftover)?;
                 }
-                Ok(Some(leftover))
+                Ok(vec![leftover])
             });
             report.note("", done.await);
         }
@@ -105,32 +114,66 @@ impl Workspaces {
         blocking(move || workspaces.sweep()).await
     }
 
-    /// Treats one workspace; returns the action, if one was needed.
+    /// Treats one workspace; returns the actions that were needed.
     async fn clean_workspace(
         &self,
         key: &WorkspaceKey,
         options: Gc,
         hooks: &Hooks,
-    ) -> Result<Option<GcAction>, Error> {
+    ) -> Result<Vec<GcAction>, Error> {
         let examined = self.with_key(key, move |inner, key| inner.examine(key, options)).await?;
-        let Some((action, target)) = examined else { return Ok(None) };
-        let Some(target) = target else { return Ok(Some(action)) };
-        if matches!(action, GcAction::RemoveUnused { .. }) {
-            self.remove_locked(target, options.keep_if_dirty, hooks).await?;
-        } else {
-            self.blocking(move |inner| inner.remove_now(target)).await?;
+        let Some((action, target)) = examined else { return Ok(Vec::new()) };
+        let Some(target) = target else { return Ok(vec![action]) };
+        let keeps = target.record.as_ref().is_some_and(|record| record.keep_unsaved);
+        let removed = match &action {
+            GcAction::RemoveUnused { .. } if options.keep_if_dirty => {
+                self.remove_locked(target, UnsavedWork::Refuse, hooks).await?
+            }
+            GcAction::RemoveUnused { .. } => {
+                self.remove_locked(target, UnsavedWork::Keep, hooks).await?
+            }
+            GcAction::RemoveOrphan { .. } => {
+                self.remove_unhooked(target, UnsavedWork::Keep, hooks).await?
+            }
+            GcAction::FinishRemoval { .. } if keeps => {
+                self.remove_unhooked(target, UnsavedWork::Keep, hooks).await?
+            }
+            _ => self.remove_unhooked(target, UnsavedWork::Discard, hooks).await?,
+        };
+        let kept = removed.kept.map(|kept| GcAction::KeepUnsaved { name: kept.name });
+        Ok([action].into_iter().chain(kept).collect())
+    }
+
+    /// Drops kept work whose time is over, or all of it. In a dry run it only says so.
+    async fn clean_kept(&self, options: Gc, report: &mut GcReport) -> Result<(), Error> {
+        if options.dry_run {
+            let now = self.inner.clock.now();
+            let over = |kept: &KeptWork| options.drop_kept || kept.is_over(now);
+            let planned = self.kept().await?.into_iter().filter(over);
+            report.actions.extend(planned.map(|kept| GcAction::DropKept { name: kept.name }));
+            return Ok(());
         }
-        Ok(Some(action))
+        let workspaces = self.clone();
+        let dropped = blocking(move || {
+            let mut report = GcReport::default();
+            workspaces.expire_kept(options.drop_kept, &mut report)?;
+            Ok::<_, Error>(report)
+        });
+        let dropped = dropped.await?;
+        report.actions.extend(dropped.actions);
+        report.failed.extend(dropped.failed);
+        Ok(())
     }
 }
 
 impl GcReport {
-    fn note(&mut self, key: &str, done: Result<Option<GcAction>, Error>) {
+    fn note(&mut self, key: &str, done: Result<Vec<GcAction>, Error>) {
         match done {
-            Ok(None) => {}
-            Ok(Some(action)) => {
-                info!(?action, "Cleaned up");
-                self.actions.push(action);
+            Ok(actions) => {
+                for action in &actions {
+                    info!(?action, "Cleaned up");
+                }
+                self.actions.extend(actions);
             }
             Err(error) => {
                 let error = message_of(&error);
@@ -230,6 +273,8 @@ impl RootInner {
             | GcAction::DropRecord { .. }
             | GcAction::RemoveUnused { .. }
             | GcAction::RemoveOrphan { .. }
+            | GcAction::KeepUnsaved { .. }
+            | GcAction::DropKept { .. }
             | GcAction::DeleteTrash { .. } => Ok(()),
         }
     }
@@ -265,7 +310,7 @@ impl RootInner {
         let is_unfinished = |name: &String| unfinished_write_pid(name.as_ref()).is_some();
         let mut paths = self.names_in("")?;
         paths.retain(is_unfinished);
-        for part in ["records", "usage"] {
+        for part in ["records", "usage", KEPT] {
             let left = self.names_in(part)?.into_iter().filter(is_unfinished);
             paths.extend(left.map(|name| format!("{part}/{name}")));
         }

@@ -6,6 +6,7 @@
 //! configuration and links to the repository's objects, references and index. What git cannot tell that
 //! way counts as unsaved work.
 
+mod fingerprint;
 mod repositories;
 mod view;
 
@@ -23,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::blocking::blocking;
 use crate::error::Error;
 use crate::workspaces::Workspaces;
+pub use fingerprint::Fingerprint;
 use repositories::FoundRepository;
 pub(crate) use view::VIEWS;
 use view::{StorageFormat, View};
@@ -168,27 +170,39 @@ struct GitQuery<'a> {
 }
 
 impl GitQuery<'_> {
+    /// Returns git's output as text.
+    async fn git(&self, arguments: &[&str], stdin: Stdin) -> Result<String, String> {
+        let output = self.output(arguments, stdin, CAPTURE).await?;
+        Ok(String::from_utf8_lossy(&output).into_owned())
+    }
+
     /// Returns git's output. Its error messages are dropped: they may quote files that the repository
     /// links to.
-    async fn git(&self, arguments: &[&str], stdin: Stdin) -> Result<String, String> {
+    async fn output(
+        &self,
+        arguments: &[&str],
+        stdin: Stdin,
+        capture: CaptureLimits,
+    ) -> Result<Vec<u8>, String> {
         let mut argv: Vec<OsString> = vec!["git".into(), "--no-optional-locks".into()];
         argv.extend(arguments.iter().map(OsString::from));
         let directory = self.worktree.as_fd().try_clone_to_owned();
         let spec = CommandSpec {
             environment: self.environment(),
             stdin,
-            output: Output::Separate { stdout: CAPTURE, stderr: CAPTURE },
+            output: Output::Separate { stdout: capture, stderr: CAPTURE },
             limits: LIMITS,
             deadline: Some(self.until.saturating_duration_since(Instant::now())),
             ..CommandSpec::new(argv, directory.map_err(|error| error.to_string())?)
         };
         let spawner = self.spawner.get().map_err(|error| error.to_string())?;
-        let outcome = spawner.run(spec, &CancellationToken::new()).await;
+        // On the heap, because several questions are asked at the same time.
+        let outcome = Box::pin(spawner.run(spec, &CancellationToken::new())).await;
         let outcome = outcome.map_err(|error| error.to_string())?;
         match outcome.end {
             _ if outcome.timed_out() => Err("it takes too long".to_owned()),
             ExitStatus::Exited(0) if outcome.stdout.omitted() == 0 => {
-                Ok(String::from_utf8_lossy(&outcome.stdout.head).into_owned())
+                Ok([outcome.stdout.head, outcome.stdout.tail].concat())
             }
             ExitStatus::Exited(0) => Err("it has too much to say".to_owned()),
             ExitStatus::Exited(status) => Err(format!("git {} ended with {status}", arguments[0])),

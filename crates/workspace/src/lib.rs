@@ -19,6 +19,7 @@ mod git_state;
 mod hook_log;
 mod hooks;
 mod json_file;
+mod kept;
 mod listing;
 mod location;
 mod lock;
@@ -27,6 +28,7 @@ mod record;
 mod remove;
 mod root;
 mod trash;
+mod unsaved;
 mod usage;
 mod verify;
 mod volume;
@@ -37,17 +39,18 @@ pub use blocking::blocking;
 pub use create::{Create, Created};
 pub use error::{CwdReason, Error, LocationRule, WorkspaceLocation};
 pub use gc::{Gc, GcAction, GcReport};
-pub use git_state::GitState;
+pub use git_state::{Fingerprint, GitState};
 pub use hooks::{
     Hook, HookEnd, HookError, HookRun, HookSandbox, HookSandboxError, HookSettings, Hooks,
     SandboxedHook,
 };
+pub use kept::{KeptWork, Restore, Restored};
 pub use listing::{ListingState, WorkspaceListing};
 pub use lock::{LOCK_TIMEOUT, poll};
 pub use quota::{Amount, Exceeded, Quota};
 pub use record::{Record, State, TrackerName};
-pub use remove::{RemovalLock, Remove, Removed, Target};
+pub use remove::{RemovalLock, Remove, Removed, Target, UnsavedWork};
 pub use usage::{Freshness, MeasuredUsage};
 pub use verify::{RootFinding, Severity, verify};
 pub use workspace::Workspace;
-pub use workspaces::{RootOptions, Workspaces};
+pub use workspaces::{DEFAULT_KEEP_UNSAVED, RootOptions, Workspaces};

@@ -63,6 +63,9 @@ pub struct Record {
     pub key: WorkspaceKey,
     pub layout: Layout,
     pub state: State,
+    /// The removal in progress keeps unsaved work, also if another process finishes it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) keep_unsaved: bool,
     pub created_at: Timestamp,
     /// The time of its last use, precise to ten seconds.
     pub last_used_at: Timestamp,

@@ -1,14 +1,17 @@
 //! Removes a workspace.
 //!
-//! Removal is a rename into the root's trash, constant in time; the trash is deleted in the background.
+//! Removal is a rename into the root's trash, constant in time; the trash is deleted in the background. A clean-up,
+//! which no person ordered for this workspace, moves a tree with unsaved work into the kept part of the trash
+//! instead (`kept`). Git is asked after `before_remove`, which may save the work.
 //!
 //! | step | after a crash | the next create or clean-up |
 //! |---|---|---|
-//! | take the lock; check for unsaved work if requested | nothing has changed | the workspace is `ready` |
-//! | write the record, `removing`, if there is a hook | a record `removing` and a directory | finishes the removal |
+//! | take the lock; check for unsaved work if it is a reason to refuse | nothing has changed | the workspace is `ready` |
+//! | write the record, `removing`, if there is a hook | a record `removing` and a directory | finishes the removal, and keeps unsaved work as this one would |
 //! | run `before_remove` | the same; the hook's processes hold the lock until they end | the same |
-//! | move the directory into the trash; fsync the root | a record without a directory | drops the record, or makes the directory anew |
-//! | delete the record | a directory in the trash | the next sweep deletes it |
+//! | check for unsaved work if it is to be kept | the same | the same |
+//! | move the directory into the trash or its kept part; fsync the root | a record without a directory | drops the record, or makes the directory anew |
+//! | delete the record | a directory in the trash or its kept part | the next sweep deletes it, or does so when its time is over |
 
 use std::fmt;
 use std::path::PathBuf;
@@ -20,6 +23,7 @@ use tracing::{info, warn};
 use crate::error::Error;
 use crate::git_state::GitState;
 use crate::hooks::{Hook, HookSite, Hooks};
+use crate::kept::KeptWork;
 use crate::lock::{Lock, Mode};
 use crate::record::{Record, State};
 use crate::workspaces::{RootInner, Workspaces};
@@ -41,13 +45,24 @@ impl fmt::Display for Target {
     }
 }
 
-/// A request to remove a workspace, with or without a check for work that is saved nowhere else.
+/// A request to remove a workspace.
 #[derive(Clone, Debug)]
 pub struct Remove {
     /// The workspace.
     pub target: Target,
-    /// Fails with [`Error::Dirty`] if a git work tree has unsaved work.
-    pub keep_if_dirty: bool,
+    /// The treatment of work that is saved nowhere else.
+    pub unsaved: UnsavedWork,
+}
+
+/// The treatment of unsaved work by a removal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnsavedWork {
+    /// It goes with the workspace: a person has decided so.
+    Discard,
+    /// The removal fails with [`Error::Dirty`] if a git work tree has any.
+    Refuse,
+    /// The tree is kept and can be restored until its time is over. Files outside of repositories count too.
+    Keep,
 }
 
 /// A removed workspace: its former path, and its key, which is free again. A directory without a record had no identifier.
@@ -58,6 +73,8 @@ pub struct Removed {
     pub issue_id: Option<String>,
     pub key: WorkspaceKey,
     pub path: PathBuf,
+    /// The unsaved work that outlives the workspace.
+    pub kept: Option<KeptWork>,
 }
 
 /// A workspace that is locked for removal: no process uses or creates it.
@@ -75,7 +92,7 @@ impl Workspaces {
     pub async fn remove(&self, request: Remove, hooks: &Hooks) -> Result<Removed, Error> {
         let target = request.target.clone();
         let result = match self.blocking(move |inner| inner.lock_target(&target)).await {
-            Ok(target) => self.remove_locked(target, request.keep_if_dirty, hooks).await,
+            Ok(target) => self.remove_locked(target, request.unsaved, hooks).await,
             Err(error) => Err(error),
         };
         if let Err(error) = &result {
@@ -108,24 +125,39 @@ impl Workspaces {
     pub async fn remove_locked(
         &self,
         mut target: RemovalLock,
-        keep_if_dirty: bool,
+        unsaved: UnsavedWork,
         hooks: &Hooks,
     ) -> Result<Removed, Error> {
-        if keep_if_dirty || hooks.has(Hook::BeforeRemove) {
+        if unsaved != UnsavedWork::Discard || hooks.has(Hook::BeforeRemove) {
             target.lock.note("removing");
         }
-        if let (true, Some(directory)) = (keep_if_dirty, &target.directory) {
+        if let (UnsavedWork::Refuse, Some(directory)) = (unsaved, &target.directory) {
             self.refuse_if_dirty(&target.key, directory, hooks).await?;
         }
         if hooks.has(Hook::BeforeRemove) && target.directory.is_some() {
-            target = self.run_before_remove(target, hooks).await?;
+            target = self.run_before_remove(target, unsaved, hooks).await?;
         }
-        let removed = self.blocking(move |inner| inner.remove_now(target)).await?;
+        let removed = self.remove_unhooked(target, unsaved, hooks).await?;
         let issue_identifier = removed.identifier.as_ref().map(Identifier::as_str);
         let issue_id = removed.issue_id.as_deref().or(issue_identifier);
         let workspace = removed.path.display();
         info!(issue_id, issue_identifier, %workspace, "Workspace removed");
         Ok(removed)
+    }
+
+    /// Removes a workspace whose hook has run, or never will.
+    pub(crate) async fn remove_unhooked(
+        &self,
+        target: RemovalLock,
+        unsaved: UnsavedWork,
+        hooks: &Hooks,
+    ) -> Result<Removed, Error> {
+        let keeps = unsaved == UnsavedWork::Keep && !self.inner.keep_unsaved.is_zero();
+        let reasons = match &target.directory {
+            Some(directory) if keeps => self.unsaved_work(directory, hooks.spawner()).await,
+            Some(_) | None => Vec::new(),
+        };
+        self.blocking(move |inner| inner.remove_now(target, reasons)).await
     }
 
     async fn refuse_if_dirty(
@@ -147,9 +179,11 @@ impl Workspaces {
     async fn run_before_remove(
         &self,
         target: RemovalLock,
+        unsaved: UnsavedWork,
         hooks: &Hooks,
     ) -> Result<RemovalLock, Error> {
-        let target = self.blocking(move |inner| Ok(inner.mark_removing(target))).await?;
+        let keeps = unsaved == UnsavedWork::Keep;
+        let target = self.blocking(move |inner| Ok(inner.mark_removing(target, keeps))).await?;
         if let (Some(record), Some(directory)) = (&target.record, &target.directory) {
             let lock = &target.lock;
             let site = HookSite { workspaces: self, record, directory, lock, attempt: None };
@@ -189,9 +223,10 @@ impl RootInner {
         Ok(RemovalLock { key, record, directory, lock })
     }
 
-    fn mark_removing(&self, mut target: RemovalLock) -> RemovalLock {
+    fn mark_removing(&self, mut target: RemovalLock, keep_unsaved: bool) -> RemovalLock {
         if let Some(record) = &mut target.record {
             record.state = State::Removing;
+            record.keep_unsaved = keep_unsaved;
             if let Err(error) = self.records().write(record, Durability::Synced) {
                 // A full disk must not prevent a removal.
                 warn!(key = %target.key, %error, "Workspace could not be marked as being removed");
@@ -200,16 +235,27 @@ impl RootInner {
         target
     }
 
-    /// Moves the directory first: a record without a directory is harmless.
-    pub(crate) fn remove_now(&self, target: RemovalLock) -> Result<Removed, Error> {
-        if let Some(directory) = &target.directory {
-            self.discard(&target.key, directory)?;
-        }
+    /// Moves the directory first: a record without a directory is harmless. With unsaved work it is kept.
+    pub(crate) fn remove_now(
+        &self,
+        target: RemovalLock,
+        unsaved: Vec<String>,
+    ) -> Result<Removed, Error> {
+        let kept = match &target.directory {
+            Some(directory) if !unsaved.is_empty() => {
+                Some(self.keep(&target.key, target.record.clone(), directory, unsaved)?)
+            }
+            Some(directory) => {
+                self.discard(&target.key, directory)?;
+                None
+            }
+            None => None,
+        };
         self.usage_cache().remove(&target.key)?;
         self.records().remove(&target.key)?;
         let path = self.location(&target.key).workspace;
         let (identifier, issue_id) =
             target.record.map(|record| (record.identifier, record.issue_id)).unzip();
-        Ok(Removed { identifier, issue_id: issue_id.flatten(), key: target.key, path })
+        Ok(Removed { identifier, issue_id: issue_id.flatten(), key: target.key, path, kept })
     }
 }

@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use carrel_domain::WorkspaceKey;
-use carrel_fsroot::{Collision, Root};
+use carrel_fsroot::Root;
 use tracing::{debug, warn};
 
 use crate::error::Error;
@@ -17,7 +17,7 @@ use crate::lock::Mode;
 use crate::root::names_in;
 use crate::workspaces::{RootInner, Workspaces};
 
-const TRASH: &str = "trash";
+pub(crate) const TRASH: &str = "trash";
 
 const SWEEP_LOCK: &str = "+sweep";
 
@@ -27,17 +27,7 @@ impl RootInner {
         let now = self.clock.now().as_millis();
         let name = format!("{key}.{now}.{:08x}", fastrand::u32(..));
         debug!(%key, trash = name, "moving the directory into the trash");
-        let root = &self.root.directory;
-        let target = Path::new(TRASH).join(name);
-        let source = Path::new(key.as_str());
-        // Moving a directory rewrites its `..`, which needs write permission on it.
-        let moved = directory
-            .grant_owner_access()
-            .and_then(|()| root.rename_into(source, &self.root.own, &target, Collision::Refuse));
-        let workspace = self.location(key).workspace;
-        let doing = format!("could not move {} into the trash", workspace.display());
-        moved.map_err(Error::files(doing))?;
-        self.sync_root()
+        self.move_out(key, directory, Path::new(TRASH), &name)
     }
 
     pub(crate) fn sync_root(&self) -> Result<(), Error> {
@@ -56,10 +46,12 @@ impl Workspaces {
         self.inner.trash()
     }
 
-    /// Deletes the contents of the trash, including what arrives during the call, unless another process
-    /// does so. Trees that could not be deleted are retried by the next sweep.
+    /// Moves kept work whose time is over into the trash, and deletes the contents of the trash, including what
+    /// arrives during the call, unless another process does so. Trees that could not be deleted are retried by
+    /// the next sweep.
     pub fn sweep(&self) -> Result<GcReport, Error> {
         let mut report = GcReport::default();
+        self.expire_kept(false, &mut report)?;
         let mut failed = Vec::new();
         loop {
             let Some(lock) = self.inner.locks().attempt(SWEEP_LOCK, Mode::Exclusive)? else {

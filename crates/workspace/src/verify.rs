@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use carrel_domain::{Coded, WorkspaceKey, message_of};
+use carrel_domain::{Coded, Identifier, WorkspaceKey, message_of};
 use carrel_fsroot::{FileKind, Metadata, Root};
 use rustix::process::geteuid;
 use serde::Serialize;
@@ -131,6 +131,14 @@ impl RootInner {
             let path = self.root.own.path().join("trash").join(name);
             let message = "a removed workspace that is not deleted yet";
             findings.push(finding(Severity::Note, "trash", &path, message, "carrel workspace gc"));
+        }
+        for kept in self.kept()? {
+            let owner = kept.identifier.as_ref().map_or(kept.key.as_str(), Identifier::as_str);
+            let until = kept.until.map_or_else(String::new, |until| format!(" until {until}"));
+            let message = format!("unsaved work of {owner}, kept{until}");
+            let fix =
+                format!("carrel workspace restore {0}, or carrel workspace drop {0}", kept.name);
+            findings.push(finding(Severity::Note, "kept", &kept.path, message, fix));
         }
         Ok(())
     }

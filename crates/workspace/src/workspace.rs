@@ -9,10 +9,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use carrel_domain::{Identifier, WorkspaceKey};
+use carrel_exec::LazySpawner;
 use carrel_fsroot::Root;
 
 use crate::blocking::blocking;
 use crate::error::{CwdReason, Error};
+use crate::git_state::Fingerprint;
 use crate::hooks::{Hook, HookSite, Hooks};
 use crate::lock::{Lock, Mode};
 use crate::quota::Amount;
@@ -167,6 +169,11 @@ impl Workspace {
     /// Returns the directory.
     pub fn files(&self) -> &Root {
         &self.directory
+    }
+
+    /// Returns the fingerprint of the contents. Git is asked without using any setting of a repository.
+    pub async fn fingerprint(&self, spawner: &LazySpawner) -> Result<Fingerprint, Error> {
+        self.workspaces.fingerprint(&self.directory, spawner).await
     }
 
     /// Returns a share of the lock: the workspace cannot be removed while the descriptor is open anywhere.

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use carrel_config::{Environment, Workflow};
 use carrel_domain::{
@@ -21,6 +22,9 @@ use crate::record::{Record, Records};
 use crate::root::WorkspaceRoot;
 use crate::usage::UsageCache;
 
+/// The time for which unsaved work outlives its workspace, if no setting says otherwise.
+pub const DEFAULT_KEEP_UNSAVED: Duration = Duration::from_hours(14 * 24);
+
 /// The settings of a root.
 #[derive(Clone, Debug)]
 pub struct RootOptions {
@@ -30,6 +34,8 @@ pub struct RootOptions {
     pub home: Option<PathBuf>,
     /// The quota of workspaces without one of their own.
     pub quota: Quota,
+    /// The time for which unsaved work outlives a workspace that a clean-up removes; zero keeps none.
+    pub keep_unsaved: Duration,
     /// The clock of records and logs.
     pub clock: Arc<dyn Clock>,
 }
@@ -42,6 +48,7 @@ impl RootOptions {
             root: config.root.path.clone(),
             home: environment.home(),
             quota: Quota { bytes: config.quota, files: Some(config.quota_files) },
+            keep_unsaved: config.keep_unsaved,
             clock: Arc::new(SystemClock),
         }
     }
@@ -57,6 +64,7 @@ pub struct Workspaces {
 pub(crate) struct RootInner {
     pub(crate) root: WorkspaceRoot,
     pub(crate) quota: Quota,
+    pub(crate) keep_unsaved: Duration,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -82,7 +90,8 @@ impl Workspaces {
             );
         }
         let clock = Arc::clone(&options.clock);
-        Self { inner: Arc::new(RootInner { root, quota: options.quota, clock }) }
+        let RootOptions { quota, keep_unsaved, .. } = *options;
+        Self { inner: Arc::new(RootInner { root, quota, keep_unsaved, clock }) }
     }
 
     /// Does file work on a blocking thread.

@@ -15,7 +15,9 @@ use carrel_domain::{ByteSize, Identifier, SystemClock, Tier};
 use carrel_exec::LazySpawner;
 use carrel_runner::{Runner, RunnerMode, RunnerOptions, SandboxMode};
 use carrel_testkit::processes::processes_with;
-use carrel_workspace::{Create, Hooks, Quota, RootOptions, Workspace, Workspaces};
+use carrel_workspace::{
+    Create, DEFAULT_KEEP_UNSAVED, Hooks, Quota, RootOptions, Workspace, Workspaces,
+};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -78,6 +80,7 @@ impl TestEnvironment {
             root: directory.path().join("root"),
             home: None,
             quota: Quota { bytes: ByteSize::mib(100), files: Some(10_000) },
+            keep_unsaved: DEFAULT_KEEP_UNSAVED,
             clock: Arc::new(SystemClock),
         };
         let workspaces = Workspaces::open_or_create(&options).unwrap();

@@ -22,7 +22,7 @@ pub(crate) enum WorkspaceCommand {
     Create(CreateArguments),
     /// List the workspaces of a root
     #[command(
-        after_help = "Examples:\n  carrel workspace ls --root ~/carrel\n  carrel workspace ls --root ~/carrel --recount --json"
+        after_help = "Examples:\n  carrel workspace ls --root ~/carrel\n  carrel workspace ls --root ~/carrel --recount --json\n  carrel workspace ls --root ~/carrel --kept   (unsaved work of removed workspaces)"
     )]
     Ls(ListArguments),
     /// Show one workspace: its record, usage, hooks and git state
@@ -33,6 +33,16 @@ pub(crate) enum WorkspaceCommand {
         after_help = "Examples:\n  carrel workspace rm ABC-123 --root ~/carrel\n  carrel workspace rm ABC-123 --root ~/carrel --keep-if-dirty"
     )]
     Rm(RemoveArguments),
+    /// Bring unsaved work back that was kept when its workspace was removed
+    #[command(
+        after_help = "Examples:\n  carrel workspace restore ABC-123 --root ~/carrel\n  carrel workspace restore ABC-123.1794992400000.0badcafe --root ~/carrel --as ABC-123-again"
+    )]
+    Restore(RestoreArguments),
+    /// Delete kept work before its time is over
+    #[command(
+        after_help = "Example:\n  carrel workspace drop ABC-123.1794992400000.0badcafe --root ~/carrel"
+    )]
+    Drop(DropArguments),
     /// Check a root and everything in it, and print a fix for each finding
     ///
     /// Exits with 1 when something stops work or endangers it.
@@ -108,6 +118,30 @@ pub(crate) struct ListArguments {
     /// Count again what is used, for instance after changes by hand
     #[arg(long)]
     pub(crate) recount: bool,
+    /// List the unsaved work of removed workspaces instead
+    #[arg(long, conflicts_with = "recount")]
+    pub(crate) kept: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RestoreArguments {
+    /// Name of the kept work as `ls --kept` shows it, or the key or identifier of its workspace
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) root: RootArguments,
+    /// Identifier of the restored workspace; the former one if not given
+    #[arg(long = "as", value_name = "IDENTIFIER")]
+    pub(crate) identifier: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DropArguments {
+    /// Name of the kept work, as `ls --kept` shows it
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) root: RootArguments,
 }
 
 #[derive(Args, Debug)]
@@ -145,13 +179,16 @@ pub(crate) struct GcArguments {
     /// Also remove workspaces that were not used for this long, such as 36h or 30d
     #[arg(long, value_name = "AGE")]
     pub(crate) older_than: Option<Age>,
-    /// Keep workspaces whose git work tree has unsaved work
+    /// Leave workspaces alone whose git work tree has unsaved work; otherwise that is kept for `restore`
     #[arg(long, requires = "older_than")]
     pub(crate) keep_if_dirty: bool,
     /// Also remove directories that have no record
     #[arg(long)]
     pub(crate) orphans: bool,
+    /// Also delete all kept work, even if its time is not over
+    #[arg(long)]
+    pub(crate) drop_kept: bool,
     /// Only empty the trash
-    #[arg(long, conflicts_with_all = ["older_than", "orphans", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["older_than", "orphans", "dry_run", "drop_kept"])]
     pub(crate) trash_only: bool,
 }

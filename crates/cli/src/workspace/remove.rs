@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::process::ExitCode;
 
 use carrel_domain::Code;
-use carrel_workspace::{Gc, GcAction, GcReport, Remove, Target, Workspaces};
+use carrel_workspace::{Gc, GcAction, GcReport, Remove, Target, UnsavedWork, Workspaces};
 use serde_json::json;
 use tracing::warn;
 
@@ -28,7 +28,8 @@ pub(super) async fn remove(arguments: RemoveArguments, cli: &Invocation) -> Resu
         let (name, root) = (target.to_string(), settings.options.root);
         return Err(carrel_workspace::Error::NotFound { name, root }.into());
     };
-    let request = Remove { target, keep_if_dirty: arguments.keep_if_dirty };
+    let unsaved = if arguments.keep_if_dirty { UnsavedWork::Refuse } else { UnsavedWork::Discard };
+    let request = Remove { target, unsaved };
     let removed = workspaces.remove(request, &settings.hooks).await?;
     sweep_in_background(&workspaces);
     let data = json!({
@@ -42,7 +43,7 @@ pub(super) async fn remove(arguments: RemoveArguments, cli: &Invocation) -> Resu
     })
 }
 
-/// Starts a process that empties the trash, if there is anything in it.
+/// Starts a process that empties the trash, if there is anything in it or in kept work whose time is over.
 ///
 /// It outlives this one: removal returns at once for any size. If it is
 /// killed or cannot be started, the next command that finds something in the
@@ -55,7 +56,7 @@ pub(super) fn sweep_in_background(workspaces: &Workspaces) {
 }
 
 fn start_sweep(workspaces: &Workspaces) -> Result<()> {
-    if workspaces.trash()?.is_empty() {
+    if !workspaces.needs_sweep()? {
         return Ok(());
     }
     let root = workspaces.path().as_os_str();
@@ -74,6 +75,7 @@ pub(super) async fn gc(arguments: &GcArguments, cli: &Invocation) -> Result<Exit
         retention: arguments.older_than.map(|age| age.0),
         keep_if_dirty: arguments.keep_if_dirty,
         orphans: arguments.orphans,
+        drop_kept: arguments.drop_kept,
     };
     let report = match Workspaces::open_existing(&settings.options)? {
         Some(workspaces) if arguments.trash_only => workspaces.empty_trash().await?,
@@ -116,6 +118,8 @@ fn describe(action: &GcAction) -> String {
         GcAction::RemoveOrphan { name } => {
             format!("remove {}, which has no record", printable(name))
         }
+        GcAction::KeepUnsaved { name } => format!("keep unsaved work as {name}"),
+        GcAction::DropKept { name } => format!("drop the kept work {}", printable(name)),
         GcAction::DeleteLogs { name } => format!("delete the logs of {}", printable(name)),
         GcAction::DeleteLock { name } => format!("delete the idle lock {}", printable(name)),
         GcAction::DeleteUnfinished { path } => format!("delete the unfinished {path}"),

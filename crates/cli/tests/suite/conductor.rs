@@ -14,6 +14,10 @@ mod database;
 mod interface;
 /// Items of the acceptance list that only the whole program shows.
 mod items;
+/// Work that is saved nowhere else when its issue is closed.
+mod kept;
+/// Agents that make progress, and agents that only talk.
+mod progress;
 /// The recipes of the guide for hooks.
 mod recipes;
 /// What a terminal does to it.

@@ -168,3 +168,31 @@ fn a_record_being_written_when_the_process_is_killed_is_the_old_or_the_new() {
     assert!(killed > 0);
     assert_clean(&fixture);
 }
+
+#[test]
+fn a_restore_killed_at_any_moment_leaves_the_kept_work_or_the_workspace() {
+    let fixture = TestRoot::new();
+    let mut random = fastrand::Rng::with_seed(5);
+    let mut killed = 0;
+    for round in 0..rounds() * 5 {
+        let key = format!("A{round}");
+        fixture.json(&["create", &key]);
+        let work = fixture.root().join(&key).join("work");
+        std::fs::write(&work, "x").unwrap();
+        fixture.json(&["gc", "--older-than", "0s"]);
+        assert!(!work.exists());
+        let span = Duration::from_millis(8);
+        killed += usize::from(kill_within(fixture.command(&["restore", &key]), span, &mut random));
+        let kept = fixture.json(&["ls", "--kept"])["kept"].as_array().unwrap().len();
+        assert_eq!(kept, usize::from(!work.exists()), "{key}");
+        if kept == 1 {
+            fixture.json(&["restore", &key]);
+        }
+        assert!(work.exists(), "{key}");
+        assert_eq!(state(&fixture, &key).as_deref(), Some("ready"));
+        fixture.json(&["rm", &key]);
+    }
+    eprintln!("{killed} of {} were killed", rounds() * 5);
+    assert!(killed > 0);
+    assert_clean(&fixture);
+}

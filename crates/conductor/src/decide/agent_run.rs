@@ -24,10 +24,13 @@ use carrel_tracker::IssueId;
 use super::Transition;
 
 impl Transition {
-    /// Dispatches an issue, if its budgets allow another run.
+    /// Dispatches an issue, if its budgets and its progress allow another run.
     pub(super) fn dispatch(&mut self, id: &IssueId) {
         if self.start_exceeds_budget(id) {
             return;
+        }
+        if self.lacks_progress(id) {
+            return self.block(id, BlockReason::NoProgress, None);
         }
         let run = self.next_run();
         let begun = Spend { attempts: 1, turns: 1, ..Spend::default() };
@@ -83,7 +86,7 @@ impl Transition {
                 }
                 self.state.rate_limits = Some(limits);
             }
-            AgentUpdate::TurnEnded(trace) => self.turn_ended(&id, trace),
+            AgentUpdate::TurnEnded(effects) => self.turn_ended(&id, effects),
             AgentUpdate::Other { event, message } => {
                 let event = truncated(event, MAX_MESSAGE);
                 let message = message.map(|message| truncated(message, MAX_MESSAGE));

@@ -33,7 +33,7 @@ impl Transition {
         self.effects.push(Effect::Clean(issue, workspace));
     }
 
-    pub(super) fn cleaned(&mut self, id: &IssueId, result: Result<(), String>) {
+    pub(super) fn cleaned(&mut self, id: &IssueId, result: Result<Option<String>, String>) {
         let Some(ClaimedIssue { stage: Stage::Cleaning { failures, due: None }, .. }) =
             self.issue_mut(id)
         else {
@@ -42,9 +42,9 @@ impl Transition {
         let failures = failures.saturating_add(1);
         let issue = self.issue_ref(id);
         match result {
-            Ok(()) => {
+            Ok(kept) => {
                 self.forget(id);
-                self.notify(Notice::Cleaned { issue });
+                self.notify(Notice::Cleaned { issue, kept });
             }
             Err(error) => {
                 let due =

@@ -77,16 +77,17 @@ impl Transition {
         }
     }
 
-    /// Schedules a retry for now and lifts a block. Unblocking an exhausted budget grants it once more.
+    /// Schedules a retry for now and lifts a block. Unblocking an exhausted budget grants it once more, and the
+    /// count of turns without progress starts anew.
     fn retry_now(&mut self, id: &IssueId) {
         let Some(claimed) = self.issue_mut(id) else { return };
+        claimed.turns_without_progress = 0;
         match &claimed.stage {
             Stage::Cleaning { .. } => self.clean(id),
             Stage::Blocked(block) => {
                 if matches!(block.reason, BlockReason::Budget(_)) {
                     claimed.spent_at_unblock = claimed.spent;
                 }
-                claimed.last_turn = None;
                 self.retry(id, RetryReason::Operator, Duration::ZERO, None);
             }
             Stage::Checking { .. }

@@ -6,7 +6,7 @@
 //! next turn. Results may arrive in another order than their queries were sent; an issue keeps the
 //! greatest query that returned it and ignores older ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::backoff;
 use crate::claimed_issue::{BetweenTurns, ClaimedIssue, FollowUp, Retry, RetryReason, Stage};
@@ -17,6 +17,14 @@ use crate::truncate::{MAX_ERROR, truncated};
 use carrel_tracker::{Issue, IssueId, TrackerError};
 
 use super::Transition;
+
+/// Returns true if an issue changed in the tracker. Only values that every query of a tracker returns alike count.
+fn is_changed(before: &Issue, after: &Issue) -> bool {
+    let labels = |issue: &Issue| issue.labels.iter().cloned().collect::<BTreeSet<_>>();
+    before.normal_state() != after.normal_state()
+        || labels(before) != labels(after)
+        || before.updated_at != after.updated_at
+}
 
 /// Failed reads between two turns after which the run finishes. With the usual back-off that is about
 /// five minutes without a tracker.
@@ -70,6 +78,9 @@ impl Transition {
         };
         let disposition = self.state.rules.classify(&issue);
         if issue != claimed.issue {
+            if is_changed(&claimed.issue, &issue) {
+                claimed.note_issue_change();
+            }
             claimed.issue = issue;
             self.changed.insert(id.clone());
         }

@@ -2,13 +2,16 @@
 //!
 //! After each turn the run waits while its issue is read from the tracker. If the issue is still active
 //! and the budgets allow it, another turn follows in the same conversation, up to `max_turns`; otherwise
-//! the run finishes. A turn whose fingerprint equals that of the turn before made no progress, and blocks
-//! the issue: more turns would spend tokens for nothing.
+//! the run finishes.
+//!
+//! A turn makes progress if it has an effect on files, commits or the tracker. Words do not count: an agent that
+//! says in ever new ones that nothing is left would never stop. After `max_turns_without_progress` turns without
+//! an effect the issue is blocked. That is decided after the read between turns, which may show a change that
+//! the agent made by other means than its tools.
 
-use crate::claimed_issue::{
-    BetweenTurns, BlockReason, ClaimedIssue, FollowUp, Run, Stage, TurnFingerprint,
-};
+use crate::claimed_issue::{BetweenTurns, BlockReason, ClaimedIssue, FollowUp, Run, Stage};
 use crate::effect::Effect;
+use crate::event::TurnEffects;
 use crate::notice::Notice;
 use crate::spend::Spend;
 use crate::state::{Mode, QueryId};
@@ -17,30 +20,28 @@ use carrel_tracker::IssueId;
 use super::Transition;
 
 impl Transition {
-    pub(super) fn turn_ended(&mut self, id: &IssueId, trace: Option<TurnFingerprint>) {
-        let (turns, now) = (self.state.rules.max_turns, self.now);
-        let drains = self.state.ledger.mode == Mode::Draining;
+    pub(super) fn turn_ended(&mut self, id: &IssueId, effects: TurnEffects) {
+        let now = self.now;
         let Some(claimed) = self.issue_mut(id) else { return };
         let Stage::Running(run) = &mut claimed.stage else { return };
         if !run.is_in_turn() {
             return;
         }
+        let progress = effects.any() || std::mem::take(&mut run.issue_changed);
+        let query = QueryId::default();
+        run.between_turns = Some(BetweenTurns { failures: 0, due: Some(now), query });
         claimed.rate_limited_runs = 0;
-        let stuck = trace.is_some() && trace == claimed.last_turn;
-        claimed.last_turn = trace.or(claimed.last_turn.take());
-        let over = run.turn >= turns || drains;
-        if !over || stuck {
-            let query = QueryId::default();
-            run.between_turns = Some(BetweenTurns { failures: 0, due: Some(now), query });
-        }
+        claimed.turns_without_progress =
+            if progress { 0 } else { claimed.turns_without_progress.saturating_add(1) };
         self.changed.insert(id.clone());
-        if stuck {
-            let reason = BlockReason::NoProgress;
-            let why = reason.to_string();
-            self.stop(id, FollowUp::Block(reason), &why);
-        } else if over {
+        if self.is_last_turn(id) && !self.lacks_progress(id) {
             self.finish_run(id);
         }
+    }
+
+    fn is_last_turn(&self, id: &IssueId) -> bool {
+        let drains = self.state.ledger.mode == Mode::Draining;
+        drains || self.running(id).is_some_and(|run| run.turn >= self.state.rules.max_turns)
     }
 
     /// Finishes a run after its last turn. Its end is a success.
@@ -71,9 +72,14 @@ impl Transition {
         }
     }
 
-    /// Starts another turn of a run whose issue is still active, or finishes the run.
+    /// Starts another turn of a run whose issue is still active, finishes the run, or blocks the issue.
     pub(super) fn next_turn(&mut self, id: &IssueId) {
-        if self.state.ledger.mode == Mode::Draining || self.state.single_pass.is_some() {
+        if self.lacks_progress(id) {
+            let reason = BlockReason::NoProgress;
+            let why = reason.to_string();
+            return self.stop(id, FollowUp::Block(reason), &why);
+        }
+        if self.is_last_turn(id) || self.state.single_pass.is_some() {
             return self.finish_run(id);
         }
         if self.next_turn_exceeds_budget(id) {

@@ -9,6 +9,7 @@
 //! [`Setup`] of its dispatch throughout. Cancelling `stop` ends hooks and agent at any point; the run then
 //! still tears down and reports. Everything that happens is written to the transcript first.
 
+mod effect_observer;
 mod event_reader;
 mod prompts;
 mod spans;
@@ -16,6 +17,7 @@ mod turns;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use carrel_agent::{AgentFailure, FailureKind, OpenError, OpenRequest, Teardown, Tools};
 use carrel_domain::{Clock, Identifier, message_of};
@@ -27,6 +29,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info};
 
+use self::effect_observer::EffectObserver;
 use self::event_reader::EventReader;
 use super::ToolsRequest;
 use super::event_loop::Message;
@@ -158,8 +161,10 @@ impl RunInProgress {
     async fn run_agent(&mut self, workspace: &Arc<Workspace>) -> Result<RunEnd, String> {
         let prompt = prompts::initial(&self.job.setup.workflow.prompt, &self.job.dispatch);
         let prompt = prompt.map_err(|error| format!("{}: {error}", error.kind()))?;
-        let tools = self.tools(workspace).await?;
-        let end = self.run_session(workspace, prompt, Arc::clone(&tools)).await;
+        let tracker_changes = Arc::default();
+        let tools = self.tools(workspace, &tracker_changes).await?;
+        let session = self.run_session(workspace, prompt, Arc::clone(&tools), tracker_changes);
+        let end = session.await;
         tools.close().await;
         Ok(end)
     }
@@ -170,12 +175,21 @@ impl RunInProgress {
         workspace: &Arc<Workspace>,
         prompt: String,
         tools: Arc<dyn Tools>,
+        tracker_changes: Arc<AtomicU64>,
     ) -> RunEnd {
         let (sender, events) = mpsc::channel(EVENT_BUFFER);
         let mut reader = EventReader::new(self.job.dispatch.run, events, self.job.inbox.clone());
         let request = self.open_request(workspace, tools, sender);
         let agent = Arc::clone(&self.job.setup.agent);
-        let opened = reader.read_while(&self.transcript, agent.open(request)).await;
+        let observer = EffectObserver::start(
+            Arc::clone(workspace),
+            self.job.setup.hooks.spawner().clone(),
+            tracker_changes,
+            self.job.setup.config().agent.max_turns_without_progress.is_some(),
+        );
+        // At the same time: an agent works when it has its prompt, and some take long to start.
+        let opening = async { tokio::join!(agent.open(request), observer) };
+        let (opened, observer) = reader.read_while(&self.transcript, opening).await;
         let mut session = match opened {
             Ok(session) => session,
             Err(OpenError { failure, teardown }) => {
@@ -183,7 +197,7 @@ impl RunInProgress {
                 return self.failed(&failure, reader.session.as_deref()).await;
             }
         };
-        let end = self.turns(session.as_mut(), prompt, &mut reader, workspace).await;
+        let end = self.turns(session.as_mut(), prompt, &mut reader, observer).await;
         if reader.read_while(&self.transcript, session.close()).await == Teardown::Incomplete {
             self.teardown = Teardown::Incomplete;
         }
@@ -191,7 +205,11 @@ impl RunInProgress {
         end
     }
 
-    async fn tools(&self, workspace: &Arc<Workspace>) -> Result<Arc<dyn Tools>, String> {
+    async fn tools(
+        &self,
+        workspace: &Arc<Workspace>,
+        tracker_changes: &Arc<AtomicU64>,
+    ) -> Result<Arc<dyn Tools>, String> {
         let setup = &self.job.setup;
         let request = ToolsRequest {
             workflow: Arc::clone(&setup.workflow),
@@ -200,7 +218,7 @@ impl RunInProgress {
         };
         let own = (setup.tools)(request).await?;
         let (tracker, issue) = (Arc::clone(&setup.tracker), self.job.dispatch.issue.clone());
-        Ok(Arc::new(IssueTools { tracker, issue, own }))
+        Ok(Arc::new(IssueTools { tracker, issue, own, changes: Arc::clone(tracker_changes) }))
     }
 
     fn open_request(

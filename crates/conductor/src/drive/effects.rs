@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use carrel_domain::{Identifier, message_of};
 use carrel_tracker::{Issue, IssueId, TrackerError, TrackerErrorKind};
-use carrel_workspace::{Error, Remove, Target, Workspaces};
+use carrel_workspace::{Error, Remove, Target, UnsavedWork, Workspaces};
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -144,14 +144,18 @@ fn panicked() -> TrackerError {
     TrackerError::new(TrackerErrorKind::Response, message)
 }
 
-/// Removes the workspace of an issue at its recorded path, or by identifier. A workspace that does not
-/// exist counts as removed, and one that another tracker's issue owns is kept.
-async fn clean(setup: &Setup, issue: &Issue, workspace: Option<PathBuf>) -> Result<(), String> {
+/// Removes the workspace of an issue at its recorded path, or by identifier, and returns the name of unsaved work
+/// that is kept. A workspace that does not exist counts as removed, and one that another tracker's issue owns stays.
+async fn clean(
+    setup: &Setup,
+    issue: &Issue,
+    workspace: Option<PathBuf>,
+) -> Result<Option<String>, String> {
     let identifier = Identifier::parse(&issue.identifier).map_err(|error| error.to_string())?;
     let (workspaces, target) = match workspace {
         None => (setup.workspaces.clone(), Target::Identifier(identifier.clone())),
         Some(path) => {
-            let Some(there) = setup.workspaces_of(&path) else { return Ok(()) };
+            let Some(there) = setup.workspaces_of(&path) else { return Ok(None) };
             (there, Target::Path(path))
         }
     };
@@ -160,15 +164,15 @@ async fn clean(setup: &Setup, issue: &Issue, workspace: Option<PathBuf>) -> Resu
     {
         let (issue_identifier, there) = (issue.identifier.as_str(), &there.location);
         warn!(issue_identifier, there, "The workspace of an issue of another tracker stays");
-        return Ok(());
+        return Ok(None);
     }
-    let request = Remove { target, keep_if_dirty: false };
+    let request = Remove { target, unsaved: UnsavedWork::Keep };
     match workspaces.remove(request, &setup.hooks).await {
-        Ok(_) => {
+        Ok(removed) => {
             sweep(workspaces);
-            Ok(())
+            Ok(removed.kept.map(|kept| kept.name))
         }
-        Err(Error::NotFound { .. }) => Ok(()),
+        Err(Error::NotFound { .. }) => Ok(None),
         Err(error) => Err(message_of(&error)),
     }
 }

@@ -3,6 +3,7 @@
 //! The list is fixed when the run starts. If both have a tool of the same name, the tracker's is offered.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use carrel_agent::{ToolCall, ToolResult, Tools};
@@ -19,6 +20,8 @@ pub(super) struct IssueTools {
     pub(super) tracker: Arc<dyn Tracker>,
     pub(super) issue: Issue,
     pub(super) own: Option<Arc<dyn Tools>>,
+    /// The number of calls that changed the tracker.
+    pub(super) changes: Arc<AtomicU64>,
 }
 
 impl IssueTools {
@@ -34,8 +37,12 @@ impl IssueTools {
         };
         tokio::select! {
             reply = work => match reply {
-                Ok(reply) if reply.success => ToolResult::done(reply.output),
-                Ok(reply) => ToolResult::failed(reply.output),
+                Ok(reply) => {
+                    self.changes.fetch_add(u64::from(reply.changed), Ordering::AcqRel);
+                    let result =
+                        if reply.success { ToolResult::done } else { ToolResult::failed };
+                    result(reply.output)
+                }
                 Err(_) => failed(format!("{name} took longer than {} seconds", TRACKER_TOOL_TIMEOUT.as_secs())),
             },
             () = cancel.cancelled() => failed(format!("{name} was cancelled")),
@@ -105,7 +112,7 @@ mod tests {
             if tool == "slow" {
                 std::future::pending::<()>().await;
             }
-            ToolReply { success: true, output: "of the tracker".to_owned() }
+            ToolReply { success: true, changed: true, output: "of the tracker".to_owned() }
         }
     }
 
@@ -130,7 +137,12 @@ mod tests {
             "blocked_by": [], "dispatchable": true
         });
         let issue = serde_json::from_value(issue).unwrap();
-        IssueTools { tracker: Arc::new(Board), issue, own: Some(Arc::new(Own)) }
+        IssueTools {
+            tracker: Arc::new(Board),
+            issue,
+            own: Some(Arc::new(Own)),
+            changes: Arc::default(),
+        }
     }
 
     fn call(name: &str, cancel: &CancellationToken) -> ToolCall {
@@ -146,6 +158,7 @@ mod tests {
         let shared = tools.call(call("shared", &cancel)).await;
         assert_eq!(shared, ToolResult::done("of the tracker"));
         assert_eq!(tools.call(call("Read", &cancel)).await, ToolResult::done("own Read"));
+        assert_eq!(tools.changes.load(Ordering::Acquire), 1, "of the tracker's tools alone");
     }
 
     #[tokio::test]

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use carrel_conductor::{
     AgentUpdate, BlockReason, Effect, Notice, OperatorCommand, RetryReason, RunEnd, RunId,
-    RunOutcome, Spend, Stage, TurnFingerprint,
+    RunOutcome, Spend, Stage,
 };
 use carrel_config::{Budget, Budgets};
 use carrel_domain::Timestamp;
 
-use crate::decide_harness::Loop;
+use crate::decide_harness::{Loop, SOME_EFFECT};
 use crate::simulated_world::{issue, rules};
 
 const MINUTE: i64 = 60_000;
@@ -27,7 +27,7 @@ fn tokens(count: u64) -> AgentUpdate {
 
 /// Ends a turn, after which the issue is still to be worked on.
 fn turn(it: &mut Loop, run: RunId) {
-    it.updates(run, AgentUpdate::TurnEnded(None));
+    it.updates(run, AgentUpdate::TurnEnded(SOME_EFFECT));
     if it.read_query().is_some() {
         it.reads(&[issue(0)]);
     }
@@ -74,7 +74,7 @@ fn the_wait_for_the_tracker_between_two_turns_is_neither_a_stall_nor_a_turn() {
     let mut it = with(Budgets { turn: turn_budget, ..Budgets::default() });
     it.state.rules.stall_timeout = Some(Duration::from_secs(30));
     let run = it.begins(&issue(0));
-    it.updates(run, AgentUpdate::TurnEnded(None));
+    it.updates(run, AgentUpdate::TurnEnded(SOME_EFFECT));
     it.fails_to_read();
     it.after(2 * MINUTE);
     assert!(!it.stops(run));
@@ -191,35 +191,6 @@ fn a_clock_that_goes_back_does_not_bring_the_budget_of_a_day_back() {
     it.now -= 24 * 60 * MINUTE;
     it.apply(carrel_conductor::Event::Due);
     assert_eq!(it.state.ledger.today.spent.attempts, 1);
-}
-
-#[test]
-fn two_turns_with_equal_fingerprints_block_the_issue_even_in_two_runs() {
-    let same = || {
-        AgentUpdate::TurnEnded(Some(TurnFingerprint {
-            tree: "a".to_owned(),
-            answer: "done".to_owned(),
-        }))
-    };
-    let mut it = with(Budgets::default());
-    it.state.rules.max_turns = 1;
-    let run = it.begins(&issue(0));
-    it.updates(run, same());
-    it.ends(run, RunEnd::Completed);
-    it.after(1000);
-    it.reads(&[issue(0)]);
-    let run = it.start().expect("it goes on").run;
-    it.updates(run, same());
-    assert!(it.effects.contains(&Effect::Finish(run)));
-    it.ends(run, RunEnd::Completed);
-    let Some(Stage::Blocked(block)) = it.stage(&issue(0)) else { panic!("{:?}", it.effects) };
-    assert_eq!(block.reason, BlockReason::NoProgress);
-    it.command(OperatorCommand::Unblock(issue(0).id));
-    it.reads(&[issue(0)]);
-    let run = it.start().expect("somebody wants it").run;
-    it.updates(run, same());
-    it.ends(run, RunEnd::Completed);
-    assert!(matches!(it.stage(&issue(0)), Some(Stage::Retrying(_))), "the guard begins anew");
 }
 
 #[test]

@@ -5,11 +5,15 @@ use std::collections::BTreeMap;
 use carrel_conductor::{
     AgentUpdate, ClaimedIssue, Dispatch, Effect, Event, Issue, IssueId, Ledger, Notice,
     OperatorCommand, QueryId, Rules, RunEnd, RunId, Stage, State, TrackerError, TrackerErrorKind,
-    decide,
+    TurnEffects, decide,
 };
 use carrel_domain::Timestamp;
 
 use crate::simulated_world::{BEGIN, rules};
+
+/// A turn that wrote something.
+pub(crate) const SOME_EFFECT: TurnEffects =
+    TurnEffects { files: true, commits: false, tracker: false };
 
 pub(crate) struct Loop {
     pub(crate) state: State,

@@ -6,5 +6,7 @@ mod harness;
 mod journal;
 /// Many issues and many agents.
 mod load;
+/// Turns that have effects, and turns that have none.
+mod progress;
 /// Runs from their start to their end.
 mod runs;

@@ -13,7 +13,7 @@ use carrel_config::{Budgets, Environment, ValidationScope, Workflow};
 use carrel_domain::Timestamp;
 use serde_json::json;
 
-use crate::decide_harness::{Loop, moved};
+use crate::decide_harness::{Loop, SOME_EFFECT, moved};
 use crate::simulated_world::{BEGIN, issue, rules};
 
 fn after(seconds: i64) -> Timestamp {
@@ -107,10 +107,10 @@ fn item_014_no_more_agents_run_for_a_state_than_it_may_have() {
 fn item_014_043_050_052_and_106_the_rules_of_the_loop_are_those_of_the_file() {
     let text = "---\n\
         tracker: {kind: local, active_states: [' To Do '], terminal_states: [DONE], required_labels: [Agent]}\n\
-        agent: {max_concurrent_agents: 4, max_concurrent_agents_by_state: {To Do: 2}, max_turns: 6, max_retry_backoff_ms: 7000}\n\
+        agent: {max_concurrent_agents: 4, max_concurrent_agents_by_state: {To Do: 2}, max_turns: 6, max_turns_without_progress: 2, max_retry_backoff_ms: 7000}\n\
         codex: {stall_timeout_ms: 8000}\n\
         polling: {interval_ms: 9000}\n\
-        budgets: {run: {tokens: 5}}\n---\n";
+        budgets: {run: {tokens: 5}, issue: {turns: 7, tokens: 0, minutes: 0, attempts: 0}}\n---\n";
     let file = std::path::Path::new("/w/WORKFLOW.md");
     let workflow = Workflow::parse(
         text.as_bytes(),
@@ -122,6 +122,7 @@ fn item_014_043_050_052_and_106_the_rules_of_the_loop_are_those_of_the_file() {
     let words = |word: &str| [word.to_owned()].into();
     let mut budgets = Budgets::default();
     budgets.run.tokens = Some(5);
+    budgets.issue.turns = Some(7);
     let expected = Rules {
         active: words("to do"),
         terminal: words("done"),
@@ -129,6 +130,7 @@ fn item_014_043_050_052_and_106_the_rules_of_the_loop_are_those_of_the_file() {
         max_agents: 4,
         max_agents_by_state: [("to do".to_owned(), 2)].into(),
         max_turns: 6,
+        max_turns_without_progress: Some(2),
         max_backoff: Duration::from_secs(7),
         stall_timeout: Some(Duration::from_secs(8)),
         poll_interval: Duration::from_secs(9),
@@ -211,7 +213,7 @@ fn item_046_and_107_a_terminal_state_stops_the_agent_and_then_cleans_up() {
     it.ends(run, RunEnd::Failed("stopped".to_owned()));
     let clean = Effect::Clean(Box::new(done.clone()), Some(PathBuf::from("/root/CAR-0")));
     assert!(it.effects.contains(&clean));
-    it.apply(Event::Cleaned(done.id.clone(), Ok(())));
+    it.apply(Event::Cleaned(done.id.clone(), Ok(None)));
     assert!(it.state.issues.is_empty() && it.effects.contains(&Effect::Erase(done.id)));
 }
 
@@ -432,7 +434,7 @@ fn item_126_an_answer_from_before_the_end_of_a_turn_begins_no_other() {
     it.now += 30_000;
     it.apply(Event::Due);
     let poll = it.poll_query().unwrap();
-    it.updates(run, AgentUpdate::TurnEnded(None));
+    it.updates(run, AgentUpdate::TurnEnded(SOME_EFFECT));
     let done = moved(&issue(0), "Done");
     let (query, ids) = it.read_query().unwrap();
     it.apply(Event::Polled(poll, Ok(vec![issue(0)])));

@@ -13,6 +13,7 @@ mod defects;
 mod drive;
 mod items;
 mod operator_commands;
+mod progress;
 mod restart;
 mod simulated_world;
 mod simulation;

@@ -6,7 +6,7 @@ use carrel_conductor::{
 };
 use std::time::Duration;
 
-use crate::decide_harness::{Loop, moved};
+use crate::decide_harness::{Loop, SOME_EFFECT, moved};
 use crate::simulated_world::{issue, rules};
 
 fn id() -> IssueId {
@@ -50,7 +50,7 @@ fn a_drain_lets_turns_end_and_keeps_the_conversation_for_later() {
     );
     it.command(OperatorCommand::Drain);
     assert!(!it.stops(run));
-    it.updates(run, AgentUpdate::TurnEnded(None));
+    it.updates(run, AgentUpdate::TurnEnded(SOME_EFFECT));
     assert!(it.effects.contains(&Effect::Finish(run)));
     it.ends(run, RunEnd::Completed);
     it.after(2000);
@@ -175,18 +175,18 @@ fn a_single_pass_dispatches_each_issue_once_as_slots_become_free() {
     it.lists(&[issue(0), issue(1)]);
     it.reads(&[issue(0)]);
     let run = it.start().expect("the first").run;
-    it.updates(run, AgentUpdate::TurnEnded(None));
+    it.updates(run, AgentUpdate::TurnEnded(SOME_EFFECT));
     it.reads(&[issue(0)]);
     assert!(it.effects.contains(&Effect::Finish(run)), "no other turn");
     it.ends(run, RunEnd::Completed);
     assert!(!it.state.is_over());
     it.reads(&[issue(1)]);
     let run = it.start().expect("the second").run;
-    it.updates(run, AgentUpdate::TurnEnded(None));
+    it.updates(run, AgentUpdate::TurnEnded(SOME_EFFECT));
     it.reads(&[moved(&issue(1), "Done")]);
     it.ends(run, RunEnd::Completed);
     assert!(it.cleans() && !it.state.is_over());
-    it.apply(Event::Cleaned(issue(1).id, Ok(())));
+    it.apply(Event::Cleaned(issue(1).id, Ok(None)));
     assert!(it.state.is_over());
     assert_eq!(it.state.poll, PollState::Finished);
     it.after(600_000);

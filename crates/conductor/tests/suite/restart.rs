@@ -31,7 +31,7 @@ fn item_108_what_finished_issues_left_is_cleaned_up_before_anything_is_begun() {
     assert!(it.cleans() && it.taken().is_empty() && it.poll_query().is_none());
     it.after(60_000);
     assert!(it.effects.is_empty(), "it waits");
-    it.apply(Event::Cleaned(issue(0).id, Ok(())));
+    it.apply(Event::Cleaned(issue(0).id, Ok(None)));
     assert_eq!(it.taken(), ["id-1"]);
     assert!(it.poll_query().is_some());
 }

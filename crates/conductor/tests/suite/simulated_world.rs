@@ -38,6 +38,7 @@ fn empty_rules() -> Rules {
         max_agents: 3,
         max_agents_by_state: BTreeMap::new(),
         max_turns: 3,
+        max_turns_without_progress: Some(3),
         max_backoff: Duration::from_mins(1),
         stall_timeout: Some(Duration::from_mins(1)),
         poll_interval: Duration::from_secs(30),
@@ -323,7 +324,7 @@ impl SimulatedWorld {
         if !failed {
             self.workspaces.remove(&id);
         }
-        let result = if failed { Err("busy".to_owned()) } else { Ok(()) };
+        let result = if failed { Err("busy".to_owned()) } else { Ok(None) };
         self.apply(Event::Cleaned(id, result));
     }
 

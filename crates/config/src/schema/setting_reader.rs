@@ -92,6 +92,16 @@ impl<'a> SettingReader<'a> {
         self.read(key, value_kind::time)
     }
 
+    /// Reads a time that has a default, or zero for one that is turned off.
+    pub(crate) fn time_or_off(&mut self, key: &Setting) -> Duration {
+        self.read(key, value_kind::time_or_off).unwrap_or_default()
+    }
+
+    /// Reads a limit; `None` if it is turned off.
+    pub(crate) fn limit(&mut self, key: &Setting) -> Option<u64> {
+        self.count(key).filter(|limit| *limit > 0)
+    }
+
     pub(crate) fn size(&mut self, key: &Setting) -> Option<ByteSize> {
         self.read(key, value_kind::size)
     }

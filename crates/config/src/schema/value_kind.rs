@@ -45,6 +45,10 @@ pub(crate) enum ValueKind {
         min: Duration,
         max: Duration,
     },
+    /// A time, or 0 to turn something off.
+    TimeOrOff {
+        max: Duration,
+    },
     Size {
         min: ByteSize,
         max: ByteSize,
@@ -58,6 +62,8 @@ const MAX_MILLIS: i64 = 365 * 24 * 60 * 60 * 1000;
 
 impl ValueKind {
     pub(crate) const POSITIVE: Self = Self::Integer { min: 1, max: i64::MAX };
+    /// A limit, where zero turns it off.
+    pub(crate) const LIMIT_OR_OFF: Self = Self::Integer { min: 0, max: i64::MAX };
     pub(crate) const MILLIS: Self = Self::Integer { min: 1, max: MAX_MILLIS };
     /// Milliseconds, where zero and below turn something off.
     pub(crate) const MILLIS_OR_OFF: Self = Self::Integer { min: i64::MIN, max: MAX_MILLIS };
@@ -90,6 +96,7 @@ impl ValueKind {
             Self::Map | Self::Variables => node.as_map().is_some(),
             Self::TextOrMap => matches!(node.value, Value::Map(_) | Value::Text(_)),
             Self::Time { min, max } => time(node).is_some_and(|time| (*min..=*max).contains(&time)),
+            Self::TimeOrOff { max } => time_or_off(node).is_some_and(|time| time <= *max),
             Self::Size { min, max } => size(node).is_some_and(|size| (*min..=*max).contains(&size)),
             Self::NotSupported(_) => false,
         }
@@ -104,6 +111,7 @@ impl ValueKind {
             Self::Integer { min: 1, max } if *max >= MAX_MILLIS => {
                 "a whole number greater than 0".to_owned()
             }
+            Self::Integer { min: 0, max: i64::MAX } => "a whole number, 0 or greater".to_owned(),
             Self::Integer { min: 0, max } => format!("a whole number from 0 to {max}"),
             Self::Integer { .. } => "a whole number".to_owned(),
             Self::Count { min, max } => format!("a whole number from {min} to {max}"),
@@ -116,6 +124,7 @@ impl ValueKind {
             Self::TextOrMap => "text or a map".to_owned(),
             Self::Variables => "a table of texts".to_owned(),
             Self::Time { min, max } => format!("a time from {} to {}", Age(*min), Age(*max)),
+            Self::TimeOrOff { max } => format!("0 or a time up to {}", Age(*max)),
             Self::Size { min, max } => format!("a size from {} to {}", exact(*min), exact(*max)),
             Self::NotSupported(_) => "not supported".to_owned(),
         }
@@ -162,6 +171,7 @@ impl ValueKind {
             },
             Self::Variables => "write [environment], and NAME = \"value\" below it".to_owned(),
             Self::Time { .. } => "write it as \"90s\", \"15m\" or \"2h\"".to_owned(),
+            Self::TimeOrOff { .. } => "write it as 36h, 14d or 0".to_owned(),
             Self::Size { .. } => "write it as \"512MiB\" or \"2GiB\"".to_owned(),
             Self::Count { .. } => {
                 node.as_text()?.parse::<u64>().ok()?;
@@ -218,6 +228,11 @@ pub(super) fn time(node: &Node) -> Option<Duration> {
     node.as_text()?.parse().ok().map(|Age(time)| time)
 }
 
+/// Reads a time, or 0.
+pub(super) fn time_or_off(node: &Node) -> Option<Duration> {
+    if integer(node) == Some(0) { Some(Duration::ZERO) } else { time(node) }
+}
+
 /// Reads a size with a unit. A bare number in quotes has none, so it is no more accepted than one without.
 pub(super) fn size(node: &Node) -> Option<ByteSize> {
     let text = node.as_text()?;
@@ -262,7 +277,13 @@ mod tests {
                 vec!["1", "'45'", "0x10"],
                 vec!["0", "-1", "1.0", "'1.5'", "x", "true"],
             ),
+            (ValueKind::LIMIT_OR_OFF, vec!["0", "'7'"], vec!["-1", "1.5", "x"]),
             (ValueKind::PORT, vec!["0", "65535"], vec!["-1", "65536"]),
+            (
+                ValueKind::TimeOrOff { max: Duration::from_hours(48) },
+                vec!["0", "'0'", "2d", "36h"],
+                vec!["3d", "7", "-1", "soon", "true"],
+            ),
             (ValueKind::MILLIS_OR_OFF, vec!["-5", "0"], vec!["1e3", "31536000001"]),
             (
                 ValueKind::PositiveNumber,
@@ -300,6 +321,12 @@ mod tests {
                 "must be a list of texts, found a list with something else in it",
             ),
             (ValueKind::Secret, "12345678", "must be text, found a number; put it in quotes"),
+            (ValueKind::LIMIT_OR_OFF, "-1", "must be a whole number, 0 or greater, found -1"),
+            (
+                ValueKind::TimeOrOff { max: Duration::from_hours(48) },
+                "14",
+                "must be 0 or a time up to 2d, found 14; write it as 36h, 14d or 0",
+            ),
             (ValueKind::Flag, "[]", "must be true or false, found a list"),
             (
                 ValueKind::Choice(&["plain", "loud"]),

@@ -70,6 +70,8 @@ pub struct AgentConfig {
     /// file gave a warning and are not here.
     pub max_concurrent_agents_by_state: BTreeMap<String, u64>,
     pub max_turns: u64,
+    /// `None` is no limit.
+    pub max_turns_without_progress: Option<u64>,
     pub max_retry_backoff: Duration,
 }
 
@@ -90,6 +92,7 @@ impl AgentConfig {
             max_concurrent_agents: reader.count(&keys::AGENT_CONCURRENCY).unwrap_or_default(),
             max_concurrent_agents_by_state: read_limits(reader),
             max_turns: reader.count(&keys::AGENT_TURNS).unwrap_or_default(),
+            max_turns_without_progress: reader.limit(&keys::AGENT_TURNS_WITHOUT_PROGRESS),
             max_retry_backoff: reader.millis(&keys::AGENT_BACKOFF),
         }
     }

@@ -1,4 +1,16 @@
 //! `budgets`: limits of turns, tokens, minutes and attempts.
+//!
+//! The limits of an issue have defaults, since an issue that stays active is worked on again and again. Each
+//! leaves room for work on a large issue and ends within a night:
+//!
+//! | limit | default | reason |
+//! |---|---|---|
+//! | turns | 100 | five runs of the default `agent.max_turns` |
+//! | attempts | 20 | failures with the default back-off take about an hour and a quarter, longer than most outages |
+//! | minutes | 480 | eight hours of an agent at work |
+//! | tokens | 10,000,000 | a few hours of a model that reads its conversation again with each request |
+//!
+//! An operator who unblocks the issue grants the same amount once more.
 
 use crate::schema::SettingReader;
 use crate::workflow_keys as keys;
@@ -41,10 +53,10 @@ impl Budgets {
                 attempts: None,
             },
             issue: Budget {
-                turns: reader.count(&keys::ISSUE_TURNS),
-                tokens: reader.count(&keys::ISSUE_TOKENS),
-                minutes: reader.count(&keys::ISSUE_MINUTES),
-                attempts: reader.count(&keys::ISSUE_ATTEMPTS),
+                turns: reader.limit(&keys::ISSUE_TURNS),
+                tokens: reader.limit(&keys::ISSUE_TOKENS),
+                minutes: reader.limit(&keys::ISSUE_MINUTES),
+                attempts: reader.limit(&keys::ISSUE_ATTEMPTS),
             },
             day: Budget {
                 turns: reader.count(&keys::DAY_TURNS),

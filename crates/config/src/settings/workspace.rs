@@ -1,9 +1,10 @@
-//! `workspace`: root and quotas of workspaces.
+//! `workspace`: root and quotas of workspaces, and the time for which unsaved work is kept.
 //!
 //! A root that cannot be resolved is an error, unset variables included: falling back to the temporary directory would
 //! hide the mistake until it costs work.
 
 use std::ffi::OsStr;
+use std::time::Duration;
 
 use carrel_domain::ByteSize;
 
@@ -18,14 +19,16 @@ const DEFAULT_QUOTA: ByteSize = ByteSize::gib(5);
 
 const GIBIBYTE: f64 = 1_073_741_824.0;
 
-/// The section `workspace`: the root directory, and the quotas of a new workspace in bytes and in files. The default
-/// of the first quota comes from `WORKSPACE_DEFAULT_QUOTA_GB`.
+/// The section `workspace`: the root directory, the quotas of a new workspace in bytes and in files, and the time for
+/// which unsaved work outlives its workspace, zero for none. The default of the first quota comes from
+/// `WORKSPACE_DEFAULT_QUOTA_GB`.
 #[expect(missing_docs, reason = "the fields are keys of the reference page")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceConfig {
     pub root: ResolvedRoot,
     pub quota: ByteSize,
     pub quota_files: u64,
+    pub keep_unsaved: Duration,
 }
 
 impl WorkspaceConfig {
@@ -34,6 +37,7 @@ impl WorkspaceConfig {
             root: read_root(reader),
             quota: read_quota(reader),
             quota_files: reader.count(&keys::WORKSPACE_FILES).unwrap_or_default(),
+            keep_unsaved: reader.time_or_off(&keys::WORKSPACE_KEEP_UNSAVED),
         }
     }
 }

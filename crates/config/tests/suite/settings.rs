@@ -1,7 +1,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use carrel_config::{AgentKind, Budget, Environment, RootOrigin, ValidationScope, Workflow};
+use carrel_config::{
+    AgentKind, Budget, Budgets, Environment, RootOrigin, ValidationScope, Workflow,
+};
 use carrel_domain::{ByteSize, Network};
 use pretty_assertions::assert_eq;
 use serde_json::json;
@@ -20,6 +22,7 @@ fn item_008_an_empty_file_means_the_defaults() {
     assert_eq!(config.workspace.root.origin, RootOrigin::Default);
     assert_eq!(config.workspace.quota, ByteSize::gib(5));
     assert_eq!(config.workspace.quota_files, 1_000_000);
+    assert_eq!(config.workspace.keep_unsaved, Duration::from_hours(14 * 24));
     assert_eq!((&config.hooks.after_create, &config.hooks.before_run), (&None, &None));
     assert_eq!((&config.hooks.after_run, &config.hooks.before_remove), (&None, &None));
     assert_eq!(config.hooks.env, Vec::<String>::new());
@@ -42,7 +45,14 @@ fn item_008_an_empty_file_means_the_defaults() {
     assert_eq!(rest.codex.turn_sandbox_policy, None);
     assert_eq!((rest.codex.turn_timeout, rest.codex.read_timeout), (ms(3_600_000), ms(5_000)));
     assert_eq!(rest.codex.stall_timeout, Some(ms(300_000)));
-    assert_eq!(rest.budgets, carrel_config::Budgets::default());
+    let of_issue = Budget {
+        turns: Some(100),
+        tokens: Some(10_000_000),
+        minutes: Some(480),
+        attempts: Some(20),
+    };
+    assert_eq!(rest.budgets, Budgets { issue: of_issue, ..Budgets::default() });
+    assert_eq!(rest.agent.max_turns_without_progress, Some(3));
     assert!(rest.observability.dashboard_enabled);
     assert_eq!(
         (rest.observability.refresh, rest.observability.render_interval),
@@ -91,6 +101,32 @@ workspace: {quota_gb: 0.5, quota_files: null}";
 }
 
 #[test]
+fn limits_that_have_a_default_are_turned_off_by_zero_alone() {
+    let off = "
+agent: {max_turns_without_progress: 0}
+budgets: {issue: {turns: 0, tokens: 0, minutes: 0, attempts: 0}}
+workspace: {keep_unsaved: 0}";
+    let workflow = full(off).unwrap();
+    assert_eq!(workflow.config.workspace.keep_unsaved, Duration::ZERO);
+    let rest = conductor(workflow);
+    assert_eq!(
+        (rest.budgets.issue, rest.agent.max_turns_without_progress),
+        (Budget::default(), None)
+    );
+    let unset = "
+agent: {max_turns_without_progress: null}
+budgets: {issue: {turns: null, tokens: 5}}
+workspace: {keep_unsaved: null}";
+    let workflow = full(unset).unwrap();
+    assert_eq!(workflow.config.workspace.keep_unsaved, Duration::from_hours(14 * 24));
+    let rest = conductor(workflow);
+    assert_eq!((rest.budgets.issue.turns, rest.budgets.issue.tokens), (Some(100), Some(5)));
+    assert_eq!(rest.agent.max_turns_without_progress, Some(3));
+    let hours = full("workspace: {keep_unsaved: 36h}").unwrap();
+    assert_eq!(hours.config.workspace.keep_unsaved, Duration::from_hours(36));
+}
+
+#[test]
 fn wrong_values_are_explained() {
     for (yaml, complaint) in [
         (
@@ -133,6 +169,14 @@ fn wrong_values_are_explained() {
         (
             "agent: {max_concurrent_agents_by_state: 5}",
             "agent.max_concurrent_agents_by_state must be a map, found a number",
+        ),
+        (
+            "workspace: {keep_unsaved: 14}",
+            "workspace.keep_unsaved must be 0 or a time up to 3650d, found 14; write it as 36h, 14d or 0",
+        ),
+        (
+            "agent: {max_turns_without_progress: -1}",
+            "agent.max_turns_without_progress must be a whole number, 0 or greater, found -1",
         ),
         (
             "budgets: {run: {tokens: 0}}",

@@ -7,7 +7,10 @@ use super::scope::{self, ReferencedIds};
 use super::{Linear, queries};
 use crate::api::ApiRequest;
 use crate::error::Result;
-use crate::graphql::{self, document::GraphqlDocument};
+use crate::graphql::{
+    self,
+    document::{GraphqlDocument, Kind},
+};
 use crate::issue::Issue;
 use crate::issue_records::{list, text};
 use crate::rest_tool;
@@ -45,6 +48,7 @@ impl Linear {
         let mut reply = rest_tool::reply(&self.api, &response);
         let json = response.json().unwrap_or_default();
         reply.success = reply.success && json.is_object() && list(&json, "/errors").is_empty();
+        reply.changed = reply.success && document.operation.kind == Kind::Mutation;
         Ok(reply)
     }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::LocalTracker;
-use crate::{Issue, Tool, ToolReply};
+use crate::{Issue, Tool, ToolReply, normal};
 
 /// The author of agents' comments.
 const AUTHOR: &str = "agent";
@@ -48,14 +48,16 @@ struct State {
 impl LocalTracker {
     pub(super) async fn use_tool(&self, issue: &Issue, tool: &str, arguments: Value) -> ToolReply {
         let identifier = &issue.identifier;
-        let output = match tool {
-            SHOW => self.show(identifier, arguments).await,
-            COMMENT => self.add_comment(identifier, arguments).await,
+        let done = match tool {
+            SHOW => self.show(identifier, arguments).await.map(|shown| (shown, false)),
+            COMMENT => self.add_comment(identifier, arguments).await.map(|added| (added, true)),
             MOVE => self.move_to(identifier, arguments).await,
             _ => return ToolReply::unknown(tool, &all()),
         };
-        match output {
-            Ok(output) => ToolReply { success: true, output: output.to_string() },
+        match done {
+            Ok((output, changed)) => {
+                ToolReply { success: true, changed, output: output.to_string() }
+            }
             Err(message) => ToolReply::refusal(&json!({ "error": { "message": message } })),
         }
     }
@@ -72,11 +74,16 @@ impl LocalTracker {
         Ok(json!({ "comment": comment.map_err(|error| message_of(&error))? }))
     }
 
-    async fn move_to(&self, identifier: &str, arguments: Value) -> Result<Value, String> {
+    /// Moves the issue. Returns it, and false if it was in that state already.
+    async fn move_to(&self, identifier: &str, arguments: Value) -> Result<(Value, bool), String> {
         let State { state } = parse(arguments)?;
+        let (issue, _) = self.find(identifier).await.map_err(|error| message_of(&error))?;
+        if issue.normal_state() == normal(&state) {
+            return Ok((json!({ "issue": issue }), false));
+        }
         let change = IssueChange { state: Some(state), ..IssueChange::default() };
         let issue = self.change(identifier, change).await;
-        Ok(json!({ "issue": issue.map_err(|error| message_of(&error))? }))
+        Ok((json!({ "issue": issue.map_err(|error| message_of(&error))? }), true))
     }
 }
 

@@ -158,6 +158,25 @@ async fn an_agent_shows_comments_on_and_moves_its_own_issue_and_no_other() {
 }
 
 #[tokio::test]
+async fn a_move_to_the_same_state_and_a_look_change_nothing() {
+    let (tracker, _directory) = tracker();
+    let own = tracker.add(new("own", "Todo")).await.unwrap();
+    for (tool, arguments, changed) in [
+        ("issue_show", Value::Null, false),
+        ("issue_move", json!({ "state": " todo " }), false),
+        ("issue_move", json!({ "state": "In Progress" }), true),
+        ("issue_comment", json!({ "body": "half done" }), true),
+        ("issue_comment", json!({}), false),
+    ] {
+        let before = tracker.find("CAR-1").await.unwrap().0;
+        let reply = tracker.call(&own, tool, arguments.clone()).await;
+        assert_eq!(reply.changed, changed, "{tool} {arguments}");
+        let after = tracker.find("CAR-1").await.unwrap().0;
+        assert!(changed || before == after, "{tool} {arguments}");
+    }
+}
+
+#[tokio::test]
 async fn an_unreachable_database_is_a_tracker_error() {
     let (tracker, directory) = tracker();
     directory.close().unwrap();

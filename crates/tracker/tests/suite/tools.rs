@@ -151,3 +151,24 @@ async fn item_074_to_076_failures_are_structured_and_show_no_secret() {
     failures::<Jira>(get("/rest/api/3/issue/WEB-7")).await;
     failures::<Asana>(get("/tasks/{task_gid}")).await;
 }
+
+#[tokio::test]
+async fn a_reply_says_whether_the_call_changed_the_tracker() {
+    async fn changed<P: Provider>(arguments: Value) -> (bool, bool) {
+        let bench = bench::<P>().await;
+        let reply = bench.call(arguments.clone()).await;
+        assert!(reply.success, "{arguments}: {}", reply.output);
+        bench.fake.answer(0, Reply::status(422, &json!({})));
+        let refused = bench.call(arguments).await;
+        (reply.changed, refused.success || refused.changed)
+    }
+    let comment = post("/repos/acme/web/issues/7/comments", json!({ "body": "Done." }));
+    assert_eq!(changed::<Github>(comment).await, (true, false));
+    assert_eq!(changed::<Github>(get("/repos/acme/web/issues")).await, (false, false));
+    let search = post("/rest/api/3/search/jql", json!({ "maxResults": 5 }));
+    assert_eq!(changed::<Jira>(search).await, (false, false), "a search only reads");
+    let linked =
+        "mutation { attachmentLinkURL(issueId: \"WEB-7\", url: \"https://x\") { success } }";
+    assert_eq!(changed::<Linear>(json!(linked)).await, (true, false));
+    assert_eq!(changed::<Linear>(json!("{ viewer { id } }")).await, (false, false));
+}

@@ -1,7 +1,7 @@
 use std::os::unix::fs::symlink;
 
 use carrel_domain::{Code, Coded};
-use carrel_workspace::{Create, Remove, Target};
+use carrel_workspace::{Create, Remove, Target, UnsavedWork};
 
 use crate::{TestRoot, identifier, no_hooks, open};
 
@@ -59,7 +59,7 @@ async fn item_120_a_root_behind_a_link_works_in_both_spellings() {
     drop(workspace);
     for gone in [link.join("A"), fixture.path("B")] {
         let target = Target::Path(gone.clone());
-        let remove = Remove { target, keep_if_dirty: false };
+        let remove = Remove { target, unsaved: UnsavedWork::Discard };
         through_link.remove(remove, &no_hooks()).await.unwrap();
         assert!(!gone.exists());
     }

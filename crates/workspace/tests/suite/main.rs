@@ -6,6 +6,8 @@
     reason = "tests build the state that a crash or a person leaves behind, and fail by panicking"
 )]
 
+/// Unsaved work that outlives its workspace.
+mod kept;
 /// Create, reuse, repair, remove.
 mod lifecycle;
 /// Where a workspace may be.
@@ -20,7 +22,8 @@ use std::sync::Arc;
 use carrel_domain::{ByteSize, Identifier, SystemClock};
 use carrel_exec::LazySpawner;
 use carrel_workspace::{
-    Create, Created, Error, Hooks, Quota, Remove, Removed, RootOptions, Target, Workspaces,
+    Create, Created, DEFAULT_KEEP_UNSAVED, Error, Hooks, Quota, Remove, Removed, RootOptions,
+    Target, UnsavedWork, Workspaces,
 };
 
 /// A root in a directory of its own.
@@ -49,7 +52,7 @@ impl TestRoot {
     }
 
     async fn remove_target(&self, target: Target) -> Result<Removed, Error> {
-        self.workspaces.remove(Remove { target, keep_if_dirty: false }, &no_hooks()).await
+        self.workspaces.remove(Remove { target, unsaved: UnsavedWork::Discard }, &no_hooks()).await
     }
 
     /// Edits a record as a crash or another version would leave it.
@@ -63,7 +66,13 @@ impl TestRoot {
 
 fn options(root: &Path) -> RootOptions {
     let quota = Quota { bytes: ByteSize::mib(10), files: Some(1000) };
-    RootOptions { root: root.to_owned(), home: None, quota, clock: Arc::new(SystemClock) }
+    RootOptions {
+        root: root.to_owned(),
+        home: None,
+        quota,
+        keep_unsaved: DEFAULT_KEEP_UNSAVED,
+        clock: Arc::new(SystemClock),
+    }
 }
 
 fn open(root: &Path) -> Result<Workspaces, Error> {

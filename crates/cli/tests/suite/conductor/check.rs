@@ -35,6 +35,29 @@ fn every_setting_is_printed_with_its_origin_and_no_secret() {
 }
 
 #[test]
+fn the_limits_of_an_issue_are_printed_by_the_check_and_at_the_start() {
+    let fixture = ConductorFixture::with("agent: {kind: command, command: 'sleep 100'}");
+    let limits = "an issue may take 100 turns, 20 attempts, 480 minutes and 10000000 tokens; 3 turns without progress block it";
+    let check = Run::of(fixture.command(&["check"]));
+    assert!(check.stderr.contains(limits), "{}", check.stderr);
+    for (setting, value) in [
+        ("agent.max_turns_without_progress", "3"),
+        ("budgets.issue.turns", "100"),
+        ("budgets.issue.attempts", "20"),
+        ("budgets.issue.minutes", "480"),
+        ("budgets.issue.tokens", "10000000"),
+        ("workspace.keep_unsaved", "14d"),
+    ] {
+        let line = check.stdout.lines().find(|line| line.starts_with(setting));
+        let words: Vec<_> = line.expect(setting).split_whitespace().collect();
+        assert_eq!(words, [setting, "default", value]);
+    }
+    let running = fixture.start();
+    running.until("it says what may be spent", || running.log().contains(limits));
+    assert_eq!(running.end(), 0);
+}
+
+#[test]
 fn item_077_everything_that_is_wrong_is_said_at_once() {
     let fixture = ConductorFixture::new();
     let text = "---\ntracker: {kind: lineer}\npolling: {interval_ms: soon}\n---\n{{ issue.title | shout }}";

@@ -58,6 +58,14 @@ impl StateApi {
         Reply { status, head: head.to_ascii_lowercase(), body }
     }
 
+    pub(super) fn server(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub(super) fn token(&self) -> &str {
+        &self.token
+    }
+
     fn bearer(&self) -> String {
         format!("Authorization: Bearer {}\r\n", self.token)
     }

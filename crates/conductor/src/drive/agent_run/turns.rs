@@ -1,25 +1,24 @@
 //! The turns of a session.
 //!
-//! Each turn sends a prompt, awaits the agent's answer, reports the turn's fingerprint and waits for the
+//! Each turn sends a prompt, awaits the agent's answer, reports the turn's effects and waits for the
 //! conductor's decision. A stopped turn has [`STOP_GRACE`] to end, since some agents save their
 //! conversation when they are interrupted; closing the session then kills what is left.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_agent::{AgentFailure, FailureKind, Session, Teardown};
-use carrel_workspace::Workspace;
 use serde_json::json;
 use tracing::Instrument as _;
 
+use super::effect_observer::EffectObserver;
 use super::event_reader::EventReader;
 use super::{RunInProgress, TurnCommand, prompts, spans};
-use crate::claimed_issue::TurnFingerprint;
-use crate::drive::turn_fingerprint;
-use crate::event::{AgentUpdate, Event, RunEnd};
+use crate::event::{AgentUpdate, Event, RunEnd, TurnEffects};
 
 /// The time that a stopped agent has to end its turn.
 const STOP_GRACE: Duration = Duration::from_secs(30);
+
+const STOPPED_BETWEEN: &str = "stopped between two turns";
 
 impl RunInProgress {
     /// Runs turns until the conductor finishes the run, a turn fails or the run is stopped.
@@ -28,7 +27,7 @@ impl RunInProgress {
         session: &mut dyn Session,
         first: String,
         reader: &mut EventReader,
-        workspace: &Arc<Workspace>,
+        mut observer: EffectObserver,
     ) -> RunEnd {
         let resumed = session.thread().is_some() && session.thread() == self.job.dispatch.thread;
         let mut prompt = prompts::first_turn(&first, &self.job.dispatch, resumed);
@@ -45,8 +44,11 @@ impl RunInProgress {
             };
             self.transcript.note("answer", json!({ "text": answer })).await;
             reader.flush(&self.transcript).await;
-            let left = fingerprint(workspace, &answer).await;
-            self.send(Event::AgentUpdated(self.job.dispatch.run, AgentUpdate::TurnEnded(left)))
+            let Some(effects) = self.observe(&mut observer, reader).await else {
+                return RunEnd::Failed(STOPPED_BETWEEN.to_owned());
+            };
+            self.transcript.note("effects", json!(effects)).await;
+            self.send(Event::AgentUpdated(self.job.dispatch.run, AgentUpdate::TurnEnded(effects)))
                 .await;
             match self.next(reader).await {
                 Some(TurnCommand::Turn(turn)) => {
@@ -57,7 +59,7 @@ impl RunInProgress {
                         prompts::next_turn(&first, &self.job.dispatch.issue, turn, most, known);
                 }
                 Some(TurnCommand::Finish) => return RunEnd::Completed,
-                None => return RunEnd::Failed("stopped between two turns".to_owned()),
+                None => return RunEnd::Failed(STOPPED_BETWEEN.to_owned()),
             }
         }
     }
@@ -84,6 +86,16 @@ impl RunInProgress {
         }
     }
 
+    /// Returns the effects of a turn; `None` if the run is stopped meanwhile.
+    async fn observe(
+        &self,
+        observer: &mut EffectObserver,
+        reader: &mut EventReader,
+    ) -> Option<TurnEffects> {
+        let observing = self.job.stop.run_until_cancelled(observer.effects());
+        reader.read_while(&self.transcript, observing).await
+    }
+
     /// Waits for the conductor's decision; `None` if the run is stopped.
     async fn next(&mut self, reader: &mut EventReader) -> Option<TurnCommand> {
         let (commands, stop) = (&mut self.job.commands, &self.job.stop);
@@ -95,10 +107,4 @@ impl RunInProgress {
         };
         reader.read_while(&self.transcript, waiting).await
     }
-}
-
-async fn fingerprint(workspace: &Arc<Workspace>, answer: &str) -> Option<TurnFingerprint> {
-    let (workspace, answer) = (Arc::clone(workspace), answer.to_owned());
-    let look = move || turn_fingerprint::of(workspace.files(), &answer);
-    tokio::task::spawn_blocking(look).await.ok().flatten()
 }

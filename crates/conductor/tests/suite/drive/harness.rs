@@ -47,11 +47,17 @@ pub(crate) struct Turn {
 #[derive(Clone)]
 pub(crate) enum TurnScript {
     Answer(&'static str),
+    /// An answer in words that no turn had before.
+    NewWords,
     Fail(FailureKind, &'static str),
     /// Nothing, until somebody stops it.
     Hang,
     /// Moves its issue with the tracker's tool.
     Move(&'static str),
+    /// Comments on its issue with the tracker's tool.
+    Comment,
+    /// Looks at its issue with the tracker's tool.
+    Look,
     /// Works for a while and tells of it.
     Busy(Duration),
     Panic,
@@ -170,12 +176,20 @@ impl Session for Speaking {
                 self.opening.stop.cancelled().await;
                 Err(AgentFailure { kind: FailureKind::Stopped, message: "told to".to_owned() })
             }
+            TurnScript::NewWords => {
+                Ok(format!("Nothing is left to do, at {:?}.", std::time::SystemTime::now()))
+            }
             TurnScript::Move(state) => {
-                let arguments = serde_json::json!({ "state": state });
-                let call = ToolCall::new("issue_move", arguments, CancellationToken::new());
-                let told = self.opening.tools.call(call).await;
-                assert!(!told.is_error, "{told:?}");
+                self.call("issue_move", serde_json::json!({ "state": state })).await;
                 Ok(format!("moved to {state}"))
+            }
+            TurnScript::Comment => {
+                self.call("issue_comment", serde_json::json!({ "body": "half done" })).await;
+                Ok("commented".to_owned())
+            }
+            TurnScript::Look => {
+                self.call("issue_show", serde_json::json!({})).await;
+                Ok("looked".to_owned())
             }
             TurnScript::Busy(time) => {
                 for step in 0..10 {
@@ -192,6 +206,14 @@ impl Session for Speaking {
     async fn close(self: Box<Self>) -> Teardown {
         self.seen.closed.fetch_add(1, Ordering::SeqCst);
         Teardown::Complete
+    }
+}
+
+impl Speaking {
+    async fn call(&self, tool: &str, arguments: Value) {
+        let call = ToolCall::new(tool, arguments, CancellationToken::new());
+        let told = self.opening.tools.call(call).await;
+        assert!(!told.is_error, "{told:?}");
     }
 }
 

@@ -162,17 +162,6 @@ async fn an_agent_without_a_conversation_gets_its_instructions_in_every_turn() {
 }
 
 #[tokio::test]
-async fn a_turn_that_changes_nothing_and_says_nothing_new_is_the_last() {
-    let harness = Harness::new(|_| TurnScript::Answer("same"));
-    let issue = harness.issue("first").await;
-    let working = harness.start().await;
-    let stuck = |stage: &Stage| matches!(stage, Stage::Blocked(block) if block.reason == BlockReason::NoProgress);
-    working.until_stage(&issue, "it is blocked", stuck).await;
-    assert_eq!(harness.prompts().len(), 2);
-    working.end().await;
-}
-
-#[tokio::test]
 async fn a_question_blocks_an_issue_until_an_operator_answers() {
     let harness = Harness::new(|turn| {
         if turn.prompt.contains("blue") {

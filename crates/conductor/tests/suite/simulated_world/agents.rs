@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use carrel_conductor::{
-    AgentUpdate, BlockReason, Event, IssueId, RunEnd, RunId, Spend, TurnFingerprint,
+    AgentUpdate, BlockReason, Event, IssueId, RunEnd, RunId, Spend, TurnEffects,
 };
 use serde_json::json;
 
@@ -67,10 +67,8 @@ impl SimulatedWorld {
             return self.misbehave(run);
         }
         if self.rng.u8(..3) == 0 {
-            // Hardly ever the same as in the turn before.
-            let tree = self.rng.u8(..40).to_string();
-            let trace = TurnFingerprint { tree, answer: String::new() };
-            self.apply(Event::AgentUpdated(run, AgentUpdate::TurnEnded(Some(trace))));
+            let effects = TurnEffects { files: self.rng.u8(..4) > 0, ..TurnEffects::default() };
+            self.apply(Event::AgentUpdated(run, AgentUpdate::TurnEnded(effects)));
         } else {
             self.soon(What::Act(run));
         }

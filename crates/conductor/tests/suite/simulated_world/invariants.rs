@@ -50,6 +50,10 @@ impl SimulatedWorld {
             let stage = self.state.issues.get(id).map(|claimed| &claimed.stage);
             assert!(stage.is_none_or(|stage| *stage == Stage::Resting), "{id} is ours: {stage:?}");
         }
+        for (id, claimed) in &self.state.issues {
+            let idle = claimed.turns_without_progress;
+            assert!(idle <= 3, "{id} took {idle} turns without an effect");
+        }
         self.check_memory();
         self.check_accounts();
     }
