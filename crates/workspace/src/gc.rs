@@ -15,6 +15,7 @@ use tracing::{info, warn};
 use crate::blocking::blocking;
 use crate::error::Error;
 use crate::git_state::VIEWS;
+use crate::homes::HOMES;
 use crate::hooks::Hooks;
 use crate::lock::Mode;
 use crate::record::{Record, State};
@@ -47,7 +48,7 @@ pub struct Gc {
 ///
 /// Records decide about workspaces: one whose creation or removal was interrupted is finished, one without a
 /// directory loses its record, one that was unused for longer than the retention is removed with its hook.
-/// Logs, locks and unfinished files are deleted if they belong to no record.
+/// Logs, homes, locks and unfinished files are deleted if they belong to no record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names define actions and objects")]
@@ -58,6 +59,7 @@ pub enum GcAction {
     RemoveUnused { identifier: Identifier, key: WorkspaceKey, last_used_at: Timestamp },
     RemoveOrphan { name: String },
     DeleteLogs { name: String },
+    DeleteHome { name: String },
     DeleteLock { name: String },
     DeleteUnfinished { path: String },
     DeleteTrash { name: String },
@@ -200,7 +202,7 @@ impl RootInner {
         }
     }
 
-    /// Lists what belongs to no workspace: logs, locks and unfinished files.
+    /// Lists what belongs to no workspace: logs, homes, locks and unfinished files.
     fn leftovers(&self) -> Result<Vec<GcAction>, Error> {
         let keys = self.records().keys()?;
         let known: HashSet<&str> = keys.iter().map(WorkspaceKey::as_str).collect();
@@ -209,10 +211,13 @@ impl RootInner {
         let is_old = |name: &str| self.age(&Path::new("logs").join(name)) > Some(KEEP_LOGS);
         logs.retain(|name| !known.contains(name.as_str()) && is_old(name));
         let logs = logs.into_iter().map(|name| GcAction::DeleteLogs { name });
+        let mut homes = self.names_in(HOMES)?;
+        homes.retain(|name| !known.contains(name.as_str()) && !self.locks().is_held(name));
+        let homes = homes.into_iter().map(|name| GcAction::DeleteHome { name });
         let locks = self.idle_locks(&keys)?.into_iter().map(|name| GcAction::DeleteLock { name });
         let unfinished = self.unfinished()?.into_iter();
         let unfinished = unfinished.map(|path| GcAction::DeleteUnfinished { path });
-        Ok(logs.chain(locks).chain(unfinished).collect())
+        Ok(logs.chain(homes).chain(locks).chain(unfinished).collect())
     }
 
     fn delete(&self, leftover: &GcAction) -> Result<(), Error> {
@@ -222,6 +227,7 @@ impl RootInner {
         };
         match leftover {
             GcAction::DeleteLogs { name } => remove_tree(&Path::new("logs").join(name)),
+            GcAction::DeleteHome { name } => remove_tree(&Path::new(HOMES).join(name)),
             GcAction::DeleteUnfinished { path } => remove_tree(path.as_ref()),
             GcAction::DeleteLock { name } => self.locks().remove_idle(name),
             // Workspaces and the trash are removed by other means.

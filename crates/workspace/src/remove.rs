@@ -8,7 +8,8 @@
 //! | write the record, `removing`, if there is a hook | a record `removing` and a directory | finishes the removal |
 //! | run `before_remove` | the same; the hook's processes hold the lock until they end | the same |
 //! | move the directory into the trash; fsync the root | a record without a directory | drops the record, or makes the directory anew |
-//! | delete the record | a directory in the trash | the next sweep deletes it |
+//! | move its home into the trash | a record without a directory | the same |
+//! | delete the record | directories in the trash | the next sweep deletes them |
 
 use std::fmt;
 use std::path::PathBuf;
@@ -205,6 +206,7 @@ impl RootInner {
         if let Some(directory) = &target.directory {
             self.discard(&target.key, directory)?;
         }
+        self.discard_home(&target.key)?;
         self.usage_cache().remove(&target.key)?;
         self.records().remove(&target.key)?;
         let path = self.location(&target.key).workspace;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::git_state::VIEWS;
+use crate::homes::HOMES;
 use crate::json_file;
 
 pub(crate) const SCHEMA: u64 = 1;
@@ -22,7 +23,7 @@ const SYSTEM: [&str; 8] = ["etc", "usr", "bin", "sbin", "boot", "dev", "proc", "
 const OWNER_ONLY: u32 = 0o700;
 const SCHEMA_FILE: &str = "root.json";
 
-const PARTS: [&str; 6] = ["records", "locks", "trash", "logs", "usage", VIEWS];
+const PARTS: [&str; 7] = ["records", "locks", "trash", "logs", "usage", VIEWS, HOMES];
 
 #[derive(Debug)]
 pub(crate) struct WorkspaceRoot {

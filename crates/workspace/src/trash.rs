@@ -24,20 +24,29 @@ const SWEEP_LOCK: &str = "+sweep";
 impl RootInner {
     /// Moves the directory of a workspace into the trash, in constant time.
     pub(crate) fn discard(&self, key: &WorkspaceKey, directory: &Root) -> Result<(), Error> {
+        self.move_to_trash(&self.root.directory, Path::new(key.as_str()), directory)?;
+        self.sync_root()
+    }
+
+    /// Moves a directory, which is given by its path beneath `root` and open, into the trash.
+    pub(crate) fn move_to_trash(
+        &self,
+        root: &Root,
+        source: &Path,
+        directory: &Root,
+    ) -> Result<(), Error> {
         let now = self.clock.now().as_millis();
+        let key = source.file_name().unwrap_or_default().to_string_lossy();
         let name = format!("{key}.{now}.{:08x}", fastrand::u32(..));
-        debug!(%key, trash = name, "moving the directory into the trash");
-        let root = &self.root.directory;
+        let path = root.path().join(source);
+        debug!(path = %path.display(), trash = name, "moving the directory into the trash");
         let target = Path::new(TRASH).join(name);
-        let source = Path::new(key.as_str());
         // Moving a directory rewrites its `..`, which needs write permission on it.
         let moved = directory
             .grant_owner_access()
             .and_then(|()| root.rename_into(source, &self.root.own, &target, Collision::Refuse));
-        let workspace = self.location(key).workspace;
-        let doing = format!("could not move {} into the trash", workspace.display());
-        moved.map_err(Error::files(doing))?;
-        self.sync_root()
+        let doing = format!("could not move {} into the trash", path.display());
+        moved.map_err(Error::files(doing))
     }
 
     pub(crate) fn sync_root(&self) -> Result<(), Error> {
