@@ -93,12 +93,10 @@ impl CommandRun<'_> {
         Ok((outcome, found?))
     }
 
-    /// Returns the watcher of the workspace and its temporary files.
+    /// Returns the watcher of the workspace, its home and its temporary files.
     fn quota_watcher(&self) -> Result<Option<QuotaWatcher>, Error> {
-        Ok(self.workspace.quota_watcher()?.map(|watcher| match self.site.scratch() {
-            Some(scratch) => watcher.with(scratch),
-            None => watcher,
-        }))
+        let watcher = self.workspace.quota_watcher()?;
+        Ok(watcher.map(|watcher| self.site.counted().into_iter().fold(watcher, QuotaWatcher::with)))
     }
 
     /// Removes the command's temporary files, reads its control group and runs the trust check.

@@ -16,7 +16,8 @@ use crate::command_run::CommandRun;
 use crate::error::RunError;
 use crate::request::{CommandForm, RunRequest};
 use crate::runner::{Feature, Runner, SandboxMode};
-use crate::scratch_directory::{ScratchDirectory, ScratchParent, SweepSchedule};
+use crate::scratch_directory::{ScratchDirectory, SweepSchedule};
+use crate::server_directory::ServerDirectory;
 use crate::workspace_handle::WorkspaceHandle;
 use carrel_workspace::blocking;
 
@@ -78,11 +79,11 @@ async fn try_tier(runner: &Runner, state: &Path, tier: Tier) -> Result<Trial, Ru
     let inner = &runner.inner;
     let user = inner.options.policy.uids.first();
     let owner = inner.host.is_root().then_some(Owner { user, group: user });
-    let home = ScratchParent::of_state(state);
+    let parent = ServerDirectory::of_state(state);
     let scratch =
-        blocking(move || ScratchDirectory::make(&home, &SweepSchedule::default(), owner, tier))
+        blocking(move || ScratchDirectory::make(&parent, &SweepSchedule::default(), owner, tier))
             .await?;
-    let workspace = WorkspaceHandle::for_directory(&scratch.directory().path().join("tmp"), state)?;
+    let workspace = WorkspaceHandle::for_trial(&scratch.directory().path().join("tmp"), state)?;
     Ok(run_in(runner, &workspace, tier).await.map_err(|error| reason(&error)))
 }
 

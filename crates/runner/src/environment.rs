@@ -21,7 +21,7 @@ impl CommandRun<'_> {
         let path: Vec<&OsStr> = inner.programs().map(Path::as_os_str).chain(system).collect();
         let mut variables = Variables::default();
         variables.set("PATH", path.join(OsStr::new(":")));
-        variables.set("HOME", self.workspace.path());
+        variables.set("HOME", site.home());
         variables.set("LANG", LANGUAGE);
         variables.set("TERM", PLAIN_TERMINAL);
         variables.set("TMPDIR", site.temporary());

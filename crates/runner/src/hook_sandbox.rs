@@ -76,7 +76,8 @@ impl HookSandbox for SandboxedHooks {
     ) -> Pin<Box<dyn Future<Output = Result<Outcome, HookSandboxError>> + Send + 'a>> {
         Box::pin(async move {
             let runner = self.runner()?;
-            let workspace = WorkspaceHandle::locked(hook.directory, &hook.root, hook.lock);
+            let workspace =
+                WorkspaceHandle::for_hook(hook.directory, &hook.root, hook.layout, hook.lock);
             let argv = ["/bin/sh", "-c", "--", &hook.script].map(Into::into).to_vec();
             let request = RunRequest {
                 environment: hook.environment,

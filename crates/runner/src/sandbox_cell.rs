@@ -28,15 +28,16 @@ use crate::error::RunError;
 use crate::real_path_cache::RealPathCache;
 use crate::request::{Grants, RunRequest};
 use crate::runner::{Feature, RunnerInner, SandboxMode, state_directory};
-use crate::scratch_directory::{ScratchDirectory, ScratchParent, SweepSchedule};
+use crate::scratch_directory::{ScratchDirectory, SweepSchedule};
+use crate::server_directory::ServerDirectory;
 use crate::workspace_handle::WorkspaceHandle;
 
 #[derive(Clone, Debug)]
 pub(crate) enum ExecutionSite {
     /// A cell, and in tier `landlock` the command's own directory for temporary files.
     Cell(Arc<SandboxCell>, Option<OwnDirectory>),
-    /// The host, because the sandbox is off.
-    Host(Spawner),
+    /// The host, because the sandbox is off, and the home directory.
+    Host(Spawner, PathBuf),
 }
 
 /// A directory for the temporary files of one command, below the scratch directory.
@@ -54,6 +55,8 @@ pub(crate) struct SandboxCell {
     cell: Cell,
     pub(crate) plan: Plan,
     scratch: ScratchDirectory,
+    /// The home, where that is not the one that counts towards the quota anyway.
+    moved_home: Option<Root>,
     /// An empty directory that an earlier command left, for the next one. Saves making and removing one
     /// for each command.
     spare: Mutex<Option<PathBuf>>,
@@ -78,14 +81,14 @@ impl ExecutionSite {
     pub(crate) fn spawner(&self) -> &Spawner {
         match self {
             Self::Cell(cell, _) => &cell.cell,
-            Self::Host(spawner) => spawner,
+            Self::Host(spawner, _) => spawner,
         }
     }
 
     pub(crate) fn plan(&self) -> Option<&Plan> {
         match self {
             Self::Cell(cell, _) => Some(&cell.plan),
-            Self::Host(_) => None,
+            Self::Host(..) => None,
         }
     }
 
@@ -94,14 +97,26 @@ impl ExecutionSite {
         match self {
             Self::Cell(cell, Some(own)) => cell.plan.scratch.join(&own.name),
             Self::Cell(cell, None) => cell.plan.temporary(),
-            Self::Host(_) => "/tmp".into(),
+            Self::Host(..) => "/tmp".into(),
         }
     }
 
-    pub(crate) fn scratch(&self) -> Option<Root> {
+    /// Returns the home directory, by its path inside the sandbox.
+    pub(crate) fn home(&self) -> &Path {
         match self {
-            Self::Cell(cell, _) => cell.scratch.directory().try_clone().ok(),
-            Self::Host(_) => None,
+            Self::Cell(cell, _) => &cell.plan.home,
+            Self::Host(_, home) => home,
+        }
+    }
+
+    /// Returns the directories that count towards the quota beside the workspace and its usual home.
+    pub(crate) fn counted(&self) -> Vec<Root> {
+        match self {
+            Self::Cell(cell, _) => {
+                let directories = cell.moved_home.iter().chain([cell.scratch.directory()]);
+                directories.filter_map(|directory| directory.try_clone().ok()).collect()
+            }
+            Self::Host(..) => Vec::new(),
         }
     }
 
@@ -116,7 +131,7 @@ impl ExecutionSite {
                 let scratch = cell.scratch.directory().try_clone().map_err(RunError::Workspace)?;
                 Ok((scratch, path))
             }
-            Self::Host(_) => {
+            Self::Host(..) => {
                 let temporary = Root::open(&self.temporary()).map_err(RunError::Workspace)?;
                 let path = PathBuf::from(name);
                 temporary.create_directory(&path, 0o700).map_err(RunError::Workspace)?;
@@ -133,10 +148,10 @@ impl ExecutionSite {
     ) -> Result<Directory, RunError> {
         match self {
             Self::Cell(..) => Ok(Directory::Inside(relative.to_owned())),
-            Self::Host(_) if relative.as_os_str().is_empty() => {
+            Self::Host(..) if relative.as_os_str().is_empty() => {
                 Ok(Directory::Opened(workspace.directory.as_fd().try_clone_to_owned()?))
             }
-            Self::Host(_) => {
+            Self::Host(..) => {
                 let directory = workspace.directory.open_root(relative);
                 Ok(Directory::Opened(directory.map_err(RunError::Directory)?.into()))
             }
@@ -204,7 +219,11 @@ impl RunnerInner {
         network: Network,
     ) -> Result<ExecutionSite, RunError> {
         let choice = match self.options.sandbox {
-            SandboxMode::Off => return Ok(ExecutionSite::Host(self.options.spawner.get()?)),
+            SandboxMode::Off => {
+                let home = self.open_home(workspace, None).await?;
+                let home = home.as_ref().map_or(workspace.path(), Root::path).to_owned();
+                return Ok(ExecutionSite::Host(self.options.spawner.get()?, home));
+            }
             SandboxMode::Enforced(choice) => choice,
         };
         let key = CellKey {
@@ -293,12 +312,14 @@ impl RunnerInner {
         // Other users than Carrel's cannot pass through a root's `.carrel`.
         let is_shared = own.is_some() && workspace.workspace_root().is_some();
         let state = state_directory(&self.options.environment).filter(|_| is_shared);
-        let parent = workspace.shared.scratch_parent.clone();
-        let parent = state.map_or(parent, |state| ScratchParent::of_state(&state));
+        let server = state.as_deref().map(ServerDirectory::of_state);
+        let server = server.unwrap_or_else(|| workspace.shared.server.clone());
         let sweeps = Arc::clone(&self.cells.sweeps);
         let scratch =
-            self.files(move || ScratchDirectory::make(&parent, &sweeps, own, tier)).await?;
+            self.files(move || ScratchDirectory::make(&server, &sweeps, own, tier)).await?;
+        let home = self.open_home(workspace, state.as_deref()).await?;
         let policy = self.policy(workspace, key, owner, scratch.directory().path());
+        let policy = Policy { home: home.as_ref().map(|home| home.path().to_owned()), ..policy };
         let plan = Plan::new(&policy, &self.host, tier)?;
         let spawner = self.cell_spawner()?;
         let companion = self.cells.cache.companion(key);
@@ -307,7 +328,21 @@ impl RunnerInner {
         let scratch_directory = scratch.directory().as_fd();
         let cell = spawner.cell(plan.clone(), directory, scratch_directory, companion).await?;
         debug!(workspace = %workspace.path().display(), %tier, "made a cell");
-        Ok(SandboxCell { cell, plan, scratch, spare: Mutex::default() })
+        let moved_home = home.filter(|_| is_shared);
+        Ok(SandboxCell { cell, plan, scratch, moved_home, spare: Mutex::default() })
+    }
+
+    /// Opens the home of a workspace's commands, below `state` if other users must reach it; none if the
+    /// workspace itself is the home.
+    async fn open_home(
+        &self,
+        workspace: &WorkspaceHandle,
+        state: Option<&Path>,
+    ) -> Result<Option<Root>, RunError> {
+        let Some(home) = &workspace.shared.home else { return Ok(None) };
+        let home = state.map_or_else(|| home.clone(), |state| home.moved_to(state));
+        let tree = workspace.directory.try_clone().map_err(RunError::Workspace)?;
+        self.files(move || home.open(&tree)).await.map(Some)
     }
 
     /// Refuses a tier that needs a disabled feature.
@@ -350,6 +385,7 @@ impl RunnerInner {
             access: key.access,
             git_directory: key.repository,
             scratch: scratch.to_owned(),
+            home: None,
             readable: readable.filter_map(granted).collect(),
             writable: writable.filter_map(granted).collect(),
             hidden: workspace.shared.hidden.clone(),

@@ -17,12 +17,13 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use carrel_domain::{Tier, sync};
-use carrel_fsroot::{Durability, FileKind, Problem, Root, WriteOptions};
+use carrel_fsroot::{Durability, FileKind, Root, WriteOptions};
 use carrel_sandbox::{GIT_SETTINGS_TEXT, Owner};
 use rustix::fs::{AtFlags, CWD, FlockOperation, Gid, Mode, OFlags, Uid, chownat, flock, openat};
 use tracing::warn;
 
 use crate::error::RunError;
+use crate::server_directory::{OWN_MODE, ServerDirectory, ServerPart, TRAVERSE_MODE};
 use carrel_workspace::Error;
 
 const NAME_DIGITS: usize = 16;
@@ -31,12 +32,6 @@ const NAME_DIGITS: usize = 16;
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
 const PARTS: [&str; 2] = ["tmp", "shm"];
-
-/// The mode of temporary files: for the command's own user only.
-const OWN_MODE: u32 = 0o700;
-
-/// The mode of the directories above: commands of other users may pass through, and list nothing.
-const TRAVERSE_MODE: u32 = 0o711;
 
 /// A scratch directory, deleted when this is dropped.
 #[derive(Debug)]
@@ -52,12 +47,12 @@ impl ScratchDirectory {
     /// Creates a directory, for `owner` if that is another user than Carrel's, and deletes stale ones if
     /// a search is due.
     pub(crate) fn make(
-        home: &ScratchParent,
+        parent: &ServerDirectory,
         sweeps: &SweepSchedule,
         owner: Option<Owner>,
         tier: Tier,
     ) -> Result<Self, RunError> {
-        let home = home.open()?;
+        let home = parent.open(ServerPart::Scratch)?;
         if sweeps.is_due(home.path()) {
             // A directory that another server has created and not locked yet would look stale.
             let _sweeping = lock(&home, FlockOperation::LockExclusive)?;
@@ -133,64 +128,12 @@ impl SweepSchedule {
     }
 }
 
-/// The parent directory of scratch directories or of write-lock files.
-#[derive(Clone, Debug)]
-pub(crate) struct ScratchParent {
-    /// A directory of the operator's, whose path may have links.
-    base: PathBuf,
-    /// The path below it, which is opened without following links.
-    below: &'static str,
-    mode: u32,
-}
-
-impl ScratchParent {
-    /// Returns the parent for directories that an operator named.
-    pub(crate) fn of_state(state: &Path) -> Self {
-        Self { base: state.to_owned(), below: "scratch", mode: TRAVERSE_MODE }
-    }
-
-    /// Returns the parent for the workspaces of a root.
-    pub(crate) fn of_root(root: &Path) -> Self {
-        Self { base: root.to_owned(), below: ".carrel/scratch", mode: TRAVERSE_MODE }
-    }
-
-    /// Returns the directory beside it for the files of write locks.
-    pub(crate) fn for_write_locks(&self) -> Self {
-        let below = if self.below == "scratch" { "writers" } else { ".carrel/writers" };
-        Self { base: self.base.clone(), below, mode: OWN_MODE }
-    }
-
-    /// Opens the directory, and creates it if it is missing.
-    ///
-    /// No link below the base is followed: it could lead a later deletion elsewhere.
-    pub(crate) fn open(&self) -> Result<Root, RunError> {
-        use std::os::unix::fs::DirBuilderExt;
-        let failed = || Error::files("could not open the directory for temporary files");
-        let made =
-            std::fs::DirBuilder::new().recursive(true).mode(TRAVERSE_MODE).create(&self.base);
-        made.map_err(|source| RunError::Scratch { home: self.base.clone(), source })?;
-        let base = Root::open(&self.base).map_err(failed())?;
-        let below = Path::new(self.below);
-        match base.open_root_strict(below) {
-            Err(error) if error.is_not_found() => {
-                match base.create_directory(below, self.mode) {
-                    // Another process was faster.
-                    Err(error) if error.problem() == Problem::Exists => {}
-                    made => made.map_err(failed())?,
-                }
-                Ok(base.open_root_strict(below).map_err(failed())?)
-            }
-            opened => Ok(opened.map_err(failed())?),
-        }
-    }
-}
-
 fn fill(home: &Root, name: &Path, owner: Option<Owner>, tier: Tier) -> Result<Root, RunError> {
     let failed = || Error::files("could not make a directory for temporary files");
-    home.create_directory(name, 0o711).map_err(failed())?;
+    home.create_directory(name, TRAVERSE_MODE).map_err(failed())?;
     let directory = home.open_root_strict(name).map_err(failed())?;
     for part in PARTS {
-        directory.create_directory(Path::new(part), 0o700).map_err(failed())?;
+        directory.create_directory(Path::new(part), OWN_MODE).map_err(failed())?;
         give(&directory.path().join(part), owner)?;
     }
     if tier == Tier::Full {
@@ -203,7 +146,7 @@ fn fill(home: &Root, name: &Path, owner: Option<Owner>, tier: Tier) -> Result<Ro
     Ok(directory)
 }
 
-fn give(path: &Path, owner: Option<Owner>) -> Result<(), RunError> {
+pub(crate) fn give(path: &Path, owner: Option<Owner>) -> Result<(), RunError> {
     let Some(Owner { user, group }) = owner else { return Ok(()) };
     let user = Uid::from_raw(user);
     let group = Gid::from_raw(group);

@@ -4,7 +4,7 @@
 //! and a share of the workspace's lock, so it cannot be removed. Quota, write lock and trust baseline
 //! are shared by everything that works in the workspace through this process.
 
-use carrel_domain::sync;
+use carrel_domain::{Layout, sync};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -13,9 +13,10 @@ use carrel_fsroot::{FileKind, Root};
 use carrel_sandbox::GitDirectory;
 
 use crate::error::RunError;
+use crate::home_directory::HomeDirectory;
 use crate::quota_watcher::QuotaWatcher;
 use crate::reservation::Reservation;
-use crate::scratch_directory::ScratchParent;
+use crate::server_directory::ServerDirectory;
 use crate::trust::TrustBaseline;
 use crate::write_lock::{WriteGuard, WriteLock};
 use carrel_workspace::{Amount, Error, Exceeded, Quota, Workspace};
@@ -32,7 +33,11 @@ pub struct WorkspaceHandle {
 /// The state that a workspace shares with handles for directories in it.
 #[derive(Debug)]
 pub(crate) struct SharedState {
-    pub(crate) scratch_parent: ScratchParent,
+    pub(crate) server: ServerDirectory,
+    /// None where the workspace itself is the home of its commands.
+    pub(crate) home: Option<HomeDirectory>,
+    /// The same, open, where there is a quota that it counts towards.
+    counted_home: Option<Root>,
     /// Paths of the host that commands must not see: the root, or the state directory.
     pub(crate) hidden: Vec<PathBuf>,
     quota: Option<Quota>,
@@ -50,10 +55,12 @@ pub(crate) struct SharedState {
 }
 
 impl SharedState {
-    fn new(scratch_parent: ScratchParent, hidden: &Path) -> Self {
+    fn new(server: ServerDirectory, home: Option<HomeDirectory>, hidden: &Path) -> Self {
         Self {
-            write_lock: WriteLock::new(scratch_parent.for_write_locks()),
-            scratch_parent,
+            write_lock: WriteLock::new(server.clone()),
+            server,
+            home,
+            counted_home: None,
             hidden: vec![hidden.to_owned()],
             quota: None,
             used: Mutex::default(),
@@ -64,8 +71,8 @@ impl SharedState {
         }
     }
 
-    fn locked(root: &Path, lock: OwnedFd) -> Self {
-        let shared = Self::new(ScratchParent::of_root(root), root);
+    fn locked(root: &Path, home: Option<HomeDirectory>, lock: OwnedFd) -> Self {
+        let shared = Self::new(ServerDirectory::of_root(root), home, root);
         Self { root: Some(root.to_owned()), lock: Some(lock), ..shared }
     }
 }
@@ -79,12 +86,21 @@ impl WorkspaceHandle {
     /// directory.
     pub fn for_directory(path: &Path, state: &Path) -> Result<Self, RunError> {
         let directory = Root::open(path).map_err(RunError::Workspace)?;
-        Ok(Self::new(directory, SharedState::new(ScratchParent::of_state(state), state)))
+        let home = HomeDirectory::of_directory(state, directory.path());
+        let server = ServerDirectory::of_state(state);
+        Ok(Self::new(directory, SharedState::new(server, Some(home), state)))
     }
 
-    /// Takes a workspace that the caller has locked. `lock` is a share of that lock.
-    pub(crate) fn locked(directory: Root, root: &Path, lock: OwnedFd) -> Self {
-        Self::new(directory, SharedState::locked(root, lock))
+    /// Opens a directory of Carrel's own, for a trial command without a home.
+    pub(crate) fn for_trial(path: &Path, state: &Path) -> Result<Self, RunError> {
+        let directory = Root::open(path).map_err(RunError::Workspace)?;
+        Ok(Self::new(directory, SharedState::new(ServerDirectory::of_state(state), None, state)))
+    }
+
+    /// Takes the workspace of a hook, which the caller has locked.
+    pub(crate) fn for_hook(directory: Root, root: &Path, layout: Layout, lock: OwnedFd) -> Self {
+        let home = home(root, directory.path(), layout, 0);
+        Self::new(directory, SharedState::locked(root, home, lock))
     }
 
     /// Takes a workspace into use for commands, after a last check of its path and its quota.
@@ -101,13 +117,19 @@ impl WorkspaceHandle {
         let workspace = workspace.into();
         let directory = workspace.files().try_clone().map_err(RunError::Workspace)?;
         let same = directory.try_clone().map_err(RunError::Workspace)?;
-        let quota = workspace.record().quota;
-        let watcher = QuotaWatcher::new(same, quota, used)?;
+        let record = workspace.record();
+        let quota = record.quota;
+        let made = u64::try_from(record.created_at.as_millis()).unwrap_or_default();
+        let home = home(workspace.root(), directory.path(), record.layout, made);
+        // Made here and not with the first cell, so that every walk counts it.
+        let counted_home = home.as_ref().map(|home| home.open(&directory)).transpose()?;
+        let watcher = counting(QuotaWatcher::new(same, quota, used)?, counted_home.as_ref())?;
         let shared = SharedState {
             quota: Some(quota),
+            counted_home,
             used: Mutex::new(used),
             write_quota: Some(Arc::new(Mutex::new(watcher))),
-            ..SharedState::locked(workspace.root(), workspace.lock_descriptor()?)
+            ..SharedState::locked(workspace.root(), home, workspace.lock_descriptor()?)
         };
         Ok(Self::new(directory, SharedState { _workspace: Some(workspace), ..shared }))
     }
@@ -154,7 +176,8 @@ impl WorkspaceHandle {
         let Some((quota, used)) = self.quota_and_use() else { return Ok(None) };
         let directory =
             self.directory.try_clone().map_err(Error::files("could not watch the quota"))?;
-        QuotaWatcher::new(directory, quota, used).map(Some)
+        let watcher = QuotaWatcher::new(directory, quota, used)?;
+        counting(watcher, self.shared.counted_home.as_ref()).map(Some)
     }
 
     /// Sets the usage after a count.
@@ -225,5 +248,20 @@ impl WorkspaceHandle {
             (true, false) => GitDirectory::WithoutHooks,
             (true, true) => GitDirectory::WithHooks,
         }
+    }
+}
+
+/// Adds the home to what a watcher counts.
+fn counting(watcher: QuotaWatcher, home: Option<&Root>) -> Result<QuotaWatcher, Error> {
+    let Some(home) = home else { return Ok(watcher) };
+    let home = home.try_clone().map_err(Error::files("could not watch the quota"))?;
+    Ok(watcher.with(home))
+}
+
+/// Returns the home of a workspace in a root; none if it is its own.
+fn home(root: &Path, workspace: &Path, layout: Layout, made: u64) -> Option<HomeDirectory> {
+    match layout {
+        Layout::Tenant => None,
+        Layout::Plain => HomeDirectory::of_workspace(root, workspace, made),
     }
 }

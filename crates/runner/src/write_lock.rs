@@ -16,7 +16,7 @@ use carrel_domain::{message_of, sync};
 use carrel_fsroot::{Identity, Root};
 use tracing::warn;
 
-use crate::scratch_directory::ScratchParent;
+use crate::server_directory::{ServerDirectory, ServerPart};
 use carrel_workspace::{Error, poll};
 
 /// The number of lock files for all directories, by a hash of device and inode, so that their number
@@ -34,7 +34,7 @@ const MAX_PAUSE: Duration = Duration::from_millis(2);
 /// The write lock of a directory.
 #[derive(Debug)]
 pub struct WriteLock {
-    parent: ScratchParent,
+    parent: ServerDirectory,
     threads: Mutex<()>,
     /// The file that processes lock, or the reason why there is none.
     processes: OnceLock<Result<File, String>>,
@@ -49,7 +49,7 @@ pub struct WriteGuard<'a> {
 }
 
 impl WriteLock {
-    pub(crate) fn new(parent: ScratchParent) -> Self {
+    pub(crate) fn new(parent: ServerDirectory) -> Self {
         Self { parent, threads: Mutex::default(), processes: OnceLock::new() }
     }
 
@@ -85,10 +85,10 @@ impl Drop for WriteGuard<'_> {
     }
 }
 
-fn open(parent: &ScratchParent, directory: &Root) -> Result<File, Box<dyn std::error::Error>> {
+fn open(parent: &ServerDirectory, directory: &Root) -> Result<File, Box<dyn std::error::Error>> {
     let Identity { device, inode } = directory.identity()?;
     let name = format!("{:02x}.lock", device.wrapping_mul(31).wrapping_add(inode) % FILES);
-    let locks = parent.open()?;
+    let locks = parent.open(ServerPart::WriteLocks)?;
     let file = locks.open_or_create(Path::new(&name), FILE_MODE)?;
     let metadata = file.metadata()?;
     let own = metadata.uid() == rustix::process::geteuid().as_raw();

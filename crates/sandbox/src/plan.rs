@@ -59,6 +59,9 @@ pub struct Plan {
     /// The scratch directory, which holds `/tmp` and `/dev/shm`.
     #[serde(with = "exact_path")]
     pub scratch: PathBuf,
+    /// The home directory as commands see it.
+    #[serde(with = "exact_path")]
+    pub home: PathBuf,
     /// The user that commands run as.
     pub run_as: CommandUser,
     /// The entries of the root directory in the order in which they are built; empty in tier `landlock`.
@@ -220,6 +223,7 @@ impl Plan {
             network: policy.network,
             workspace: policy.workspace.clone(),
             scratch: policy.scratch.clone(),
+            home: home(policy, tier),
             run_as,
             tree: match tier {
                 Tier::Full => root_tree::own_root(policy, host, run_as),
@@ -268,7 +272,7 @@ impl Plan {
 
 /// Rejects workspaces that contain a system directory, and grants that reveal hidden paths.
 fn check(policy: &Policy, host: &Host) -> Result<(), PlanError> {
-    for path in [&policy.workspace, &policy.scratch] {
+    for path in [&policy.workspace, &policy.scratch].into_iter().chain(&policy.home) {
         if !path.is_absolute() || path.components().any(|part| part.as_os_str() == "..") {
             return Err(PlanError::NotAbsolute { path: path.display().to_string() });
         }
@@ -321,6 +325,15 @@ fn command_user(policy: &Policy, host: &Host, tier: Tier) -> Result<CommandUser,
     }
 }
 
+/// Returns the home directory as commands see it.
+fn home(policy: &Policy, tier: Tier) -> PathBuf {
+    match (&policy.home, tier) {
+        (None, _) => policy.workspace.clone(),
+        (Some(home), Tier::Landlock) => home.clone(),
+        (Some(_), Tier::Full) => root_tree::home_mount(policy).into(),
+    }
+}
+
 /// Hashes a path (FNV-1a) to choose a user id. Workspaces with the same id share only limits that the
 /// kernel counts by user.
 fn path_hash(path: &Path) -> u32 {
@@ -355,7 +368,7 @@ fn landlock(policy: &Policy, host: &Host, tier: Tier) -> Landlock {
 /// In tier `full` every file of the root directory may be read, because the plan chose each of them.
 fn rules_of_own_root(policy: &Policy) -> Vec<Rule> {
     let mut rules = vec![read("/")];
-    rules.extend(workspace_rules(policy, "/tmp".into()));
+    rules.extend(workspace_rules(policy, Tier::Full, "/tmp".into()));
     rules.push(Rule { path: "/dev/shm".into(), access: FileAccess::Change });
     rules.push(Rule { path: "/var/tmp".into(), access: FileAccess::Change });
     rules.push(Rule { path: "/dev/pts".into(), access: FileAccess::Device });
@@ -372,14 +385,14 @@ fn rules_of_host(policy: &Policy, host: &Host) -> Vec<Rule> {
         .collect();
     rules.push(read("/proc"));
     rules.extend(policy.readable.iter().map(read));
-    rules.extend(workspace_rules(policy, policy.scratch.join("tmp")));
+    rules.extend(workspace_rules(policy, Tier::Landlock, policy.scratch.join("tmp")));
     rules.push(read(policy.scratch.join("gitconfig")));
     rules.extend(devices());
     rules
 }
 
-/// The rules for the workspace, its temporary directory and the granted writable paths.
-fn workspace_rules(policy: &Policy, temporary: PathBuf) -> Vec<Rule> {
+/// The rules for the workspace, its temporary directory, its home and the granted writable paths.
+fn workspace_rules(policy: &Policy, tier: Tier, temporary: PathBuf) -> Vec<Rule> {
     let access = match policy.access {
         WorkspaceAccess::ReadWrite => FileAccess::Change,
         WorkspaceAccess::ReadOnly => FileAccess::Read,
@@ -388,7 +401,8 @@ fn workspace_rules(policy: &Policy, temporary: PathBuf) -> Vec<Rule> {
         Rule { path: policy.workspace.clone(), access },
         Rule { path: temporary, access: FileAccess::Change },
     ];
-    let writable = policy.writable.iter().cloned();
+    let home = policy.home.iter().map(|_| home(policy, tier));
+    let writable = home.chain(policy.writable.iter().cloned());
     rules.extend(writable.map(|path| Rule { path, access: FileAccess::Change }));
     rules
 }

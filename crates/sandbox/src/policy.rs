@@ -22,6 +22,9 @@ pub struct Policy {
     /// The scratch directory for `/tmp` and `/dev/shm`, on the disk of the workspace so that it counts
     /// against its quota. Absolute, without links, with the directories `tmp` and `shm` in it.
     pub scratch: PathBuf,
+    /// The home directory of commands on the host: absolute, without links, on the disk of the workspace, and
+    /// below a directory that only Carrel can change. `None` makes the workspace itself the home.
+    pub home: Option<PathBuf>,
     /// Further paths of the host that commands may read.
     pub readable: Vec<PathBuf>,
     /// Further paths of the host that commands may change.

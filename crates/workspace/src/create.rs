@@ -304,6 +304,8 @@ impl Creation<'_> {
     fn make(&self, key: WorkspaceKey, lock: Lock) -> Result<Pending, Error> {
         let state = if self.hooked { State::Creating } else { State::Ready };
         let record = self.new_record(key, state);
+        // A removal that was interrupted may have left one.
+        self.inner.discard_home(&record.key)?;
         self.inner.records().write(&record, Durability::Synced)?;
         if let Err(error) = self.make_directory(&record.key) {
             self.inner.records().remove(&record.key)?;
@@ -367,6 +369,7 @@ impl RootInner {
             }
             Err(error) => Err(error),
         };
+        let undone = undone.and_then(|()| self.discard_home(key));
         let undone = undone.and_then(|()| self.usage_cache().remove(key));
         if let Err(undo) = undone.and_then(|()| self.records().remove(key)) {
             // The record still says `creating`, so the next create discards the directory.

@@ -17,6 +17,7 @@ use tracing::{info, warn};
 use crate::blocking::blocking;
 use crate::error::Error;
 use crate::git_state::VIEWS;
+use crate::homes::HOMES;
 use crate::hooks::Hooks;
 use crate::kept::{KEPT, KeptWork};
 use crate::lock::Mode;
@@ -53,7 +54,8 @@ pub struct Gc {
 ///
 /// Records decide about workspaces: one whose creation or removal was interrupted is finished, one without a
 /// directory loses its record, one that was unused for longer than the retention is removed with its hook.
-/// Unsaved work in a removed workspace is kept, and dropped when its time is over. Logs, locks and unfinished files are deleted if they belong to no record.
+/// Unsaved work in a removed workspace is kept, and dropped when its time is over. Logs, homes, locks and unfinished
+/// files are deleted if they belong to no record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names define actions and objects")]
@@ -66,6 +68,7 @@ pub enum GcAction {
     KeepUnsaved { name: String },
     DropKept { name: String },
     DeleteLogs { name: String },
+    DeleteHome { name: String },
     DeleteLock { name: String },
     DeleteUnfinished { path: String },
     DeleteTrash { name: String },
@@ -243,7 +246,7 @@ impl RootInner {
         }
     }
 
-    /// Lists what belongs to no workspace: logs, locks and unfinished files.
+    /// Lists what belongs to no workspace: logs, homes, locks and unfinished files.
     fn leftovers(&self) -> Result<Vec<GcAction>, Error> {
         let keys = self.records().keys()?;
         let known: HashSet<&str> = keys.iter().map(WorkspaceKey::as_str).collect();
@@ -252,10 +255,13 @@ impl RootInner {
         let is_old = |name: &str| self.age(&Path::new("logs").join(name)) > Some(KEEP_LOGS);
         logs.retain(|name| !known.contains(name.as_str()) && is_old(name));
         let logs = logs.into_iter().map(|name| GcAction::DeleteLogs { name });
+        let mut homes = self.names_in(HOMES)?;
+        homes.retain(|name| !known.contains(name.as_str()) && !self.locks().is_held(name));
+        let homes = homes.into_iter().map(|name| GcAction::DeleteHome { name });
         let locks = self.idle_locks(&keys)?.into_iter().map(|name| GcAction::DeleteLock { name });
         let unfinished = self.unfinished()?.into_iter();
         let unfinished = unfinished.map(|path| GcAction::DeleteUnfinished { path });
-        Ok(logs.chain(locks).chain(unfinished).collect())
+        Ok(logs.chain(homes).chain(locks).chain(unfinished).collect())
     }
 
     fn delete(&self, leftover: &GcAction) -> Result<(), Error> {
@@ -265,6 +271,7 @@ impl RootInner {
         };
         match leftover {
             GcAction::DeleteLogs { name } => remove_tree(&Path::new("logs").join(name)),
+            GcAction::DeleteHome { name } => remove_tree(&Path::new(HOMES).join(name)),
             GcAction::DeleteUnfinished { path } => remove_tree(path.as_ref()),
             GcAction::DeleteLock { name } => self.locks().remove_idle(name),
             // Workspaces and the trash are removed by other means.

@@ -16,6 +16,7 @@ mod create;
 mod error;
 mod gc;
 mod git_state;
+mod homes;
 mod hook_log;
 mod hooks;
 mod json_file;

@@ -11,6 +11,7 @@
 //! | run `before_remove` | the same; the hook's processes hold the lock until they end | the same |
 //! | check for unsaved work if it is to be kept | the same | the same |
 //! | move the directory into the trash or its kept part; fsync the root | a record without a directory | drops the record, or makes the directory anew |
+//! | move its home into the trash | a record without a directory | the same |
 //! | delete the record | a directory in the trash or its kept part | the next sweep deletes it, or does so when its time is over |
 
 use std::fmt;
@@ -251,6 +252,7 @@ impl RootInner {
             }
             None => None,
         };
+        self.discard_home(&target.key)?;
         self.usage_cache().remove(&target.key)?;
         self.records().remove(&target.key)?;
         let path = self.location(&target.key).workspace;

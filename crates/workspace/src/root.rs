@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::git_state::VIEWS;
+use crate::homes::HOMES;
 use crate::json_file;
 use crate::kept::KEPT;
 
@@ -23,7 +24,7 @@ const SYSTEM: [&str; 8] = ["etc", "usr", "bin", "sbin", "boot", "dev", "proc", "
 const OWNER_ONLY: u32 = 0o700;
 const SCHEMA_FILE: &str = "root.json";
 
-const PARTS: [&str; 7] = ["records", "locks", "trash", KEPT, "logs", "usage", VIEWS];
+const PARTS: [&str; 8] = ["records", "locks", "trash", KEPT, "logs", "usage", VIEWS, HOMES];
 
 #[derive(Debug)]
 pub(crate) struct WorkspaceRoot {

@@ -24,10 +24,15 @@ const SWEEP_LOCK: &str = "+sweep";
 impl RootInner {
     /// Moves the directory of a workspace into the trash, in constant time.
     pub(crate) fn discard(&self, key: &WorkspaceKey, directory: &Root) -> Result<(), Error> {
-        let now = self.clock.now().as_millis();
-        let name = format!("{key}.{now}.{:08x}", fastrand::u32(..));
+        let name = self.trash_name(key);
         debug!(%key, trash = name, "moving the directory into the trash");
         self.move_out(key, directory, Path::new(TRASH), &name)
+    }
+
+    /// Returns a new name in the trash for something of a workspace.
+    pub(crate) fn trash_name(&self, key: &WorkspaceKey) -> String {
+        let now = self.clock.now().as_millis();
+        format!("{key}.{now}.{:08x}", fastrand::u32(..))
     }
 
     pub(crate) fn sync_root(&self) -> Result<(), Error> {

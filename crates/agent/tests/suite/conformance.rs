@@ -176,7 +176,7 @@ pub(crate) async fn item_074_and_129_no_secret_reaches_the_agent(kind: Kind) {
     let variables = [("LINEAR_API_KEY", "lin-secret"), ("OF_TRACKER", "own-secret")];
     let test_env = kind.install(TestEnvironment::with(TierChoice::Auto, &variables).await);
     let profile = "export LINEAR_API_KEY=lin-secret OF_TRACKER=own-secret SHOWN=1\n";
-    std::fs::write(test_env.inside(".bash_profile"), profile).unwrap();
+    std::fs::write(test_env.own_home(".bash_profile"), profile).unwrap();
     let mut config = config(&format!("{}}}", kind.plays("secrets")));
     config.secret_variables = vec!["OF_TRACKER".to_owned()];
     let mut opened = test_env.open_config(&config).await.unwrap();

@@ -24,10 +24,9 @@ async fn item_056_launch_uses_the_workspace_and_bash() {
 async fn item_074_112_and_129_no_secret_of_a_tracker_reaches_the_agent() {
     let variables = [("LINEAR_API_KEY", "lin_secret"), ("MY_TRACKER", "ghp_secret")];
     let test_env = TestEnvironment::with(TierChoice::Auto, &variables).await;
-    // The home of an agent is its workspace, and so is its login profile.
     let profile = "export LINEAR_API_KEY=lin_secret GITHUB_TOKEN=x MY_TRACKER=ghp_secret\n\
                    export CARREL_SECRET_A=sealed CARREL_GIT_TOKEN_X=y DATABASE_URL=z SHOWN=1\n";
-    std::fs::write(test_env.inside(".bash_profile"), profile).unwrap();
+    std::fs::write(test_env.own_home(".bash_profile"), profile).unwrap();
     let yaml = command("env > seen", "").replace("agent: {", "agent: {env: [HOME_KEY], ");
     let mut config = crate::test_environment::config(&yaml);
     config.secret_variables = vec!["MY_TRACKER".to_owned()];
@@ -46,7 +45,7 @@ async fn item_074_112_and_129_no_secret_of_a_tracker_reaches_the_agent() {
 #[tokio::test]
 async fn a_profile_that_makes_a_secret_permanent_keeps_the_agent_from_starting() {
     let test_env = TestEnvironment::new().await;
-    std::fs::write(test_env.inside(".bash_profile"), "readonly LINEAR_API_KEY=lin_secret\n")
+    std::fs::write(test_env.own_home(".bash_profile"), "readonly LINEAR_API_KEY=lin_secret\n")
         .unwrap();
     let failure = test_env.command("env > seen").await.0.unwrap_err();
     assert!(failure.message.contains("status 126"), "{failure}");

@@ -117,6 +117,14 @@ impl TestEnvironment {
         self.workspace.files().path().join(name)
     }
 
+    /// Returns a path in the home of the workspace's commands, which it makes.
+    pub(crate) fn own_home(&self, name: &str) -> PathBuf {
+        let key = self.workspace.record().key.as_str();
+        let home = self.workspace.root().join(".carrel/homes").join(key);
+        std::fs::create_dir_all(&home).unwrap();
+        home.join(name)
+    }
+
     /// Returns a path below the operator's home.
     pub(crate) fn home(&self, name: &str) -> PathBuf {
         self.directory.path().join("home").join(name)

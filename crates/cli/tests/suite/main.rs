@@ -26,6 +26,8 @@ mod events;
 mod exec;
 /// What a hostile workspace leaves for later.
 mod forged;
+/// The home of commands beside the work tree.
+mod homes;
 /// Every rule about hooks.
 mod hooks;
 /// Paths that try to leave, through every tool and every session.

@@ -1,6 +1,6 @@
 //! Toolchains of the operator that commands may read, without the files that hold credentials.
 //!
-//! Commands have the workspace as their home, so a compiler below the operator's home is neither visible
+//! Commands have a home of their own, so a compiler below the operator's home is neither visible
 //! nor on their `PATH`. [`TOOLCHAINS`] lists, for each toolchain, the directories to share read-only, the
 //! variables that point tools to them, and the files beside them that must stay hidden. A test compares
 //! the shared directories with a list of known credential files.

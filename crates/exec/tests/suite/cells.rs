@@ -57,6 +57,7 @@ impl TestWorkspace {
         let policy = Policy {
             owner: Owner { user: metadata.uid(), group: metadata.gid() },
             scratch: workspace.with_file_name("scratch"),
+            home: None,
             workspace,
             access: WorkspaceAccess::ReadWrite,
             git_directory: GitDirectory::Absent,

@@ -45,6 +45,7 @@ fn policy(network: Network) -> Policy {
         access: WorkspaceAccess::ReadWrite,
         git_directory: GitDirectory::WithHooks,
         scratch: "/srv/root/.carrel/scratch/ws".into(),
+        home: None,
         readable: vec!["/data/in".into()],
         writable: vec!["/data/cache".into()],
         hidden: vec![],

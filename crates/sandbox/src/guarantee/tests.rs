@@ -29,6 +29,7 @@ fn policy(network: Network, owner: Owner) -> Policy {
         access: WorkspaceAccess::ReadWrite,
         git_directory: GitDirectory::WithHooks,
         scratch: "/srv/root/.carrel/scratch/ws".into(),
+        home: None,
         readable: vec![],
         writable: vec![],
         hidden: vec![],

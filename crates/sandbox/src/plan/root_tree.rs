@@ -3,7 +3,8 @@
 //! The list is ordered: an entry may cover earlier ones, and the workspace comes last so that it is
 //! visible wherever it lies, even below `/tmp`. System files are read-only bind mounts or copies; users,
 //! groups and host names are generated so that a command sees only itself; `/tmp`, `/var/tmp` and
-//! `/dev/shm` are directories of the scratch directory.
+//! `/dev/shm` are directories of the scratch directory; the home directory has a fixed path, so that tools which
+//! remember it find it again wherever the workspace lies.
 //!
 //! Two mounts protect what runs outside the sandbox later: `.git` is mounted on itself, so that a command
 //! cannot rename it away and put another repository in its place, and `.git/hooks` is mounted read-only.
@@ -24,6 +25,9 @@ pub(super) const GIT_SETTINGS: &str = "/etc/carrel/gitconfig";
 
 const TEMPORARY: &str = "/tmp";
 const LASTING: &str = "/var/tmp";
+
+/// Mount points of the home directory, in the order of preference.
+const HOMES: [&str; 3] = ["/home/carrel", "/run/home/carrel", "/var/home/carrel"];
 
 /// The global git configuration of commands. A repository's own settings override it.
 pub const GIT_SETTINGS_TEXT: &str = "[user]\n\tname = Carrel\n\temail = carrel@localhost\n\
@@ -115,6 +119,7 @@ pub(crate) fn own_root(policy: &Policy, host: &Host, run_as: CommandUser) -> Vec
         .extend(["/run", "/var/lib", "/var/cache"].map(|path| RootEntry::Directory(path.into())));
     entries.push(bind_scratch(TEMPORARY, "tmp"));
     entries.push(bind_scratch(LASTING, "tmp"));
+    entries.extend(home(policy));
     entries.extend(policy.readable.iter().map(|path| bind_granted(path, FileAccess::Read)));
     entries.extend(policy.writable.iter().map(|path| bind_granted(path, FileAccess::Change)));
     entries.extend(workspace(policy));
@@ -154,13 +159,31 @@ fn bind_scratch(path: &str, name: &str) -> RootEntry {
     bind(path.as_ref(), BindSource::Scratch(name.into()), FileAccess::Change)
 }
 
+/// Returns the mount point of the home directory: the first that neither holds the workspace or a granted path,
+/// which would have to be mounted in it, nor lies in one, which would cover it.
+pub(super) fn home_mount(policy: &Policy) -> &'static str {
+    let others = [&policy.workspace].into_iter().chain(&policy.readable).chain(&policy.writable);
+    let others: Vec<&PathBuf> = others.collect();
+    let is_free = |mount: &&&str| {
+        others.iter().all(|other| !other.starts_with(mount) && !Path::new(mount).starts_with(other))
+    };
+    HOMES.iter().find(is_free).unwrap_or(&HOMES[0])
+}
+
+/// The home directory. Its source is open to Carrel only, so no command can put a link in its place.
+fn home(policy: &Policy) -> Option<RootEntry> {
+    let source = BindSource::Granted(policy.home.clone()?);
+    Some(bind(home_mount(policy).as_ref(), source, FileAccess::Change))
+}
+
 /// User and group databases with three users: root, the command's own, and the overflow user 65534.
 fn user_files(policy: &Policy, run_as: CommandUser) -> Vec<RootEntry> {
     let Owner { user, group } = match run_as {
         CommandUser::Server(owner) | CommandUser::WorkspaceOwner(owner) => owner,
         CommandUser::Mapped { inside, .. } => inside,
     };
-    let home = policy.workspace.to_string_lossy().replace([':', '\n'], "_");
+    let home = policy.home.as_ref().map_or(&*policy.workspace, |_| Path::new(home_mount(policy)));
+    let home = home.to_string_lossy().replace([':', '\n'], "_");
     let passwd = format!(
         "root:x:0:0:root:/root:/usr/sbin/nologin\n\
          carrel:x:{user}:{group}:Carrel:{home}:/bin/bash\n\

@@ -36,6 +36,7 @@ fn policy() -> Policy {
         access: WorkspaceAccess::ReadWrite,
         git_directory: GitDirectory::WithHooks,
         scratch: "/srv/carrel/.carrel/scratch/7-0".into(),
+        home: Some("/srv/carrel/.carrel/homes/ABC-1".into()),
         readable: vec!["/root/.cargo/bin".into()],
         writable: vec!["/srv/cache".into()],
         hidden: vec!["/srv/carrel/.carrel".into()],
@@ -134,4 +135,22 @@ fn a_read_only_workspace_is_read_only_in_every_layer() {
         );
         assert_eq!(writable.count(), 0, "{tier}");
     }
+}
+
+#[test]
+fn the_home_is_mounted_where_neither_workspace_nor_grants_are() {
+    let home = |change: fn(&mut Policy), tier| {
+        let mut policy = policy();
+        change(&mut policy);
+        Plan::new(&policy, &host(1000, 7), tier).unwrap().home
+    };
+    let usual = Path::new("/home/carrel");
+    assert_eq!(home(|_| {}, Tier::Full), usual);
+    assert_eq!(home(|policy| policy.workspace = "/home/carrel-2/x".into(), Tier::Full), usual);
+    let other = Path::new("/run/home/carrel");
+    assert_eq!(home(|policy| policy.workspace = "/home/carrel/x".into(), Tier::Full), other);
+    assert_eq!(home(|policy| policy.workspace = "/home".into(), Tier::Full), other);
+    assert_eq!(home(|policy| policy.readable = vec!["/home/carrel/sdk".into()], Tier::Full), other);
+    let own = home(|policy| policy.home = None, Tier::Full);
+    assert_eq!(own, policy().workspace, "the workspace itself without one");
 }

@@ -180,6 +180,7 @@ impl Hooks {
         let sandboxed = SandboxedHook {
             directory: directory.map_err(|error| HookError::unprepared(hook, &error))?,
             root: site.workspaces.path().to_owned(),
+            layout: site.record.layout,
             lock: site.lock.share().map_err(start)?,
             script: self.settings.script(hook).unwrap_or_default().to_owned(),
             environment: self.settings.variables(hook, site),

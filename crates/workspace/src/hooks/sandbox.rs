@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
-use carrel_domain::{Code, Coded, message_of};
+use carrel_domain::{Code, Coded, Layout, message_of};
 use carrel_exec::{LogFile, Outcome};
 use carrel_fsroot::Root;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +36,8 @@ pub struct SandboxedHook {
     pub directory: Root,
     /// The root that holds the workspace; commands do not see the rest of it.
     pub root: PathBuf,
+    /// The layout of the workspace, which decides about the home of its commands.
+    pub layout: Layout,
     /// A share of the workspace's lock, to be held until the last process of the hook has ended.
     pub lock: OwnedFd,
     /// The script, for `/bin/sh`.

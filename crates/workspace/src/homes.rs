@@ -1,0 +1,42 @@
+//! The home directories of commands, beside the workspaces.
+//!
+//! `homes/KEY` is made by the first command of a workspace whose directory is a work tree. It counts towards the
+//! workspace's quota and goes with it: removal moves it into the trash after the directory, so a crash in
+//! between leaves a home without a workspace, which the next creation with that key or the next clean-up discards.
+
+use std::path::{Path, PathBuf};
+
+use carrel_domain::WorkspaceKey;
+use carrel_fsroot::{Collision, Root};
+
+use crate::error::Error;
+use crate::trash::TRASH;
+use crate::workspaces::RootInner;
+
+pub(crate) const HOMES: &str = "homes";
+
+impl RootInner {
+    /// Opens the home of a workspace; `None` if there is none.
+    pub(crate) fn open_home(&self, key: &WorkspaceKey) -> Result<Option<Root>, Error> {
+        match self.root.own.open_root_strict(&home(key)) {
+            Err(error) if error.is_not_found() => Ok(None),
+            opened => opened.map(Some).map_err(Error::files("could not open a home directory")),
+        }
+    }
+
+    /// Moves the home of a workspace into the trash, if there is one.
+    pub(crate) fn discard_home(&self, key: &WorkspaceKey) -> Result<(), Error> {
+        let Some(directory) = self.open_home(key)? else { return Ok(()) };
+        let own = &self.root.own;
+        let target = Path::new(TRASH).join(self.trash_name(key));
+        // Moving a directory rewrites its `..`, which needs write permission on it.
+        let moved = directory
+            .grant_owner_access()
+            .and_then(|()| own.rename(&home(key), &target, Collision::Refuse));
+        moved.map_err(Error::files("could not move a home directory into the trash"))
+    }
+}
+
+fn home(key: &WorkspaceKey) -> PathBuf {
+    Path::new(HOMES).join(key.as_str())
+}
