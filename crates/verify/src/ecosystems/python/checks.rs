@@ -158,7 +158,7 @@ fn lists_package(settings: &Toml<'_>, package: &str) -> bool {
 }
 
 /// Returns true if a requirement line is for a package, with any version or extras.
-fn requires(line: &str, package: &str) -> bool {
+pub(super) fn requires(line: &str, package: &str) -> bool {
     let ends = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
     line.trim().split(ends).next() == Some(package)
 }
