@@ -18,12 +18,14 @@
 mod command_line;
 mod install_hint;
 mod invocation;
+mod one_at_a_time;
 mod report_options;
 mod script;
 mod select;
 
 pub(crate) use install_hint::InstallHint;
 pub use invocation::{ARTIFACTS, Artifact, Invocation};
+pub use one_at_a_time::plan_one_at_a_time;
 pub(crate) use report_options::ReportOptions;
 pub use script::{ScriptError, plan_script};
 
@@ -74,7 +76,8 @@ pub struct Selector {
     /// Path relative to the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Name in the syntax of the runner.
+    /// Name in the syntax of the runner. An empty name stands for all tests of the part, of which
+    /// one brought its process down and is not known.
     pub name: String,
 }
 

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use carrel_domain::{Code, Failure};
-use carrel_verify::parse::{Counts, TestReport, Verdict};
-use carrel_verify::plan::{PlanError, Target, plan_tests};
+use carrel_verify::parse::{Counts, TestReport, Verdict, name_running_test, unnamed_parts};
+use carrel_verify::plan::{Invocation, PlanError, Target, plan_one_at_a_time, plan_tests};
 use carrel_verify::{Profile, parse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,9 @@ const MAX_SHOWN: usize = 50;
 
 /// Bytes of output in a reply when no test failure explains the result.
 const SHOWN_OUTPUT: usize = 8 * 1024;
+
+/// Bounds the second runs that find the tests at fault; parts beyond it stay unnamed.
+const MAX_SECOND_RUNS: usize = 3;
 
 pub(super) struct RunTests;
 
@@ -132,12 +135,33 @@ pub(super) async fn test(
     let mut all = Vec::new();
     for invocation in planned {
         let ran = run(context, &invocation, bounds).await?;
-        reports.push(confirmed(context, parse::tests(&invocation, &ran.outcome())).await?);
+        let mut report = confirmed(context, parse::tests(&invocation, &ran.outcome())).await?;
         all.push(ran);
+        all.extend(find_running_tests(context, &invocation, &mut report, bounds).await?);
+        reports.push(report);
     }
     let report = TestReport::merge(reports)
         .ok_or_else(|| Failure::new(Code::Internal, "a plan for tests has no command"))?;
     Ok(ProjectTests { profile: profile.clone(), report, ran: all })
+}
+
+/// Names the tests that brought their process down, where the first run does not tell them, by running the
+/// parts at fault again with one test at a time. Returns the commands.
+async fn find_running_tests(
+    context: &ToolContext,
+    invocation: &Invocation,
+    report: &mut TestReport,
+    bounds: Bounds,
+) -> Result<Vec<FinishedCommand>, Failure> {
+    let mut all = Vec::new();
+    for part in unnamed_parts(report).iter().take(MAX_SECOND_RUNS) {
+        let Some(second) = plan_one_at_a_time(invocation, part) else { continue };
+        context.progress(0.0, None, "a test ended its process; running one test at a time");
+        let ran = run(context, &second, bounds).await?;
+        name_running_test(report, part, &parse::tests(&second, &ran.outcome()));
+        all.push(ran);
+    }
+    Ok(all)
 }
 
 async fn confirmed(context: &ToolContext, mut report: TestReport) -> Result<TestReport, Failure> {

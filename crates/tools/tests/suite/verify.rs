@@ -1,5 +1,7 @@
 //! Tests, linters and formatters of real projects, run for real.
 
+/// Tests that bring their process down.
+mod aborts;
 /// Go: its own tests, vet and gofmt.
 mod go;
 /// Machines with and without the tools of a language.

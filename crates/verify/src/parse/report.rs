@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::parse::Finding;
+use crate::parse::{Finding, text};
 use crate::plan::Selector;
 
 /// Bounds the listed failures; the counts stay exact.
@@ -99,6 +99,25 @@ pub struct Failure {
     /// Selector to run exactly this test again, if the runner supports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerun: Option<Selector>,
+}
+
+/// Start of the message about a test whose process ended before the result.
+pub(crate) const ENDED_EARLY: &str = "the process ended before the result of this test";
+
+impl Failure {
+    /// Creates the failure of a test, or of a part of the run that `name` stands for, whose process
+    /// ended before the result.
+    pub(crate) fn ended_early(name: &str, rerun: Selector, cause: Option<&str>) -> Self {
+        let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
+        Self {
+            name: name.to_owned(),
+            file: rerun.file.clone(),
+            line: None,
+            message: text::truncated(&format!("{ENDED_EARLY}{cause}")),
+            diff: None,
+            rerun: Some(rerun),
+        }
+    }
 }
 
 /// The report of a test run, or of several runs of one plan merged.

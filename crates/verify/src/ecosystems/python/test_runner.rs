@@ -115,7 +115,12 @@ impl Project<'_> {
                 if text.contains("pytest") {
                     return None;
                 }
-                if text.contains("import unittest") || text.contains("from unittest") {
+                let imports = |line: &str| {
+                    let line = line.trim_start();
+                    let is_import = line.starts_with("import ") || line.starts_with("from ");
+                    is_import && line.contains("unittest")
+                };
+                if text.lines().any(imports) {
                     found.get_or_insert(file);
                 }
             }
