@@ -29,6 +29,7 @@ mod finding;
 mod formats;
 mod missing_tool;
 mod outcome;
+mod read_only;
 mod report;
 mod report_reader;
 mod runners;
@@ -46,6 +47,7 @@ pub use report::{
 };
 pub use report_reader::ReportFormat;
 pub use running_test::{name_running_test, unnamed_parts};
+pub use text::DROPPED_OUTPUT;
 pub use unreported_tests::check_unreported_files;
 pub use verdict::{check, tests};
 

@@ -11,6 +11,7 @@ use carrel_verify::{Profile, parse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::changed_files::{ChangedFiles, TreeState};
 use super::last_test_runs::LastRun;
 use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::{Bounds, FinishedCommand, run};
@@ -73,6 +74,11 @@ pub(super) struct TestSection {
     failures: Vec<FailureFact>,
     /// Number of errors that prevented tests from being built or loaded.
     build_errors: usize,
+    /// Files that the run created, changed or deleted, without ignored ones; null if the tree is too large to
+    /// compare.
+    changed_files: Option<Vec<String>>,
+    /// Number of further changed files.
+    changed_files_omitted: usize,
     commands: Vec<Vec<String>>,
     /// For `BashOutput`, which returns the whole output.
     shell_ids: Vec<String>,
@@ -90,6 +96,7 @@ pub(super) struct ProjectTests {
     pub(super) profile: Profile,
     pub(super) report: TestReport,
     ran: Vec<FinishedCommand>,
+    changed: ChangedFiles,
 }
 
 impl Tool for RunTests {
@@ -131,6 +138,7 @@ pub(super) async fn test(
     bounds: Bounds,
 ) -> Result<ProjectTests, Failure> {
     let planned = plan_tests(profile, target).map_err(|error| no_plan(&error))?;
+    let before = TreeState::of(context).await;
     let mut reports = Vec::new();
     let mut all = Vec::new();
     for invocation in planned {
@@ -142,7 +150,8 @@ pub(super) async fn test(
     }
     let report = TestReport::merge(reports)
         .ok_or_else(|| Failure::new(Code::Internal, "a plan for tests has no command"))?;
-    Ok(ProjectTests { profile: profile.clone(), report, ran: all })
+    let changed = TreeState::changes(before, context).await;
+    Ok(ProjectTests { profile: profile.clone(), report, ran: all, changed })
 }
 
 /// Names the tests that brought their process down, where the first run does not tell them, by running the
@@ -182,6 +191,7 @@ pub(super) fn no_plan(error: &PlanError) -> Failure {
         PlanError::Outside { .. }
         | PlanError::NotUnderstood { .. }
         | PlanError::NeedsFile { .. }
+        | PlanError::WritingScript { .. }
         | PlanError::CannotNarrow { .. } => Code::InvalidArguments,
     };
     Failure::new(code, error.to_string())
@@ -235,6 +245,8 @@ impl ProjectTests {
             counts: self.report.counts,
             failures: self.report.failures.iter().map(fact).collect(),
             build_errors: self.report.build_errors.len(),
+            changed_files: (!self.changed.unknown).then(|| self.changed.listed.clone()),
+            changed_files_omitted: self.changed.omitted,
             commands: self.ran.iter().map(|ran| ran.argv.clone()).collect(),
             shell_ids: self.ran.iter().filter_map(|ran| ran.shell_id.clone()).collect(),
         }
@@ -261,6 +273,9 @@ impl ProjectTests {
         }
         if let Some(detail) = &self.report.detail {
             line(text, &format!("--- output ---\n{}", end_of(&strip_control(detail))));
+        }
+        if let Some(changed) = self.changed.line() {
+            line(text, &changed);
         }
         for ran in &self.ran {
             let whole =

@@ -47,6 +47,12 @@ pub enum CouldNotRunReason {
     /// The tool itself failed: a usage error, a broken configuration, a crash.
     #[error("exit status {exit}: {message}")]
     ToolFailed { exit: i32, message: String },
+    /// A check may not write the lock file that it needs.
+    #[error("{file} is missing or out of date, and a check may not write it; {hint}")]
+    LockFile { file: String, hint: String },
+    /// A check tried to change the tree, which is read-only for it.
+    #[error("the command writes files, and a check may not: {message}")]
+    ReadOnlyTree { message: String },
     /// The report is printed and exceeded the capture limit.
     #[error("the report exceeded the output limit and is incomplete")]
     Cut,
@@ -177,4 +183,8 @@ pub struct CheckReport {
     pub findings: Vec<Finding>,
     /// Number of findings that are not listed.
     pub omitted: usize,
+    /// True if the report exceeded a limit and was cut, so that there are more findings than the
+    /// counted ones.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
 }

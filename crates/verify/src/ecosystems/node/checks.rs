@@ -60,6 +60,10 @@ impl Project<'_> {
             ScriptShape::Single(line) if is_linter(line.tool) => {
                 self.linter(line.tool, Some(&line))
             }
+            // A script that writes is reduced to its linter, without the option for it.
+            ScriptShape::EndsWith(line) if is_linter(line.tool) && text.contains("--fix") => {
+                self.linter(line.tool, Some(&line))
+            }
             ScriptShape::EndsWith(line) if is_linter(line.tool) => {
                 self.through_linter(name, line.tool)
             }
@@ -84,7 +88,18 @@ impl Project<'_> {
         let mut command =
             ProjectCommand::new(tool, self.directory, whole).per_file(base, extensions);
         command.environment = line.map(|line| line.environment.clone()).unwrap_or_default();
+        command.leave_out = !has_paths && !self.excludes(tool);
         command
+    }
+
+    /// Returns true if the project configures exclusions for a linter.
+    fn excludes(&self, tool: ProjectTool) -> bool {
+        let names = if tool == ProjectTool::Oxlint { OXLINT } else { ESLINT };
+        let settings = self.reader.nearest(self.directory, names);
+        let text = settings.and_then(|file| self.reader.text(&file)).unwrap_or_default();
+        let words = ["ignores", "ignorePatterns", "globalIgnores"];
+        self.reader.nearest(self.directory, ".eslintignore").is_some()
+            || words.iter().any(|word| text.contains(word))
     }
 
     fn through_linter(&self, script: &str, tool: ProjectTool) -> ProjectCommand {

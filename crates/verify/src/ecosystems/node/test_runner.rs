@@ -42,7 +42,7 @@ const WATCH_ARGUMENTS: &str =
     "--watch --watchAll -w --ui --open --watch=true --watchAll=true watch dev";
 
 /// Arguments that change the report, or that the planned command has already.
-const DROPPED: &str = "--json --silent --verbose --test run test";
+const DROPPED: &str = "--json --silent --verbose --test run test -u --update --updateSnapshot --test-update-snapshots";
 
 /// Dropped options whose value is the next argument.
 const DROPPED_WITH_VALUE: &str = "--reporter -R --reporters --outputFile --test-reporter \

@@ -15,8 +15,9 @@ const CUT_OFF: &str = "the process ended before the results of all tests in this
 
 pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
     let mut parsed = TestResults { no_tests: says_no_tests(context), ..TestResults::default() };
-    match text::json(&context.report()) {
+    match text::document(context, &context.report()) {
         Some(report) => {
+            parsed.unreadable = context.truncated;
             for suite in report["testResults"].as_array().into_iter().flatten() {
                 read_suite(context, suite, &mut parsed);
             }
