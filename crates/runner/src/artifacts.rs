@@ -12,8 +12,11 @@ use crate::request::{CommandForm, RunRequest};
 use crate::sandbox_cell::ExecutionSite;
 use carrel_workspace::blocking;
 
-/// The largest file that is collected.
+/// The largest part of a file that is collected.
 const MAX_BYTES: u64 = 8 << 20;
+
+/// The name of the directory of caches among the temporary files.
+const CACHE_NAME: &str = "carrel-cache";
 
 /// A request for artifacts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +25,9 @@ pub struct ArtifactRequest {
     pub placeholder: &'static str,
     /// The names of the files to collect.
     pub names: Vec<String>,
+    /// Replaced by the path of a directory for caches. It stays for later commands of the same sandbox
+    /// cell; the command creates it.
+    pub cache_placeholder: Option<&'static str>,
 }
 
 /// A collected file.
@@ -29,8 +35,10 @@ pub struct ArtifactRequest {
 pub struct Artifact {
     /// The name.
     pub name: String,
-    /// The contents.
+    /// The contents, at most the first 8 MiB.
     pub contents: Vec<u8>,
+    /// True if the file is larger.
+    pub truncated: bool,
 }
 
 /// The collected files of a command.
@@ -55,20 +63,25 @@ impl ArtifactDirectory {
         request: &mut RunRequest,
         site: &ExecutionSite,
     ) -> Result<Option<Self>, RunError> {
-        let Some(ArtifactRequest { placeholder, names }) = request.artifacts.take() else {
+        let Some(ArtifactRequest { placeholder, names, cache_placeholder }) =
+            request.artifacts.take()
+        else {
             return Ok(None);
         };
         let directory = PrivateDirectory::make(site).await?;
         substitute(request, placeholder, &directory.inside);
+        if let Some(placeholder) = cache_placeholder {
+            substitute(request, placeholder, &site.temporary().join(CACHE_NAME));
+        }
         Ok(Some(Self { directory, names }))
     }
 
-    /// Reads the files. A missing, too large or special file is left out.
+    /// Reads the files. A missing or special file is left out.
     pub(crate) async fn read(self) -> Result<Artifacts, RunError> {
         blocking(move || {
             let read = |name: String| {
-                let contents = self.directory.read(&name, MAX_BYTES)?;
-                Some(Artifact { name, contents })
+                let (contents, truncated) = self.directory.read(&name, MAX_BYTES)?;
+                Some(Artifact { name, contents, truncated })
             };
             let files = self.names.into_iter().filter_map(read).collect();
             Ok(Artifacts { directory: Some(self.directory.inside.clone()), files })

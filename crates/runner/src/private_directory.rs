@@ -1,5 +1,6 @@
 //! A directory that one command has to itself among its temporary files.
 
+use std::io::Read;
 use std::path::PathBuf;
 
 use carrel_fsroot::Root;
@@ -27,9 +28,13 @@ impl PrivateDirectory {
         Ok(Self { scratch, name, inside })
     }
 
-    /// Reads a file in it; `None` for one that is missing, too large or special.
-    pub(crate) fn read(&self, file: &str, limit: u64) -> Option<Vec<u8>> {
-        self.scratch.read(&self.name.join(file), limit).ok()
+    /// Reads the first bytes of a file in it, and returns true if the file is larger; `None` for one that
+    /// is missing or special.
+    pub(crate) fn read(&self, file: &str, limit: u64) -> Option<(Vec<u8>, bool)> {
+        let (file, metadata) = self.scratch.open_file(&self.name.join(file)).ok()?;
+        let mut contents = Vec::new();
+        file.take(limit).read_to_end(&mut contents).ok()?;
+        Some((contents, metadata.size > limit))
     }
 }
 

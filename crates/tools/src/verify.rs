@@ -3,6 +3,7 @@
 //! The crate `verify` detects projects, plans commands and parses reports; the modules here run the commands in
 //! the sandbox. A tool that is missing or breaks is `could_not_run` and never counts as passed.
 
+mod changed_files;
 pub(crate) mod edit_feedback;
 mod failing_tests;
 mod format;

@@ -61,6 +61,10 @@ pub(crate) fn detect_stamped(root: &Root, from: &Path) -> (Detection, FileStamps
     };
     let start = directory_of(root, from);
     let found = start.and_then(|start| paths::upwards(&start).find_map(at));
+    let found = found.or_else(|| {
+        let profiles = vec![bare_profile(&reader)?];
+        Some(Detection { directory: Some(paths::TOP.to_owned()), profiles })
+    });
     (found.unwrap_or_default(), reader.into_stamps())
 }
 
@@ -95,8 +99,18 @@ fn owner(reader: &ProjectReader<'_>, path: &str) -> FileProject {
             .or_else(|| profiles.iter().find(|profile| reads(profile, extension)))
             .cloned()
     });
+    let bare =
+        || bare_profile(reader).filter(|bare| has_word(bare.ecosystem.extensions(), extension));
+    let profile = profile.or_else(|| if nearest.is_none() { bare() } else { None });
     let of_profile = profile.as_ref().map(|profile| profile.edit_limits);
     FileProject { edit_limits: of_profile.or(nearest).unwrap_or_default(), profile }
+}
+
+/// Returns the project of a workspace that has tests and no manifest.
+fn bare_profile(reader: &ProjectReader<'_>) -> Option<Profile> {
+    let mut profiles = vec![ecosystems::detect_bare(reader)?];
+    settings::apply(reader, paths::TOP, &mut profiles);
+    profiles.pop()
 }
 
 /// Returns the limits for a file that no project handles; strict limits win.

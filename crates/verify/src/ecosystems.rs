@@ -7,6 +7,8 @@
 //! used in a form that downloads nothing.
 
 mod cpp;
+mod custom;
+mod declared;
 mod deno;
 mod dotnet;
 mod go;
@@ -28,7 +30,7 @@ use crate::project_reader::ProjectReader;
 type Detector = fn(&ProjectReader<'_>, &str) -> Option<Profile>;
 
 /// All detectors, in the order of profiles in a reply.
-const DETECTORS: [Detector; 10] = [
+const DETECTORS: [Detector; 9] = [
     rust::detect,
     node::detect,
     python::detect,
@@ -38,17 +40,18 @@ const DETECTORS: [Detector; 10] = [
     ruby::detect,
     php::detect,
     dotnet::detect,
-    cpp::detect,
 ];
 
 /// Names of marker files, to skip other directories without running the detectors.
 const MARKERS: &str = "Cargo.toml package.json pyproject.toml setup.py setup.cfg requirements.txt \
-    Pipfile ruff.toml .ruff.toml pytest.ini go.mod go.work pom.xml build.gradle build.gradle.kts \
+    Pipfile ruff.toml .ruff.toml pytest.ini uv.lock tox.ini tox.toml noxfile.py go.mod go.work pom.xml build.gradle build.gradle.kts \
     settings.gradle settings.gradle.kts deno.json deno.jsonc Gemfile composer.json CMakeLists.txt \
-    Makefile carrel.toml";
+    meson.build GNUmakefile makefile Makefile configure.ac configure.in configure mix.exs build.zig \
+    Package.swift pubspec.yaml build.sbt dune-project stack.yaml cabal.project carrel.toml";
 
 /// Suffixes of marker files with variable names.
-const MARKER_SUFFIXES: [&str; 5] = [".sln", ".slnx", ".csproj", ".fsproj", ".gemspec"];
+const MARKER_SUFFIXES: [&str; 7] =
+    [".sln", ".slnx", ".csproj", ".fsproj", ".vbproj", ".gemspec", ".cabal"];
 
 /// Returns true if a file of this name may be a marker.
 pub(crate) fn is_marker(name: &str) -> bool {
@@ -96,8 +99,23 @@ fn strings(list: &[Value]) -> Vec<String> {
 pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Vec<Profile> {
     let mut profiles: Vec<Profile> =
         DETECTORS.iter().filter_map(|detect| detect(reader, directory)).collect();
+    // Makefiles and C sources beside another manifest belong to its project.
+    let has_cmake = reader.has(&paths::join(directory, "CMakeLists.txt"));
+    if profiles.is_empty() || has_cmake {
+        profiles.extend(cpp::detect(reader, directory));
+    }
+    profiles.extend(declared::detect(reader, directory));
+    if profiles.is_empty() && directory == paths::TOP {
+        profiles.extend(custom::detect(reader, directory));
+    }
     if !profiles.is_empty() {
         makefile::add_targets(reader, directory, &mut profiles);
+        custom::add_recipes(reader, directory, &mut profiles);
     }
     profiles
+}
+
+/// Returns the project of a workspace that has tests and no manifest, if nothing else was found.
+pub(crate) fn detect_bare(reader: &ProjectReader<'_>) -> Option<Profile> {
+    python::detect_bare(reader)
 }

@@ -9,4 +9,4 @@ mod yaml;
 pub(crate) use glob::matches;
 pub(crate) use json::{parse_json, parse_jsonc};
 pub(crate) use toml::{Toml, Value as TomlValue, texts};
-pub(crate) use yaml::string_list;
+pub(crate) use yaml::{keys, string_list};

@@ -14,6 +14,9 @@
 //!   end.
 //! - A file that ended without reporting its tests is counted as broken
 //!   ([`check_unreported_files`]).
+//! - A process that ended before the results of its tests is a failure, also with exit status 0. The
+//!   test that ended it is named if the report tells it, or by a second run of the part with one test
+//!   at a time ([`unnamed_parts`]); a test that has a result is never blamed.
 //! - A failure that cannot be parsed is still a failure, with the end of the output as its
 //!   explanation.
 //!
@@ -26,9 +29,11 @@ mod finding;
 mod formats;
 mod missing_tool;
 mod outcome;
+mod read_only;
 mod report;
 mod report_reader;
 mod runners;
+mod running_test;
 mod text;
 mod unreported_tests;
 mod verdict;
@@ -41,11 +46,14 @@ pub use report::{
     TestReport, Verdict,
 };
 pub use report_reader::ReportFormat;
+pub use running_test::{name_running_test, unnamed_parts};
+pub use text::DROPPED_OUTPUT;
 pub use unreported_tests::check_unreported_files;
 pub use verdict::{check, tests};
 
 use crate::plan::Invocation;
 use outcome::ParseContext;
+use report::ENDED_EARLY;
 use report_reader::ReportReader;
 use verdict::TestResults;
 

@@ -15,15 +15,20 @@
 //! unit is the package by nature, as in cargo and Go. Names and paths are passed as single
 //! arguments, escaped for the pattern syntax of the runner, and never through a shell.
 
+mod check_rules;
 mod command_line;
+mod excluded;
 mod install_hint;
 mod invocation;
+mod one_at_a_time;
 mod report_options;
 mod script;
 mod select;
 
+pub use check_rules::{CACHE, TreeAccess};
 pub(crate) use install_hint::InstallHint;
 pub use invocation::{ARTIFACTS, Artifact, Invocation};
+pub use one_at_a_time::plan_one_at_a_time;
 pub(crate) use report_options::ReportOptions;
 pub use script::{ScriptError, plan_script};
 
@@ -32,7 +37,7 @@ pub use crate::parse::ReportFormat;
 use serde::{Deserialize, Serialize};
 
 use crate::paths;
-use crate::profile::{Profile, ProfileField, ProjectCommand};
+use crate::profile::{OptionPassing, Profile, ProfileField, ProjectCommand};
 use crate::tool::ProjectTool;
 
 /// The part of a project that a command is limited to. Paths are relative to the workspace.
@@ -74,7 +79,8 @@ pub struct Selector {
     /// Path relative to the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Name in the syntax of the runner.
+    /// Name in the syntax of the runner. An empty name stands for all tests of the part, of which
+    /// one brought its process down and is not known.
     pub name: String,
 }
 
@@ -95,16 +101,34 @@ pub enum PlanError {
     NeedsFile { tool: ProjectTool },
     #[error("{} cannot be limited to {what}; run it for the whole project", tool.name())]
     CannotNarrow { tool: ProjectTool, what: &'static str },
+    #[error(
+        "the script `{script}` changes files ({flag}), and {} never does; set `{}` in \
+         {root}/carrel.toml to a command that only checks, or run it with run_script",
+        fact.as_str(), fact.as_str()
+    )]
+    WritingScript { fact: ProfileField, script: String, flag: String, root: String },
     #[error("none of the failed tests belongs to the project in {root}")]
     NothingToRerun { root: String },
 }
+
+/// Variables of test runs, which keep runners from watching and from rewriting snapshots.
+const TEST_VARIABLES: [(&str, &str); 2] = [("CI", "1"), ("INSTA_UPDATE", "no")];
 
 /// Plans a test run. Reruns of single tests may need several commands, to be run in order.
 pub fn plan_tests(profile: &Profile, target: &Target<'_>) -> Result<Vec<Invocation>, PlanError> {
     let command = command(profile, ProfileField::Test)?;
     check_inside(profile, target.scope)?;
     let lines = select::lines(profile, command, target)?;
-    Ok(lines.into_iter().map(|line| command_line::invocation(profile, command, line)).collect())
+    let mut planned: Vec<Invocation> =
+        lines.into_iter().map(|line| command_line::invocation(profile, command, line)).collect();
+    for invocation in &mut planned {
+        for (name, value) in TEST_VARIABLES {
+            if invocation.environment.iter().all(|(known, _)| known != name) {
+                invocation.environment.push((name.to_owned(), value.to_owned()));
+            }
+        }
+    }
+    Ok(planned)
 }
 
 /// Plans a run of the linter, the type checker or the formatter in either mode, or the installation
@@ -116,6 +140,7 @@ pub fn plan_check(
 ) -> Result<Invocation, PlanError> {
     let command = command(profile, fact)?;
     check_inside(profile, scope)?;
+    check_rules::refuse_writing_script(profile, fact, command)?;
     let line = match scope {
         CommandScope::Project if command.argv.is_empty() => {
             return Err(PlanError::NeedsFile { tool: command.tool });
@@ -128,7 +153,13 @@ pub fn plan_check(
         CommandScope::File(path) => select::check_file(command, path)?,
         CommandScope::Directory(path) => select::check_directory(command, path)?,
     };
-    Ok(command_line::invocation(profile, command, line))
+    let injection = line.injection;
+    let whole = command.leave_out && scope == CommandScope::Project;
+    let mut invocation = command_line::invocation(profile, command, line);
+    if whole && injection == OptionPassing::Direct {
+        invocation.argv.extend(excluded::options(invocation.tool));
+    }
+    Ok(check_rules::only_check(invocation, fact, injection))
 }
 
 fn command(profile: &Profile, fact: ProfileField) -> Result<&ProjectCommand, PlanError> {

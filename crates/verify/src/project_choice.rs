@@ -1,17 +1,32 @@
 //! The choice of projects for a command without a path.
 //!
 //! The candidates are the projects of the workspace's root directory. If it has none, they are the
-//! top-most projects below it, without a project of the same ecosystem above. Candidates of one
-//! ecosystem are all chosen; candidates of several need a `language`. A `language` that no
-//! candidate has is also looked for among the top-most projects, so that a nested project can be
-//! named.
+//! top-most projects below it, without a project of the same ecosystem above, and outside of
+//! directories for documentation, examples, fixtures and copies of other projects: their manifests
+//! do not describe the repository. Candidates of one ecosystem are all chosen; candidates of several
+//! need a `language`. A `language` that no candidate has is also looked for among all top-most
+//! projects, so that a nested project can be named.
 
 use std::collections::BTreeSet;
 
 use crate::paths;
-use crate::profile::{Ecosystem, Profile};
+use crate::profile::{Ecosystem, Profile, has_word};
 
 const ALL: &str = "all";
+
+/// Bounds the projects that an error names.
+const MAX_NAMED: usize = 5;
+
+/// Names of directories whose projects are not the repository's own.
+const STRAY: &str = "doc docs documentation website site example examples sample samples demo demos \
+    fixture fixtures __fixtures__ testdata test-data test_data test tests __tests__ spec specs e2e \
+    third_party third-party thirdparty 3rdparty external externals extern vendor vendored deps \
+    contrib templates template playground benchmark benchmarks";
+
+/// Returns true if a directory is below one whose projects are not the repository's own.
+pub(crate) fn is_stray(directory: &str) -> bool {
+    directory.split('/').any(|part| has_word(STRAY, &part.to_lowercase()))
+}
 
 /// The reason why no project was chosen. The messages are part of the tools' contract.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,6 +34,14 @@ const ALL: &str = "all";
 pub enum ChoiceError {
     #[error("no supported project detected in workspace root")]
     NoProject,
+    #[error(
+        "no supported project detected in workspace root; below it: {} — pass `path` or `language`",
+        below.join(", ")
+    )]
+    OnlyStray {
+        /// Ecosystems and directories, such as `ruby in docs`.
+        below: Vec<String>,
+    },
     #[error(
         "polyglot workspace: {} project types detected ({}) — pass `language` to pick one",
         detected.len(),
@@ -43,12 +66,13 @@ pub fn choose_projects<'a>(
     profiles: &'a [Profile],
     language: Option<&str>,
 ) -> Result<Vec<&'a Profile>, ChoiceError> {
-    let candidates = candidates(profiles);
-    if candidates.is_empty() {
+    if profiles.is_empty() {
         return Err(ChoiceError::NoProject);
     }
+    let candidates = candidates(profiles);
     let language = language.map(|language| language.trim().to_lowercase());
     match language.as_deref() {
+        None | Some("" | ALL) if candidates.is_empty() => Err(only_stray(profiles)),
         None | Some("") => only_kind(candidates),
         Some(ALL) => Ok(candidates),
         Some(language) => of_kind(profiles, &candidates, language),
@@ -81,7 +105,18 @@ fn of_kind<'a>(
 
 fn candidates(profiles: &[Profile]) -> Vec<&Profile> {
     let own: Vec<&Profile> = profiles.iter().filter(|profile| profile.root == paths::TOP).collect();
-    if own.is_empty() { top_most(profiles) } else { own }
+    if !own.is_empty() {
+        return own;
+    }
+    let mut nested = top_most(profiles);
+    nested.retain(|profile| !is_stray(&profile.root));
+    nested
+}
+
+fn only_stray(profiles: &[Profile]) -> ChoiceError {
+    let name = |profile: &&Profile| format!("{} in {}", profile.ecosystem.as_str(), profile.root);
+    let below = top_most(profiles).iter().take(MAX_NAMED).map(name).collect();
+    ChoiceError::OnlyStray { below }
 }
 
 fn top_most(profiles: &[Profile]) -> Vec<&Profile> {
@@ -161,6 +196,20 @@ mod tests {
             profile(Ecosystem::Rust, "a/inner"),
         ];
         assert_eq!(roots(choose_projects(&profiles, None)), ["a", "b"]);
+    }
+
+    #[test]
+    fn projects_of_documentation_examples_and_fixtures_are_chosen_only_by_name() {
+        let profiles =
+            [profile(Ecosystem::Ruby, "docs"), profile(Ecosystem::Node, "web/examples/a")];
+        assert_eq!(
+            text(choose_projects(&profiles, None)),
+            "no supported project detected in workspace root; below it: ruby in docs, node in \
+             web/examples/a — pass `path` or `language`"
+        );
+        assert_eq!(roots(choose_projects(&profiles, Some("ruby"))), ["docs"]);
+        let beside = [profile(Ecosystem::Ruby, "docs"), profile(Ecosystem::Go, "server")];
+        assert_eq!(roots(choose_projects(&beside, None)), ["server"]);
     }
 
     #[test]

@@ -13,6 +13,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{InstallHint, ReportFormat as F, ReportOptions};
+use crate::profile::has_word;
 
 use InstallHint::{Bundler, Machine, Npm, Pip, Text};
 use ReportOptions as R;
@@ -82,11 +83,14 @@ tools! {
         R::printed(F::Biome, "--reporter=json --max-diagnostics=none");
     Oxlint = "oxlint", Npm("oxlint"), R::printed(F::Oxlint, "--format json");
     Prettier = "prettier", Npm("prettier"), R::printed(F::Prettier, "");
+    Oxfmt = "oxfmt", Npm("oxfmt"), R::TEXT;
     Tsc = "tsc", Npm("typescript"), R::printed(F::Tsc, "--pretty false");
     // Only the older `xunit1` family contains file names.
     Pytest = "pytest", Pip("pytest"), R::file(F::Pytest, "pytest.xml",
         "--color=no --rootdir=. -o junit_family=xunit1 --junitxml={artifacts}/pytest.xml");
     Unittest = "python -m unittest", Machine, R::printed(F::Unittest, "");
+    Tox = "tox", Pip("tox"), R::TEXT;
+    Nox = "nox", Pip("nox"), R::TEXT;
     Ruff = "ruff", Pip("ruff"), R::file(F::Ruff, "ruff.json",
         "--output-format json --output-file {artifacts}/ruff.json");
     RuffFormat = "ruff format", Pip("ruff"), R::printed(F::RuffFormat, "");
@@ -129,6 +133,23 @@ tools! {
     Cmake = "cmake", Machine, R::printed(F::Lines, "");
     Make = "make", Machine, R::printed(F::Lines, "");
     ClangFormat = "clang-format", Machine, R::printed(F::Lines, "");
+    // The report lies in the build directory, which the plan names.
+    MesonTest = "meson test", Machine, R::project("**/meson-logs/testlog.junit.xml", "");
+    Meson = "meson", Machine, R::printed(F::Lines, "");
+    Mix = "mix", Machine, R::TEXT;
+    Zig = "zig", Machine, R::printed(F::Lines, "");
+    Swift = "swift", Machine, R::printed(F::Lines, "");
+    Swiftlint = "swiftlint", Machine, R::printed(F::Lines, "");
+    Dart = "dart", Machine, R::TEXT;
+    Flutter = "flutter", Machine, R::TEXT;
+    Sbt = "sbt", Machine, R::TEXT;
+    Dune = "dune", Text("run `opam install dune`"), R::TEXT;
+    Cabal = "cabal", Machine, R::printed(F::Lines, "");
+    Stack = "stack", Machine, R::printed(F::Lines, "");
+    Hlint = "hlint", Machine, R::printed(F::Lines, "");
+    Bazel = "bazel", Machine, R::TEXT;
+    Just = "just", Machine, R::TEXT;
+    Task = "task", Machine, R::TEXT;
     Installer = "package manager", ANY_PROGRAM, R::TEXT;
     /// A script of the project whose last command is unknown.
     Script = "script", ANY_PROGRAM, R::TEXT;
@@ -137,7 +158,7 @@ tools! {
 }
 
 /// Other names of tools, and programs that do the same.
-const ALIASES: [(&str, ProjectTool); 11] = [
+const ALIASES: [(&str, ProjectTool); 13] = [
     ("cargo t", ProjectTool::CargoTest),
     ("cargo c", ProjectTool::CargoCheck),
     ("cargo build", ProjectTool::CargoCheck),
@@ -149,14 +170,16 @@ const ALIASES: [(&str, ProjectTool); 11] = [
     ("basedpyright", ProjectTool::Pyright),
     ("mvnw", ProjectTool::Maven),
     ("gradlew", ProjectTool::Gradle),
+    ("bazelisk", ProjectTool::Bazel),
+    ("go-task", ProjectTool::Task),
 ];
 
 /// Launchers, which start another program and do not change its output.
 const LAUNCHERS: [&[&str]; 13] = [
-    &["npx", "--no-install"],
-    &["npx", "--no-install", "--offline"],
     &["npx"],
     &["bunx"],
+    &["bun", "x"],
+    &["npm", "exec"],
     &["pnpm", "exec"],
     &["yarn", "exec"],
     &["yarn", "run"],
@@ -200,14 +223,23 @@ fn by_name(name: &str) -> Option<ProjectTool> {
     names.into_iter().find_map(|(known, tool)| (known == name).then_some(tool))
 }
 
-fn strip_launcher<'a, 'b>(words: &'a [&'b str]) -> &'a [&'b str] {
+/// Options of launchers whose value is the next word.
+const LAUNCHER_VALUES: &str = "-p --package -w --workspace";
+
+/// Returns the words after a launcher and its options; all words if there is no launcher.
+pub(crate) fn strip_launcher<'a, 'b>(words: &'a [&'b str]) -> &'a [&'b str] {
     let matching = LAUNCHERS.iter().filter(|launcher| words.starts_with(launcher));
     let longest = matching.map(|launcher| launcher.len()).max().unwrap_or(0);
-    let rest = &words[longest..];
+    let mut rest = &words[longest..];
     // Options of the launcher precede the program.
-    let options =
-        if longest == 0 { 0 } else { rest.iter().take_while(|w| w.starts_with("--")).count() };
-    &rest[options..]
+    while let Some((option, after)) = rest.split_first()
+        && longest > 0
+        && option.starts_with('-')
+    {
+        let values = usize::from(has_word(LAUNCHER_VALUES, option)).min(after.len());
+        rest = &after[values..];
+    }
+    rest
 }
 
 #[cfg(test)]
@@ -220,6 +252,9 @@ mod tests {
             ("cargo +nightly test --all", Some(ProjectTool::CargoTest)),
             ("node_modules/.bin/jest --ci", Some(ProjectTool::Jest)),
             ("npx --no-install --offline eslint .", Some(ProjectTool::Eslint)),
+            ("npx --yes jest", Some(ProjectTool::Jest)),
+            ("npx -y -p typescript tsc", Some(ProjectTool::Tsc)),
+            ("npm exec -- mocha", Some(ProjectTool::Mocha)),
             ("uv run --no-sync pytest -x", Some(ProjectTool::Pytest)),
             ("python -m unittest discover", Some(ProjectTool::Unittest)),
             ("node --import tsx --test", Some(ProjectTool::NodeTest)),

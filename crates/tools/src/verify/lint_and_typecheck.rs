@@ -1,12 +1,13 @@
 //! The tools `run_lint` and `run_typecheck`.
 
 use carrel_verify::parse::{self, CheckReport, Finding, Severity};
-use carrel_verify::plan::plan_check;
+use carrel_verify::plan::{TreeAccess, plan_check};
 use carrel_verify::{Profile, ProfileField};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::changed_files::{ChangedFiles, TreeState};
 use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::{Bounds, FinishedCommand, run};
 use super::run_tests::{no_plan, word, worst};
@@ -59,6 +60,10 @@ pub(super) struct CheckSection {
     findings: Vec<Finding>,
     /// Number of findings that are not in the reply.
     omitted: usize,
+    /// True if the report exceeded a limit and was cut, so that there are more findings.
+    incomplete: bool,
+    /// Files that a compiler changed in the tree, which is read-only for all other checks.
+    changed_files: Vec<String>,
     command: Vec<String>,
     /// For `BashOutput`, which returns the whole output.
     shell_id: Option<String>,
@@ -68,6 +73,8 @@ struct ProjectCheck {
     profile: Profile,
     report: CheckReport,
     ran: FinishedCommand,
+    /// Of a compiler that builds in the tree; other checks have a read-only one.
+    changed: ChangedFiles,
 }
 
 async fn check(context: &ToolContext, input: Input, field: ProfileField) -> ToolResult<CheckFacts> {
@@ -78,9 +85,16 @@ async fn check(context: &ToolContext, input: Input, field: ProfileField) -> Tool
     for profile in &chosen.profiles {
         let invocation =
             plan_check(profile, field, chosen.scope(profile)).map_err(|error| no_plan(&error))?;
+        let builds = invocation.access == TreeAccess::ReadWrite;
+        let before = if builds { TreeState::of(context).await } else { None };
         let ran = run(context, &invocation, bounds).await?;
         let report = parse::check(&invocation, &ran.outcome());
-        all.push(ProjectCheck { profile: profile.clone(), report, ran });
+        let changed = if builds {
+            TreeState::changes(before, context).await
+        } else {
+            ChangedFiles::default()
+        };
+        all.push(ProjectCheck { profile: profile.clone(), report, ran, changed });
     }
     Ok(reply(&all))
 }
@@ -111,7 +125,9 @@ impl ProjectCheck {
             verdict,
             reason,
             omitted: self.report.omitted + self.report.findings.len() - findings.len(),
+            incomplete: self.report.incomplete,
             findings,
+            changed_files: self.changed.listed.clone(),
             command: self.ran.argv.clone(),
             shell_id: self.ran.shell_id.clone(),
         }
@@ -126,7 +142,14 @@ impl ProjectCheck {
         match reason {
             // Nothing was checked, so there is no count.
             Some(reason) => line(text, &format!("{verdict}: {reason}")),
+            None if self.report.incomplete => line(
+                text,
+                &format!("{count} findings and more: the report exceeded its limit and was cut"),
+            ),
             None => line(text, &format!("{count} findings")),
+        }
+        if let Some(changed) = self.changed.line() {
+            line(text, &changed);
         }
         line(text, &format!("command: {}", self.ran.argv.join(" ")));
         line(text, &format!("exit: {}", self.ran.exit));

@@ -111,7 +111,7 @@ fn choose_among(
     };
     let chosen = choose_projects(candidates, language).map_err(|error| {
         let code = match error {
-            ChoiceError::NoProject => Code::ProjectNotDetected,
+            ChoiceError::NoProject | ChoiceError::OnlyStray { .. } => Code::ProjectNotDetected,
             ChoiceError::Polyglot { .. } | ChoiceError::NotDetected { .. } => {
                 Code::LanguageNotChosen
             }

@@ -1,16 +1,17 @@
 //! The execution of a planned command, up to the outcome that a parser reads.
 
+use std::io::Read;
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use carrel_domain::{ByteSize, Code, Failure, Network, NetworkRequest};
+use carrel_domain::{ByteSize, Code, Failure, Network, NetworkRequest, WorkspaceAccess};
 use carrel_exec::{CaptureLimits, Captured, ExitStatus, Output};
 use carrel_runner::{ArtifactRequest, CommandForm, Completed};
 use carrel_shell::Preset;
-use carrel_verify::parse::{ArtifactFile, Outcome, Termination, project_artifacts};
-use carrel_verify::plan::{ARTIFACTS, Artifact, Invocation};
+use carrel_verify::parse::{ArtifactFile, DROPPED_OUTPUT, Outcome, Termination, project_artifacts};
+use carrel_verify::plan::{ARTIFACTS, Artifact, CACHE, Invocation, TreeAccess};
 
 use crate::blocking::blocking;
 use crate::shell::{CommandFacts, Launch, NetworkChoice, Shell, exit_code, timeout_seconds};
@@ -18,6 +19,9 @@ use crate::tool_context::ToolContext;
 
 /// Bounds each end of the output; parsers need all of it.
 const KEPT: CaptureLimits = CaptureLimits { head: ByteSize::mib(8), tail: ByteSize::mib(8) };
+
+/// Bounds the first line of a script, as the kernel does.
+const MAX_SHEBANG: u64 = 256;
 
 /// Python uses stale byte code if a source file changes within the same second and keeps its length, so it
 /// is told to write none.
@@ -83,7 +87,8 @@ pub(super) async fn run(
     let shell = match started {
         Ok(shell) => shell,
         Err(failure) if failure.code == Code::SpawnFailed || is_missing(&failure) => {
-            return Ok(not_started(invocation, &failure, workspace));
+            let broken = broken_program(context, invocation).await;
+            return Ok(not_started(invocation, &failure, broken, workspace));
         }
         Err(failure) => return Err(failure),
     };
@@ -120,7 +125,15 @@ fn launch(invocation: &Invocation, bounds: Bounds) -> Launch {
     request.network = NetworkRequest::of(bounds.network);
     request.limits.wall = Some(bounds.timeout);
     request.environment = iter::once((name.into(), value.into())).chain(own).collect();
-    request.artifacts = Some(ArtifactRequest { placeholder: ARTIFACTS, names: names.collect() });
+    request.access = match invocation.access {
+        TreeAccess::ReadOnly => WorkspaceAccess::ReadOnly,
+        TreeAccess::ReadWrite => WorkspaceAccess::ReadWrite,
+    };
+    request.artifacts = Some(ArtifactRequest {
+        placeholder: ARTIFACTS,
+        names: names.collect(),
+        cache_placeholder: Some(CACHE),
+    });
     request.output = Output::Separate { stdout: KEPT, stderr: KEPT };
     launch
 }
@@ -147,7 +160,9 @@ fn ran(
         facts: Some(CommandFacts::of(completed)),
         stdout: whole(&outcome.stdout),
         stderr: whole(&outcome.stderr),
-        cut: outcome.stdout.truncated() || outcome.stderr.truncated(),
+        cut: outcome.stdout.truncated()
+            || outcome.stderr.truncated()
+            || completed.artifacts.files.iter().any(|artifact| artifact.truncated),
         ended,
         artifacts,
         workspace,
@@ -157,23 +172,60 @@ fn ran(
 /// Returns the command line, with the directory of report files if it is known.
 fn shown(invocation: &Invocation, artifacts: Option<&Path>) -> Vec<String> {
     let directory = artifacts.map_or("…".into(), Path::to_string_lossy);
-    invocation.clone().with_artifacts(&directory).argv
+    let argv = invocation.clone().with_artifacts(&directory).argv;
+    argv.into_iter().map(|word| word.replace(CACHE, "…")).collect()
 }
 
+/// Returns the kept output, with a line of its own for a middle that was dropped.
 fn whole(captured: &Captured) -> Vec<u8> {
-    [captured.head.as_slice(), &captured.tail].concat()
+    let dropped = format!("\n{DROPPED_OUTPUT}\n");
+    let middle = if captured.truncated() { dropped.as_bytes() } else { &[] };
+    [captured.head.as_slice(), middle, &captured.tail].concat()
 }
 
 fn is_missing(failure: &Failure) -> bool {
     failure.message.starts_with("no such program")
 }
 
-fn not_started(invocation: &Invocation, failure: &Failure, workspace: String) -> FinishedCommand {
-    let missing = is_missing(failure);
+/// Returns why a program of the project that exists cannot be started: its first line names an interpreter
+/// that is missing, as in an environment that was moved, or it is a link that leads nowhere.
+async fn broken_program(context: &ToolContext, invocation: &Invocation) -> Option<String> {
+    let program = invocation.argv.first().filter(|program| program.contains('/'))?;
+    let path = Path::new(&invocation.directory).join(program);
+    let workspace = Arc::clone(context.workspace());
+    let found = blocking(move || {
+        let files = workspace.files();
+        files.link_metadata(&path)?;
+        let Ok((file, _)) = files.open_file(&path) else {
+            return Ok(Some("it is a link to a file that does not exist here".to_owned()));
+        };
+        let mut start = Vec::new();
+        file.take(MAX_SHEBANG)
+            .read_to_end(&mut start)
+            .map_err(|error| Failure::new(Code::Internal, error.to_string()))?;
+        let start = String::from_utf8_lossy(&start).into_owned();
+        let interpreter = start.strip_prefix("#!").and_then(|rest| rest.lines().next());
+        Ok(interpreter.map(|interpreter| {
+            format!(
+                "its first line names {}, which does not exist here; install the dependencies again",
+                interpreter.trim()
+            )
+        }))
+    });
+    found.await.ok().flatten()
+}
+
+fn not_started(
+    invocation: &Invocation,
+    failure: &Failure,
+    broken: Option<String>,
+    workspace: String,
+) -> FinishedCommand {
+    let missing = is_missing(failure) && broken.is_none();
     let ended = if missing {
         Termination::NotFound
     } else {
-        Termination::NotStarted(failure.message.clone())
+        Termination::NotStarted(broken.unwrap_or_else(|| failure.message.clone()))
     };
     FinishedCommand {
         argv: shown(invocation, None),

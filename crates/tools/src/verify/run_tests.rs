@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use carrel_domain::{Code, Failure};
-use carrel_verify::parse::{Counts, TestReport, Verdict};
-use carrel_verify::plan::{PlanError, Target, plan_tests};
+use carrel_verify::parse::{Counts, TestReport, Verdict, name_running_test, unnamed_parts};
+use carrel_verify::plan::{Invocation, PlanError, Target, plan_one_at_a_time, plan_tests};
 use carrel_verify::{Profile, parse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::changed_files::{ChangedFiles, TreeState};
 use super::last_test_runs::LastRun;
 use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::{Bounds, FinishedCommand, run};
@@ -26,6 +27,9 @@ const MAX_SHOWN: usize = 50;
 
 /// Bytes of output in a reply when no test failure explains the result.
 const SHOWN_OUTPUT: usize = 8 * 1024;
+
+/// Bounds the second runs that find the tests at fault; parts beyond it stay unnamed.
+const MAX_SECOND_RUNS: usize = 3;
 
 pub(super) struct RunTests;
 
@@ -70,6 +74,11 @@ pub(super) struct TestSection {
     failures: Vec<FailureFact>,
     /// Number of errors that prevented tests from being built or loaded.
     build_errors: usize,
+    /// Files that the run created, changed or deleted, without ignored ones; null if the tree is too large to
+    /// compare.
+    changed_files: Option<Vec<String>>,
+    /// Number of further changed files.
+    changed_files_omitted: usize,
     commands: Vec<Vec<String>>,
     /// For `BashOutput`, which returns the whole output.
     shell_ids: Vec<String>,
@@ -87,6 +96,7 @@ pub(super) struct ProjectTests {
     pub(super) profile: Profile,
     pub(super) report: TestReport,
     ran: Vec<FinishedCommand>,
+    changed: ChangedFiles,
 }
 
 impl Tool for RunTests {
@@ -128,16 +138,39 @@ pub(super) async fn test(
     bounds: Bounds,
 ) -> Result<ProjectTests, Failure> {
     let planned = plan_tests(profile, target).map_err(|error| no_plan(&error))?;
+    let before = TreeState::of(context).await;
     let mut reports = Vec::new();
     let mut all = Vec::new();
     for invocation in planned {
         let ran = run(context, &invocation, bounds).await?;
-        reports.push(confirmed(context, parse::tests(&invocation, &ran.outcome())).await?);
+        let mut report = confirmed(context, parse::tests(&invocation, &ran.outcome())).await?;
         all.push(ran);
+        all.extend(find_running_tests(context, &invocation, &mut report, bounds).await?);
+        reports.push(report);
     }
     let report = TestReport::merge(reports)
         .ok_or_else(|| Failure::new(Code::Internal, "a plan for tests has no command"))?;
-    Ok(ProjectTests { profile: profile.clone(), report, ran: all })
+    let changed = TreeState::changes(before, context).await;
+    Ok(ProjectTests { profile: profile.clone(), report, ran: all, changed })
+}
+
+/// Names the tests that brought their process down, where the first run does not tell them, by running the
+/// parts at fault again with one test at a time. Returns the commands.
+async fn find_running_tests(
+    context: &ToolContext,
+    invocation: &Invocation,
+    report: &mut TestReport,
+    bounds: Bounds,
+) -> Result<Vec<FinishedCommand>, Failure> {
+    let mut all = Vec::new();
+    for part in unnamed_parts(report).iter().take(MAX_SECOND_RUNS) {
+        let Some(second) = plan_one_at_a_time(invocation, part) else { continue };
+        context.progress(0.0, None, "a test ended its process; running one test at a time");
+        let ran = run(context, &second, bounds).await?;
+        name_running_test(report, part, &parse::tests(&second, &ran.outcome()));
+        all.push(ran);
+    }
+    Ok(all)
 }
 
 async fn confirmed(context: &ToolContext, mut report: TestReport) -> Result<TestReport, Failure> {
@@ -158,6 +191,7 @@ pub(super) fn no_plan(error: &PlanError) -> Failure {
         PlanError::Outside { .. }
         | PlanError::NotUnderstood { .. }
         | PlanError::NeedsFile { .. }
+        | PlanError::WritingScript { .. }
         | PlanError::CannotNarrow { .. } => Code::InvalidArguments,
     };
     Failure::new(code, error.to_string())
@@ -211,6 +245,8 @@ impl ProjectTests {
             counts: self.report.counts,
             failures: self.report.failures.iter().map(fact).collect(),
             build_errors: self.report.build_errors.len(),
+            changed_files: (!self.changed.unknown).then(|| self.changed.listed.clone()),
+            changed_files_omitted: self.changed.omitted,
             commands: self.ran.iter().map(|ran| ran.argv.clone()).collect(),
             shell_ids: self.ran.iter().filter_map(|ran| ran.shell_id.clone()).collect(),
         }
@@ -237,6 +273,9 @@ impl ProjectTests {
         }
         if let Some(detail) = &self.report.detail {
             line(text, &format!("--- output ---\n{}", end_of(&strip_control(detail))));
+        }
+        if let Some(changed) = self.changed.line() {
+            line(text, &changed);
         }
         for ran in &self.ran {
             let whole =

@@ -14,6 +14,9 @@ use carrel_tools::{
 };
 use serde_json::{Map, Value};
 
+/// A user id that does not exist on this machine.
+const UNKNOWN_USER: &str = "2000025909";
+
 /// Workspaces in a directory of their own, with everything that serves them.
 pub(crate) struct TestEnvironment {
     directory: tempfile::TempDir,
@@ -115,6 +118,37 @@ impl TestEnvironment {
         let path = self.path("main").join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, contents).unwrap();
+    }
+
+    /// Writes a program of the workspace `main`.
+    pub(crate) fn put_program(&self, path: &str, contents: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        self.put(path, contents);
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(self.path("main").join(path), mode).unwrap();
+    }
+
+    /// Gives the workspace `main` to a user that does not exist, if the tests run as root. In the tier
+    /// without namespaces commands are the owner of the workspace, who must not be root and has to get
+    /// there.
+    pub(crate) fn open_to_others(&self, tier: TierChoice) {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
+        let is_roots = std::fs::metadata(self.path("main")).unwrap().uid() == 0;
+        if tier == TierChoice::Auto || !is_roots {
+            return;
+        }
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(self.path(""), mode).unwrap();
+        let owned = std::process::Command::new("chown")
+            .args(["-R", UNKNOWN_USER])
+            .arg(self.path("main"))
+            .status();
+        assert!(owned.unwrap().success());
+    }
+
+    /// Returns true if a file of the workspace `main` exists.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.path("main").join(path).exists()
     }
 
     /// Reads a file of the workspace `main`.

@@ -1,5 +1,9 @@
 //! Tests, linters and formatters of real projects, run for real.
 
+/// Tests that bring their process down.
+mod aborts;
+/// Files that checks and test runs change.
+mod changes;
 /// Go: its own tests, vet and gofmt.
 mod go;
 /// Machines with and without the tools of a language.
@@ -15,6 +19,7 @@ use crate::test_environment::{Setting, TestEnvironment};
 
 const MANIFEST: &str =
     "[package]\nname = \"probe\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n";
+const LOCK: &str = "version = 4\n\n[[package]]\nname = \"probe\"\nversion = \"0.1.0\"\n";
 const LIBRARY: &str = "//! Probe.\n\n/// Adds.\npub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n\n#[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn adds() {\n        assert_eq!(add(1, 2), 3);\n    }\n\n    #[test]\n    fn adds_nothing() {\n        assert_eq!(add(0, 0), 0);\n    }\n}\n";
 
 fn rust() -> TestEnvironment {
@@ -106,6 +111,7 @@ async fn a_build_that_fails_is_never_no_failures() {
 #[tokio::test(flavor = "multi_thread")]
 async fn clippy_findings_have_place_rule_and_severity() {
     let test_env = rust();
+    test_env.put("Cargo.lock", LOCK);
     let clean = test_env.call("run_lint", json!({})).await;
     assert_eq!(clean.structured["verdict"], "passed", "{}", clean.text());
     assert!(clean.text().starts_with("0 findings\n"), "{}", clean.text());

@@ -7,10 +7,11 @@ use carrel_fsroot::{FileKind, Root};
 use crate::ecosystems::is_marker;
 use crate::paths;
 use crate::profile::{Profile, has_word};
+use crate::project_choice::is_stray;
 use crate::project_reader::{FileStamps, ProjectReader};
 
 use super::gitignore::GitignoreRules;
-use super::profiles_at;
+use super::{bare_profile, profiles_at};
 
 /// Bounds the depth of the search. Deeper projects are still found from their files.
 pub const MAX_DEPTH: usize = 6;
@@ -56,7 +57,10 @@ fn survey(reader: &ProjectReader<'_>) -> WorkspaceProjects {
         }
         listed += 1;
         let entries = reader.list(&directory);
-        if entries.iter().any(|(name, kind)| *kind != FileKind::Directory && is_marker(name)) {
+        // The workspace's own root may also have the files of a build tool without a language.
+        let is_candidate = directory == paths::TOP
+            || entries.iter().any(|(name, kind)| *kind != FileKind::Directory && is_marker(name));
+        if is_candidate {
             found.profiles.extend(profiles_at(reader, &directory));
         }
         let ignored = ignored.within(reader, &directory);
@@ -72,6 +76,10 @@ fn survey(reader: &ProjectReader<'_>) -> WorkspaceProjects {
                 waiting.push_back((path, depth + 1, ignored.clone()));
             }
         }
+    }
+    if found.profiles.iter().all(|profile| is_stray(&profile.root)) {
+        let bare = bare_profile(reader);
+        found.profiles.splice(0..0, bare);
     }
     found
 }

@@ -19,7 +19,7 @@ use super::{DetectedManager, install_directory};
 
 /// Marker files, in order of precedence as evidence.
 const MARKERS: &str = "pyproject.toml setup.py setup.cfg Pipfile requirements.txt ruff.toml \
-    .ruff.toml pytest.ini uv.lock";
+    .ruff.toml pytest.ini uv.lock tox.ini tox.toml noxfile.py";
 
 const PYPROJECT: &str = "pyproject.toml";
 
@@ -44,6 +44,22 @@ pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Prof
     let environment = package_manager::environment(reader, directory);
     let project = Project { reader, directory, marker, settings, manager, environment };
     project.describe(&mut profile);
+    Some(profile)
+}
+
+/// Detects a workspace that has tests for pytest or unittest and no manifest.
+pub(crate) fn detect_bare(reader: &ProjectReader<'_>) -> Option<Profile> {
+    let directory = paths::TOP;
+    let manager = DetectedManager { kind: PackageManager::Pip, file: String::new() };
+    let environment = package_manager::environment(reader, directory);
+    let mut project =
+        Project { reader, directory, marker: String::new(), settings: None, manager, environment };
+    project.marker = project.bare_evidence()?;
+    let mut profile = Profile::new(Ecosystem::Python, directory, &project.marker);
+    project.add_test(&mut profile);
+    project.add_lint(&mut profile);
+    project.add_format(&mut profile);
+    project.add_typecheck(&mut profile);
     Some(profile)
 }
 

@@ -4,9 +4,39 @@
 /// Bounds the components of patterns and paths, which come from untrusted files.
 const MAX_PARTS: usize = 64;
 
-/// Returns true if a path matches a pattern with `*` and `?` within a component and `**` for any
-/// number of components. A leading `./` and a trailing `/` are ignored.
+/// Bounds the alternatives of one pattern.
+const MAX_ALTERNATIVES: usize = 64;
+
+/// Returns true if a path matches a pattern with `*` and `?` within a component, `**` for any number
+/// of components, and `{a,b}` for alternatives. A leading `./` and a trailing `/` are ignored.
 pub(crate) fn matches(pattern: &str, path: &str) -> bool {
+    alternatives(pattern).iter().any(|pattern| matches_one(pattern, path))
+}
+
+/// Expands `{a,b}`, at most [`MAX_ALTERNATIVES`] times; a brace without a partner is literal.
+fn alternatives(pattern: &str) -> Vec<String> {
+    let mut open = vec![pattern.to_owned()];
+    let mut done = Vec::new();
+    while let Some(next) = open.pop() {
+        let inner = next.rfind('{').and_then(|start| {
+            let end = start + next[start..].find('}')?;
+            Some((start, end))
+        });
+        match inner {
+            Some((start, end)) if open.len() + done.len() < MAX_ALTERNATIVES => {
+                let (front, back) = (&next[..start], &next[end + 1..]);
+                open.extend(
+                    next[start + 1..end].split(',').map(|one| format!("{front}{one}{back}")),
+                );
+            }
+            _ => done.push(next),
+        }
+    }
+    done.truncate(MAX_ALTERNATIVES);
+    done
+}
+
+fn matches_one(pattern: &str, path: &str) -> bool {
     let pattern: Vec<&str> = parts(pattern);
     let path: Vec<&str> = parts(path);
     pattern.len() <= MAX_PARTS && path.len() <= MAX_PARTS && match_parts(&pattern, &path)
@@ -78,6 +108,10 @@ mod tests {
             ("a?c", "abc", true),
             ("a", "a", true),
             (".", ".", true),
+            ("{apps,packages}/*", "packages/a", true),
+            ("{apps,packages}/*", "tools/a", false),
+            ("a/{b,c{d,e}}", "a/ce", true),
+            ("a/{b", "a/{b", true),
         ];
         for (pattern, path, expected) in cases {
             assert_eq!(matches(pattern, path), expected, "{pattern} {path}");
@@ -89,5 +123,6 @@ mod tests {
         let pattern = "*a".repeat(2_000);
         assert!(!matches(&pattern, &"a".repeat(1_000)));
         assert!(!matches(&"**/a/".repeat(32), &"b/".repeat(60)));
+        assert!(!matches(&"{a,b,c}".repeat(200), "x"));
     }
 }

@@ -7,6 +7,10 @@ use crate::parse::{CouldNotRunReason, Failure, text};
 use crate::paths;
 use crate::plan::{Invocation, Selector};
 
+/// Signals with which a process brings itself down: `SIGILL`, `SIGTRAP`, `SIGABRT`, `SIGBUS`,
+/// `SIGFPE`, `SIGSEGV` and `SIGSYS`.
+const CRASH_SIGNALS: [i32; 7] = [4, 5, 6, 7, 8, 11, 31];
+
 /// The end of a command: an exit status, a signal, the time limit, or a failure to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the summary defines the variants")]
@@ -72,6 +76,16 @@ impl<'a> ParseContext<'a> {
 
     pub(crate) fn exit(&self) -> Option<i32> {
         if let Termination::Exited(status) = self.termination { Some(*status) } else { None }
+    }
+
+    /// Returns true if the command ended by itself, also by a crash, so that a missing result is the
+    /// fault of a test. A time limit, a cancellation and the kernel's memory killer are not.
+    pub(crate) fn ended_by_itself(&self) -> bool {
+        match self.termination {
+            Termination::Exited(_) => true,
+            Termination::Signal(signal) => CRASH_SIGNALS.contains(signal),
+            Termination::TimedOut(_) | Termination::NotFound | Termination::NotStarted(_) => false,
+        }
     }
 
     /// Returns the reason why a command did not end by itself.

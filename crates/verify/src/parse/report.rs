@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::parse::Finding;
+use crate::parse::{Finding, text};
 use crate::plan::Selector;
 
 /// Bounds the listed failures; the counts stay exact.
@@ -47,6 +47,12 @@ pub enum CouldNotRunReason {
     /// The tool itself failed: a usage error, a broken configuration, a crash.
     #[error("exit status {exit}: {message}")]
     ToolFailed { exit: i32, message: String },
+    /// A check may not write the lock file that it needs.
+    #[error("{file} is missing or out of date, and a check may not write it; {hint}")]
+    LockFile { file: String, hint: String },
+    /// A check tried to change the tree, which is read-only for it.
+    #[error("the command writes files, and a check may not: {message}")]
+    ReadOnlyTree { message: String },
     /// The report is printed and exceeded the capture limit.
     #[error("the report exceeded the output limit and is incomplete")]
     Cut,
@@ -99,6 +105,25 @@ pub struct Failure {
     /// Selector to run exactly this test again, if the runner supports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerun: Option<Selector>,
+}
+
+/// Start of the message about a test whose process ended before the result.
+pub(crate) const ENDED_EARLY: &str = "the process ended before the result of this test";
+
+impl Failure {
+    /// Creates the failure of a test, or of a part of the run that `name` stands for, whose process
+    /// ended before the result.
+    pub(crate) fn ended_early(name: &str, rerun: Selector, cause: Option<&str>) -> Self {
+        let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
+        Self {
+            name: name.to_owned(),
+            file: rerun.file.clone(),
+            line: None,
+            message: text::truncated(&format!("{ENDED_EARLY}{cause}")),
+            diff: None,
+            rerun: Some(rerun),
+        }
+    }
 }
 
 /// The report of a test run, or of several runs of one plan merged.
@@ -158,4 +183,8 @@ pub struct CheckReport {
     pub findings: Vec<Finding>,
     /// Number of findings that are not listed.
     pub omitted: usize,
+    /// True if the report exceeded a limit and was cut, so that there are more findings than the
+    /// counted ones.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
 }

@@ -11,6 +11,9 @@ use crate::parse::{MAX_MESSAGE_BYTES, ParseContext};
 
 const MAX_DIFF_LINES: usize = 40;
 
+/// Stands in captured output for the middle that was dropped at the capture limit.
+pub const DROPPED_OUTPUT: char = '\0';
+
 /// Bounds the lines of unexplained output, per stream.
 const MAX_TAIL_LINES: usize = 30;
 
@@ -126,6 +129,43 @@ pub(crate) fn json(text: &str) -> Option<Value> {
     None
 }
 
+/// Returns the document of a report, as far as it goes if the report was cut at a limit.
+pub(crate) fn document(context: &ParseContext<'_>, text: &str) -> Option<Value> {
+    let cut = || context.truncated.then(|| serde_json::from_str(&closed(text)?).ok()).flatten();
+    json(text).or_else(cut)
+}
+
+/// Closes a JSON document after the last complete element of a list. The text ends at the byte that
+/// stands for dropped output ([`DROPPED_OUTPUT`]), which no document contains.
+fn closed(text: &str) -> Option<String> {
+    let start = text.find(['{', '['])?;
+    let text = text[start..].split(DROPPED_OUTPUT).next()?;
+    let mut open: Vec<u8> = Vec::new();
+    let mut complete: Option<(usize, Vec<u8>)> = None;
+    let mut in_string = false;
+    let mut escaped = false;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'{' => open.push(b'}'),
+            b'[' => open.push(b']'),
+            b'}' | b']' => {
+                open.pop();
+                if open.last() == Some(&b']') {
+                    complete = Some((at + 1, open.clone()));
+                }
+            }
+            _ => {}
+        }
+    }
+    let (end, open) = complete?;
+    let closers: String = open.iter().rev().map(|byte| char::from(*byte)).collect();
+    Some(format!("{}{closers}", &text[..end]))
+}
+
 /// Splits `path:line:column` or `path:line` from the end of a text.
 pub(crate) fn location(text: &str) -> Option<(&str, u64, Option<u64>)> {
     let (rest, last) = text.rsplit_once(':')?;
@@ -172,6 +212,22 @@ mod tests {
             Some(serde_json::json!({"a": 1}))
         );
         assert_eq!(json("[warn] text\n"), None);
+    }
+
+    #[test]
+    fn a_document_that_was_cut_is_closed_after_its_last_complete_element() {
+        let cases = [
+            (r#"[{"a":1},{"b":[1,2]},{"c"#, r#"[{"a":1},{"b":[1,2]}]"#),
+            (
+                r#"{"files":[{"x":["]"]},{"y":[{"z":1},{"#,
+                r#"{"files":[{"x":["]"]},{"y":[{"z":1}]}]}"#,
+            ),
+            ("[{\"a\":1},{\"b\":\n\0\n3}]", r#"[{"a":1}]"#),
+        ];
+        for (cut, expected) in cases {
+            assert_eq!(closed(cut).as_deref(), Some(expected), "{cut}");
+        }
+        assert_eq!(closed("[1, 2"), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@
 
 use crate::parse::{
     CheckReport, CouldNotRunReason, Counts, Failure, Finding, MAX_FAILURES, MAX_FINDINGS, Outcome,
-    ParseContext, Severity, TestReport, Verdict, formats, missing_tool, runners, text,
+    ParseContext, Severity, TestReport, Verdict, formats, missing_tool, read_only, runners, text,
 };
 use crate::plan::{Invocation, ReportFormat};
 use crate::tool::ProjectTool;
@@ -115,7 +115,8 @@ pub fn check(invocation: &Invocation, outcome: &Outcome<'_>) -> CheckReport {
     order(&mut findings);
     let total = findings.len();
     findings.truncate(MAX_FINDINGS);
-    CheckReport { verdict, omitted: total - findings.len(), findings }
+    let incomplete = context.truncated && verdict == Verdict::Failed;
+    CheckReport { verdict, omitted: total - findings.len(), findings, incomplete }
 }
 
 fn judge_findings(
@@ -131,12 +132,18 @@ fn judge_findings(
     if let Some(reason) = context.interruption() {
         return could_not(reason);
     }
+    if let Some(reason) = read_only::reason(context, !findings.is_empty()) {
+        findings.clear();
+        return could_not(reason);
+    }
     let bad = findings.iter().any(|finding| counts(context, finding));
     match context.exit() {
         Some(0) if bad => Verdict::Failed,
-        Some(0) if unreadable => no_report(context),
+        // The part of a report that was dropped may contain errors.
+        Some(0) if unreadable || context.truncated => no_report(context),
         Some(0) => Verdict::Passed,
         _ if !findings.is_empty() => Verdict::Failed,
+        _ if context.truncated => no_report(context),
         exit => unexplained(context, findings, exit.unwrap_or_default()),
     }
 }

@@ -5,7 +5,7 @@
 //! behind an extra `--` for npm scripts.
 
 use crate::plan::report_options::ReportOptions;
-use crate::plan::{Invocation, install_hint};
+use crate::plan::{Invocation, TreeAccess, install_hint};
 use crate::profile::{
     Ecosystem, Membership, OptionPassing, PackageManager, Profile, ProjectCommand, words,
 };
@@ -54,6 +54,7 @@ pub(super) fn invocation(
         base: base(profile, command),
         module: profile.name.clone().filter(|_| profile.ecosystem == Ecosystem::Go),
         install_hint: install_hint::install(profile, tool),
+        access: TreeAccess::ReadWrite,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::plan::ReportFormat;
+use crate::plan::{ReportFormat, TreeAccess};
 use crate::tool::ProjectTool;
 
 /// Placeholder in arguments for the artifact directory: outside of the workspace, empty before the
@@ -30,6 +30,8 @@ pub struct Invocation {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
     pub install_hint: String,
+    /// Access to the files of the project.
+    pub access: TreeAccess,
 }
 
 /// A report file of a tool.

@@ -7,6 +7,8 @@ mod java;
 mod node;
 mod python;
 
+pub(super) use cargo::part as cargo_part;
+
 use std::collections::BTreeMap;
 
 use crate::paths;

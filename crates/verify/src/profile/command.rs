@@ -54,6 +54,10 @@ pub struct ProjectCommand {
     /// commands run on request and never automatically after an edit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub assumed: bool,
+    /// True if the project configures no exclusions for its linter, so that a check of the whole
+    /// project leaves out environments, build output and fixtures.
+    #[serde(skip)]
+    pub leave_out: bool,
     /// Way in which options reach the tool.
     #[serde(skip_serializing_if = "is_direct")]
     pub injection: OptionPassing,
@@ -75,6 +79,7 @@ impl ProjectCommand {
             extensions: Vec::new(),
             environment: Vec::new(),
             assumed: false,
+            leave_out: false,
             injection: OptionPassing::Direct,
         }
     }

@@ -22,7 +22,15 @@ named_enum! {
         Php = "php",
         Dotnet = "dotnet",
         Cpp = "cpp",
-        /// A project that only a `carrel.toml` describes.
+        Elixir = "elixir",
+        Zig = "zig",
+        Swift = "swift",
+        Dart = "dart",
+        Scala = "scala",
+        Ocaml = "ocaml",
+        Haskell = "haskell",
+        /// A project of no known language, described by a `carrel.toml` or by a build tool alone:
+        /// make, just, Task, Bazel.
         Custom = "custom",
     }
 }
@@ -52,7 +60,14 @@ impl Ecosystem {
             Self::Php => ("", "php", Some("composer.json")),
             Self::Dotnet => (".net csharp c# f#", "cs fs vb", None),
             Self::Cpp => ("c++ c", "c cc cpp cxx h hh hpp hxx", Some("Makefile")),
-            Self::Custom => ("", "", None),
+            Self::Elixir => ("mix", "ex exs", None),
+            Self::Zig => ("", "zig", None),
+            Self::Swift => ("", "swift", None),
+            Self::Dart => ("flutter", "dart", None),
+            Self::Scala => ("sbt", "scala sbt sc", None),
+            Self::Ocaml => ("dune", "ml mli", None),
+            Self::Haskell => ("cabal stack", "hs lhs", None),
+            Self::Custom => ("make", "", None),
         };
         EcosystemFacts { aliases, extensions, scripts }
     }
@@ -100,5 +115,18 @@ named_enum! {
         Dotnet = "dotnet",
         Cmake = "cmake",
         Make = "make",
+        Meson = "meson",
+        Mix = "mix",
+        Zig = "zig",
+        Swift = "swift",
+        Dart = "dart",
+        Flutter = "flutter",
+        Sbt = "sbt",
+        Opam = "opam",
+        Cabal = "cabal",
+        Stack = "stack",
+        Bazel = "bazel",
+        Just = "just",
+        Task = "task",
     }
 }

@@ -64,6 +64,7 @@ fn invocation(report: ReportFormat) -> Invocation {
         base: "project".to_owned(),
         module: Some("example.com/x".to_owned()),
         install_hint: String::new(),
+        access: carrel_verify::plan::TreeAccess::ReadWrite,
     }
 }
 

@@ -5,6 +5,8 @@
     reason = "tests lay out workspaces from outside, and fail by panicking"
 )]
 
+/// Runs whose process ended before the results of its tests.
+mod aborts;
 /// Validity of cached profiles.
 mod caching;
 /// Guarantees of the reference systems, row by row.

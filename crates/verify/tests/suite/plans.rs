@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use carrel_verify::plan::{
-    CommandScope, Invocation, PlanError, ReportFormat, ScriptError, Target, plan_check,
-    plan_script, plan_tests,
+    CACHE, CommandScope, Invocation, PlanError, ReportFormat, ScriptError, Target, TreeAccess,
+    plan_check, plan_script, plan_tests,
 };
 use carrel_verify::{Profile, ProfileField, ProjectTool, detect, detect_for_file};
 use pretty_assertions::assert_eq;
@@ -256,7 +256,10 @@ fn checks_are_pointed_at_files_where_the_tool_can_be() {
     let rust = &profiles("cargo_workspace", "crates/core")[0];
     let lint =
         plan_check(rust, ProfileField::Lint, CommandScope::File("crates/core/src/lib.rs")).unwrap();
-    assert_eq!(line(&lint), "cargo clippy --all-targets -p acme-core --message-format=json");
+    assert_eq!(
+        line(&lint),
+        "cargo clippy --all-targets -p acme-core --message-format=json --locked"
+    );
     let format =
         plan_check(rust, ProfileField::FormatCheck, CommandScope::File("crates/core/src/lib.rs"))
             .unwrap();
@@ -267,8 +270,118 @@ fn checks_are_pointed_at_files_where_the_tool_can_be() {
     let lint = plan_check(python, ProfileField::Lint, CommandScope::File("script.py")).unwrap();
     assert_eq!(
         line(&lint),
-        "ruff check script.py --output-format json --output-file {artifacts}/ruff.json"
+        "ruff check script.py --output-format json --output-file {artifacts}/ruff.json --no-fix \
+         --no-fix-only"
     );
+}
+
+/// Plans a check of a project that is laid out from a text.
+fn check(files: &str, field: ProfileField) -> Result<Invocation, PlanError> {
+    let workspace = lay_out(files);
+    let found = detect(&workspace.root, Path::new("."));
+    plan_check(&found.profiles[0], field, CommandScope::Project)
+}
+
+#[test]
+fn mypy_is_given_no_path_if_the_project_names_its_files() {
+    let configured = [
+        "-- pyproject.toml --\n[tool.mypy]\nfiles = [\"src\"]\n",
+        "-- pyproject.toml --\n[tool.mypy]\npackages = [\"a\"]\n",
+        "-- setup.py --\n-- mypy.ini --\n[mypy]\nfiles = src\n",
+        "-- setup.py --\n-- setup.cfg --\n[mypy]\nfiles = src\n",
+    ];
+    for files in configured {
+        let plan = check(files, ProfileField::Typecheck).unwrap();
+        assert_eq!(plan.argv[..2], ["mypy", "--no-color-output"], "{files}");
+        assert!(!plan.argv.contains(&"--exclude".to_owned()), "{files}");
+    }
+    let plan = check("-- pyproject.toml --\n[tool.mypy]\nstrict = true\n", ProfileField::Typecheck);
+    let argv = plan.unwrap().argv;
+    assert_eq!(argv[..2], ["mypy", "."]);
+    let exclude = argv.iter().position(|word| word == "--exclude").unwrap();
+    assert!(argv[exclude + 1].contains("|node_modules|"), "{argv:?}");
+}
+
+#[test]
+fn environments_and_fixtures_are_left_out_unless_the_project_says_which() {
+    let eslint = "-- package.json --\n{\"name\": \"x\"}\n-- eslint.config.js --\n";
+    let excluded = [
+        "-- pyproject.toml --\n[tool.ruff]\n",
+        "-- setup.py --\n-- .flake8 --\n[flake8]\n",
+        "-- setup.py --\n-- .pylintrc --\n[MAIN]\n",
+        &format!("{eslint}export default [];\n"),
+    ];
+    for files in excluded {
+        let plan = line(&check(files, ProfileField::Lint).unwrap());
+        assert!(plan.contains("venv") && plan.contains("fixtures"), "{plan}");
+    }
+    let configured = [
+        "-- pyproject.toml --\n[tool.ruff]\nextend-exclude = [\"examples\"]\n",
+        "-- setup.py --\n-- .flake8 --\n[flake8]\nexclude = a\n",
+        &format!("{eslint}export default [{{ ignores: ['a'] }}];\n"),
+    ];
+    for files in configured {
+        let plan = line(&check(files, ProfileField::Lint).unwrap());
+        assert!(!plan.contains("fixtures"), "{plan}");
+    }
+}
+
+#[test]
+fn checks_never_fix_and_have_a_read_only_tree_with_caches_elsewhere() {
+    let files = "-- setup.py --\n-- ruff.toml --\nfix = true\n-- carrel.toml --\n[profile]\n\
+        lint = [\"ruff\", \"check\", \"--fix\", \"src\"]\n";
+    let lint = check(files, ProfileField::Lint).unwrap();
+    assert!(line(&lint).starts_with("ruff check src ") && line(&lint).ends_with(" --no-fix-only"));
+    assert!(!lint.argv.contains(&"--fix".to_owned()), "{}", line(&lint));
+    let eslint =
+        "-- package.json --\n{\"name\": \"x\", \"scripts\": {\"lint\": \"eslint --fix .\"}}\n";
+    let lint = check(eslint, ProfileField::Lint).unwrap();
+    assert!(!line(&lint).contains("--fix"), "{}", line(&lint));
+    for (name, value) in [("RUFF_CACHE_DIR", "ruff"), ("CARGO_TARGET_DIR", "cargo")] {
+        let value = format!("{CACHE}/{value}");
+        assert!(lint.environment.contains(&(name.to_owned(), value)), "{name}");
+    }
+    assert_eq!(lint.access, TreeAccess::ReadOnly);
+    let rust = "-- Cargo.toml --\n[package]\nname = \"a\"\n";
+    assert_eq!(check(rust, ProfileField::FormatCheck).unwrap().access, TreeAccess::ReadOnly);
+    assert_eq!(check(rust, ProfileField::Format).unwrap().access, TreeAccess::ReadWrite);
+    let make = "-- Makefile --\nall:\n\tcc a.c\n-- a.c --\n";
+    assert_eq!(check(make, ProfileField::Typecheck).unwrap().access, TreeAccess::ReadWrite);
+}
+
+#[test]
+fn a_script_that_writes_is_not_run_as_a_check() {
+    let script = |text: &str| {
+        format!("-- package.json --\n{{\"name\": \"x\", \"scripts\": {{\"lint\": \"{text}\"}}}}\n")
+    };
+    let refused = check(&script("standard --fix"), ProfileField::Lint).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the script `lint` changes files (--fix), and lint never does; set `lint` in \
+         ./carrel.toml to a command that only checks, or run it with run_script"
+    );
+    // The linter at the end of a script is run without the option.
+    let plan = check(&script("tsc && eslint src --fix"), ProfileField::Lint).unwrap();
+    assert!(
+        line(&plan).contains("eslint src ") && !line(&plan).contains("--fix"),
+        "{}",
+        line(&plan)
+    );
+    assert!(check(&script("standard"), ProfileField::Lint).is_ok());
+}
+
+#[test]
+fn test_runs_rewrite_no_snapshots() {
+    let node =
+        "-- package.json --\n{\"name\": \"x\", \"scripts\": {\"test\": \"vitest run -u\"}}\n";
+    let workspace = lay_out(node);
+    let found = detect(&workspace.root, Path::new("."));
+    let plan = plan_tests(&found.profiles[0], &Target::default()).unwrap().remove(0);
+    assert!(!plan.argv.contains(&"-u".to_owned()), "{}", line(&plan));
+    for variable in [("CI", "1"), ("INSTA_UPDATE", "no")] {
+        let variable = (variable.0.to_owned(), variable.1.to_owned());
+        assert_eq!(plan.environment.iter().filter(|one| **one == variable).count(), 1);
+    }
 }
 
 #[test]
@@ -337,7 +450,13 @@ fn scripts_are_run_by_name_and_missing_ones_are_listed() {
         "run_script: no script named \"x\" in package.json; available: (none defined)"
     );
     let go = &profiles("go_workspace", ".")[0];
-    assert_eq!(plan_script(go, "x").unwrap_err(), ScriptError::Unsupported { language: "go" });
+    assert_eq!(
+        plan_script(go, "x").unwrap_err(),
+        ScriptError::Unsupported {
+            looked_for: vec!["Makefile", "justfile", "Taskfile.yml"],
+            root: go.root.clone(),
+        }
+    );
     let broken = &profiles("broken_markers", ".")[1];
     assert_eq!(
         plan_script(broken, "test").unwrap_err().to_string(),

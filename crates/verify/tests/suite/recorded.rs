@@ -3,7 +3,7 @@
 use carrel_fsroot::{MAX_READ_BYTES, Root};
 use carrel_verify::ProjectTool;
 use carrel_verify::parse::{ArtifactFile, Outcome, Termination};
-use carrel_verify::plan::{Invocation, ReportFormat};
+use carrel_verify::plan::{Invocation, ReportFormat, TreeAccess};
 
 /// The workspace in which everything was recorded.
 pub(crate) const WORKSPACE: &str = "/w";
@@ -71,6 +71,7 @@ impl Recorded {
             base: directory.to_owned(),
             module: (tool == ProjectTool::GoTest).then(|| "example.com/sample".to_owned()),
             install_hint: "install it".to_owned(),
+            access: TreeAccess::ReadWrite,
         }
     }
 }

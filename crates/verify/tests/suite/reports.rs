@@ -6,7 +6,7 @@ use carrel_verify::ProjectTool;
 use carrel_verify::parse::{
     self, CheckReport, CouldNotRunReason, Outcome, Termination, TestReport, Verdict, check, tests,
 };
-use carrel_verify::plan::ReportFormat;
+use carrel_verify::plan::{ReportFormat, TreeAccess};
 use pretty_assertions::assert_eq;
 
 use crate::recorded::{WORKSPACE, load};
@@ -245,18 +245,53 @@ fn a_report_that_is_not_there_is_no_pass() {
 }
 
 #[test]
-fn a_report_that_was_cut_says_so() {
-    let recorded = load("biome/findings");
-    let half = &recorded.stdout[..recorded.stdout.len() / 2];
-    let outcome = Outcome {
-        stdout: half,
-        truncated: true,
-        termination: Termination::Exited(0),
-        ..recorded.outcome()
+fn a_report_that_was_cut_says_so_and_its_findings_count() {
+    let cut = |name: &str, tool, format, exit| {
+        let recorded = load(name);
+        let half = |bytes: &[u8]| bytes[..bytes.len() * 3 / 4].to_vec();
+        let artifacts: Vec<_> = recorded
+            .artifacts
+            .iter()
+            .map(|file| parse::ArtifactFile { contents: half(&file.contents), ..file.clone() })
+            .collect();
+        let stdout = half(&recorded.stdout);
+        let outcome = Outcome {
+            stdout: &stdout,
+            truncated: true,
+            termination: Termination::Exited(exit),
+            artifacts: &artifacts,
+            ..recorded.outcome()
+        };
+        check(&recorded.invocation("node", tool, format), &outcome)
     };
-    let report =
-        check(&recorded.invocation("node", ProjectTool::Biome, ReportFormat::Biome), &outcome);
+    for (name, tool, format) in [
+        ("biome/findings", ProjectTool::Biome, ReportFormat::Biome),
+        ("ruff/findings", ProjectTool::Ruff, ReportFormat::Ruff),
+        ("eslint/findings", ProjectTool::Eslint, ReportFormat::Eslint),
+        ("mypy/findings", ProjectTool::Mypy, ReportFormat::Mypy),
+    ] {
+        let report = cut(name, tool, format, 1);
+        assert_eq!(report.verdict, Verdict::Failed, "{name}: {report:?}");
+        assert!(report.incomplete && !report.findings.is_empty(), "{name}");
+    }
+    // Exit status 0 with a part of the report is no verdict.
+    let report = cut("ruff/clean", ProjectTool::Ruff, ReportFormat::Ruff, 0);
     assert_eq!(report.verdict, Verdict::CouldNotRun { reason: CouldNotRunReason::Cut });
+}
+
+#[test]
+fn a_check_that_may_not_write_its_lock_file_names_it() {
+    let recorded = load("cargo-clippy/no-lock-file");
+    let mut invocation =
+        recorded.invocation("rust", ProjectTool::Clippy, ReportFormat::CargoMessages);
+    invocation.access = TreeAccess::ReadOnly;
+    let report = check(&invocation, &recorded.outcome());
+    let Verdict::CouldNotRun { reason } = report.verdict else { panic!("{report:?}") };
+    assert_eq!(
+        reason.to_string(),
+        "Cargo.lock is missing or out of date, and a check may not write it; run `cargo \
+         generate-lockfile`, or the tests once"
+    );
 }
 
 #[test]

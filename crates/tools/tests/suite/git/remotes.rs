@@ -1,4 +1,3 @@
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,31 +27,9 @@ async fn a_repository_inside_is_cloned_fetched_pulled_and_pushed_to() {
     for tier in [TierChoice::Auto, TierChoice::Only(Tier::Landlock)] {
         let test_env =
             TestEnvironment::with(Setting { prepare: with_origin, tier, ..Setting::default() });
-        open_to_others(&test_env, tier);
+        test_env.open_to_others(tier);
         clone_and_back(&test_env).await;
     }
-}
-
-/// In the tier without namespaces commands are the owner of the workspace, who must not be root and
-/// has to get there.
-fn open_to_others(test_env: &TestEnvironment, tier: TierChoice) {
-    if tier == TierChoice::Auto || !lab_is_roots(test_env) {
-        return;
-    }
-    let mode = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(test_env.path(""), mode).unwrap();
-    let owned = std::process::Command::new("chown")
-        .args(["-R", UNKNOWN_USER])
-        .arg(test_env.path("main"))
-        .status();
-    assert!(owned.unwrap().success());
-}
-
-/// A user id that does not exist on this machine.
-const UNKNOWN_USER: &str = "2000025909";
-
-fn lab_is_roots(test_env: &TestEnvironment) -> bool {
-    std::fs::metadata(test_env.path("main")).unwrap().uid() == 0
 }
 
 async fn clone_and_back(test_env: &TestEnvironment) {
@@ -363,7 +340,7 @@ async fn a_credential_of_one_call_reaches_that_call_alone_and_its_variables_neve
 async fn a_helper_can_read_its_descriptor_in_both_tiers() {
     for tier in [TierChoice::Auto, TierChoice::Only(Tier::Landlock)] {
         let test_env = TestEnvironment::with(Setting { tier, ..Setting::default() });
-        open_to_others(&test_env, tier);
+        test_env.open_to_others(tier);
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         rustix::fs::fchmod(&reader, rustix::fs::Mode::from_raw_mode(0o444)).unwrap();
         rustix::io::write(&writer, b"password=x").unwrap();

@@ -94,7 +94,9 @@ async fn pytest_that_is_ended_or_finds_nothing_did_not_pass() {
     project(&test_env);
     test_env.put("tests/test_exit.py", "import os\n\n\ndef test_ends():\n    os._exit(0)\n");
     let ended = test_env.call("run_tests", json!({})).await;
-    assert_eq!(could_not_run(&ended), "the tool left no readable report");
+    assert_eq!(verdict(&ended), "failed", "{}", ended.text());
+    let named = &section(&ended)["failures"][0]["name"];
+    assert_eq!(*named, "tests/test_exit.py::test_ends", "{}", ended.text());
     let nothing = test_env.call("run_tests", json!({ "name": "no_such_test" })).await;
     assert_eq!(could_not_run(&nothing), "no tests were run");
     test_env.put(
@@ -119,7 +121,8 @@ async fn unittest_that_is_ended_or_cannot_load_a_file_did_not_pass() {
     assert_eq!(verdict(&passed), "passed", "{}", passed.text());
     test_env.put("tests/test_b.py", tests.replace("pass", "__import__(\"os\")._exit(0)"));
     let ended = test_env.call("run_tests", json!({})).await;
-    assert_eq!(could_not_run(&ended), "the tool left no readable report");
+    assert_eq!(verdict(&ended), "failed", "{}", ended.text());
+    assert_eq!(section(&ended)["failures"][0]["name"], "test_b.A.test_good", "{}", ended.text());
     test_env.put("tests/test_b.py", "import unittest, nowhere\n");
     let unloaded = test_env.call("run_tests", json!({})).await;
     assert_eq!(verdict(&unloaded), "failed", "{}", unloaded.text());

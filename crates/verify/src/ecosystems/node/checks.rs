@@ -26,6 +26,16 @@ const BIOME_EXTENSIONS: &str = "js jsx mjs cjs ts tsx mts cts json jsonc css";
 const PRETTIER_EXTENSIONS: &str = "js jsx mjs cjs ts tsx mts cts json jsonc json5 css scss less \
     html vue md mdx yml yaml graphql";
 
+const OXFMT: &str = ".oxfmtrc.json .oxfmtrc.jsonc oxfmt.config.ts";
+
+/// Names of scripts by the field that they are for, in order of precedence.
+const LINT_SCRIPTS: &str = "lint lint:check check:lint lint:code lint:js lint:ts lint:*";
+const FORMAT_SCRIPTS: &str = "format fmt format:fix format:write prettier:write prettier:fix";
+const FORMAT_CHECK_SCRIPTS: &str =
+    "format:check check:format format-check fmt:check lint:format prettier:check";
+const TYPECHECK_SCRIPTS: &str = "typecheck type-check check-types check:types check:type types:check \
+    check:ts test:types lint:types tsc";
+
 /// Arguments of lint scripts that change files or the report, and are dropped.
 const DROPPED: &str = "--fix --write --apply --cache check lint --quiet --unsafe";
 
@@ -41,17 +51,24 @@ impl Project<'_> {
             .or_else(|| self.settings(OXLINT, "oxlint").map(of_tool(ProjectTool::Oxlint)))
             .or_else(|| self.settings(ESLINT, "eslintConfig").map(of_tool(ProjectTool::Eslint)));
         if let Some((tool, file)) = settings {
-            let line = self.script_line("lint", tool);
+            let script = self.package.first_script(LINT_SCRIPTS);
+            let line = script.and_then(|(name, _)| self.script_line(name, tool));
             return profile.set(ProfileField::Lint, self.linter(tool, line.as_ref()), &file);
         }
-        let Some(text) = self.package.script("lint") else { return };
+        let Some((name, text)) = self.package.first_script(LINT_SCRIPTS) else { return };
         let command = match script::read(text) {
             ScriptShape::Single(line) if is_linter(line.tool) => {
                 self.linter(line.tool, Some(&line))
             }
-            ScriptShape::EndsWith(line) if is_linter(line.tool) => self.through_linter(line.tool),
+            // A script that writes is reduced to its linter, without the option for it.
+            ScriptShape::EndsWith(line) if is_linter(line.tool) && text.contains("--fix") => {
+                self.linter(line.tool, Some(&line))
+            }
+            ScriptShape::EndsWith(line) if is_linter(line.tool) => {
+                self.through_linter(name, line.tool)
+            }
             ScriptShape::Single(_) | ScriptShape::EndsWith(_) | ScriptShape::Opaque => {
-                self.opaque("lint")
+                self.opaque(name)
             }
         };
         profile.set(ProfileField::Lint, command, &self.manifest);
@@ -71,11 +88,22 @@ impl Project<'_> {
         let mut command =
             ProjectCommand::new(tool, self.directory, whole).per_file(base, extensions);
         command.environment = line.map(|line| line.environment.clone()).unwrap_or_default();
+        command.leave_out = !has_paths && !self.excludes(tool);
         command
     }
 
-    fn through_linter(&self, tool: ProjectTool) -> ProjectCommand {
-        let through = self.through_script("lint", tool);
+    /// Returns true if the project configures exclusions for a linter.
+    fn excludes(&self, tool: ProjectTool) -> bool {
+        let names = if tool == ProjectTool::Oxlint { OXLINT } else { ESLINT };
+        let settings = self.reader.nearest(self.directory, names);
+        let text = settings.and_then(|file| self.reader.text(&file)).unwrap_or_default();
+        let words = ["ignores", "ignorePatterns", "globalIgnores"];
+        self.reader.nearest(self.directory, ".eslintignore").is_some()
+            || words.iter().any(|word| text.contains(word))
+    }
+
+    fn through_linter(&self, script: &str, tool: ProjectTool) -> ProjectCommand {
+        let through = self.through_script(script, tool);
         let linter = self.linter(tool, None);
         ProjectCommand { argv: through.argv, injection: through.injection, ..linter }
     }
@@ -101,13 +129,41 @@ impl Project<'_> {
                 ProjectCommand::for_files(tool, self.directory, argv, ".", PRETTIER_EXTENSIONS)
             };
             profile.set(ProfileField::Format, format("--ignore-unknown --write"), &file);
-            profile.set(ProfileField::FormatCheck, format("--ignore-unknown --check"), &file);
+            return profile.set(
+                ProfileField::FormatCheck,
+                format("--ignore-unknown --check"),
+                &file,
+            );
+        }
+        self.add_format_scripts(profile);
+    }
+
+    /// Sets the formatter of the project's own scripts: oxfmt directly, any other as a script.
+    fn add_format_scripts(&self, profile: &mut Profile) {
+        let script = self.package.first_script(FORMAT_SCRIPTS);
+        let uses_oxfmt =
+            script.is_some_and(|(name, _)| self.script_line(name, ProjectTool::Oxfmt).is_some());
+        let settings = self.reader.nearest(self.directory, OXFMT);
+        let oxfmt = settings.or_else(|| uses_oxfmt.then(|| self.manifest.clone()));
+        if let Some(file) = oxfmt {
+            let format = |options| {
+                let argv = [self.program("oxfmt"), words(options)].concat();
+                let tool = ProjectTool::Oxfmt;
+                ProjectCommand::for_files(tool, self.directory, argv, "", SCRIPT_EXTENSIONS)
+            };
+            profile.set(ProfileField::Format, format(""), &file);
+            return profile.set(ProfileField::FormatCheck, format("--check"), &file);
+        }
+        if let Some((name, _)) = script {
+            profile.set(ProfileField::Format, self.opaque(name), &self.manifest);
+        }
+        if let Some((name, _)) = self.package.first_script(FORMAT_CHECK_SCRIPTS) {
+            profile.set(ProfileField::FormatCheck, self.opaque(name), &self.manifest);
         }
     }
 
     pub(super) fn add_typecheck(&self, profile: &mut Profile) {
-        let scripts = ["typecheck", "type-check", "check-types"];
-        let script = scripts.iter().find_map(|name| Some((*name, self.package.script(name)?)));
+        let script = self.package.first_script(TYPECHECK_SCRIPTS);
         let line = script.and_then(|(name, _)| self.script_line(name, ProjectTool::Tsc));
         let settings = self.reader.first(self.directory, "tsconfig.json");
         let (command, file) = match (script, line, settings) {

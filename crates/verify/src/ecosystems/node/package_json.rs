@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::ecosystems::strings;
 use crate::manifest::parse_json;
-use crate::profile::ProfileProblem;
+use crate::profile::{ProfileProblem, has_word};
 use crate::project_reader::ProjectReader;
 
 const DEPENDENCIES: [&str; 4] =
@@ -48,9 +48,30 @@ impl PackageJson {
         Some(found.1.as_str())
     }
 
+    /// Returns the first script of a list of names, separated by spaces, in which `lint:*` stands for
+    /// any script with that prefix that neither watches nor writes.
+    pub(super) fn first_script(&self, names: &str) -> Option<(&str, &str)> {
+        let fits = |pattern: &str, name: &str| match pattern.strip_suffix('*') {
+            Some(prefix) => name.starts_with(prefix) && !changes_or_watches(name),
+            None => name == pattern,
+        };
+        names.split_whitespace().find_map(|pattern| {
+            let found = self.scripts.iter().find(|(name, _)| fits(pattern, name))?;
+            Some((found.0.as_str(), found.1.as_str()))
+        })
+    }
+
     pub(super) fn needs(&self, name: &str) -> bool {
         self.dependencies.contains(name)
     }
+}
+
+/// Parts of script names of which the command writes files, never ends, or checks something else.
+const UNUSUAL: &str = "fix write update watch dev debug inspect ui open coverage cov bench benchmark \
+    browser e2e smoke docs clean staged format types type";
+
+fn changes_or_watches(name: &str) -> bool {
+    name.split([':', '-', '_']).any(|part| has_word(UNUSUAL, part))
 }
 
 impl From<&Value> for PackageJson {

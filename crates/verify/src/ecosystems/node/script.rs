@@ -5,7 +5,7 @@
 //! Everything else is opaque and run as it is, so a misread script can never change what is
 //! executed.
 
-use crate::tool::ProjectTool;
+use crate::tool::{ProjectTool, strip_launcher};
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ScriptShape {
@@ -23,18 +23,8 @@ pub(super) struct ScriptCommand {
     pub(super) arguments: Vec<String>,
 }
 
-/// Launchers, which start a program and change nothing else.
-const LAUNCHERS: [&[&str]; 9] = [
-    &["npx", "--no-install"],
-    &["npx"],
-    &["bunx"],
-    &["pnpm", "exec"],
-    &["yarn", "run"],
-    &["yarn", "exec"],
-    &["yarn"],
-    &["cross-env"],
-    &["env"],
-];
+/// Launchers of scripts beside those of [`strip_launcher`].
+const LAUNCHERS: [&str; 3] = ["yarn", "cross-env", "env"];
 
 pub(super) fn read(text: &str) -> ScriptShape {
     let segments: Vec<&str> = text.split("&&").collect();
@@ -60,10 +50,14 @@ fn read_line(text: &str) -> Option<ScriptCommand> {
         if let Some((name, value)) = rest.first().and_then(|word| assignment(word)) {
             environment.push((name, value));
             rest = &rest[1..];
-        } else if let Some(launcher) = LAUNCHERS.iter().find(|s| plain.starts_with(s)) {
-            rest = &rest[launcher.len()..];
         } else {
-            break;
+            let left = strip_launcher(&plain).len();
+            let own = usize::from(plain.first().is_some_and(|word| LAUNCHERS.contains(word)));
+            let skipped = (rest.len() - left).max(own);
+            if skipped == 0 {
+                break;
+            }
+            rest = &rest[skipped..];
         }
     }
     let tool = ProjectTool::recognise(rest)?;
@@ -124,6 +118,7 @@ mod tests {
             read("NODE_OPTIONS=--experimental-vm-modules jest"),
             single(ProjectTool::Jest, &[("NODE_OPTIONS", "--experimental-vm-modules")], &[])
         );
+        assert_eq!(read("npx --yes jest -b"), single(ProjectTool::Jest, &[], &["-b"]));
         assert_eq!(read("node --test"), single(ProjectTool::NodeTest, &[], &["--test"]));
     }
 

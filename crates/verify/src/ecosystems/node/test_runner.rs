@@ -31,12 +31,18 @@ const INSTALLED: [(ProjectTool, &str); 3] = [
     ),
 ];
 
+/// Script of the tests, by the convention of npm.
+const TEST: &str = "test";
+
+/// Other names of the same, in order of precedence.
+const OTHER_SCRIPTS: &str = "test:run test:once test:ci tests unit test:unit unit-test test:all test:* check:test check:tests";
+
 /// Arguments of watch modes, which never end.
 const WATCH_ARGUMENTS: &str =
     "--watch --watchAll -w --ui --open --watch=true --watchAll=true watch dev";
 
 /// Arguments that change the report, or that the planned command has already.
-const DROPPED: &str = "--json --silent --verbose --test run test";
+const DROPPED: &str = "--json --silent --verbose --test run test -u --update --updateSnapshot --test-update-snapshots";
 
 /// Dropped options whose value is the next argument.
 const DROPPED_WITH_VALUE: &str = "--reporter -R --reporters --outputFile --test-reporter \
@@ -49,20 +55,45 @@ const WITH_VALUE: &str = "-c --config -r --require --import --loader --project -
 
 impl Project<'_> {
     pub(super) fn add_test(&self, profile: &mut Profile) {
-        if let Some(text) = self.package.script("test").filter(|text| !script::is_placeholder(text))
-        {
-            let command = self.test_of_script(text);
-            return profile.set(ProfileField::Test, command, &self.manifest);
+        let test = self.test_script();
+        if let Some((name, text)) = test.filter(|(name, _)| *name == TEST) {
+            return profile.set(
+                ProfileField::Test,
+                self.test_of_script(name, text),
+                &self.manifest,
+            );
         }
         if let Some((tool, file)) = self.runner_without_script() {
             profile.set(ProfileField::Test, self.runner(tool, &[]), &file);
+        } else if let Some((name, text)) = test {
+            profile.set(ProfileField::Test, self.test_of_script(name, text), &self.manifest);
+        }
+    }
+
+    /// Returns the script `test`, or one of a name such as `test:unit` if there is none, if it is
+    /// the placeholder of `npm init`, or if it never ends and cannot be taken apart.
+    fn test_script(&self) -> Option<(&str, &str)> {
+        let never_ends = |text: &str| {
+            let watches = text.split_whitespace().any(|word| has_word(WATCH_ARGUMENTS, word));
+            watches && script::read(text) == ScriptShape::Opaque
+        };
+        let main = self.package.first_script(TEST);
+        let main = main.filter(|(_, text)| !script::is_placeholder(text));
+        match main {
+            Some((_, text)) if never_ends(text) => {
+                let other = self.package.first_script(OTHER_SCRIPTS);
+                other.filter(|(_, text)| !never_ends(text)).or(main)
+            }
+            Some(_) => main,
+            None => self.package.first_script(OTHER_SCRIPTS).filter(|(_, text)| !never_ends(text)),
         }
     }
 
     /// A script of one known command is run directly, unless it has `pretest` or `posttest` hooks;
     /// other scripts are run by the package manager.
-    fn test_of_script(&self, text: &str) -> ProjectCommand {
-        let hooked = ["pretest", "posttest"].iter().any(|name| self.package.script(name).is_some());
+    fn test_of_script(&self, name: &str, text: &str) -> ProjectCommand {
+        let hooks = [format!("pre{name}"), format!("post{name}")];
+        let hooked = hooks.iter().any(|hook| self.package.script(hook).is_some());
         match script::read(text) {
             ScriptShape::Single(line)
                 if line.tool.is_node_runner() && (!hooked || watches(&line)) =>
@@ -76,16 +107,16 @@ impl Project<'_> {
             ScriptShape::Single(line) | ScriptShape::EndsWith(line)
                 if line.tool.is_node_runner() =>
             {
-                self.through_script("test", line.tool)
+                self.through_script(name, line.tool)
             }
             ScriptShape::Single(_) | ScriptShape::EndsWith(_) | ScriptShape::Opaque => {
-                self.opaque_test()
+                self.opaque_test(name)
             }
         }
     }
 
-    fn opaque_test(&self) -> ProjectCommand {
-        let mut command = ProjectCommand::script(self.directory, self.run_script("test"));
+    fn opaque_test(&self, name: &str) -> ProjectCommand {
+        let mut command = ProjectCommand::script(self.directory, self.run_script(name));
         // An installed runner serves for single files even if the script is opaque.
         let installed = INSTALLED.iter().find(|(tool, _)| self.installed(tool.name()).is_some());
         if let Some((tool, _)) = installed {

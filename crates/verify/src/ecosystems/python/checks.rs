@@ -2,13 +2,16 @@
 
 use crate::manifest::Toml;
 use crate::paths;
-use crate::profile::{Ecosystem, Profile, ProfileField, ProjectCommand, words};
+use crate::profile::{Ecosystem, Profile, ProfileField, ProjectCommand, has_word, words};
 use crate::tool::ProjectTool;
 
 use super::{PYPROJECT, Project};
 
 const REQUIREMENTS: &str = "requirements.txt requirements-dev.txt dev-requirements.txt \
     requirements_dev.txt requirements-test.txt test-requirements.txt requirements/dev.txt";
+
+/// Settings of mypy that choose the files; a path in the arguments would override them.
+const MYPY_PATHS: &str = "files packages modules";
 
 impl Project<'_> {
     pub(super) fn add_lint(&self, profile: &mut Profile) {
@@ -39,12 +42,56 @@ impl Project<'_> {
     fn checker(&self, tool: ProjectTool) -> ProjectCommand {
         let (base, paths) = match tool {
             ProjectTool::Ruff => ([self.program("ruff"), words("check")].concat(), "."),
-            // Without a path pyright uses the paths of its settings.
+            // Without a path pyright uses the paths of its settings, as does mypy.
             ProjectTool::Pyright => (self.program("pyright"), ""),
+            ProjectTool::Mypy if self.mypy_setting(MYPY_PATHS) => (self.program("mypy"), ""),
+            ProjectTool::Pylint => (self.program("pylint"), "--recursive=y ."),
             other => (self.program(other.name()), "."),
         };
         let extensions = Ecosystem::Python.extensions();
-        ProjectCommand::for_files(tool, self.directory, base, paths, extensions)
+        let command = ProjectCommand::for_files(tool, self.directory, base, paths, extensions);
+        ProjectCommand { leave_out: !self.excludes(tool), ..command }
+    }
+
+    /// Returns true if the project configures exclusions for a tool.
+    fn excludes(&self, tool: ProjectTool) -> bool {
+        let configures = |file: Option<String>, keys: &str| {
+            let text = file.and_then(|file| self.reader.text(&file)).unwrap_or_default();
+            let key = |line: &str| line.split(['=', ':']).next().map(|key| key.trim().to_owned());
+            text.lines().any(|line| key(line).is_some_and(|key| has_word(keys, &key)))
+        };
+        match tool {
+            ProjectTool::Ruff => configures(self.ruff_settings(), "exclude extend-exclude"),
+            ProjectTool::Flake8 => {
+                configures(self.flake8_settings(), "exclude extend-exclude extend_exclude")
+            }
+            ProjectTool::Pylint => {
+                configures(self.pylint_settings(), "ignore ignore-paths ignore-patterns")
+            }
+            ProjectTool::Mypy => self.mypy_setting(MYPY_PATHS) || self.mypy_setting("exclude"),
+            _ => false,
+        }
+    }
+
+    /// Returns true if the settings that mypy reads have one of these keys.
+    fn mypy_setting(&self, keys: &str) -> bool {
+        let files = ["mypy.ini", ".mypy.ini", "setup.cfg"];
+        let in_section = |file: &&str| {
+            let text = self.reader.text(&paths::join(self.directory, file)).unwrap_or_default();
+            let section = text.lines().skip_while(|line| line.trim() != "[mypy]").skip(1);
+            let mut lines = section.take_while(|line| !line.starts_with('['));
+            lines.any(|line| has_word(keys, line.split('=').next().unwrap_or_default().trim()))
+        };
+        // Only the first of these files that has settings is read by mypy.
+        let ini =
+            files[..2].iter().find(|name| self.reader.has(&paths::join(self.directory, name)));
+        match ini {
+            Some(file) => in_section(file),
+            None if self.has_setting("tool.mypy") => {
+                keys.split(' ').any(|key| self.has_setting(&format!("tool.mypy.{key}")))
+            }
+            None => in_section(&files[2]),
+        }
     }
 
     pub(super) fn add_format(&self, profile: &mut Profile) {
@@ -158,7 +205,7 @@ fn lists_package(settings: &Toml<'_>, package: &str) -> bool {
 }
 
 /// Returns true if a requirement line is for a package, with any version or extras.
-fn requires(line: &str, package: &str) -> bool {
+pub(super) fn requires(line: &str, package: &str) -> bool {
     let ends = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
     line.trim().split(ends).next() == Some(package)
 }

@@ -1,4 +1,5 @@
-//! The test runner of a Python project: pytest, or unittest if nothing requires pytest.
+//! The test runner of a Python project: pytest, or unittest if nothing requires pytest, or else the
+//! environments of tox or the sessions of nox.
 
 use crate::paths;
 use crate::profile::{Profile, ProfileField, ProjectCommand, words};
@@ -16,8 +17,44 @@ impl Project<'_> {
         match (self.pytest_evidence(), self.unittest_evidence()) {
             (Some(file), _) => profile.set(ProfileField::Test, self.pytest(), &file),
             (None, Some(file)) => profile.set(ProfileField::Test, self.unittest(), &file),
-            (None, None) => profile.set(ProfileField::Test, self.pytest().assumed(), &self.marker),
+            (None, None) => match self.session_runner() {
+                Some((command, file)) => profile.set(ProfileField::Test, command, &file),
+                None => profile.set(ProfileField::Test, self.pytest().assumed(), &self.marker),
+            },
         }
+    }
+
+    /// Returns the command of tox or nox, whose sessions install the project themselves.
+    fn session_runner(&self) -> Option<(ProjectCommand, String)> {
+        let tox = self
+            .reader
+            .first(self.directory, "tox.ini tox.toml")
+            .or_else(|| self.section("setup.cfg", "tox:tox"))
+            .or_else(|| self.has_setting("tool.tox").then(|| self.pyproject()));
+        let nox = || self.reader.first(self.directory, "noxfile.py");
+        let (tool, file) = match tox {
+            Some(file) => (ProjectTool::Tox, file),
+            None => (ProjectTool::Nox, nox()?),
+        };
+        Some((ProjectCommand::new(tool, self.directory, self.program(tool.name())), file))
+    }
+
+    /// Returns a test file or `conftest.py` of a project without a manifest.
+    pub(super) fn bare_evidence(&self) -> Option<String> {
+        let settings = "conftest.py tests/conftest.py test/conftest.py";
+        self.reader.first(self.directory, settings).or_else(|| {
+            TEST_DIRECTORIES.iter().find_map(|name| {
+                let directory = paths::resolve(self.directory, name)?;
+                self.samples(&directory).into_iter().find(|file| {
+                    let text = self.reader.text(file).unwrap_or_default();
+                    text.contains("def test") || text.contains("unittest")
+                })
+            })
+        })
+    }
+
+    fn pyproject(&self) -> String {
+        paths::join(self.directory, super::PYPROJECT)
     }
 
     fn pytest(&self) -> ProjectCommand {
@@ -45,15 +82,27 @@ impl Project<'_> {
 
     fn pytest_evidence(&self) -> Option<String> {
         if self.has_setting("tool.pytest") {
-            return Some(paths::join(self.directory, super::PYPROJECT));
+            return Some(self.pyproject());
         }
         let settings = "pytest.ini .pytest.ini conftest.py tests/conftest.py test/conftest.py";
         self.reader
             .first(self.directory, settings)
             .or_else(|| self.section("setup.cfg", "tool:pytest"))
             .or_else(|| self.section("tox.ini", "pytest"))
+            .or_else(|| self.tox_with_pytest())
             .or_else(|| self.requirement("pytest"))
             .or_else(|| self.installed("pytest"))
+    }
+
+    /// Returns `tox.ini` if its environments require pytest or run it.
+    fn tox_with_pytest(&self) -> Option<String> {
+        let file = paths::join(self.directory, "tox.ini");
+        let text = self.reader.text(&file)?;
+        let names = |line: &str| {
+            let value = line.split_once('=').map_or(line, |(_, value)| value);
+            super::checks::requires(value, "pytest")
+        };
+        text.lines().any(names).then_some(file)
     }
 
     /// Returns a test file that uses unittest, if no sampled file mentions pytest.
@@ -66,7 +115,12 @@ impl Project<'_> {
                 if text.contains("pytest") {
                     return None;
                 }
-                if text.contains("import unittest") || text.contains("from unittest") {
+                let imports = |line: &str| {
+                    let line = line.trim_start();
+                    let is_import = line.starts_with("import ") || line.starts_with("from ");
+                    is_import && line.contains("unittest")
+                };
+                if text.lines().any(imports) {
                     found.get_or_insert(file);
                 }
             }
@@ -76,7 +130,8 @@ impl Project<'_> {
 
     fn samples(&self, directory: &str) -> Vec<String> {
         let names = self.reader.files(directory, &[".py"]).into_iter();
-        let tests = names.filter(|name| name.starts_with("test")).take(MAX_SAMPLES);
+        let is_test = |name: &String| name.starts_with("test") || name.ends_with("_test.py");
+        let tests = names.filter(is_test).take(MAX_SAMPLES);
         tests.map(|name| paths::join(directory, &name)).collect()
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::parse::{Finding, ParseContext, Severity, text};
+use crate::paths;
 
 use super::rustc;
 
@@ -11,6 +12,17 @@ pub(crate) struct CargoMessages {
     findings: Vec<Finding>,
     /// True if cargo reported `build-finished` without success.
     pub(crate) failed: bool,
+    pub(crate) binaries: Vec<TestBinary>,
+}
+
+/// A test binary, with the package and the option that select it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TestBinary {
+    /// Name of the file, without its directory.
+    pub(crate) file: String,
+    pub(crate) package: String,
+    /// Option such as `--lib` or `--test it`.
+    pub(crate) target: String,
 }
 
 impl CargoMessages {
@@ -23,7 +35,7 @@ impl CargoMessages {
 
 /// Returns all findings; a failed build without an error is explained by cargo's text.
 pub(crate) fn findings(context: &ParseContext<'_>) -> Vec<Finding> {
-    let CargoMessages { mut findings, failed } = read(context);
+    let CargoMessages { mut findings, failed, .. } = read(context);
     if failed && findings.iter().all(|finding| finding.severity != Severity::Error) {
         findings.extend(rustc::errors(context));
     }
@@ -40,11 +52,33 @@ pub(crate) fn read(context: &ParseContext<'_>) -> CargoMessages {
             Some("compiler-message") => {
                 messages.findings.extend(finding(context, &object["message"]));
             }
+            Some("compiler-artifact") => messages.binaries.extend(binary(&object)),
             Some("build-finished") => messages.failed = object["success"] == Value::Bool(false),
             _ => {}
         }
     }
     messages
+}
+
+fn binary(artifact: &Value) -> Option<TestBinary> {
+    let file = artifact["executable"].as_str().filter(|_| artifact["profile"]["test"] == true)?;
+    let name = artifact["target"]["name"].as_str()?;
+    let target = match artifact["target"]["kind"][0].as_str()? {
+        kind @ ("bin" | "test" | "bench" | "example") => format!("--{kind} {name}"),
+        _ => "--lib".to_owned(),
+    };
+    let package = package_name(artifact["package_id"].as_str()?)?;
+    Some(TestBinary { file: paths::name(file).to_owned(), package, target })
+}
+
+/// Reads the name from `path+file:///w/one#1.0.0` or `path+file:///w/one#other@1.0.0`.
+fn package_name(identifier: &str) -> Option<String> {
+    let (source, rest) = identifier.rsplit_once('#')?;
+    let name = match rest.split_once('@') {
+        Some((name, _)) => name,
+        None => paths::name(source.trim_end_matches('/')),
+    };
+    Some(name.to_owned())
 }
 
 fn finding(context: &ParseContext<'_>, message: &Value) -> Option<Finding> {

@@ -56,7 +56,7 @@ fn severity(name: &str, other: Severity) -> Severity {
 }
 
 pub(crate) fn eslint(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
-    let report = text::json(&context.report())?;
+    let report = text::document(context, &context.report())?;
     let mut findings = Vec::new();
     for file in report.as_array()? {
         for value in list(&file["messages"]) {
@@ -71,7 +71,7 @@ pub(crate) fn eslint(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
 }
 
 pub(crate) fn biome(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
-    let report = text::json(&context.stdout)?;
+    let report = text::document(context, &context.stdout)?;
     let read = |value: &Value| {
         let path = &value["location"]["path"];
         let file = path.as_str().unwrap_or_else(|| text_of(&path["file"]));
@@ -95,7 +95,7 @@ pub(crate) fn biome(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
 }
 
 pub(crate) fn oxlint(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
-    let report = text::json(&context.stdout)?;
+    let report = text::document(context, &context.stdout)?;
     let read = |value: &Value| {
         let severity = severity(value["severity"].as_str().unwrap_or("error"), Severity::Info);
         let found = Diagnostic { severity, file: text_of(&value["filename"]), value };
@@ -106,7 +106,7 @@ pub(crate) fn oxlint(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
 }
 
 pub(crate) fn deno(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
-    let report = text::json(&context.stdout)?;
+    let report = text::document(context, &context.stdout)?;
     let severity = Severity::Error;
     let read = |value: &Value| {
         let found = Diagnostic { severity, file: text_of(&value["filename"]), value };
@@ -125,7 +125,7 @@ pub(crate) fn deno(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
 }
 
 pub(crate) fn ruff(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
-    let report = text::json(&context.report())?;
+    let report = text::document(context, &context.report())?;
     let read = |value: &Value| {
         let severity = severity(text_of(&value["severity"]), Severity::Error);
         let found = Diagnostic { severity, file: text_of(&value["filename"]), value };
@@ -140,7 +140,7 @@ pub(crate) fn ruff(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
 }
 
 pub(crate) fn pylint(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
-    let report = text::json(&context.stdout)?;
+    let report = text::document(context, &context.stdout)?;
     let read = |value: &Value| {
         let severity = severity(text_of(&value["type"]), Severity::Info);
         let found = Diagnostic { severity, file: text_of(&value["path"]), value };
@@ -151,7 +151,7 @@ pub(crate) fn pylint(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
 }
 
 pub(crate) fn pyright(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
-    let report = text::json(&context.stdout)?;
+    let report = text::document(context, &context.stdout)?;
     let read = |value: &Value| {
         let severity = severity(text_of(&value["severity"]), Severity::Info);
         let found = Diagnostic { severity, file: text_of(&value["file"]), value };
@@ -164,7 +164,7 @@ pub(crate) fn pyright(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
 
 /// Reads the report of `RuboCop`, whose conventions and refactorings count as warnings.
 pub(crate) fn rubocop(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
-    let report = text::json(&context.report())?;
+    let report = text::document(context, &context.report())?;
     let mut findings = Vec::new();
     for file in report["files"].as_array()? {
         for value in list(&file["offenses"]) {
@@ -182,7 +182,7 @@ pub(crate) fn rubocop(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
 /// Reads the report of `PHPStan`. Errors without a file, such as a broken configuration, become
 /// findings without a location.
 pub(crate) fn phpstan(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
-    let report = text::json(&context.stdout)?;
+    let report = text::document(context, &context.stdout)?;
     let mut findings: Vec<Finding> = Vec::new();
     for (file, entry) in report["files"].as_object().into_iter().flatten() {
         let read = |value| {
@@ -198,7 +198,9 @@ pub(crate) fn phpstan(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
 /// Reads `main.go:3:2: message (linter)` of golangci-lint, whose option for JSON differs between
 /// major versions; JSON is accepted if the project's own settings select it.
 pub(crate) fn golangci(context: &ParseContext<'_>) -> Vec<Finding> {
-    if let Some(report) = text::json(&context.stdout).filter(|report| report["Issues"].is_array()) {
+    if let Some(report) =
+        text::document(context, &context.stdout).filter(|report| report["Issues"].is_array())
+    {
         return list(&report["Issues"]).map(|issue| golangci_issue(context, issue)).collect();
     }
     let mut findings = compiler_lines::read_text(context, &context.stdout);

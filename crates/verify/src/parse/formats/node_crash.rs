@@ -9,6 +9,14 @@ pub(crate) fn crash(context: &ParseContext<'_>) -> Option<Finding> {
     crash_in(context, &context.stderr)
 }
 
+/// Reads `●  process.exit called with "0"` of Jest, with the place of the call.
+pub(crate) fn exit_call(context: &ParseContext<'_>) -> Option<Finding> {
+    let start = context.stderr.find("process.exit called with ")?;
+    let rest = &context.stderr[start..];
+    let message = rest.lines().next()?;
+    Some(Finding::error(message).at_line(text::stack_location(context, rest)))
+}
+
 /// Reads `path:line`, followed by code and `SyntaxError: message`.
 pub(crate) fn crash_in(context: &ParseContext<'_>, output: &str) -> Option<Finding> {
     let is_error = |line: &&str| {

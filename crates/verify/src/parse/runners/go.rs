@@ -1,7 +1,9 @@
 //! Events of `go test -json`, one object on each line.
 //!
 //! Lines that are not JSON come from the compiler. A failed subtest also fails its parents and its
-//! package, so only the innermost failures are reported.
+//! package, so only the innermost failures are reported. A package that failed while tests were
+//! running was ended by one of them: by `os.Exit`, `log.Fatal` or a panic in another goroutine. One
+//! running test is named; several are not told apart, and the failure then stands for the package.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +19,7 @@ type Outputs = BTreeMap<(String, String), String>;
 pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
     let mut outputs = Outputs::new();
     let mut failed: Vec<(String, String)> = Vec::new();
+    let mut running: Vec<(String, String)> = Vec::new();
     let mut parsed = TestResults::default();
     let mut build_output = String::new();
     for line in context.stdout.lines() {
@@ -29,6 +32,13 @@ pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
         };
         let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
         let key = (text("Package"), text("Test"));
+        if !key.1.is_empty() {
+            match event["Action"].as_str() {
+                Some("run" | "cont") => running.push(key.clone()),
+                Some("pause" | "pass" | "fail" | "skip") => running.retain(|test| *test != key),
+                _ => {}
+            }
+        }
         match (event["Action"].as_str(), key.1.is_empty()) {
             (Some("output"), _) => outputs.entry(key).or_default().push_str(&text("Output")),
             (Some("build-output"), _) => build_output.push_str(&text("Output")),
@@ -51,7 +61,11 @@ pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
         if failed.iter().any(below) {
             continue;
         }
-        if test.is_empty() {
+        let interrupted: Vec<&str> = innermost(&running, package);
+        if test.is_empty() && !interrupted.is_empty() {
+            parsed.counts.errors += 1;
+            parsed.failures.push(ended_early(context, package, &interrupted, &outputs));
+        } else if test.is_empty() {
             package_failure(context, package, printed, &mut parsed);
         } else {
             parsed.counts.failed += 1;
@@ -59,6 +73,36 @@ pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
         }
     }
     parsed
+}
+
+/// Returns the running tests of a package that have no running subtest.
+fn innermost<'a>(running: &'a [(String, String)], package: &str) -> Vec<&'a str> {
+    let tests = running.iter().filter(|test| test.0 == package).map(|test| test.1.as_str());
+    let tests: Vec<&str> = tests.collect();
+    let has_subtest = |test: &&str| {
+        let prefix = format!("{test}/");
+        tests.iter().any(|other| other.starts_with(&prefix))
+    };
+    tests.iter().filter(|test| !has_subtest(test)).copied().collect()
+}
+
+fn ended_early(
+    context: &ParseContext<'_>,
+    package: &str,
+    interrupted: &[&str],
+    outputs: &Outputs,
+) -> Failure {
+    let of_package =
+        |name: &str| Selector { package: Some(package.to_owned()), ..context.selector(name) };
+    let [test] = interrupted else {
+        let cause = format!("one of {} brought it down", interrupted.join(", "));
+        return Failure::ended_early(package, of_package(""), Some(&cause));
+    };
+    let printed = outputs.get(&(package.to_owned(), (*test).to_owned()));
+    let found = failure(context, package, test, printed.map_or("", String::as_str));
+    let cause = Some(found.message.as_str()).filter(|cause| !cause.is_empty());
+    let early = Failure::ended_early(&found.name, of_package(test), cause);
+    Failure { file: found.file, line: found.line, ..early }
 }
 
 /// Reports a package that failed without a failed test: it was not built, or crashed outside of

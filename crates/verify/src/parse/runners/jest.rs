@@ -9,16 +9,22 @@ use serde_json::Value;
 use crate::parse::formats::node_crash;
 use crate::parse::{Failure, Finding, ParseContext, Severity, TestResults, text};
 use crate::paths;
+use crate::tool::ProjectTool;
+
+const CUT_OFF: &str = "the process ended before the results of all tests in this file";
 
 pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
     let mut parsed = TestResults { no_tests: says_no_tests(context), ..TestResults::default() };
-    match text::json(&context.report()) {
+    match text::document(context, &context.report()) {
         Some(report) => {
+            parsed.unreadable = context.truncated;
             for suite in report["testResults"].as_array().into_iter().flatten() {
                 read_suite(context, suite, &mut parsed);
             }
         }
-        None => parsed.crashed(node_crash::crash(context)),
+        None => {
+            parsed.crashed(node_crash::exit_call(context).or_else(|| node_crash::crash(context)));
+        }
     }
     parsed
 }
@@ -41,12 +47,26 @@ fn read_suite(context: &ParseContext<'_>, suite: &Value, parsed: &mut TestResult
             _ => parsed.counts.skipped += 1,
         }
     }
+    if is_cut_off(context, tests) {
+        parsed.counts.errors += 1;
+        parsed.build_errors.push(Finding::error(CUT_OFF).at(file.clone(), None, None));
+    }
     let message = suite["message"].as_str().unwrap_or_default();
     let broken = suite["status"] == "failed" && tests.iter().all(|test| test["status"] != "failed");
     if broken {
         parsed.counts.errors += 1;
         parsed.build_errors.push(broken_suite(context, &file, message));
     }
+}
+
+/// Returns true if a worker of Vitest ended before the tests of a file had results, which Vitest
+/// reports as pending ones of a file that passed.
+fn is_cut_off(context: &ParseContext<'_>, tests: &[Value]) -> bool {
+    let lost = ["Worker exited unexpectedly", "Worker forks emitted error"];
+    context.invocation.tool == ProjectTool::Vitest
+        && !context.succeeded()
+        && lost.iter().any(|words| context.stderr.contains(words))
+        && tests.iter().any(|test| test["status"] == "pending")
 }
 
 fn failure(context: &ParseContext<'_>, file: &str, test: &Value) -> Failure {

@@ -39,7 +39,8 @@ pub(super) enum CaseStatus {
 }
 
 /// Reads the test cases of a document, up to its end or to the first error. Also returns false if
-/// the document is malformed or ends too early, so that cases may be missing.
+/// the document is malformed, ends too early, or announces more tests than it contains, so that
+/// cases may be missing.
 fn cases(document: &str) -> (Vec<TestCase>, bool) {
     let mut reader = Reader::from_str(document);
     reader.config_mut().expand_empty_elements = true;
@@ -68,7 +69,7 @@ fn cases(document: &str) -> (Vec<TestCase>, bool) {
                 | Event::PI(_)
                 | Event::DocType(_),
             ) => {}
-            Ok(Event::Eof) => break depth == 0,
+            Ok(Event::Eof) => break depth == 0 && !collector.is_short,
             Err(_) => break false,
         }
     };
@@ -79,6 +80,10 @@ fn cases(document: &str) -> (Vec<TestCase>, bool) {
 struct CaseCollector {
     cases: Vec<TestCase>,
     open: Option<TestCase>,
+    /// Announced number of tests of each open suite, and the number of cases before it.
+    suites: Vec<(Option<usize>, usize)>,
+    /// True if a suite announced more tests than it contained.
+    is_short: bool,
     /// True inside of `<failure>` and similar elements, whose text explains the status.
     in_explanation: bool,
 }
@@ -88,6 +93,9 @@ impl CaseCollector {
         let name = element.name();
         if name.as_ref() == "testcase" {
             self.open = Some(begin(element));
+        } else if name.as_ref() == "testsuite" {
+            let announced = attribute(element, "tests").and_then(|count| count.parse().ok());
+            self.suites.push((announced, self.cases.len()));
         } else if let (Some(case), Some(status)) = (&mut self.open, status(name.as_ref())) {
             case.status = status;
             case.message = attribute(element, "message").unwrap_or_default();
@@ -98,6 +106,10 @@ impl CaseCollector {
     fn end(&mut self, name: &str) {
         if name == "testcase" {
             self.cases.extend(self.open.take());
+        } else if name == "testsuite" {
+            let (announced, before) = self.suites.pop().unwrap_or_default();
+            let contained = self.cases.len() - before;
+            self.is_short |= announced.is_some_and(|announced| contained < announced);
         } else if status(name).is_some() {
             self.in_explanation = false;
         }
@@ -181,6 +193,14 @@ pub(super) fn failed_cases<'a>(
 pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
     let (mut parsed, failed) = failed_cases(context);
     parsed.failures = failed.iter().map(|(report, case)| failure(context, report, case)).collect();
+    if context.invocation.tool == ProjectTool::Maven {
+        let crashed = crashed_classes(&context.stdout);
+        parsed.counts.errors += crashed.len() as u64;
+        parsed.failures.extend(crashed.into_iter().map(|class| {
+            let rerun = Selector { target: Some(class.to_owned()), ..context.selector("*") };
+            Failure::ended_early(class, rerun, Some("the forked virtual machine ended"))
+        }));
+    }
     if !context.has_files() && !context.succeeded() {
         parsed.build_errors = crate::parse::formats::compiler_errors(context);
     }
@@ -203,6 +223,25 @@ fn failure(context: &ParseContext<'_>, report: &str, case: &TestCase) -> Failure
         rerun: failure.rerun.map(|rerun| Selector { target, ..rerun }),
         ..failure
     }
+}
+
+/// Returns the classes below `[ERROR] Crashed tests:` of Surefire, which prints them several times.
+fn crashed_classes(output: &str) -> Vec<&str> {
+    let mut found: Vec<&str> = Vec::new();
+    let mut lines = output.lines();
+    while lines.any(|line| line.trim_end() == "[ERROR] Crashed tests:") {
+        let classes = lines.by_ref().map_while(|line| {
+            let class = line.strip_prefix("[ERROR] ")?.trim();
+            let is_class = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '$');
+            (!class.is_empty() && class.chars().all(is_class)).then_some(class)
+        });
+        for class in classes {
+            if !found.contains(&class) {
+                found.push(class);
+            }
+        }
+    }
+    found
 }
 
 /// Returns the line of the test's class in the trace and the file in which it is by convention.
@@ -246,6 +285,14 @@ mod tests {
     }
 
     #[test]
+    fn classes_of_crashed_virtual_machines_are_listed_once() {
+        let output = "[ERROR] Process Exit Code: 0\n[ERROR] Crashed tests:\n[ERROR] com.a.FirstTest\n\
+            [ERROR] com.a.SecondTest\n[ERROR] \tat org.x.Y(Y.java:1)\n[ERROR] Crashed tests:\n\
+            [ERROR] com.a.FirstTest\n";
+        assert_eq!(crashed_classes(output), ["com.a.FirstTest", "com.a.SecondTest"]);
+    }
+
+    #[test]
     fn entities_of_a_document_type_are_never_expanded() {
         let case = only(
             "<!DOCTYPE s [<!ENTITY a 'boom'><!ENTITY b '&a;&a;'>]>\
@@ -261,6 +308,11 @@ mod tests {
         {
             assert!(!cases(document).1, "{document}");
         }
+        let short = "<testsuites><testsuite tests='2'><testcase/></testsuite></testsuites>";
+        assert!(!cases(short).1);
+        let nested = "<testsuite tests='2'><testsuite tests='2'><testcase/><testcase/></testsuite>\
+            </testsuite>";
+        assert!(cases(nested).1);
         for document in ["", "\u{0}", "<s/>", "<s><testcase/></s>"] {
             assert!(cases(document).1, "{document}");
         }

@@ -3,31 +3,41 @@
 //!
 //! The harness has no stable machine-readable format. It prints one block per test binary to
 //! standard output, while cargo names the binaries on standard error; the two are matched by their
-//! order. A block without its result line means that the binary crashed, which is reported as a
-//! failure.
+//! order. A block without its result line means that the binary crashed or exited, also with status
+//! 0. The harness prints a test only when it has ended, unless tests run one at a time, so the test
+//! at fault is often unknown: the failure then stands for the binary, and its selector has no name.
+//! A second run, one test at a time, names the test ([`crate::plan::plan_one_at_a_time`]).
 
-use crate::parse::formats::{cargo, rustc};
+use crate::parse::formats::cargo::{self, TestBinary};
+use crate::parse::formats::rustc;
 use crate::parse::{Counts, Failure, ParseContext, TestResults, text};
+use crate::paths;
 use crate::plan::Selector;
 
 pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
     let messages = cargo::read(context);
     let build_errors = messages.errors();
     let blocks = blocks(&context.stdout);
-    let targets = targets(&context.stderr);
+    let runs = binary_runs(&context.stderr, &messages.binaries);
     let mut parsed = TestResults { build_errors, ..TestResults::default() };
     if messages.failed && parsed.build_errors.is_empty() {
         parsed.build_errors = rustc::errors(context);
     }
     for (index, block) in blocks.iter().enumerate() {
         parsed.counts.add(block.counts);
-        let target = target_of(&targets, &blocks, index);
+        let run = run_of(&runs, &blocks, index);
         parsed.failures.extend(block.failures.iter().map(|(name, output)| {
-            panicked(context, name, output, Some(selector(context, target, name)))
+            panicked(context, name, output, Some(selector(context, run, name)))
         }));
-        if !block.ended {
+        if block.ended {
+            continue;
+        }
+        // Output may have been dropped between the two ends that were kept.
+        if context.truncated || !context.ended_by_itself() {
+            parsed.unreadable = true;
+        } else {
             parsed.counts.errors += 1;
-            parsed.failures.push(crashed(context, target, block));
+            parsed.failures.push(crashed(context, run, block));
         }
     }
     parsed
@@ -38,8 +48,8 @@ struct Block<'a> {
     counts: Counts,
     failures: Vec<(&'a str, String)>,
     ended: bool,
-    /// Last test that was printed without a result.
-    last: Option<&'a str>,
+    /// Test that was announced and has no result.
+    running: Option<&'a str>,
 }
 
 fn blocks(stdout: &str) -> Vec<Block<'_>> {
@@ -76,14 +86,33 @@ fn is_start(line: &str) -> bool {
 
 fn finish<'a>(block: &mut Block<'a>, lines: &[&'a str], result: Option<&str>) {
     block.ended = result.is_some();
-    if let Some(result) = result {
-        block.counts = counts(result);
-    }
-    let unfinished =
-        lines.iter().rev().find_map(|line| line.strip_prefix("test ")?.split(" ... ").next());
-    block.last = unfinished;
-    let names: Vec<&str> = failed_names(lines);
+    let names: Vec<&str> = match result {
+        Some(result) => {
+            block.counts = counts(result);
+            failed_names(lines)
+        }
+        None => unfinished(block, lines),
+    };
     block.failures = names.iter().map(|name| (*name, output_of(lines, name, &names))).collect();
+}
+
+/// Counts the results of a block without a result line, and returns the names of failed tests.
+fn unfinished<'a>(block: &mut Block<'a>, lines: &[&'a str]) -> Vec<&'a str> {
+    let mut failed = Vec::new();
+    let tests = lines.iter().filter_map(|line| line.strip_prefix("test ")?.split_once(" ... "));
+    for (name, result) in tests {
+        match result.split_whitespace().next() {
+            Some("ok") => block.counts.passed += 1,
+            Some("ignored" | "ignored,") => block.counts.skipped += 1,
+            Some("FAILED") => {
+                block.counts.failed += 1;
+                failed.push(name);
+            }
+            // Output of the test itself may follow on the same line.
+            _ => block.running = Some(name),
+        }
+    }
+    failed
 }
 
 /// Reads `FAILED. 1 passed; 3 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.09s`.
@@ -121,51 +150,82 @@ fn output_of(lines: &[&str], name: &str, names: &[&str]) -> String {
     lines[start + 1..end].join("\n")
 }
 
-/// Returns the arguments that cargo prints for each failed binary, such as `-p one --lib`; `None` for
-/// a binary that passed.
-fn targets(stderr: &str) -> Vec<Option<&str>> {
-    let mut targets = Vec::new();
+/// A run of a test binary, as cargo announces it.
+#[derive(Debug, Default)]
+struct BinaryRun<'a> {
+    /// Arguments that cargo prints for a failed binary, such as `-p one --lib`.
+    failed: Option<&'a str>,
+    binary: Option<&'a TestBinary>,
+    is_doc: bool,
+    /// Line with the exit status or signal.
+    cause: Option<&'a str>,
+    /// Test whose thread overflowed its stack.
+    overflowed: Option<&'a str>,
+}
+
+fn binary_runs<'a>(stderr: &'a str, binaries: &'a [TestBinary]) -> Vec<BinaryRun<'a>> {
+    let mut runs: Vec<BinaryRun<'a>> = Vec::new();
     for line in stderr.lines() {
         let trimmed = line.trim_start();
         if line.starts_with("     Running ") || trimmed.starts_with("Doc-tests ") {
-            targets.push(None);
-        } else if (trimmed.starts_with("error: test failed, to rerun pass `")
-            || trimmed.starts_with("error: doctest failed, to rerun pass `"))
-            && let Some(target) = targets.last_mut()
+            let path = trimmed.rsplit_once('(').map(|(_, path)| path.trim_end_matches(')'));
+            let file = path.map(paths::name);
+            let binary = binaries.iter().find(|binary| Some(binary.file.as_str()) == file);
+            let is_doc = trimmed.starts_with("Doc-tests ");
+            runs.push(BinaryRun { binary, is_doc, ..BinaryRun::default() });
+            continue;
+        }
+        let Some(run) = runs.last_mut() else { continue };
+        if trimmed.starts_with("error: test failed, to rerun pass `")
+            || trimmed.starts_with("error: doctest failed, to rerun pass `")
         {
-            *target = trimmed.split('`').nth(1);
+            run.failed = trimmed.split('`').nth(1);
+        } else if trimmed.starts_with("process didn't exit successfully") {
+            run.cause = Some(trimmed);
+        } else if let Some(rest) = line.strip_prefix("thread '")
+            && rest.ends_with("has overflowed its stack")
+        {
+            run.overflowed = rest.split('\'').next();
         }
     }
-    targets
+    runs
 }
 
-/// Returns the arguments that select the binary of a block.
+/// Returns the run of a block.
 ///
 /// Binaries without the standard harness print no block. If the numbers differ for that reason, the
 /// failed binaries are matched with the failed blocks instead.
-fn target_of<'a>(
-    targets: &[Option<&'a str>],
+fn run_of<'a, 'b>(
+    runs: &'b [BinaryRun<'a>],
     blocks: &[Block<'_>],
     index: usize,
-) -> Option<&'a str> {
-    if targets.len() == blocks.len() {
-        return targets[index];
+) -> Option<&'b BinaryRun<'a>> {
+    if runs.len() == blocks.len() {
+        return runs.get(index);
     }
     let bad = |block: &&Block<'_>| !block.failures.is_empty() || !block.ended;
-    let failed: Vec<&str> = targets.iter().copied().flatten().collect();
+    let failed: Vec<&BinaryRun<'_>> = runs.iter().filter(|run| run.failed.is_some()).collect();
     let same = failed.len() == blocks.iter().filter(bad).count();
     let before = blocks[..index].iter().filter(bad).count();
     failed.get(before).copied().filter(|_| same && bad(&&blocks[index]))
 }
 
-fn selector(context: &ParseContext<'_>, target: Option<&str>, name: &str) -> Selector {
-    let words: Vec<&str> = target.map(|target| target.split(' ').collect()).unwrap_or_default();
+fn selector(context: &ParseContext<'_>, run: Option<&BinaryRun<'_>>, name: &str) -> Selector {
+    let all = context.selector(name);
+    let Some(run) = run else { return all };
+    let Some(failed) = run.failed else {
+        let doc = run.is_doc.then(|| "--doc".to_owned());
+        let package = run.binary.map(|binary| binary.package.clone());
+        let target = run.binary.map(|binary| binary.target.clone()).or(doc);
+        return Selector { package, target, ..all };
+    };
+    let words: Vec<&str> = failed.split(' ').collect();
     let (package, rest) = match words.as_slice() {
         ["-p", package, rest @ ..] => (Some((*package).to_owned()), rest),
         rest => (None, rest),
     };
     let target = (!rest.is_empty()).then(|| rest.join(" "));
-    Selector { package, target, ..context.selector(name) }
+    Selector { package, target, ..all }
 }
 
 /// Creates a failure from the output of a test: location and message of the panic.
@@ -192,16 +252,17 @@ pub(super) fn panicked(
 }
 
 /// Creates the failure of a binary that ended early: a crash, an abort, a call of `exit`.
-fn crashed(context: &ParseContext<'_>, target: Option<&str>, block: &Block<'_>) -> Failure {
-    let cause = context
-        .stderr
-        .lines()
-        .find(|line| line.trim_start().starts_with("process didn't exit successfully"));
-    let message = format!(
-        "the test binary ended before its result: {}",
-        cause.unwrap_or("the reason is unknown").trim()
-    );
-    let name = block.last.or(target).unwrap_or("test binary");
-    let rerun = block.last.map(|name| selector(context, target, name));
-    Failure { name: name.to_owned(), file: None, line: None, message, diff: None, rerun }
+fn crashed(context: &ParseContext<'_>, run: Option<&BinaryRun<'_>>, block: &Block<'_>) -> Failure {
+    let cause = run.and_then(|run| run.cause);
+    let running = block.running.or_else(|| run.and_then(|run| run.overflowed));
+    let rerun = selector(context, run, running.unwrap_or_default());
+    let name = running.map_or_else(|| binary_name(&rerun), str::to_owned);
+    Failure::ended_early(&name, rerun, cause)
+}
+
+/// Returns the name of a failure that stands for a whole binary.
+fn binary_name(part: &Selector) -> String {
+    let parts = [part.package.as_deref(), part.target.as_deref()];
+    let parts: Vec<&str> = parts.into_iter().flatten().collect();
+    format!("test binary {}", parts.join(" ")).trim_end().to_owned()
 }

@@ -4,13 +4,17 @@
 use serde_json::Value;
 
 use crate::parse::formats::node_crash;
-use crate::parse::{Failure, ParseContext, TestResults, text};
+use crate::parse::{Failure, Finding, ParseContext, TestResults, text};
+
+const ENDED_EARLY: &str = "the process ended with status 0 before the results of all tests, for example by process.exit()";
 
 pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
     let mut parsed = TestResults::default();
     let report = text::json(&context.report()).filter(|report| report["stats"].is_object());
     let Some(report) = report else {
-        parsed.crashed(node_crash::crash(context));
+        let exited = context.succeeded() && !context.truncated;
+        let early = exited.then(|| Finding::error(ENDED_EARLY));
+        parsed.crashed(node_crash::crash(context).or(early));
         return parsed;
     };
     let number = |key: &str| report["stats"][key].as_u64().unwrap_or(0);

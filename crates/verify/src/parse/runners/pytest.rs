@@ -4,6 +4,7 @@
 //! broken `conftest.py` ends pytest before it writes a report; its traceback is on standard error.
 
 use crate::parse::{Failure, Finding, ParseContext, TestResults, text};
+use crate::plan::Selector;
 
 use super::junit::{CaseStatus, TestCase, failed_cases};
 
@@ -11,6 +12,9 @@ use super::junit::{CaseStatus, TestCase, failed_cases};
 const INDENT: usize = 7;
 
 const NO_TESTS: i32 = 5;
+
+/// Exit statuses of pytest itself: interrupted, an internal error, wrong usage, no tests.
+const OWN_STATUSES: [i32; 4] = [2, 3, 4, NO_TESTS];
 
 /// Start of the output if `conftest.py` cannot be imported; no report is written then.
 const BROKEN_SETTINGS: &str = "ImportError while loading conftest ";
@@ -29,7 +33,53 @@ pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
         let case = TestCase { text: context.stderr.to_string(), ..TestCase::default() };
         parsed.build_errors.push(not_collected(context, &case));
     }
+    if !context.has_files() && ended_during_tests(context) {
+        parsed.counts.errors += 1;
+        parsed.failures.push(ended_early(context));
+    }
     parsed
+}
+
+/// Returns true if a session has collected tests and ended without its summary: by `os._exit`, a
+/// crash of the interpreter, or an abort.
+fn ended_during_tests(context: &ParseContext<'_>) -> bool {
+    let status = context.exit();
+    let own_status = status.is_some_and(|status| OWN_STATUSES.contains(&status));
+    let collected = context.stdout.lines().any(|line| {
+        let count = line.split_once("collected ").and_then(|(_, rest)| rest.split(' ').next());
+        count.and_then(|count| count.parse::<u64>().ok()).is_some_and(|count| count > 0)
+    });
+    let has_summary = context.stdout.lines().any(|line| {
+        line.starts_with('=') && [" passed", " failed", " error"].iter().any(|w| line.contains(w))
+    });
+    collected && !has_summary && !own_status && context.ended_by_itself() && !context.truncated
+}
+
+/// Creates the failure of the running test, which is known if the session is verbose; otherwise the
+/// failure stands for the session, and its selector has no name.
+fn ended_early(context: &ParseContext<'_>) -> Failure {
+    let last = context.stdout.lines().next_back().unwrap_or_default();
+    let is_node = |line: &&str| line.contains("::") && line.ends_with(' ');
+    let running = Some(last).filter(is_node).map(str::trim);
+    let fatal = context.stderr.lines().find(|line| line.starts_with("Fatal Python error: "));
+    let place = fatal.and_then(|_| fatal_location(context));
+    let file = running.and_then(|node| node.split("::").next()).map(|file| context.file(file));
+    let rerun = Selector { file, ..context.selector(running.unwrap_or_default()) };
+    let failure = Failure::ended_early(running.unwrap_or("pytest"), rerun, fatal);
+    match place {
+        Some((file, line)) => Failure { file: Some(file), line: Some(line), ..failure },
+        None => failure,
+    }
+}
+
+/// Returns the innermost frame of user code that a crash of the interpreter lists.
+fn fatal_location(context: &ParseContext<'_>) -> Option<(String, u64)> {
+    context.stderr.lines().find_map(|line| {
+        let (path, rest) = line.trim_start().strip_prefix("File \"")?.split_once("\", line ")?;
+        let file = context.file(path);
+        let row = rest.split(' ').next()?.parse().ok()?;
+        ParseContext::is_user_code(&file).then_some((file, row))
+    })
 }
 
 fn failure(context: &ParseContext<'_>, case: &TestCase) -> Failure {

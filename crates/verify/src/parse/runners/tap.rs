@@ -3,7 +3,8 @@
 //! Nested tests are indented and reported before their parent. A suite, and a test that failed only
 //! because of its subtests, are not counted themselves. A file that fails while it is loaded is
 //! reported as a test with the name of the file, and becomes a build error. A file that passes
-//! without any test inside is recorded as silent; [`super::super::unreported_tests`] examines it.
+//! without any test inside is recorded as silent; [`super::super::unreported_tests`] examines it. A
+//! test or suite that is announced and has no result was ended with its process.
 
 use crate::parse::formats::node_crash;
 use crate::parse::{Failure, Finding, ParseContext, TestResults, text};
@@ -26,11 +27,20 @@ pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
     // The plan line is written at the end, so without it the runner was killed.
     let unreadable = !lines.iter().any(|line| line.starts_with("1.."));
     let parsed = TestResults { unreadable, ..TestResults::default() };
-    let mut reader =
-        Reader { context, ancestors: Vec::new(), nested: false, comments: Vec::new(), parsed };
+    let mut reader = Reader {
+        context,
+        ancestors: Vec::new(),
+        open: Vec::new(),
+        nested: false,
+        comments: Vec::new(),
+        parsed,
+    };
     let mut at = 0;
     while at < lines.len() {
         at += reader.line(&lines[at..]);
+    }
+    if !unreadable {
+        reader.fail_open_tests();
     }
     reader.parsed
 }
@@ -38,6 +48,8 @@ pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
 struct Reader<'a, 'b> {
     context: &'a ParseContext<'b>,
     ancestors: Vec<(usize, String)>,
+    /// Announced tests without a result, outermost first.
+    open: Vec<Vec<(usize, String)>>,
     /// True if subtests of the next test were reported.
     nested: bool,
     /// Comments since the last test: the output of the file.
@@ -54,6 +66,8 @@ impl Reader<'_, '_> {
         if let Some(name) = line.strip_prefix("# Subtest: ") {
             self.ancestors.retain(|(level, _)| *level < depth);
             self.ancestors.push((depth, unescape(name)));
+            self.open.push(self.ancestors.clone());
+            self.nested = self.nested && depth > 0;
             return 1;
         }
         if let Some(comment) = line.strip_prefix('#') {
@@ -74,6 +88,7 @@ impl Reader<'_, '_> {
         let (title, directive) = directive(title);
         let suite = field(details, "type").as_deref() == Some("suite");
         let parent = field(details, "failureType").as_deref() == Some("subtestsFailed");
+        self.close(depth, &unescape(title));
         let comments = std::mem::take(&mut self.comments);
         let nested = std::mem::replace(&mut self.nested, depth > 0);
         match (directive, failed) {
@@ -96,6 +111,31 @@ impl Reader<'_, '_> {
                 let failure = self.failure(title, depth, details);
                 self.parsed.failures.push(failure);
             }
+        }
+    }
+
+    fn close(&mut self, depth: usize, title: &str) {
+        let is_same = |path: &Vec<(usize, String)>| {
+            path.last().is_some_and(|(level, name)| *level == depth && name == title)
+        };
+        if let Some(at) = self.open.iter().rposition(is_same) {
+            self.open.remove(at);
+        }
+    }
+
+    /// Reports the innermost announced tests without a result.
+    fn fail_open_tests(&mut self) {
+        let open = std::mem::take(&mut self.open);
+        let has_inner = |path: &Vec<(usize, String)>| {
+            open.iter().any(|other| other.len() > path.len() && other.starts_with(path))
+        };
+        for path in open.iter().filter(|path| !has_inner(path)) {
+            let names: Vec<&str> = path.iter().map(|(_, name)| name.as_str()).collect();
+            let name = names.join(ANCESTOR);
+            self.parsed.counts.errors += 1;
+            let cause = Some("for example by process.exit()");
+            let rerun = self.context.selector(&*name);
+            self.parsed.failures.push(Failure::ended_early(&name, rerun, cause));
         }
     }
 

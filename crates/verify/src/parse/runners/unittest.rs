@@ -1,8 +1,9 @@
 //! Text output of Python's unittest, which has no machine-readable report.
 //!
 //! Failures are separated by lines of `=`, and the last lines contain the counts. Output without
-//! `Ran N tests` is unreadable: the process ended before its summary. A module that could not be
-//! imported appears as a test of the class `_FailedTest` and becomes a build error.
+//! `Ran N tests` is unreadable: the process ended before its summary, and the last line names the
+//! test that ended it. A module that could not be imported appears as a test of the class
+//! `_FailedTest` and becomes a build error.
 
 use crate::parse::{Counts, Failure, Finding, ParseContext, TestResults, text};
 
@@ -20,6 +21,16 @@ pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
     let mut parsed = TestResults { counts: counts(output), ..TestResults::default() };
     parsed.unreadable = !output.contains("\nRan ") && !output.starts_with("Ran ");
     parsed.no_tests = output.contains("NO TESTS RAN");
+    if parsed.unreadable && context.ended_by_itself() && !context.truncated {
+        let running = output.lines().rev().find_map(|line| line.trim_end().strip_suffix(" ..."));
+        if let Some(title) = running.filter(|title| title.contains(" (")) {
+            let name = identifier(title);
+            parsed.counts.errors += 1;
+            let ok = output.lines().filter(|line| line.ends_with(" ... ok")).count();
+            parsed.counts.passed = ok as u64;
+            parsed.failures.push(Failure::ended_early(&name, context.selector(&*name), None));
+        }
+    }
     for block in output.split(DOUBLE).skip(1) {
         let Some((head, body)) = block.split_once(SINGLE) else { continue };
         let body = body.split(SINGLE).next().unwrap_or(body).trim();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::paths;
 use crate::plan::{CommandScope, Selector, Target};
-use crate::profile::{Profile, ProjectCommand, args, words};
+use crate::profile::{Profile, ProjectCommand, args, has_word, words};
 use crate::tool::ProjectTool;
 
 /// Returns the arguments for a file, directory, package or name.
@@ -84,12 +84,14 @@ pub(super) fn rerun_test(command: &ProjectCommand, tests: &[&Selector]) -> Vec<V
     let (base, tail) = split(&command.argv);
     let line = |((package, target), names): ((Option<&str>, Option<&str>), Vec<&str>)| {
         let selection = match target {
+            _ if names.contains(&"") => vec![],
             Some("--doc") => doc_args(&names),
             _ => [words("--exact"), args(&names)].concat(),
         };
         let base = package.map_or_else(|| base.clone(), |name| of_package_args(&base, name));
         let target = words(target.unwrap_or_default());
-        let tail = if tail.is_empty() { words("--") } else { tail.clone() };
+        let dashes = tail.is_empty() && !selection.is_empty();
+        let tail = if dashes { words("--") } else { tail.clone() };
         [base, target, tail, selection].concat()
     };
     groups.into_iter().map(line).collect()
@@ -136,6 +138,38 @@ fn quote(name: &str) -> String {
 pub(super) fn of_package(command: &ProjectCommand, name: &str) -> Vec<String> {
     let (base, tail) = split(&command.argv);
     [of_package_args(&base, name), tail].concat()
+}
+
+/// Options that select targets, without and with a value.
+const TARGETS: &str = "--lib --bins --tests --benches --examples --all-targets --doc";
+const TARGETS_WITH_VALUE: &str = "--test --bin --bench --example";
+
+/// Limits arguments to one target and adds an option for its test binary.
+pub(in crate::plan) fn part(argv: &[String], part: &Selector, option: &str) -> Vec<String> {
+    let (base, tail) = split(argv);
+    let base = match &part.package {
+        Some(package) => of_package_args(&base, package),
+        None => base,
+    };
+    let base = match &part.target {
+        Some(target) => [without_targets(&base), words(target)].concat(),
+        None => base,
+    };
+    let tail = if tail.is_empty() { words("--") } else { tail };
+    [base, tail, vec![option.to_owned()]].concat()
+}
+
+fn without_targets(base: &[String]) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut rest = base.iter();
+    while let Some(word) = rest.next() {
+        if has_word(TARGETS_WITH_VALUE, word) {
+            rest.next();
+        } else if !has_word(TARGETS, word) {
+            kept.push(word.clone());
+        }
+    }
+    kept
 }
 
 /// Replaces the packages in the arguments by one.

@@ -33,6 +33,9 @@ fn keyword(name: &str) -> &str {
 }
 
 pub(super) fn rerun_pytest(command: &ProjectCommand, tests: &[&Selector]) -> Vec<String> {
+    if tests.iter().any(|test| test.name.is_empty()) {
+        return command.argv.clone();
+    }
     let nodes = tests.iter().map(|test| test.name.clone()).collect();
     [single(command), nodes].concat()
 }
