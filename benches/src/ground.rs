@@ -3,10 +3,13 @@
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use carrel_domain::{ByteSize, Identifier, SystemClock};
 use carrel_exec::LazySpawner;
-use carrel_workspace::{Create, Created, Hooks, Quota, Remove, RootOptions, Target, Workspaces};
+use carrel_workspace::{
+    Create, Created, Hooks, Quota, Remove, RootOptions, Target, UnsavedWork, Workspaces,
+};
 use tokio::runtime::Runtime;
 
 use crate::Fault;
@@ -32,6 +35,7 @@ impl Ground {
             root: scratch.join("root"),
             home: None,
             quota: QUOTA,
+            keep_unsaved: Duration::ZERO,
             clock: Arc::new(SystemClock),
         };
         let workspaces = Workspaces::open_or_create(&options)?;
@@ -59,7 +63,7 @@ impl Ground {
     /// Moves a workspace into the trash.
     pub(crate) fn remove(&self, identifier: &Identifier) -> Result<(), Fault> {
         let target = Target::Identifier(identifier.clone());
-        let request = Remove { target, keep_if_dirty: false };
+        let request = Remove { target, unsaved: UnsavedWork::Discard };
         self.wait(self.workspaces.remove(request, &self.hooks))?;
         Ok(())
     }
