@@ -57,8 +57,8 @@ fn a_worker_says_how_it_is_to_anybody_and_the_rest_to_those_with_the_token() {
 
     let at = |rest: &str| format!("/workspaces/{}{rest}", client.workspace);
     let listing = ask(&worker, &at("/files"), None).expect(200);
-    let named = ["--header", SHOWN, "--header", "Host: evil.example"];
-    worker.client().send(&at("/files"), &named, None).expect(200);
+    let foreign_host = ["--header", SHOWN, "--header", "Host: evil.example"];
+    worker.client().send(&at("/files"), &foreign_host, None).expect(200);
     let names: Vec<_> =
         listing["entries"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
     assert!(names.contains(&&json!("a.txt")), "{listing}");
