@@ -1,9 +1,9 @@
 //! Inputs of [`crate::decide`]: results of effects, agent updates and operator commands.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
 use serde_json::Value;
 
 use crate::claimed_issue::{BlockReason, RunId};
@@ -68,7 +68,7 @@ pub enum AgentUpdate {
 /// The effects of a turn outside the conversation. Progress is measured by them, never by the agent's words.
 ///
 /// Changes of the issue that the conductor sees when it reads the tracker count beside them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TurnEffects {
     /// Files in the workspace differ in content, mode or name from before the turn, ignored ones aside. Also
     /// true if that could not be found out.
@@ -83,6 +83,17 @@ impl TurnEffects {
     /// Returns true if there is any effect.
     pub fn any(self) -> bool {
         self.files || self.commits || self.tracker
+    }
+}
+
+/// The effects as words: `files, tracker`, or `none`.
+impl fmt::Display for TurnEffects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [(self.files, "files"), (self.commits, "commits"), (self.tracker, "tracker")];
+        let parts = parts.into_iter().filter_map(|(there, name)| there.then_some(name));
+        let parts: Vec<&str> = parts.collect();
+        f.write_str(if parts.is_empty() { "none" } else { "" })?;
+        f.write_str(&parts.join(", "))
     }
 }
 

@@ -47,7 +47,7 @@ impl RunInProgress {
             let Some(effects) = self.observe(&mut observer, reader).await else {
                 return RunEnd::Failed(STOPPED_BETWEEN.to_owned());
             };
-            self.transcript.note("effects", json!(effects)).await;
+            self.transcript.note("effects", json!({ "text": effects.to_string() })).await;
             self.send(Event::AgentUpdated(self.job.dispatch.run, AgentUpdate::TurnEnded(effects)))
                 .await;
             match self.next(reader).await {
