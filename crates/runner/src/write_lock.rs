@@ -4,7 +4,8 @@
 //! process take turns by a mutex, processes by an advisory lock (`flock`) on a small file of Carrel's
 //! own, outside the workspace. The kernel releases that lock when its holder ends, however that
 //! happens. Where no such file can be made, threads still take turns, and [`WriteLock::degraded`] says
-//! why other processes do not. Commands are not bound by the lock.
+//! why other processes do not. Commands are not bound by the lock, except formatters, for which the tools
+//! hold it.
 
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;

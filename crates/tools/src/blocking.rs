@@ -33,6 +33,47 @@ pub(crate) async fn blocking_then_drop<T: Send + 'static, L>(
     }
 }
 
+/// A resource that a blocking thread holds until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    _release: std::sync::mpsc::Sender<()>,
+}
+
+/// The point at which a blocking thread has the resource and waits.
+#[derive(Debug)]
+pub(crate) struct HoldPoint {
+    ready: oneshot::Sender<()>,
+    released: std::sync::mpsc::Receiver<()>,
+}
+
+impl HoldPoint {
+    /// Blocks until the [`Hold`] is dropped.
+    pub(crate) fn wait(self) {
+        if self.ready.send(()).is_ok() {
+            // The other end is dropped and never sends.
+            let _ = self.released.recv();
+        }
+    }
+}
+
+/// Takes a resource on a blocking thread and keeps it there while async work goes on, for guards that must
+/// not be held across an await. `take` calls [`HoldPoint::wait`] when it has the resource.
+pub(crate) async fn hold(
+    take: impl FnOnce(HoldPoint) -> Result<(), Failure> + Send + 'static,
+) -> Result<Hold, Failure> {
+    let (ready, is_ready) = oneshot::channel();
+    let (release, released) = std::sync::mpsc::channel();
+    let working = spawn_blocking(move || take(HoldPoint { ready, released }));
+    match is_ready.await {
+        Ok(()) => Ok(Hold { _release: release }),
+        Err(_) => match working.await {
+            Ok(Err(failure)) => Err(failure),
+            Ok(Ok(())) => unreachable!("a thread that has the resource says so"),
+            Err(error) => Err(unfinished(error)),
+        },
+    }
+}
+
 fn unfinished(error: JoinError) -> Failure {
     if error.is_panic() {
         std::panic::resume_unwind(error.into_panic());
@@ -62,6 +103,23 @@ mod tests {
         let result = blocking_then_drop(move || Ok((7, SlowDrop(allowed)))).await;
         assert_eq!(result.unwrap(), 7);
         allow.send(()).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_resource_is_held_until_the_hold_is_dropped() {
+        let mutex = std::sync::Arc::new(std::sync::Mutex::new(()));
+        let resource = std::sync::Arc::clone(&mutex);
+        let taken = hold(move |point| {
+            let _guard = resource.lock().unwrap();
+            point.wait();
+            Ok(())
+        });
+        let taken = taken.await.unwrap();
+        assert!(mutex.try_lock().is_err());
+        drop(taken);
+        drop(mutex.lock().unwrap());
+        let failed = super::hold(|_| Err(Failure::new(Code::Io, "no lock")));
+        assert_eq!(failed.await.unwrap_err().message, "no lock");
     }
 
     #[tokio::test]

@@ -126,6 +126,18 @@ impl ReadTracker {
         }
     }
 
+    /// Records a change by a formatter, if the version before it is the recorded one.
+    pub(crate) fn record_reformat(
+        &mut self,
+        key: &FileKey,
+        before: ContentHash,
+        after: ContentHash,
+    ) {
+        if self.entries.get(key).is_some_and(|entry| entry.hash == before) {
+            self.record_change(key, after);
+        }
+    }
+
     pub(crate) fn rename(&mut self, old: &FileKey, new: FileKey) {
         if let Some(entry) = self.entries.remove(old) {
             self.entries.insert(new, entry);

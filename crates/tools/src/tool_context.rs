@@ -94,7 +94,7 @@ impl fmt::Debug for CallOptions {
 }
 
 /// One tool call: workspace, session, caller's settings and cancellation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ToolContext {
     /// State that all sessions share.
     pub toolbox: Arc<Toolbox>,

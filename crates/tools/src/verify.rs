@@ -14,6 +14,7 @@ mod project_choice;
 mod project_command;
 mod run_script;
 mod run_tests;
+mod writer_turn;
 
 pub(crate) use last_test_runs::LastRuns;
 

@@ -296,6 +296,18 @@ impl WorkspaceFiles {
         hash.short()
     }
 
+    /// Records the new hash of a file that a formatter changed, if the session knew the version before, and
+    /// returns it shortened.
+    pub(crate) fn record_reformat(
+        &self,
+        key: &FileKey,
+        before: ContentHash,
+        after: ContentHash,
+    ) -> String {
+        self.session.state().tracker.record_reformat(key, before, after);
+        after.short()
+    }
+
     /// Records the new hash of a file that the session changed, and returns it shortened.
     pub(crate) fn record_change(&self, key: &FileKey, hash: ContentHash) -> String {
         self.session.state().tracker.record_change(key, hash);

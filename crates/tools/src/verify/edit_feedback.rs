@@ -4,19 +4,20 @@
 //! [`BUDGET`] or not at all, and never fails the edit. Only tools that the project itself names are run, on
 //! files that they support, without network.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use carrel_domain::Network;
+use carrel_domain::{Failure, Network};
 use carrel_edit::replace::Limits;
 use carrel_verify::parse::{self, CheckReport, CouldNotRunReason, Verdict};
-use carrel_verify::plan::{CommandScope, plan_check};
+use carrel_verify::plan::{CommandScope, Invocation, plan_check};
 use carrel_verify::{EditLimits, FileProject, Profile, ProfileField};
 use tracing::debug;
 
 use super::lint_and_typecheck::shown;
 use super::project_command::{Bounds, run};
+use super::writer_turn::as_writer;
 use crate::blocking::blocking;
 use crate::files::{MAX_FILE_BYTES, WorkspaceFiles, diff_text};
 use crate::response::ToolContent;
@@ -150,28 +151,44 @@ async fn format(context: &ToolContext, profile: &Profile, path: &Path, name: &st
     let Ok(invocation) = plan_check(profile, ProfileField::Format, CommandScope::File(name)) else {
         return Feedback::default();
     };
-    let files = WorkspaceFiles::of(context);
-    let before = files.clone();
-    let file = path.to_owned();
-    let Ok(before) = blocking(move || before.load(&file)).await else { return Feedback::default() };
-    if run(context, &invocation, bounds()).await.is_err() {
-        return Feedback::default();
-    }
-    let file = path.to_owned();
+    let deadline = Instant::now() + BUDGET;
+    let path = path.to_owned();
     let name = name.to_owned();
-    let formatted = blocking(move || {
-        let after = files.load(&file)?;
+    let formatted = as_writer(context, move |context| async move {
+        // The turn may come after the time for feedback; then nothing is changed behind the reply.
+        let Some(timeout) = deadline.checked_duration_since(Instant::now()) else {
+            return Ok(Feedback::default());
+        };
+        format_now(&context, &invocation, Bounds { timeout, ..bounds() }, path, name).await
+    });
+    formatted.await.unwrap_or_default()
+}
+
+async fn format_now(
+    context: &ToolContext,
+    invocation: &Invocation,
+    bounds: Bounds,
+    path: PathBuf,
+    name: String,
+) -> Result<Feedback, Failure> {
+    let files = WorkspaceFiles::of(context);
+    let (first, file) = (files.clone(), path.clone());
+    let before = blocking(move || first.load(&file)).await?;
+    run(context, invocation, bounds).await?;
+    blocking(move || {
+        let after = files.load(&path)?;
         let hash = after.hash();
         if hash == before.hash() {
             return Ok(Feedback::default());
         }
         let old = before.document(&name)?;
         let new = after.document(&name)?;
-        let hash = files.record_change(&before.key, hash);
+        // A session that does not know the version before has to read the one after.
+        let hash = files.record_reformat(&before.key, before.hash(), hash);
         let (_, diff) = diff_text(Some(old.text()), new.text(), &name);
         Ok(Feedback { text: format!("formatted:\n{diff}"), hash: Some(hash) })
-    });
-    formatted.await.unwrap_or_default()
+    })
+    .await
 }
 
 fn bounds() -> Bounds {

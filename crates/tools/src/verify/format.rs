@@ -9,6 +9,7 @@ use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::{Bounds, run};
 use super::run_script::shortened;
 use super::run_tests::{no_plan, word};
+use super::writer_turn::as_writer;
 use crate::response::Reply;
 use crate::shell::{NetworkChoice, strip_control};
 use crate::text::line;
@@ -71,7 +72,16 @@ impl Tool for Format {
         for profile in &chosen.profiles {
             let invocation = plan_check(profile, field, chosen.scope(profile))
                 .map_err(|error| no_plan(&error))?;
-            let ran = run(context, &invocation, bounds).await?;
+            let ran = if input.check {
+                run(context, &invocation, bounds).await?
+            } else {
+                let planned = invocation.clone();
+                as_writer(
+                    context,
+                    move |context| async move { run(&context, &planned, bounds).await },
+                )
+                .await?
+            };
             let verdict = if input.check {
                 parse::check(&invocation, &ran.outcome()).verdict
             } else {

@@ -10,6 +10,8 @@ mod go;
 mod machine;
 /// Python: pytest, ruff, black and mypy.
 mod python;
+/// Formatters and edits at the same time.
+mod writers;
 
 use carrel_tools::{Session, ToolResponse};
 use pretty_assertions::assert_eq;
