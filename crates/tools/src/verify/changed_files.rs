@@ -1,7 +1,7 @@
 //! The files that a command changed, by a comparison of the tree before and after it.
 //!
-//! Only files that no ignore rule excludes are compared, by their modification times. A file that another call
-//! changes at the same time is listed as well.
+//! Only files that no ignore rule excludes are compared, by their modification times, and none in directories of
+//! build output and caches. A file that another call changes at the same time is listed as well.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,8 +23,24 @@ const MAX_TIME: Duration = Duration::from_secs(2);
 /// Bounds the files of one reply.
 const MAX_LISTED: usize = 50;
 
-/// Directories of Carrel and git, which commands may change at any time.
-const SKIPPED: [&str; 2] = [".git", ".carrel"];
+/// Names of directories of Carrel and git, which commands may change at any time, and of build output and
+/// caches, of which a run changes hundreds of files.
+const SKIPPED: [&str; 14] = [
+    ".git",
+    ".carrel",
+    "target",
+    "node_modules",
+    "__pycache__",
+    ".cache",
+    ".cargo",
+    ".config",
+    ".gradle",
+    ".m2",
+    ".npm",
+    ".mypy_cache",
+    ".pytest_cache",
+    ".ruff_cache",
+];
 
 /// The files of a tree with their modification times.
 #[derive(Debug)]
@@ -51,7 +67,11 @@ impl TreeState {
             Ok(carrel_search::glob(&scope, &request, &Cancel::new()).ok())
         });
         let report = report.await.ok().flatten()?;
-        let is_kept = |path: &PathBuf| !SKIPPED.iter().any(|name| path.starts_with(name));
+        let is_kept = |path: &PathBuf| {
+            !path
+                .iter()
+                .any(|part| SKIPPED.iter().any(|name| part.as_encoded_bytes() == name.as_bytes()))
+        };
         let files = report.files.into_iter().map(|file| (file.path, file.modified));
         let files = files.filter(|(path, _)| is_kept(path)).collect();
         report.truncation.is_none().then_some(Self(files))

@@ -4,8 +4,12 @@ use crate::parse::{CouldNotRunReason, ParseContext, text};
 use crate::plan::TreeAccess;
 use crate::tool::ProjectTool;
 
-/// Messages of the system about a file that may not be written.
-const DENIED: [&str; 3] = ["Read-only file system", "EROFS", "os error 30"];
+/// Messages of the system about a file that may not be written: of a read-only mount, and of Landlock.
+const DENIED: [&str; 6] =
+    ["Read-only file system", "EROFS", "os error 30", "Permission denied", "EACCES", "os error 13"];
+
+/// Exit status of a shell for a program that may not be executed, which Landlock's message resembles.
+const NOT_EXECUTABLE: i32 = 126;
 
 /// Returns the reason if a check failed because the tree is read-only.
 ///
@@ -22,7 +26,7 @@ pub(super) fn reason(context: &ParseContext<'_>, has_findings: bool) -> Option<C
         let hint = "run `cargo generate-lockfile`, or the tests once".to_owned();
         return Some(CouldNotRunReason::LockFile { file: "Cargo.lock".to_owned(), hint });
     }
-    if has_findings {
+    if has_findings || context.exit() == Some(NOT_EXECUTABLE) {
         return None;
     }
     let mut lines = context.stderr.lines().chain(context.stdout.lines());

@@ -51,7 +51,7 @@ pub enum CouldNotRunReason {
     #[error("{file} is missing or out of date, and a check may not write it; {hint}")]
     LockFile { file: String, hint: String },
     /// A check tried to change the tree, which is read-only for it.
-    #[error("the command writes files, and a check may not: {message}")]
+    #[error("the command writes files, and a check may not: {message}; run it with run_script")]
     ReadOnlyTree { message: String },
     /// The report is printed and exceeded the capture limit.
     #[error("the report exceeded the output limit and is incomplete")]

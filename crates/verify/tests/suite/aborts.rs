@@ -101,6 +101,12 @@ fn the_test_at_fault_is_named_where_the_output_tells_it() {
 }
 
 #[test]
+fn nextest_itself_calls_a_test_that_exits_with_status_0_passed() {
+    let report = report("nextest/exit-zero", "rust", ProjectTool::Nextest);
+    assert_eq!((report.verdict, report.counts.passed), (Verdict::Passed, 5));
+}
+
+#[test]
 fn the_binary_of_an_abort_is_selected_also_after_exit_status_0() {
     for name in ["cargo-test/abort", "cargo-test/exit-zero"] {
         let report = report(name, "rust", ProjectTool::CargoTest);

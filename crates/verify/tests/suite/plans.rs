@@ -298,6 +298,8 @@ fn mypy_is_given_no_path_if_the_project_names_its_files() {
     let plan = check("-- pyproject.toml --\n[tool.mypy]\nstrict = true\n", ProfileField::Typecheck);
     let argv = plan.unwrap().argv;
     assert_eq!(argv[..2], ["mypy", "."]);
+    let sources = "-- pyproject.toml --\n[tool.mypy]\nstrict = true\n-- src/a.py --\n";
+    assert_eq!(check(sources, ProfileField::Typecheck).unwrap().argv[..2], ["mypy", "src"]);
     let exclude = argv.iter().position(|word| word == "--exclude").unwrap();
     assert!(argv[exclude + 1].contains("|node_modules|"), "{argv:?}");
 }

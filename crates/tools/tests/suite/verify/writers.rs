@@ -9,8 +9,8 @@ use serde_json::json;
 use super::MANIFEST;
 use crate::test_environment::TestEnvironment;
 
-/// Reads its file, says so, waits for the file `go` and writes back what it read.
-const FORMATTER: &str = "text=$(cat src/lib.rs)\ntouch started\n\
+/// Reads its file, says so, waits for the file `go` and writes back what it read. A second run does nothing.
+const FORMATTER: &str = "[ -e started ] && exit 0\ntext=$(cat src/lib.rs)\ntouch started\n\
     while [ ! -e go ]; do sleep 0.01; done\nprintf '%s\\n// formatted\\n' \"$text\" > src/lib.rs\n";
 
 /// Bounds the wait for an edit that is not held up.

@@ -10,6 +10,12 @@ use super::{PYPROJECT, Project};
 const REQUIREMENTS: &str = "requirements.txt requirements-dev.txt dev-requirements.txt \
     requirements_dev.txt requirements-test.txt test-requirements.txt requirements/dev.txt";
 
+/// Bounds the entries that are looked into for packages.
+const MAX_PACKAGES: usize = 50;
+
+/// Directory of the sources, by convention.
+const SOURCES: &str = "src";
+
 /// Settings of mypy that choose the files; a path in the arguments would override them.
 const MYPY_PATHS: &str = "files packages modules";
 
@@ -45,12 +51,30 @@ impl Project<'_> {
             // Without a path pyright uses the paths of its settings, as does mypy.
             ProjectTool::Pyright => (self.program("pyright"), ""),
             ProjectTool::Mypy if self.mypy_setting(MYPY_PATHS) => (self.program("mypy"), ""),
+            // By convention the sources; tests and examples are rarely typed.
+            ProjectTool::Mypy if self.has_sources() => (self.program("mypy"), SOURCES),
             ProjectTool::Pylint => (self.program("pylint"), "--recursive=y ."),
             other => (self.program(other.name()), "."),
         };
         let extensions = Ecosystem::Python.extensions();
         let command = ProjectCommand::for_files(tool, self.directory, base, paths, extensions);
         ProjectCommand { leave_out: !self.excludes(tool), ..command }
+    }
+
+    /// Returns true if the directory of sources contains modules or packages of Python.
+    fn has_sources(&self) -> bool {
+        let sources = paths::join(self.directory, SOURCES);
+        let is_package = |name: &str| {
+            let package = paths::join(&sources, name);
+            self.reader.has(&paths::join(&package, "__init__.py"))
+        };
+        !self.reader.files(&sources, &[".py"]).is_empty()
+            || self
+                .reader
+                .list(&sources)
+                .iter()
+                .take(MAX_PACKAGES)
+                .any(|(name, _)| is_package(name))
     }
 
     /// Returns true if the project configures exclusions for a tool.
