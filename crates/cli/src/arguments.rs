@@ -208,9 +208,10 @@ impl Command {
         match self {
             // It runs unattended, so it logs what happens without being asked to.
             Self::Run(command) => {
-                LogSettings { verbose: true, root: command.log_directory(dashboard) }
+                LogSettings { verbose: true, holds: false, root: command.log_directory(dashboard) }
             }
-            _ => LogSettings { verbose: false, root: None },
+            Self::Workspace(_) => LogSettings { verbose: false, holds: true, root: None },
+            _ => LogSettings { verbose: false, holds: false, root: None },
         }
     }
 }
@@ -255,8 +256,8 @@ pub(crate) struct ExecArguments {
         allow_hyphen_values = true
     )]
     pub(crate) line: Option<String>,
-    /// The program and its arguments
-    #[arg(last = true, value_name = "CMD", required_unless_present = "line")]
+    /// The program and its arguments; options of Carrel come before it
+    #[arg(trailing_var_arg = true, value_name = "CMD", required_unless_present = "line")]
     pub(crate) argv: Vec<OsString>,
 }
 
@@ -341,7 +342,7 @@ pub(crate) struct MigrateArguments {
 pub(crate) enum TokenCommand {
     /// Print a new token
     #[command(
-        after_help = "Examples:\n  carrel token new --data data --workspace 0198c0de-7a11-7000-8000-000000000001\n  carrel token new --data data --all --scope read,admin --ttl 15m"
+        after_help = "Examples:\n  carrel token new --data data --id 0198c0de-7a11-7000-8000-000000000001\n  carrel token new --data data --all --scope read,admin --ttl 15m"
     )]
     New(TokenNewArguments),
 }
@@ -351,9 +352,9 @@ pub(crate) struct TokenNewArguments {
     /// The data directory of the server
     #[arg(long, value_name = "DIR", default_value = "data")]
     pub(crate) data: PathBuf,
-    /// A workspace that the token is for; may be given several times
-    #[arg(long, value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
-    pub(crate) workspace: Vec<WorkspaceId>,
+    /// Id of a workspace that the token is for; may be given several times
+    #[arg(long = "id", value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) workspaces: Vec<WorkspaceId>,
     /// Every workspace
     #[arg(long)]
     pub(crate) all: bool,
@@ -502,6 +503,7 @@ mod tests {
             "carrel exec -- true",
             "carrel exec --json --workspace /w --timeout 5 -vv -- cargo test --json -v",
             "carrel exec -c ls\\ -l --network loopback --env A=b --read-only --memory 5M",
+            "carrel exec --timeout 5 cargo test --json -v -- --nocapture",
         ];
         for line in lines {
             let words = words(line);

@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     }
     match Arguments::try_parse_from(&arguments) {
         Ok(parsed) => dispatch(parsed, early),
-        Err(error) => error::report_usage(&error, &arguments),
+        Err(error) => error::report_usage(error, &arguments),
     }
 }
 
@@ -95,6 +95,9 @@ fn dispatch(arguments: Arguments, early: Option<Prefork>) -> ExitCode {
     };
     if let Some(export) = export {
         export.finish();
+    }
+    if result.is_ok() {
+        logging::show_held(None);
     }
     result.unwrap_or_else(|error| {
         if let Some(name) = audited {

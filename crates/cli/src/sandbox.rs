@@ -81,7 +81,8 @@ pub(crate) fn server_runner(
     runner(arguments, loaded.policy, environment, RunnerMode::Server, events)
 }
 
-const EVENTS: &str = "events.jsonl";
+/// The file of the audit log.
+pub(crate) const EVENTS: &str = "events.jsonl";
 
 /// Returns the audit log in a directory. Work goes on without it.
 pub(crate) fn events_in(directory: &Path) -> AuditLog {
@@ -107,8 +108,8 @@ pub(crate) async fn workspace(
     environment: &Environment,
 ) -> Result<WorkspaceHandle> {
     let path = real_path(named.unwrap_or(Path::new(".")))?;
-    if path.components().any(|part| part.as_os_str() == OWN_DIRECTORY) {
-        return Err(own_directory(&path));
+    if let Some(root) = path.ancestors().find(|part| part.ends_with(OWN_DIRECTORY)) {
+        return Err(own_directory(&path, root));
     }
     check_location(&path)?;
     if let (true, Some(file)) = (loaded.lies_in(&path), &loaded.file) {
@@ -128,7 +129,7 @@ pub(crate) async fn workspace(
 /// its quota.
 fn check_location(path: &Path) -> Result<()> {
     if path.join(OWN_DIRECTORY).is_dir() {
-        return Err(own_directory(path));
+        return Err(root_of_workspaces(path));
     }
     let of_root =
         |path: &&Path| path.parent().is_some_and(|root| root.join(OWN_DIRECTORY).is_dir());
@@ -142,9 +143,21 @@ fn check_location(path: &Path) -> Result<()> {
     Err(CliError::new(Code::InvalidWorkspaceCwd, message).at(path))
 }
 
-fn own_directory(path: &Path) -> CliError {
-    let rule = "is a directory of Carrel itself, or holds one; name a workspace in it";
-    CliError::new(Code::SandboxViolation, format!("{} {rule}", path.display())).at(path)
+fn own_directory(path: &Path, own: &Path) -> CliError {
+    let message = format!("{} is a directory of Carrel itself", path.display());
+    let hint = format!("name a directory outside {}", own.display());
+    CliError::new(Code::SandboxViolation, message).hint(hint).at(path)
+}
+
+fn root_of_workspaces(path: &Path) -> CliError {
+    let path_text = path.display();
+    let message = format!(
+        "{path_text} is a root of workspaces: it holds {OWN_DIRECTORY}, Carrel's own state"
+    );
+    let hint = format!(
+        "name a workspace in it, which `carrel workspace ls --root {path_text}` lists, or a directory outside it"
+    );
+    CliError::new(Code::SandboxViolation, message).hint(hint).at(path)
 }
 
 pub(crate) fn state(environment: &Environment) -> Result<PathBuf> {
@@ -171,7 +184,7 @@ async fn of_root(path: &Path, environment: &Environment) -> Result<Option<Worksp
 }
 
 #[expect(clippy::disallowed_methods, reason = "an operator names a directory of the host")]
-fn real_path(path: &Path) -> Result<PathBuf> {
+pub(crate) fn real_path(path: &Path) -> Result<PathBuf> {
     let failed = |error: io::Error| {
         let code = match error.kind() {
             io::ErrorKind::NotFound => Code::NotFound,
@@ -182,7 +195,16 @@ fn real_path(path: &Path) -> Result<PathBuf> {
         let subject = format!("--workspace {} cannot be used", path.display());
         CliError::of(code, &error).context(subject).at(path)
     };
-    let real = std::fs::canonicalize(path).map_err(failed)?;
+    let real = std::fs::canonicalize(path).map_err(|error| match path.strip_prefix("~") {
+        // `--workspace=~` reaches the program as it is typed.
+        Ok(below) if error.kind() == io::ErrorKind::NotFound => {
+            let hint = Path::new("$HOME").join(below);
+            let hint = hint.display().to_string();
+            let hint = hint.trim_end_matches('/');
+            failed(error).hint(format!("the shell did not expand ~: write --workspace \"{hint}\""))
+        }
+        _ => failed(error),
+    })?;
     if real.is_dir() {
         return Ok(real);
     }

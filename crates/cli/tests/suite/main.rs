@@ -44,6 +44,8 @@ mod lines;
 mod load;
 /// The schema of the database.
 mod migrate;
+/// Typical mistakes on the command line, and the way out that is said.
+mod mistakes;
 /// The network as a cap: attempts to ask for more than the operator allows.
 mod network_cap;
 /// What a preset says about a command line.
