@@ -15,6 +15,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::check::CheckArguments;
 use crate::conductor::ConductorCommand;
+use crate::init::InitArguments;
 use crate::issue::IssueCommand;
 use crate::logging::LogSettings;
 use crate::output::Format;
@@ -140,6 +141,15 @@ pub(crate) enum Command {
     /// Check a workflow file, and print every setting with its origin
     #[command(after_help = "Examples:\n  carrel check\n  carrel check ops/WORKFLOW.md --json")]
     Check(CheckArguments),
+    /// Write a commented workflow file or policy file to begin with
+    ///
+    /// Every setting is in it, as a comment with its meaning and its default. A file that exists is
+    /// never overwritten. The workflow file works as it is, with the embedded tracker; the policy file
+    /// changes nothing until a line is uncommented.
+    #[command(
+        after_help = "Examples:\n  carrel init\n  carrel init workflow ops/WORKFLOW.md\n  carrel init policy"
+    )]
+    Init(InitArguments),
     /// Add, list and move issues of the embedded tracker
     #[command(subcommand)]
     Issue(IssueCommand),
@@ -194,6 +204,7 @@ impl Command {
             Self::Run(_) => Some("run"),
             Self::Conductor(_)
             | Self::Check(_)
+            | Self::Init(_)
             | Self::Issue(_)
             | Self::Migrate(_)
             | Self::Task(_)

@@ -15,6 +15,7 @@ mod database;
 mod doctor;
 mod error;
 mod exec;
+mod init;
 mod issue;
 mod logging;
 mod mcp;
@@ -85,6 +86,7 @@ fn dispatch(arguments: Arguments, early: Option<Prefork>) -> ExitCode {
         Command::Run(command) => run::run(&command, &cli),
         Command::Conductor(command) => conductor::run(&command, &cli),
         Command::Check(command) => check::run(&command, &cli),
+        Command::Init(command) => init::run(&command, &cli),
         Command::Issue(command) => issue::run(&command, &cli),
         Command::Migrate(command) => migrate::run(&command, &cli),
         Command::Task(command) => task::run(&command, &cli),

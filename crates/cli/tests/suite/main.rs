@@ -32,6 +32,8 @@ mod homes;
 mod hooks;
 /// Paths that try to leave, through every tool and every session.
 mod hostile_paths;
+/// Files to begin with.
+mod init;
 /// The three ways to the tools: stdin, HTTP and the command line.
 mod interfaces;
 /// The tracker that is built in.
