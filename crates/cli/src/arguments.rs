@@ -15,6 +15,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::check::CheckArguments;
 use crate::conductor::ConductorCommand;
+use crate::events::EventsArguments;
 use crate::init::InitArguments;
 use crate::issue::IssueCommand;
 use crate::logging::LogSettings;
@@ -150,6 +151,14 @@ pub(crate) enum Command {
         after_help = "Examples:\n  carrel init\n  carrel init workflow ops/WORKFLOW.md\n  carrel init policy"
     )]
     Init(InitArguments),
+    /// Print the audit log: tool calls, changes through the API, refusals
+    ///
+    /// Reads the log of your own commands and of `carrel mcp`, or with --data that of a server. Times
+    /// are UTC. With --json each event is printed as it was written.
+    #[command(
+        after_help = "Examples:\n  carrel events\n  carrel events --violations --since 24h\n  carrel events --follow --workspace ~/api\n  carrel events --data /var/lib/carrel --json | jq .tool"
+    )]
+    Events(EventsArguments),
     /// Add, list and move issues of the embedded tracker
     #[command(subcommand)]
     Issue(IssueCommand),
@@ -205,6 +214,7 @@ impl Command {
             Self::Conductor(_)
             | Self::Check(_)
             | Self::Init(_)
+            | Self::Events(_)
             | Self::Issue(_)
             | Self::Migrate(_)
             | Self::Task(_)

@@ -14,6 +14,7 @@ mod conductor;
 mod database;
 mod doctor;
 mod error;
+mod events;
 mod exec;
 mod init;
 mod issue;
@@ -87,6 +88,7 @@ fn dispatch(arguments: Arguments, early: Option<Prefork>) -> ExitCode {
         Command::Conductor(command) => conductor::run(&command, &cli),
         Command::Check(command) => check::run(&command, &cli),
         Command::Init(command) => init::run(&command, &cli),
+        Command::Events(command) => events::run(&command, &cli),
         Command::Issue(command) => issue::run(&command, &cli),
         Command::Migrate(command) => migrate::run(&command, &cli),
         Command::Task(command) => task::run(&command, &cli),
