@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use carrel_config::{
     Environment, LoadedPolicy, OperatorPolicy, TierChoice, ValidationScope, Workflow,
 };
-use carrel_domain::{Code, WorkspaceAccess};
+use carrel_domain::{Code, Coded as _, WorkspaceAccess};
 use carrel_exec::LazySpawner;
 use carrel_runner::{
     Runner, RunnerMode, RunnerOptions, SandboxMode, WorkspaceHandle, state_directory,
 };
 use carrel_tools::AuditLog;
-use carrel_workspace::{Amount, RootOptions, Workspaces};
+use carrel_workspace::{Amount, Freshness, RootOptions, Workspaces};
 use serde_json::json;
 use tracing::warn;
 
@@ -100,12 +100,21 @@ pub(crate) fn direct_events(environment: &Environment) -> AuditLog {
     state.map_or_else(AuditLog::none, |state| AuditLog::direct(&state.join(EVENTS)))
 }
 
+/// The handling of a workspace that is over its quota when it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OverQuota {
+    Refused,
+    /// For a call that frees space.
+    Allowed,
+}
+
 /// Opens a directory as a workspace: one of a root with its lock and quota, or any other. A directory
 /// of Carrel's own, one inside a workspace, and one that holds the policy file are refused.
 pub(crate) async fn workspace(
     named: Option<&Path>,
     loaded: &LoadedPolicy,
     environment: &Environment,
+    over_quota: OverQuota,
 ) -> Result<WorkspaceHandle> {
     let path = real_path(named.unwrap_or(Path::new(".")))?;
     if let Some(root) = path.ancestors().find(|part| part.ends_with(OWN_DIRECTORY)) {
@@ -119,7 +128,7 @@ pub(crate) async fn workspace(
         let detail = json!({ "file": file, "workspace": workspace });
         return Err(CliError::new(Code::PolicyUnsafe, message).with(detail));
     }
-    match of_root(&path, environment).await? {
+    match of_root(&path, environment, over_quota).await? {
         Some(handle) => Ok(handle),
         None => Ok(WorkspaceHandle::for_directory(&path, &state(environment)?)?),
     }
@@ -166,7 +175,11 @@ pub(crate) fn state(environment: &Environment) -> Result<PathBuf> {
 }
 
 /// Opens a workspace of a root; none if the directory is not one.
-async fn of_root(path: &Path, environment: &Environment) -> Result<Option<WorkspaceHandle>> {
+async fn of_root(
+    path: &Path,
+    environment: &Environment,
+    over_quota: OverQuota,
+) -> Result<Option<WorkspaceHandle>> {
     let Some(root) = path.parent().filter(|root| root.join(OWN_DIRECTORY).is_dir()) else {
         return Ok(None);
     };
@@ -177,7 +190,12 @@ async fn of_root(path: &Path, environment: &Environment) -> Result<Option<Worksp
     let Some(workspaces) = Workspaces::open_existing(&options)? else { return Ok(None) };
     let workspace = workspaces.open_at(path).await?;
     let key = workspace.record().key.clone();
-    let measured = workspaces.check_quota(&key, carrel_workspace::Freshness::Cached).await?;
+    let measured = match workspaces.check_quota(&key, Freshness::Cached).await {
+        Err(error) if over_quota == OverQuota::Allowed && error.code() == Code::QuotaExceeded => {
+            workspaces.usage(&key, Freshness::Cached).await?
+        }
+        checked => checked?,
+    };
     workspaces.touch(&key).await?;
     let used = measured.map_or(Amount { bytes: 0, files: 0 }, |measured| measured.amount);
     Ok(Some(WorkspaceHandle::for_workspace(workspace, used)?))

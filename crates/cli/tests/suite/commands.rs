@@ -351,13 +351,13 @@ fn trash_that_arrives_while_it_is_emptied_is_not_forgotten() {
 }
 
 /// A small file system in memory, unmounted whatever happens.
-struct SmallDisk(std::path::PathBuf);
+pub(crate) struct SmallDisk(pub(crate) std::path::PathBuf);
 
 impl SmallDisk {
-    fn mount(path: std::path::PathBuf) -> Self {
+    pub(crate) fn mount(path: std::path::PathBuf) -> Self {
         std::fs::create_dir(&path).unwrap();
         let mut command = std::process::Command::new("mount");
-        command.args(["-t", "tmpfs", "-o", "size=512k,mode=0700", "none"]).arg(&path);
+        command.args(["-t", "tmpfs", "-o", "size=512k,nr_inodes=200,mode=0700", "none"]).arg(&path);
         assert!(command.status().unwrap().success());
         Self(path)
     }
