@@ -38,7 +38,7 @@ pub(crate) struct CliError {
     code: Code,
     message: String,
     /// The way out in this case, in place of the code's remedy.
-    hint: Option<String>,
+    hint: Option<Box<str>>,
     detail: Value,
 }
 
@@ -69,7 +69,7 @@ impl CliError {
 
     /// Names the way out in place of the remedy of the code.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+        Self { hint: Some(hint.into().into_boxed_str()), ..self }
     }
 
     /// Adds the facts for programs.

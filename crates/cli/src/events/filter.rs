@@ -52,13 +52,11 @@ impl EventFilter {
     /// the directory. The first call of a session may be in a file that is gone; then its name has to do.
     fn is_of(&self, event: &Value, directory: &Path) -> bool {
         let Some(key) = name_of(event) else { return false };
-        match self.names.get(&key) {
-            Some(known) => known == directory,
-            None => {
-                let name = Path::new(&key.1);
-                name == directory || directory.file_name() == Some(name.as_os_str())
-            }
+        if let Some(known) = self.names.get(&key) {
+            return known == directory;
         }
+        let name = Path::new(&key.1);
+        name == directory || directory.file_name() == Some(name.as_os_str())
     }
 }
 

@@ -24,15 +24,15 @@ fn section_text(section: &Section, schema: &Schema, set: &[(&str, &str)]) -> Opt
     if supported.is_empty() {
         return None;
     }
-    let mut text = comment(0, section.about);
-    match (section.header, schema.syntax) {
-        (None, _) => {}
-        (Some(header), Syntax::Toml) => text += &format!("[{header}]\n"),
+    let header = match (section.header, schema.syntax) {
+        (None, _) => String::new(),
+        (Some(header), Syntax::Toml) => format!("[{header}]\n"),
         (Some(header), Syntax::Yaml) => {
             let is_set = supported.iter().any(|setting| value_in(set, setting).is_some());
-            text += &format!("{}{header}:\n", mark(is_set));
+            format!("{}{header}:\n", mark(is_set))
         }
-    }
+    };
+    let mut text = comment(0, section.about) + &header;
     let mut group = "";
     for setting in supported {
         text += &setting_text(setting, section, schema.syntax, set, &mut group);
@@ -50,10 +50,8 @@ fn setting_text(
     let below = section.header.and_then(|header| setting.path.strip_prefix(header));
     let path = below.map_or(setting.path, |below| below.trim_start_matches('.'));
     let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
-    let mut text = String::new();
-    if parent != *group && !parent.is_empty() {
-        text += &format!("#  {parent}:\n");
-    }
+    let begins_group = parent != *group && !parent.is_empty();
+    let mut text = if begins_group { format!("#  {parent}:\n") } else { String::new() };
     *group = parent;
     let depth = match syntax {
         Syntax::Toml => 0,
