@@ -1,7 +1,7 @@
 //! Log lines on stderr: `LEVEL Sentence key=value …` for people, one JSON object each for programs.
 //!
 //! A failure is logged where it happens, and ends a command with an error that says the same. For people a
-//! command that ends holds such lines back: those that the error repeats are dropped, the others shown
+//! command that ends holds such lines back: a line that the error repeats is dropped, every other one shown
 //! before it. With `-v` and with `--json` all lines are shown at once.
 
 mod file;
@@ -92,7 +92,7 @@ struct HeldLine {
     causes: Vec<String>,
 }
 
-/// Shows the lines that were held back, except those that the error of the command repeats.
+/// Shows the lines that were held back, except repetitions of the error of the command.
 pub(crate) fn show_held(error: Option<&str>) {
     let held = std::mem::take(&mut *HELD.lock().unwrap_or_else(PoisonError::into_inner));
     let repeats = |line: &HeldLine| {
