@@ -15,6 +15,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::check::CheckArguments;
 use crate::conductor::ConductorCommand;
+use crate::events::EventsArguments;
+use crate::init::InitArguments;
 use crate::issue::IssueCommand;
 use crate::logging::LogSettings;
 use crate::output::Format;
@@ -140,6 +142,23 @@ pub(crate) enum Command {
     /// Check a workflow file, and print every setting with its origin
     #[command(after_help = "Examples:\n  carrel check\n  carrel check ops/WORKFLOW.md --json")]
     Check(CheckArguments),
+    /// Write a commented workflow file or policy file to begin with
+    ///
+    /// Every setting is in it, as a comment with its meaning and its default. A file that exists is
+    /// never overwritten. The workflow file works as it is, with the embedded tracker; the policy file
+    /// changes nothing until a line is uncommented.
+    #[command(
+        after_help = "Examples:\n  carrel init\n  carrel init workflow ops/WORKFLOW.md\n  carrel init policy"
+    )]
+    Init(InitArguments),
+    /// Print the audit log: tool calls, changes through the API, refusals
+    ///
+    /// Reads the log of your own commands and of `carrel mcp`, or with --data that of a server. Times
+    /// are UTC. With --json each event is printed as it was written.
+    #[command(
+        after_help = "Examples:\n  carrel events\n  carrel events --violations --since 24h\n  carrel events --follow --workspace ~/api\n  carrel events --data /var/lib/carrel --json | jq .tool"
+    )]
+    Events(EventsArguments),
     /// Add, list and move issues of the embedded tracker
     #[command(subcommand)]
     Issue(IssueCommand),
@@ -194,6 +213,8 @@ impl Command {
             Self::Run(_) => Some("run"),
             Self::Conductor(_)
             | Self::Check(_)
+            | Self::Init(_)
+            | Self::Events(_)
             | Self::Issue(_)
             | Self::Migrate(_)
             | Self::Task(_)
@@ -208,9 +229,10 @@ impl Command {
         match self {
             // It runs unattended, so it logs what happens without being asked to.
             Self::Run(command) => {
-                LogSettings { verbose: true, root: command.log_directory(dashboard) }
+                LogSettings { verbose: true, holds: false, root: command.log_directory(dashboard) }
             }
-            _ => LogSettings { verbose: false, root: None },
+            Self::Workspace(_) => LogSettings { verbose: false, holds: true, root: None },
+            _ => LogSettings { verbose: false, holds: false, root: None },
         }
     }
 }
@@ -255,8 +277,8 @@ pub(crate) struct ExecArguments {
         allow_hyphen_values = true
     )]
     pub(crate) line: Option<String>,
-    /// The program and its arguments
-    #[arg(last = true, value_name = "CMD", required_unless_present = "line")]
+    /// The program and its arguments; options of Carrel come before it
+    #[arg(trailing_var_arg = true, value_name = "CMD", required_unless_present = "line")]
     pub(crate) argv: Vec<OsString>,
 }
 
@@ -341,7 +363,7 @@ pub(crate) struct MigrateArguments {
 pub(crate) enum TokenCommand {
     /// Print a new token
     #[command(
-        after_help = "Examples:\n  carrel token new --data data --workspace 0198c0de-7a11-7000-8000-000000000001\n  carrel token new --data data --all --scope read,admin --ttl 15m"
+        after_help = "Examples:\n  carrel token new --data data --id 0198c0de-7a11-7000-8000-000000000001\n  carrel token new --data data --all --scope read,admin --ttl 15m"
     )]
     New(TokenNewArguments),
 }
@@ -351,9 +373,9 @@ pub(crate) struct TokenNewArguments {
     /// The data directory of the server
     #[arg(long, value_name = "DIR", default_value = "data")]
     pub(crate) data: PathBuf,
-    /// A workspace that the token is for; may be given several times
-    #[arg(long, value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
-    pub(crate) workspace: Vec<WorkspaceId>,
+    /// Id of a workspace that the token is for; may be given several times
+    #[arg(long = "id", value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) workspaces: Vec<WorkspaceId>,
     /// Every workspace
     #[arg(long)]
     pub(crate) all: bool,
@@ -502,6 +524,7 @@ mod tests {
             "carrel exec -- true",
             "carrel exec --json --workspace /w --timeout 5 -vv -- cargo test --json -v",
             "carrel exec -c ls\\ -l --network loopback --env A=b --read-only --memory 5M",
+            "carrel exec --timeout 5 cargo test --json -v -- --nocapture",
         ];
         for line in lines {
             let words = words(line);

@@ -1,7 +1,7 @@
 //! The errors of all commands, and the one place that prints them.
 //!
-//! Each error has a stable code. The message ends with the first remedy of that code, so that a person gets
-//! the way out without looking it up; `--json` prints the same as an object.
+//! Each error has a stable code. The message ends with the way out: a hint for this very case, or else the
+//! first remedy of the code; `--json` prints the same as an object.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -14,8 +14,12 @@ use std::process::ExitCode;
 use carrel_config::Environment;
 use carrel_domain::{Code, Coded, ErrorEnvelope, message_of};
 use carrel_tools::{Origin, Violation};
+use clap::CommandFactory as _;
+use clap::error::{ContextKind, ContextValue};
 use serde_json::{Value, json};
 
+use crate::arguments::{Arguments, Command};
+use crate::logging;
 use crate::output::{Format, printable};
 use crate::sandbox;
 
@@ -33,18 +37,20 @@ pub(crate) type Result<T, E = CliError> = std::result::Result<T, E>;
 pub(crate) struct CliError {
     code: Code,
     message: String,
+    /// The way out in this case, in place of the code's remedy.
+    hint: Option<Box<str>>,
     detail: Value,
 }
 
 impl<E: Coded> From<E> for CliError {
     fn from(error: E) -> Self {
-        Self { code: error.code(), message: message_of(&error), detail: error.detail() }
+        Self { code: error.code(), message: message_of(&error), hint: None, detail: error.detail() }
     }
 }
 
 impl CliError {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), detail: json!({}) }
+        Self { code, message: message.into(), hint: None, detail: json!({}) }
     }
 
     /// Wraps an error that has no code, or not this one.
@@ -59,6 +65,11 @@ impl CliError {
     /// Puts the object that an error is about in front of its message.
     pub(crate) fn context(self, subject: impl fmt::Display) -> Self {
         Self { message: format!("{subject}: {}", self.message), ..self }
+    }
+
+    /// Names the way out in place of the remedy of the code.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into().into_boxed_str()), ..self }
     }
 
     /// Adds the facts for programs.
@@ -117,8 +128,9 @@ impl CliError {
 
     /// Prints the error as the last line of stderr and returns the exit status.
     pub(crate) fn report(self, format: Format) -> ExitCode {
-        let Self { code, message, detail } = self;
-        let message = format!("{message}; {}", code.remedy());
+        let Self { code, message, hint, detail } = self;
+        let message = format!("{message}; {}", hint.as_deref().unwrap_or(code.remedy()));
+        logging::show_held(Some(&message));
         report(&ErrorEnvelope::new(code, message, detail), format);
         ExitCode::from(if code == Code::Usage { USED_WRONGLY } else { FAILED })
     }
@@ -139,7 +151,8 @@ fn report(envelope: &ErrorEnvelope, format: Format) {
 }
 
 /// Prints the usage error, or the help that was requested.
-pub(crate) fn report_usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+pub(crate) fn report_usage(mut error: clap::Error, arguments: &[OsString]) -> ExitCode {
+    suggest_command(&mut error, arguments);
     let asked_for_help = !error.use_stderr();
     let json = arguments.iter().any(|argument| argument == "--json");
     if asked_for_help || !json {
@@ -150,4 +163,42 @@ pub(crate) fn report_usage(error: &clap::Error, arguments: &[OsString]) -> ExitC
     let message = text.trim().strip_prefix("error: ").unwrap_or(text.trim());
     report(&ErrorEnvelope::new(Code::Usage, message, json!({})), Format::Json);
     ExitCode::from(USED_WRONGLY)
+}
+
+/// Words that other programs have for a command, and its name here.
+const SYNONYMS: [(&str, &str); 14] = [
+    ("delete", "rm"),
+    ("remove", "rm"),
+    ("destroy", "rm"),
+    ("list", "ls"),
+    ("new", "create"),
+    ("add", "create"),
+    ("make", "create"),
+    ("info", "show"),
+    ("describe", "show"),
+    ("get", "show"),
+    ("clean", "gc"),
+    ("prune", "gc"),
+    ("recover", "restore"),
+    ("add", "new"),
+];
+
+/// Adds the command that is meant by a word for it, where the spelling alone suggests none.
+fn suggest_command(error: &mut clap::Error, arguments: &[OsString]) {
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else {
+        return;
+    };
+    let mut parent = Arguments::<Command>::command();
+    for argument in arguments.iter().skip(1).take_while(|argument| *argument != given.as_str()) {
+        if let Some(found) = parent.find_subcommand(argument) {
+            parent = found.clone();
+        }
+    }
+    let meant = SYNONYMS
+        .iter()
+        .find(|(word, name)| word == given && parent.find_subcommand(name).is_some());
+    if let Some((_, name)) = meant {
+        let names = ContextValue::Strings(vec![(*name).to_owned()]);
+        error.insert(ContextKind::SuggestedSubcommand, names);
+    }
 }

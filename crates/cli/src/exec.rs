@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use crate::arguments::{ExecArguments, SandboxArguments};
 use crate::error::{CliError, Result};
 use crate::output::{self, Format, Invocation};
-use crate::sandbox;
+use crate::sandbox::{self, OverQuota};
 use crate::signals::cancel_on_signal;
 
 /// The name in audit events.
@@ -88,8 +88,13 @@ async fn execute(
     let (policy, purpose) = (loaded.policy.clone(), RunnerMode::SingleCommand(early));
     let events = sandbox::direct_events(environment);
     let runner = sandbox::runner(&arguments.sandbox, policy, environment, purpose, events)?;
-    let workspace =
-        sandbox::workspace(arguments.workspace.as_deref(), &loaded, environment).await?;
+    let workspace = sandbox::workspace(
+        arguments.workspace.as_deref(),
+        &loaded,
+        environment,
+        OverQuota::Refused,
+    )
+    .await?;
     let mut request = request(arguments)?;
     let cancel = CancellationToken::new();
     let stopped = cancel_on_signal(&cancel)?;

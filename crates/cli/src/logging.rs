@@ -1,4 +1,8 @@
 //! Log lines on stderr: `LEVEL Sentence key=value …` for people, one JSON object each for programs.
+//!
+//! A failure is logged where it happens, and ends a command with an error that says the same. For people a
+//! command that ends holds such lines back: a line that the error repeats is dropped, every other one shown
+//! before it. With `-v` and with `--json` all lines are shown at once.
 
 mod file;
 
@@ -6,6 +10,7 @@ use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use carrel_config::environment;
 use carrel_traces::SpanLayer;
@@ -24,6 +29,8 @@ use file::LogFile;
 pub(crate) struct LogSettings<'a> {
     /// Logs at level `info` without `-v`.
     pub(crate) verbose: bool,
+    /// Holds lines about failures back until the command ends.
+    pub(crate) holds: bool,
     pub(crate) root: Option<&'a Path>,
 }
 
@@ -49,7 +56,8 @@ pub(crate) fn start(
     let setting = format!("rmcp=error,{setting}");
     let filter = EnvFilter::try_new(setting).unwrap_or_else(|_| EnvFilter::new(level));
     let file = logs.root.map(LogFile::open);
-    let lines = Lines { format: cli.format, file };
+    let holds = logs.holds && verbose == 0 && cli.format == Format::Text;
+    let lines = Lines { format: cli.format, holds, file };
     match spans {
         None => Registry::default().with(filter).with(lines).init(),
         // Each has a filter of its own: what is shown decides nothing about what is traced.
@@ -75,8 +83,29 @@ pub(crate) fn is_off_the_terminal() -> bool {
     OFF_THE_TERMINAL.load(Ordering::Relaxed)
 }
 
+/// Lines about failures that wait for the end of the command.
+static HELD: Mutex<Vec<HeldLine>> = Mutex::new(Vec::new());
+
+struct HeldLine {
+    text: String,
+    /// The values that an error about the same failure repeats.
+    causes: Vec<String>,
+}
+
+/// Shows the lines that were held back, except repetitions of the error of the command.
+pub(crate) fn show_held(error: Option<&str>) {
+    let held = std::mem::take(&mut *HELD.lock().unwrap_or_else(PoisonError::into_inner));
+    let repeats = |line: &HeldLine| {
+        error.is_some_and(|error| line.causes.iter().any(|cause| error.contains(cause.as_str())))
+    };
+    for line in held.iter().filter(|line| !repeats(line)) {
+        let _ = io::stderr().lock().write_all(line.text.as_bytes());
+    }
+}
+
 struct Lines {
     format: Format,
+    holds: bool,
     file: Option<LogFile>,
 }
 
@@ -90,6 +119,12 @@ impl<S: Subscriber> Layer<S> for Lines {
             Format::Json => fields.json(&level.to_ascii_lowercase()),
         };
         line.push('\n');
+        let causes = if self.holds { fields.causes() } else { Vec::new() };
+        if !causes.is_empty() {
+            let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+            held.push(HeldLine { text: line, causes });
+            return;
+        }
         if !is_off_the_terminal() || !io::stderr().is_terminal() {
             // One write for each line, so that lines of several processes do not mix.
             let _ = io::stderr().lock().write_all(line.as_bytes());
@@ -107,6 +142,12 @@ struct Fields {
 }
 
 impl Fields {
+    /// Returns the values that identify a failure: its error, and the log of its hook.
+    fn causes(&self) -> Vec<String> {
+        let identifying = self.values.iter().filter(|(name, _)| matches!(*name, "error" | "log"));
+        identifying.filter_map(|(_, value)| value.as_str().map(str::to_owned)).collect()
+    }
+
     fn text(&self, level: &str) -> String {
         let mut line = format!("{level} {}", printable(&self.message));
         for (name, value) in &self.values {

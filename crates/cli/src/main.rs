@@ -14,7 +14,9 @@ mod conductor;
 mod database;
 mod doctor;
 mod error;
+mod events;
 mod exec;
+mod init;
 mod issue;
 mod logging;
 mod mcp;
@@ -56,7 +58,7 @@ fn main() -> ExitCode {
     }
     match Arguments::try_parse_from(&arguments) {
         Ok(parsed) => dispatch(parsed, early),
-        Err(error) => error::report_usage(&error, &arguments),
+        Err(error) => error::report_usage(error, &arguments),
     }
 }
 
@@ -85,6 +87,8 @@ fn dispatch(arguments: Arguments, early: Option<Prefork>) -> ExitCode {
         Command::Run(command) => run::run(&command, &cli),
         Command::Conductor(command) => conductor::run(&command, &cli),
         Command::Check(command) => check::run(&command, &cli),
+        Command::Init(command) => init::run(&command, &cli),
+        Command::Events(command) => events::run(&command, &cli),
         Command::Issue(command) => issue::run(&command, &cli),
         Command::Migrate(command) => migrate::run(&command, &cli),
         Command::Task(command) => task::run(&command, &cli),
@@ -95,6 +99,9 @@ fn dispatch(arguments: Arguments, early: Option<Prefork>) -> ExitCode {
     };
     if let Some(export) = export {
         export.finish();
+    }
+    if result.is_ok() {
+        logging::show_held(None);
     }
     result.unwrap_or_else(|error| {
         if let Some(name) = audited {

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::arguments::McpArguments;
 use crate::error::{CliError, Result};
+use crate::sandbox::OverQuota;
 use crate::signals::cancel_on_signal;
 use crate::{output, run_server, toolbox};
 
@@ -39,7 +40,8 @@ pub(crate) fn run(arguments: &McpArguments, environment: &Environment) -> Result
 }
 
 async fn serve(arguments: &McpArguments, environment: &Environment) -> Result<()> {
-    let registry = Arc::new(toolbox::registry(&arguments.toolbox, environment).await?);
+    let registry =
+        Arc::new(toolbox::registry(&arguments.toolbox, environment, OverQuota::Refused).await?);
     toolbox::announce(&registry);
     let cancel = CancellationToken::new();
     let stopped = cancel_on_signal(&cancel)?;

@@ -9,12 +9,13 @@ use serde_json::Map;
 use crate::arguments::ProfileArguments;
 use crate::error::Result;
 use crate::output::{self, Format, Invocation};
+use crate::sandbox::OverQuota;
 use crate::{tool, toolbox};
 
 pub(crate) fn run(arguments: &ProfileArguments, cli: &Invocation) -> Result<ExitCode> {
     crate::runtime()?.block_on(async {
         let toolbox = arguments.toolbox();
-        let registry = toolbox::registry(&toolbox, &cli.environment).await?;
+        let registry = toolbox::registry(&toolbox, &cli.environment, OverQuota::Refused).await?;
         let session = Session::new("cli");
         let options = CallOptions::new(Interface::Cli);
         let answer = registry.call(&session, "profile", Map::new(), options).await;

@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use carrel_config::{
     Environment, LoadedPolicy, OperatorPolicy, TierChoice, ValidationScope, Workflow,
 };
-use carrel_domain::{Code, WorkspaceAccess};
+use carrel_domain::{Code, Coded as _, WorkspaceAccess};
 use carrel_exec::LazySpawner;
 use carrel_runner::{
     Runner, RunnerMode, RunnerOptions, SandboxMode, WorkspaceHandle, state_directory,
 };
 use carrel_tools::AuditLog;
-use carrel_workspace::{Amount, RootOptions, Workspaces};
+use carrel_workspace::{Amount, Freshness, RootOptions, Workspaces};
 use serde_json::json;
 use tracing::warn;
 
@@ -81,7 +81,8 @@ pub(crate) fn server_runner(
     runner(arguments, loaded.policy, environment, RunnerMode::Server, events)
 }
 
-const EVENTS: &str = "events.jsonl";
+/// The file of the audit log.
+pub(crate) const EVENTS: &str = "events.jsonl";
 
 /// Returns the audit log in a directory. Work goes on without it.
 pub(crate) fn events_in(directory: &Path) -> AuditLog {
@@ -99,16 +100,25 @@ pub(crate) fn direct_events(environment: &Environment) -> AuditLog {
     state.map_or_else(AuditLog::none, |state| AuditLog::direct(&state.join(EVENTS)))
 }
 
+/// The handling of a workspace that is over its quota when it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OverQuota {
+    Refused,
+    /// For a call that frees space.
+    Allowed,
+}
+
 /// Opens a directory as a workspace: one of a root with its lock and quota, or any other. A directory
 /// of Carrel's own, one inside a workspace, and one that holds the policy file are refused.
 pub(crate) async fn workspace(
     named: Option<&Path>,
     loaded: &LoadedPolicy,
     environment: &Environment,
+    over_quota: OverQuota,
 ) -> Result<WorkspaceHandle> {
     let path = real_path(named.unwrap_or(Path::new(".")))?;
-    if path.components().any(|part| part.as_os_str() == OWN_DIRECTORY) {
-        return Err(own_directory(&path));
+    if let Some(root) = path.ancestors().find(|part| part.ends_with(OWN_DIRECTORY)) {
+        return Err(own_directory(&path, root));
     }
     check_location(&path)?;
     if let (true, Some(file)) = (loaded.lies_in(&path), &loaded.file) {
@@ -118,7 +128,7 @@ pub(crate) async fn workspace(
         let detail = json!({ "file": file, "workspace": workspace });
         return Err(CliError::new(Code::PolicyUnsafe, message).with(detail));
     }
-    match of_root(&path, environment).await? {
+    match of_root(&path, environment, over_quota).await? {
         Some(handle) => Ok(handle),
         None => Ok(WorkspaceHandle::for_directory(&path, &state(environment)?)?),
     }
@@ -128,7 +138,7 @@ pub(crate) async fn workspace(
 /// its quota.
 fn check_location(path: &Path) -> Result<()> {
     if path.join(OWN_DIRECTORY).is_dir() {
-        return Err(own_directory(path));
+        return Err(root_of_workspaces(path));
     }
     let of_root =
         |path: &&Path| path.parent().is_some_and(|root| root.join(OWN_DIRECTORY).is_dir());
@@ -142,9 +152,21 @@ fn check_location(path: &Path) -> Result<()> {
     Err(CliError::new(Code::InvalidWorkspaceCwd, message).at(path))
 }
 
-fn own_directory(path: &Path) -> CliError {
-    let rule = "is a directory of Carrel itself, or holds one; name a workspace in it";
-    CliError::new(Code::SandboxViolation, format!("{} {rule}", path.display())).at(path)
+fn own_directory(path: &Path, own: &Path) -> CliError {
+    let message = format!("{} is a directory of Carrel itself", path.display());
+    let hint = format!("name a directory outside {}", own.display());
+    CliError::new(Code::SandboxViolation, message).hint(hint).at(path)
+}
+
+fn root_of_workspaces(path: &Path) -> CliError {
+    let path_text = path.display();
+    let message = format!(
+        "{path_text} is a root of workspaces: it holds {OWN_DIRECTORY}, Carrel's own state"
+    );
+    let hint = format!(
+        "name a workspace in it, which `carrel workspace ls --root {path_text}` lists, or a directory outside it"
+    );
+    CliError::new(Code::SandboxViolation, message).hint(hint).at(path)
 }
 
 pub(crate) fn state(environment: &Environment) -> Result<PathBuf> {
@@ -153,7 +175,11 @@ pub(crate) fn state(environment: &Environment) -> Result<PathBuf> {
 }
 
 /// Opens a workspace of a root; none if the directory is not one.
-async fn of_root(path: &Path, environment: &Environment) -> Result<Option<WorkspaceHandle>> {
+async fn of_root(
+    path: &Path,
+    environment: &Environment,
+    over_quota: OverQuota,
+) -> Result<Option<WorkspaceHandle>> {
     let Some(root) = path.parent().filter(|root| root.join(OWN_DIRECTORY).is_dir()) else {
         return Ok(None);
     };
@@ -164,14 +190,19 @@ async fn of_root(path: &Path, environment: &Environment) -> Result<Option<Worksp
     let Some(workspaces) = Workspaces::open_existing(&options)? else { return Ok(None) };
     let workspace = workspaces.open_at(path).await?;
     let key = workspace.record().key.clone();
-    let measured = workspaces.check_quota(&key, carrel_workspace::Freshness::Cached).await?;
+    let measured = match workspaces.check_quota(&key, Freshness::Cached).await {
+        Err(error) if over_quota == OverQuota::Allowed && error.code() == Code::QuotaExceeded => {
+            workspaces.usage(&key, Freshness::Cached).await?
+        }
+        checked => checked?,
+    };
     workspaces.touch(&key).await?;
     let used = measured.map_or(Amount { bytes: 0, files: 0 }, |measured| measured.amount);
     Ok(Some(WorkspaceHandle::for_workspace(workspace, used)?))
 }
 
 #[expect(clippy::disallowed_methods, reason = "an operator names a directory of the host")]
-fn real_path(path: &Path) -> Result<PathBuf> {
+pub(crate) fn real_path(path: &Path) -> Result<PathBuf> {
     let failed = |error: io::Error| {
         let code = match error.kind() {
             io::ErrorKind::NotFound => Code::NotFound,
@@ -182,7 +213,16 @@ fn real_path(path: &Path) -> Result<PathBuf> {
         let subject = format!("--workspace {} cannot be used", path.display());
         CliError::of(code, &error).context(subject).at(path)
     };
-    let real = std::fs::canonicalize(path).map_err(failed)?;
+    let real = std::fs::canonicalize(path).map_err(|error| match path.strip_prefix("~") {
+        // `--workspace=~` reaches the program as it is typed.
+        Ok(below) if error.kind() == io::ErrorKind::NotFound => {
+            let hint = Path::new("$HOME").join(below);
+            let hint = hint.display().to_string();
+            let hint = hint.trim_end_matches('/');
+            failed(error).hint(format!("the shell did not expand ~: write --workspace \"{hint}\""))
+        }
+        _ => failed(error),
+    })?;
     if real.is_dir() {
         return Ok(real);
     }

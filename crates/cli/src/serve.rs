@@ -177,7 +177,7 @@ fn announce(
     let program = own_program()?;
     let (program, data) = (program.display(), arguments.data.display());
     let bearer = match workspace {
-        Some(workspace) => format!("$({program} token new --data {data} --workspace {workspace})"),
+        Some(workspace) => format!("$({program} token new --data {data} --id {workspace})"),
         None => "…   # a token of your provider".to_owned(),
     };
     output::note(&format!("carrel serve listening on http://{address}"));

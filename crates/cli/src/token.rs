@@ -22,7 +22,7 @@ fn new(arguments: &TokenNewArguments, environment: &Environment) -> Result<ExitC
     let coverage = if arguments.all {
         Coverage::All
     } else {
-        Coverage::Only(arguments.workspace.iter().copied().collect())
+        Coverage::Only(arguments.workspaces.iter().copied().collect())
     };
     let authority = Authority::load(environment, &arguments.data)?;
     let grant = Grant {

@@ -17,15 +17,22 @@ use tokio_util::sync::CancellationToken;
 use crate::arguments::ToolArguments;
 use crate::error::Result;
 use crate::output::{self, Format, Invocation};
+use crate::sandbox::OverQuota;
 use crate::signals::cancel_on_signal;
 use crate::toolbox;
+
+/// Tools that can be called in a workspace over its quota, since they free space.
+const FREES_SPACE: [&str; 1] = ["Delete"];
 
 pub(crate) fn run(arguments: &ToolArguments, cli: &Invocation) -> Result<ExitCode> {
     crate::runtime()?.block_on(work(arguments, cli))
 }
 
 async fn work(arguments: &ToolArguments, cli: &Invocation) -> Result<ExitCode> {
-    let registry = Arc::new(toolbox::registry(&arguments.toolbox, &cli.environment).await?);
+    let frees_space = arguments.name.as_deref().is_some_and(|name| FREES_SPACE.contains(&name));
+    let over_quota = if frees_space { OverQuota::Allowed } else { OverQuota::Refused };
+    let registry =
+        Arc::new(toolbox::registry(&arguments.toolbox, &cli.environment, over_quota).await?);
     let Some(name) = &arguments.name else { return list(&registry, cli) };
     let found = registry.definitions().find(|tool| tool.about.name == name);
     if let (Some(tool), true) = (found, arguments.schema) {

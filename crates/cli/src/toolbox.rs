@@ -13,7 +13,7 @@ use carrel_tools::{
 
 use crate::arguments::ToolboxArguments;
 use crate::error::Result;
-use crate::sandbox;
+use crate::sandbox::{self, OverQuota};
 
 /// The name of a workspace whose directory gives it none.
 pub(crate) const UNNAMED: &str = "workspace";
@@ -21,11 +21,12 @@ pub(crate) const UNNAMED: &str = "workspace";
 pub(crate) async fn registry(
     arguments: &ToolboxArguments,
     environment: &Environment,
+    over_quota: OverQuota,
 ) -> Result<Registry> {
     let loaded = sandbox::policy(&arguments.sandbox, environment)?;
     let mut workspaces = Vec::new();
     for (index, entry) in entries(arguments)?.into_iter().enumerate() {
-        let handle = sandbox::workspace(Some(&entry.path), &loaded, environment).await;
+        let handle = sandbox::workspace(Some(&entry.path), &loaded, environment, over_quota).await;
         // Where there are several, the error says which one it is about.
         let handle = handle.map_err(|error| match entry.name.as_str() {
             "" => error,

@@ -48,7 +48,7 @@ pub use path_expansion::PathError;
 pub use policy::{
     DetectedToolchains, LoadedPolicy, MAX_POLICY_BYTES, OperatorPolicy, PolicyError, PolicyFile,
     PolicyOrigin, SYSTEM_POLICY_FILE, TOOLCHAINS, TierChoice, Toolchain, ToolchainChoice, Trust,
-    UidRange, policy_reference_markdown,
+    UidRange, policy_reference_markdown, policy_template, user_policy_file,
 };
 pub use prompt::{Prompt, TemplateError};
 pub use reloader::{ReloadOutcome, Reloader};
@@ -61,5 +61,5 @@ pub use settings::{
 pub use workflow::{ValidationScope, Workflow};
 pub use workflow_error::{Problem, WorkflowError};
 pub use workflow_file::MAX_FILE_BYTES;
-pub use workflow_reference::reference_markdown;
+pub use workflow_reference::{reference_markdown, workflow_template};
 pub use workspace_root::{ResolvedRoot, RootOrigin, resolve_root};

@@ -28,7 +28,7 @@ pub use policy_error::PolicyError;
 pub use policy_file::MAX_POLICY_BYTES;
 #[cfg(test)]
 pub(crate) use policy_keys::SCHEMA;
-pub use policy_location::{PolicyOrigin, SYSTEM_POLICY_FILE};
-pub use policy_reference::policy_reference_markdown;
+pub use policy_location::{PolicyOrigin, SYSTEM_POLICY_FILE, user_policy_file};
+pub use policy_reference::{policy_reference_markdown, policy_template};
 pub use toolchain::{DetectedToolchains, TOOLCHAINS, Toolchain};
 pub use uid_range::UidRange;

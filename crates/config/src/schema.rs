@@ -6,7 +6,8 @@
 //!
 //! - the [reader](setting_reader), which applies defaults and records a value that breaks its rule,
 //! - the [check](unknown_keys) for misspelt keys, with suggestions,
-//! - the tables of the generated reference pages ([`settings_table`]).
+//! - the tables of the generated reference pages ([`settings_table`]),
+//! - the commented files that `carrel init` writes ([`template`]).
 //!
 //! So the rules by which a setting is read are the rules that its page documents. The two files differ in
 //! their [`Syntax`], which decides the words of messages (map or table, with or without quotes), and in one
@@ -15,11 +16,13 @@
 
 mod setting_reader;
 mod settings_table;
+mod template;
 mod unknown_keys;
 mod value_kind;
 
 pub(crate) use setting_reader::SettingReader;
 pub(crate) use settings_table::settings_tables;
+pub(crate) use template::commented_settings;
 pub(crate) use unknown_keys::check_keys;
 pub(crate) use value_kind::{ValueKind, integer};
 

@@ -1,7 +1,7 @@
 //! The reference page of workflow files, generated from the table of settings and the tracker profiles.
 
 use crate::prompt;
-use crate::schema::settings_tables;
+use crate::schema::{commented_settings, settings_tables};
 use crate::settings::MAX_SCRIPT_BYTES;
 use crate::settings::tracker_profile::{PROFILES, ProviderField, StateRule, TrackerProfile};
 use crate::workflow_file::MAX_FILE_BYTES;
@@ -21,6 +21,26 @@ pub fn reference_markdown() -> String {
         .replace("%MAX_SPACES%", &prompt::MAX_SPACES.to_string())
         .replace("%SECTIONS%", &settings_tables(&workflow_keys::SCHEMA))
         .replace("%TRACKERS%", &trackers())
+}
+
+/// The settings of a new workflow file that have a value: with the embedded tracker it works at once.
+const TEMPLATE_VALUES: [(&str, &str); 3] = [
+    ("tracker.kind", "local"),
+    ("tracker.active_states", "[Todo, In Progress]"),
+    ("tracker.terminal_states", "[Done, Cancelled]"),
+];
+
+const TEMPLATE_HEAD: &str = "\
+# A workflow for `carrel run`: the settings, and below them the prompt. Every setting is shown with its
+# default; remove the # in the first column of a line, and of its section, to change it. `carrel check`
+# reads the file back and prints what applies. Reference: docs/workflow.md.
+";
+
+/// Returns a workflow file that loads, with every setting in it as a comment.
+pub fn workflow_template() -> String {
+    let settings = commented_settings(&workflow_keys::SCHEMA, &TEMPLATE_VALUES);
+    let (_, prompt) = EXAMPLE.rsplit_once("\n---\n").unwrap_or_default();
+    format!("---\n{TEMPLATE_HEAD}\n{settings}---\n{prompt}")
 }
 
 fn trackers() -> String {
@@ -93,6 +113,39 @@ mod tests {
         for marker in ["%EXAMPLE", "%MAX", "%SECTIONS", "%TRACKERS"] {
             assert!(!guide.contains(marker), "{marker}");
         }
+    }
+
+    fn parsed(text: &str) -> Workflow {
+        let environment = Environment::from_pairs([("HOME", "/home/a")]);
+        let path = Path::new("/w/WORKFLOW.md");
+        let scope = ValidationScope::Everything;
+        Workflow::parse(text.as_bytes(), path, &environment, scope).unwrap()
+    }
+
+    #[test]
+    fn the_template_loads_without_a_warning_and_names_every_supported_setting() {
+        let template = workflow_template();
+        assert_eq!(parsed(&template).warnings, []);
+        for setting in workflow_keys::SCHEMA.settings().filter(|setting| setting.path != "worker") {
+            let name = setting.path.rsplit('.').next().unwrap();
+            assert!(template.contains(&format!(" {name}:")), "{}", setting.path);
+        }
+    }
+
+    #[test]
+    fn a_template_without_its_marks_means_the_same() {
+        let template = workflow_template();
+        let unmarked = |line: &str| match line.strip_prefix('#') {
+            Some(setting) if !setting.starts_with(' ') || setting.starts_with("  ") => {
+                setting.to_owned()
+            }
+            _ => line.to_owned(),
+        };
+        let (head, prompt) = template.rsplit_once("\n---\n").unwrap();
+        let head: Vec<String> = head.lines().map(unmarked).collect();
+        let whole = parsed(&format!("{}\n---\n{prompt}", head.join("\n")));
+        assert_eq!(whole.warnings, []);
+        assert_eq!(format!("{:?}", whole.config), format!("{:?}", parsed(&template).config));
     }
 
     #[test]

@@ -39,8 +39,8 @@ pub(crate) struct ServerArguments {
     /// A file with the token; `CARREL_TOKEN` if not given
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// The workspace, if the token is for several
-    #[arg(long, value_name = "ID")]
+    /// Id of the workspace, if the token is for several
+    #[arg(long = "id", value_name = "ID")]
     pub(crate) workspace: Option<WorkspaceId>,
 }
 

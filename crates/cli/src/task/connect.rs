@@ -36,6 +36,6 @@ pub(crate) fn client(
 }
 
 fn no_token() -> CliError {
-    let message = "there is no token; set CARREL_TOKEN, or name a file with --token-file; `carrel token new` makes one";
-    CliError::new(Code::Usage, message)
+    CliError::new(Code::Usage, "there is no token")
+        .hint("set CARREL_TOKEN, or name a file with --token-file; `carrel token new` makes one")
 }

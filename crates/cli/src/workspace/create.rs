@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use carrel_domain::message_of;
 use carrel_workspace::{Create, Created, Quota, Workspaces};
 use serde_json::json;
-use tracing::error;
+use tracing::{error, warn};
 
 use super::arguments::CreateArguments;
 use super::remove::sweep_in_background;
@@ -14,15 +14,23 @@ use super::settings::Settings;
 use crate::error::Result;
 use crate::output::{self, Invocation};
 
+/// The line with the first workspace in the default root.
+const VOLATILE_ROOT: &str = "Workspaces in the temporary directory may not survive a reboot; workspace.root in WORKFLOW.md or --root moves them";
+
 pub(super) async fn create(arguments: CreateArguments, cli: &Invocation) -> Result<ExitCode> {
     let settings = Settings::load(&arguments.workspace.root, &cli.environment)?;
     let identifier = settings.identifier(&arguments.workspace.identifier)?;
     let quota = arguments.quota.map(|bytes| Quota { bytes, ..settings.options.quota });
+    let is_new_root = matches!(Workspaces::open_existing(&settings.options), Ok(None));
     let workspaces = Workspaces::open_or_create(&settings.options).inspect_err(|error| {
         let issue_id = arguments.issue_id.as_deref().unwrap_or(identifier.as_str());
         let error = message_of(error);
         error!(issue_id, error, "Workspace creation failed");
     })?;
+    if is_new_root && settings.is_default_root {
+        let root = settings.options.root.display();
+        warn!(%root, "{VOLATILE_ROOT}");
+    }
     let request = Create {
         issue_id: arguments.issue_id,
         layout: arguments.layout,

@@ -77,7 +77,7 @@ pub(super) async fn gc(arguments: &GcArguments, cli: &Invocation) -> Result<Exit
         orphans: arguments.orphans,
         drop_kept: arguments.drop_kept,
     };
-    let report = match Workspaces::open_existing(&settings.options)? {
+    let report = match settings.open_root(&arguments.root)? {
         Some(workspaces) if arguments.trash_only => workspaces.empty_trash().await?,
         Some(workspaces) => workspaces.gc(options, &settings.hooks).await?,
         None => GcReport::default(),

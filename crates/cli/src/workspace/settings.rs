@@ -8,7 +8,7 @@ use carrel_config::{Environment, RootOrigin, ValidationScope, Workflow};
 use carrel_domain::{Code, Identifier};
 use carrel_exec::LazySpawner;
 use carrel_runner::SandboxedHooks;
-use carrel_workspace::{Hooks, RootOptions};
+use carrel_workspace::{Hooks, RootOptions, Workspaces};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -24,6 +24,8 @@ const DEFAULT_FILE: &str = "WORKFLOW.md";
 pub(crate) struct Settings {
     pub(crate) options: RootOptions,
     pub(crate) hooks: Hooks,
+    /// Neither the command line nor the workflow file names a root.
+    pub(crate) is_default_root: bool,
 }
 
 impl Settings {
@@ -40,7 +42,25 @@ impl Settings {
         let commands = LazySpawner::new(own_program()?);
         let (events, cancel) = (sandbox::direct_events(environment), CancellationToken::new());
         let hooks = SandboxedHooks::of_workflow(&workflow, environment, commands, events, cancel);
-        Ok(Self { options, hooks })
+        let is_default_root = arguments.root.is_none()
+            && workflow.config.workspace.root.origin == RootOrigin::Default;
+        Ok(Self { options, hooks, is_default_root })
+    }
+
+    /// Opens the root; none if no workspace was ever made in it. A root that was named on the command line
+    /// has to exist, since a misspelt one would look like an empty one.
+    pub(crate) fn open_root(&self, arguments: &RootArguments) -> Result<Option<Workspaces>> {
+        let workspaces = Workspaces::open_existing(&self.options)?;
+        let root = &self.options.root;
+        if workspaces.is_none() && arguments.root.is_some() && !root.exists() {
+            let root_text = root.display();
+            let hint = format!(
+                "check the spelling; `carrel workspace create NAME --root {root_text}` makes it"
+            );
+            let message = format!("there is no root {root_text}");
+            return Err(CliError::new(Code::NotFound, message).hint(hint).at(root));
+        }
+        Ok(workspaces)
     }
 
     /// Parses an identifier; the error names the root.

@@ -19,7 +19,7 @@ use crate::output::{self, Invocation, printable};
 
 pub(super) async fn list(arguments: &ListArguments, cli: &Invocation) -> Result<ExitCode> {
     let settings = Settings::load(&arguments.root, &cli.environment)?;
-    let workspaces = Workspaces::open_existing(&settings.options)?;
+    let workspaces = settings.open_root(&arguments.root)?;
     let listings = match &workspaces {
         Some(workspaces) => workspaces.list(freshness(arguments.recount)).await?,
         None => Vec::new(),

@@ -46,8 +46,9 @@ fn key_consults_the_record_of_the_root_it_is_given() {
 #[test]
 fn ls_prints_its_documented_shape() {
     let fixture = TestRoot::new();
+    std::fs::create_dir(fixture.root()).unwrap();
     assert_eq!(fixture.json(&["ls"]), json!({"root": fixture.root(), "workspaces": []}));
-    assert!(!fixture.root().exists(), "listing made the root");
+    assert!(!fixture.root().join(".carrel").exists(), "listing made a root of the directory");
     fixture.json(&["create", "A"]);
     std::fs::write(fixture.root().join("A/file"), vec![0; 5000]).unwrap();
     let listed = fixture.json(&["ls", "--recount"]);
@@ -350,13 +351,13 @@ fn trash_that_arrives_while_it_is_emptied_is_not_forgotten() {
 }
 
 /// A small file system in memory, unmounted whatever happens.
-struct SmallDisk(std::path::PathBuf);
+pub(crate) struct SmallDisk(pub(crate) std::path::PathBuf);
 
 impl SmallDisk {
-    fn mount(path: std::path::PathBuf) -> Self {
+    pub(crate) fn mount(path: std::path::PathBuf) -> Self {
         std::fs::create_dir(&path).unwrap();
         let mut command = std::process::Command::new("mount");
-        command.args(["-t", "tmpfs", "-o", "size=512k,mode=0700", "none"]).arg(&path);
+        command.args(["-t", "tmpfs", "-o", "size=512k,nr_inodes=200,mode=0700", "none"]).arg(&path);
         assert!(command.status().unwrap().success());
         Self(path)
     }

@@ -1,6 +1,8 @@
 //! What the operator hears: the same events, whichever session a call came through.
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use pretty_assertions::assert_eq;
@@ -179,4 +181,66 @@ fn a_place_that_cannot_be_written_costs_events_and_no_call() {
             "{interface:?}"
         );
     }
+}
+
+/// `carrel events ARGUMENTS` and its lines.
+fn printed(test_env: &TestEnvironment, arguments: &[&str]) -> Vec<String> {
+    let mut command = test_env.carrel();
+    let output = command.arg("events").args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_operator_reads_the_log_with_filters() {
+    let test_env = TestEnvironment::usual();
+    test_env.write("a", "x\n");
+    let other = test_env.path("other");
+    std::fs::create_dir(&other).unwrap();
+    let (workspace, other) = (test_env.workspace(), other.to_str().unwrap().to_owned());
+    let workspace = workspace.to_str().unwrap();
+    assert_eq!(printed(&test_env, &[]), Vec::<String>::new(), "no log yet");
+    for (directory, path) in [(workspace, "a"), (workspace, "../secret"), (&other, "a")] {
+        let mut session = Interface::Cli.open(&test_env, &["--workspace", directory]);
+        session.call("Read", json!({ "file_path": path }));
+    }
+    let all = printed(&test_env, &[]);
+    assert!(all.iter().any(|line| line.contains("Read ok  ")), "{all:?}");
+    let mine = printed(&test_env, &["--workspace", workspace]);
+    let theirs = printed(&test_env, &["--workspace", &other]);
+    assert_eq!(mine.len() + theirs.len(), all.len(), "{all:?}");
+    assert!(theirs.iter().any(|line| line.contains("Read failed [E_NOT_FOUND]")), "{theirs:?}");
+    let violations = printed(&test_env, &["--violations", "--since", "1h"]);
+    assert_eq!(violations.len(), 1, "{violations:?}");
+    assert!(violations[0].contains("VIOLATION Read refused [E_SANDBOX_VIOLATION]"));
+    assert!(violations[0].contains("../secret"), "{violations:?}");
+    let lines = printed(&test_env, &["--json"]);
+    let events: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(events, Log::of(&test_env).read(), "as they were written");
+}
+
+#[test]
+fn following_goes_on_through_a_rotation() {
+    let test_env = TestEnvironment::usual();
+    let log = test_env.path("state/carrel/events.jsonl");
+    std::fs::create_dir_all(log.parent().unwrap()).unwrap();
+    let line = |tool: &str| format!("{{\"event\":\"tool.call\",\"tool\":\"{tool}\"}}\n");
+    std::fs::write(log.with_added_extension("1"), line("one")).unwrap();
+    std::fs::write(&log, line("two")).unwrap();
+    let mut command = test_env.carrel();
+    command.args(["events", "--follow", "--json"]).stdout(Stdio::piped());
+    let mut running = command.spawn().unwrap();
+    let mut lines = BufReader::new(running.stdout.take().unwrap()).lines();
+    let mut next = || lines.next().unwrap().unwrap() + "\n";
+    assert_eq!((next(), next()), (line("one"), line("two")));
+    std::fs::rename(&log, log.with_added_extension("1")).unwrap();
+    // Half a line is no line yet.
+    let third = line("three");
+    let mut file = std::fs::File::create_new(&log).unwrap();
+    file.write_all(&third.as_bytes()[..9]).unwrap();
+    file.write_all(&third.as_bytes()[9..]).unwrap();
+    assert_eq!(next(), line("three"));
+    running.kill().unwrap();
+    running.wait().unwrap();
 }

@@ -32,6 +32,8 @@ mod homes;
 mod hooks;
 /// Paths that try to leave, through every tool and every session.
 mod hostile_paths;
+/// Files to begin with.
+mod init;
 /// The three ways to the tools: stdin, HTTP and the command line.
 mod interfaces;
 /// The tracker that is built in.
@@ -44,6 +46,8 @@ mod lines;
 mod load;
 /// The schema of the database.
 mod migrate;
+/// Typical mistakes on the command line, and the way out that is said.
+mod mistakes;
 /// The network as a cap: attempts to ask for more than the operator allows.
 mod network_cap;
 /// What a preset says about a command line.

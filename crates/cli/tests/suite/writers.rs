@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::commands::SmallDisk;
 use crate::interfaces::{Interface, ToolSession};
 use crate::test_environment::TestEnvironment;
 
@@ -147,6 +148,55 @@ fn the_trash_of_a_workspace_takes_a_quarter_of_its_quota() {
     assert_eq!(delete("a"), ["a"]);
     assert_eq!(delete("b"), ["a", "b"]);
     assert_eq!(delete("c"), ["b", "c"]);
-    // The last one can be brought back, however large it is.
-    assert_eq!(delete("d"), ["d"]);
+    // One that is larger than the trash may be is deleted at once.
+    assert_eq!(delete("d"), ["b", "c"]);
+    assert!(!workspace.join("d").exists());
+}
+
+#[test]
+fn a_deletion_over_quota_frees_space_through_every_interface() {
+    for interface in Interface::ALL {
+        let test_env = TestEnvironment::usual();
+        let workspace = test_env.managed("4MiB");
+        let options = ["--workspace", workspace.to_str().unwrap()];
+        let mut session = interface.open(&test_env, &options);
+        session.call("Write", json!({ "file_path": "first", "content": "x" })).ok();
+        for name in ["big", "small"] {
+            test_env.write(name, &"x".repeat(if name == "big" { 6 << 20 } else { 1 << 10 }));
+            std::fs::copy(test_env.workspace().join(name), workspace.join(name)).unwrap();
+        }
+        for name in ["small", "big"] {
+            let answer = session.call("Delete", json!({ "path": name }));
+            assert_eq!(answer.structured["trash"], json!(null), "{interface:?}: {answer:?}");
+            assert!(!workspace.join(name).exists(), "{interface:?}");
+        }
+        // With room again, a deletion can be undone.
+        let answer = session.call("Delete", json!({ "path": "first" }));
+        assert!(answer.structured["trash"].is_string(), "{interface:?}: {answer:?}");
+    }
+}
+
+#[test]
+fn a_deletion_on_a_full_disk_needs_no_space() {
+    carrel_skip::needs!(Root);
+    let test_env = TestEnvironment::usual();
+    let disk = SmallDisk::mount(test_env.path("disk"));
+    test_env.give_to_caller(&disk.0);
+    let options = ["--workspace", disk.0.to_str().unwrap()];
+    let mut session = Interface::Stdio.open(&test_env, &options);
+    std::fs::create_dir(disk.0.join("tree")).unwrap();
+    std::fs::write(disk.0.join("tree/file"), "x").unwrap();
+    // To the last byte, and to the last inode.
+    let mut full = std::fs::File::create(disk.0.join("full")).unwrap();
+    while std::io::Write::write(&mut full, &[0; 4096]).is_ok() {}
+    for number in 0.. {
+        if std::fs::File::create(disk.0.join(format!("empty-{number}"))).is_err() {
+            break;
+        }
+    }
+    for name in ["tree", "full"] {
+        let answer = session.call("Delete", json!({ "path": name, "recursive": true }));
+        assert_eq!(answer.structured["trash"], json!(null), "{answer:?}");
+        assert!(!disk.0.join(name).exists());
+    }
 }

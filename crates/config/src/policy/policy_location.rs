@@ -63,7 +63,7 @@ pub(crate) fn find(
     if let Some(path) = variable(environment)? {
         return Ok(at(path, PolicyOrigin::Variable));
     }
-    let user = user_file(environment).and_then(|path| at(path, PolicyOrigin::User));
+    let user = user_policy_file(environment).and_then(|path| at(path, PolicyOrigin::User));
     let system = at(system.to_owned(), PolicyOrigin::System);
     for location in user.into_iter().chain(system) {
         if exists(&location)? {
@@ -87,7 +87,8 @@ fn variable(environment: &Environment) -> Result<Option<PathBuf>, PolicyError> {
     Ok(Some(expanded.path))
 }
 
-fn user_file(environment: &Environment) -> Option<PathBuf> {
+/// Returns the default location of the user, below `XDG_CONFIG_HOME` or the home directory.
+pub fn user_policy_file(environment: &Environment) -> Option<PathBuf> {
     let absolute = |path: &PathBuf| path.is_absolute();
     // The specification of the variable says that a relative value is ignored.
     let set = environment.get(XDG_CONFIG_HOME).map(PathBuf::from).filter(absolute);

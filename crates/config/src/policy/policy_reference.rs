@@ -3,7 +3,7 @@
 use super::policy_file::MAX_POLICY_BYTES;
 use super::policy_keys::SCHEMA;
 use super::toolchain::{InstallLocation, TOOLCHAINS};
-use crate::schema::settings_tables;
+use crate::schema::{commented_settings, settings_tables};
 
 const GUIDE: &str = include_str!("reference/guide.md");
 const EXAMPLE: &str = include_str!("../../../../examples/policy.toml");
@@ -15,6 +15,17 @@ pub fn policy_reference_markdown() -> String {
         .replace("%MAX_FILE%", &MAX_POLICY_BYTES.to_string())
         .replace("%SECTIONS%", &settings_tables(&SCHEMA))
         .replace("%TOOLCHAINS%", toolchains().trim_end())
+}
+
+const TEMPLATE_HEAD: &str = "\
+# The policy of this machine's operator for sandboxed commands. Every setting is shown with its default;
+# remove the # in the first column of a line to change it. `carrel doctor` reads the file back and prints
+# what holds. Reference: docs/policy.md.
+";
+
+/// Returns a policy file that loads as the defaults, with every setting in it as a comment.
+pub fn policy_template() -> String {
+    format!("{TEMPLATE_HEAD}\n{}", commented_settings(&SCHEMA, &[]))
 }
 
 fn toolchains() -> String {
@@ -92,6 +103,30 @@ mod tests {
         for key in SCHEMA.settings() {
             let name = key.path.rsplit('.').next().unwrap();
             assert!(EXAMPLE.contains(&format!("{name} =")) || name == "environment", "{name}");
+        }
+    }
+
+    #[test]
+    fn the_template_means_the_defaults_with_and_without_its_marks() {
+        let parsed = |text: &str| {
+            let file = Path::new("/etc/carrel/policy.toml");
+            OperatorPolicy::parse(text.as_bytes(), file, &Environment::default()).unwrap()
+        };
+        let template = policy_template();
+        assert_eq!(parsed(&template), (OperatorPolicy::default(), vec![]));
+        let unmarked = |line: &str| match line.strip_prefix('#') {
+            // A value that is found at run time is not written.
+            Some(setting) if setting.starts_with(|first: char| first.is_ascii_lowercase()) => {
+                let written = !setting.ends_with('=');
+                if written { setting.to_owned() } else { String::new() }
+            }
+            _ => line.to_owned(),
+        };
+        let whole: Vec<String> = template.lines().map(unmarked).collect();
+        assert_eq!(parsed(&whole.join("\n")), (OperatorPolicy::default(), vec![]));
+        for setting in SCHEMA.settings().filter(|setting| setting.path != "environment") {
+            let name = setting.path.rsplit('.').next().unwrap();
+            assert!(template.contains(&format!("\n#{name} =")), "{}", setting.path);
         }
     }
 

@@ -126,8 +126,8 @@ pub(super) struct DeleteInput {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct DeleteFacts {
     path: String,
-    /// Its path in the trash; Move restores it.
-    trash: String,
+    /// Its path in the trash, from which Move restores it; null if it is deleted for good.
+    trash: Option<String>,
 }
 
 impl Tool for Delete {
@@ -140,7 +140,7 @@ impl Tool for Delete {
         rules: CallRules { quota: QuotaRule::FreesSpace, ..CallRules::WRITE },
         description: "Moves a file, a link or, with recursive, a directory into the workspace's \
             trash. The reply has its path there; Move restores it. The last 200 deletions are kept, \
-            up to 1 GiB or a quarter of the quota.",
+            up to 1 GiB or a quarter of the quota; beyond that, or without free space, it is final.",
         ..About::WRITE
     };
 
@@ -171,13 +171,16 @@ fn delete(files: &WorkspaceFiles, input: &DeleteInput) -> ToolResult<DeleteFacts
     }
     let writing = files.writing()?;
     let key = files.key(&path).ok();
-    let target = trash::discard(files, &path)?;
+    let target = trash::delete(files, &path)?;
     if let Some(key) = key {
         files.session.state().tracker.forget_file(&key);
     }
     drop(writing);
     trash::forget(files);
-    let facts = DeleteFacts { path: shown(&path), trash: shown(&target) };
-    let text = format!("deleted {}; it is now {}\n", input.path, facts.trash);
+    let facts = DeleteFacts { path: shown(&path), trash: target.as_deref().map(shown) };
+    let text = match &facts.trash {
+        Some(trash) => format!("deleted {}; it is now {trash}\n", input.path),
+        None => format!("deleted {} for good: the trash has no room for it\n", input.path),
+    };
     Ok(Reply::text(text, facts))
 }

@@ -7,8 +7,9 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use carrel_domain::{Clock as _, Failure, SystemClock};
+use carrel_domain::{Clock as _, Code, Coded as _, Failure, SystemClock};
 use carrel_fsroot::{Collision, FileKind, Root, UsageLimit, WriteOptions};
+use carrel_workspace::Amount;
 
 use super::workspace_files::WorkspaceFiles;
 
@@ -20,10 +21,53 @@ const MAX_KEPT: usize = 200;
 const DIRECTORY_MODE: u32 = 0o700;
 
 /// Bounds the size of the trash, together with a quarter of the quota. The oldest deletions are removed for
-/// good, but never the last one.
+/// good, and a larger one is never kept.
 const MAX_KEPT_BYTES: u64 = 1 << 30;
 
-/// Moves a file or directory into the trash and returns its new path. [`forget`] enforces the bounds later,
+/// Free bytes of the file system below which deletions are final, so that they free space.
+const LOW_SPACE: u64 = 1 << 20;
+
+/// Deletes a file or directory: moves it into the trash and returns its new path, or removes it for good where the
+/// trash would free no space. That is so for a deletion beyond the share of the trash, on a full file system, and
+/// without room for a directory in the quota. Nothing is written then.
+pub(super) fn delete(files: &WorkspaceFiles, path: &Path) -> Result<Option<PathBuf>, Failure> {
+    let root = files.root();
+    if weight(root, path) > share(files) || is_full(files) {
+        return remove(root, path);
+    }
+    match discard(files, path) {
+        Err(failure) if failure.code == Code::DiskFull => remove(root, path),
+        discarded => discarded.map(Some),
+    }
+}
+
+fn remove(root: &Root, path: &Path) -> Result<Option<PathBuf>, Failure> {
+    match root.link_metadata(path)?.kind {
+        FileKind::Directory => root.remove_tree(path)?,
+        _ => root.remove_file(path)?,
+    }
+    Ok(None)
+}
+
+/// Returns whether the file system or the quota has no room for a deletion that is kept.
+fn is_full(files: &WorkspaceFiles) -> bool {
+    let is_low = files.root().space().is_ok_and(|free| free.bytes < LOW_SPACE || free.inodes == 0);
+    let directory = Amount { bytes: 1, files: 1 };
+    is_low
+        || files
+            .workspace
+            .handle()
+            .check_room(directory)
+            .is_err_and(|error| error.code() == Code::QuotaExceeded)
+}
+
+/// Returns the bytes that the trash may hold.
+fn share(files: &WorkspaceFiles) -> u64 {
+    let quarter = files.workspace.handle().quota().map(|quota| quota.bytes.as_u64() / 4);
+    quarter.unwrap_or(u64::MAX).min(MAX_KEPT_BYTES)
+}
+
+/// Moves a file or directory into the trash and returns its new path, also one beyond the share. [`forget`] enforces the bounds later,
 /// after the write lock is released.
 pub(super) fn discard(files: &WorkspaceFiles, path: &Path) -> Result<PathBuf, Failure> {
     let root = files.root();
@@ -87,8 +131,7 @@ pub(super) fn forget(files: &WorkspaceFiles) {
     let Ok(mut entries) = root.list(Path::new(TRASH)) else { return };
     entries.retain(|entry| entry.kind == FileKind::Directory);
     entries.sort_by(|one, other| other.name.cmp(&one.name));
-    let quarter = files.workspace.handle().quota().map(|quota| quota.bytes.as_u64() / 4);
-    let limit = quarter.unwrap_or(u64::MAX).min(MAX_KEPT_BYTES);
+    let limit = share(files);
     let mut bytes = 0_u64;
     for (index, entry) in entries.iter().enumerate() {
         bytes = bytes.saturating_add(recorded_weight(&entry.name));

@@ -279,8 +279,7 @@ fn a_token_for_single_workspaces_has_no_business_with_the_conductor() {
     let running = fixture.start_with(&["--port", "0"]);
     let mut state_api = StateApi::of(&fixture, &running);
     let workspace = "11111111-2222-4333-8444-555555555555";
-    let token =
-        Run::of(fixture.command(&["token", "new", "--data", "data", "--workspace", workspace]));
+    let token = Run::of(fixture.command(&["token", "new", "--data", "data", "--id", workspace]));
     state_api.token = token.stdout.trim().to_owned();
     assert_eq!(code(&state_api.get("/api/v1/state")), (403, "E_FORBIDDEN"));
     let reader =

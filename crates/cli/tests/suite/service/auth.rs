@@ -117,7 +117,7 @@ fn a_token_of_one_workspace_is_worth_nothing_in_another() {
 fn whoever_has_several_workspaces_says_which() {
     let service = Service::start();
     let (one, two) = (new_id(), new_id());
-    let token = service.token(&["--workspace", &one, "--workspace", &two]);
+    let token = service.token(&["--id", &one, "--id", &two]);
     let client = Client { address: service.address, token: Some(token), workspace: one.clone() };
     let mut body = json!({ "steps": [{ "action": "shell", "command": "true" }] });
     client.post("/api/tasks/submit", &body).is(422, "E_INVALID_REQUEST");
@@ -152,7 +152,7 @@ fn without_a_valid_token_there_is_nothing() {
     let token = client.token.clone().unwrap();
     let (head, signature) = token.rsplit_once('.').unwrap();
     let flipped: String = signature.chars().rev().collect();
-    let short = service.token(&["--workspace", &client.workspace, "--ttl", "4s"]);
+    let short = service.token(&["--id", &client.workspace, "--ttl", "4s"]);
     let expiring = Client { token: Some(short), ..client.clone() };
     expiring.get(&client.at("/files")).expect(200);
     let other = Service::start();
@@ -161,7 +161,7 @@ fn without_a_valid_token_there_is_nothing() {
         Some("x".to_owned()),
         Some(format!("{head}.{flipped}")),
         Some(format!("{head}.")),
-        Some(other.token(&["--workspace", &client.workspace])),
+        Some(other.token(&["--id", &client.workspace])),
     ];
     for token in tokens {
         let client = Client { token, ..client.clone() };

@@ -138,7 +138,7 @@ fn an_agent_gets_the_tools_that_its_token_reaches_in_both_revisions() {
 fn an_agent_reaches_the_workspaces_of_its_token_and_no_other() {
     let service = Service::start();
     let (one, two, foreign) = (new_id(), new_id(), new_id());
-    let token = service.token(&["--workspace", &one, "--workspace", &two]);
+    let token = service.token(&["--id", &one, "--id", &two]);
     let client = Client { token: Some(token), ..service.stranger() };
     let agent = client.agent();
     let listed = agent.call("workspaces", &json!({}));
@@ -186,7 +186,7 @@ fn a_session_answers_to_whoever_began_it_and_to_nobody_else() {
     let nobody = Agent { client: service.stranger(), session: agent.session.clone() };
     nobody.send(&body).is(401, "E_UNAUTHENTICATED");
     // A new token of the same bearer goes on.
-    let words = ["--workspace", &workspace, "--subject", "bearer", "--scope", "read"];
+    let words = ["--id", &workspace, "--subject", "bearer", "--scope", "read"];
     let renewed = Client { token: Some(service.token(&words)), ..client.clone() };
     let renewed = Agent { client: renewed, session: agent.session.clone() };
     assert!(!renewed.tools().contains("Bash"));

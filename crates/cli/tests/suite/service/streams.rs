@@ -132,7 +132,7 @@ fn a_token_that_ends_ends_its_streams() {
     let service = Service::start();
     let client = service.client();
     let task = client.submit_command("sleep 300");
-    let token = service.token(&["--workspace", &client.workspace, "--ttl", "2s"]);
+    let token = service.token(&["--id", &client.workspace, "--ttl", "2s"]);
     let expiring = Client { token: Some(token), ..client };
     let begun = std::time::Instant::now();
     let told = expiring.events(&task, 0);

@@ -162,7 +162,7 @@ fn what_is_wrong_is_said_before_anything_is_sent() {
         (vec!["ls", "--token-file", missing.to_str().unwrap()], 1, "could not read the token"),
         (vec!["show", "nonsense"], 2, "not a task id"),
         (vec!["show", &new_id()], 1, "E_TASK_NOT_FOUND"),
-        (vec!["ls", "--workspace", &new_id()], 1, "does not cover workspace"),
+        (vec!["ls", "--id", &new_id()], 1, "does not cover workspace"),
     ] {
         let output = run(&service, &client, &words);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

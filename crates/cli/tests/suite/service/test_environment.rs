@@ -100,13 +100,13 @@ impl Service {
 
     /// A client of one workspace.
     pub(crate) fn client_for(&self, workspace: &str, scopes: &str) -> Client {
-        let token = self.token(&["--workspace", workspace, "--scope", scopes]);
+        let token = self.token(&["--id", workspace, "--scope", scopes]);
         Client { address: self.address, token: Some(token), workspace: workspace.to_owned() }
     }
 
     /// A client of one workspace whose bearer has a name.
     pub(crate) fn client_named(&self, workspace: &str, subject: &str) -> Client {
-        let token = self.token(&["--workspace", workspace, "--subject", subject]);
+        let token = self.token(&["--id", workspace, "--subject", subject]);
         Client { address: self.address, token: Some(token), workspace: workspace.to_owned() }
     }
 

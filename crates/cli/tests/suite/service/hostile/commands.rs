@@ -162,7 +162,7 @@ fn a_command_sees_its_own_workspace_and_nothing_else() {
         let mut command = service.test_env.carrel();
         command.env("CARREL_TOKEN_SECRET", "canary-5e1f-canary-5e1f-canary-5e1f");
         command
-            .args(["token", "new", "--workspace", workspace, "--data"])
+            .args(["token", "new", "--id", workspace, "--data"])
             .arg(service.test_env.path("data"));
         String::from_utf8(command.output().unwrap().stdout).unwrap().trim().to_owned()
     };
