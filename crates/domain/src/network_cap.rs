@@ -17,7 +17,8 @@
 //! | step | its network, if it names one | the same |
 //!
 //! The default in the third row opens nothing: the loopback of tier `full` is the workspace's own, and tier
-//! `landlock` has none. A default is lowered to the cap; a request above the cap is refused.
+//! `landlock` has none. A default is lowered to the cap; a request above the cap is refused. A run of tests in tier
+//! `full` has at least `loopback` as its default, within the cap: tests start servers, and only for themselves.
 //!
 //! Transfers of Carrel's own git are no commands of a caller: they reach the hosts that the operator lists,
 //! over addresses that were checked. Only the first three layers, which the operator writes, cap them.
@@ -63,6 +64,10 @@ pub enum NetworkPurpose {
     /// A command of a caller.
     #[default]
     Command,
+    /// A run of a project's tests, whose default is the sandbox's own loopback where there is one.
+    Tests,
+    /// A command whose caller has no argument for the network.
+    Fixed,
     /// A clone, fetch, pull or push of Carrel's own git.
     GitTransfer,
 }
@@ -146,6 +151,17 @@ impl NetworkRequest {
         Self { command_line: typed, ..Self::of(typed) }
     }
 
+    /// Returns the request of a run of tests.
+    pub fn of_tests(requested: impl Into<Option<Network>>) -> Self {
+        Self { purpose: NetworkPurpose::Tests, ..Self::of(requested) }
+    }
+
+    /// Returns the request of a command whose caller has no argument for the network. The layers decide it
+    /// if `network` is none.
+    pub fn fixed(network: impl Into<Option<Network>>) -> Self {
+        Self { purpose: NetworkPurpose::Fixed, ..Self::of(network) }
+    }
+
     /// Returns the request of a git transfer.
     pub fn of_git_transfer(needed: Network) -> Self {
         Self { purpose: NetworkPurpose::GitTransfer, ..Self::of(needed) }
@@ -173,13 +189,18 @@ impl NetworkRequest {
         tier: Option<Tier>,
     ) -> Result<GrantedNetwork, NetworkDenied> {
         let (cap, layer) = self.cap(policy, tier);
-        let Some(requested) = self.requested else {
-            return Ok(GrantedNetwork { network: self.unrequested(policy).min(cap), cap });
+        let network = match self.requested {
+            Some(requested) if requested > cap => {
+                return Err(NetworkDenied { requested, limit: cap, layer });
+            }
+            Some(requested) => requested,
+            None => self.unrequested(policy, tier).min(cap),
         };
-        if requested > cap {
-            return Err(NetworkDenied { requested, limit: cap, layer });
-        }
-        Ok(GrantedNetwork { network: requested, cap })
+        let cap = match self.purpose {
+            NetworkPurpose::Command | NetworkPurpose::Tests => cap,
+            NetworkPurpose::Fixed | NetworkPurpose::GitTransfer => network,
+        };
+        Ok(GrantedNetwork { network, cap })
     }
 
     /// Returns the lowest cap, and the outermost layer that names it.
@@ -195,19 +216,28 @@ impl NetworkRequest {
             (self.step, NetworkLayer::Step),
         ];
         let unnamed = match self.purpose {
-            NetworkPurpose::Command => unnamed_cap(tier).max(policy.default),
+            NetworkPurpose::Command | NetworkPurpose::Tests | NetworkPurpose::Fixed => {
+                unnamed_cap(tier).max(policy.default)
+            }
             NetworkPurpose::GitTransfer => Network::Full,
         };
         let outer = lowest(&operator).unwrap_or((unnamed, NetworkLayer::Default));
-        match (self.purpose, lowest(&callers)) {
-            (NetworkPurpose::Command, Some(inner)) if inner.0 < outer.0 => inner,
-            (NetworkPurpose::Command | NetworkPurpose::GitTransfer, _) => outer,
-        }
+        let inner = match self.purpose {
+            NetworkPurpose::Command | NetworkPurpose::Tests | NetworkPurpose::Fixed => {
+                lowest(&callers)
+            }
+            NetworkPurpose::GitTransfer => None,
+        };
+        inner.filter(|inner| inner.0 < outer.0).unwrap_or(outer)
     }
 
     /// Returns the network of a command that requests none, before the cap.
-    fn unrequested(self, policy: NetworkPolicy) -> Network {
-        self.step.or(self.workspace).or(self.command_line).unwrap_or(policy.default)
+    fn unrequested(self, policy: NetworkPolicy, tier: Option<Tier>) -> Network {
+        let named = self.step.or(self.workspace).or(self.command_line).unwrap_or(policy.default);
+        match (self.purpose, tier) {
+            (NetworkPurpose::Tests, Some(Tier::Full)) => named.max(Network::Loopback),
+            _ => named,
+        }
     }
 }
 
@@ -372,6 +402,42 @@ mod tests {
             let decided = decided.map_err(|denied| (denied.limit, denied.layer));
             assert_eq!(decided, expected, "{policy:?} {tier:?} {request:?}");
         }
+    }
+
+    #[test]
+    fn tests_have_the_loopback_of_tier_full_by_default_and_never_more_than_the_cap() {
+        each(|policy, tier, request| {
+            let tests = NetworkRequest { purpose: NetworkPurpose::Tests, ..request };
+            let (command, tests) = (request.decide(policy, tier), tests.decide(policy, tier));
+            let expected = command.map(|granted| match (request.requested, tier) {
+                (None, Some(Tier::Full)) => GrantedNetwork {
+                    network: granted.network.max(Loopback.min(granted.cap)),
+                    ..granted
+                },
+                _ => granted,
+            });
+            assert_eq!(tests, expected, "{policy:?} {tier:?} {request:?}");
+        });
+        let full = Some(Tier::Full);
+        let of = |request: NetworkRequest| request.decide(NetworkPolicy::default(), full);
+        let network = |request| of(request).map(|granted| granted.network);
+        let typed = |network| NetworkRequest { command_line: network, ..Default::default() };
+        let tests = NetworkRequest::of_tests(None);
+        assert_eq!(network(tests), Ok(Loopback));
+        assert_eq!(network(tests.within(typed(Some(NoNetwork)))), Ok(NoNetwork));
+        assert_eq!(network(tests.within(typed(Some(Full)))), Ok(Full));
+        assert_eq!(network(NetworkRequest::of_tests(NoNetwork)), Ok(NoNetwork));
+    }
+
+    #[test]
+    fn a_command_without_an_argument_for_the_network_could_not_have_had_more() {
+        each(|policy, tier, request| {
+            let fixed = NetworkRequest { purpose: NetworkPurpose::Fixed, ..request };
+            let expected = request
+                .decide(policy, tier)
+                .map(|granted| GrantedNetwork { cap: granted.network, ..granted });
+            assert_eq!(fixed.decide(policy, tier), expected, "{policy:?} {tier:?} {request:?}");
+        });
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The result of a command: outcome, limit reached, denials, trust check, sandbox.
 
-use carrel_exec::{CgroupReport, ExceededLimit, ExitStatus, Outcome, Output};
-use carrel_sandbox::{Denial, DenialContext, Guarantee};
+use carrel_exec::{Captured, CgroupReport, ExceededLimit, ExitStatus, Outcome, Output};
+use carrel_sandbox::{Certainty, Denial, DenialContext, Guarantee};
 use serde::Serialize;
 
 use crate::artifacts::Artifacts;
 use crate::command_run::CommandRun;
+use crate::request::MessageSource;
 use crate::runner::RunnerInner;
 use crate::sandbox_cell::ExecutionSite;
 use crate::trust::TrustReport;
@@ -74,7 +75,7 @@ impl CommandRun<'_> {
             outcome.cost.peak_memory = peak;
         }
         Completed {
-            denials: self.denials(&outcome),
+            denials: self.denials(&outcome, &artifacts),
             sandbox: self.inner.sandbox_report(self.site),
             limit: self.limit_reached(&outcome, report, overran),
             trust,
@@ -83,7 +84,7 @@ impl CommandRun<'_> {
         }
     }
 
-    fn denials(&self, outcome: &Outcome) -> Vec<Denial> {
+    fn denials(&self, outcome: &Outcome, artifacts: &Artifacts) -> Vec<Denial> {
         let Some(plan) = self.site.plan() else { return Vec::new() };
         let situation = DenialContext {
             directory: &self.request.directory,
@@ -93,12 +94,24 @@ impl CommandRun<'_> {
             cgroup: self.inner.cgroups().enforced(),
         };
         // With combined output or a terminal, messages are part of stdout.
-        let messages = match self.request.output {
-            Output::Separate { .. } => &outcome.stderr,
-            Output::Combined(_) | Output::Terminal { .. } => &outcome.stdout,
+        let text = |captured: &Captured| captured.to_text(usize::MAX);
+        let messages = match (&self.request.output, self.request.messages) {
+            (Output::Separate { .. }, MessageSource::Stderr) => text(&outcome.stderr),
+            (Output::Separate { .. }, MessageSource::AllOutput) => {
+                format!("{}\n{}", text(&outcome.stdout), text(&outcome.stderr))
+            }
+            (Output::Combined(_) | Output::Terminal { .. }, _) => text(&outcome.stdout),
         };
-        let messages = messages.to_text(usize::MAX);
-        carrel_sandbox::explain_denials(plan, &outcome.refused, &messages, situation)
+        let explain =
+            |text: &str| carrel_sandbox::explain_denials(plan, &outcome.refused, text, situation);
+        let denials = explain(&messages);
+        let is_explained = denials.iter().any(|denial| denial.source == Certainty::Inferred);
+        if self.request.messages == MessageSource::Stderr || is_explained {
+            return denials;
+        }
+        // Some runners print no messages of failures, and have them in the report only.
+        let reports = artifacts.files.iter().map(|file| String::from_utf8_lossy(&file.contents));
+        explain(&reports.collect::<Vec<_>>().join("\n"))
     }
 
     fn limit_reached(

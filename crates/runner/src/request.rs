@@ -51,6 +51,17 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
+/// The output of a command in which messages about denials are looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MessageSource {
+    /// The error stream, or all output where the two are one.
+    #[default]
+    Stderr,
+    /// Both streams, and the artifacts if those say nothing, for programs that report errors there, such as
+    /// test runners.
+    AllOutput,
+}
+
 /// A request to run a command.
 #[derive(Debug)]
 pub struct RunRequest {
@@ -78,6 +89,8 @@ pub struct RunRequest {
     pub ssh_key: Option<Secret>,
     /// The capture of its output.
     pub output: Output,
+    /// The output in which messages about denials are looked for.
+    pub messages: MessageSource,
     /// Receives the output while the command runs. A slow receiver slows the command down.
     pub live: Option<mpsc::Sender<Piece>>,
     /// A file that receives the whole output.
@@ -137,6 +150,7 @@ impl RunRequest {
                 stdout: CaptureLimits::STDOUT,
                 stderr: CaptureLimits::STDERR,
             },
+            messages: MessageSource::Stderr,
             live: None,
             log: None,
             trust: None,

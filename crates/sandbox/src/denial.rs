@@ -63,6 +63,8 @@ pub struct Denial {
     pub errno: String,
     /// The certainty of the denial, by its source.
     pub source: Certainty,
+    /// The number of denied calls, or of messages about the object.
+    pub count: u64,
     /// The line for the operator's `policy.toml` that would allow the operation, if one may be suggested.
     pub allow: Option<String>,
     /// Further advice, such as the reason why there is no such line.
@@ -71,6 +73,22 @@ pub struct Denial {
     /// The network that would have allowed the operation, if a network would.
     #[serde(skip)]
     pub network: Option<Network>,
+    /// The class of the object.
+    #[serde(skip)]
+    pub class: DenialClass,
+}
+
+/// The class of a denied object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DenialClass {
+    /// A host, or a socket that a wider network would allow.
+    Network,
+    /// A path.
+    Files,
+    /// A resource limit.
+    Limits,
+    /// A system call that no network would allow.
+    SystemCalls,
 }
 
 /// The certainty of a denial.
@@ -169,9 +187,12 @@ struct Denials(Vec<Denial>);
 
 impl Denials {
     fn add(&mut self, denial: Denial) {
-        let known = self.0.iter().any(|known| known.covers(&denial));
+        if let Some(known) = self.0.iter_mut().find(|known| known.covers(&denial)) {
+            known.count += denial.count;
+            return;
+        }
         let alike = self.0.iter().filter(|known| known.rule == denial.rule).count();
-        if !known && alike < MAX_PER_RULE && !self.is_full() {
+        if alike < MAX_PER_RULE && !self.is_full() {
             self.0.push(denial);
         }
     }
@@ -182,15 +203,22 @@ impl Denials {
 }
 
 impl Denial {
-    fn inferred(rule: impl Into<String>, object: impl Into<String>, errno: &str) -> Self {
+    fn inferred(
+        class: DenialClass,
+        rule: impl Into<String>,
+        object: impl Into<String>,
+        errno: &str,
+    ) -> Self {
         Self {
             rule: rule.into(),
             object: object.into(),
             errno: errno.to_owned(),
             source: Certainty::Inferred,
+            count: 1,
             allow: None,
             hint: None,
             network: None,
+            class,
         }
     }
 

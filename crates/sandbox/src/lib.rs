@@ -40,7 +40,9 @@ pub use cell::{
     Cell, CellLifetime, CellResources, PreparedNamespaces, SetupError, SetupStep, SharedMounts,
     SignalScope, UnsealedCell,
 };
-pub use denial::{Certainty, Denial, DenialContext, MAX_DENIALS, explain as explain_denials};
+pub use denial::{
+    Certainty, Denial, DenialClass, DenialContext, MAX_DENIALS, explain as explain_denials,
+};
 pub use descriptors::close_on_exec;
 pub use execute::execute;
 pub use fork::{Fork, VforkStack, fork};

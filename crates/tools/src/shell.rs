@@ -6,6 +6,7 @@
 mod bash;
 mod command_facts;
 mod control_sequences;
+mod denial_notes;
 mod job_tools;
 mod launch;
 mod process_watcher;
@@ -14,9 +15,11 @@ mod shell_table;
 mod watch_process;
 
 pub(crate) use bash::{NetworkChoice, exit_code, timeout_seconds};
-pub use command_facts::{CommandFacts, NoteReader, notes};
-pub(crate) use command_facts::{add_notes, object};
+pub use command_facts::{CommandFacts, notes};
+pub(crate) use command_facts::{add_note_lines, add_notes, object};
 pub(crate) use control_sequences::strip_control;
+pub use denial_notes::NoteReader;
+pub(crate) use denial_notes::denials_in_verdict;
 pub(crate) use launch::{Launch, Shell};
 pub(crate) use shell_table::ShellTable;
 

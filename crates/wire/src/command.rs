@@ -121,6 +121,8 @@ pub struct CommandDenial {
     pub errno: String,
     /// The evidence: `exact` or `inferred`.
     pub source: String,
+    /// The number of denied calls, or of messages about the object.
+    pub count: u64,
     /// The line for the operator's `policy.toml` that would allow it.
     pub allow: Option<String>,
     /// Advice beyond the policy line.

@@ -20,7 +20,7 @@ const SIGNAL_OFFSET: i32 = 128;
 /// Prints how the command ended and returns the exit status.
 pub(super) fn print(completed: &Completed, reader: NoteReader, format: Format) -> Result<ExitCode> {
     match format {
-        Format::Json => output::json(&as_json(completed))?,
+        Format::Json => output::json(&as_json(completed, reader))?,
         // The output was written while it arrived; a closed stderr cannot be reported anywhere.
         Format::Text => drop(notes(completed, reader, io::stderr().lock())),
     }
@@ -39,9 +39,11 @@ fn status(outcome: &Outcome) -> u8 {
     u8::try_from(status & 0xff).unwrap_or(u8::MAX)
 }
 
-fn as_json(completed: &Completed) -> Value {
+fn as_json(completed: &Completed, reader: NoteReader) -> Value {
     let text = |captured: &Captured| Value::from(captured.to_text(usize::MAX));
-    let mut facts = json!(CommandFacts::of(completed));
+    let mut facts = CommandFacts::of(completed);
+    facts.denials = reader.hinted(facts.denials);
+    let mut facts = json!(facts);
     facts["stdout"] = text(&completed.outcome.stdout);
     facts["stderr"] = text(&completed.outcome.stderr);
     facts

@@ -16,6 +16,8 @@ mod collector;
 mod commands;
 /// The conductor, from the outside.
 mod conductor;
+/// Denials in the texts of every interface.
+mod denials;
 /// What holds on this machine.
 mod doctor;
 /// Attempts to get out of the sandbox.

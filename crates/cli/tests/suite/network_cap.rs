@@ -171,7 +171,7 @@ fn denials_say_that_the_operator_decides_and_name_a_network_only_within_the_cap(
     let cases = [
         (Some("none"), near, "the operator decides about the network"),
         (Some("none"), far, "the operator decides about the network"),
-        (None, near, "a request may have network loopback"),
+        (None, near, "run with network=loopback"),
         (None, far, "the operator decides about the network"),
     ];
     for (typed, line, expected) in cases {

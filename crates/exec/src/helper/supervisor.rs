@@ -113,7 +113,9 @@ impl Denials {
                 let same = |seen: &DeniedCall| {
                     (&seen.call, &seen.detail) == (&refused.call, &refused.detail)
                 };
-                if self.seen.len() < MAX_DENIED_CALLS && !self.seen.iter().any(same) {
+                if let Some(seen) = self.seen.iter_mut().find(|seen| same(seen)) {
+                    seen.count += refused.count;
+                } else if self.seen.len() < MAX_DENIED_CALLS {
                     self.seen.push(refused);
                 }
             }

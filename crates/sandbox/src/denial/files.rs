@@ -7,7 +7,7 @@ use carrel_domain::Tier;
 use super::policy_line::{self, PolicyKey};
 use super::stderr_message::{FileError, Intent, StderrMessage};
 use super::visibility::{self, ReadOnlyKind, Visibility};
-use super::{Denial, DenialContext, normal};
+use super::{Denial, DenialClass, DenialContext, normal};
 use crate::plan::Plan;
 
 /// The version of Landlock that lets files move between directories at all.
@@ -47,7 +47,8 @@ fn judge(
         Visibility::Writable { .. } => None,
         Visibility::Hidden => hidden(plan, error, intent, context, path),
         Visibility::ReadOnly { top, kind } => {
-            let denial = Denial::inferred(rule(&top, kind), text(path), error.name());
+            let denial =
+                Denial::inferred(DenialClass::Files, rule(&top, kind), text(path), error.name());
             read_only(plan, error, intent, kind).map(|suggest| match suggest {
                 Suggest::Line => {
                     policy_line::suggest(denial, plan, PolicyKey::Writable, path, context)
@@ -73,7 +74,7 @@ fn hidden(
     };
     let key = if intent == Intent::Write { PolicyKey::Writable } else { PolicyKey::Readable };
     by_the_plan.then(|| {
-        let denial = Denial::inferred("not visible", text(path), error.name());
+        let denial = Denial::inferred(DenialClass::Files, "not visible", text(path), error.name());
         policy_line::suggest(denial, plan, key, path, context)
     })
 }
@@ -133,7 +134,10 @@ fn mounted(plan: &Plan, path: &Path) -> Option<Denial> {
         path if path == git.join("hooks") => ("git hooks are read-only", HOOKS),
         _ => ("mounted", "it is mounted here, so it cannot be moved or removed"),
     };
-    Some(Denial::inferred(rule, text(path), FileError::Busy.name()).hinting(hint))
+    Some(
+        Denial::inferred(DenialClass::Files, rule, text(path), FileError::Busy.name())
+            .hinting(hint),
+    )
 }
 
 /// Explains `EXDEV`: files cannot be moved or linked between mounts, or at all by Landlock 1.
@@ -147,7 +151,8 @@ fn across(plan: &Plan, paths: &[PathBuf]) -> Option<Denial> {
     let first = top(from)?;
     let second = top(to)?;
     let denial = |rule: String| {
-        let denial = Denial::inferred(rule, &object, FileError::CrossDevice.name());
+        let denial =
+            Denial::inferred(DenialClass::Files, rule, &object, FileError::CrossDevice.name());
         denial.hinting("copy it, then remove the original")
     };
     if first != second {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use carrel_domain::{ByteSize, Tier};
 
-use super::{Denial, DenialContext};
+use super::{Denial, DenialClass, DenialContext};
 use crate::plan::Plan;
 
 /// The largest values that `policy.toml` accepts; no line is suggested beyond them.
@@ -73,7 +73,7 @@ pub(super) fn denial(plan: &Plan, line: &str, context: DenialContext<'_>) -> Opt
         Limit::Processes => of_count("processes", limits.processes, MAX_PROCESSES, errno),
         Limit::OpenFiles => of_count("open_files", limits.open_files, MAX_OPEN_FILES, errno),
         Limit::Cpu => of_time("cpu", limits.cpu, errno),
-        Limit::Disk => Denial::inferred("limit: disk", "workspace", errno)
+        Limit::Disk => Denial::inferred(DenialClass::Limits, "limit: disk", "workspace", errno)
             .hinting("the disk or the quota of the workspace is full; remove files or raise it"),
     })
 }
@@ -93,7 +93,7 @@ fn of_time(key: &str, time: Duration, errno: &str) -> Denial {
 }
 
 fn about(key: &str, value: String, more: Option<String>, errno: &str) -> Denial {
-    let denial = Denial::inferred(format!("limit: {key}"), value, errno);
+    let denial = Denial::inferred(DenialClass::Limits, format!("limit: {key}"), value, errno);
     match more {
         Some(more) => denial.allowed_by(format!("limits.{key} = {more}")),
         None => denial.hinting("it is as high as policy.toml takes it"),

@@ -2,7 +2,7 @@
 
 use carrel_domain::{Network, Tier};
 
-use super::Denial;
+use super::{Denial, DenialClass};
 use crate::plan::Plan;
 
 /// The longest DNS name.
@@ -12,6 +12,10 @@ const MAX_HOST_BYTES: usize = 253;
 const UNNAMED_HOST: &str = "network";
 
 const OPERATOR_DECIDES: &str = "the operator decides about the network";
+
+/// The hint about a socket of a command that also tried to reach another machine, which the cap forbids.
+const LOOPBACK_ONLY: &str =
+    "network=loopback reaches the command's own servers only; the operator decides about more";
 
 const RESOLVE: &str = "EAI_AGAIN";
 const UNREACHABLE: &str = "ENETUNREACH";
@@ -57,7 +61,7 @@ pub(super) fn denial(plan: &Plan, line: &str, cap: Network) -> Option<Denial> {
         (Tier::Full, false) | (Tier::Landlock, _) => Network::Full,
     };
     let rule = format!("network: {}", plan.network);
-    let denial = Denial::inferred(rule, host.unwrap_or(UNNAMED_HOST), errno);
+    let denial = Denial::inferred(DenialClass::Network, rule, host.unwrap_or(UNNAMED_HOST), errno);
     Some(suggest(denial, plan, network, cap))
 }
 
@@ -65,7 +69,7 @@ pub(super) fn denial(plan: &Plan, line: &str, cap: Network) -> Option<Denial> {
 /// reads the hint, and must not be led to ask for what is refused.
 pub(super) fn suggest(denial: Denial, plan: &Plan, network: Network, cap: Network) -> Denial {
     let hint = if network <= cap {
-        format!("a request may have network {network}")
+        format!("run with network={network}")
     } else {
         OPERATOR_DECIDES.to_owned()
     };
@@ -75,6 +79,15 @@ pub(super) fn suggest(denial: Denial, plan: &Plan, network: Network, cap: Networ
     };
     let line = format!("network = \"{network}\"");
     Denial { network: Some(network), ..denial.allowed_by(line).hinting(hint) }
+}
+
+/// Changes the hint about a denied socket where the cap allows the sandbox's own loopback and no more.
+pub(super) fn hint_at_loopback(denial: Denial, plan: &Plan, cap: Network) -> Denial {
+    let is_wider = denial.network == Some(Network::Full);
+    if plan.tier == Tier::Full && is_wider && cap == Network::Loopback {
+        return denial.hinting(LOOPBACK_ONLY);
+    }
+    denial
 }
 
 /// Returns whether a denial shows that the command tried to reach another machine.

@@ -2,7 +2,7 @@
 
 use carrel_domain::{Network, Tier};
 
-use super::{Certainty, Denial, network};
+use super::{Certainty, Denial, DenialClass, network};
 use crate::plan::Plan;
 use crate::seccomp::{DeniedCall, SyscallRule};
 
@@ -23,12 +23,18 @@ pub(super) fn denial(plan: &Plan, refused: &DeniedCall, outside: bool, cap: Netw
         },
         errno: name(refused.errno),
         source: Certainty::Exact,
+        count: refused.count,
         allow: None,
         hint: None,
         network: None,
+        class: DenialClass::SystemCalls,
     };
     match sufficient_network(plan, refused, outside) {
-        Some(network) => network::suggest(denial, plan, network, cap),
+        Some(network) => {
+            let denial = Denial { class: DenialClass::Network, ..denial };
+            let denial = network::suggest(denial, plan, network, cap);
+            network::hint_at_loopback(denial, plan, cap)
+        }
         None => denial.hinting(NO_LINE),
     }
 }

@@ -32,6 +32,8 @@ pub struct DeniedCall {
     pub errno: i32,
     /// The calling thread's id in the process namespace of the listener; zero if it is not visible there.
     pub pid: u32,
+    /// The number of such calls; each report is one.
+    pub count: u64,
 }
 
 /// The descriptor on which the kernel reports denied calls.
@@ -126,6 +128,7 @@ impl DeniedCall {
             detail: rule.and_then(|rule| call_detail::detail(rule.syscall, args)),
             errno: errno.number().into(),
             pid: report.pid,
+            count: 1,
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use carrel_domain::Network;
 use carrel_exec::{ExitStatus, Outcome};
 use carrel_runner::{Completed, LimitReached, SandboxReport, TrustChange};
 use carrel_sandbox::{Certainty, Denial};
@@ -12,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::control_sequences::strip_control;
+use super::denial_notes::{NoteReader, denial_lines, is_noteworthy};
 use crate::text::line;
 
 /// The exit code on the wire of a command that a signal killed.
@@ -104,7 +104,7 @@ impl CommandFacts {
 }
 
 fn denial(denial: &Denial) -> CommandDenial {
-    let Denial { rule, object, errno, source, allow, hint, network: _ } = denial;
+    let Denial { rule, object, errno, source, count, allow, hint, network: _, class: _ } = denial;
     CommandDenial {
         rule: rule.clone(),
         object: object.clone(),
@@ -113,6 +113,7 @@ fn denial(denial: &Denial) -> CommandDenial {
             Certainty::Exact => "exact".to_owned(),
             Certainty::Inferred => "inferred".to_owned(),
         },
+        count: *count,
         allow: allow.clone(),
         hint: hint.clone(),
     }
@@ -152,20 +153,8 @@ fn sandbox(report: &SandboxReport) -> CommandSandbox {
     }
 }
 
-/// The reader of notes about a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoteReader {
-    /// A model or a program. It learns what was denied and that the operator decides.
-    Caller,
-    /// The operator at a terminal. It also learns what would allow the operation.
-    Operator {
-        /// The most that `--network` may name.
-        network_limit: Network,
-    },
-}
-
 /// Returns what the exit status does not tell, one line each: the exceeded limit, killed processes,
-/// denials of a failed command, restored files.
+/// denials, restored files.
 pub fn notes(completed: &Completed, reader: NoteReader) -> Vec<String> {
     let Completed { outcome, limit, denials, trust, .. } = completed;
     let mut notes = Vec::new();
@@ -175,9 +164,10 @@ pub fn notes(completed: &Completed, reader: NoteReader) -> Vec<String> {
     if outcome.left_running > 0 {
         notes.push(format!("still running at the end, and killed: {}", outcome.left_running));
     }
-    // Denials that a successful command tolerated are in the facts only.
-    let explained = |denial: &Denial| explained(denial, reader);
-    notes.extend(denials.iter().filter(|_| !outcome.succeeded()).map(explained));
+    // A pipeline hides the status of its first command, so success does not show that all went well.
+    let explains = |denial: &&Denial| !outcome.succeeded() || is_noteworthy(denial);
+    let shown: Vec<_> = denials.iter().filter(explains).cloned().collect();
+    notes.extend(denial_lines(&shown, reader));
     notes.extend(trust.trust_changes.iter().map(|change| {
         let restored = if change.restored { "restored" } else { "not restored" };
         format!("{} ({}) changed, {restored}", change.path.to_string_lossy(), change.what)
@@ -187,34 +177,11 @@ pub fn notes(completed: &Completed, reader: NoteReader) -> Vec<String> {
 
 /// Appends the notes about a command to the text of a reply.
 pub(crate) fn add_notes(text: &mut String, completed: &Completed) {
-    for note in notes(completed, NoteReader::Caller) {
-        line(text, &format!("carrel: {}", strip_control(&note)));
-    }
+    add_note_lines(text, &notes(completed, NoteReader::Caller));
 }
 
-fn explained(denial: &Denial, reader: NoteReader) -> String {
-    let Denial { rule, object, errno, source, allow, hint, network } = denial;
-    let certainty = match source {
-        Certainty::Exact => "denied",
-        Certainty::Inferred => "probably denied",
-    };
-    let mut text = format!("{certainty}: {object} ({errno}): {rule}");
-    let mut add = |remedy: &str| text = format!("{text}; {remedy}");
-    match (reader, allow) {
-        (NoteReader::Operator { .. }, Some(allow)) => add(&format!("policy.toml: {allow}")),
-        // The hint about a network says it.
-        (NoteReader::Caller, Some(_)) if network.is_none() => add("the operator decides"),
-        (NoteReader::Caller | NoteReader::Operator { .. }, _) => {}
+pub(crate) fn add_note_lines(text: &mut String, notes: &[String]) {
+    for note in notes {
+        line(text, &format!("carrel: {}", strip_control(note)));
     }
-    match (reader, network) {
-        (NoteReader::Operator { network_limit }, Some(network)) if *network <= network_limit => {
-            add(&format!("or --network {network}"));
-        }
-        (NoteReader::Caller | NoteReader::Operator { .. }, _) => {
-            if let Some(hint) = hint {
-                add(hint);
-            }
-        }
-    }
-    text
 }

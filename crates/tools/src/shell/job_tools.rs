@@ -7,7 +7,7 @@ use carrel_exec::{Cursor, JobStatus, WakeReason};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::command_facts::CommandFacts;
+use super::command_facts::{CommandFacts, add_notes};
 use super::control_sequences::strip_control;
 use super::launch::Shell;
 use super::shell_table::find;
@@ -87,6 +87,9 @@ impl Tool for BashOutput {
         let mut reply = heading(&shell);
         line(&mut reply, &format!("--- output (bytes {cursor}–{next} of {end}) ---"));
         reply.push_str(&shown);
+        if let Some(completed) = shell.completed().filter(|_| next >= end) {
+            add_notes(&mut reply, completed);
+        }
         let facts = OutputFacts {
             shell_id: input.shell_id.trim().to_owned(),
             status: shell.status(),

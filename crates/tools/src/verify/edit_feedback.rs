@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carrel_domain::{Failure, Network};
+use carrel_domain::Failure;
 use carrel_edit::replace::Limits;
 use carrel_verify::parse::{self, CheckReport, CouldNotRunReason, Verdict};
 use carrel_verify::plan::{CommandScope, Invocation, plan_check};
@@ -192,5 +192,5 @@ async fn format_now(
 }
 
 fn bounds() -> Bounds {
-    Bounds { timeout: BUDGET, network: Some(Network::None) }
+    Bounds { timeout: BUDGET, ..Bounds::of_formatters(None) }
 }

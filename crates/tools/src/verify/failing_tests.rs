@@ -32,7 +32,7 @@ pub(super) struct RerunInput {
     limit: Option<usize>,
     /// Timeout in seconds; 300 by default, at most 1800.
     timeout: Option<u64>,
-    /// The network they get; at most what the operator allows.
+    /// The network they get; at most what the operator allows, and `loopback` by default if that is allowed.
     network: Option<NetworkChoice>,
 }
 

@@ -1,9 +1,11 @@
 //! The tool `format`.
 
+use carrel_sandbox::Denial;
 use carrel_verify::plan::plan_check;
 use carrel_verify::{ProfileField, parse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::{Bounds, run};
@@ -11,7 +13,7 @@ use super::run_script::shortened;
 use super::run_tests::{no_plan, word};
 use super::writer_turn::as_writer;
 use crate::response::Reply;
-use crate::shell::{NetworkChoice, strip_control};
+use crate::shell::strip_control;
 use crate::text::line;
 use crate::tool::{About, Effect, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
@@ -44,6 +46,9 @@ struct Section {
     verdict: &'static str,
     /// The reason for `could_not_run`.
     reason: Option<String>,
+    /// Operations that the sandbox denied.
+    #[schemars(with = "Vec<Map<String, Value>>")]
+    denials: Vec<Denial>,
     command: Vec<String>,
 }
 
@@ -64,7 +69,7 @@ impl Tool for Format {
 
     async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
         let field = if input.check { ProfileField::FormatCheck } else { ProfileField::Format };
-        let bounds = Bounds::of_checks(input.timeout, Some(NetworkChoice::None));
+        let bounds = Bounds::of_formatters(input.timeout);
         let query = ProjectQuery { path: input.path, language: input.language, package: None };
         let chosen = ProjectChoice::of(context, query).await?;
         let mut text = String::new();
@@ -99,6 +104,7 @@ impl Tool for Format {
                     line(&mut text, shown.trim_end());
                 }
             }
+            ran.add_notes(&mut text);
             line(&mut text, &format!("command: {}", ran.argv.join(" ")));
             line(&mut text, &format!("exit: {}", ran.exit));
             sections.push(Section {
@@ -106,6 +112,7 @@ impl Tool for Format {
                 directory: profile.root.clone(),
                 verdict,
                 reason,
+                denials: ran.denials().to_vec(),
                 command: ran.argv,
             });
         }

@@ -1,5 +1,6 @@
 //! The tools `run_lint` and `run_typecheck`.
 
+use carrel_sandbox::Denial;
 use carrel_verify::parse::{self, CheckReport, Finding, Severity};
 use carrel_verify::plan::{TreeAccess, plan_check};
 use carrel_verify::{Profile, ProfileField};
@@ -64,6 +65,9 @@ pub(super) struct CheckSection {
     incomplete: bool,
     /// Files that a compiler changed in the tree, which is read-only for all other checks.
     changed_files: Vec<String>,
+    /// Operations that the sandbox denied.
+    #[schemars(with = "Vec<Map<String, Value>>")]
+    denials: Vec<Denial>,
     command: Vec<String>,
     /// For `BashOutput`, which returns the whole output.
     shell_id: Option<String>,
@@ -128,6 +132,7 @@ impl ProjectCheck {
             incomplete: self.report.incomplete,
             findings,
             changed_files: self.changed.listed.clone(),
+            denials: self.ran.denials().to_vec(),
             command: self.ran.argv.clone(),
             shell_id: self.ran.shell_id.clone(),
         }
@@ -151,6 +156,7 @@ impl ProjectCheck {
         if let Some(changed) = self.changed.line() {
             line(text, &changed);
         }
+        self.ran.add_notes(text);
         line(text, &format!("command: {}", self.ran.argv.join(" ")));
         line(text, &format!("exit: {}", self.ran.exit));
     }

@@ -8,13 +8,17 @@ use std::time::{Duration, SystemTime};
 
 use carrel_domain::{ByteSize, Code, Failure, Network, NetworkRequest, WorkspaceAccess};
 use carrel_exec::{CaptureLimits, Captured, ExitStatus, Output};
-use carrel_runner::{ArtifactRequest, CommandForm, Completed};
+use carrel_runner::{ArtifactRequest, CommandForm, Completed, MessageSource};
+use carrel_sandbox::Denial;
 use carrel_shell::Preset;
 use carrel_verify::parse::{ArtifactFile, DROPPED_OUTPUT, Outcome, Termination, project_artifacts};
 use carrel_verify::plan::{ARTIFACTS, Artifact, CACHE, Invocation, TreeAccess};
 
 use crate::blocking::blocking;
-use crate::shell::{CommandFacts, Launch, NetworkChoice, Shell, exit_code, timeout_seconds};
+use crate::shell::{
+    CommandFacts, Launch, NetworkChoice, NoteReader, Shell, add_note_lines, exit_code, notes,
+    timeout_seconds,
+};
 use crate::tool_context::ToolContext;
 
 /// Bounds each end of the output; parsers need all of it.
@@ -30,7 +34,7 @@ const NO_BYTE_CODE: (&str, &str) = ("PYTHONDONTWRITEBYTECODE", "1");
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) timeout: Duration,
-    pub(super) network: Option<Network>,
+    pub(super) network: NetworkRequest,
 }
 
 /// A command that has ended, or could not start.
@@ -41,6 +45,8 @@ pub(super) struct FinishedCommand {
     pub(super) shell_id: Option<String>,
     pub(super) exit: i32,
     pub(super) facts: Option<CommandFacts>,
+    /// Limits, denials and restored files, one line each.
+    notes: Vec<String>,
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
     cut: bool,
@@ -50,20 +56,40 @@ pub(super) struct FinishedCommand {
 }
 
 impl Bounds {
-    /// Bounds of tests and scripts: 300 seconds by default, at most 1800.
+    /// Bounds of tests: 300 seconds by default, at most 1800, and the sandbox's own loopback.
     pub(super) fn of_tests(timeout: Option<u64>, network: Option<NetworkChoice>) -> Self {
-        let timeout = Duration::from_secs(timeout_seconds(timeout, 300, 1800));
-        Self { timeout, network: network.map(Network::from) }
+        let network = NetworkRequest::of_tests(network.map(Network::from));
+        Self { network, ..Self::of_scripts(timeout, None) }
     }
 
-    /// Bounds of linters, type checkers and formatters: 120 seconds by default, at most 600.
+    /// Bounds of scripts: 300 seconds by default, at most 1800.
+    pub(super) fn of_scripts(timeout: Option<u64>, network: Option<NetworkChoice>) -> Self {
+        let timeout = Duration::from_secs(timeout_seconds(timeout, 300, 1800));
+        Self { timeout, network: NetworkRequest::of(network.map(Network::from)) }
+    }
+
+    /// Bounds of linters and type checkers: 120 seconds by default, at most 600.
     pub(super) fn of_checks(timeout: Option<u64>, network: Option<NetworkChoice>) -> Self {
         let timeout = Duration::from_secs(timeout_seconds(timeout, 120, 600));
-        Self { timeout, network: network.map(Network::from) }
+        Self { timeout, network: NetworkRequest::of(network.map(Network::from)) }
+    }
+
+    /// Bounds of formatters: those of checks, without network.
+    pub(super) fn of_formatters(timeout: Option<u64>) -> Self {
+        Self { network: NetworkRequest::fixed(Network::None), ..Self::of_checks(timeout, None) }
     }
 }
 
 impl FinishedCommand {
+    pub(super) fn denials(&self) -> &[Denial] {
+        self.facts.as_ref().map_or(&[], |facts| &facts.denials)
+    }
+
+    /// Appends the limits, denials and restored files to the text of a reply.
+    pub(super) fn add_notes(&self, text: &mut String) {
+        add_note_lines(text, &self.notes);
+    }
+
     pub(super) fn outcome(&self) -> Outcome<'_> {
         Outcome {
             termination: self.ended.clone(),
@@ -122,7 +148,8 @@ fn launch(invocation: &Invocation, bounds: Bounds) -> Launch {
     // The command comes from the project's files; the sandbox is what bounds it.
     request.preset = Preset::Open;
     request.directory = directory;
-    request.network = NetworkRequest::of(bounds.network);
+    request.network = bounds.network;
+    request.messages = MessageSource::AllOutput;
     request.limits.wall = Some(bounds.timeout);
     request.environment = iter::once((name.into(), value.into())).chain(own).collect();
     request.access = match invocation.access {
@@ -158,6 +185,7 @@ fn ran(
         shell_id: Some(shell.job.id().to_string()),
         exit: exit_code(completed),
         facts: Some(CommandFacts::of(completed)),
+        notes: notes(completed, NoteReader::Caller),
         stdout: whole(&outcome.stdout),
         stderr: whole(&outcome.stderr),
         cut: outcome.stdout.truncated()
@@ -232,6 +260,7 @@ fn not_started(
         shell_id: None,
         exit: if missing { 127 } else { 126 },
         facts: None,
+        notes: Vec::new(),
         stdout: Vec::new(),
         stderr: Vec::new(),
         cut: false,

@@ -63,7 +63,7 @@ impl Tool for RunScript {
     async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
         let query = ProjectQuery { path: input.path, language: input.language, package: None };
         let chosen = ProjectChoice::of(context, query).await?;
-        let bounds = Bounds::of_tests(input.timeout, input.network);
+        let bounds = Bounds::of_scripts(input.timeout, input.network);
         // The first project with the script; if none has it, the refusal of the first.
         let plan = |profile: &Profile| plan_script(profile, &input.name);
         let (first, others) = chosen.profiles.split_first().ok_or_else(|| {
@@ -85,6 +85,7 @@ impl Tool for RunScript {
         if let Some(reason) = &reason {
             line(&mut text, reason);
         }
+        ran.add_notes(&mut text);
         line(&mut text, &format!("exit: {}", ran.exit));
         let facts =
             Facts { verdict, reason, argv: ran.argv, shell_id: ran.shell_id, command: ran.facts };

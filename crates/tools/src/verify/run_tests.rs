@@ -5,11 +5,13 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use carrel_domain::{Code, Failure};
+use carrel_sandbox::Denial;
 use carrel_verify::parse::{Counts, TestReport, Verdict, name_running_test, unnamed_parts};
 use carrel_verify::plan::{Invocation, PlanError, Target, plan_one_at_a_time, plan_tests};
 use carrel_verify::{Profile, parse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::changed_files::{ChangedFiles, TreeState};
 use super::last_test_runs::LastRun;
@@ -17,7 +19,7 @@ use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::{Bounds, FinishedCommand, run};
 use crate::blocking::blocking;
 use crate::response::Reply;
-use crate::shell::{NetworkChoice, strip_control};
+use crate::shell::{NetworkChoice, denials_in_verdict, strip_control};
 use crate::text::line;
 use crate::tool::{About, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
@@ -45,7 +47,7 @@ pub(super) struct Input {
     language: Option<String>,
     /// Timeout in seconds; 300 by default, at most 1800.
     timeout: Option<u64>,
-    /// The network they get; at most what the operator allows.
+    /// The network they get; at most what the operator allows, and `loopback` by default if that is allowed.
     network: Option<NetworkChoice>,
 }
 
@@ -79,6 +81,9 @@ pub(super) struct TestSection {
     changed_files: Option<Vec<String>>,
     /// Number of further changed files.
     changed_files_omitted: usize,
+    /// Operations that the sandbox denied.
+    #[schemars(with = "Vec<Map<String, Value>>")]
+    denials: Vec<Denial>,
     commands: Vec<Vec<String>>,
     /// For `BashOutput`, which returns the whole output.
     shell_ids: Vec<String>,
@@ -247,16 +252,41 @@ impl ProjectTests {
             build_errors: self.report.build_errors.len(),
             changed_files: (!self.changed.unknown).then(|| self.changed.listed.clone()),
             changed_files_omitted: self.changed.omitted,
+            denials: self.denials().cloned().collect(),
             commands: self.ran.iter().map(|ran| ran.argv.clone()).collect(),
             shell_ids: self.ran.iter().filter_map(|ran| ran.shell_id.clone()).collect(),
         }
     }
 
-    fn show(&self, text: &mut String) {
+    fn denials(&self) -> impl Iterator<Item = &Denial> {
+        self.ran.iter().flat_map(FinishedCommand::denials)
+    }
+
+    /// Returns the verdict. That of a run which did not pass says first if the sandbox denied something, since
+    /// the failures may come from it.
+    fn verdict_line(&self) -> String {
         let (verdict, reason) = word(&self.report.verdict);
-        let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
+        let denied = denials_in_verdict(&self.denials().collect::<Vec<_>>());
+        match (&self.report.verdict, denied) {
+            (Verdict::Failed, Some(denied)) => {
+                let Counts { failed, errors, .. } = self.report.counts;
+                let count = failed + errors;
+                let plural = if count == 1 { "" } else { "s" };
+                format!("{verdict}: {count} failure{plural}; {denied}")
+            }
+            (Verdict::CouldNotRun { .. }, Some(denied)) => {
+                format!("{verdict}: {}; {denied}", reason.unwrap_or_default())
+            }
+            (Verdict::CouldNotRun { .. }, None) => {
+                format!("{verdict}: {}", reason.unwrap_or_default())
+            }
+            (Verdict::Passed, _) | (Verdict::Failed, None) => verdict.to_owned(),
+        }
+    }
+
+    fn show(&self, text: &mut String) {
         let Counts { passed, failed, skipped, errors } = self.report.counts;
-        line(text, &format!("{verdict}{reason}"));
+        line(text, &self.verdict_line());
         line(
             text,
             &format!("{passed} passed, {failed} failed, {skipped} skipped, {errors} errors"),
@@ -278,6 +308,7 @@ impl ProjectTests {
             line(text, &changed);
         }
         for ran in &self.ran {
+            ran.add_notes(text);
             let whole =
                 ran.shell_id.as_ref().map_or(String::new(), |id| format!(" (shell_id {id})"));
             line(text, &format!("command: {}{whole}", ran.argv.join(" ")));

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use carrel_domain::TokenScope;
+use carrel_audit::Interface;
+use carrel_domain::{NetworkRequest, TokenScope};
 use carrel_git::{ArgumentList, GitOperation};
 use carrel_runner::CommandForm;
 use carrel_shell::Preset;
@@ -66,6 +67,10 @@ impl Tool for ExecCommand {
         let mut launch = Launch::new(CommandForm::Line(input.command.clone()), &input.command);
         launch.request.preset = Preset::Allowlist;
         launch.request.directory = context.workspace().relative_or_top(input.cwd.as_deref());
+        // Only the request of the REST API has a field for the network.
+        if context.options.interface != Interface::Rest {
+            launch.request.network = NetworkRequest::fixed(None);
+        }
         launch.request.limits.wall = Some(Duration::from_secs(seconds));
         let shell = launch.start(context).await?;
         let completed = shell.wait(context).await?;

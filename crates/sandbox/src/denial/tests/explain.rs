@@ -2,7 +2,7 @@ use carrel_domain::{Network, Tier};
 use pretty_assertions::assert_eq;
 
 use super::{context, line, plan};
-use crate::denial::{MAX_DENIALS, MAX_PER_RULE, explain};
+use crate::denial::{DenialClass, MAX_DENIALS, MAX_PER_RULE, explain};
 use crate::seccomp::DeniedCall;
 
 #[test]
@@ -12,6 +12,7 @@ fn exact_denials_come_first_and_each_comes_once() {
         detail: Some(detail.to_owned()),
         errno: libc::EACCES,
         pid: 0,
+        count: 1,
     };
     let calls = [refused("AF_INET6"), refused("AF_INET"), refused("AF_INET6")];
     let stderr = "touch: cannot touch '/usr/x': Read-only file system\n\
@@ -30,7 +31,20 @@ fn exact_denials_come_first_and_each_comes_once() {
 }
 
 #[test]
-fn a_denial_is_printed_with_its_five_fields() {
+fn a_denial_counts_its_calls_and_messages() {
+    let stderr = "curl: (6) Could not resolve host: example.com\n".repeat(3)
+        + "cat: /data/x: No such file or directory\n";
+    let denials = explain(&plan(Tier::Full, Network::None), &[], &stderr, context());
+    let counts: Vec<_> =
+        denials.iter().map(|denial| (denial.object.as_str(), denial.count, denial.class)).collect();
+    assert_eq!(
+        counts,
+        [("example.com", 3, DenialClass::Network), ("/data/x", 1, DenialClass::Files)]
+    );
+}
+
+#[test]
+fn a_denial_is_printed_with_its_six_fields() {
     let stderr = "cat: /data/x: No such file or directory\n";
     let denials = explain(&plan(Tier::Full, Network::None), &[], stderr, context());
     assert_eq!(
@@ -40,6 +54,7 @@ fn a_denial_is_printed_with_its_five_fields() {
             "object": "/data/x",
             "errno": "ENOENT",
             "source": "inferred",
+            "count": 1,
             "allow": "readable = [\"/data/x\"]",
         }])
     );
@@ -58,6 +73,7 @@ fn there_are_never_too_many() {
         detail: None,
         errno: libc::EPERM,
         pid: 0,
+        count: 1,
     };
     let refused: Vec<_> = (0..1000).map(refused).collect();
     let denials = explain(&plan(Tier::Full, Network::None), &refused, &stderr, context());

@@ -2,7 +2,7 @@ use carrel_domain::{Network, Tier, WorkspaceAccess};
 use pretty_assertions::assert_eq;
 
 use super::{check, context, host, inferred, plan, policy};
-use crate::denial::{Certainty, Denial, explain};
+use crate::denial::{Certainty, Denial, DenialClass, explain};
 use crate::plan::Plan;
 use crate::policy::Policy;
 
@@ -253,9 +253,11 @@ fn the_hooks_of_a_repository_stay() {
         object: object.to_owned(),
         errno: errno.to_owned(),
         source: Certainty::Inferred,
+        count: 1,
         allow: None,
         hint: Some(hint.to_owned()),
         network: None,
+        class: DenialClass::Files,
     };
     let why = "git hooks run outside the sandbox later, so commands cannot change them";
     let read_only = [denial("git hooks are read-only", hook, "EROFS", why)];

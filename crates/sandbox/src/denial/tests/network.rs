@@ -2,7 +2,7 @@ use carrel_domain::{Network, Tier};
 use pretty_assertions::assert_eq;
 
 use super::{check, context, plan};
-use crate::denial::{Certainty, Denial, DenialContext, explain};
+use crate::denial::{Certainty, Denial, DenialClass, DenialContext, explain};
 
 const MESSAGES: [(&str, &str, &str); 16] = [
     ("curl: (6) Could not resolve host: example.com", "example.com", "EAI_AGAIN"),
@@ -77,9 +77,11 @@ fn failures_for_lack_of_network_name_the_line_and_that_the_operator_decides() {
                 object: host.to_owned(),
                 errno: errno.to_owned(),
                 source: Certainty::Inferred,
+                count: 1,
                 allow: Some("network = \"full\"".to_owned()),
                 hint: Some("the operator decides about the network".to_owned()),
                 network: Some(Network::Full),
+                class: DenialClass::Network,
             };
             assert_eq!(found, [expected], "{message}");
         }
@@ -118,9 +120,9 @@ fn a_hint_names_a_network_only_within_the_cap() {
     let decides = "the operator decides about the network";
     let cases = [
         (Tier::Full, near, Network::None, decides),
-        (Tier::Full, near, Network::Loopback, "a request may have network loopback"),
+        (Tier::Full, near, Network::Loopback, "run with network=loopback"),
         (Tier::Full, far, Network::Loopback, decides),
-        (Tier::Full, far, Network::Full, "a request may have network full"),
+        (Tier::Full, far, Network::Full, "run with network=full"),
         (
             Tier::Landlock,
             near,
@@ -132,5 +134,34 @@ fn a_hint_names_a_network_only_within_the_cap() {
         let context = DenialContext { network_cap, ..context() };
         let found = explain(&plan(tier, Network::None), &[], message, context);
         assert_eq!(found[0].hint.as_deref(), Some(expected), "{tier} {message} {network_cap}");
+    }
+}
+
+#[test]
+fn a_socket_for_another_machine_is_hinted_at_the_loopback_without_promising_more() {
+    let socket = crate::seccomp::DeniedCall {
+        call: "socket".to_owned(),
+        detail: Some("AF_INET".to_owned()),
+        errno: libc::EACCES,
+        pid: 0,
+        count: 41,
+    };
+    let far = "curl: (6) Could not resolve host: example.com";
+    let only =
+        "network=loopback reaches the command's own servers only; the operator decides about more";
+    let decides = "the operator decides about the network";
+    let cases = [
+        ("", Network::None, decides),
+        ("", Network::Loopback, "run with network=loopback"),
+        (far, Network::None, decides),
+        (far, Network::Loopback, only),
+        (far, Network::Full, "run with network=full"),
+    ];
+    for (message, network_cap, expected) in cases {
+        let context = DenialContext { network_cap, ..context() };
+        let refused = std::slice::from_ref(&socket);
+        let found = explain(&plan(Tier::Full, Network::None), refused, message, context);
+        let first = (found[0].hint.as_deref(), found[0].count, found[0].class);
+        assert_eq!(first, (Some(expected), 41, DenialClass::Network), "{message} {network_cap}");
     }
 }

@@ -2,11 +2,11 @@ use carrel_domain::{Network, Tier};
 use pretty_assertions::assert_eq;
 
 use super::{context, plan};
-use crate::denial::{Certainty, Denial, explain};
+use crate::denial::{Certainty, Denial, DenialClass, explain};
 use crate::seccomp::DeniedCall;
 
 fn refused(call: &str, detail: Option<&str>, errno: i32) -> DeniedCall {
-    DeniedCall { call: call.to_owned(), detail: detail.map(str::to_owned), errno, pid: 7 }
+    DeniedCall { call: call.to_owned(), detail: detail.map(str::to_owned), errno, pid: 7, count: 1 }
 }
 
 fn one(tier: Tier, network: Network, refused: DeniedCall, stderr: &str) -> Denial {
@@ -24,9 +24,11 @@ fn a_refused_call_is_explained_with_the_reason_of_the_filter() {
             object: "unshare(CLONE_NEWUSER)".to_owned(),
             errno: "EPERM".to_owned(),
             source: Certainty::Exact,
+            count: 1,
             allow: None,
             hint: Some("no line of policy.toml allows this call".to_owned()),
             network: None,
+            class: DenialClass::SystemCalls,
         }
     );
 }

@@ -52,7 +52,7 @@ fn watched<T: Send>(
 
 fn refused(call: &str, detail: Option<&str>, errno: Errno, pid: u32) -> DeniedCall {
     let (call, detail) = (call.to_owned(), detail.map(str::to_owned));
-    DeniedCall { call, detail, errno: errno.raw_os_error(), pid }
+    DeniedCall { call, detail, errno: errno.raw_os_error(), pid, count: 1 }
 }
 
 fn own_thread() -> u32 {
