@@ -236,11 +236,17 @@ async fn an_edit_replaces_what_it_names_and_nothing_else() {
     let refused = edit(&test_env, "a.txt", "alpha", "x").await.unwrap_err();
     assert_eq!(
         refused,
-        "old_string matched 2 times in a.txt; add context to make it unique or set replace_all=true"
+        "old_string matched 2 times in a.txt; add context to make it unique or set replace_all=true; \
+         it is at lines 1, 3"
     );
     assert_eq!(
         edit(&test_env, "a.txt", "nope", "x").await.unwrap_err(),
         "old_string not found in a.txt"
+    );
+    assert_eq!(
+        edit(&test_env, "a.txt", "alpha\nBETTA", "x").await.unwrap_err(),
+        "old_string not found in a.txt; the closest is line 1: line 2 is \"BETA\", with \"\" where \
+         old_string has \"T\""
     );
     assert_eq!(
         edit(&test_env, "a.txt", "", "x").await.unwrap_err(),
