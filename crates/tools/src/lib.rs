@@ -14,6 +14,7 @@
 //! results). Jobs belong to the [`Owner`] of the session that started them.
 #![forbid(unsafe_code)]
 
+mod argument_coercion;
 mod blocking;
 mod client_roots;
 mod files;

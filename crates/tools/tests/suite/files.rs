@@ -63,7 +63,7 @@ async fn what_cannot_be_read_is_refused_with_its_code() {
     let cases = [
         (json!({}), "E_INVALID_ARGUMENTS"),
         (json!({ "file_path": "" }), "E_INVALID_ARGUMENTS"),
-        (json!({ "file_path": "a.txt", "limit": "5" }), "E_INVALID_ARGUMENTS"),
+        (json!({ "file_path": "a.txt", "limit": "five" }), "E_INVALID_ARGUMENTS"),
         (json!({ "file_path": "a.txt", "lines": 5 }), "E_INVALID_ARGUMENTS"),
         (json!({ "file_path": "missing" }), "E_NOT_FOUND"),
         (json!({ "file_path": "sub" }), "E_IS_A_DIRECTORY"),
