@@ -93,6 +93,9 @@ fn show(files: &WorkspaceFiles, input: &Input) -> ToolResult<Facts> {
     })?;
     files.record_read(loaded.key, hash, &seen(&window));
     let mut text = std::mem::take(&mut window.text);
+    if text.is_empty() {
+        line(&mut text, "[the file is empty]");
+    }
     if let Some(note) = window.note() {
         line(&mut text, &format!("[{note}]"));
     }

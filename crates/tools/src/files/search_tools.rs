@@ -14,7 +14,7 @@ use super::workspace_files::check_given;
 use crate::blocking::blocking;
 use crate::named_workspace::NamedWorkspace;
 use crate::response::Reply;
-use crate::text::line;
+use crate::text::{line, or_words};
 use crate::tool::{About, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
@@ -189,8 +189,9 @@ impl Tool for Grep {
     async fn call(context: &ToolContext, input: GrepInput) -> ToolResult<GrepFacts> {
         check_given("pattern", &input.pattern)?;
         let request = request(&input);
+        let GrepInput { pattern, path, hidden, ignored, offset, .. } = input;
         let report = run_search(context, move |workspace, cancel| {
-            let scope = scope_of(workspace, input.path.as_deref(), input.hidden, input.ignored);
+            let scope = scope_of(workspace, path.as_deref(), hidden, ignored);
             carrel_search::grep(&scope, &request, cancel)
         });
         let report = report.await?;
@@ -207,7 +208,12 @@ impl Tool for Grep {
             binary_matches: report.binary_matches,
             unreadable: unreadable(&report.unreadable),
         };
-        Ok(Reply::text(with_notes(report.text(), notes), facts))
+        let nothing = if offset > 0 {
+            format!("no more matches for {pattern} after offset {offset}")
+        } else {
+            format!("no matches for {pattern}")
+        };
+        Ok(Reply::text(with_notes(or_words(report.text(), &nothing), notes), facts))
     }
 }
 
@@ -298,8 +304,9 @@ impl Tool for Glob {
             limit: limit.unwrap_or(carrel_search::DEFAULT_GLOB_LIMIT).min(MAX_GLOB_FILES),
             ..GlobRequest::new(&input.pattern)
         };
+        let GlobInput { pattern, path, hidden, ignored, .. } = input;
         let report = run_search(context, move |workspace, cancel| {
-            let scope = scope_of(workspace, input.path.as_deref(), input.hidden, input.ignored);
+            let scope = scope_of(workspace, path.as_deref(), hidden, ignored);
             carrel_search::glob(&scope, &request, cancel)
         });
         let report = report.await?;
@@ -314,6 +321,7 @@ impl Tool for Glob {
             unreadable: unreadable(&report.unreadable),
         };
         let text = report.text().trim_end_matches('\n').to_owned();
+        let text = or_words(text, &format!("no files match {pattern}"));
         Ok(Reply::text(with_notes(text, notes), facts))
     }
 }
@@ -365,6 +373,7 @@ impl Tool for Ls {
             limit: limit.unwrap_or(carrel_search::DEFAULT_LIST_LIMIT).min(MAX_LISTED),
             ..ListRequest::default()
         };
+        let offset = input.offset;
         let report = run_search(context, move |workspace, cancel| {
             let all = !input.visible_only;
             let scope = scope_of(workspace, input.path.as_deref(), all, all);
@@ -377,6 +386,7 @@ impl Tool for Ls {
             next_offset: report.truncation.map(|cut| cut.next_offset),
             unreadable: unreadable(&report.unreadable),
         };
-        Ok(Reply::text(with_notes(report.text(), notes), facts))
+        let nothing = if offset > 0 { "no more entries" } else { "no entries" };
+        Ok(Reply::text(with_notes(or_words(report.text(), nothing), notes), facts))
     }
 }

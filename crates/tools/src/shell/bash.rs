@@ -142,6 +142,10 @@ fn shown(completed: &Completed, seconds: u64, shell_id: &str) -> String {
     }
     add_notes(&mut text, completed);
     match exit_code(completed) {
+        0 if outcome.stdout.total_bytes == 0 && text.is_empty() => {
+            line(&mut text, "no output, exit 0");
+        }
+        0 if text.trim().is_empty() => line(&mut text, "only white space, exit 0"),
         0 => end_line(&mut text),
         code => line(&mut text, &format!("exit: {code}")),
     }

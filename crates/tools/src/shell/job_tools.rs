@@ -13,7 +13,7 @@ use super::launch::Shell;
 use super::shell_table::find;
 use crate::files::check_given;
 use crate::response::Reply;
-use crate::text::line;
+use crate::text::{line, or_words};
 use crate::tool::{About, Effect, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
@@ -86,7 +86,12 @@ impl Tool for BashOutput {
         let end = shell.job.log_end();
         let mut reply = heading(&shell);
         line(&mut reply, &format!("--- output (bytes {cursor}–{next} of {end}) ---"));
-        reply.push_str(&shown);
+        let nothing = match &filter {
+            Some(_) if cursor < next => "no line matches the filter",
+            _ if shell.completed().is_some() => "no more output; it has ended",
+            _ => "no new output",
+        };
+        reply.push_str(&or_words(shown, nothing));
         let facts = OutputFacts {
             shell_id: input.shell_id.trim().to_owned(),
             status: shell.status(),

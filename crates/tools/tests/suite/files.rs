@@ -35,7 +35,7 @@ async fn a_file_is_shown_with_line_numbers_and_says_when_there_is_more() {
     assert_eq!(part.structured["next_offset"], 3);
     assert_eq!(part.structured["total_lines"], 3);
     test_env.put("empty", "");
-    assert_eq!(read(&test_env, "empty").await, "");
+    assert_eq!(read(&test_env, "empty").await, "[the file is empty]\n");
     let around = test_env
         .call("Read", json!({ "file_path": "a.txt", "around_line": 3, "context_lines": 1 }))
         .await;

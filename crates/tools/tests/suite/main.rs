@@ -5,6 +5,8 @@
     reason = "tests build the state that agents and people leave behind, and fail by panicking"
 )]
 
+/// Replies without content: words, in every tool.
+mod empty_answers;
 /// Reading, writing, editing, patching, moving, deleting.
 mod files;
 /// Git: operations, what a repository configures, remotes.

@@ -31,7 +31,10 @@ async fn text_is_found_with_its_path_and_line_always_in_one_order() {
     assert_eq!(grep(json!({ "pattern": "alpha", "output_mode": "count" })).await, "a.go:2\n");
     let both = "a.go:1:alpha\na.go:3:alpha again\nsub/b.go:1:Alpha\n";
     assert_eq!(grep(json!({ "pattern": "alpha", "case_insensitive": true })).await, both);
-    assert_eq!(grep(json!({ "pattern": "alpha", "glob": "sub/**" })).await, "");
+    assert_eq!(
+        grep(json!({ "pattern": "alpha", "glob": "sub/**" })).await,
+        "no matches for alpha\n"
+    );
     assert_eq!(
         grep(json!({ "pattern": "alpha", "glob": "*.go" })).await,
         "a.go:1:alpha\na.go:3:alpha again\n",
@@ -79,7 +82,7 @@ async fn files_are_found_by_name_the_last_changed_first() {
         test_env.text("Glob", json!({ "pattern": "*.go", "path": "sub" })).await,
         "sub/b.go"
     );
-    assert_eq!(test_env.text("Glob", json!({ "pattern": "*.rs" })).await, "");
+    assert_eq!(test_env.text("Glob", json!({ "pattern": "*.rs" })).await, "no files match *.rs\n");
     let cut = test_env.call("Glob", json!({ "pattern": "*.go", "limit": 1 })).await;
     assert_eq!(
         (cut.text().as_str(), cut.structured["total"].clone()),
