@@ -144,7 +144,7 @@ pub(super) struct GrepInput {
     /// Also search names that begin with a dot.
     #[serde(default)]
     hidden: bool,
-    /// Also search files that `.gitignore` excludes.
+    /// Also search `node_modules` and files that `.gitignore` excludes.
     #[serde(default)]
     ignored: bool,
     /// Maximum number of lines or files; as many as fit by default.
@@ -180,8 +180,8 @@ impl Tool for Grep {
         title: "Search in files",
         workspaces: WorkspaceChoice::OneOrAll,
         description: "Searches the text of files with a regular expression, with ripgrep's engine: \
-            `path:line:text`, context lines as `path-line-text`. Skips hidden files and those that \
-            .gitignore excludes, unless hidden or ignored is set. The order is stable, so results can \
+            `path:line:text`, context lines as `path-line-text`. Skips hidden files, node_modules and files \
+            that .gitignore excludes, unless hidden or ignored is set. The order is stable, so results can \
             be paged with offset. Use files_with_matches or count for an overview.",
         ..About::READ
     };
@@ -268,7 +268,7 @@ pub(super) struct GlobInput {
     /// Also find names that begin with a dot.
     #[serde(default)]
     hidden: bool,
-    /// Also find files that `.gitignore` excludes.
+    /// Also find `node_modules` and files that `.gitignore` excludes.
     #[serde(default)]
     ignored: bool,
 }
@@ -291,8 +291,8 @@ impl Tool for Glob {
         title: "Find files",
         workspaces: WorkspaceChoice::OneOrAll,
         description: "Finds files by name: one path per line, relative to the workspace, the last \
-            modified first. Skips hidden files and those that .gitignore excludes, unless hidden or \
-            ignored is set.",
+            modified first. Skips hidden files, node_modules and files that .gitignore excludes, unless \
+            hidden or ignored is set.",
         ..About::READ
     };
 

@@ -112,3 +112,21 @@ async fn a_directory_is_listed_with_everything_in_it() {
     );
     assert_eq!(test_env.refusal("LS", json!({ "path": "a.go" })).await.0, "E_NOT_A_DIRECTORY");
 }
+
+#[tokio::test]
+async fn node_modules_are_left_out_unless_ignored_brings_them_back_as_the_descriptions_say() {
+    let test_env = TestEnvironment::new();
+    test_env.put("node_modules/a.js", "needle\n");
+    for (tool, found) in [("Grep", "node_modules/a.js:1:needle\n"), ("Glob", "node_modules/a.js")] {
+        let pattern = if tool == "Grep" { "needle" } else { "*.js" };
+        let without = test_env.text(tool, json!({ "pattern": pattern })).await;
+        assert!(without.starts_with("no "), "{without}");
+        let with = test_env.text(tool, json!({ "pattern": pattern, "ignored": true })).await;
+        assert_eq!(with, found);
+        let mut definitions = test_env.registry.definitions();
+        let definition = definitions.find(|one| one.about.name == tool).unwrap();
+        assert!(definition.about.description.contains("node_modules"), "{tool}");
+        let ignored = &definition.input_schema["properties"]["ignored"]["description"];
+        assert!(ignored.as_str().unwrap().contains("node_modules"), "{tool}: {ignored}");
+    }
+}
