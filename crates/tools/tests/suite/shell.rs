@@ -167,13 +167,21 @@ async fn a_background_command_is_not_forgotten_for_those_that_were_waited_for() 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_in_the_background_take_no_place_from_those_that_are_waited_for() {
     let test_env = TestEnvironment::new();
+    let mut ids = Vec::new();
     for _ in 0..16 {
-        background(&test_env, "sleep 100").await;
+        ids.push(background(&test_env, "sleep 100").await);
     }
     let one_more = json!({ "command": "true", "run_in_background": true });
-    let (code, text) = test_env.refusal("Bash", one_more).await;
-    assert_eq!(code, "E_TOO_MANY_JOBS", "{text}");
+    let (code, text) = test_env.refusal("Bash", one_more.clone()).await;
+    let expected = format!(
+        "you already have 16 running jobs; one has to end before another starts; end one with \
+         KillShell: {}",
+        ids.join(", ")
+    );
+    assert_eq!((code.as_str(), text), ("E_TOO_MANY_JOBS", expected));
     assert_eq!(bash(&test_env, "echo here").await, "here\n");
+    test_env.text("KillShell", json!({ "shell_id": ids[0] })).await;
+    test_env.text("Bash", one_more).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
