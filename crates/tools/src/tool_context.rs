@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::named_workspace::{NamedWorkspace, Workspaces};
 use crate::redaction::Redactor;
+use crate::reply_limit::MaxBytes;
 use crate::session::Session;
 use crate::toolbox::Toolbox;
 use carrel_audit::{Interface, Origin};
@@ -141,6 +142,11 @@ impl ToolContext {
             workspace: self.workspace.as_ref().map(|workspace| workspace.name().to_owned()),
             mask: self.toolbox.event_mask(&self.options.command_settings),
         }
+    }
+
+    /// Returns the bytes of text that the reply may have.
+    pub(crate) fn reply_limit(&self, asked: Option<MaxBytes>) -> usize {
+        MaxBytes::or_default(asked, self.toolbox.reply_bytes)
     }
 
     /// Returns the token that is cancelled when the caller gives up.

@@ -1098,3 +1098,24 @@ fn a_tool_that_discloses_a_secret_is_not_called_read_only() {
     let names = ["Read", "BashOutput", "secrets_available", "secret", "Write"];
     assert_eq!(names.map(read_only), [true, true, true, false, false]);
 }
+
+#[test]
+fn the_operator_sets_the_usual_size_of_a_reply_and_a_call_its_own() {
+    let test_env = TestEnvironment::usual();
+    let workspace = test_env.workspace();
+    let command = json!({ "command": "seq 100000" });
+    let mut small =
+        Stdin::start(mcp(&test_env, &["--workspace", text(&workspace), "--max-reply", "2000"]));
+    let bytes = small.call("Bash", command.clone()).ok().len();
+    assert!((1000..2500).contains(&bytes), "{bytes}");
+    let more = json!({ "command": "seq 100000", "max_bytes": 20_000 });
+    let bytes = small.call("Bash", more).ok().len();
+    assert!((19_000..21_000).contains(&bytes), "{bytes}");
+    let bytes = stdio(&test_env).call("Bash", command).ok().len();
+    assert!((29_000..31_000).contains(&bytes), "{bytes}");
+    for wrong in ["999", "102401", "many"] {
+        let run = Run::of(mcp(&test_env, &["--max-reply", wrong]));
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(run.stderr.contains("--max-reply"), "{}", run.stderr);
+    }
+}

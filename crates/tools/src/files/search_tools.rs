@@ -13,13 +13,11 @@ use serde::{Deserialize, Serialize};
 use super::workspace_files::check_given;
 use crate::blocking::blocking;
 use crate::named_workspace::NamedWorkspace;
+use crate::reply_limit::MaxBytes;
 use crate::response::Reply;
 use crate::text::{line, or_words};
 use crate::tool::{About, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
-
-/// Bounds the text of one reply.
-const MAX_OUTPUT_BYTES: usize = 100 * 1024;
 
 const MAX_GLOB_FILES: usize = 5000;
 
@@ -152,6 +150,7 @@ pub(super) struct GrepInput {
     /// Number of lines or files to skip: `next_offset` of the last call.
     #[serde(default)]
     offset: u64,
+    max_bytes: Option<MaxBytes>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -188,7 +187,7 @@ impl Tool for Grep {
 
     async fn call(context: &ToolContext, input: GrepInput) -> ToolResult<GrepFacts> {
         check_given("pattern", &input.pattern)?;
-        let request = request(&input);
+        let request = request(&input, context.reply_limit(input.max_bytes));
         let GrepInput { pattern, path, hidden, ignored, offset, .. } = input;
         let report = run_search(context, move |workspace, cancel| {
             let scope = scope_of(workspace, path.as_deref(), hidden, ignored);
@@ -225,7 +224,7 @@ fn reason(reason: TruncationReason) -> &'static str {
     }
 }
 
-fn request(input: &GrepInput) -> GrepRequest {
+fn request(input: &GrepInput, output_bytes: usize) -> GrepRequest {
     let (before, after) = match input.context {
         Some(lines) => (lines, lines),
         None => (input.before, input.after),
@@ -246,7 +245,7 @@ fn request(input: &GrepInput) -> GrepRequest {
         },
         offset: input.offset,
         limit: input.head_limit.filter(|limit| *limit > 0),
-        output_bytes: MAX_OUTPUT_BYTES,
+        output_bytes,
         ..GrepRequest::new(&input.pattern)
     }
 }

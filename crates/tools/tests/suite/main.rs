@@ -11,6 +11,8 @@ mod empty_answers;
 mod files;
 /// Git: operations, what a repository configures, remotes.
 mod git;
+/// The size of replies: limits, and the way to the rest.
+mod reply_limit;
 /// Finding files and text.
 mod search;
 /// What the service gets of its six tools.
