@@ -68,6 +68,7 @@ impl<'a> Tools<'a> {
             access,
             network: carrel_domain::NetworkRequest::default(),
             git: GitOptions::default(),
+            reply_bytes: carrel_tools::DEFAULT_REPLY_BYTES,
         });
         let registry = Registry::new(toolbox, Toolset::Code);
         Ok(Self { ground, corpus, registry, session: Session::new("bench") })

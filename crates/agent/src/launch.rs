@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrel_audit::{Interface, Mask, Origin};
+use carrel_audit::{AuditedCall, Interface, Mask};
 use carrel_config::{ConductorConfig, environment as variable, withheld_variables};
 use carrel_domain::{Network, NetworkRequest, WorkspaceAccess, message_of};
 use carrel_runner::{CommandForm, Grants, LimitRequest, RunRequest, Runner, WorkspaceHandle};
@@ -187,15 +187,15 @@ impl Launcher {
             access: self.access,
             grants,
             environment,
-            origin: Some(Self::origin(workspace)),
+            audited_call: Some(Self::audited_call(workspace)),
             limits: LimitRequest { lifetime: Some(Duration::MAX), ..LimitRequest::default() },
             ..RunRequest::new(CommandForm::Argv(argv))
         }
     }
 
-    fn origin(workspace: &AgentWorkspace) -> Origin {
+    fn audited_call(workspace: &AgentWorkspace) -> AuditedCall {
         let key = workspace.workspace.record().key.to_string();
-        Origin {
+        AuditedCall {
             session: format!("agent:{key}"),
             interface: Interface::Agent,
             tool: "agent".to_owned(),

@@ -24,7 +24,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use carrel_domain::{WorkspaceId, hex, sync};
 use carrel_http::ConnectionEnds;
-use carrel_tools::{AuditEvent, Interface, Mask, Origin, Violation};
+use carrel_tools::{AuditEvent, AuditedCall, Interface, Mask, Violation};
 use tracing::Span;
 use tracing::field::display;
 
@@ -235,14 +235,14 @@ impl ApiCall<'_> {
         let workspace = self.workspace.map(|id| id.to_string());
         let events = &self.api.options.events;
         if let Some(violation) = violation {
-            let origin = Origin {
+            let audited_call = AuditedCall {
                 session: name.to_owned(),
                 interface: self.interface,
                 tool: format!("{} {}", self.method, self.route),
                 workspace: workspace.clone(),
                 mask: Mask::default(),
             };
-            events.add_violation(&origin, violation);
+            events.add_violation(&audited_call, violation);
         }
         let event = AuditEvent::ApiCall {
             method: self.method.to_owned(),

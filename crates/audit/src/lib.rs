@@ -16,4 +16,4 @@ mod violation;
 
 pub use audit_log::{AuditEvent, AuditLog, AuditRecord, ViolationLayer};
 pub use interface::Interface;
-pub use violation::{Mask, Origin, Violation};
+pub use violation::{AuditedCall, Mask, Violation};

@@ -12,9 +12,9 @@ use crate::interface::Interface;
 /// Bounds each text in the detail of an event, so that callers cannot fill the log.
 const MAX_TEXT: usize = 512;
 
-/// The caller of an operation, for its audit events.
+/// A call as its audit events name it: caller, interface, operation and workspace.
 #[derive(Clone, Debug)]
-pub struct Origin {
+pub struct AuditedCall {
     /// The id of the session, or the subject of an API token.
     pub session: String,
     /// The interface of the call.
@@ -27,8 +27,8 @@ pub struct Origin {
     pub mask: Mask,
 }
 
-impl Origin {
-    /// Returns the origin of an operation of Carrel's command line.
+impl AuditedCall {
+    /// Returns the call that stands for an operation of Carrel's command line.
     pub fn of_command_line(operation: &str) -> Self {
         Self {
             session: "cli".to_owned(),
@@ -89,19 +89,19 @@ impl Violation {
 
 impl AuditLog {
     /// Adds the event of a violation.
-    pub fn add_violation(&self, origin: &Origin, violation: Violation) {
+    pub fn add_violation(&self, audited_call: &AuditedCall, violation: Violation) {
         let Violation { layer, code, mut detail } = violation;
         // Masked first: a secret that is cut in two would not be found.
-        origin.mask.apply(&mut detail);
+        audited_call.mask.apply(&mut detail);
         shorten(&mut detail);
         let event = AuditEvent::SandboxViolation {
-            tool: origin.tool.clone(),
-            workspace: origin.workspace.clone(),
+            tool: audited_call.tool.clone(),
+            workspace: audited_call.workspace.clone(),
             layer,
             code: code.map(Code::name),
             detail,
         };
-        self.add(&origin.session, origin.interface, event);
+        self.add(&audited_call.session, audited_call.interface, event);
     }
 }
 
@@ -126,10 +126,10 @@ mod tests {
             let text = value["path"].as_str().unwrap().replace("s3cret", "[masked]");
             value["path"] = text.into();
         });
-        let origin = Origin { mask, ..Origin::of_command_line("exec") };
+        let audited_call = AuditedCall { mask, ..AuditedCall::of_command_line("exec") };
         let path = format!("{}s3cret{}", "x".repeat(MAX_TEXT - 10), "y".repeat(MAX_TEXT));
         let violation = Violation::of_code(Code::SandboxViolation, json!({ "path": path }));
-        log.add_violation(&origin, violation.unwrap());
+        log.add_violation(&audited_call, violation.unwrap());
         let AuditEvent::SandboxViolation { tool, code, detail, .. } = events.recv().unwrap().event
         else {
             panic!("another event");

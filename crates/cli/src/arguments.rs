@@ -9,7 +9,7 @@ use carrel_domain::{Age, ByteSize, Network, TokenScopes, WorkspaceId};
 use carrel_mcp::FactsMode;
 use carrel_runner::Feature;
 use carrel_shell::Preset;
-use carrel_tools::Toolset;
+use carrel_tools::{DEFAULT_REPLY_BYTES, MAX_REPLY_BYTES, MIN_REPLY_BYTES, Toolset};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 
@@ -426,8 +426,19 @@ pub(crate) struct ToolboxArguments {
     /// A directory with one file for each secret
     #[arg(long, value_name = "DIR")]
     pub(crate) secrets_dir: Option<PathBuf>,
+    /// Bytes of text in a reply where the call sets no `max_bytes`: 1000 to 102400
+    #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_REPLY_BYTES, value_parser = reply_bytes)]
+    pub(crate) max_reply: usize,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArguments,
+}
+
+fn reply_bytes(text: &str) -> Result<usize, String> {
+    let bytes = text.parse().map_err(|error| format!("{error}"))?;
+    if (MIN_REPLY_BYTES..=MAX_REPLY_BYTES).contains(&bytes) {
+        return Ok(bytes);
+    }
+    Err(format!("not between {MIN_REPLY_BYTES} and {MAX_REPLY_BYTES}"))
 }
 
 /// Returns a parser of words, each with its help and the value that it stands for.

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use carrel_config::Environment;
 use carrel_domain::{Code, Coded, ErrorEnvelope, message_of};
-use carrel_tools::{Origin, Violation};
+use carrel_tools::{AuditedCall, Violation};
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue};
 use serde_json::{Value, json};
@@ -121,8 +121,8 @@ impl CliError {
     /// Records a refusal in the operator's audit log. `operation` is the command that it ends.
     pub(crate) fn audit(&self, operation: &str, environment: &Environment) {
         if let Some(violation) = Violation::of_code(self.code, self.detail.clone()) {
-            let origin = Origin::of_command_line(operation);
-            sandbox::direct_events(environment).add_violation(&origin, violation);
+            let audited_call = AuditedCall::of_command_line(operation);
+            sandbox::direct_events(environment).add_violation(&audited_call, violation);
         }
     }
 

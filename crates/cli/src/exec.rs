@@ -20,7 +20,7 @@ use carrel_exec::{Piece, Stdin, StreamName};
 use carrel_runner::{
     CommandForm, Completed, LimitRequest, Prefork, RunRequest, RunnerMode, SandboxMode,
 };
-use carrel_tools::{NoteReader, Origin};
+use carrel_tools::{AuditedCall, NoteReader};
 use rustix::fs::FileType;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -132,7 +132,7 @@ fn request(arguments: ExecArguments) -> Result<RunRequest> {
         },
         environment: pairs.map(|(name, value)| (name.into(), value.into())).collect(),
         stdin: input()?,
-        origin: Some(Origin::of_command_line(NAME)),
+        audited_call: Some(AuditedCall::of_command_line(NAME)),
         ..RunRequest::new(form)
     })
 }

@@ -48,6 +48,7 @@ pub(crate) async fn registry(
         access: sandbox::access(arguments.read_only),
         network: NetworkRequest { requested: None, ..typed },
         git: GitOptions::new(environment),
+        reply_bytes: arguments.max_reply,
     });
     Ok(Registry::new(toolbox, arguments.toolset))
 }

@@ -33,8 +33,10 @@ use carrel_tools::{CallOptions, Interface, Registry, Session, Workspaces};
 use reply_view::ReplyView;
 pub use reply_view::{FactsMode, reply_for_client, text_only_tool};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorCode,
+    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{NotificationContext, Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -159,6 +161,13 @@ fn request_extensions(context: &RequestContext<RoleServer>) -> Extensions {
     context.extensions.get::<Parts>().map(|parts| parts.extensions.clone()).unwrap_or_default()
 }
 
+/// Refuses a method of a capability that the server does not declare. The SDK answers some of them with an
+/// empty list, as if there were the capability.
+fn not_offered<T>(method: &str, capability: &str) -> Result<T, ErrorData> {
+    let message = format!("{method}: this server offers no {capability}; it offers tools");
+    Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
+}
+
 impl ServerHandler for ToolHandler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
@@ -169,9 +178,13 @@ impl ServerHandler for ToolHandler {
 
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        if page.is_some_and(|page| page.cursor.is_some()) {
+            let message = "unknown cursor: tools/list has one page, leave the cursor out";
+            return Err(ErrorData::invalid_params(message, None));
+        }
         let view = ReplyView::for_request(self.server.facts, &context);
         let definitions = self.server.provider.tools(&request_extensions(&context));
         let tools = definitions.iter().map(|definition| view.tool(encode::tool(definition)));
@@ -201,6 +214,63 @@ impl ServerHandler for ToolHandler {
         }
         let view = ReplyView::for_request(self.server.facts, &context);
         Ok(view.result(encode::result(reply)).into())
+    }
+
+    async fn complete(
+        &self,
+        _: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        not_offered("completion/complete", "completions")
+    }
+
+    #[expect(deprecated, reason = "the older revisions still have this method")]
+    async fn set_level(
+        &self,
+        _: rmcp::model::SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        not_offered("logging/setLevel", "logging")
+    }
+
+    async fn get_prompt(
+        &self,
+        _: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        not_offered("prompts/get", "prompts")
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        not_offered("prompts/list", "prompts")
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        not_offered("resources/list", "resources")
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        not_offered("resources/templates/list", "resources")
+    }
+
+    async fn read_resource(
+        &self,
+        _: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        not_offered("resources/read", "resources")
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {

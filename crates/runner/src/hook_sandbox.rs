@@ -7,7 +7,7 @@
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
-use carrel_audit::{AuditLog, Origin};
+use carrel_audit::{AuditLog, AuditedCall};
 use carrel_config::{Environment, OperatorPolicy, Trust, Workflow};
 use carrel_exec::{CaptureLimits, LazySpawner, Outcome, Output};
 use carrel_workspace::{HookSandbox, HookSandboxError, HookSettings, Hooks, SandboxedHook};
@@ -86,7 +86,7 @@ impl HookSandbox for SandboxedHooks {
                 log: Some(hook.log),
                 // The script is the operator's own.
                 trust: Some(Trust::Report),
-                origin: Some(Origin::of_command_line("hook")),
+                audited_call: Some(AuditedCall::of_command_line("hook")),
                 ..RunRequest::new(CommandForm::Argv(argv))
             };
             let completed = runner.run(&workspace, request, cancel).await;

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, PathBuf};
 use std::time::Duration;
 
-use carrel_audit::Origin;
+use carrel_audit::AuditedCall;
 use carrel_config::{OperatorPolicy, Trust};
 use carrel_domain::{NetworkRequest, ResourceLimits, Secret, WorkspaceAccess};
 use carrel_exec::{CaptureLimits, LogFile, Outcome, Output, Piece, RunningCommand, Started, Stdin};
@@ -101,8 +101,8 @@ pub struct RunRequest {
     pub artifacts: Option<ArtifactRequest>,
     /// Notified when the program runs.
     pub started: Option<oneshot::Sender<Started>>,
-    /// The caller, for audit events.
-    pub origin: Option<Origin>,
+    /// The call that it belongs to, for audit events.
+    pub audited_call: Option<AuditedCall>,
     /// The parent of its trace span; the caller's by default.
     pub under: Option<TraceParent>,
 }
@@ -156,7 +156,7 @@ impl RunRequest {
             trust: None,
             artifacts: None,
             started: None,
-            origin: None,
+            audited_call: None,
             under: carrel_traces::current_context(),
         }
     }

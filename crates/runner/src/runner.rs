@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use carrel_audit::{AuditLog, Origin, Violation};
+use carrel_audit::{AuditLog, AuditedCall, Violation};
 use carrel_config::{DetectedToolchains, Environment, OperatorPolicy, TierChoice, Trust};
 use carrel_domain::{GrantedNetwork, NetworkDenied, NetworkRequest, ResourceLimits, Tier, sync};
 use carrel_exec::{Cgroup, Cgroups, CommandSpec, LazySpawner, Spawner};
@@ -184,11 +184,11 @@ impl Runner {
         cancel: &CancellationToken,
     ) -> Result<Completed, RunError> {
         let span = span::begin(&request);
-        let origin = request.origin.take();
+        let audited_call = request.audited_call.take();
         let ran = self.run_in_sandbox(workspace, request, cancel).instrument(span.clone()).await;
         span::end(&span, &ran);
         if let Ok(completed) = &ran {
-            self.audit_denials(workspace, origin, completed);
+            self.audit_denials(workspace, audited_call, completed);
         }
         ran
     }
@@ -198,16 +198,17 @@ impl Runner {
     fn audit_denials(
         &self,
         workspace: &WorkspaceHandle,
-        origin: Option<Origin>,
+        audited_call: Option<AuditedCall>,
         completed: &Completed,
     ) {
         if completed.denials.is_empty() {
             return;
         }
-        let mut origin = origin.unwrap_or_else(|| Origin::of_command_line("command"));
+        let mut audited_call =
+            audited_call.unwrap_or_else(|| AuditedCall::of_command_line("command"));
         let path = || workspace.path().display().to_string();
-        origin.workspace.get_or_insert_with(path);
-        self.events().add_violation(&origin, Violation::of_denials(&completed.denials));
+        audited_call.workspace.get_or_insert_with(path);
+        self.events().add_violation(&audited_call, Violation::of_denials(&completed.denials));
     }
 
     async fn run_in_sandbox(

@@ -427,6 +427,7 @@ impl Inner {
             access: WorkspaceAccess::ReadWrite,
             network: NetworkRequest { workspace: workspace.network, ..NetworkRequest::default() },
             git: options.git.clone(),
+            reply_bytes: carrel_tools::DEFAULT_REPLY_BYTES,
         });
         Ok(OpenWorkspace::new(workspace, key, usage, named, toolbox))
     }

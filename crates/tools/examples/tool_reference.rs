@@ -46,6 +46,7 @@ fn registry(toolset: Toolset) -> io::Result<Registry> {
         access: WorkspaceAccess::ReadWrite,
         network: carrel_domain::NetworkRequest::default(),
         git: GitOptions::new(&environment),
+        reply_bytes: carrel_tools::DEFAULT_REPLY_BYTES,
     });
     Ok(Registry::new(toolbox, toolset))
 }

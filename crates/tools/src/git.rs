@@ -20,6 +20,7 @@ pub(crate) use execution::{GitRequest, run};
 pub use reply::GitFacts;
 
 use crate::registry::Catalogue;
+use crate::reply_limit::MaxBytes;
 use crate::tool::{About, CallRules, Effect, Tool, ToolResult};
 use crate::tool_context::ToolContext;
 
@@ -64,6 +65,7 @@ struct GitInput {
     author_name: Option<String>,
     /// Their mail address.
     author_email: Option<String>,
+    max_bytes: Option<MaxBytes>,
 }
 
 impl Tool for Git {
@@ -92,6 +94,7 @@ impl Tool for Git {
             timeout: input.timeout,
             author_name: input.author_name,
             author_email: input.author_email,
+            max_bytes: input.max_bytes,
             ..GitRequest::new(input.operation, input.args)?
         };
         run(context, request).await
@@ -108,6 +111,7 @@ struct InspectInput {
     args: Option<ArgumentList>,
     /// A directory of the repository, relative to the workspace.
     cwd: Option<String>,
+    max_bytes: Option<MaxBytes>,
 }
 
 impl Tool for GitInspect {
@@ -128,6 +132,7 @@ impl Tool for GitInspect {
         let request = GitRequest {
             directory: input.cwd,
             access: WorkspaceAccess::ReadOnly,
+            max_bytes: input.max_bytes,
             ..GitRequest::new(input.operation.into(), input.args)?
         };
         run(context, request).await

@@ -14,6 +14,7 @@
 //! results). Jobs belong to the [`Owner`] of the session that started them.
 #![forbid(unsafe_code)]
 
+mod argument_coercion;
 mod blocking;
 mod client_roots;
 mod files;
@@ -22,6 +23,7 @@ mod named_workspace;
 mod read_tracker;
 mod redaction;
 mod registry;
+mod reply_limit;
 mod response;
 mod schema_dialect;
 mod secret_tools;
@@ -39,7 +41,9 @@ mod workspace_list;
 pub mod workspace_tools;
 mod workspaces;
 
-pub use carrel_audit::{AuditEvent, AuditLog, AuditRecord, Interface, Mask, Origin, Violation};
+pub use carrel_audit::{
+    AuditEvent, AuditLog, AuditRecord, AuditedCall, Interface, Mask, Violation,
+};
 pub use carrel_domain::Failure;
 pub use carrel_exec::Owner;
 pub use client_roots::ClientRoots;
@@ -47,6 +51,7 @@ pub use files::{Upload, UploadedFile};
 pub use git::{GitFacts, GitOptions};
 pub use named_workspace::{NamedWorkspace, Workspaces};
 pub use registry::{Definition, Registry, Toolset, definitions};
+pub use reply_limit::{DEFAULT_REPLY_BYTES, MAX_REPLY_BYTES, MIN_REPLY_BYTES};
 pub use response::{Reply, ToolContent, ToolResponse};
 pub use schema_dialect::leave_out_number_format;
 pub use secrets::Secrets;

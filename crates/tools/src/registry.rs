@@ -38,7 +38,7 @@ use crate::tool_context::{CallOptions, ToolContext};
 use crate::tool_schema::take_workspace;
 use crate::toolbox::Toolbox;
 use crate::workspace_list::ALL;
-use carrel_audit::{AuditEvent, Origin, Violation};
+use carrel_audit::{AuditEvent, AuditedCall, Violation};
 use panic_guard::catch_panic;
 use tool_entry::{Entry, encode};
 pub(crate) use trust_check::check_restored;
@@ -411,14 +411,14 @@ impl Registry {
     fn audit_violation(&self, call: &Call<'_>, workspace: Option<&str>, failure: &Failure) {
         let violation = Violation::of_code(failure.code, failure.detail.clone());
         let Some(violation) = violation else { return };
-        let origin = Origin {
+        let audited_call = AuditedCall {
             session: call.session.id().to_owned(),
             interface: call.options.interface,
             tool: call.tool().to_owned(),
             workspace: workspace.map(str::to_owned),
             mask: self.toolbox.event_mask(&call.options.command_settings),
         };
-        self.toolbox.events.add_violation(&origin, violation);
+        self.toolbox.events.add_violation(&audited_call, violation);
     }
 
     fn unknown(&self, name: &str) -> Failure {

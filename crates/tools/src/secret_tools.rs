@@ -7,6 +7,7 @@ use tracing::info;
 
 use crate::registry::Catalogue;
 use crate::response::Reply;
+use crate::text::or_words;
 use crate::tool::{
     About, CallRules, Exposure, Masking, NoArguments, Tool, ToolResult, WorkspaceChoice,
 };
@@ -64,7 +65,8 @@ impl Tool for ReadSecret {
         let length = secret.expose().len();
         info!(session = context.session.id(), name, length, source, "returned a secret");
         let facts = SecretFacts { name: name.to_owned(), source, length };
-        Ok(Reply::text(secret.expose(), facts))
+        let text = or_words(secret.expose().to_owned(), "the secret is empty");
+        Ok(Reply::text(text, facts))
     }
 }
 
@@ -91,6 +93,7 @@ impl Tool for ListSecrets {
     async fn call(context: &ToolContext, _: NoArguments) -> ToolResult<SecretNames> {
         let workspace = context.optional_workspace().map(|workspace| workspace.operator_name());
         let names = context.toolbox.secrets.names(workspace);
-        Ok(Reply::text(names.join("\n"), SecretNames { names }))
+        let text = or_words(names.join("\n"), "there are no secrets");
+        Ok(Reply::text(text, SecretNames { names }))
     }
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use carrel_domain::sync;
-use carrel_exec::{Job, JobStatus, Owner};
+use carrel_exec::{Job, JobId, JobStatus, Owner, Retention};
 use futures_util::future::join_all;
 
 use crate::client_roots::{ClientRoots, WorkspaceView};
@@ -124,6 +124,12 @@ impl Session {
         let mut state = self.state();
         state.jobs.retain(|job| job.status() == JobStatus::Running);
         state.jobs.push(job.clone());
+    }
+
+    /// Returns the ids of the jobs of a kind that the session started and that still run.
+    pub(crate) fn running_jobs(&self, kind: Retention) -> Vec<JobId> {
+        let is_running = |job: &&Job| job.keep() == kind && job.status() == JobStatus::Running;
+        self.state().jobs.iter().filter(is_running).map(Job::id).collect()
     }
 
     /// Kills the jobs that the session started and that still run, all at the same time.

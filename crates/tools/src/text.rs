@@ -11,3 +11,9 @@ pub(crate) fn end_line(text: &mut String) {
         text.push('\n');
     }
 }
+
+/// Returns the text, or words for a reply without any: a client may show its model an empty text as nothing
+/// at all.
+pub(crate) fn or_words(text: String, words: &str) -> String {
+    if text.trim().is_empty() { format!("{words}\n") } else { text }
+}

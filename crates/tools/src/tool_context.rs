@@ -13,9 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::named_workspace::{NamedWorkspace, Workspaces};
 use crate::redaction::Redactor;
+use crate::reply_limit::MaxBytes;
 use crate::session::Session;
 use crate::toolbox::Toolbox;
-use carrel_audit::{Interface, Origin};
+use carrel_audit::{AuditedCall, Interface};
 
 /// Receives progress of a long call.
 pub trait Progress: Send + Sync + 'static {
@@ -133,14 +134,19 @@ impl ToolContext {
     }
 
     /// Returns the caller, for audit events.
-    pub(crate) fn origin(&self) -> Origin {
-        Origin {
+    pub(crate) fn audited_call(&self) -> AuditedCall {
+        AuditedCall {
             session: self.session.id().to_owned(),
             interface: self.options.interface,
             tool: self.tool.to_owned(),
             workspace: self.workspace.as_ref().map(|workspace| workspace.name().to_owned()),
             mask: self.toolbox.event_mask(&self.options.command_settings),
         }
+    }
+
+    /// Returns the bytes of text that the reply may have.
+    pub(crate) fn reply_limit(&self, asked: Option<MaxBytes>) -> usize {
+        MaxBytes::or_default(asked, self.toolbox.reply_bytes)
     }
 
     /// Returns the token that is cancelled when the caller gives up.

@@ -6,6 +6,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use crate::argument_coercion::coerce_arguments;
 use crate::schema_dialect::{leave_out_null, leave_out_number_formats};
 use crate::tool::WorkspaceChoice;
 
@@ -78,14 +79,15 @@ pub(crate) fn decode<T: DeserializeOwned>(
     let no_properties = Map::new();
     let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&no_properties);
     let required = schema.get("required").and_then(Value::as_array);
-    for name in required.into_iter().flatten().filter_map(Value::as_str) {
-        if arguments.get(name).is_none_or(Value::is_null) {
-            return Err(Failure::argument(name, format!("{name} is required")));
-        }
-    }
+    let mut required = required.into_iter().flatten().filter_map(Value::as_str);
+    let missing = required.find(|name| arguments.get(*name).is_none_or(Value::is_null));
     if let Some(name) = arguments.keys().find(|name| !properties.contains_key(*name)) {
-        return Err(unknown(name, properties));
+        return Err(unknown(name, properties, missing));
     }
+    if let Some(name) = missing {
+        return Err(Failure::argument(name, format!("{name} is required")));
+    }
+    coerce_arguments(properties, &mut arguments);
     // An optional field that is null was left out.
     arguments.retain(|name, value| !value.is_null() || accepts_null(properties.get(name)));
     serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
@@ -100,13 +102,16 @@ fn accepts_null(property: Option<&Value>) -> bool {
     property.and_then(|property| property.get("const")).is_some_and(Value::is_null)
 }
 
-fn unknown(name: &str, properties: &Map<String, Value>) -> Failure {
+/// Names a field that the tool does not have, and the required one that it may have been meant for.
+fn unknown(name: &str, properties: &Map<String, Value>, missing: Option<&str>) -> Failure {
     let mut names: Vec<_> = properties.keys().map(String::as_str).collect();
     names.push(WORKSPACE);
     names.dedup();
     let near = nearest(name, &names);
     let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-    let message = format!("unknown field `{name}`{hint}; this tool takes: {}", names.join(", "));
+    let missing = missing.map_or(String::new(), |missing| format!("; {missing} is required"));
+    let taken = names.join(", ");
+    let message = format!("unknown field `{name}`{hint}; this tool takes: {taken}{missing}");
     Failure::argument(name, message)
 }
 
@@ -146,6 +151,23 @@ mod tests {
     }
 
     #[test]
+    fn a_plain_meaning_is_accepted_in_another_type() {
+        let expected =
+            Input { file_path: "5".into(), limit: Some(5), edits: vec![Edit { line: 7 }] };
+        let given = json!({ "file_path": "5", "limit": "5.0", "edits": "[{\"line\": 7.0}]" });
+        assert_eq!(read(given), Ok(expected));
+    }
+
+    #[test]
+    fn an_unknown_field_is_named_even_if_a_required_one_is_missing() {
+        assert_eq!(
+            read(json!({ "filepath": "a" })).unwrap_err(),
+            "unknown field `filepath`; did you mean `file_path`?; this tool takes: file_path, limit, \
+             edits, workspace; file_path is required"
+        );
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         assert_eq!(read(json!({})).unwrap_err(), "file_path is required");
         assert_eq!(
@@ -153,8 +175,8 @@ mod tests {
             "unknown field `limits`; did you mean `limit`?; this tool takes: file_path, limit, edits, workspace"
         );
         assert_eq!(
-            read(json!({ "file_path": "a", "limit": "5" })).unwrap_err(),
-            "limit: invalid type: string \"5\", expected u64"
+            read(json!({ "file_path": "a", "limit": "five" })).unwrap_err(),
+            "limit: invalid type: string \"five\", expected u64"
         );
         assert_eq!(
             read(json!({ "file_path": "a", "edits": [{ "line": -1 }] })).unwrap_err(),

@@ -33,6 +33,8 @@ pub struct ToolboxOptions {
     pub network: NetworkRequest,
     /// Hosts and credentials for git.
     pub git: GitOptions,
+    /// Bytes of text in a reply, where the call sets no limit of its own.
+    pub reply_bytes: usize,
 }
 
 /// The state that all sessions of a server share.
@@ -54,6 +56,8 @@ pub struct Toolbox {
     pub network: NetworkRequest,
     /// Hosts and credentials for git.
     pub git: GitOptions,
+    /// Bytes of text in a reply, where the call sets no limit of its own.
+    pub reply_bytes: usize,
     /// Commands of all sessions, by the ids of their jobs.
     pub(crate) shells: ShellTable,
     pub(crate) profiles: ProfileCache,
@@ -63,7 +67,8 @@ pub struct Toolbox {
 impl Toolbox {
     /// Makes a toolbox.
     pub fn new(options: ToolboxOptions) -> Arc<Self> {
-        let ToolboxOptions { workspaces, runner, secrets, access, network, git } = options;
+        let ToolboxOptions { workspaces, runner, secrets, access, network, git, reply_bytes } =
+            options;
         let events = runner.events().clone();
         let redactor = RwLock::new(Arc::new(redactor(&secrets, &workspaces, &git)));
         let jobs = Jobs::new(JobLimits::default());
@@ -78,6 +83,7 @@ impl Toolbox {
             access,
             network,
             git,
+            reply_bytes,
             shells: ShellTable::default(),
             profiles,
             redactor,

@@ -83,6 +83,7 @@ impl AgentTools {
             access,
             network: NetworkRequest::default(),
             git: GitOptions::new(environment),
+            reply_bytes: carrel_tools::DEFAULT_REPLY_BYTES,
         });
         let registry = Registry::new(toolbox, toolset).without_operator_tools();
         let session = Session::new(format!("agent:{name}"));

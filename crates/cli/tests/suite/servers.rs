@@ -1049,3 +1049,73 @@ fn a_job_is_found_by_its_id_in_another_session_of_its_owner() {
     let events = events();
     assert!(!events.contains(id.as_str().unwrap()), "{events}");
 }
+
+// What a server does not offer.
+
+#[test]
+fn a_capability_that_is_not_declared_is_an_unknown_method() {
+    let test_env = TestEnvironment::usual();
+    let mut client = stdio(&test_env);
+    for (method, params, offers_no) in [
+        ("prompts/list", json!({}), "prompts"),
+        ("prompts/get", json!({ "name": "review" }), "prompts"),
+        ("resources/list", json!({}), "resources"),
+        ("resources/templates/list", json!({}), "resources"),
+        ("resources/read", json!({ "uri": "file:///a" }), "resources"),
+        ("logging/setLevel", json!({ "level": "info" }), "logging"),
+        (
+            "completion/complete",
+            json!({ "ref": { "type": "ref/prompt", "name": "a" }, "argument": { "name": "a", "value": "" } }),
+            "completions",
+        ),
+    ] {
+        let error = client.ask(method, &params)["error"].take();
+        assert_eq!(error["code"], -32601, "{method}: {error}");
+        let expected = format!("{method}: this server offers no {offers_no}; it offers tools");
+        assert_eq!(error["message"], expected);
+    }
+}
+
+#[test]
+fn a_cursor_that_the_server_never_gave_is_an_invalid_parameter() {
+    let test_env = TestEnvironment::usual();
+    let mut client = stdio(&test_env);
+    for cursor in [json!("garbage"), json!(""), json!("MTA=")] {
+        let error = client.ask("tools/list", &json!({ "cursor": cursor }))["error"].take();
+        assert_eq!(error["code"], -32602, "{cursor}: {error}");
+    }
+    assert!(client.ask("tools/list", &json!({}))["result"]["tools"].is_array());
+}
+
+#[test]
+fn a_tool_that_discloses_a_secret_is_not_called_read_only() {
+    let test_env = TestEnvironment::usual();
+    let tools = stdio(&test_env).tools();
+    let read_only = |name: &str| {
+        let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
+        tool["annotations"]["readOnlyHint"].as_bool().unwrap()
+    };
+    let names = ["Read", "BashOutput", "secrets_available", "secret", "Write"];
+    assert_eq!(names.map(read_only), [true, true, true, false, false]);
+}
+
+#[test]
+fn the_operator_sets_the_usual_size_of_a_reply_and_a_call_its_own() {
+    let test_env = TestEnvironment::usual();
+    let workspace = test_env.workspace();
+    let command = json!({ "command": "seq 100000" });
+    let mut small =
+        Stdin::start(mcp(&test_env, &["--workspace", text(&workspace), "--max-reply", "2000"]));
+    let bytes = small.call("Bash", command.clone()).ok().len();
+    assert!((1000..2500).contains(&bytes), "{bytes}");
+    let more = json!({ "command": "seq 100000", "max_bytes": 20_000 });
+    let bytes = small.call("Bash", more).ok().len();
+    assert!((19_000..21_000).contains(&bytes), "{bytes}");
+    let bytes = stdio(&test_env).call("Bash", command).ok().len();
+    assert!((29_000..31_000).contains(&bytes), "{bytes}");
+    for wrong in ["999", "102401", "many"] {
+        let run = Run::of(mcp(&test_env, &["--max-reply", wrong]));
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(run.stderr.contains("--max-reply"), "{}", run.stderr);
+    }
+}

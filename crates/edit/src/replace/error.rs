@@ -24,11 +24,11 @@ pub struct EditError {
 pub enum EditProblem {
     #[error("old_string must be non-empty")]
     EmptyFind,
-    #[error("old_string not found in {path}{}", hint(.near.as_ref()))]
-    FindNotFound { path: String, near: Option<NearMatch> },
+    #[error("old_string not found in {path}{}", hint(.near.as_deref()))]
+    FindNotFound { path: String, near: Option<Box<NearMatch>> },
     #[error(
         "old_string matched {count} times in {path}; add context to make it unique or set \
-         replace_all=true"
+         replace_all=true; it is at {}", listed(.lines, *.count)
     )]
     MultiMatch {
         path: String,
@@ -83,7 +83,7 @@ pub enum RangeProblem {
     PastEnd { start: usize, count: usize },
 }
 
-/// A position where the text to find matches except for white space.
+/// The position in a file that the text to find resembles most.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NearMatch {
     /// Line of the position.
@@ -92,15 +92,52 @@ pub struct NearMatch {
     pub differs: usize,
     /// That line as it is in the file, truncated.
     pub text: String,
+    /// The kind of the difference.
+    pub difference: Difference,
+}
+
+/// The difference of a near match from the text to find.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// Only white space differs.
+    WhiteSpace,
+    /// Characters of the line differ; either part may be empty.
+    Characters {
+        /// The part in the file.
+        file: String,
+        /// The part in the text to find.
+        wanted: String,
+    },
 }
 
 fn hint(near: Option<&NearMatch>) -> String {
     near.map(|near| format!("; {near}")).unwrap_or_default()
 }
 
+/// Returns the lines of the first occurrences, each once, and the number of the others.
+fn listed(lines: &[usize], count: usize) -> String {
+    let mut numbers: Vec<_> = lines.iter().map(usize::to_string).collect();
+    numbers.dedup();
+    let noun = if numbers.len() == 1 { "line" } else { "lines" };
+    let others = count.saturating_sub(lines.len());
+    let rest = if others > 0 { format!(" and {others} more places") } else { String::new() };
+    format!("{noun} {}{rest}", numbers.join(", "))
+}
+
 impl fmt::Display for NearMatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { line, differs, text } = self;
-        write!(f, "line {line} matches except for white space: line {differs} is {text:?}")
+        let Self { line, differs, text, difference } = self;
+        match difference {
+            Difference::WhiteSpace => {
+                write!(f, "line {line} matches except for white space: line {differs} is {text:?}")
+            }
+            Difference::Characters { file, wanted } => {
+                write!(f, "the closest is line {line}: ")?;
+                if differs != line {
+                    write!(f, "line {differs} is ")?;
+                }
+                write!(f, "{text:?}, with {file:?} where old_string has {wanted:?}")
+            }
+        }
     }
 }

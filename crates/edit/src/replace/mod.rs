@@ -11,8 +11,8 @@
 //!   as it is, the numbers are removed. They were copied from a window.
 //!
 //! Nothing else is tolerated. White space that differs is the usual reason for a failed match; the
-//! error then names the line that matches except for white space, and the agent corrects its
-//! request. Guessing instead would sometimes edit the wrong line of indentation-sensitive code.
+//! error then names the line that matches except for white space, or the closest one with the
+//! characters that differ, and the agent corrects its request. Guessing instead would sometimes edit the wrong line of indentation-sensitive code.
 //!
 //! A request makes all of its edits or none, and stays within [`Limits`] on the sizes of texts, the
 //! number of replacements and the result, because `replace_all` of a short text in a large file can
@@ -29,6 +29,7 @@
 //! ```
 
 mod apply;
+mod closest_lines;
 mod error;
 mod limits;
 mod line_numbers;
@@ -37,7 +38,7 @@ mod near_match;
 mod text_search;
 
 pub use apply::apply;
-pub use error::{EditError, EditProblem, MAX_LISTED_MATCHES, NearMatch, RangeProblem};
+pub use error::{Difference, EditError, EditProblem, MAX_LISTED_MATCHES, NearMatch, RangeProblem};
 pub use limits::{Limits, Size};
 
 use std::ops::Range;

@@ -7,7 +7,7 @@
 
 use memchr::memmem;
 
-use super::error::NearMatch;
+use super::error::{Difference, NearMatch};
 use crate::lines::{Line, lines};
 
 /// Bounds the size of a searched text, of which the search makes a copy.
@@ -37,7 +37,7 @@ pub(super) fn near_match(text: &str, old: &str) -> Option<NearMatch> {
         lines(text).nth(line - 1 + first_difference).map_or(line, |_| line + first_difference);
     let text = lines(text).nth(differs - 1).map_or("", |line: Line<'_>| line.text);
     let text = text.chars().take(MAX_SHOWN_CHARACTERS).collect();
-    Some(NearMatch { line, differs, text })
+    Some(NearMatch { line, differs, text, difference: Difference::WhiteSpace })
 }
 
 fn strip_white_space(text: &str) -> String {
@@ -76,6 +76,7 @@ mod tests {
                 line,
                 differs,
                 text: text.to_owned(),
+                difference: Difference::WhiteSpace,
             });
             assert_eq!(near_match(text, old), want, "{old:?}");
         }

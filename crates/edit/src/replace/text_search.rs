@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use memchr::{memchr, memchr_iter, memmem};
 
+use super::closest_lines::closest_lines;
 use super::error::{EditProblem, MAX_LISTED_MATCHES};
 use super::near_match::near_match;
 use super::{Limits, Occurrences, Splice, line_numbers};
@@ -47,8 +48,8 @@ impl TextSearch<'_> {
     }
 
     fn not_found(&self, old: &str) -> EditProblem {
-        let near = near_match(self.text, old);
-        EditProblem::FindNotFound { path: self.path.to_owned(), near }
+        let near = near_match(self.text, old).or_else(|| closest_lines(self.text, old));
+        EditProblem::FindNotFound { path: self.path.to_owned(), near: near.map(Box::new) }
     }
 
     fn splices(&self, matches: MatchRanges) -> Result<Vec<Splice>, EditProblem> {

@@ -62,7 +62,13 @@ fn errors_name_the_problem_and_its_position() {
             "a a a",
             Edit::once("a", "b"),
             "old_string matched 3 times in f.txt; add context to make it unique or set \
-             replace_all=true",
+             replace_all=true; it is at line 1",
+        ),
+        (
+            "fn main() {\n}\n",
+            Edit::once("fn mian", "x"),
+            "old_string not found in f.txt; the closest is line 1: \"fn main() {\", with \"ai\" where \
+             old_string has \"ia\"",
         ),
         (
             "fn f() {\n\treturn 1;\n}\n",

@@ -119,7 +119,8 @@ impl Job {
         self.0.pid
     }
 
-    pub(super) fn keep(&self) -> Retention {
+    /// Returns its place in the order of eviction, which tells whether a caller waits for it.
+    pub fn keep(&self) -> Retention {
         self.0.identity.keep
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use carrel_tools::{Class, Definition, Effect, Registry, ToolContent, ToolResponse};
+use carrel_tools::{Class, Definition, Effect, Masking, Registry, ToolContent, ToolResponse};
 use rmcp::model::{CallToolResult, ContentBlock, Tool, ToolAnnotations};
 
 /// Characters of a session id that logs and audit events show: enough to tell sessions apart, too few
@@ -14,7 +14,9 @@ const SHOWN_ID_CHARS: usize = 8;
 
 pub(super) fn tool(definition: &Definition) -> Tool {
     let Definition { about, input_schema, output_schema } = definition;
-    let read_only = about.class == Class::Read || about.effect == Effect::NONE;
+    let changes_nothing = about.class == Class::Read || about.effect == Effect::NONE;
+    // Clients run read-only tools unasked, and a tool that discloses a secret is not for that.
+    let read_only = changes_nothing && about.rules.masking == Masking::Masked;
     let annotations = ToolAnnotations::with_title(about.title)
         .read_only(read_only)
         .destructive(about.effect.destructive)

@@ -1,7 +1,9 @@
 //! The tool `Read`.
 
 use carrel_domain::{Code, Failure};
-use carrel_edit::{Content as FileContent, DEFAULT_CONTEXT, Document, Selection, Window};
+use carrel_edit::{
+    Content as FileContent, DEFAULT_CONTEXT, Document, Selection, Window, WindowBudget,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +12,7 @@ use super::workspace_files::{
 };
 use crate::blocking::blocking;
 use crate::read_tracker::ReadExtent;
+use crate::reply_limit::MaxBytes;
 use crate::response::{Reply, ToolContent};
 use crate::text::line;
 use crate::tool::{About, Tool, ToolResult};
@@ -32,6 +35,7 @@ pub(super) struct Input {
     around_line: Option<u64>,
     /// Number of lines before and after `around_line`; 20 by default.
     context_lines: Option<u64>,
+    max_bytes: Option<MaxBytes>,
 }
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
@@ -61,7 +65,7 @@ impl Tool for Read {
     const ABOUT: About = About {
         name: "Read",
         title: "Read a file",
-        description: "Shows a file with line numbers (number, tab, text), 2000 lines or 100 KB at a \
+        description: "Shows a file with line numbers (number, tab, text), 2000 lines or 30 KB at a \
             time; a last line tells if there is more and at which offset. Images are returned as \
             images. A file must be read before Edit or Write may change it, and again after it was \
             changed elsewhere. Edits keep line endings and encoding.",
@@ -70,13 +74,15 @@ impl Tool for Read {
 
     async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
         let files = WorkspaceFiles::of(context);
-        let mut reply = blocking(move || show(&files, &input)).await?;
+        let bytes = context.reply_limit(input.max_bytes);
+        let budget = WindowBudget { bytes, ..WindowBudget::default() };
+        let mut reply = blocking(move || show(&files, &input, budget)).await?;
         show_hash(context, &mut reply.content, &reply.facts.hash);
         Ok(reply)
     }
 }
 
-fn show(files: &WorkspaceFiles, input: &Input) -> ToolResult<Facts> {
+fn show(files: &WorkspaceFiles, input: &Input, budget: WindowBudget) -> ToolResult<Facts> {
     let selection = selection(input)?;
     let path = required_path(files, "file_path", &input.file_path)?;
     let loaded = files.load(&path)?;
@@ -88,11 +94,14 @@ fn show(files: &WorkspaceFiles, input: &Input) -> ToolResult<Facts> {
     let hash = loaded.hash();
     let bytes = loaded.bytes.len();
     let document = Document::decode(loaded.bytes);
-    let mut window = Window::of(&document, selection).map_err(|error| {
+    let mut window = Window::within(&document, selection, budget).map_err(|error| {
         Failure::new(Code::InvalidRange, error.to_string()).with("path", name.as_str())
     })?;
     files.record_read(loaded.key, hash, &seen(&window));
     let mut text = std::mem::take(&mut window.text);
+    if text.is_empty() {
+        line(&mut text, "[the file is empty]");
+    }
     if let Some(note) = window.note() {
         line(&mut text, &format!("[{note}]"));
     }

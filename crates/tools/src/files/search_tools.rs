@@ -13,13 +13,11 @@ use serde::{Deserialize, Serialize};
 use super::workspace_files::check_given;
 use crate::blocking::blocking;
 use crate::named_workspace::NamedWorkspace;
+use crate::reply_limit::MaxBytes;
 use crate::response::Reply;
-use crate::text::line;
+use crate::text::{line, or_words};
 use crate::tool::{About, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
-
-/// Bounds the text of one reply.
-const MAX_OUTPUT_BYTES: usize = 100 * 1024;
 
 const MAX_GLOB_FILES: usize = 5000;
 
@@ -144,7 +142,7 @@ pub(super) struct GrepInput {
     /// Also search names that begin with a dot.
     #[serde(default)]
     hidden: bool,
-    /// Also search files that `.gitignore` excludes.
+    /// Also search `node_modules` and files that `.gitignore` excludes.
     #[serde(default)]
     ignored: bool,
     /// Maximum number of lines or files; as many as fit by default.
@@ -152,6 +150,7 @@ pub(super) struct GrepInput {
     /// Number of lines or files to skip: `next_offset` of the last call.
     #[serde(default)]
     offset: u64,
+    max_bytes: Option<MaxBytes>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -180,17 +179,18 @@ impl Tool for Grep {
         title: "Search in files",
         workspaces: WorkspaceChoice::OneOrAll,
         description: "Searches the text of files with a regular expression, with ripgrep's engine: \
-            `path:line:text`, context lines as `path-line-text`. Skips hidden files and those that \
-            .gitignore excludes, unless hidden or ignored is set. The order is stable, so results can \
+            `path:line:text`, context lines as `path-line-text`. Skips hidden files, node_modules and files \
+            that .gitignore excludes, unless hidden or ignored is set. The order is stable, so results can \
             be paged with offset. Use files_with_matches or count for an overview.",
         ..About::READ
     };
 
     async fn call(context: &ToolContext, input: GrepInput) -> ToolResult<GrepFacts> {
         check_given("pattern", &input.pattern)?;
-        let request = request(&input);
+        let request = request(&input, context.reply_limit(input.max_bytes));
+        let GrepInput { pattern, path, hidden, ignored, offset, .. } = input;
         let report = run_search(context, move |workspace, cancel| {
-            let scope = scope_of(workspace, input.path.as_deref(), input.hidden, input.ignored);
+            let scope = scope_of(workspace, path.as_deref(), hidden, ignored);
             carrel_search::grep(&scope, &request, cancel)
         });
         let report = report.await?;
@@ -207,7 +207,12 @@ impl Tool for Grep {
             binary_matches: report.binary_matches,
             unreadable: unreadable(&report.unreadable),
         };
-        Ok(Reply::text(with_notes(report.text(), notes), facts))
+        let nothing = if offset > 0 {
+            format!("no more matches for {pattern} after offset {offset}")
+        } else {
+            format!("no matches for {pattern}")
+        };
+        Ok(Reply::text(with_notes(or_words(report.text(), &nothing), notes), facts))
     }
 }
 
@@ -219,7 +224,7 @@ fn reason(reason: TruncationReason) -> &'static str {
     }
 }
 
-fn request(input: &GrepInput) -> GrepRequest {
+fn request(input: &GrepInput, output_bytes: usize) -> GrepRequest {
     let (before, after) = match input.context {
         Some(lines) => (lines, lines),
         None => (input.before, input.after),
@@ -240,7 +245,7 @@ fn request(input: &GrepInput) -> GrepRequest {
         },
         offset: input.offset,
         limit: input.head_limit.filter(|limit| *limit > 0),
-        output_bytes: MAX_OUTPUT_BYTES,
+        output_bytes,
         ..GrepRequest::new(&input.pattern)
     }
 }
@@ -262,7 +267,7 @@ pub(super) struct GlobInput {
     /// Also find names that begin with a dot.
     #[serde(default)]
     hidden: bool,
-    /// Also find files that `.gitignore` excludes.
+    /// Also find `node_modules` and files that `.gitignore` excludes.
     #[serde(default)]
     ignored: bool,
 }
@@ -285,8 +290,8 @@ impl Tool for Glob {
         title: "Find files",
         workspaces: WorkspaceChoice::OneOrAll,
         description: "Finds files by name: one path per line, relative to the workspace, the last \
-            modified first. Skips hidden files and those that .gitignore excludes, unless hidden or \
-            ignored is set.",
+            modified first. Skips hidden files, node_modules and files that .gitignore excludes, unless \
+            hidden or ignored is set.",
         ..About::READ
     };
 
@@ -298,8 +303,9 @@ impl Tool for Glob {
             limit: limit.unwrap_or(carrel_search::DEFAULT_GLOB_LIMIT).min(MAX_GLOB_FILES),
             ..GlobRequest::new(&input.pattern)
         };
+        let GlobInput { pattern, path, hidden, ignored, .. } = input;
         let report = run_search(context, move |workspace, cancel| {
-            let scope = scope_of(workspace, input.path.as_deref(), input.hidden, input.ignored);
+            let scope = scope_of(workspace, path.as_deref(), hidden, ignored);
             carrel_search::glob(&scope, &request, cancel)
         });
         let report = report.await?;
@@ -314,6 +320,7 @@ impl Tool for Glob {
             unreadable: unreadable(&report.unreadable),
         };
         let text = report.text().trim_end_matches('\n').to_owned();
+        let text = or_words(text, &format!("no files match {pattern}"));
         Ok(Reply::text(with_notes(text, notes), facts))
     }
 }
@@ -365,6 +372,7 @@ impl Tool for Ls {
             limit: limit.unwrap_or(carrel_search::DEFAULT_LIST_LIMIT).min(MAX_LISTED),
             ..ListRequest::default()
         };
+        let offset = input.offset;
         let report = run_search(context, move |workspace, cancel| {
             let all = !input.visible_only;
             let scope = scope_of(workspace, input.path.as_deref(), all, all);
@@ -377,6 +385,7 @@ impl Tool for Ls {
             next_offset: report.truncation.map(|cut| cut.next_offset),
             unreadable: unreadable(&report.unreadable),
         };
-        Ok(Reply::text(with_notes(report.text(), notes), facts))
+        let nothing = if offset > 0 { "no more entries" } else { "no entries" };
+        Ok(Reply::text(with_notes(or_words(report.text(), nothing), notes), facts))
     }
 }

@@ -25,6 +25,7 @@ use serde_json::json;
 use super::reply::{Execution, GitFacts, reply};
 use crate::blocking::blocking;
 use crate::named_workspace::NamedWorkspace;
+use crate::reply_limit::MaxBytes;
 use crate::response::Reply;
 use crate::shell::{Launch, strip_control, timeout_seconds};
 use crate::tool::ToolResult;
@@ -53,6 +54,7 @@ pub(crate) struct GitRequest {
     pub(crate) author_email: Option<String>,
     /// With read-only access, operations that change something are refused.
     pub(crate) access: WorkspaceAccess,
+    pub(crate) max_bytes: Option<MaxBytes>,
 }
 
 impl GitRequest {
@@ -68,6 +70,7 @@ impl GitRequest {
             author_name: None,
             author_email: None,
             access: WorkspaceAccess::ReadWrite,
+            max_bytes: None,
         })
     }
 
@@ -144,6 +147,12 @@ pub(crate) async fn run(context: &ToolContext, request: GitRequest) -> ToolResul
         completed,
         seconds,
         shell_id: shell.job.id().to_string(),
+        // An interface that sends the output as data has limits of its own.
+        limit: if context.options.interface.wants_data() {
+            usize::MAX
+        } else {
+            context.reply_limit(request.max_bytes)
+        },
         has_bash_output: context.toolbox.access == WorkspaceAccess::ReadWrite,
     };
     let (mut text, facts) = reply(&execution);
@@ -398,7 +407,7 @@ impl<'a> Preparation<'a> {
         let request = RunRequest {
             directory: self.directory.clone(),
             network: NetworkRequest::of(Network::None),
-            origin: Some(self.context.origin()),
+            audited_call: Some(self.context.audited_call()),
             access: WorkspaceAccess::ReadOnly,
             environment: environment.clone().into_variables(),
             limits: LimitRequest { wall: Some(CONFIG_TIMEOUT), ..LimitRequest::default() },

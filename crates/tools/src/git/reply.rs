@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::execution::Prepared;
+use crate::reply_limit::shorten;
 use crate::shell::{CommandFacts, add_notes, object, strip_control};
 use crate::text::line;
 
@@ -63,6 +64,8 @@ pub(super) struct Execution<'a> {
     pub(super) completed: &'a Completed,
     pub(super) seconds: u64,
     pub(super) shell_id: String,
+    /// Bytes of git's output in the reply.
+    pub(super) limit: usize,
     /// The caller has the tool `BashOutput`.
     pub(super) has_bash_output: bool,
 }
@@ -111,26 +114,34 @@ pub(super) fn reply(execution: &Execution<'_>) -> (String, GitFacts) {
     };
     text = strip_control(&text);
     append(&mut text, &strip_control(&stderr));
+    let is_cut = text.len() > execution.limit;
+    text = shorten(text, execution.limit, &rest_of(execution));
     if text.trim().is_empty() && succeeded {
         text = format!("{}\n", text_for_silence(execution.line.operation));
     }
     if let Some(destination) = &facts.destination {
         append(&mut text, &format!("cloned into {destination}"));
     }
-    append_remarks(&mut text, execution, &stderr);
+    facts.result.truncated |= is_cut;
+    append_remarks(&mut text, execution, &stderr, is_cut);
     (text, facts)
 }
 
-fn append_remarks(text: &mut String, execution: &Execution<'_>, stderr: &str) {
+/// Says how to get the part of git's output that the reply lacks.
+fn rest_of(execution: &Execution<'_>) -> String {
+    let how = if execution.has_bash_output {
+        let shell_id = &execution.shell_id;
+        format!("BashOutput shell_id={shell_id} cursor=0 has all of it; or narrow it")
+    } else {
+        "narrow it".to_owned()
+    };
+    format!("{how}: -n COUNT, --stat, `-- PATH`")
+}
+
+fn append_remarks(text: &mut String, execution: &Execution<'_>, stderr: &str, is_cut: bool) {
     let outcome = &execution.completed.outcome;
-    if outcome.stdout.truncated() || outcome.stderr.truncated() {
-        let how = if execution.has_bash_output {
-            let shell_id = &execution.shell_id;
-            format!("BashOutput shell_id={shell_id} cursor=0 has all of it; or narrow it")
-        } else {
-            "narrow it".to_owned()
-        };
-        append(text, &format!("... (output truncated; {how}: -n COUNT, --stat, `-- PATH`)"));
+    if !is_cut && (outcome.stdout.truncated() || outcome.stderr.truncated()) {
+        append(text, &format!("... (output truncated; {})", rest_of(execution)));
     }
     if outcome.timed_out() {
         append(text, &format!("git: timed out after {}s", execution.seconds));

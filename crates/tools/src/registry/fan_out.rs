@@ -26,7 +26,7 @@ pub(super) fn schema() -> Value {
 
 fn audit_violation(context: &ToolContext, failure: &Failure) {
     if let Some(violation) = Violation::of_code(failure.code, failure.detail.clone()) {
-        context.toolbox.events.add_violation(&context.origin(), violation);
+        context.toolbox.events.add_violation(&context.audited_call(), violation);
     }
 }
 

@@ -12,6 +12,7 @@ use super::command_facts::{CommandFacts, add_notes};
 use super::control_sequences::strip_control;
 use super::launch::Launch;
 use crate::files::check_given;
+use crate::reply_limit::MaxBytes;
 use crate::response::Reply;
 use crate::text::{end_line, line};
 use crate::tool::{About, Tool, ToolResult};
@@ -67,6 +68,7 @@ pub(super) struct Input {
     cwd: Option<String>,
     /// The network it gets; at most what the operator allows.
     network: Option<NetworkChoice>,
+    max_bytes: Option<MaxBytes>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -114,8 +116,11 @@ impl Tool for Bash {
             return Ok(Reply::text(text, Facts { shell_id, running: true, command: None }));
         }
         let completed = shell.wait(context).await?;
-        let text = shown(completed, seconds, &shell_id);
-        let command = Some(CommandFacts::of(completed));
+        let limit = context.reply_limit(input.max_bytes);
+        let text = shown(completed, seconds, &shell_id, limit);
+        let mut command = CommandFacts::of(completed);
+        command.truncated |= completed.outcome.stdout.total_bytes > limit as u64;
+        let command = Some(command);
         Ok(Reply::text(text, Facts { shell_id, running: false, command }))
     }
 }
@@ -125,15 +130,19 @@ pub(crate) fn timeout_seconds(given: Option<u64>, default: u64, max: u64) -> u64
     given.filter(|seconds| *seconds > 0).unwrap_or(default).min(max)
 }
 
-fn shown(completed: &Completed, seconds: u64, shell_id: &str) -> String {
+fn shown(completed: &Completed, seconds: u64, shell_id: &str, limit: usize) -> String {
     let outcome = &completed.outcome;
-    let mut text = strip_control(&outcome.stdout.to_text(usize::MAX));
-    if outcome.stdout.truncated() {
-        let missing = outcome.stdout.omitted();
+    let mut text = strip_control(&outcome.stdout.to_text(limit));
+    let total = outcome.stdout.total_bytes;
+    if total > limit as u64 {
+        // The head is half of the limit, so that the rest begins there.
+        let cursor = limit / 2;
+        let missing = total - limit as u64;
         line(
             &mut text,
             &format!(
-                "... (output truncated, {missing} bytes elided; BashOutput shell_id={shell_id} cursor=0 has all of it)"
+                "... (output truncated, {missing} bytes elided; BashOutput shell_id={shell_id} \
+                 cursor={cursor} reads on, max_bytes shows more)"
             ),
         );
     }
@@ -142,6 +151,10 @@ fn shown(completed: &Completed, seconds: u64, shell_id: &str) -> String {
     }
     add_notes(&mut text, completed);
     match exit_code(completed) {
+        0 if outcome.stdout.total_bytes == 0 && text.is_empty() => {
+            line(&mut text, "no output, exit 0");
+        }
+        0 if text.trim().is_empty() => line(&mut text, "only white space, exit 0"),
         0 => end_line(&mut text),
         code => line(&mut text, &format!("exit: {code}")),
     }

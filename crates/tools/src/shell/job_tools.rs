@@ -12,13 +12,11 @@ use super::control_sequences::strip_control;
 use super::launch::Shell;
 use super::shell_table::find;
 use crate::files::check_given;
+use crate::reply_limit::MaxBytes;
 use crate::response::Reply;
-use crate::text::line;
+use crate::text::{line, or_words};
 use crate::tool::{About, Effect, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
-
-/// Bounds the output of one call.
-const MAX_BYTES: usize = 100 * 1024;
 
 const MAX_WAIT: Duration = Duration::from_mins(1);
 
@@ -35,6 +33,7 @@ pub(super) struct OutputInput {
     wait_seconds: Option<u64>,
     /// Only lines that match this regular expression.
     filter: Option<String>,
+    max_bytes: Option<MaxBytes>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -73,7 +72,7 @@ impl Tool for BashOutput {
         let shell = find(context, &input.shell_id)?;
         let cursor = input.cursor.map_or_else(|| shell.shown(), Cursor);
         wait(context, &shell, cursor, input.wait_seconds).await?;
-        let chunk = shell.job.read(cursor, MAX_BYTES).await?;
+        let chunk = shell.job.read(cursor, context.reply_limit(input.max_bytes)).await?;
         let (text, next) = chunk.to_text();
         shell.show_to(next);
         let shown = strip_control(&text);
@@ -86,7 +85,12 @@ impl Tool for BashOutput {
         let end = shell.job.log_end();
         let mut reply = heading(&shell);
         line(&mut reply, &format!("--- output (bytes {cursor}–{next} of {end}) ---"));
-        reply.push_str(&shown);
+        let nothing = match &filter {
+            Some(_) if cursor < next => "no line matches the filter",
+            _ if shell.completed().is_some() => "no more output; it has ended",
+            _ => "no new output",
+        };
+        reply.push_str(&or_words(shown, nothing));
         if let Some(completed) = shell.completed().filter(|_| next >= end) {
             add_notes(&mut reply, completed);
         }

@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use carrel_domain::{ByteSize, Clock as _, Code, Failure, SystemClock, Timestamp, sync};
-use carrel_exec::{Captured, Cursor, Job, JobStatus, LogFile, Outcome, Piece, Started};
+use carrel_exec::{
+    Captured, Cursor, Job, JobError, JobId, JobStatus, LogFile, Outcome, Piece, Retention, Started,
+};
 use carrel_runner::{CommandForm, Completed, RunError, RunRequest};
 use carrel_shell::Preset;
 use tokio::sync::{mpsc, oneshot};
@@ -74,11 +76,12 @@ impl Launch {
         let toolbox = Arc::clone(&context.toolbox);
         let owner = context.session.owner().clone();
         let is_awaited = self.request.limits.wall.is_some();
-        let reserved = if is_awaited {
-            toolbox.jobs.reserve_awaited(owner)?
+        let (reserved, kind) = if is_awaited {
+            (toolbox.jobs.reserve_awaited(owner), Retention::EvictFirst)
         } else {
-            toolbox.jobs.reserve(owner)?
+            (toolbox.jobs.reserve(owner), Retention::EvictLast)
         };
+        let reserved = reserved.map_err(|error| too_many(context, error, kind))?;
         let (asked, started) = oneshot::channel();
         let name = self.name.clone();
         let mut request = self.complete(context);
@@ -121,11 +124,24 @@ impl Launch {
             request.ssh_key.clone_from(&settings.ssh_key);
         }
         request.network = request.network.within(settings.network).within(context.toolbox.network);
-        request.origin = Some(context.origin());
+        request.audited_call = Some(context.audited_call());
         request.limits.wall = settings.timeout.or(request.limits.wall);
         request.log = Some(LogFile { file: None, limit: MAX_LOG });
         request
     }
+}
+
+/// Adds to a refusal the jobs that the session can end. Jobs of other sessions are not named, even of the
+/// same owner: only the client that started a job knows its id.
+fn too_many(context: &ToolContext, error: JobError, kind: Retention) -> Failure {
+    let failure = Failure::from(error);
+    let running = context.session.running_jobs(kind);
+    if failure.code != Code::TooManyJobs || running.is_empty() {
+        return failure;
+    }
+    let ids: Vec<_> = running.iter().map(JobId::to_string).collect();
+    let message = format!("{}; end one with KillShell: {}", failure.message, ids.join(", "));
+    Failure { message, ..failure }.with("running", ids)
 }
 
 async fn remember(

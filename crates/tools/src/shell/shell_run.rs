@@ -13,6 +13,7 @@ use super::command_facts::{CommandFacts, add_notes};
 use super::control_sequences::strip_control;
 use super::launch::Launch;
 use crate::files::check_given;
+use crate::reply_limit::shorten;
 use crate::response::Reply;
 use crate::text::line;
 use crate::tool::{About, Tool, ToolResult};
@@ -73,14 +74,15 @@ impl Tool for ShellRun {
         launch.request.limits.wall = Some(timeout);
         let shell = launch.start(context).await?;
         let completed = shell.wait(context).await?;
-        let text = shown(completed);
+        let shell_id = shell.job.id().to_string();
+        let rest = format!("BashOutput shell_id={shell_id} cursor=0 has all of it");
+        let text = shorten(shown(completed), context.reply_limit(None), &rest);
         if completed.outcome.timed_out() {
             let milliseconds = timeout.as_millis();
             let message = format!("TIMED OUT after {milliseconds}ms\n{text}");
             let facts = serde_json::json!(CommandFacts::of(completed));
             return Err(Failure::new(Code::Timeout, message).with("command", facts));
         }
-        let shell_id = shell.job.id().to_string();
         Ok(Reply::text(text, Facts { command, shell_id, result: CommandFacts::of(completed) }))
     }
 }

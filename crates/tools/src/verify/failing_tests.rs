@@ -9,6 +9,7 @@ use super::lint_and_typecheck::shown as shown_finding;
 use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::Bounds;
 use super::run_tests::{TestFacts, reply, show_failure, test};
+use crate::reply_limit::shorten;
 use crate::response::Reply;
 use crate::shell::NetworkChoice;
 use crate::text::line;
@@ -150,7 +151,7 @@ async fn rerun(
         }
     }
     context.session.state().last_runs.set(context.workspace().name(), last);
-    let Reply { content, facts, data: _ } = reply(&all);
+    let Reply { content, facts, data: _ } = reply(&all, context.reply_limit(None));
     Ok(Reply::new(content, RerunFacts { rerun: count, result: Some(facts) }))
 }
 
@@ -215,6 +216,7 @@ impl Tool for LastTestFailures {
             let more = "more entries truncated; pass a larger limit to see them";
             line(&mut text, &format!("\n({left} {more})"));
         }
+        let text = shorten(text, context.reply_limit(None), "a smaller limit shows less of it");
         Ok(Reply::text(text, LastFacts { failures: Some(failures), shown }))
     }
 }

@@ -18,6 +18,7 @@ use super::last_test_runs::LastRun;
 use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::{Bounds, FinishedCommand, run};
 use crate::blocking::blocking;
+use crate::reply_limit::{MaxBytes, shorten};
 use crate::response::Reply;
 use crate::shell::{NetworkChoice, denials_in_verdict, strip_control};
 use crate::text::line;
@@ -49,6 +50,7 @@ pub(super) struct Input {
     timeout: Option<u64>,
     /// The network they get; at most what the operator allows, and `loopback` by default if that is allowed.
     network: Option<NetworkChoice>,
+    max_bytes: Option<MaxBytes>,
 }
 
 /// The facts about a run of tests.
@@ -132,7 +134,7 @@ impl Tool for RunTests {
         }
         let runs = all.iter().map(LastRun::of).collect();
         context.session.state().last_runs.set(context.workspace().name(), runs);
-        Ok(reply(&all))
+        Ok(reply(&all, context.reply_limit(input.max_bytes)))
     }
 }
 
@@ -220,7 +222,7 @@ pub(super) fn worst<'a>(words: impl Iterator<Item = &'a Verdict>) -> &'static st
     words.map(|verdict| word(verdict).0).max_by_key(weight).unwrap_or("could_not_run")
 }
 
-pub(super) fn reply(all: &[ProjectTests]) -> Reply<TestFacts> {
+pub(super) fn reply(all: &[ProjectTests], limit: usize) -> Reply<TestFacts> {
     let mut text = String::new();
     for tested in all {
         if all.len() > 1 {
@@ -231,6 +233,7 @@ pub(super) fn reply(all: &[ProjectTests]) -> Reply<TestFacts> {
     }
     let sections = all.iter().map(ProjectTests::section).collect();
     let verdict = worst(all.iter().map(|tested| &tested.report.verdict));
+    let text = shorten(text, limit, "narrow the run, or read BashOutput of a shell_id below");
     Reply::text(text, TestFacts { verdict, sections })
 }
 

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::files::check_given;
 use crate::git::{GitFacts, GitRequest, run};
+use crate::reply_limit::shorten;
 use crate::response::Reply;
 use crate::shell::{CommandFacts, Launch, add_notes, exit_code, strip_control, timeout_seconds};
 use crate::text::line;
@@ -80,6 +81,8 @@ impl Tool for ExecCommand {
         if !stderr.is_empty() {
             line(&mut text, &format!("--- stderr ---\n{}", stderr.trim_end()));
         }
+        let rest = "redirect it to a file of the workspace and read a part";
+        let mut text = shorten(text, context.reply_limit(None), rest);
         add_notes(&mut text, completed);
         line(&mut text, &format!("exit: {}", exit_code(completed)));
         let facts = ExecFacts { success: outcome.succeeded(), result: CommandFacts::of(completed) };

@@ -15,7 +15,7 @@ use super::file_type;
 use crate::blocking::blocking;
 use crate::files::{WorkspaceFiles, check_given, required_path, run_search, shown};
 use crate::response::Reply;
-use crate::text::line;
+use crate::text::{line, or_words};
 use crate::tool::{About, Effect, Tool, ToolResult};
 use crate::tool_context::ToolContext;
 
@@ -70,6 +70,7 @@ impl Tool for ReadFile {
                 let value = interface
                     .wants_data()
                     .then(|| json!(file_type::file(&path, &facts.path, &text)));
+                let text = if text.is_empty() { "[the file is empty]\n".into() } else { text };
                 Ok(Reply { data: value, ..Reply::text(text, facts) })
             } else {
                 let message = format!("{} is no text", input.path);
@@ -211,6 +212,7 @@ impl Tool for ListDirectory {
                 })
             };
             let facts = ListFacts { path: shown(&path), total, truncated };
+            let text = or_words(text, "no entries");
             Ok(Reply::text(text, facts).with_data(interface, data))
         })
         .await
@@ -268,6 +270,7 @@ impl Tool for GrepFiles {
     async fn call(context: &ToolContext, input: GrepInput) -> ToolResult<GrepFacts> {
         check_given("pattern", &input.pattern)?;
         let pattern = input.pattern.clone();
+        let nothing = format!("no matches for {pattern}");
         let limit = input.max_results.filter(|limit| *limit > 0).unwrap_or(DEFAULT_MATCHES);
         let request = GrepRequest {
             globs: input.include.into_iter().filter(|glob| !glob.is_empty()).collect(),
@@ -303,7 +306,7 @@ impl Tool for GrepFiles {
             })
         };
         let matches = report.files.iter().map(|file| file.lines.len()).sum();
-        let mut text = report.text();
+        let mut text = or_words(report.text(), &nothing);
         match report.truncation.map(|cut| cut.reason) {
             Some(TruncationReason::Limit | TruncationReason::Bytes) => {
                 line(&mut text, &format!("[only the first {matches} are shown]"));

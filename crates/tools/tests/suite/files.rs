@@ -35,7 +35,7 @@ async fn a_file_is_shown_with_line_numbers_and_says_when_there_is_more() {
     assert_eq!(part.structured["next_offset"], 3);
     assert_eq!(part.structured["total_lines"], 3);
     test_env.put("empty", "");
-    assert_eq!(read(&test_env, "empty").await, "");
+    assert_eq!(read(&test_env, "empty").await, "[the file is empty]\n");
     let around = test_env
         .call("Read", json!({ "file_path": "a.txt", "around_line": 3, "context_lines": 1 }))
         .await;
@@ -63,7 +63,7 @@ async fn what_cannot_be_read_is_refused_with_its_code() {
     let cases = [
         (json!({}), "E_INVALID_ARGUMENTS"),
         (json!({ "file_path": "" }), "E_INVALID_ARGUMENTS"),
-        (json!({ "file_path": "a.txt", "limit": "5" }), "E_INVALID_ARGUMENTS"),
+        (json!({ "file_path": "a.txt", "limit": "five" }), "E_INVALID_ARGUMENTS"),
         (json!({ "file_path": "a.txt", "lines": 5 }), "E_INVALID_ARGUMENTS"),
         (json!({ "file_path": "missing" }), "E_NOT_FOUND"),
         (json!({ "file_path": "sub" }), "E_IS_A_DIRECTORY"),
@@ -236,11 +236,17 @@ async fn an_edit_replaces_what_it_names_and_nothing_else() {
     let refused = edit(&test_env, "a.txt", "alpha", "x").await.unwrap_err();
     assert_eq!(
         refused,
-        "old_string matched 2 times in a.txt; add context to make it unique or set replace_all=true"
+        "old_string matched 2 times in a.txt; add context to make it unique or set replace_all=true; \
+         it is at lines 1, 3"
     );
     assert_eq!(
         edit(&test_env, "a.txt", "nope", "x").await.unwrap_err(),
         "old_string not found in a.txt"
+    );
+    assert_eq!(
+        edit(&test_env, "a.txt", "alpha\nBETTA", "x").await.unwrap_err(),
+        "old_string not found in a.txt; the closest is line 1: line 2 is \"BETA\", with \"\" where \
+         old_string has \"T\""
     );
     assert_eq!(
         edit(&test_env, "a.txt", "", "x").await.unwrap_err(),

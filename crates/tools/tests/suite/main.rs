@@ -5,10 +5,14 @@
     reason = "tests build the state that agents and people leave behind, and fail by panicking"
 )]
 
+/// Replies without content: words, in every tool.
+mod empty_answers;
 /// Reading, writing, editing, patching, moving, deleting.
 mod files;
 /// Git: operations, what a repository configures, remotes.
 mod git;
+/// The size of replies: limits, and the way to the rest.
+mod reply_limit;
 /// Finding files and text.
 mod search;
 /// What the service gets of its six tools.

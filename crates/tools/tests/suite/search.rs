@@ -31,7 +31,10 @@ async fn text_is_found_with_its_path_and_line_always_in_one_order() {
     assert_eq!(grep(json!({ "pattern": "alpha", "output_mode": "count" })).await, "a.go:2\n");
     let both = "a.go:1:alpha\na.go:3:alpha again\nsub/b.go:1:Alpha\n";
     assert_eq!(grep(json!({ "pattern": "alpha", "case_insensitive": true })).await, both);
-    assert_eq!(grep(json!({ "pattern": "alpha", "glob": "sub/**" })).await, "");
+    assert_eq!(
+        grep(json!({ "pattern": "alpha", "glob": "sub/**" })).await,
+        "no matches for alpha\n"
+    );
     assert_eq!(
         grep(json!({ "pattern": "alpha", "glob": "*.go" })).await,
         "a.go:1:alpha\na.go:3:alpha again\n",
@@ -79,7 +82,7 @@ async fn files_are_found_by_name_the_last_changed_first() {
         test_env.text("Glob", json!({ "pattern": "*.go", "path": "sub" })).await,
         "sub/b.go"
     );
-    assert_eq!(test_env.text("Glob", json!({ "pattern": "*.rs" })).await, "");
+    assert_eq!(test_env.text("Glob", json!({ "pattern": "*.rs" })).await, "no files match *.rs\n");
     let cut = test_env.call("Glob", json!({ "pattern": "*.go", "limit": 1 })).await;
     assert_eq!(
         (cut.text().as_str(), cut.structured["total"].clone()),
@@ -108,4 +111,22 @@ async fn a_directory_is_listed_with_everything_in_it() {
         "a.go\ndangling -> gone (no target in the workspace)\nsub/\nsub/b.go\n"
     );
     assert_eq!(test_env.refusal("LS", json!({ "path": "a.go" })).await.0, "E_NOT_A_DIRECTORY");
+}
+
+#[tokio::test]
+async fn node_modules_are_left_out_unless_ignored_brings_them_back_as_the_descriptions_say() {
+    let test_env = TestEnvironment::new();
+    test_env.put("node_modules/a.js", "needle\n");
+    for (tool, found) in [("Grep", "node_modules/a.js:1:needle\n"), ("Glob", "node_modules/a.js")] {
+        let pattern = if tool == "Grep" { "needle" } else { "*.js" };
+        let without = test_env.text(tool, json!({ "pattern": pattern })).await;
+        assert!(without.starts_with("no "), "{without}");
+        let with = test_env.text(tool, json!({ "pattern": pattern, "ignored": true })).await;
+        assert_eq!(with, found);
+        let mut definitions = test_env.registry.definitions();
+        let definition = definitions.find(|one| one.about.name == tool).unwrap();
+        assert!(definition.about.description.contains("node_modules"), "{tool}");
+        let ignored = &definition.input_schema["properties"]["ignored"]["description"];
+        assert!(ignored.as_str().unwrap().contains("node_modules"), "{tool}: {ignored}");
+    }
 }

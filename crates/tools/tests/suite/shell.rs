@@ -18,7 +18,7 @@ async fn a_command_shows_both_streams_and_its_exit_code_unless_it_is_zero() {
     assert_eq!(bash(&test_env, "printf no-end").await, "no-end\n");
     assert_eq!(bash(&test_env, "echo out; echo err >&2; exit 7").await, "out\nerr\nexit: 7\n");
     assert_eq!(bash(&test_env, "pwd").await, format!("{}\n", test_env.path("main").display()));
-    assert_eq!(bash(&test_env, "true").await, "");
+    assert_eq!(bash(&test_env, "true").await, "no output, exit 0\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,7 +145,8 @@ async fn a_background_command_is_read_to_its_very_end_and_only_new_output_by_def
     assert!(text.contains("status: completed (exit 0)\n"), "{text}");
     assert!(text.ends_with(" ---\nready\nlate\n"), "{text}");
     let again = test_env.text("BashOutput", json!({ "shell_id": id })).await;
-    assert!(again.ends_with("--- output (bytes 11–11 of 11) ---\n"), "{again}");
+    let nothing = "--- output (bytes 11–11 of 11) ---\nno more output; it has ended\n";
+    assert!(again.ends_with(nothing), "{again}");
     let filtered =
         test_env.text("BashOutput", json!({ "shell_id": id, "cursor": 0, "filter": "^la" })).await;
     assert!(filtered.ends_with(" ---\nlate\n"), "{filtered}");
@@ -166,13 +167,21 @@ async fn a_background_command_is_not_forgotten_for_those_that_were_waited_for() 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_in_the_background_take_no_place_from_those_that_are_waited_for() {
     let test_env = TestEnvironment::new();
+    let mut ids = Vec::new();
     for _ in 0..16 {
-        background(&test_env, "sleep 100").await;
+        ids.push(background(&test_env, "sleep 100").await);
     }
     let one_more = json!({ "command": "true", "run_in_background": true });
-    let (code, text) = test_env.refusal("Bash", one_more).await;
-    assert_eq!(code, "E_TOO_MANY_JOBS", "{text}");
+    let (code, text) = test_env.refusal("Bash", one_more.clone()).await;
+    let expected = format!(
+        "you already have 16 running jobs; one has to end before another starts; end one with \
+         KillShell: {}",
+        ids.join(", ")
+    );
+    assert_eq!((code.as_str(), text), ("E_TOO_MANY_JOBS", expected));
     assert_eq!(bash(&test_env, "echo here").await, "here\n");
+    test_env.text("KillShell", json!({ "shell_id": ids[0] })).await;
+    test_env.text("Bash", one_more).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

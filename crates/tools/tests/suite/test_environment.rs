@@ -103,6 +103,7 @@ impl TestEnvironment {
             access: setting.access,
             network: carrel_domain::NetworkRequest::default(),
             git: setting.git,
+            reply_bytes: carrel_tools::DEFAULT_REPLY_BYTES,
         });
         let registry = Registry::new(toolbox, setting.toolset);
         Self { directory, registry, session: Session::new("test"), events }

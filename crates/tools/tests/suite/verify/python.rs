@@ -257,6 +257,27 @@ async fn the_environment_in_the_project_is_the_one_that_counts() {
     assert!(could_not_run(&other).starts_with("ruff is not installed; "), "{}", other.text());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_of_many_failures_keeps_within_the_size_of_a_reply() {
+    let test_env = bare();
+    test_env.put("pyproject.toml", "[project]\nname = \"probe\"\nversion = \"1\"\n");
+    let number = |number| {
+        format!("def test_{number}():\n    assert list(range(200)) == list(range(1, 201))\n\n\n")
+    };
+    test_env.put("tests/test_many.py", (0..100).map(number).collect::<String>());
+    install_pytest(&test_env);
+    let usual = test_env.text("run_tests", json!({})).await;
+    let small = test_env.text("run_tests", json!({ "max_bytes": 3000 })).await;
+    for (text, limit) in [(&usual, 31_000), (&small, 4000)] {
+        assert!(text.len() <= limit, "{}", text.len());
+        assert!(text.starts_with("failed\n0 passed, 100 failed"), "{text}");
+        assert!(text.ends_with("exit: 1\n"), "{text}");
+    }
+    assert!(small.contains(" bytes left out; narrow the run, or read BashOutput "), "{small}");
+    let again = test_env.text("last_test_failures", json!({ "limit": 500 })).await;
+    assert!(again.len() <= 31_000, "{}", again.len());
+}
+
 /// Makes an environment in the workspace `main` as people do, without the network.
 fn install_pytest(test_env: &TestEnvironment) {
     let tools = test_tools();

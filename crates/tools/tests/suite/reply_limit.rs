@@ -1,0 +1,111 @@
+//! The size of replies: the server's limit, the call's, and the way to the rest.
+
+use std::fmt::Write as _;
+
+use carrel_tools::DEFAULT_REPLY_BYTES;
+use serde_json::{Value, json};
+
+use crate::test_environment::TestEnvironment;
+
+/// Room for the notes around a text that has been cut.
+const NOTES: usize = 1_000;
+
+/// A workspace in which every tool with bulk text has more of it than fits.
+fn filled() -> TestEnvironment {
+    let test_env = TestEnvironment::new();
+    let mut lines = String::new();
+    for number in 0..5000 {
+        writeln!(lines, "needle number {number:04} in a line of some length").unwrap();
+    }
+    test_env.put("long.txt", &lines);
+    let top = test_env.path("main");
+    let git = |arguments: &[&str]| {
+        let name = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
+        let mut command = std::process::Command::new("git");
+        assert!(command.arg("-C").arg(&top).args(name).args(arguments).status().unwrap().success());
+    };
+    git(&["init", "-q"]);
+    git(&["add", "long.txt"]);
+    git(&["commit", "-q", "-m", "one"]);
+    test_env.put("long.txt", lines.replace("needle", "thread"));
+    test_env
+}
+
+fn calls() -> [(&'static str, Value); 5] {
+    [
+        ("Read", json!({ "file_path": "long.txt" })),
+        ("Grep", json!({ "pattern": "thread" })),
+        ("Bash", json!({ "command": "cat long.txt" })),
+        ("git", json!({ "operation": "diff" })),
+        ("shell_run", json!({ "cmd": "cat", "args": ["long.txt"] })),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_has_about_thirty_thousand_bytes_unless_the_call_says_otherwise() {
+    let test_env = filled();
+    for (tool, mut arguments) in calls() {
+        let bytes = test_env.text(tool, arguments.clone()).await.len();
+        let usual = DEFAULT_REPLY_BYTES * 3 / 4..=DEFAULT_REPLY_BYTES + NOTES;
+        assert!(usual.contains(&bytes), "{tool}: {bytes}");
+        if tool == "shell_run" {
+            continue;
+        }
+        arguments["max_bytes"] = json!(4000);
+        let bytes = test_env.text(tool, arguments.clone()).await.len();
+        assert!((2500..=4000 + NOTES).contains(&bytes), "{tool}: {bytes}");
+        arguments["max_bytes"] = json!(90_000);
+        let bytes = test_env.text(tool, arguments).await.len();
+        assert!((60_000..=90_000 + NOTES).contains(&bytes), "{tool}: {bytes}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_that_was_cut_has_both_ends_and_says_where_the_rest_is() {
+    let test_env = filled();
+    let answer = test_env.call("Bash", json!({ "command": "cat long.txt" })).await;
+    let text = answer.text();
+    assert!(text.starts_with("thread number 0000 "), "{text}");
+    assert!(text.contains("thread number 4999 "), "{text}");
+    let id = answer.structured["shell_id"].as_str().unwrap();
+    let hint = format!("BashOutput shell_id={id} cursor=15000 reads on");
+    assert!(text.contains(&hint), "{text}");
+    assert_eq!(answer.structured["truncated"], true);
+    // The hint is followed as it stands, and the rest is read call by call.
+    let mut cursor = 15_000;
+    let mut rest = String::new();
+    loop {
+        let next = test_env.call("BashOutput", json!({ "shell_id": id, "cursor": cursor })).await;
+        let (_, output) =
+            next.text().split_once(" ---\n").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+        assert!(output.len() <= DEFAULT_REPLY_BYTES, "{}", output.len());
+        rest.push_str(&output);
+        cursor = next.structured["next_cursor"].as_u64().unwrap();
+        if next.structured["more"] == false {
+            break;
+        }
+    }
+    assert_eq!(format!("{}{rest}", &test_env.get("long.txt")[..15_000]), test_env.get("long.txt"));
+    let small = json!({ "shell_id": id, "cursor": 0, "max_bytes": 2000 });
+    assert_eq!(test_env.call("BashOutput", small).await.structured["next_cursor"], 2000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_diff_that_was_cut_keeps_its_end_and_names_the_way_to_the_rest() {
+    let test_env = filled();
+    let text = test_env.text("git", json!({ "operation": "diff" })).await;
+    assert!(text.starts_with("diff --git "), "{text}");
+    assert!(text.contains("+thread number 4999 "), "{text}");
+    assert!(text.contains(" bytes left out; BashOutput shell_id="), "{text}");
+}
+
+#[tokio::test]
+async fn a_file_is_read_on_at_the_offset_that_the_note_names() {
+    let test_env = filled();
+    let first = test_env.call("Read", json!({ "file_path": "long.txt" })).await;
+    let next = first.structured["next_offset"].as_u64().unwrap();
+    assert!(first.text().contains(&format!("continue with offset {next}")), "{}", first.text());
+    let rest = json!({ "file_path": "long.txt", "offset": next, "max_bytes": 1000 });
+    let text = test_env.text("Read", rest).await;
+    assert!(text.starts_with(&format!("{next}\tthread number {:04} ", next - 1)), "{text}");
+}
