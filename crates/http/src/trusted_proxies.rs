@@ -71,7 +71,7 @@ pub struct TrustedProxies(Vec<AddressRange>);
 pub struct Forwarded<'a> {
     /// The host that the client named.
     pub host: Option<&'a str>,
-    /// Whether the client used TLS.
+    /// True if the client used TLS.
     pub is_encrypted: bool,
     /// The address of the client.
     pub client: Option<IpAddr>,

@@ -35,7 +35,7 @@ pub enum ClientRoots {
 /// The workspaces that a session may use.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum WorkspaceView {
-    /// Those of the operator: the client has no roots.
+    /// The operator's: the client has no roots.
     #[default]
     Operator,
     /// The parts within the client's roots.
