@@ -96,8 +96,8 @@ impl Tool for RunScript {
 fn no_script(error: &ScriptError) -> Failure {
     let code = match error {
         ScriptError::NoName => Code::InvalidArguments,
-        ScriptError::Unknown { .. } => Code::ScriptNotFound,
-        ScriptError::Unsupported { .. } | ScriptError::Broken { .. } => Code::ProjectNotDetected,
+        ScriptError::Unknown { .. } | ScriptError::Unsupported { .. } => Code::ScriptNotFound,
+        ScriptError::Broken { .. } => Code::ProjectNotDetected,
     };
     Failure::new(code, error.to_string())
 }
