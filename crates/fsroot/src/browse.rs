@@ -45,7 +45,7 @@ impl Browser<'_> {
     /// Returns the metadata of the file at a path, following links.
     pub fn metadata(&self, path: &Path) -> Result<Metadata, Error> {
         refuse_sensitive(path, path)?;
-        let file = resolve::open(self.root.as_fd(), path, OFlags::PATH)?;
+        let file = resolve::open(self.root, path, OFlags::PATH)?;
         self.allow(file.as_fd(), path)?;
         stat(file.as_fd(), path)
     }

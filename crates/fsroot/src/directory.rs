@@ -45,8 +45,8 @@ impl Root {
 
     /// Creates one directory, whose parent must exist. An existing path is an error.
     pub fn create_directory(&self, path: &Path, mode: u32) -> Result<(), Error> {
-        let target = resolve::open_parent(self.as_fd(), path)?;
-        mkdirat(&target.parent, target.name, Mode::from_raw_mode(mode))
+        let target = resolve::open_parent(self, path)?;
+        mkdirat(&target.parent, &*target.name, Mode::from_raw_mode(mode))
             .and_then(|()| owner::inherit_directory_owner(&target))
             .on(path)
     }
@@ -85,7 +85,7 @@ impl Root {
 
     fn open_directory(&self, path: &Path) -> Result<(), Error> {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
-        resolve::open(self.as_fd(), path, flags).map(drop)
+        resolve::open(self, path, flags).map(drop)
     }
 }
 

@@ -101,8 +101,8 @@ pub enum Escape {
     /// It climbs with `..`.
     #[error("it climbs above the top with `..`")]
     Climbs,
-    /// A link on the way is absolute, which escapes even if it points back inside.
-    #[error("a link on the way is absolute; only relative links that stay inside are followed")]
+    /// A link on the way is absolute and does not begin with the path of the root.
+    #[error("an absolute link on the way leads outside")]
     AbsoluteLink,
     /// A link on the way climbs out.
     #[error("a link on the way leads outside")]

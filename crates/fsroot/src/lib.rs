@@ -7,8 +7,8 @@
 //!
 //! Consequences for a caller:
 //!
-//! - Links are followed as long as they stay beneath the root. An absolute link is refused even if it
-//!   points inside, because the kernel resolves it from `/`.
+//! - Links are followed as long as they stay beneath the root, absolute ones too if they begin with the
+//!   root's own path.
 //! - `..` works while it stays beneath. A rename on the way may make the kernel return `EAGAIN`; the call
 //!   is repeated a bounded number of times.
 //! - Only regular files are read and written. A FIFO, socket or device is an error at once.
@@ -29,6 +29,7 @@ mod rename;
 mod resolve;
 mod root;
 mod sensitive;
+mod traversal;
 mod usage;
 mod walk;
 mod write;

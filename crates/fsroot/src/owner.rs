@@ -31,7 +31,7 @@ pub(crate) fn inherit_directory_owner(target: &ResolvedParent<'_>) -> Result<(),
     // The owner of the parent may have replaced the directory meanwhile. A directory that belongs to this
     // process is the new one or another one of its own, because directories have no second hard link.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let made: OwnedFd = openat(&target.parent, target.name, flags, Mode::empty())?;
+    let made: OwnedFd = openat(&target.parent, &*target.name, flags, Mode::empty())?;
     if fstat(&made)?.st_uid != geteuid().as_raw() {
         return Ok(());
     }

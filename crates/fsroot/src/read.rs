@@ -48,8 +48,7 @@ pub struct OpenedFile {
 impl Root {
     /// Opens a regular file for reading.
     pub fn open_file(&self, path: &Path) -> Result<(File, Metadata), Error> {
-        let file =
-            resolve::open(self.as_fd(), path, READ).map_err(|error| self.name_kind(path, error))?;
+        let file = resolve::open(self, path, READ).map_err(|error| self.name_kind(path, error))?;
         regular(file, path)
     }
 

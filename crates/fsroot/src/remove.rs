@@ -38,19 +38,19 @@ impl Root {
     /// Directories are made accessible to their owner first. An entry that cannot be removed stays,
     /// everything else is removed, and the first error is returned.
     pub fn remove_tree(&self, path: &Path) -> Result<(), Error> {
-        let target = resolve::open_parent(self.as_fd(), path)?;
+        let target = resolve::open_parent(self, path)?;
         let parent = target.parent.as_fd();
-        match unlinkat(parent, target.name, AtFlags::empty()) {
+        match unlinkat(parent, &*target.name, AtFlags::empty()) {
             Err(Errno::ISDIR | Errno::PERM) => {}
             other => return other.on(path),
         }
         let mut removal = Removal { path, moved: 0, failure: None };
-        let top = Level::open(parent, target.name, path)?;
+        let top = Level::open(parent, &target.name, path)?;
         removal.empty(top)?;
         if let Some(failure) = removal.failure {
             return Err(failure);
         }
-        unlinkat(parent, target.name, AtFlags::REMOVEDIR).on(path)
+        unlinkat(parent, &*target.name, AtFlags::REMOVEDIR).on(path)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Renaming, linking and removing single entries. Each operation is one system call on an opened parent
 //! directory and so is atomic.
 
-use std::os::fd::AsFd;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, RenameFlags, renameat_with, symlinkat, unlinkat};
@@ -44,19 +43,25 @@ impl Root {
         to: &Path,
         collision: Collision,
     ) -> Result<(), Error> {
-        let source = resolve::open_parent(self.as_fd(), from)?;
-        let target = resolve::open_parent(other.as_fd(), to)?;
-        renameat_with(&source.parent, source.name, &target.parent, target.name, collision.flags())
-            .map_err(|errno| match errno {
-                rustix::io::Errno::EXIST => Error::from_errno(to, errno),
-                errno => Error::from_errno(from, errno),
-            })
+        let source = resolve::open_parent(self, from)?;
+        let target = resolve::open_parent(other, to)?;
+        renameat_with(
+            &source.parent,
+            &*source.name,
+            &target.parent,
+            &*target.name,
+            collision.flags(),
+        )
+        .map_err(|errno| match errno {
+            rustix::io::Errno::EXIST => Error::from_errno(to, errno),
+            errno => Error::from_errno(from, errno),
+        })
     }
 
     /// Creates a symbolic link. Its target is not checked here but whenever it is followed.
     pub fn create_link(&self, target: &Path, path: &Path) -> Result<(), Error> {
-        let link = resolve::open_parent(self.as_fd(), path)?;
-        symlinkat(target, &link.parent, link.name).on(path)
+        let link = resolve::open_parent(self, path)?;
+        symlinkat(target, &link.parent, &*link.name).on(path)
     }
 
     /// Removes a file, a link or another entry that is not a directory.
@@ -70,7 +75,7 @@ impl Root {
     }
 
     fn unlink(&self, path: &Path, flags: AtFlags) -> Result<(), Error> {
-        let target = resolve::open_parent(self.as_fd(), path)?;
-        unlinkat(&target.parent, target.name, flags).on(path)
+        let target = resolve::open_parent(self, path)?;
+        unlinkat(&target.parent, &*target.name, flags).on(path)
     }
 }

@@ -1,7 +1,7 @@
 //! Path resolution beneath a directory, by the kernel.
 //!
 //! This module is the boundary of the crate: every path of a caller goes through [`open`], [`open_strict`]
-//! or [`open_parent`], each of which is one `openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_MAGICLINKS`.
+//! or [`open_parent`], each of which is `openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_MAGICLINKS`.
 //! The kernel refuses `..` above the root, absolute paths and links that lead out, and checks this while it
 //! walks the path, under its own locks. A check in user space (canonicalise, compare the prefix, open) would
 //! leave a moment in which another process can put a link in place of a directory.
@@ -11,17 +11,20 @@
 //! server, which must see exactly the tree that they listed.
 //!
 //! The kernel reports every escape as `EXDEV`, and gives up with `EAGAIN` if a rename disturbs the walk.
-//! The latter is repeated [`MAX_TRIES`] times. For the former, the path is inspected a second time to say
-//! *how* it escapes; that inspection only chooses the words of the error, the refusal stands in any case.
+//! The latter is repeated [`MAX_TRIES`] times. The former includes absolute links that point inside, so [`open`]
+//! resolves the path again one component at a time ([`crate::traversal`]), which follows them and says *how* any
+//! other path escapes.
 //!
 //! ```text
-//! root: /srv/w/ABC-1        link -> ../../etc      abs -> /srv/w/ABC-1/src
+//! root: /srv/w/ABC-1        link -> ../../etc      abs -> /srv/w/ABC-1/src      out -> /etc
 //! src/../README.md   opens  /srv/w/ABC-1/README.md
+//! abs/main.rs        opens  /srv/w/ABC-1/src/main.rs
 //! ../ABC-2/x         fails  Escapes(Climbs)
 //! link/passwd        fails  Escapes(OutwardLink)
-//! abs/main.rs        fails  Escapes(AbsoluteLink), although it points inside
+//! out/passwd         fails  Escapes(AbsoluteLink)
 //! ```
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -31,6 +34,8 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, openat2, readlinkat};
 use rustix::io::Errno;
 
 use crate::error::{Error, Escape, Problem};
+use crate::root::Root;
+use crate::traversal::{self, Stop};
 
 /// The most attempts at a resolution that concurrent renames disturb.
 const MAX_TRIES: usize = 256;
@@ -39,13 +44,17 @@ const MAX_TRIES: usize = 256;
 pub(crate) const MAX_LINKS: usize = 40;
 
 /// The rule of every resolution.
-const INSIDE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+pub(crate) const INSIDE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 
 /// Resolves `path` beneath `root`, following links that stay inside.
-pub(crate) fn open(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Error> {
+pub(crate) fn open(root: &Root, path: &Path, flags: OFlags) -> Result<OwnedFd, Error> {
     let target = checked(path)?;
-    open_with(root, target, flags, Mode::empty(), INSIDE)
-        .map_err(|errno| explain(root, path, errno))
+    match open_with(root.as_fd(), target, flags, Mode::empty(), INSIDE) {
+        Err(Errno::XDEV) => {
+            traversal::open(root, target, flags).map_err(|stop| explain_stop(path, &stop))
+        }
+        opened => opened.map_err(|errno| explain(root.as_fd(), path, errno)),
+    }
 }
 
 /// Resolves `path` beneath `root`, without following links or crossing mount points.
@@ -80,7 +89,7 @@ fn checked(path: &Path) -> Result<&Path, Error> {
     Ok(if path.as_os_str().is_empty() { Path::new(".") } else { path })
 }
 
-fn open_with(
+pub(crate) fn open_with(
     root: BorrowedFd<'_>,
     path: &Path,
     flags: OFlags,
@@ -98,17 +107,26 @@ fn open_with(
     Err(Errno::AGAIN)
 }
 
-/// Turns an error number into an [`Error`], with the way in which the path escapes.
+/// Turns an error number into an [`Error`]; for a path that does not exist, with the way in which it escapes.
 ///
 /// The second inspection of the path only chooses the words; the operation has failed already.
 fn explain(root: BorrowedFd<'_>, path: &Path, errno: Errno) -> Error {
     let problem = match errno {
-        Errno::XDEV => Problem::Escapes(escape_of(root, path)),
-        Errno::NOENT if climbs(path) => Problem::Escapes(Escape::Climbs),
+        Errno::XDEV | Errno::NOENT if climbs(path) => Problem::Escapes(Escape::Climbs),
         Errno::NOENT if first_missing_is_link(root, path) => Problem::Escapes(Escape::DanglingLink),
         errno => return Error::from_errno(path, errno),
     };
     Error::new(path, problem)
+}
+
+fn explain_stop(path: &Path, stop: &Stop) -> Error {
+    match stop {
+        Stop::Escapes(..) | Stop::Failed(Errno::NOENT) if climbs(path) => {
+            Error::new(path, Problem::Escapes(Escape::Climbs))
+        }
+        Stop::Escapes(escape, _) => Error::new(path, Problem::Escapes(*escape)),
+        Stop::Failed(errno) => Error::from_errno(path, *errno),
+    }
 }
 
 /// Returns whether a path climbs above its start by `..`, lexically.
@@ -125,16 +143,6 @@ fn climbs(path: &Path) -> bool {
         }
     }
     false
-}
-
-fn escape_of(root: BorrowedFd<'_>, path: &Path) -> Escape {
-    if climbs(path) {
-        return Escape::Climbs;
-    }
-    match first_unresolvable(root, path).and_then(|prefix| link_target(root, &prefix)) {
-        Some(target) if target.is_absolute() => Escape::AbsoluteLink,
-        _ => Escape::OutwardLink,
-    }
 }
 
 fn first_missing_is_link(root: BorrowedFd<'_>, path: &Path) -> bool {
@@ -182,14 +190,11 @@ pub(crate) fn is_one_name(path: &Path) -> bool {
 #[derive(Debug)]
 pub(crate) struct ResolvedParent<'a> {
     pub(crate) parent: OwnedFd,
-    pub(crate) name: &'a OsStr,
+    pub(crate) name: Cow<'a, OsStr>,
 }
 
 /// Opens the parent directory of `path`. The last name is not resolved.
-pub(crate) fn open_parent<'a>(
-    root: BorrowedFd<'_>,
-    path: &'a Path,
-) -> Result<ResolvedParent<'a>, Error> {
+pub(crate) fn open_parent<'a>(root: &Root, path: &'a Path) -> Result<ResolvedParent<'a>, Error> {
     checked(path)?;
     let Some((parent, name)) = split(path) else {
         let problem = if climbs(path) { Problem::Escapes(Escape::Climbs) } else { Problem::NoName };
@@ -197,5 +202,20 @@ pub(crate) fn open_parent<'a>(
     };
     let parent = open(root, parent, OFlags::PATH | OFlags::DIRECTORY)
         .map_err(|error| Error::new(path, error.problem()))?;
-    Ok(ResolvedParent { parent, name })
+    Ok(ResolvedParent { parent, name: Cow::Borrowed(name) })
+}
+
+/// Opens the parent directory of the file that `path` leads to, following links at its end.
+pub(crate) fn open_target<'a>(root: &Root, path: &'a Path) -> Result<ResolvedParent<'a>, Error> {
+    let target = open_parent(root, path)?;
+    if read_link_at(target.parent.as_fd(), &target.name).is_err() {
+        // Not a link, or missing.
+        return Ok(target);
+    }
+    // Links that lead out or to nothing, or in a circle, fail here with the error that reading has.
+    open(root, path, OFlags::PATH)?;
+    let (parent, name) =
+        traversal::open_parent(root, path).map_err(|stop| explain_stop(path, &stop))?;
+    let name = name.ok_or_else(|| Error::new(path, Problem::IsADirectory))?;
+    Ok(ResolvedParent { parent, name: Cow::Owned(name) })
 }

@@ -14,6 +14,7 @@ use rustix::fs::{
 use crate::error::{Error, OnPath, Problem};
 use crate::metadata::{Metadata, time};
 use crate::resolve;
+use crate::traversal;
 
 /// Read, write and enter for the owner of a directory.
 const OWNER_ALL: u32 = 0o700;
@@ -72,7 +73,7 @@ impl Root {
     /// Opens a directory beneath this one, following links that stay inside.
     pub fn open_root(&self, path: &Path) -> Result<Self, Error> {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
-        let directory = resolve::open(self.as_fd(), path, flags)?;
+        let directory = resolve::open(self, path, flags)?;
         Ok(self.below(path, directory))
     }
 
@@ -97,7 +98,7 @@ impl Root {
     /// Returns the canonical path of a file, relative to this directory: without links, `.` and `..`. It is
     /// for comparing, not for opening.
     pub fn locate(&self, path: &Path) -> Result<PathBuf, Error> {
-        let opened = resolve::open(self.as_fd(), path, OFlags::PATH)?;
+        let opened = resolve::open(self, path, OFlags::PATH)?;
         let top = real_path(self.as_fd(), path)?;
         let real = real_path(opened.as_fd(), path)?;
         let relative = real.strip_prefix(&top);
@@ -151,7 +152,7 @@ impl Root {
 
     /// Returns the metadata of the file at a path, following links.
     pub fn metadata(&self, path: &Path) -> Result<Metadata, Error> {
-        let file = resolve::open(self.as_fd(), path, OFlags::PATH)?;
+        let file = resolve::open(self, path, OFlags::PATH)?;
         stat(file.as_fd(), path)
     }
 
@@ -162,14 +163,21 @@ impl Root {
             return Metadata::of_entry(self, path.as_os_str()).on(path);
         }
         let flags = OFlags::PATH | OFlags::NOFOLLOW;
-        let file = resolve::open(self.as_fd(), path, flags)?;
+        let file = resolve::open(self, path, flags)?;
         stat(file.as_fd(), path)
     }
 
     /// Returns the target of a link, which may be outside the root.
     pub fn read_link(&self, path: &Path) -> Result<PathBuf, Error> {
-        let target = resolve::open_parent(self.as_fd(), path)?;
-        resolve::read_link_at(target.parent.as_fd(), target.name).on(path)
+        let target = resolve::open_parent(self, path)?;
+        resolve::read_link_at(target.parent.as_fd(), &target.name).on(path)
+    }
+
+    /// Returns the path outside that a path leads to through links or `..`, as their texts say; `None` if it
+    /// stays inside. The path outside is not looked at.
+    pub fn outside_target(&self, path: &Path) -> Result<Option<PathBuf>, Error> {
+        let is_open = resolve::open(self, path, OFlags::PATH).is_ok();
+        if is_open { Ok(None) } else { traversal::outside(self, path).on(path) }
     }
 
     /// Returns the free space of the file system that holds the directory.
@@ -197,7 +205,7 @@ impl Root {
     /// Opens a directory for reading; an `O_PATH` descriptor cannot be read or synced.
     pub(crate) fn reopen(&self, path: &Path) -> Result<File, Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        resolve::open(self.as_fd(), path, flags).map(File::from)
+        resolve::open(self, path, flags).map(File::from)
     }
 }
 

@@ -27,11 +27,11 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::error::{Error, Escape, OnPath, Problem};
+use crate::error::{Error, OnPath, Problem};
 use crate::metadata::{FileKind, Metadata};
 use crate::owner;
 use crate::rename::Collision;
-use crate::resolve::{self, MAX_LINKS};
+use crate::resolve;
 use crate::root::Root;
 
 /// The prefix of temporary files, followed by the process id and a counter.
@@ -82,9 +82,7 @@ impl Root {
 
     /// Begins a write that becomes visible when it is committed.
     pub fn begin_write(&self, path: &Path, options: WriteOptions) -> Result<AtomicFile, Error> {
-        let followed = self.write_target(path)?;
-        let target = resolve::open_parent(self.as_fd(), &followed)
-            .map_err(|error| Error::new(path, error.problem()))?;
+        let target = resolve::open_target(self, path)?;
         let existing = existing_file(&target, path)?;
         if existing.is_some() && options.collision == Collision::Refuse {
             return Err(Error::new(path, Problem::Exists));
@@ -98,7 +96,7 @@ impl Root {
         let owned = if existing.is_none() { owner::inherit_owner(&file, &target) } else { Ok(()) };
         let pending = AtomicFile {
             file,
-            name: target.name.to_owned(),
+            name: target.name.into_owned(),
             parent: target.parent,
             temporary: Some(name),
             path: path.to_owned(),
@@ -112,33 +110,13 @@ impl Root {
         }
         Ok(pending)
     }
-
-    /// Follows links at the end of a path, so that their target is replaced and not the link.
-    fn write_target(&self, path: &Path) -> Result<PathBuf, Error> {
-        let mut target = path.to_owned();
-        for _ in 0..MAX_LINKS {
-            match self.read_link(&target) {
-                Ok(link) if link.is_absolute() => {
-                    return Err(Error::new(path, Problem::Escapes(Escape::AbsoluteLink)));
-                }
-                Ok(link) => {
-                    // The kernel resolves the link: outward, dangling and circular ones fail here.
-                    self.metadata(path)?;
-                    target = target.parent().unwrap_or(Path::new("")).join(link);
-                }
-                // Not a link, or missing; opening the parent reports any error.
-                Err(_) => return Ok(target),
-            }
-        }
-        Err(Error::new(path, Problem::LinkLoop))
-    }
 }
 
 fn existing_file(
     target: &resolve::ResolvedParent<'_>,
     path: &Path,
 ) -> Result<Option<Metadata>, Error> {
-    let metadata = match Metadata::of_entry(&target.parent, target.name) {
+    let metadata = match Metadata::of_entry(&target.parent, &target.name) {
         Err(Errno::NOENT) => return Ok(None),
         found => found.on(path)?,
     };

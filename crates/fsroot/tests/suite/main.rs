@@ -10,6 +10,8 @@
 mod hiding;
 /// Every operation against every hostile path.
 mod hostile;
+/// Absolute links that stay inside.
+mod links;
 /// Other processes that swap what is being used.
 mod race;
 /// Operations and paths picked at random.

@@ -66,14 +66,12 @@ fn use_everything(root: &Root, round: u64) -> bool {
     leaked
 }
 
-#[test]
-fn nothing_outside_is_read_or_written_while_links_are_swapped() {
-    let tree_fixture = TestTree::new();
-    tree_fixture.file("swapped/secret", "inside");
+/// Uses paths through `swapped` while another process exchanges it with `decoy`, and checks that the outside
+/// stays as it is.
+fn assert_outside_is_safe(tree_fixture: &TestTree) {
     std::fs::write(tree_fixture.outside("bait"), "bait").unwrap();
-    symlink("../outside", tree_fixture.inside("decoy")).unwrap();
     let (uses, hits) = (AtomicU64::new(0), AtomicU64::new(0));
-    let swapper = start_swapping(&tree_fixture);
+    let swapper = start_swapping(tree_fixture);
     let end = Instant::now() + seconds();
     std::thread::scope(|scope| {
         for _ in 0..3 {
@@ -101,4 +99,52 @@ fn nothing_outside_is_read_or_written_while_links_are_swapped() {
     outside.sort();
     assert_eq!(outside, ["bait", "secret"]);
     assert_eq!(std::fs::read_to_string(tree_fixture.outside("secret")).unwrap(), "outside");
+}
+
+#[test]
+fn nothing_outside_is_read_or_written_while_links_are_swapped() {
+    let tree_fixture = TestTree::new();
+    tree_fixture.file("swapped/secret", "inside");
+    symlink("../outside", tree_fixture.inside("decoy")).unwrap();
+    assert_outside_is_safe(&tree_fixture);
+}
+
+#[test]
+fn nothing_outside_is_read_or_written_while_an_absolute_link_turns_outward() {
+    let tree_fixture = TestTree::new();
+    tree_fixture.file("real/secret", "inside");
+    tree_fixture.link(tree_fixture.inside("real"), "swapped");
+    tree_fixture.link(tree_fixture.outside(""), "decoy");
+    assert_outside_is_safe(&tree_fixture);
+}
+
+#[test]
+fn nothing_outside_is_read_or_written_while_the_way_of_an_absolute_link_is_swapped() {
+    let tree_fixture = TestTree::new();
+    tree_fixture.file("swapped/secret", "inside");
+    tree_fixture.link("../outside", "decoy");
+    // Both lead through the name that is swapped, after the kernel has refused the path once.
+    tree_fixture.link(tree_fixture.inside("swapped"), "through");
+    tree_fixture.link(tree_fixture.inside("swapped/secret"), "file");
+    let end = Instant::now() + seconds();
+    let hits = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let buffered =
+                WriteOptions { durability: Durability::Buffered, ..WriteOptions::default() };
+            while Instant::now() < end {
+                let root = &tree_fixture.root;
+                for path in ["through/secret", "file"] {
+                    if let Ok(bytes) = root.read(p(path), 100) {
+                        assert_eq!(bytes, b"inside", "something outside was read");
+                        hits.fetch_add(1, Ordering::Relaxed);
+                    }
+                    let _ = root.write(p(path), b"inside", buffered);
+                }
+                let _ = root.remove_file(p("through/bait"));
+            }
+        });
+        assert_outside_is_safe(&tree_fixture);
+    });
+    assert!(hits.into_inner() > 0);
 }

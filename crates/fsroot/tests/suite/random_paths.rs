@@ -14,8 +14,8 @@ const OPERATION_BYTES: usize = 24;
 
 /// Names that lead somewhere interesting; a byte of the input picks one.
 const NAMES: [&str; 16] = [
-    "..", ".", "a", "b", "out", "absolute", "up", "loop", "file", "new", "fifo", "missing", "",
-    "/", "a/..", "..foo",
+    "..", ".", "a", "b", "out", "absolute", "up", "loop", "file", "new", "home", "missing", "",
+    "/", "a/..", "climb",
 ];
 
 /// A root beside an `outside` that nothing may touch.
@@ -64,10 +64,14 @@ impl RandomWorld {
             ("loop", "loop"),
             ("a", "b"),
         ];
+        let absolute = [(inside.clone(), "home"), (inside.join("a/../../outside"), "climb")];
         // What is there already stays as earlier operations left it.
         let _ = std::fs::create_dir_all(inside.join("a"));
         let _ = std::fs::write(inside.join("file"), "inside");
         for (target, name) in links {
+            let _ = symlink(target, inside.join(name));
+        }
+        for (target, name) in absolute {
             let _ = symlink(target, inside.join(name));
         }
     }
