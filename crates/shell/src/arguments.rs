@@ -1,9 +1,11 @@
 //! A check of the path-like arguments of a program that is started without a shell.
 //!
-//! The check is lexical: it follows no link and uses no file system. It catches mistakes before the program
-//! starts and nothing more. Links, and paths that do not appear in arguments, are left to the sandbox.
+//! [`check`] is lexical: it follows no link and uses no file system. [`check_links`] then judges the links among
+//! the arguments by the place to which they lead, which its caller looks up. Both catch mistakes before the
+//! program starts and nothing more. Links that change later, and paths that do not appear in arguments, are left
+//! to the sandbox.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use carrel_domain::{Code, Coded};
 use serde_json::{Value, json};
@@ -47,6 +49,9 @@ pub enum Escape {
     /// A program given by a path outside.
     #[error("names a program outside the workspace; give its bare name")]
     Program,
+    /// A path inside with a link that leads outside.
+    #[error("leads outside the workspace through a link")]
+    Link,
 }
 
 impl Coded for Violation {
@@ -60,6 +65,7 @@ impl Coded for Violation {
             Escape::Climbs => "climbs",
             Escape::Home => "home",
             Escape::Program => "program",
+            Escape::Link => "link",
         };
         json!({ "argument": self.index, "value": self.value, "reason": reason })
     }
@@ -92,13 +98,80 @@ fn escape(part: &str, place: &WorkingDirectory<'_>) -> Option<Escape> {
     if part.starts_with('~') {
         return Some(Escape::Home);
     }
-    let workspace = normalize(Path::new("/"), &place.workspace.to_string_lossy());
-    let directory = workspace.join(place.directory);
-    let path = normalize(&directory, part);
-    if path.starts_with(&workspace) || is_harmless_device(&path) {
+    let directory = place.workspace.join(place.directory);
+    if is_allowed(&normalize(&directory, part), place) {
         return None;
     }
     Some(if part.starts_with('/') { Escape::Absolute } else { Escape::Climbs })
+}
+
+/// Returns whether a normalized path lies in the workspace or is a device that any command may use.
+fn is_allowed(path: &Path, place: &WorkingDirectory<'_>) -> bool {
+    let workspace = normalize(Path::new("/"), &place.workspace.to_string_lossy());
+    path.starts_with(workspace) || is_harmless_device(path)
+}
+
+/// The places to which links lead.
+pub trait LinkTargets {
+    /// Returns the path outside to which a path of the workspace leads, relative to the workspace; `None` if it
+    /// stays inside or does not exist.
+    fn outside(&self, path: &Path) -> Option<PathBuf>;
+
+    /// Returns whether commands may run the program at a path outside, which they would find by its name.
+    fn may_run(&self, program: &Path) -> bool;
+}
+
+/// Checks arguments that [`check`] has passed, and returns the first that leads outside through a link.
+///
+/// The program itself may be a link to one of the system, as in a virtual environment of Python.
+pub fn check_links<S: AsRef<str>>(
+    argv: &[S],
+    place: &WorkingDirectory<'_>,
+    targets: &impl LinkTargets,
+) -> Result<(), Violation> {
+    let pattern = pattern_operand(argv);
+    for (index, argument) in argv.iter().enumerate() {
+        let value = argument.as_ref();
+        let is_bare_name = index == 0 && !value.contains('/');
+        if Some(index) == pattern || is_bare_name {
+            continue;
+        }
+        let parts = if index == 0 { vec![value] } else { candidates(value) };
+        let leads_outside = |part: &&str| {
+            let target = inside(part, place).and_then(|path| targets.outside(&path));
+            target.is_some_and(|target| {
+                let target = normalize(Path::new("/"), &target.to_string_lossy());
+                let is_program = index == 0 && targets.may_run(&target);
+                !is_program && !is_allowed(&target, place)
+            })
+        };
+        if parts.iter().any(leads_outside) {
+            return Err(Violation { index, value: value.to_owned(), escape: Escape::Link });
+        }
+    }
+    Ok(())
+}
+
+/// Returns a path relative to the workspace, with `..` and links as they are.
+fn inside(part: &str, place: &WorkingDirectory<'_>) -> Option<PathBuf> {
+    let path = Path::new(part);
+    if path.is_absolute() {
+        return path.strip_prefix(place.workspace).ok().map(Path::to_owned);
+    }
+    Some(place.directory.join(path))
+}
+
+/// Replaces another path of the workspace in an argument by the one that commands see. `alias` is the path
+/// through links by which the operator named the workspace.
+pub fn respelled(argument: &str, alias: &Path, workspace: &Path) -> String {
+    let real = |part: &str| {
+        let below = Path::new(part).strip_prefix(alias).ok().filter(|_| alias != workspace)?;
+        let path =
+            if below == Path::new("") { workspace.to_owned() } else { workspace.join(below) };
+        let before = argument.strip_suffix(part)?;
+        Some(format!("{before}{}", path.to_string_lossy()))
+    };
+    candidates(argument).into_iter().find_map(real).unwrap_or_else(|| argument.to_owned())
 }
 
 /// Programs whose first operand is a pattern or script, which may look like the path `/a/d`.

@@ -1,9 +1,11 @@
 //! Arguments of programs that start without a shell.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use carrel_domain::{Code, Coded};
-use carrel_shell::arguments::{Escape, WorkingDirectory, check};
+use carrel_shell::arguments::{
+    Escape, LinkTargets, WorkingDirectory, check, check_links, respelled,
+};
 
 use crate::WORKSPACE;
 
@@ -89,4 +91,72 @@ fn a_violation_has_the_code_index_and_value() {
     assert_eq!((violation.escape, violation.code()), (Escape::Absolute, Code::SandboxViolation));
     let detail = serde_json::json!({ "argument": 2, "value": "--x=/etc", "reason": "absolute" });
     assert_eq!(violation.detail(), detail);
+}
+
+/// Links of a workspace, by name.
+struct Links;
+
+impl LinkTargets for Links {
+    fn outside(&self, path: &Path) -> Option<PathBuf> {
+        let mut names = path.strip_prefix(".").unwrap_or(path).iter();
+        let target = match names.next()?.to_str()? {
+            "out" => "/etc",
+            "up" => "/srv/w/one/../two",
+            "back" => "/srv/w/one/../one",
+            "null" => "/dev/null",
+            "python" => "/usr/bin/python3",
+            _ => return None,
+        };
+        Some(Path::new(target).join(names.as_path()))
+    }
+
+    fn may_run(&self, program: &Path) -> bool {
+        program.starts_with("/usr")
+    }
+}
+
+#[test]
+fn an_argument_is_judged_by_the_place_to_which_its_link_leads() {
+    for (argv, index) in [
+        (vec!["cat", "out"], 1),
+        (vec!["cat", "out/passwd"], 1),
+        (vec!["cat", "x", "./up/file"], 2),
+        (vec!["cat", "/srv/w/one/out"], 1),
+        (vec!["cc", "-Iout/include"], 1),
+        (vec!["x", "--file=out/passwd"], 1),
+        (vec!["./out/evil"], 0),
+        (vec!["env", "./python"], 1),
+    ] {
+        let found = check_links(&argv, &place(""), &Links).map_err(|found| found.index);
+        assert_eq!(found, Err(index), "{argv:?}");
+    }
+    for argv in [
+        vec!["cat", "file", "null", "back", "out2"],
+        vec!["./python", "x.py"],
+        vec!["python"],
+        vec!["out"],
+        vec!["grep", "out/passwd", "file"],
+    ] {
+        assert_eq!(check_links(&argv, &place(""), &Links), Ok(()), "{argv:?}");
+    }
+    let violation = check_links(&["cat", "out"], &place(""), &Links).unwrap_err();
+    assert_eq!((violation.escape, violation.code()), (Escape::Link, Code::SandboxViolation));
+    assert_eq!(check_links(&["cat", "out"], &place("sub"), &Links), Ok(()));
+    assert!(check_links(&["cat", "../out"], &place("out"), &Links).is_err());
+}
+
+#[test]
+fn another_path_of_the_workspace_is_replaced_in_an_argument() {
+    let respelled = |argument| respelled(argument, Path::new("/link"), Path::new(WORKSPACE));
+    for (argument, expected) in [
+        ("/link/file", "/srv/w/one/file"),
+        ("/link", "/srv/w/one"),
+        ("--file=/link/file", "--file=/srv/w/one/file"),
+        ("-I/link/include", "-I/srv/w/one/include"),
+        ("/linked/file", "/linked/file"),
+        ("file", "file"),
+        ("/srv/w/one/file", "/srv/w/one/file"),
+    ] {
+        assert_eq!(respelled(argument), expected);
+    }
 }
