@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use super::{Change, Options};
+use super::{LineChange, Options};
 use crate::truncate::push_truncated;
 
 const NO_FINAL_NEWLINE: &str = "\\ No newline at end of file";
@@ -23,7 +23,7 @@ impl HunkPrinter {
     }
 
     /// Prints one hunk: neighbouring changes and their context.
-    pub(super) fn hunk(&mut self, old: &[&str], new: &[&str], changes: &[Change]) {
+    pub(super) fn hunk(&mut self, old: &[&str], new: &[&str], changes: &[LineChange]) {
         let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return };
         let before = self.options.context.min(first.old.start);
         let after = self.options.context.min(old.len() - last.old.end);

@@ -63,6 +63,8 @@ pub struct Diff {
     pub removed: usize,
     /// Number of lines of the diff that are left out of `text`.
     pub lines_left_out: usize,
+    /// All changes, in the order of the text.
+    pub changes: Vec<LineChange>,
 }
 
 impl Diff {
@@ -85,7 +87,8 @@ impl Diff {
         let (text, lines_left_out) = printer.finish();
         let added = changes.iter().map(|change| change.new.len()).sum();
         let removed = changes.iter().map(|change| change.old.len()).sum();
-        Self { text, added, removed, lines_left_out }
+        let changes = changes.into_iter().map(|change| change.after(skipped)).collect();
+        Self { text, added, removed, lines_left_out, changes }
     }
 
     /// Returns the diff below `--- a/old` and `+++ b/new` lines, or an empty string if the texts
@@ -101,14 +104,24 @@ impl Diff {
     }
 }
 
-/// A range of old lines that is replaced by a range of new lines.
+/// A range of old lines that is replaced by a range of new lines. Lines are counted from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Change {
-    old: Range<usize>,
-    new: Range<usize>,
+pub struct LineChange {
+    /// The old lines; empty if lines are inserted.
+    pub old: Range<usize>,
+    /// The new lines; empty if lines are removed.
+    pub new: Range<usize>,
 }
 
-fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
+impl LineChange {
+    /// Returns the change in texts with so many more lines before it.
+    fn after(self, lines: usize) -> Self {
+        let moved = |range: Range<usize>| range.start + lines..range.end + lines;
+        Self { old: moved(self.old), new: moved(self.new) }
+    }
+}
+
+fn changes(old: &[&str], new: &[&str]) -> Vec<LineChange> {
     let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let old_rest = &old[start..];
     let new_rest = &new[start..];
@@ -122,19 +135,19 @@ fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
     if old_middle.len() + new_middle.len() > MAX_COMPARED_LINES {
         let old_end = start + old_middle.len();
         let new_end = start + new_middle.len();
-        return vec![Change { old: start..old_end, new: start..new_end }];
+        return vec![LineChange { old: start..old_end, new: start..new_end }];
     }
     let deadline = Some(Instant::now() + MAX_SEARCH_TIME);
     let found = capture_diff_slices_deadline(Algorithm::Myers, old_middle, new_middle, deadline);
     let shifted = |range: Range<usize>| range.start + start..range.end + start;
     let changed = found.iter().filter(|one| one.tag() != DiffTag::Equal);
     let change =
-        |one: &DiffOp| Change { old: shifted(one.old_range()), new: shifted(one.new_range()) };
+        |one: &DiffOp| LineChange { old: shifted(one.old_range()), new: shifted(one.new_range()) };
     changed.map(change).collect()
 }
 
 /// Groups changes whose context lines touch into one hunk.
-fn group(changes: &[Change], context: usize) -> impl Iterator<Item = &[Change]> {
+fn group(changes: &[LineChange], context: usize) -> impl Iterator<Item = &[LineChange]> {
     changes.chunk_by(move |before, after| {
         after.old.start - before.old.end <= context.saturating_mul(2)
     })
