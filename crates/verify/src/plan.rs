@@ -17,7 +17,9 @@
 
 mod check_rules;
 mod command_line;
+mod edit_check;
 mod excluded;
+mod install;
 mod install_hint;
 mod invocation;
 mod one_at_a_time;
@@ -26,6 +28,8 @@ mod script;
 mod select;
 
 pub use check_rules::{CACHE, TreeAccess};
+pub use edit_check::{EDIT_CHECK_OUTPUT, KEPT_CACHE, plan_edit_check};
+pub use install::{needs_network, plan_install};
 pub(crate) use install_hint::InstallHint;
 pub use invocation::{ARTIFACTS, Artifact, Invocation};
 pub use one_at_a_time::plan_one_at_a_time;
@@ -131,8 +135,7 @@ pub fn plan_tests(profile: &Profile, target: &Target<'_>) -> Result<Vec<Invocati
     Ok(planned)
 }
 
-/// Plans a run of the linter, the type checker or the formatter in either mode, or the installation
-/// of dependencies, which needs the network.
+/// Plans a run of the linter, the type checker or the formatter in either mode.
 pub fn plan_check(
     profile: &Profile,
     fact: ProfileField,

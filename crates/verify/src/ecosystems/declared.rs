@@ -196,7 +196,8 @@ static ROWS: [Row; 9] = [
         contains: "",
         install: "opam install . --deps-only --with-test --yes",
         commands: &[
-            rule(Test, ProjectTool::Dune, "dune runtest", WHOLE),
+            // Without --force, tests that passed before are not run again.
+            rule(Test, ProjectTool::Dune, "dune runtest --force", WHOLE),
             rule(Typecheck, ProjectTool::Dune, "dune build @check", WHOLE),
             with_settings(Format, ProjectTool::Dune, "dune fmt", WHOLE, ".ocamlformat"),
             with_settings(FormatCheck, ProjectTool::Dune, "dune build @fmt", WHOLE, ".ocamlformat"),

@@ -79,7 +79,11 @@ impl Build {
         for (field, names) in COMMANDS {
             if let Some(target) = self.target(names) {
                 let argv = args(&["make", target]);
-                let command = ProjectCommand::new(ProjectTool::Make, &directory, argv);
+                let mut command = ProjectCommand::new(ProjectTool::Make, &directory, argv);
+                if field == ProfileField::Test && self.configure.is_some() {
+                    // Automake prints the log of a failed test only if asked.
+                    command = command.with("VERBOSE", "1");
+                }
                 profile.set(field, command, &self.file);
             }
         }

@@ -26,7 +26,8 @@ const STARTS: [&str; 11] = [
     "Usage Error: Couldn't find a script named ",
 ];
 
-const PARTS: [&str; 3] = [
+const PARTS: [&str; 4] = [
+    "(Bundler::GemNotFound)",
     "' is not installed for the toolchain",
     "Error: the command ",
     "error: could not determine executable to run for package",

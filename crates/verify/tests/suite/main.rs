@@ -21,6 +21,8 @@ mod nearest;
 mod plans;
 /// Each fixture's projects, as snapshots.
 mod profiles;
+/// The table of real projects.
+mod real_projects;
 /// Loads recorded outcomes of real tools.
 mod recorded;
 /// Reports of real tools, as snapshots.

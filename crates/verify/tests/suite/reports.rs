@@ -83,6 +83,12 @@ test_reports! {
     deno_test_build_error: "deno-test/build-error" in "deno" by DenoTest as Deno;
     deno_test_no_tests: "deno-test/no-tests" in "deno" by DenoTest as Deno;
     maven_offline: "maven/offline" in "java" by Maven as Junit;
+    make_automake_fail: "make/automake-fail" in "c" by Make as Lines;
+    rake_minitest_fail: "rake/minitest-fail" in "ruby" by Rake as Text;
+    dune_ounit_pass: "dune/ounit-pass" in "ocaml" by Dune as Text;
+    npm_script_jest_exit: "npm-script/jest-exit" in "node" by Script as Text;
+    npm_script_tape_exit: "npm-script/tape-exit" in "node" by Script as Text;
+    npm_script_tape_pass: "npm-script/tape-pass" in "node" by Script as Text;
 }
 
 macro_rules! check_reports {
@@ -122,6 +128,7 @@ check_reports! {
     black_unformatted: "black/unformatted" in "python" by Black as Black;
     flake8_findings: "flake8/findings" in "python" by Flake8 as Flake8;
     mypy_findings: "mypy/findings" in "python" by Mypy as Mypy;
+    mypy_notes: "mypy/notes" in "python" by Mypy as Mypy;
     mypy_clean: "mypy/clean" in "python" by Mypy as Mypy;
     mypy_syntax: "mypy/syntax" in "python" by Mypy as Mypy;
     pyright_findings: "pyright/findings" in "python" by Pyright as Pyright;
@@ -153,6 +160,7 @@ fn a_missing_tool_is_named_and_never_zero_findings() {
         ("missing/uv-run", ProjectTool::Pytest, ReportFormat::Pytest, "pytest"),
         ("missing/script-127", ProjectTool::Script, ReportFormat::Text, "eslint"),
         ("missing/python-module", ProjectTool::Pytest, ReportFormat::Pytest, "pytest"),
+        ("missing/bundler", ProjectTool::Rake, ReportFormat::Text, "rake"),
         ("missing/cargo-nextest", ProjectTool::Nextest, ReportFormat::Nextest, "cargo nextest"),
     ];
     for (name, tool, report, expected) in cases {

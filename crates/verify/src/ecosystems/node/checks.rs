@@ -42,6 +42,9 @@ const DROPPED: &str = "--fix --write --apply --cache check lint --quiet --unsafe
 /// Dropped options whose value is the next argument.
 const DROPPED_WITH_VALUE: &str = "-f --format -o --output-file --reporter";
 
+/// Bounds the scripts that run each other by name.
+const MAX_SCRIPT_DEPTH: usize = 3;
+
 impl Project<'_> {
     pub(super) fn add_lint(&self, profile: &mut Profile) {
         let of_tool = |tool| move |file| (tool, file);
@@ -52,7 +55,7 @@ impl Project<'_> {
             .or_else(|| self.settings(ESLINT, "eslintConfig").map(of_tool(ProjectTool::Eslint)));
         if let Some((tool, file)) = settings {
             let script = self.package.first_script(LINT_SCRIPTS);
-            let line = script.and_then(|(name, _)| self.script_line(name, tool));
+            let line = script.and_then(|(name, _)| self.linter_line(name, tool));
             return profile.set(ProfileField::Lint, self.linter(tool, line.as_ref()), &file);
         }
         let Some((name, text)) = self.package.first_script(LINT_SCRIPTS) else { return };
@@ -192,6 +195,36 @@ impl Project<'_> {
             ScriptShape::Single(line) if line.tool == tool => Some(line),
             ScriptShape::Single(_) | ScriptShape::EndsWith(_) | ScriptShape::Opaque => None,
         }
+    }
+
+    /// Returns the command of a linter in a script and in the scripts that it runs by name. Several commands
+    /// become one with all their paths; `None` if they have options, which may not fit together.
+    fn linter_line(&self, name: &str, tool: ProjectTool) -> Option<ScriptCommand> {
+        let lines = self.commands_of(name, tool, MAX_SCRIPT_DEPTH);
+        let is_plain = |line: &ScriptCommand| {
+            line.environment.is_empty()
+                && kept(&line.arguments).iter().all(|word| !word.starts_with('-'))
+        };
+        let together = lines.len() == 1 || lines.iter().all(is_plain);
+        lines.into_iter().filter(|_| together).reduce(|mut all, line| {
+            all.arguments.extend(line.arguments);
+            all
+        })
+    }
+
+    fn commands_of(&self, name: &str, tool: ProjectTool, depth: usize) -> Vec<ScriptCommand> {
+        let text = self.package.script(name).unwrap_or_default();
+        let mut found = Vec::new();
+        for part in text.split("&&").map(str::trim) {
+            match (script::read(part), script::named_script(part)) {
+                (ScriptShape::Single(line), _) if line.tool == tool => found.push(line),
+                (_, Some(inner)) if depth > 0 => {
+                    found.extend(self.commands_of(inner, tool, depth - 1));
+                }
+                (ScriptShape::Single(_) | ScriptShape::EndsWith(_) | ScriptShape::Opaque, _) => {}
+            }
+        }
+        found
     }
 
     /// Returns the nearest settings file, or the manifest if it contains the settings.

@@ -36,6 +36,14 @@ pub(super) fn read(text: &str) -> ScriptShape {
     }
 }
 
+/// Returns the script that a command runs by name: `npm run x`, `yarn x`.
+pub(super) fn named_script(text: &str) -> Option<&str> {
+    match text.split_whitespace().collect::<Vec<_>>()[..] {
+        ["npm" | "pnpm" | "yarn" | "bun", "run", name] | ["pnpm" | "yarn", name] => Some(name),
+        _ => None,
+    }
+}
+
 /// Returns true for the script that `npm init` writes if there are no tests.
 pub(super) fn is_placeholder(text: &str) -> bool {
     text.contains("no test specified")

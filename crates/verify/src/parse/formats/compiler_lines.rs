@@ -121,9 +121,23 @@ pub(super) fn maven(context: &ParseContext<'_>) -> Vec<Finding> {
     Finding::distinct(context.stdout.lines().filter_map(read))
 }
 
-/// Reads `sample.py:9:12:9:17: error: message  [return-value]` of mypy.
+/// Reads `sample.py:9:12:9:17: error: message  [return-value]` of mypy. A note at the place of the finding
+/// before it explains that finding, and is added to its message.
 pub(crate) fn mypy(context: &ParseContext<'_>) -> Vec<Finding> {
-    context.stdout.lines().filter_map(|line| mypy_line(context, line)).collect()
+    let mut findings: Vec<Finding> = Vec::new();
+    for finding in context.stdout.lines().filter_map(|line| mypy_line(context, line)) {
+        match findings.last_mut() {
+            Some(last)
+                if finding.severity == Severity::Info
+                    && (&last.file, last.line) == (&finding.file, finding.line) =>
+            {
+                let message = format!("{}\n  note: {}", last.message, finding.message);
+                last.message = text::truncated(&message);
+            }
+            Some(_) | None => findings.push(finding),
+        }
+    }
+    findings
 }
 
 fn mypy_line(context: &ParseContext<'_>, line: &str) -> Option<Finding> {

@@ -1,0 +1,5 @@
+import os
+
+
+def test_that_ends_the_process():
+    os._exit(0)
