@@ -112,11 +112,9 @@ impl Workspaces {
         spawner: &LazySpawner,
         until: Instant,
     ) -> Result<GitState, String> {
-        let git_directory = git_directory?;
-        let worktree = &workspace.open_root(path).map_err(|error| error.to_string())?;
-        let query = GitQuery { spawner, worktree, view: None, until };
-        let view = self.view(git_directory, &query).await?;
-        let query = GitQuery { view: Some(view.path()), ..query };
+        let worktree = workspace.open_root(path).map_err(|error| error.to_string())?;
+        let repository = self.open_repository(worktree, git_directory?, spawner, until).await?;
+        let query = repository.query();
         let status = query.git(&STATUS, Stdin::Empty).await?;
         let unpushed = query.git(&UNPUSHED, Stdin::Empty).await?;
         let stashes = query.git(&["stash", "list"], Stdin::Empty).await?;
@@ -127,6 +125,18 @@ impl Workspaces {
             stashes: stashes.lines().count(),
             ..GitState::unknown(path, None)
         })
+    }
+
+    async fn open_repository<'a>(
+        &self,
+        worktree: Root,
+        git_directory: Root,
+        spawner: &'a LazySpawner,
+        until: Instant,
+    ) -> Result<OpenRepository<'a>, String> {
+        let query = GitQuery { spawner, worktree: &worktree, view: None, until };
+        let view = self.view(git_directory, &query).await?;
+        Ok(OpenRepository { worktree, view, spawner, until })
     }
 
     /// Makes a view in the storage format of the repository. Git parses the configuration from stdin as
@@ -160,6 +170,21 @@ const UNPUSHED: [&str; 7] = [
     "--not",
     "--remotes",
 ];
+
+/// A repository that git looks at through a view.
+struct OpenRepository<'a> {
+    worktree: Root,
+    view: View,
+    spawner: &'a LazySpawner,
+    until: Instant,
+}
+
+impl OpenRepository<'_> {
+    fn query(&self) -> GitQuery<'_> {
+        let Self { worktree, view, spawner, until } = self;
+        GitQuery { spawner, worktree, view: Some(view.path()), until: *until }
+    }
+}
 
 #[derive(Clone)]
 struct GitQuery<'a> {

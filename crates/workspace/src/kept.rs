@@ -360,33 +360,6 @@ impl RootInner {
         }
         Ok(())
     }
-
-    fn sync_own(&self, part: &Path) -> Result<(), Error> {
-        let synced = self.root.own.sync_directory(part);
-        synced.map_err(Error::files("could not sync the server's directory"))
-    }
-
-    /// Moves the directory of a workspace into a part of the server's directory, in constant time.
-    pub(crate) fn move_out(
-        &self,
-        key: &WorkspaceKey,
-        directory: &Root,
-        part: &Path,
-        name: &str,
-    ) -> Result<(), Error> {
-        let target = part.join(name);
-        let root = &self.root.directory;
-        let source = Path::new(key.as_str());
-        // Moving a directory rewrites its `..`, which needs write permission on it.
-        let moved = directory
-            .grant_owner_access()
-            .and_then(|()| root.rename_into(source, &self.root.own, &target, Collision::Refuse));
-        let workspace = self.location(key).workspace;
-        let doing = format!("could not move {} into the trash", workspace.display());
-        moved.map_err(Error::files(doing))?;
-        self.sync_own(part)?;
-        self.sync_root()
-    }
 }
 
 fn record_file(name: &str) -> PathBuf {

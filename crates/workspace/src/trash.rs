@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use carrel_domain::WorkspaceKey;
-use carrel_fsroot::Root;
+use carrel_fsroot::{Collision, Root};
 use tracing::{debug, warn};
 
 use crate::error::Error;
@@ -29,6 +29,28 @@ impl RootInner {
         self.move_out(key, directory, Path::new(TRASH), &name)
     }
 
+    /// Moves the directory of a workspace into a part of the server's directory, in constant time.
+    pub(crate) fn move_out(
+        &self,
+        key: &WorkspaceKey,
+        directory: &Root,
+        part: &Path,
+        name: &str,
+    ) -> Result<(), Error> {
+        let target = part.join(name);
+        let root = &self.root.directory;
+        let source = Path::new(key.as_str());
+        // Moving a directory rewrites its `..`, which needs write permission on it.
+        let moved = directory
+            .grant_owner_access()
+            .and_then(|()| root.rename_into(source, &self.root.own, &target, Collision::Refuse));
+        let workspace = self.location(key).workspace;
+        let doing = format!("could not move {} into the trash", workspace.display());
+        moved.map_err(Error::files(doing))?;
+        self.sync_own(part)?;
+        self.sync_root()
+    }
+
     /// Returns a new name in the trash for something of a workspace.
     pub(crate) fn trash_name(&self, key: &WorkspaceKey) -> String {
         let now = self.clock.now().as_millis();
@@ -38,6 +60,11 @@ impl RootInner {
     pub(crate) fn sync_root(&self) -> Result<(), Error> {
         let synced = self.root.directory.sync_directory(Path::new("."));
         synced.map_err(Error::files("could not sync the root"))
+    }
+
+    pub(crate) fn sync_own(&self, part: &Path) -> Result<(), Error> {
+        let synced = self.root.own.sync_directory(part);
+        synced.map_err(Error::files("could not sync the server's directory"))
     }
 
     pub(crate) fn trash(&self) -> Result<Vec<String>, Error> {

@@ -22,7 +22,7 @@ use sha2::{Digest as _, Sha256};
 use tracing::debug;
 
 use super::repositories::{self, FoundRepository};
-use super::{CAPTURE, GitQuery, UNPUSHED};
+use super::{CAPTURE, UNPUSHED};
 use crate::blocking::blocking;
 use crate::error::Error;
 use crate::workspaces::Workspaces;
@@ -119,10 +119,9 @@ impl Workspaces {
         let git_directory = git_directory?;
         let head = git_directory.read(Path::new("HEAD"), MAX_HEAD_BYTES);
         let head = head.map_err(|error| error.to_string())?;
-        let worktree = &workspace.open_root(path).map_err(|error| error.to_string())?;
-        let query = GitQuery { spawner, worktree, view: None, until };
-        let view = self.view(git_directory, &query).await?;
-        let query = GitQuery { view: Some(view.path()), ..query };
+        let worktree = workspace.open_root(path).map_err(|error| error.to_string())?;
+        let repository = self.open_repository(worktree, git_directory, spawner, until).await?;
+        let query = repository.query();
         let detached = !head.starts_with(b"ref:");
         let head_commit = async {
             let show = ["log", "-1", "--format=%T %P", "HEAD", "--"];
