@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod allowed_hosts;
+mod inline_wake;
 mod server;
 pub mod sse;
 mod stall_timeout;

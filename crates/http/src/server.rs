@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
+use crate::inline_wake::with_inline_wake;
 use crate::stall_timeout::StallTimeout;
 use crate::trusted_proxies::ConnectionEnds;
 
@@ -118,7 +119,7 @@ impl HttpServer {
             let _slot = slot;
             let mut connection = std::pin::pin!(connection);
             let ended = tokio::select! {
-                ended = connection.as_mut() => ended,
+                ended = with_inline_wake(connection.as_mut()) => ended,
                 () = graceful_stop.cancelled() => {
                     connection.as_mut().graceful_shutdown();
                     tokio::select! {

@@ -17,9 +17,12 @@
 //! GET, DELETE ─► … ─► session                          ├─ in a session ► session.start ───────┤► SDK ► handler
 //!                                                      └─ 2026-07-28 ──► stateless.post ──────┘
 //! ```
+//!
+//! Plain calls of tools may take a shorter way in both halves, see [`direct`].
 
 mod access_control;
 mod bearer_token;
+mod direct;
 mod embedded;
 mod endpoint;
 mod envelope;
@@ -53,7 +56,7 @@ pub use bearer_token::{BearerToken, TokenError};
 pub use embedded::EmbeddedEndpoint;
 use endpoint::Endpoint;
 pub use handler_scope::HandlerScope;
-pub use options::{Authentication, HttpOptions, OptionsError, ReplyFormat};
+pub use options::{Authentication, CallPath, HttpOptions, OptionsError, ReplyFormat};
 pub use reply_connection::ReplyConnection;
 pub use session_id::{SessionId, SessionOwner};
 

@@ -5,7 +5,8 @@
 //! serves many clients at `/mcp`: clients of the revisions with an `initialize` handshake get sessions with
 //! resumable streams, and requests of the revision 2026-07-28 are served one by one.
 //! [`EmbeddedEndpoint`] is the same endpoint for a server with its own listener and authentication.
-//! [`ToolServer`] makes handlers for Carrel's tools.
+//! [`ToolServer`] makes handlers for Carrel's tools. [`WithFixtures`] adds to a handler what the public
+//! conformance suite asks for by name.
 //!
 //! Both transports promise the same. A call that panics fails alone. Cancelling a call cancels its token.
 //! A message that is too large or not JSON gets an error and ends nothing. Stopping takes less than two
@@ -19,6 +20,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod conformance;
 mod http;
 mod json_rpc;
 mod limits;
@@ -26,8 +28,9 @@ mod panic_shield;
 mod stdio;
 mod tool_handler;
 
+pub use conformance::{ConformanceFixtures, WithFixtures};
 pub use http::{
-    Authentication, BearerToken, EmbeddedEndpoint, HandlerScope, HttpError, HttpOptions,
+    Authentication, BearerToken, CallPath, EmbeddedEndpoint, HandlerScope, HttpError, HttpOptions,
     OptionsError, ReplyConnection, ReplyFormat, SessionId, SessionOwner, TokenError, serve_http,
 };
 pub use limits::{
@@ -37,5 +40,6 @@ pub use limits::{
 };
 pub use stdio::{StdioError, serve_lines, serve_stdio};
 pub use tool_handler::{
-    FactsMode, RootsMode, ToolHandler, ToolProvider, ToolServer, reply_for_client, text_only_tool,
+    DefinitionDetail, FactsMode, RootsMode, ToolHandler, ToolProvider, ToolServer,
+    reply_for_client, tool_for_one_workspace,
 };

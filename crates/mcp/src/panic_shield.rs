@@ -20,8 +20,8 @@ use rmcp::{
         DiscoverResult, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
         InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
         ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
-        ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerConfig,
-        SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
+        ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+        ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
         UnsubscribeRequestParams, UpdateTaskParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
@@ -31,8 +31,15 @@ use tracing::error;
 
 /// Methods with required parameters. The SDK passes a request whose parameters do not fit to
 /// `on_custom_request`, as if its method were unknown; for these the error says what is wrong.
-const WITH_REQUIRED_PARAMETERS: [&str; 4] =
-    ["tools/call", "resources/read", "prompts/get", "completion/complete"];
+const WITH_REQUIRED_PARAMETERS: [&str; 7] = [
+    "tools/call",
+    "resources/read",
+    "prompts/get",
+    "completion/complete",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
+];
 
 /// A handler whose panics become errors.
 ///
@@ -41,6 +48,12 @@ const WITH_REQUIRED_PARAMETERS: [&str; 4] =
 pub(crate) struct PanicShield<H> {
     handler: Arc<H>,
     calls: TaskTracker,
+}
+
+impl<H> Clone for PanicShield<H> {
+    fn clone(&self) -> Self {
+        Self { handler: Arc::clone(&self.handler), calls: self.calls.clone() }
+    }
 }
 
 impl<H> PanicShield<H> {
@@ -72,6 +85,17 @@ impl<H> PanicShield<H> {
         };
         // A notification has no reply; the error is in the log.
         let _ = self.shield(method, call).await;
+    }
+}
+
+/// Returns whether a server with these capabilities has a method.
+fn is_offered(method: &str, capabilities: &ServerCapabilities) -> bool {
+    match method.split_once('/').map_or(method, |(group, _)| group) {
+        "tasks" => capabilities.supports_tasks(),
+        "resources" => capabilities.resources.is_some(),
+        "prompts" => capabilities.prompts.is_some(),
+        "completion" => capabilities.completions.is_some(),
+        _ => true,
     }
 }
 
@@ -138,7 +162,9 @@ impl<H: ServerHandler> ServerHandler for PanicShield<H> {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        if WITH_REQUIRED_PARAMETERS.contains(&request.method.as_str()) {
+        let method = request.method.as_str();
+        let is_known = WITH_REQUIRED_PARAMETERS.contains(&method);
+        if is_known && is_offered(method, &self.handler.get_info().capabilities) {
             let message = format!("invalid parameters for {}", request.method);
             return Err(ErrorData::invalid_params(message, None));
         }

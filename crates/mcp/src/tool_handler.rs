@@ -15,12 +15,21 @@
 //!
 //! A session of a client that declares the capability `roots` is held to them ([`roots_question`]), so that
 //! no call sees more of a workspace than the client has open.
+//!
+//! A provider with a registry of its own also has [`tasks`], [`resources`] with [`subscriptions`], and
+//! [`prompts`].
 
+mod definition_view;
 mod encode;
 mod progress;
+mod prompts;
 mod reply_view;
+mod resource_uri;
+mod resources;
 mod roots_question;
 mod stateless_sessions;
+mod subscriptions;
+mod tasks;
 mod tool_provider;
 
 use std::sync::Arc;
@@ -29,20 +38,26 @@ use crate::http::{HandlerScope, SessionOwner};
 use axum::http::Extensions;
 use axum::http::request::Parts;
 use carrel_domain::Code;
-use carrel_tools::{CallOptions, Interface, Registry, Session, Workspaces};
+use carrel_tools::{CallOptions, Interface, Registry, Session, SessionEnd, Workspaces};
+pub use definition_view::DefinitionDetail;
 use reply_view::ReplyView;
-pub use reply_view::{FactsMode, reply_for_client, text_only_tool};
+pub use reply_view::{FactsMode, reply_for_client, tool_for_one_workspace};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorCode,
-    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams,
+    CompleteResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
+    GetTaskResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams,
+    SubscriptionFilter, UnsubscribeRequestParams, UpdateTaskParams,
 };
-use rmcp::service::{NotificationContext, Peer, RequestContext};
+use rmcp::service::{NotificationContext, Peer, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 pub use roots_question::RootsMode;
 use roots_question::{RootsQuestion, can_be_asked};
 use stateless_sessions::StatelessSessions;
+use subscriptions::{Observer, SessionSubscriptions, SubscriptionCount};
+use tasks::{LongCall, TaskTable};
+use tokio_util::sync::CancellationToken;
 use tool_provider::RegistryTools;
 pub use tool_provider::ToolProvider;
 
@@ -54,7 +69,10 @@ const SESSION_HANDLE: &str = "dev.carrel/session";
 pub struct ToolServer {
     provider: Arc<dyn ToolProvider>,
     stateless: Arc<StatelessSessions>,
+    tasks: Arc<TaskTable>,
+    subscriptions: SubscriptionCount,
     facts: FactsMode,
+    detail: DefinitionDetail,
     roots: RootsMode,
 }
 
@@ -72,12 +90,25 @@ pub struct ToolHandler {
 struct OwnedSession {
     session: Arc<Session>,
     roots: RootsQuestion,
+    end: SessionEnd,
+    /// Cancelled with the session, and with it the tasks that it started.
+    tasks: CancellationToken,
+    subscriptions: SessionSubscriptions,
 }
 
 impl ToolServer {
     /// Serves the tools of a provider.
     pub fn new(provider: Arc<dyn ToolProvider>, facts: FactsMode) -> Self {
-        Self { provider, stateless: Arc::default(), facts, roots: RootsMode::default() }
+        let (detail, roots) = (DefinitionDetail::default(), RootsMode::default());
+        let (stateless, tasks) = (Arc::default(), Arc::default());
+        let subscriptions = SubscriptionCount::default();
+        Self { provider, stateless, tasks, subscriptions, facts, detail, roots }
+    }
+
+    /// Sets how much definitions say.
+    #[must_use]
+    pub fn with_definitions(self, detail: DefinitionDetail) -> Self {
+        Self { detail, ..self }
     }
 
     /// Sets the operator's choice for the roots of clients.
@@ -111,7 +142,13 @@ impl ToolServer {
     fn handler(&self, interface: Interface, session: Option<Arc<Session>>) -> ToolHandler {
         let session = session.map(|session| {
             let roots = RootsQuestion::new(Arc::clone(&session));
-            OwnedSession { session, roots }
+            let end = match interface {
+                Interface::Stdio => SessionEnd::Server,
+                _ => SessionEnd::Session,
+            };
+            let (tasks, subscriptions) =
+                (CancellationToken::new(), SessionSubscriptions::default());
+            OwnedSession { session, roots, end, tasks, subscriptions }
         });
         ToolHandler { server: self.clone(), interface, session }
     }
@@ -120,6 +157,8 @@ impl ToolServer {
 impl Drop for OwnedSession {
     fn drop(&mut self) {
         let session = Arc::clone(&self.session);
+        session.note_end(self.end);
+        self.tasks.cancel();
         // Without a runtime the process itself is ending, and its commands with it.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { session.kill_jobs().await });
@@ -135,6 +174,30 @@ impl ToolHandler {
         let owner = request.get::<SessionOwner>().cloned().unwrap_or_default();
         let handle = context.meta.get(SESSION_HANDLE).and_then(serde_json::Value::as_str);
         self.server.stateless.session(&owner, handle)
+    }
+
+    /// Returns the registry and the session of a request, once the client's roots are known; a refusal of the
+    /// method if the provider has no registry of its own.
+    async fn registry_and_session(
+        &self,
+        context: &RequestContext<RoleServer>,
+        (method, capability): (&str, &str),
+    ) -> Result<(Arc<Registry>, Arc<Session>), ErrorData> {
+        let Some(registry) = self.server.provider.registry() else {
+            return not_offered(method, capability);
+        };
+        self.wait_for_roots(context).await;
+        Ok((Arc::clone(registry), self.session(context, &request_extensions(context))))
+    }
+
+    fn options(&self, context: &RequestContext<RoleServer>) -> CallOptions {
+        CallOptions { cancel: context.ct.clone(), ..CallOptions::new(self.interface) }
+    }
+
+    async fn wait_for_roots(&self, context: &RequestContext<RoleServer>) {
+        if let Some((roots, workspaces)) = self.roots(&context.peer) {
+            roots.wait(workspaces).await;
+        }
     }
 
     /// Returns the question for the client's roots, and the workspaces that they narrow; none if they do not
@@ -161,16 +224,37 @@ fn request_extensions(context: &RequestContext<RoleServer>) -> Extensions {
     context.extensions.get::<Parts>().map(|parts| parts.extensions.clone()).unwrap_or_default()
 }
 
+/// Encodes the reply of a call. An unknown tool is an error of the protocol.
+fn answer(
+    view: ReplyView,
+    reply: carrel_tools::ToolResponse,
+) -> Result<CallToolResponse, ErrorData> {
+    let code = reply.structured["error"]["code"].as_str();
+    if reply.is_error && code == Some(Code::UnknownTool.name()) {
+        return Err(ErrorData::invalid_params(reply.text(), Some(reply.structured)));
+    }
+    Ok(view.result(encode::result(reply)).into())
+}
+
 /// Refuses a method of a capability that the server does not declare. The SDK answers some of them with an
 /// empty list, as if there were the capability.
 fn not_offered<T>(method: &str, capability: &str) -> Result<T, ErrorData> {
-    let message = format!("{method}: this server offers no {capability}; it offers tools");
+    let message = format!("{method}: this server offers no {capability}");
     Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
 }
 
 impl ServerHandler for ToolHandler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let offered = ServerCapabilities::builder().enable_tools();
+        let capabilities = match self.server.provider.registry() {
+            Some(_) => offered
+                .enable_tasks()
+                .enable_resources()
+                .enable_resources_subscribe()
+                .enable_prompts()
+                .build(),
+            None => offered.build(),
+        };
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("carrel", env!("CARGO_PKG_VERSION")))
             .with_instructions(self.server.provider.instructions())
@@ -186,9 +270,11 @@ impl ServerHandler for ToolHandler {
             return Err(ErrorData::invalid_params(message, None));
         }
         let view = ReplyView::for_request(self.server.facts, &context);
-        let definitions = self.server.provider.tools(&request_extensions(&context));
-        let tools = definitions.iter().map(|definition| view.tool(encode::tool(definition)));
-        Ok(ListToolsResult::with_all_items(tools.collect()))
+        let (provider, extensions) = (&self.server.provider, request_extensions(&context));
+        let workspaces = provider.workspace_count(&extensions);
+        let tools = self.server.detail.tools(&provider.tools(&extensions), workspaces);
+        let tools = tools.into_iter().map(|tool| view.tool(tool)).collect();
+        Ok(ListToolsResult::with_all_items(tools))
     }
 
     async fn call_tool(
@@ -196,11 +282,15 @@ impl ServerHandler for ToolHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if let Some((roots, workspaces)) = self.roots(&context.peer) {
-            roots.wait(workspaces).await;
-        }
+        self.wait_for_roots(&context).await;
         let extensions = request_extensions(&context);
         let session = self.session(&context, &extensions);
+        if let Some(registry) = self.server.provider.registry()
+            && let Some(kind) = LongCall::of(&request, &context)
+        {
+            let server = (registry, &session);
+            return self.call_as_task(kind, request, server, &context, extensions).await;
+        }
         let (progress, notifications) = progress::channel(&context);
         let cancel = context.ct.clone();
         let options = CallOptions { cancel, progress, ..CallOptions::new(self.interface) };
@@ -208,12 +298,40 @@ impl ServerHandler for ToolHandler {
         let provider = &self.server.provider;
         let call = provider.call(&extensions, &session, &request.name, arguments, options);
         let reply = progress::forward_during(call, notifications, &context.peer).await;
-        let code = reply.structured["error"]["code"].as_str();
-        if reply.is_error && code == Some(Code::UnknownTool.name()) {
-            return Err(ErrorData::invalid_params(reply.text(), Some(reply.structured)));
-        }
+        answer(ReplyView::for_request(self.server.facts, &context), reply)
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let (registry, session) =
+            self.registry_and_session(&context, ("tasks/get", "tasks")).await?;
         let view = ReplyView::for_request(self.server.facts, &context);
-        Ok(view.result(encode::result(reply)).into())
+        self.task_state(&request.task_id, (&registry, &session), view).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let (registry, session) =
+            self.registry_and_session(&context, ("tasks/update", "tasks")).await?;
+        // No task asks for input, so there is nothing to answer, which is no error.
+        let job = registry.job(&session, &request.task_id).await;
+        job.map(|_| ()).map_err(|_| tasks::unknown(&request.task_id))
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let (registry, session) =
+            self.registry_and_session(&context, ("tasks/cancel", "tasks")).await?;
+        self.end_task(&request.task_id, (&registry, &session)).await
     }
 
     async fn complete(
@@ -235,42 +353,97 @@ impl ServerHandler for ToolHandler {
 
     async fn get_prompt(
         &self,
-        _: GetPromptRequestParams,
-        _: RequestContext<RoleServer>,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        not_offered("prompts/get", "prompts")
+        let (registry, _) = self.registry_and_session(&context, ("prompts/get", "prompts")).await?;
+        prompts::get(&registry, &request).map(GetPromptResponse::from)
     }
 
     async fn list_prompts(
         &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        page: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        not_offered("prompts/list", "prompts")
+        let (registry, _) =
+            self.registry_and_session(&context, ("prompts/list", "prompts")).await?;
+        resources::only_page("prompts/list", page.as_ref())?;
+        Ok(prompts::list(&registry))
     }
 
     async fn list_resources(
         &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        page: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        not_offered("resources/list", "resources")
+        let (registry, session) =
+            self.registry_and_session(&context, ("resources/list", "resources")).await?;
+        resources::list(&registry, &session, page, self.options(&context)).await
     }
 
     async fn list_resource_templates(
         &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        page: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        not_offered("resources/templates/list", "resources")
+        const METHOD: &str = "resources/templates/list";
+        self.registry_and_session(&context, (METHOD, "resources")).await?;
+        resources::only_page(METHOD, page.as_ref())?;
+        Ok(resources::templates())
     }
 
     async fn read_resource(
         &self,
-        _: ReadResourceRequestParams,
-        _: RequestContext<RoleServer>,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        not_offered("resources/read", "resources")
+        let (registry, session) =
+            self.registry_and_session(&context, ("resources/read", "resources")).await?;
+        let options = self.options(&context);
+        let read = resources::read(&registry, &session, &request.uri, options).await;
+        read.map(ReadResourceResponse::from)
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        const METHOD: (&str, &str) = ("resources/subscribe", "subscriptions");
+        let (registry, session) = self.registry_and_session(&context, METHOD).await?;
+        let Some(owned) = &self.session else { return not_offered(METHOD.0, METHOD.1) };
+        let (options, count) = (self.options(&context), &self.server.subscriptions);
+        let client = (&context.peer, &owned.tasks);
+        let observer = Observer { registry, session };
+        owned.subscriptions.add(request.uri, observer, count, options, client).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        const METHOD: (&str, &str) = ("resources/unsubscribe", "subscriptions");
+        self.registry_and_session(&context, METHOD).await?;
+        let Some(owned) = &self.session else { return not_offered(METHOD.0, METHOD.1) };
+        owned.subscriptions.remove(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        self.server.provider.registry().map(|_| subscriptions::accepted(requested))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let request = context.request_context();
+        let (registry, session) =
+            self.registry_and_session(request, ("subscriptions/listen", "subscriptions")).await?;
+        let observer = Observer { registry, session };
+        let options = self.options(request);
+        subscriptions::listen(&context, observer, &self.server.subscriptions, options).await
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {

@@ -43,6 +43,18 @@ pub enum ReplyFormat {
     EventStream,
 }
 
+/// The way of a plain `tools/call` or `tools/list` from its connection to the handler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallPath {
+    /// Through a service of the SDK, as every other message. For handlers that send messages of their own
+    /// while they serve such a request.
+    #[default]
+    Service,
+    /// Straight to the handler, in the task of the connection. In the stateless revision a message that the
+    /// handler then sends to its peer is lost, unless the client asked for progress.
+    Direct,
+}
+
 /// The proof that requests carry. Other programs of the machine, of other users too, can connect to a loopback
 /// port, so leaving it out is a choice that the operator makes in words.
 #[derive(Clone, Debug)]
@@ -61,6 +73,8 @@ pub struct HttpOptions {
     pub(crate) allowed: AllowedHosts,
     /// The form of responses.
     pub reply_format: ReplyFormat,
+    /// The way of plain requests.
+    pub call_path: CallPath,
     /// The largest request body; a larger one is answered with 413.
     pub max_body_bytes: usize,
     /// Sessions that may be open at once.
@@ -95,6 +109,7 @@ impl HttpOptions {
             authentication: Authentication::Unauthenticated,
             allowed: AllowedHosts::loopback(),
             reply_format: ReplyFormat::Json,
+            call_path: CallPath::Service,
             max_body_bytes: MAX_MESSAGE_BYTES,
             max_sessions: MAX_SESSIONS,
             max_sessions_per_owner: MAX_SESSIONS_PER_OWNER,

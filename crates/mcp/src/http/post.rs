@@ -19,12 +19,13 @@ use rmcp::{
 use tokio::time::timeout;
 
 use super::{
+    direct::{PlainRequest, ResultShape, SessionHandler},
     endpoint::{Endpoint, owner},
     envelope::{Envelope, Lifecycle},
     error_response::{self, Result, SESSION_HEADER},
     event_log::StreamOpening,
     event_stream, header_checks,
-    options::ReplyFormat,
+    options::{CallPath, ReplyFormat},
     session::{Session, SessionClosed, StartError},
     session_streams::{CallRejected, Stream},
     session_table::SessionTable,
@@ -42,7 +43,7 @@ impl Endpoint {
         match envelope.lifecycle {
             Lifecycle::Stateless => Ok(self.stateless.post(parts, body, envelope.identifier).await),
             Lifecycle::Handshake => self.initialize(parts, &body).await,
-            Lifecycle::Session => self.message(parts, &body).await,
+            Lifecycle::Session => self.message(parts, body).await,
         }
     }
 
@@ -100,9 +101,17 @@ impl Endpoint {
         }
     }
 
-    async fn message(&self, parts: Parts, body: &[u8]) -> Result<Response> {
+    async fn message(&self, parts: Parts, body: Bytes) -> Result<Response> {
         header_checks::check_version(&parts.headers)?;
-        let message = match json_rpc::parse(body) {
+        if self.options.call_path == CallPath::Direct
+            && let Some(request) = PlainRequest::read(&body)
+        {
+            let session = self.session(&parts)?;
+            if let Some(handler) = session.direct_handler() {
+                return self.call_directly(&session, handler, parts, request).await;
+            }
+        }
+        let message = match json_rpc::parse(&body) {
             Err(MessageError::UnknownNotification) => {
                 return Ok(error_response::empty(StatusCode::ACCEPTED));
             }
@@ -130,11 +139,43 @@ impl Endpoint {
         request: JsonRpcRequest<ClientRequest>,
     ) -> Result<Response> {
         let stream = self.start(session, parts, request).await?;
+        self.respond(session, stream, std::future::pending()).await
+    }
+
+    async fn call_directly(
+        &self,
+        session: &Arc<Session>,
+        handler: (SessionHandler, ResultShape),
+        parts: Parts,
+        request: PlainRequest,
+    ) -> Result<Response> {
+        let identifier = request.identifier.clone();
+        let (stream, call) = session
+            .start_directly(handler, request, parts)
+            .map_err(|rejection| call_rejected(identifier, rejection))?;
+        self.respond(session, stream, call).await
+    }
+
+    /// Chooses the form of the response. A call that takes the short way is polled meanwhile, and goes on in a
+    /// task of its own if the response becomes an event stream.
+    async fn respond(
+        &self,
+        session: &Arc<Session>,
+        stream: Stream,
+        call: impl Future<Output = ()>,
+    ) -> Result<Response> {
         if self.options.reply_format == ReplyFormat::EventStream {
             session.retain(&stream);
             return Ok(event_stream::follow(session, stream, 0));
         }
-        match timeout(JSON_REPLY_TIMEOUT, stream.log.opening()).await {
+        let opening = async {
+            tokio::select! {
+                biased;
+                () = call => stream.log.opening().await,
+                opening = stream.log.opening() => opening,
+            }
+        };
+        match timeout(JSON_REPLY_TIMEOUT, opening).await {
             Ok(StreamOpening::Reply(reply)) => Ok(error_response::json(StatusCode::OK, reply)),
             Ok(StreamOpening::Ended) => Ok(event_stream::empty()),
             Ok(StreamOpening::Events) | Err(_) => {

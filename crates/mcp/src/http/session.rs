@@ -19,27 +19,30 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::body::Bytes;
+use axum::{body::Bytes, http::request::Parts};
 use carrel_domain::sync;
 use rmcp::{
-    RoleServer,
+    ErrorData, RoleServer,
     model::{
         ClientJsonRpcMessage, ClientRequest, GetExtensions as _, GetMeta as _, JsonRpcMessage,
         JsonRpcRequest, ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerResult,
     },
+    service::RequestContext,
     transport::Transport,
 };
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
+use tokio::{sync::mpsc, time::timeout};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::error;
 
 use super::{
+    direct::{self, InlineCall, PlainRequest, ResultShape, SessionHandler},
     reply_connection::ReplyConnection,
     session_id::{SessionId, SessionOwner},
     session_streams::{CallRejected, SessionStreams, Stream},
 };
 use crate::{
     json_rpc,
-    limits::{CHANNEL_CAPACITY, STREAM_RETENTION},
+    limits::{CHANNEL_CAPACITY, SHUTDOWN_GRACE, STREAM_RETENTION},
 };
 
 /// The service of the session has ended and accepts no more messages.
@@ -65,6 +68,9 @@ pub(crate) struct Session {
     open_streams: AtomicUsize,
     initialized: AtomicBool,
     sends_priming_event: AtomicBool,
+    /// Serves calls that take the short way; none before the handshake, after the end, or if none may.
+    direct: Mutex<Option<SessionHandler>>,
+    direct_calls: TaskTracker,
 }
 
 impl Session {
@@ -84,6 +90,8 @@ impl Session {
             open_streams: AtomicUsize::new(0),
             initialized: AtomicBool::new(false),
             sends_priming_event: AtomicBool::new(false),
+            direct: Mutex::default(),
+            direct_calls: TaskTracker::new(),
         });
         let transport = SessionTransport { session: Arc::clone(&session), messages };
         (session, transport)
@@ -108,6 +116,62 @@ impl Session {
         self.touch();
         slot.send(Box::new(JsonRpcMessage::Request(request)));
         Ok(stream)
+    }
+
+    /// Lets plain calls take the short way to the handler, or ends that.
+    pub(crate) fn serve_directly(&self, handler: Option<SessionHandler>) {
+        *sync::lock(&self.direct) = handler;
+    }
+
+    /// Returns the handler if a plain call may take the short way to it now.
+    pub(crate) fn direct_handler(&self) -> Option<(SessionHandler, ResultShape)> {
+        let handler = sync::lock(&self.direct).clone()?;
+        let shape = handler.shape()?;
+        (!self.stop.is_cancelled()).then_some((handler, shape))
+    }
+
+    /// Starts a call the short way and returns its stream. The caller has to poll it.
+    pub(crate) fn start_directly(
+        self: &Arc<Self>,
+        (handler, shape): (SessionHandler, ResultShape),
+        request: PlainRequest,
+        parts: Parts,
+    ) -> Result<(Stream, InlineCall<()>), CallRejected> {
+        let PlainRequest { identifier, method, meta } = request;
+        let mut context = RequestContext::new(identifier.clone(), handler.peer);
+        context.meta = meta;
+        context.ct = self.stop.child_token();
+        let stream = self.streams().open_direct(&identifier, context.ct.clone())?;
+        context.extensions.insert(parts);
+        let connection = ReplyConnection::new(Arc::clone(&stream.log), self.sends_priming_event());
+        context.extensions.insert(connection);
+        self.touch();
+        let (session, own) = (Arc::clone(self), stream.clone());
+        let running = self.direct_calls.token();
+        let work = async move {
+            let result = handler.handler.dispatch(method, context, shape).await;
+            session.reply(&own, &identifier, result);
+            drop(running);
+        };
+        Ok((stream, InlineCall::resumable(Box::pin(work), self.direct_calls.clone())))
+    }
+
+    fn reply(
+        &self,
+        stream: &Stream,
+        identifier: &RequestId,
+        result: Result<ServerResult, ErrorData>,
+    ) {
+        let message = direct::reply(identifier.clone(), result);
+        match serde_json::to_vec(&message) {
+            Ok(bytes) => {
+                self.streams().reply(identifier, stream, Bytes::from(bytes), Instant::now());
+            }
+            Err(error) => {
+                error!(%error, "could not encode a reply");
+                self.streams().cancel(identifier);
+            }
+        }
     }
 
     /// Accepts a notification or a reply. The stream of a cancelled call ends here, since the SDK will
@@ -218,6 +282,11 @@ impl Transport<RoleServer> for SessionTransport {
 
     async fn close(&mut self) -> io::Result<()> {
         self.messages.close();
+        // The SDK has waited for its own calls by now.
+        self.session.serve_directly(None);
+        self.session.direct_calls.close();
+        // Calls that need longer have no reply.
+        let _ = timeout(SHUTDOWN_GRACE, self.session.direct_calls.wait()).await;
         self.session.streams().end_all();
         Ok(())
     }

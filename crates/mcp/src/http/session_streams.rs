@@ -23,6 +23,7 @@ use rmcp::{
     },
     service::OriginatingRequestId,
 };
+use tokio_util::sync::CancellationToken;
 
 use super::event_log::EventLog;
 use crate::{
@@ -54,6 +55,8 @@ struct RunningCall {
     stream: Stream,
     progress: Option<ProgressToken>,
     retained: bool,
+    /// Cancels a call that the SDK does not know of.
+    cancel: Option<CancellationToken>,
 }
 
 #[derive(Debug)]
@@ -90,23 +93,53 @@ impl SessionStreams {
         if let Some(token) = &progress {
             self.progress.insert(token.clone(), identifier.clone());
         }
-        let call = RunningCall { stream: stream.clone(), progress, retained: false };
+        let call = RunningCall { stream: stream.clone(), progress, retained: false, cancel: None };
         self.calls.insert(identifier, call);
         Ok(stream)
     }
 
+    /// Opens the stream of a call that takes the short way; `cancel` cancels it.
+    pub(crate) fn open_direct(
+        &mut self,
+        identifier: &RequestId,
+        cancel: CancellationToken,
+    ) -> Result<Stream, CallRejected> {
+        let stream = self.open(identifier.clone(), None)?;
+        if let Some(call) = self.calls.get_mut(identifier) {
+            call.cancel = Some(cancel);
+        }
+        Ok(stream)
+    }
+
+    /// Appends the reply of a call that took the short way. It is dropped if the call was cancelled, also if a
+    /// later call has the same id.
+    pub(crate) fn reply(
+        &mut self,
+        identifier: &RequestId,
+        stream: &Stream,
+        bytes: Bytes,
+        now: Instant,
+    ) {
+        let is_running =
+            self.calls.get(identifier).is_some_and(|call| call.stream.number == stream.number);
+        if is_running {
+            self.finish(identifier, bytes, now);
+        }
+    }
+
+    fn finish(&mut self, identifier: &RequestId, bytes: Bytes, now: Instant) {
+        let Some(call) = self.close(identifier) else { return };
+        call.stream.log.reply(bytes);
+        if call.retained {
+            self.remember_finished(call.stream, now);
+        }
+    }
+
     /// Appends a message, encoded as `bytes`, to its stream.
     pub(crate) fn deliver(&mut self, message: &ServerJsonRpcMessage, bytes: Bytes, now: Instant) {
-        let replied = json_rpc::replied_call(message);
-        match replied.and_then(|identifier| self.close(identifier)) {
-            Some(call) => {
-                call.stream.log.reply(bytes);
-                if call.retained {
-                    self.remember_finished(call.stream, now);
-                }
-            }
+        match json_rpc::replied_call(message) {
             // The reply to a cancelled call is dropped; the client no longer waits for it.
-            None if replied.is_some() => {}
+            Some(identifier) => self.finish(identifier, bytes, now),
             None => self.stream_of(message).push(bytes),
         }
     }
@@ -141,6 +174,9 @@ impl SessionStreams {
     pub(crate) fn cancel(&mut self, identifier: &RequestId) {
         if let Some(call) = self.close(identifier) {
             call.stream.log.end();
+            if let Some(cancel) = call.cancel {
+                cancel.cancel();
+            }
         }
     }
 
@@ -209,6 +245,19 @@ mod tests {
         assert_eq!(streams.open(RequestId::Number(1), None).err(), Some(CallRejected::InUse));
         streams.cancel(&RequestId::Number(1));
         assert!(streams.open(RequestId::Number(1), None).is_ok());
+    }
+
+    #[test]
+    fn a_late_reply_does_not_reach_a_later_call_of_the_same_id() {
+        let mut streams = SessionStreams::default();
+        let (id, now) = (RequestId::Number(1), Instant::now());
+        let cancel = CancellationToken::new();
+        let first = streams.open_direct(&id, cancel.clone()).expect("free");
+        streams.cancel(&id);
+        assert!(cancel.is_cancelled());
+        streams.open_direct(&id, CancellationToken::new()).expect("free again");
+        streams.reply(&id, &first, Bytes::from_static(b"late"), now);
+        assert!(streams.has_running_calls());
     }
 
     #[test]

@@ -27,8 +27,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, info};
 
 use super::{
+    direct::SessionHandler,
     handler_scope::HandlerScope,
-    options::HttpOptions,
+    options::{CallPath, HttpOptions},
     session::{Session, SessionTransport},
     session_id::{SessionId, SessionOwner},
 };
@@ -70,11 +71,12 @@ impl SessionTable {
         H: ServerHandler,
         F: Fn(HandlerScope) -> H + Send + Sync + 'static,
     {
+        let path = options.call_path;
         let serve = move |transport: SessionTransport| {
             let Session { id, owner, .. } = &*transport.session;
             let scope = HandlerScope::Session { id: id.clone(), owner: owner.clone() };
             let service = PanicShield::new(factory(scope), calls.clone());
-            calls.spawn(serve(service, transport));
+            calls.spawn(serve(service, transport, path));
         };
         Arc::new(Self {
             open: Mutex::default(),
@@ -175,17 +177,31 @@ impl SessionTable {
     }
 }
 
-async fn serve<H: ServerHandler>(service: PanicShield<H>, transport: SessionTransport) {
+async fn serve<H: ServerHandler>(
+    service: PanicShield<H>,
+    transport: SessionTransport,
+    path: CallPath,
+) {
     let session = Arc::clone(&transport.session);
     let stop = session.stop.clone();
+    let handler = match path {
+        CallPath::Service => None,
+        CallPath::Direct => Some(Arc::new(service.clone())),
+    };
     // Boxed, because the SDK's handshake is a future of many kilobytes that would otherwise stay part of
     // this task for the life of the session.
     let handshake = Box::pin(serve_server_with_ct::<_, _, _, TransportAdapterIdentity>(
         service, transport, stop,
     ));
     match handshake.await {
-        // The code that ended the session has logged the reason.
-        Ok(running) => drop(running.waiting().await),
+        Ok(running) => {
+            session.serve_directly(handler.map(|handler| {
+                let peer = running.peer().clone();
+                SessionHandler { handler, peer }
+            }));
+            // The code that ended the session has logged the reason.
+            drop(running.waiting().await);
+        }
         Err(error) => debug!(session = %session.id, %error, "a handshake failed"),
     }
 }

@@ -1,33 +1,15 @@
-//! Tool definitions and replies in the types of the protocol.
+//! Replies and instructions in the types of the protocol.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use carrel_tools::{Class, Definition, Effect, Masking, Registry, ToolContent, ToolResponse};
-use rmcp::model::{CallToolResult, ContentBlock, Tool, ToolAnnotations};
+use carrel_tools::{Registry, ToolContent, ToolResponse};
+use rmcp::model::{CallToolResult, ContentBlock};
 
 /// Characters of a session id that logs and audit events show: enough to tell sessions apart, too few
 /// to take one over.
 const SHOWN_ID_CHARS: usize = 8;
-
-pub(super) fn tool(definition: &Definition) -> Tool {
-    let Definition { about, input_schema, output_schema } = definition;
-    let changes_nothing = about.class == Class::Read || about.effect == Effect::NONE;
-    // Clients run read-only tools unasked, and a tool that discloses a secret is not for that.
-    let read_only = changes_nothing && about.rules.masking == Masking::Masked;
-    let annotations = ToolAnnotations::with_title(about.title)
-        .read_only(read_only)
-        .destructive(about.effect.destructive)
-        .idempotent(about.effect.idempotent)
-        .open_world(about.effect.open_world);
-    let mut tool = Tool::new(about.name, about.description, Arc::clone(input_schema));
-    tool.title = Some(about.title.to_owned());
-    tool.output_schema = Some(Arc::clone(output_schema));
-    tool.annotations = Some(annotations);
-    tool
-}
 
 /// Encodes a reply: bulk text once, in the content, and the facts beside it.
 pub(super) fn result(reply: ToolResponse) -> CallToolResult {
@@ -55,10 +37,10 @@ pub(super) fn instructions(registry: &Registry) -> String {
         text.push_str("Pass `workspace` with one of these names in every call; `all` works for Grep, Glob and the verify tools.\n");
     }
     text.push_str(
-        "Paths are relative to the workspace. A file has to be read before it is changed, and again \
-         after another program changed it. Commands run in a kernel sandbox: the system is read-only, \
-         other directories do not exist, the network is off unless the operator allows it. A denial \
-         names the rule; the operator decides about more.",
+        "Paths and `cwd` are relative to the workspace; `max_bytes` bounds the text of a reply. A file has \
+         to be shown before it is changed, and again after another program changed it. Commands run in \
+         a kernel sandbox: the system is read-only, other directories do not exist, the network is off \
+         unless the operator allows it. A denial names the rule; the operator decides about more.",
     );
     text
 }

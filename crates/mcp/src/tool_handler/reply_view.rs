@@ -3,14 +3,15 @@
 //! A reply has two parts: content, which is text for a model, and facts (`structuredContent`), which
 //! are values for a program. The protocol lets a server send both. Some clients then show their model
 //! the facts alone, so that it learns the length of a file and not a line of it. For those clients the
-//! facts are left out, and so is the output schema in the tool's definition, which would promise them.
+//! facts are left out, and so is the output schema of a full definition, which would promise them.
 
-use carrel_tools::{Definition, ToolResponse};
+use carrel_tools::{Definition, ToolResponse, WorkspaceCount};
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, Tool};
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
 
+use super::definition_view::DefinitionDetail;
 use super::encode;
 
 /// Prefixes of the names of clients that hide a reply's content when it has facts.
@@ -77,9 +78,9 @@ impl ReplyView {
     }
 }
 
-/// Returns the definition of a tool as JSON, for a client whose model sees text alone.
-pub fn text_only_tool(definition: &Definition) -> Value {
-    json!(ReplyView::ContentOnly.tool(encode::tool(definition)))
+/// Returns the definition of a tool as JSON, for a client with one workspace.
+pub fn tool_for_one_workspace(definition: &Definition) -> Value {
+    json!(DefinitionDetail::Brief.tool(definition, WorkspaceCount::One))
 }
 
 /// Returns the content blocks of a reply, and its facts unless the client of this name would show its

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use axum::http::Extensions;
-use carrel_tools::{CallOptions, Definition, Registry, Session, ToolResponse, Workspaces};
+use carrel_tools::{
+    CallOptions, Definition, Registry, Session, ToolResponse, WorkspaceCount, Workspaces,
+};
 use serde_json::{Map, Value};
 
 use super::encode;
@@ -30,12 +32,21 @@ pub trait ToolProvider: fmt::Debug + Send + Sync + 'static {
         options: CallOptions,
     ) -> ToolResponse;
 
+    /// Returns whether the caller has to choose from several workspaces.
+    fn workspace_count(&self, request: &Extensions) -> WorkspaceCount;
+
     /// Returns the text that the client shows its model before the first call.
     fn instructions(&self) -> String;
 
     /// Returns the workspaces that a client's roots narrow; `None` if roots do not matter and clients
     /// are not asked for them.
     fn workspaces(&self) -> Option<&Workspaces> {
+        None
+    }
+
+    /// Returns the registry of a provider that offers one registry to every caller. Such a provider also has
+    /// tasks, resources and prompts, which are about the jobs and workspaces of the registry.
+    fn registry(&self) -> Option<&Arc<Registry>> {
         None
     }
 }
@@ -61,11 +72,22 @@ impl ToolProvider for RegistryTools {
         self.0.call(session, name, arguments, options).await
     }
 
+    fn workspace_count(&self, _: &Extensions) -> WorkspaceCount {
+        match self.0.toolbox().workspaces.len() {
+            0 | 1 => WorkspaceCount::One,
+            _ => WorkspaceCount::Several,
+        }
+    }
+
     fn instructions(&self) -> String {
         encode::instructions(&self.0)
     }
 
     fn workspaces(&self) -> Option<&Workspaces> {
         Some(&self.0.toolbox().workspaces)
+    }
+
+    fn registry(&self) -> Option<&Arc<Registry>> {
+        Some(&self.0)
     }
 }

@@ -114,7 +114,7 @@ async fn messages_that_belong_to_no_call_arrive_on_the_standalone_stream() {
     let server = TestServer::start().await;
     let (mut client, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
-    let reply = client.post(&headers, &call(1, "test_tool_with_logging", &json!({}))).await;
+    let reply = client.post(&headers, &call(1, "log", &json!({}))).await;
     assert_eq!(reply.text(), "logged");
     // Messages without a reader are retained for the first one.
     let mut listener = server.connect().await;
@@ -138,7 +138,7 @@ async fn a_second_listener_takes_over_without_ending_the_first() {
         listener.head().await;
         listener.event().await.expect("an empty event");
     }
-    client.post(&headers, &call(1, "test_tool_with_logging", &json!({}))).await;
+    client.post(&headers, &call(1, "log", &json!({}))).await;
     let event = listeners[1].event().await.expect("a message");
     assert_eq!(event.json()["method"], "notifications/message");
     server.cancel.cancel();

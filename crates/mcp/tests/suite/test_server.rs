@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use carrel_mcp::{Authentication, HandlerScope, HttpError, HttpOptions, serve_http};
+use carrel_mcp::{Authentication, CallPath, HandlerScope, HttpError, HttpOptions, serve_http};
 use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +34,8 @@ impl TestServer {
         let address = listener.local_addr().expect("an address");
         let mut options =
             HttpOptions::new(address, Authentication::Unauthenticated).expect("loopback");
+        // The way that the product's own handler takes; `direct` holds it against the other.
+        options.call_path = CallPath::Direct;
         change(&mut options);
         Self::serve(listener, options)
     }
