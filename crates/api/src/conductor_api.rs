@@ -46,6 +46,8 @@ pub struct ConductorOptions {
     pub authority: Authority,
     /// The secret that the tracker signs webhooks with (`CARREL_WEBHOOK_SECRET`).
     pub webhook: Option<Secret>,
+    /// The hosts under which browsers reach the server.
+    pub host_rules: HostRules,
     /// The clock that token lifetimes are measured with.
     pub clock: Arc<dyn Clock>,
     /// Closes streams and connections when it is cancelled.
@@ -171,7 +173,7 @@ impl FromRequestParts<ConductorApi> for Authenticated {
     async fn from_request_parts(parts: &mut Parts, api: &ConductorApi) -> Result<Self> {
         let presented = presented(&parts.headers)?;
         let caller = api.options.authority.verify(presented.token(), api.now())?;
-        check_presented(presented, parts, &HostRules::internal())?;
+        check_presented(presented, parts, &api.options.host_rules)?;
         Ok(Self(caller))
     }
 }

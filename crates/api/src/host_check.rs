@@ -4,13 +4,13 @@
 //! request must name a host of the service, and must not come from a page of another origin. A page cannot
 //! know a bearer token, so that a program with a valid one may reach the service under any name. Liveness,
 //! readiness and metrics are not checked, since probes ask by address; nor is the API of workers, whose
-//! internal token no browser sends.
+//! internal token no browser sends. `carrel serve` and `carrel run --port` have the same rules.
 
 use std::net::SocketAddr;
 
 use axum::extract::{Request, State};
-use axum::http::header::AUTHORIZATION;
-use axum::http::{Extensions, HeaderMap, Uri};
+use axum::http::header::{AUTHORIZATION, COOKIE, ORIGIN};
+use axum::http::{Extensions, HeaderMap, Method, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use carrel_domain::Code;
@@ -20,11 +20,15 @@ use carrel_http::{
 use serde_json::json;
 
 use crate::auth::PresentedToken;
+use crate::conductor_api::ConductorApi;
 use crate::response::ErrorResponse;
 use crate::state::Api;
 
 /// Routes for probes and monitoring.
 pub(crate) const EXEMPT_ROUTES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
+
+/// The route of the conductor that takes webhook calls of the tracker.
+pub(crate) const WEBHOOK_ROUTE: &str = "/api/v1/refresh";
 
 /// The hosts under which the service is reached, and the proxies in front of it.
 #[derive(Clone, Debug)]
@@ -104,6 +108,26 @@ pub(crate) async fn check_host(State(api): State<Api>, request: Request, next: N
         None => false,
     };
     if is_valid { next.run(request).await } else { refused(error).into_response() }
+}
+
+/// The same for the API of a conductor. A webhook call of the tracker may name any host: it brings no token but
+/// a signature, and no `Origin`, which browsers add to every `POST` of a page.
+pub(crate) async fn check_conductor_host(
+    State(api): State<ConductorApi>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let Err(error) = api.options.host_rules.check(&request) else {
+        return next.run(request).await;
+    };
+    let headers = request.headers();
+    let browser_or_token = [AUTHORIZATION, COOKIE, ORIGIN];
+    let is_webhook = request.method() == Method::POST
+        && request.uri().path() == WEBHOOK_ROUTE
+        && !browser_or_token.iter().any(|name| headers.contains_key(name));
+    let is_valid = bearer_token(headers)
+        .is_some_and(|token| api.options.authority.verify(&token, api.now()).is_ok());
+    if is_webhook || is_valid { next.run(request).await } else { refused(error).into_response() }
 }
 
 fn bearer_token(headers: &HeaderMap) -> Option<String> {

@@ -76,6 +76,16 @@ pub enum AuditEvent {
         test_command: Option<String>,
         typecheck_command: Option<String>,
     },
+    /// The formatter of a project ran, on request or after an edit. `files` are the files or the directory that it was
+    /// limited to; `has_errors` is true if it did not pass.
+    #[serde(rename = "lifecycle.effect.format")]
+    EffectFormat { workspace: String, files: Vec<String>, has_errors: bool },
+    /// The linter of a project ran, on request or after an edit. The fields are those of a formatter.
+    #[serde(rename = "lifecycle.effect.lint")]
+    EffectLint { workspace: String, files: Vec<String>, has_errors: bool },
+    /// The dependencies of a project were installed, with `command`; `has_errors` is true if that failed.
+    #[serde(rename = "lifecycle.effect.install")]
+    EffectInstall { workspace: String, command: String, has_errors: bool },
     /// A session uses a workspace for the first time. `sandbox_root` is the directory of the workspace.
     #[serde(rename = "lifecycle.workspace.sandbox")]
     WorkspaceSandbox { workspace: String, sandbox_root: PathBuf, read_only: bool },

@@ -21,8 +21,12 @@ macro_rules! variables {
 
 variables! {
     HOME;
+    /// The current directory with the links by which the shell entered it.
+    PWD;
     TMPDIR;
     CARREL_LOG;
+    /// The shell whose completion script asks for words.
+    CARREL_COMPLETE;
     LOG_LEVEL;
     /// The path of the running `carrel`, set for hooks; a login profile may take it off `PATH`.
     CARREL;

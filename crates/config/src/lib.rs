@@ -54,9 +54,9 @@ pub use prompt::{Prompt, TemplateError};
 pub use reloader::{ReloadOutcome, Reloader};
 pub use secrets::{MIN_SECRET_BYTES, withheld_variables};
 pub use settings::{
-    AgentConfig, AgentKind, AgentToolset, Approvals, Budget, Budgets, CodexConfig, ConductorConfig,
-    Config, HooksConfig, MAX_SCRIPT_BYTES, ObservabilityConfig, Provider, ServerConfig,
-    TrackerConfig, TrackerKind, WorkspaceConfig,
+    AgentConfig, AgentKind, Approvals, Budget, Budgets, CodexConfig, ConductorConfig, Config,
+    HooksConfig, MAX_SCRIPT_BYTES, ObservabilityConfig, Provider, ServerConfig, TrackerConfig,
+    TrackerKind, WorkspaceConfig,
 };
 pub use workflow::{ValidationScope, Workflow};
 pub use workflow_error::{Problem, WorkflowError};

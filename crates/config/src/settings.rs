@@ -16,7 +16,7 @@ mod workspace;
 
 use std::time::Duration;
 
-pub use agent::{AgentConfig, AgentKind, AgentToolset, Approvals};
+pub use agent::{AgentConfig, AgentKind, Approvals};
 pub use budgets::{Budget, Budgets};
 pub use codex::CodexConfig;
 pub use hooks::{HooksConfig, MAX_SCRIPT_BYTES};

@@ -9,7 +9,7 @@ use crate::schema::ValueKind::{
     Choice, FilledText, Flag, Map, NotSupported, PositiveNumber, Secret, Text, TextOrMap, Texts,
 };
 use crate::schema::{Syntax, ValueKind, settings};
-use crate::settings::{AgentKind, AgentToolset, Approvals, TrackerKind};
+use crate::settings::{AgentKind, Approvals, TrackerKind};
 
 /// Ten years, which keeps times within what clocks can add up.
 const MAX_KEEP_UNSAVED: Duration = Duration::from_hours(24 * 3650);
@@ -75,8 +75,8 @@ settings! {
             "The reply to an `acp` agent that requests permission: `accept`, since the sandbox limits it either way, or `ask`, which stops the run until a person decides. Codex has `codex.approval_policy`.";
         AGENT_NETWORK = "agent.network", ValueKind::NETWORK, Literal("full"), Some("next run"),
             "The network of the agent: nothing, its own loopback, or the host's network.";
-        AGENT_TOOLSET = "agent.toolset", Choice(AgentToolset::NAMES), Literal("none"), Some("next run"),
-            "Carrel's own tools that the agent is offered for its workspace, beside the tracker's: none, since agents have tools of their own and each further one costs tokens in every request; the tools for work on code; or the six of the workspace service.";
+        AGENT_TOOLS = "agent.tools", Texts, Literal("[]"), Some("next run"),
+            "Groups of Carrel's own tools that the agent is offered for its workspace, beside the tracker's: `files`, `shell`, `verify`, `git`, `workspace`, or `default` for the default set. None by default, since agents have tools of their own and each further one costs tokens in every request.";
         AGENT_ENV = "agent.env", Texts, Literal("[]"), Some("next run"),
             "Names of your environment variables that the agent sees, such as the one with the API key of its model.";
         AGENT_READABLE = "agent.sandbox.readable", Texts, Literal("[]"), Some("next run"),

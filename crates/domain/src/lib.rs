@@ -26,6 +26,7 @@ pub mod sync;
 mod task;
 mod time;
 mod token_scope;
+mod tool_group;
 
 pub use code::Code;
 pub use error_envelope::{Coded, ErrorBody, ErrorEnvelope, message_of};
@@ -42,3 +43,4 @@ pub use size::{ByteSize, InvalidSize};
 pub use task::{InvalidId, Priority, TaskId, TaskStatus, UnknownTaskValue, VolumeId, WorkspaceId};
 pub use time::{Age, Clock, FixedClock, InvalidAge, SystemClock, Timestamp};
 pub use token_scope::{InvalidTokenScopes, TokenScope, TokenScopes};
+pub use tool_group::{ToolGroup, ToolSelection, UnknownToolGroup};

@@ -18,7 +18,8 @@
 //!
 //! The default in the third row opens nothing: the loopback of tier `full` is the workspace's own, and tier
 //! `landlock` has none. A default is lowered to the cap; a request above the cap is refused. A run of tests in tier
-//! `full` has at least `loopback` as its default, within the cap: tests start servers, and only for themselves.
+//! `full` has at least `loopback` as its default, within the cap: tests start servers, and only for themselves. An
+//! installation of dependencies has the cap itself, because it is there to download.
 //!
 //! Transfers of Carrel's own git are no commands of a caller: they reach the hosts that the operator lists,
 //! over addresses that were checked. Only the first three layers, which the operator writes, cap them.
@@ -68,6 +69,8 @@ pub enum NetworkPurpose {
     Tests,
     /// A command whose caller has no argument for the network.
     Fixed,
+    /// The installation of a project's dependencies, which gets all that the cap allows.
+    Install,
     /// A clone, fetch, pull or push of Carrel's own git.
     GitTransfer,
 }
@@ -162,6 +165,11 @@ impl NetworkRequest {
         Self { purpose: NetworkPurpose::Fixed, ..Self::of(network) }
     }
 
+    /// Returns the request of an installation of dependencies.
+    pub fn of_install(requested: impl Into<Option<Network>>) -> Self {
+        Self { purpose: NetworkPurpose::Install, ..Self::of(requested) }
+    }
+
     /// Returns the request of a git transfer.
     pub fn of_git_transfer(needed: Network) -> Self {
         Self { purpose: NetworkPurpose::GitTransfer, ..Self::of(needed) }
@@ -198,7 +206,9 @@ impl NetworkRequest {
         };
         let cap = match self.purpose {
             NetworkPurpose::Command | NetworkPurpose::Tests => cap,
-            NetworkPurpose::Fixed | NetworkPurpose::GitTransfer => network,
+            NetworkPurpose::Fixed | NetworkPurpose::Install | NetworkPurpose::GitTransfer => {
+                network
+            }
         };
         Ok(GrantedNetwork { network, cap })
     }
@@ -216,16 +226,18 @@ impl NetworkRequest {
             (self.step, NetworkLayer::Step),
         ];
         let unnamed = match self.purpose {
-            NetworkPurpose::Command | NetworkPurpose::Tests | NetworkPurpose::Fixed => {
-                unnamed_cap(tier).max(policy.default)
-            }
+            NetworkPurpose::Command
+            | NetworkPurpose::Tests
+            | NetworkPurpose::Fixed
+            | NetworkPurpose::Install => unnamed_cap(tier).max(policy.default),
             NetworkPurpose::GitTransfer => Network::Full,
         };
         let outer = lowest(&operator).unwrap_or((unnamed, NetworkLayer::Default));
         let inner = match self.purpose {
-            NetworkPurpose::Command | NetworkPurpose::Tests | NetworkPurpose::Fixed => {
-                lowest(&callers)
-            }
+            NetworkPurpose::Command
+            | NetworkPurpose::Tests
+            | NetworkPurpose::Fixed
+            | NetworkPurpose::Install => lowest(&callers),
             NetworkPurpose::GitTransfer => None,
         };
         inner.filter(|inner| inner.0 < outer.0).unwrap_or(outer)
@@ -236,6 +248,7 @@ impl NetworkRequest {
         let named = self.step.or(self.workspace).or(self.command_line).unwrap_or(policy.default);
         match (self.purpose, tier) {
             (NetworkPurpose::Tests, Some(Tier::Full)) => named.max(Network::Loopback),
+            (NetworkPurpose::Install, _) => Network::Full,
             _ => named,
         }
     }
@@ -427,6 +440,18 @@ mod tests {
         assert_eq!(network(tests.within(typed(Some(NoNetwork)))), Ok(NoNetwork));
         assert_eq!(network(tests.within(typed(Some(Full)))), Ok(Full));
         assert_eq!(network(NetworkRequest::of_tests(NoNetwork)), Ok(NoNetwork));
+    }
+
+    #[test]
+    fn an_installation_gets_the_cap_and_never_more() {
+        each(|policy, tier, request| {
+            let install = NetworkRequest { purpose: NetworkPurpose::Install, ..request };
+            let expected = request.decide(policy, tier).map(|granted| {
+                let network = request.requested.unwrap_or(granted.cap);
+                GrantedNetwork { network, cap: network }
+            });
+            assert_eq!(install.decide(policy, tier), expected, "{policy:?} {tier:?} {request:?}");
+        });
     }
 
     #[test]

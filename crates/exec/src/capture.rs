@@ -58,12 +58,25 @@ impl Captured {
     ///
     /// Bytes that are not text are replaced; a character that a cut would tear is left out.
     pub fn to_text(&self, limit: usize) -> String {
+        self.to_text_trimmed(limit, |_, _| (0, 0))
+    }
+
+    /// Returns the same, and leaves out more beside the gap: `trim` is given the bytes before and after it, and
+    /// returns how many at the end of the former and at the start of the latter are not shown.
+    pub fn to_text_trimmed(
+        &self,
+        limit: usize,
+        trim: impl FnOnce(&[u8], &[u8]) -> (usize, usize),
+    ) -> String {
         let kept = self.head.len() + self.tail.len();
         if self.omitted() == 0 && kept <= limit {
             return String::from_utf8_lossy(&[self.head.as_slice(), &self.tail].concat())
                 .into_owned();
         }
         let (head, tail) = self.ends(limit);
+        let (head_end, tail_start) = trim(head, tail);
+        let head = &head[..head.len().saturating_sub(head_end)];
+        let tail = &tail[tail_start.min(tail.len())..];
         let missing = self.total_bytes - (head.len() + tail.len()) as u64;
         let head = String::from_utf8_lossy(head);
         let line_end = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
@@ -155,6 +168,18 @@ mod tests {
             capture.push(chunk);
         }
         capture.finish()
+    }
+
+    #[test]
+    fn bytes_beside_the_gap_can_be_left_out() {
+        let output = captured(4, 4, &[b"abcdefghijkl"]);
+        let text = output.to_text_trimmed(100, |head, tail| {
+            assert_eq!((head, tail), (&b"abcd"[..], &b"ijkl"[..]));
+            (1, 2)
+        });
+        assert_eq!(text, "abc\n[… 7 bytes omitted …]\nkl");
+        let whole = captured(100, 0, &[b"abc"]).to_text_trimmed(100, |_, _| unreachable!("no gap"));
+        assert_eq!(whole, "abc");
     }
 
     #[test]

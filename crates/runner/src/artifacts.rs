@@ -18,6 +18,9 @@ const MAX_BYTES: u64 = 8 << 20;
 /// The name of the directory of caches among the temporary files.
 const CACHE_NAME: &str = "carrel-cache";
 
+/// The directory of caches that stay, below the home.
+const KEPT_CACHE: &str = ".cache/carrel";
+
 /// A request for artifacts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArtifactRequest {
@@ -28,6 +31,9 @@ pub struct ArtifactRequest {
     /// Replaced by the path of a directory for caches. It stays for later commands of the same sandbox
     /// cell; the command creates it.
     pub cache_placeholder: Option<&'static str>,
+    /// Replaced by the path of a directory for caches that stay with the workspace, in its home; among the
+    /// temporary files if the workspace is its own home. The command creates it.
+    pub kept_cache_placeholder: Option<&'static str>,
 }
 
 /// A collected file.
@@ -63,15 +69,21 @@ impl ArtifactDirectory {
         request: &mut RunRequest,
         site: &ExecutionSite,
     ) -> Result<Option<Self>, RunError> {
-        let Some(ArtifactRequest { placeholder, names, cache_placeholder }) =
-            request.artifacts.take()
-        else {
-            return Ok(None);
-        };
+        let Some(artifacts) = request.artifacts.take() else { return Ok(None) };
+        let ArtifactRequest { placeholder, names, cache_placeholder, kept_cache_placeholder } =
+            artifacts;
         let directory = PrivateDirectory::make(site).await?;
         substitute(request, placeholder, &directory.inside);
         if let Some(placeholder) = cache_placeholder {
             substitute(request, placeholder, &site.temporary().join(CACHE_NAME));
+        }
+        if let Some(placeholder) = kept_cache_placeholder {
+            let kept = if site.has_separate_home() {
+                site.home().join(KEPT_CACHE)
+            } else {
+                site.temporary().join(CACHE_NAME)
+            };
+            substitute(request, placeholder, &kept);
         }
         Ok(Some(Self { directory, names }))
     }

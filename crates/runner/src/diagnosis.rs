@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use carrel_config::TierChoice;
-use carrel_domain::{GrantedNetwork, Network, Tier};
+use carrel_domain::{GrantedNetwork, Network, NetworkRequest, Tier};
 use carrel_exec::CellError;
 use carrel_sandbox::{Guarantee, Owner};
 use serde::Serialize;
@@ -30,6 +30,10 @@ pub struct Diagnosis {
     pub landlock_abi: u32,
     /// The tier of commands; none if they would be refused.
     pub tier: Option<Tier>,
+    /// The network of a command that asks for none, with the policy alone.
+    pub network: Network,
+    /// The most that a command may ask for, with the policy alone.
+    pub network_cap: Network,
     /// The layers of a sandbox.
     pub layers: Vec<Layer>,
     /// The guarantees for a command without network.
@@ -65,10 +69,13 @@ pub async fn diagnose(runner: &Runner, state: &Path) -> Result<Diagnosis, RunErr
     };
     let tier = tiers.into_iter().find(|tier| trial(*tier).is_ok());
     let guarantees = tier.and_then(|tier| trial(tier).clone().ok());
+    let granted = NetworkRequest::default().decide(runner.policy().networks(), tier)?;
     Ok(Diagnosis {
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
         landlock_abi: runner.inner.host.landlock,
         tier,
+        network: granted.network,
+        network_cap: granted.cap,
         layers: layers(runner, &full, &landlock),
         guarantees: guarantees.unwrap_or_else(carrel_sandbox::without_sandbox),
     })

@@ -13,6 +13,12 @@ const PLAIN_TERMINAL: &str = "dumb";
 /// UTF-8 text, independent of the operator's language.
 const LANGUAGE: &str = "C.UTF-8";
 
+/// Variables that point offline commands to the operator's caches, and the caches in the home that commands with a
+/// network fill. A workspace that has its own uses it: what was installed for it is there, and the operator's may
+/// lack it.
+const OWN_CACHES: [(&str, &str); 2] =
+    [("CARGO_HOME", ".cargo/registry"), ("GOMODCACHE", "go/pkg/mod")];
+
 impl CommandRun<'_> {
     /// Returns the variables of a command. Later sources win: defaults, toolchains, policy, request.
     pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
@@ -28,8 +34,13 @@ impl CommandRun<'_> {
         if let Some(plan) = site.plan() {
             variables.set("GIT_CONFIG_GLOBAL", plan.git_settings());
         }
+        let is_replaced = |name: &str| {
+            OWN_CACHES.iter().any(|(known, own)| *known == name && site.has_at_home(own))
+        };
         for (name, value) in inner.toolchains.environment(self.network.network) {
-            variables.set(name, value);
+            if !is_replaced(name) {
+                variables.set(name, value);
+            }
         }
         for (name, value) in inner.options.policy.environment.iter() {
             variables.set(name, value);

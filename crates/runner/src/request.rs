@@ -2,13 +2,14 @@
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
-use std::path::{Component, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use carrel_audit::AuditedCall;
 use carrel_config::{OperatorPolicy, Trust};
 use carrel_domain::{NetworkRequest, ResourceLimits, Secret, WorkspaceAccess};
 use carrel_exec::{CaptureLimits, LogFile, Outcome, Output, Piece, RunningCommand, Started, Stdin};
+use carrel_fsroot::Root;
 use carrel_shell::{Context, Preset, arguments, judge};
 use carrel_traces::TraceParent;
 use tokio::sync::{mpsc, oneshot};
@@ -107,6 +108,22 @@ pub struct RunRequest {
     pub under: Option<TraceParent>,
 }
 
+/// The links of a workspace, as they are before a command starts.
+struct WorkspaceLinks<'a, F> {
+    directory: &'a Root,
+    may_run: F,
+}
+
+impl<F: Fn(&Path) -> bool> arguments::LinkTargets for WorkspaceLinks<'_, F> {
+    fn outside(&self, path: &Path) -> Option<PathBuf> {
+        self.directory.outside_target(path).ok().flatten()
+    }
+
+    fn may_run(&self, program: &Path) -> bool {
+        (self.may_run)(program)
+    }
+}
+
 /// Paths of the host that a command sees. They come from the operator's side, never from a tenant. Paths
 /// that do not exist are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -161,8 +178,13 @@ impl RunRequest {
         }
     }
 
-    /// Checks working directory, command line and arguments.
-    pub(crate) fn check(&self, workspace: &WorkspaceHandle) -> Result<(), RunError> {
+    /// Checks working directory, command line and arguments. `may_run` tells the programs of the host that
+    /// commands find by their names.
+    pub(crate) fn check(
+        &self,
+        workspace: &WorkspaceHandle,
+        may_run: impl Fn(&Path) -> bool,
+    ) -> Result<(), RunError> {
         self.check_directory(workspace)?;
         if self.preset == Preset::Open {
             return Ok(());
@@ -179,6 +201,8 @@ impl RunRequest {
                 directory: &self.directory,
             };
             arguments::check(&words, &working_directory)?;
+            let targets = WorkspaceLinks { directory: &workspace.directory, may_run };
+            arguments::check_links(&words, &working_directory, &targets)?;
         }
         Ok(())
     }

@@ -218,7 +218,7 @@ impl Runner {
         cancel: &CancellationToken,
     ) -> Result<Completed, RunError> {
         let inner = &*self.inner;
-        request.check(workspace)?;
+        request.check(workspace, |program| inner.is_visible(program))?;
         let stdin = std::mem::take(&mut request.stdin);
         let log = request.log.take();
         let granted = self.decide_network(request.network)?;

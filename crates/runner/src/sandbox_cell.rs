@@ -57,6 +57,8 @@ pub(crate) struct SandboxCell {
     scratch: ScratchDirectory,
     /// The home, where that is not the one that counts towards the quota anyway.
     moved_home: Option<Root>,
+    /// The home by its path outside the sandbox; none if the workspace is its own home.
+    home: Option<PathBuf>,
     /// An empty directory that an earlier command left, for the next one. Saves making and removing one
     /// for each command.
     spare: Mutex<Option<PathBuf>>,
@@ -109,6 +111,23 @@ impl ExecutionSite {
         }
     }
 
+    /// Returns whether the home is another directory than the workspace.
+    pub(crate) fn has_separate_home(&self) -> bool {
+        match self {
+            Self::Cell(cell, _) => cell.home.is_some(),
+            Self::Host(..) => true,
+        }
+    }
+
+    /// Returns whether commands have left a directory in the home.
+    pub(crate) fn has_at_home(&self, path: &str) -> bool {
+        let home = match self {
+            Self::Cell(cell, _) => cell.home.as_deref(),
+            Self::Host(_, home) => Some(home.as_path()),
+        };
+        home.is_some_and(|home| rustix::fs::stat(home.join(path)).is_ok())
+    }
+
     /// Returns the directories that count towards the quota beside the workspace and its usual home.
     pub(crate) fn counted(&self) -> Vec<Root> {
         match self {
@@ -140,14 +159,21 @@ impl ExecutionSite {
         }
     }
 
-    /// Returns the working directory for the spawner. A path in a cell is resolved again by the cell.
+    /// Returns the working directory for the spawner. A path in a cell is resolved again by the cell, which
+    /// follows no absolute links.
     pub(crate) fn directory(
         &self,
         workspace: &WorkspaceHandle,
         relative: &Path,
     ) -> Result<Directory, RunError> {
         match self {
-            Self::Cell(..) => Ok(Directory::Inside(relative.to_owned())),
+            Self::Cell(..) if relative.as_os_str().is_empty() => {
+                Ok(Directory::Inside(PathBuf::new()))
+            }
+            Self::Cell(..) => {
+                let located = workspace.directory.locate(relative).map_err(RunError::Directory)?;
+                Ok(Directory::Inside(located))
+            }
             Self::Host(..) if relative.as_os_str().is_empty() => {
                 Ok(Directory::Opened(workspace.directory.as_fd().try_clone_to_owned()?))
             }
@@ -328,8 +354,9 @@ impl RunnerInner {
         let scratch_directory = scratch.directory().as_fd();
         let cell = spawner.cell(plan.clone(), directory, scratch_directory, companion).await?;
         debug!(workspace = %workspace.path().display(), %tier, "made a cell");
+        let path = home.as_ref().map(|home| home.path().to_owned());
         let moved_home = home.filter(|_| is_shared);
-        Ok(SandboxCell { cell, plan, scratch, moved_home, spare: Mutex::default() })
+        Ok(SandboxCell { cell, plan, scratch, moved_home, home: path, spare: Mutex::default() })
     }
 
     /// Opens the home of a workspace's commands, below `state` if other users must reach it; none if the
@@ -360,6 +387,22 @@ impl RunnerInner {
         Ok(())
     }
 
+    /// Returns the paths of the host that the operator's policy lets every command read.
+    fn readable(&self) -> impl Iterator<Item = &PathBuf> {
+        let operator = &self.options.policy;
+        operator.readable.iter().chain(&operator.path).chain(&self.toolchains.readable)
+    }
+
+    /// Returns whether a path lies in a directory of the system, which every command can read.
+    fn is_system(&self, path: &Path) -> bool {
+        self.host.system.iter().any(|visible| path.starts_with(&visible.path))
+    }
+
+    /// Returns whether every command can read a path of the host.
+    pub(crate) fn is_visible(&self, path: &Path) -> bool {
+        self.is_system(path) || self.readable().any(|readable| path.starts_with(readable))
+    }
+
     fn policy(
         &self,
         workspace: &WorkspaceHandle,
@@ -368,15 +411,11 @@ impl RunnerInner {
         scratch: &Path,
     ) -> Policy {
         let operator = &self.options.policy;
-        let toolchains = &self.toolchains.readable;
-        let readable = operator.readable.iter().chain(&operator.path).chain(toolchains);
-        let readable = readable.chain(&key.grants.readable);
+        let readable = self.readable().chain(&key.grants.readable);
         let writable = operator.writable.iter().chain(&key.grants.writable);
         // Paths that every command sees anyway, and paths that do not exist, are left out.
         let granted = |path: &PathBuf| {
-            let mut system = self.host.system.iter();
-            let is_seen = path.starts_with(workspace.path())
-                || system.any(|visible| path.starts_with(&visible.path));
+            let is_seen = path.starts_with(workspace.path()) || self.is_system(path);
             if is_seen { None } else { self.cells.real_paths.resolve(path) }
         };
         Policy {

@@ -24,7 +24,9 @@ const ETC_ENTRIES: &str = "
     alternatives bash.bashrc ca-certificates ca-certificates.conf crypto-policies
     debian_version fonts gai.conf host.conf inputrc java-11-openjdk java-17-openjdk
     java-21-openjdk ld.so.cache ld.so.conf ld.so.conf.d locale.alias locale.conf localtime
-    lsb-release magic magic.mime maven mime.types nodejs os-release perl pki/ca-trust
+    lsb-release magic magic.mime maven mime.types nodejs ocamlfind.conf os-release perl php.d php.ini
+    php/8.1/cli php/8.1/mods-available php/8.2/cli php/8.2/mods-available php/8.3/cli
+    php/8.3/mods-available php/8.4/cli php/8.4/mods-available pki/ca-trust
     pki/tls/certs profile profile.d protocols python3 python3.10 python3.11 python3.12
     python3.13 services ssl/certs ssl/openssl.cnf terminfo timezone xattr.conf
 ";
@@ -80,7 +82,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Probes the machine, with about fifty calls for metadata. Entries that do not exist are left out.
+    /// Probes the machine, with about sixty calls for metadata. Entries that do not exist are left out.
     pub fn probe() -> Self {
         let found = |top: &str, names: &str| -> Vec<HostEntry> {
             let paths = names.split_whitespace().map(|name| Path::new(top).join(name));
@@ -131,4 +133,19 @@ fn link_target(path: &Path) -> io::Result<PathBuf> {
     use std::os::unix::ffi::OsStringExt;
     let target = readlinkat(rustix::fs::CWD, path, Vec::new())?;
     Ok(std::ffi::OsString::from_vec(target.into_bytes()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_settings_of_interpreters_are_visible_if_they_are_installed() {
+        let visible: Vec<PathBuf> =
+            Host::probe().system.into_iter().map(|entry| entry.path).collect();
+        let settings = ["/etc/php/8.2/cli", "/etc/php/8.2/mods-available", "/etc/ocamlfind.conf"];
+        for path in settings.map(Path::new).into_iter().filter(|path| lstat(*path).is_ok()) {
+            assert!(visible.iter().any(|known| known == path), "{}", path.display());
+        }
+    }
 }

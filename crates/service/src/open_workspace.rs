@@ -6,7 +6,7 @@ use carrel_domain::WorkspaceKey;
 use carrel_exec::JobStatus;
 use carrel_store::Workspace;
 use carrel_tools::{
-    CallOptions, Failure, NamedWorkspace, Registry, Session, ToolResponse, Toolbox, Toolset,
+    CallOptions, Failure, NamedWorkspace, Registry, Session, ToolResponse, ToolSelection, Toolbox,
     Upload, UploadedFile,
 };
 use serde_json::{Map, Value};
@@ -22,8 +22,7 @@ pub struct OpenWorkspace {
     pub key: WorkspaceKey,
     usage: UsageCache,
     named: Arc<NamedWorkspace>,
-    pub(crate) service: Registry,
-    code: Registry,
+    pub(crate) tools: Registry,
 }
 
 impl OpenWorkspace {
@@ -34,12 +33,11 @@ impl OpenWorkspace {
         named: Arc<NamedWorkspace>,
         toolbox: Arc<Toolbox>,
     ) -> Self {
-        let service = Registry::new(Arc::clone(&toolbox), Toolset::Workspace);
-        let code = Registry::new(toolbox, Toolset::Code).without_operator_tools();
-        Self { workspace, key, usage, named, service, code }
+        let tools = Registry::new(toolbox, ToolSelection::ALL).without_operator_tools();
+        Self { workspace, key, usage, named, tools }
     }
 
-    /// Calls a tool of either toolset by name.
+    /// Calls a tool by name.
     pub async fn call(
         &self,
         session: &Arc<Session>,
@@ -47,18 +45,17 @@ impl OpenWorkspace {
         arguments: Map<String, Value>,
         options: CallOptions,
     ) -> ToolResponse {
-        let registry = if self.service.has(tool) { &self.service } else { &self.code };
-        registry.call(session, tool, arguments, options).await
+        self.tools.call(session, tool, arguments, options).await
     }
 
     /// Begins the upload of a file that arrives in parts. `expected` is its size, if the client sent it.
     pub async fn upload(&self, path: &str, expected: Option<u64>) -> Result<Upload, Failure> {
-        Upload::begin(self.code.toolbox(), &self.named, path, expected).await
+        Upload::begin(self.tools.toolbox(), &self.named, path, expected).await
     }
 
     /// Moves a complete upload to its path.
     pub async fn finish(&self, upload: Upload) -> Result<UploadedFile, Failure> {
-        upload.finish(self.code.toolbox()).await
+        upload.finish(self.tools.toolbox()).await
     }
 
     /// Marks the cached usage as outdated: a write may have happened.
@@ -76,12 +73,12 @@ impl OpenWorkspace {
     }
 
     pub(crate) fn toolbox(&self) -> &Arc<Toolbox> {
-        self.code.toolbox()
+        self.tools.toolbox()
     }
 
     /// Returns whether a background job runs.
     pub(crate) fn is_busy(&self) -> bool {
-        let jobs = self.code.toolbox().jobs.list();
+        let jobs = self.tools.toolbox().jobs.list();
         jobs.iter().any(|job| matches!(job.status(), JobStatus::Running))
     }
 }

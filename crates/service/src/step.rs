@@ -57,7 +57,7 @@ pub enum Action {
         /// The path relative to the workspace.
         path: String,
     },
-    /// Calls a tool of either toolset.
+    /// Calls a tool of any group.
     Tool {
         /// The name of the tool.
         name: String,

@@ -4,6 +4,7 @@ mod apply_patch;
 mod edit;
 mod move_and_delete;
 mod read;
+mod refused_edit;
 mod search_tools;
 mod trash;
 mod upload;
@@ -13,7 +14,7 @@ mod write;
 pub(crate) use search_tools::run_search;
 pub use upload::{Upload, UploadedFile};
 pub(crate) use workspace_files::{
-    MAX_FILE_BYTES, WorkspaceFiles, check_given, diff_text, required_path, shown,
+    MAX_FILE_BYTES, WorkspaceFiles, check_given, check_is_text, diff_text, required_path, shown,
 };
 
 use crate::registry::Catalogue;

@@ -9,7 +9,7 @@ mod reply;
 use std::sync::Arc;
 
 use carrel_config::Environment;
-use carrel_domain::{TokenScope, WorkspaceAccess};
+use carrel_domain::{TokenScope, ToolGroup, WorkspaceAccess};
 use carrel_git::{
     ArgumentList, CredentialSource, EnvironmentCredentials, GitOperation, ReadOnlyOperation,
 };
@@ -54,16 +54,22 @@ struct Git;
 #[derive(Debug, Deserialize, JsonSchema)]
 struct GitInput {
     /// The git subcommand.
+    #[schemars(extend("x-brief" = ""))]
     operation: GitOperation,
     /// Arguments: one string, split like a shell command line without expansion, or a list of strings.
+    #[schemars(extend("x-brief" = "git's own arguments"))]
     args: Option<ArgumentList>,
     /// A directory of the repository, relative to the workspace.
+    #[schemars(extend("x-brief" = ""))]
     cwd: Option<String>,
     /// Timeout in seconds; 120 by default, at most 600.
+    #[schemars(extend("x-brief" = ""))]
     timeout: Option<u64>,
     /// Author and committer of new commits; by default those of the repository or the operator.
+    #[schemars(extend("x-brief" = ""))]
     author_name: Option<String>,
     /// Their mail address.
+    #[schemars(extend("x-brief" = ""))]
     author_email: Option<String>,
     max_bytes: Option<MaxBytes>,
 }
@@ -75,16 +81,13 @@ impl Tool for Git {
     const ABOUT: About = About {
         name: "git",
         title: "Git",
+        group: ToolGroup::Git,
         effect: Effect::RUNS,
         rules: CallRules { token_scope: TokenScope::Exec, ..CallRules::WRITE },
-        description: "Runs one git operation in a repository of the workspace: status, diff, log, show, \
-            add, commit, branch, checkout, stash, blame, fetch, pull, push, clone. `args` are git's own \
-            arguments (`-m \"fix the parser\"`, `HEAD~1 -- src`, `-b feature/x`, `-u origin main`); no \
-            shell expands them. Remotes are reached over https with the operator's credentials; never put \
-            one into an address. Prefer it to git in Bash, which has no credentials and usually no \
-            network. Hooks, filters and signing that the repository configures do not run. Operations \
-            that read or use a remote accept a list of flags; a refusal names them. A non-zero exit is \
-            data, not an error.",
+        description: "Runs one git operation. `args` are git's own (`-m \"fix the parser\"`, `-b \
+            feature/x`, `-u origin main`); no shell expands them. Remotes use the operator's \
+            credentials; never put one into an address. Prefer it to git in Bash, which has no \
+            credentials and usually no network. Hooks and filters of the repository do not run.",
         ..About::WRITE
     };
 
@@ -106,10 +109,13 @@ struct GitInspect;
 #[derive(Debug, Deserialize, JsonSchema)]
 struct InspectInput {
     /// The git subcommand. `branch` lists; `stash` takes `list` or `show` as its first argument.
+    #[schemars(extend("x-brief" = ""))]
     operation: ReadOnlyOperation,
     /// Arguments: one string, split like a shell command line without expansion, or a list of strings.
+    #[schemars(extend("x-brief" = "such as `--oneline -5`"))]
     args: Option<ArgumentList>,
     /// A directory of the repository, relative to the workspace.
+    #[schemars(extend("x-brief" = ""))]
     cwd: Option<String>,
     max_bytes: Option<MaxBytes>,
 }
@@ -121,10 +127,9 @@ impl Tool for GitInspect {
     const ABOUT: About = About {
         name: "git_inspect",
         title: "Inspect a repository",
-        description: "Reads a git repository of the workspace without changing it: status, diff, log, \
-            show, blame, branch (lists), stash (list, show). `args` are git's own arguments: \
-            `log --oneline -5`, `diff --stat HEAD~1`, `blame -L 10,20 src/lib.rs`. It works in read-only \
-            workspaces. A non-zero exit is data, not an error.",
+        group: ToolGroup::Git,
+        description: "Reads a git repository without changing it, also in a read-only workspace. \
+            `branch` lists; `stash` takes `list` or `show`.",
         ..About::READ
     };
 

@@ -16,20 +16,24 @@
 
 mod argument_coercion;
 mod blocking;
+mod brief_schema;
 mod client_roots;
 mod files;
 mod git;
+mod line_ranges;
 mod named_workspace;
 mod read_tracker;
 mod redaction;
 mod registry;
 mod reply_limit;
+mod resource_files;
 mod response;
 mod schema_dialect;
 mod secret_tools;
 mod secrets;
 mod session;
 mod shell;
+mod shown_lines;
 mod text;
 mod tool;
 mod tool_context;
@@ -44,25 +48,27 @@ mod workspaces;
 pub use carrel_audit::{
     AuditEvent, AuditLog, AuditRecord, AuditedCall, Interface, Mask, Violation,
 };
-pub use carrel_domain::Failure;
-pub use carrel_exec::Owner;
+pub use carrel_domain::{Failure, ToolGroup, ToolSelection};
+pub use carrel_exec::{JobId, Owner};
 pub use client_roots::ClientRoots;
 pub use files::{Upload, UploadedFile};
 pub use git::{GitFacts, GitOptions};
 pub use named_workspace::{NamedWorkspace, Workspaces};
-pub use registry::{Definition, Registry, Toolset, definitions};
+pub use registry::{Definition, Registry, definitions};
 pub use reply_limit::{DEFAULT_REPLY_BYTES, MAX_REPLY_BYTES, MIN_REPLY_BYTES};
+pub use resource_files::{FileStamp, MAX_LISTED_RESOURCES};
 pub use response::{Reply, ToolContent, ToolResponse};
 pub use schema_dialect::leave_out_number_format;
 pub use secrets::Secrets;
-pub use session::{Session, SessionLifetime};
-pub use shell::{CommandFacts, NoteReader, notes};
+pub use session::{Session, SessionEnd, SessionLifetime};
+pub use shell::{CommandFacts, JobLogPart, JobPhase, JobView, NoteReader, notes};
 pub use tool::{
-    About, CallRules, Class, Effect, Exposure, Masking, QuotaRule, Tool, ToolResult, TrustMode,
-    WorkspaceChoice,
+    About, CallRules, Class, Effect, Exposure, ListingRule, Masking, QuotaRule, Tool, ToolResult,
+    TrustMode, WorkspaceChoice,
 };
 pub use tool_context::{CallOptions, CommandSettings, Progress, ToolContext};
 pub use tool_reference::tool_reference_markdown;
+pub use tool_schema::WorkspaceCount;
 pub use toolbox::{Toolbox, ToolboxOptions};
 pub use workspace_list::{
     WorkspaceEntry, WorkspaceListError, is_name as is_workspace_name, parse_workspaces,

@@ -24,7 +24,7 @@ pub struct NamedWorkspace {
     operator_name: String,
     handle: WorkspaceHandle,
     access: WorkspaceAccess,
-    /// As the operator wrote it, possibly through links.
+    /// The absolute path by which the operator named it, possibly through links.
     given: PathBuf,
     /// The missing lock between processes was reported.
     reported_unlocked: AtomicBool,
@@ -40,7 +40,7 @@ impl NamedWorkspace {
     }
 
     fn below(&self, name: String, path: &Path) -> Result<Self, RunError> {
-        let entry = WorkspaceEntry { name, path: self.path().join(path), access: self.access };
+        let entry = WorkspaceEntry { name, path: self.given.join(path), access: self.access };
         let part = Self::new(entry, self.handle.subdirectory(path)?);
         Ok(Self { operator_name: self.operator_name.clone(), ..part })
     }
@@ -121,6 +121,11 @@ impl NamedWorkspace {
             [self.path(), &self.given].into_iter().find_map(|top| path.strip_prefix(top).ok());
         let relative = inside.unwrap_or(path);
         if relative.as_os_str().is_empty() { PathBuf::from(".") } else { relative.to_owned() }
+    }
+
+    /// Returns an argument of a command with the path of the workspace that commands see.
+    pub(crate) fn respelled(&self, argument: &str) -> String {
+        carrel_shell::arguments::respelled(argument, &self.given, self.path())
     }
 
     /// Returns an optional path relative to the workspace; empty for the workspace itself.

@@ -1,14 +1,19 @@
 //! The read tracker: content hashes of the files that a session has read.
 //!
 //! An agent may only change a file that it has read and that has not changed since. Without this rule it
-//! would overwrite the work of people and of other agents from memory. `Edit` and `ApplyPatch` name the text
-//! that they replace, so reading any part is enough; `Write` replaces everything, so every line must have
-//! been read, possibly in several calls whose ranges are joined here.
+//! would overwrite the work of people and of other agents from memory. `Edit` names the text that it
+//! replaces, so reading any part is enough; `Write` replaces everything, so every line must have been read,
+//! possibly in several calls whose ranges are joined here. The lines of a patch that the file has prove as
+//! much, so `ApplyPatch` needs no read.
+//!
+//! Every reply that shows lines of a file as they are counts as reading these lines
+//! ([`crate::shown_lines`]), and so does the refusal of an edit, which shows the lines that it would change.
 //!
 //! Files are compared by content hash, not by time: a file that was rewritten with the same content still
 //! counts as read, and one that changed within the clock's resolution does not. The path is resolved before
 //! it becomes a key, so that links and `..` lead to the same entry. When the session itself changes a file,
-//! its entry gets the new hash, and edits can follow each other without another read.
+//! its entry gets the new hash, its ranges follow their lines, and edits can follow each other without another
+//! read.
 //!
 //! A caller can also name the hash of the content that it knows, which a reply to an earlier request had
 //! (`expected_hash`). That stands for having read all of it, and is how a client works that has no session.
@@ -20,7 +25,10 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use carrel_domain::{Code, Failure, hex};
+use carrel_edit::diff::LineChange;
 use serde::{Deserialize, Serialize};
+
+use crate::line_ranges::LineRanges;
 
 /// Bounds the memory of a session. The entry that was used longest ago is dropped first; its file then has
 /// to be read again.
@@ -74,8 +82,8 @@ pub(crate) struct FileKey {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Entry {
     hash: ContentHash,
-    /// Ranges that were read, sorted and not adjacent; none if the whole file was.
-    seen: Option<Vec<(usize, usize)>>,
+    /// Lines that were read; none if the whole file was.
+    seen: Option<LineRanges>,
     lines: usize,
     at: u64,
 }
@@ -108,33 +116,46 @@ impl ReadTracker {
             (_, Some(Entry { seen: None, lines, .. })) => Entry { hash, seen: None, lines, at },
             (ReadExtent::Lines(first, last, lines), known) => {
                 let mut ranges = known.and_then(|entry| entry.seen).unwrap_or_default();
-                add(&mut ranges, (*first, *last));
-                let whole = ranges == [(1, *lines)];
-                Entry { hash, seen: (!whole).then_some(ranges), lines: *lines, at }
+                ranges.add((*first, *last));
+                Entry { hash, seen: not_all(ranges, *lines), lines: *lines, at }
             }
         };
         self.entries.insert(key, entry);
         self.drop_oldest();
     }
 
-    /// Records the new hash of a file that the session changed. The ranges that were read stay.
-    pub(crate) fn record_change(&mut self, key: &FileKey, hash: ContentHash) {
+    /// Records a change by the session. Lines that were read are followed to their new numbers, and new ones
+    /// count as read. Of a version before that was not the recorded one no line counts.
+    pub(crate) fn record_change(&mut self, key: &FileKey, change: &FileChange<'_>) {
         self.clock += 1;
-        if let Some(entry) = self.entries.get_mut(key) {
-            entry.hash = hash;
-            entry.at = self.clock;
+        let known = self.entries.remove(key).filter(|entry| entry.hash == change.before);
+        let seen = match known {
+            Some(Entry { seen: None, .. }) => None,
+            known => {
+                let ranges = known.and_then(|entry| entry.seen).unwrap_or_default();
+                not_all(ranges.after(change.changes), change.lines)
+            }
+        };
+        if seen.as_ref().is_some_and(LineRanges::is_empty) {
+            return;
         }
+        let entry = Entry { hash: change.after, seen, lines: change.lines, at: self.clock };
+        self.entries.insert(key.clone(), entry);
+        self.drop_oldest();
     }
 
-    /// Records a change by a formatter, if the version before it is the recorded one.
+    /// Records a change by a formatter, if the version before it is the recorded one. The ranges that were
+    /// read stay: its reply shows the changes.
     pub(crate) fn record_reformat(
         &mut self,
         key: &FileKey,
         before: ContentHash,
         after: ContentHash,
     ) {
-        if self.entries.get(key).is_some_and(|entry| entry.hash == before) {
-            self.record_change(key, after);
+        self.clock += 1;
+        if let Some(entry) = self.entries.get_mut(key).filter(|entry| entry.hash == before) {
+            entry.hash = after;
+            entry.at = self.clock;
         }
     }
 
@@ -169,6 +190,21 @@ impl ReadTracker {
             oldest.map(|key| self.entries.remove(&key));
         }
     }
+}
+
+/// A change of a file by the session.
+#[derive(Debug)]
+pub(crate) struct FileChange<'a> {
+    pub(crate) before: ContentHash,
+    pub(crate) after: ContentHash,
+    pub(crate) changes: &'a [LineChange],
+    /// Number of lines after the change.
+    pub(crate) lines: usize,
+}
+
+/// Returns the lines that were read, or none if they are all.
+fn not_all(ranges: LineRanges, lines: usize) -> Option<LineRanges> {
+    (lines > 0 && !ranges.covers(lines)).then_some(ranges)
 }
 
 #[derive(Debug)]
@@ -210,9 +246,8 @@ impl<'a> ReadRecord<'a> {
             (Known::Expected(_) | Known::Read(Entry { seen: None, .. }), _)
             | (Known::Read(Entry { seen: Some(_), .. }), RequiredExtent::Part) => Ok(()),
             (Known::Read(Entry { seen: Some(ranges), lines, .. }), RequiredExtent::Whole) => {
-                let read = ranges.iter().map(|(first, last)| format!("{first}–{last}"));
-                let read = read.collect::<Vec<_>>().join(", ");
-                let reason = format!("only lines {read} of {lines} were read; Read the rest first");
+                let reason =
+                    format!("only lines {ranges} of {lines} were read; Read the rest first");
                 refuse(Code::NotRead, &reason)
             }
         }
@@ -227,19 +262,6 @@ impl FileKey {
     pub(crate) fn new(workspace: &str, path: &Path) -> Self {
         Self { workspace: workspace.to_owned(), path: path.to_owned() }
     }
-}
-
-fn add(ranges: &mut Vec<(usize, usize)>, new: (usize, usize)) {
-    ranges.push(new);
-    ranges.sort_unstable();
-    let mut joined: Vec<(usize, usize)> = Vec::with_capacity(ranges.len());
-    for &(first, last) in ranges.iter() {
-        match joined.last_mut() {
-            Some(before) if first <= before.1 + 1 => before.1 = before.1.max(last),
-            _ => joined.push((first, last)),
-        }
-    }
-    *ranges = joined;
 }
 
 #[cfg(test)]
@@ -313,6 +335,41 @@ mod tests {
             let refused = check(wrong, RequiredExtent::Part);
             assert_eq!(refused, Err((Code::ChangedSinceRead, changed.to_owned())), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_change_moves_the_lines_that_were_read_with_their_text() {
+        let mut tracker = ReadTracker::default();
+        let (before, after) = (ContentHash::of(b"x"), ContentHash::of(b"y"));
+        tracker.record_read(key(), before, &ReadExtent::Lines(1, 10, 30));
+        tracker.record_read(key(), before, &ReadExtent::Lines(21, 30, 30));
+        // Ten lines more after the fifth: the ten that were not read are 21 to 30 now.
+        let changes = [LineChange { old: 5..5, new: 5..15 }];
+        let change = FileChange { before, after, changes: &changes, lines: 40 };
+        tracker.record_change(&key(), &change);
+        assert_eq!(
+            check(&tracker, "y", RequiredExtent::Whole).unwrap_err(),
+            "refusing to overwrite a: only lines 1–20, 31–40 of 40 were read; Read the rest first"
+        );
+        tracker.record_read(key(), after, &ReadExtent::Lines(11, 20, 40));
+        assert!(check(&tracker, "y", RequiredExtent::Whole).is_err());
+        tracker.record_read(key(), after, &ReadExtent::Lines(21, 30, 40));
+        assert_eq!(check(&tracker, "y", RequiredExtent::Whole), Ok(()));
+    }
+
+    #[test]
+    fn a_change_of_an_unknown_version_makes_only_its_own_lines_known() {
+        let mut tracker = ReadTracker::default();
+        tracker.record_read(key(), ContentHash::of(b"old"), &ReadExtent::Whole);
+        let changes = [LineChange { old: 4..5, new: 4..6 }];
+        let (before, after) = (ContentHash::of(b"x"), ContentHash::of(b"y"));
+        let change = FileChange { before, after, changes: &changes, lines: 9 };
+        tracker.record_change(&key(), &change);
+        assert_eq!(check(&tracker, "y", RequiredExtent::Part), Ok(()));
+        assert_eq!(
+            check(&tracker, "y", RequiredExtent::Whole).unwrap_err(),
+            "refusing to overwrite a: only lines 5–6 of 9 were read; Read the rest first"
+        );
     }
 
     #[test]

@@ -8,8 +8,11 @@
 //! All values are searched in one pass (Aho-Corasick); where one secret contains another, the longer one is
 //! masked.
 
+use std::sync::Arc;
+
 use aho_corasick::AhoCorasick;
 use carrel_domain::{Code, Failure, Secret};
+use carrel_exec::Captured;
 use serde_json::Value;
 
 use crate::response::{ToolContent, ToolResponse};
@@ -25,6 +28,7 @@ const MASK_END: &str = "]";
 pub(crate) struct Redactor {
     /// None if there are no secrets.
     finder: Option<AhoCorasick>,
+    values: Vec<String>,
     masks: Vec<String>,
 }
 
@@ -44,7 +48,7 @@ impl Redactor {
         let builder = AhoCorasick::builder()
             .match_kind(aho_corasick::MatchKind::LeftmostLongest)
             .build(&values);
-        Self { finder: builder.ok(), masks }
+        Self { finder: builder.ok(), values, masks }
     }
 
     pub(crate) fn redact_text(&self, text: &mut String) {
@@ -53,6 +57,37 @@ impl Redactor {
         {
             *text = finder.replace_all(text, &self.masks);
         }
+    }
+
+    /// Returns the length of the longest end of a text with which a secret begins that is cut there.
+    fn begun_at_end(&self, text: &[u8]) -> usize {
+        let begun = |value: &String| {
+            let value = value.as_bytes();
+            (1..value.len()).rev().find(|length| text.ends_with(&value[..*length]))
+        };
+        self.values.iter().filter_map(begun).max().unwrap_or(0)
+    }
+
+    /// Returns the length of the longest start of a text with which a secret ends that was cut there.
+    fn ended_at_start(&self, text: &[u8]) -> usize {
+        let ended = |value: &String| {
+            let value = value.as_bytes();
+            (1..value.len())
+                .find(|cut| text.starts_with(&value[*cut..]))
+                .map(|cut| value.len() - cut)
+        };
+        self.values.iter().filter_map(ended).max().unwrap_or(0)
+    }
+
+    /// Returns the end of the secret that a position is inside of.
+    fn end_around(&self, text: &[u8], position: usize) -> Option<usize> {
+        let mut all = self.finder.as_ref()?.find_iter(text);
+        let found = all.find(|found| found.start() < position && position < found.end());
+        found.map(|found| found.end())
+    }
+
+    fn longest(&self) -> usize {
+        self.values.iter().map(String::len).max().unwrap_or(0)
     }
 
     pub(crate) fn redact_response(&self, response: &mut ToolResponse) {
@@ -100,6 +135,51 @@ impl Redactor {
     }
 }
 
+/// Keeps parts of secrets out of texts that are cut. What a cut leaves of a secret is no longer recognised as
+/// one when replies are masked.
+#[derive(Debug)]
+pub(crate) struct CutGuard {
+    redactors: [Arc<Redactor>; 2],
+}
+
+impl CutGuard {
+    /// Makes the guard for the secrets of a server and of one call.
+    pub(crate) fn new(redactors: [Arc<Redactor>; 2]) -> Self {
+        Self { redactors }
+    }
+
+    /// Masks secrets in a text that is about to be cut.
+    pub(crate) fn mask(&self, text: &mut String) {
+        self.redactors.iter().for_each(|redactor| redactor.redact_text(text));
+    }
+
+    /// Returns the output of a command, without the parts of secrets beside a gap in it.
+    pub(crate) fn output(&self, captured: &Captured, limit: usize) -> String {
+        captured.to_text_trimmed(limit, |head, tail| {
+            (self.most(|one| one.begun_at_end(head)), self.most(|one| one.ended_at_start(tail)))
+        })
+    }
+
+    /// Returns the number of bytes at the end of a text that may be the beginning of a secret.
+    pub(crate) fn begun_at_end(&self, text: &[u8]) -> usize {
+        self.most(|redactor| redactor.begun_at_end(text))
+    }
+
+    /// Returns the end of the secret that a position is inside of.
+    pub(crate) fn end_around(&self, text: &[u8], position: usize) -> Option<usize> {
+        self.redactors.iter().filter_map(|redactor| redactor.end_around(text, position)).max()
+    }
+
+    /// Returns the number of bytes before a position that can be of the same secret as those after it.
+    pub(crate) fn reach(&self) -> usize {
+        self.most(Redactor::longest)
+    }
+
+    fn most(&self, count: impl Fn(&Redactor) -> usize) -> usize {
+        self.redactors.iter().map(|redactor| count(redactor)).max().unwrap_or(0)
+    }
+}
+
 /// Returns the forms in which programs print a value: as it is, trimmed, and escaped as in JSON.
 fn spellings(value: &str) -> Vec<String> {
     if value.len() < MIN_SECRET_BYTES {
@@ -136,6 +216,18 @@ mod tests {
         assert_eq!(response.data, Some(json!({ "stdout": response.text() })));
         assert_eq!(response.text(), "token = lexer.next()\npassword=[masked secret db]\n");
         assert_eq!(response.structured, json!({ "lines": ["[masked secret db]", 7] }));
+    }
+
+    #[test]
+    fn what_a_cut_leaves_of_a_secret_is_found_at_the_edges() {
+        let redactor = Redactor::new([("db", &Secret::new("hunter2-value"))]);
+        let begun = |text: &str| redactor.begun_at_end(text.as_bytes());
+        assert_eq!([begun("x=hunter2"), begun("hunte"), begun("xh"), begun("unter")], [7, 5, 1, 0]);
+        assert_eq!(begun("x=hunter2-value"), 0, "whole");
+        let ended = |text: &str| redactor.ended_at_start(text.as_bytes());
+        assert_eq!([ended("2-value\n"), ended("e\n"), ended("valu")], [7, 1, 0]);
+        assert_eq!(redactor.end_around(b"x=hunter2-value;", 5), Some(15));
+        assert_eq!(redactor.end_around(b"x=hunter2-value;", 2), None, "before it");
     }
 
     #[test]

@@ -24,7 +24,7 @@ mod trust_check;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
-use carrel_domain::{Code, Failure, WorkspaceAccess, hex};
+use carrel_domain::{Code, Failure, ToolSelection, WorkspaceAccess, hex};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -33,14 +33,16 @@ use tracing::Instrument as _;
 use crate::named_workspace::{NamedWorkspace, Workspaces};
 use crate::response::{ToolContent, ToolResponse};
 use crate::session::Session;
-use crate::tool::{About, Class, Exposure, Masking, Tool, TrustMode, WorkspaceChoice};
+use crate::tool::{About, Class, Exposure, ListingRule, Masking, Tool, TrustMode, WorkspaceChoice};
 use crate::tool_context::{CallOptions, ToolContext};
-use crate::tool_schema::take_workspace;
+use crate::tool_schema::{InputSchemas, WorkspaceCount, take_workspace};
 use crate::toolbox::Toolbox;
+use crate::verify::compiler_check;
 use crate::workspace_list::ALL;
 use carrel_audit::{AuditEvent, AuditedCall, Violation};
 use panic_guard::catch_panic;
-use tool_entry::{Entry, encode};
+use tool_entry::Entry;
+pub(crate) use tool_entry::encode;
 pub(crate) use trust_check::check_restored;
 
 /// Bounds the text of a response. Each tool has a smaller budget of its own; this one protects clients
@@ -50,65 +52,71 @@ const MAX_RESPONSE_BYTES: usize = 512 * 1024;
 /// The name of an unknown tool in spans and audit events, which never repeat a caller's text.
 const UNKNOWN: &str = "unknown";
 
-/// A set of tools that a server offers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Toolset {
-    /// All tools for work on code.
-    #[default]
-    Code,
-    /// The six tools of the workspace service.
-    Workspace,
-}
-
 /// A tool's description, rules and schemas.
 #[derive(Clone, Debug)]
 pub struct Definition {
     /// Description and rules.
     pub about: About,
-    /// The JSON Schema of the arguments, `workspace` included.
-    pub input_schema: Arc<Map<String, Value>>,
+    input: InputSchemas,
     /// The JSON Schema of the facts, or of an error envelope.
     pub output_schema: Arc<Map<String, Value>>,
+}
+
+impl Definition {
+    /// Returns the JSON Schema of the arguments: all of them, `workspace` included.
+    pub fn input_schema(&self) -> &Arc<Map<String, Value>> {
+        &self.input.full
+    }
+
+    /// Returns the JSON Schema of the arguments in few words, for a model. Further arguments are accepted.
+    pub fn brief_input_schema(&self, workspaces: WorkspaceCount) -> &Arc<Map<String, Value>> {
+        match workspaces {
+            WorkspaceCount::One => &self.input.brief,
+            WorkspaceCount::Several => &self.input.brief_with_workspace,
+        }
+    }
+
+    /// Tells whether a client that can choose from so many workspaces is told of the tool.
+    pub fn is_listed(&self, workspaces: WorkspaceCount) -> bool {
+        match self.about.listing {
+            ListingRule::Always => true,
+            ListingRule::SeveralWorkspaces => workspaces == WorkspaceCount::Several,
+        }
+    }
 }
 
 /// The tools that one server offers, with the state that their calls share.
 #[derive(Debug)]
 pub struct Registry {
     toolbox: Arc<Toolbox>,
+    selection: ToolSelection,
     entries: Vec<&'static Entry>,
 }
 
-/// The tools of a toolset. Deriving their schemas takes a few milliseconds, so it is done once for each
-/// process and not for each registry: the service has one registry for each open workspace.
+/// All tools. Deriving their schemas takes a few milliseconds, so it is done once for each process and not
+/// for each registry: the service has one registry for each open workspace.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue(Vec<Entry>);
 
 impl Catalogue {
-    fn of(toolset: Toolset) -> &'static Self {
-        static CODE: LazyLock<Catalogue> = LazyLock::new(|| {
-            Catalogue::filled(&[
-                crate::files::register,
-                crate::shell::register,
-                crate::git::register,
-                crate::verify::register,
-                crate::workspaces::register,
-                crate::secret_tools::register,
-            ])
+    fn all() -> &'static [Entry] {
+        static ALL: LazyLock<Catalogue> = LazyLock::new(|| {
+            let mut catalogue = Catalogue::default();
+            crate::files::register(&mut catalogue);
+            crate::shell::register(&mut catalogue);
+            crate::git::register(&mut catalogue);
+            crate::verify::register(&mut catalogue);
+            crate::workspaces::register(&mut catalogue);
+            crate::secret_tools::register(&mut catalogue);
+            crate::workspace_tools::register(&mut catalogue);
+            catalogue
         });
-        static WORKSPACE: LazyLock<Catalogue> =
-            LazyLock::new(|| Catalogue::filled(&[crate::workspace_tools::register]));
-        match toolset {
-            Toolset::Code => &CODE,
-            Toolset::Workspace => &WORKSPACE,
-        }
+        &ALL.0
     }
 
-    fn filled(modules: &[fn(&mut Self)]) -> Self {
-        let mut catalogue = Self::default();
-        for register in modules {
-            register(&mut catalogue);
-        }
-        catalogue
+    fn selected(selection: ToolSelection) -> impl Iterator<Item = &'static Entry> {
+        let is_selected = move |entry: &&Entry| entry.definition.about.is_in(selection);
+        Self::all().iter().filter(is_selected)
     }
 
     pub(crate) fn add<T: Tool>(&mut self) {
@@ -119,20 +127,20 @@ impl Catalogue {
     }
 }
 
-/// Returns the definitions of a toolset, also of tools that a read-only server leaves out.
-pub fn definitions(toolset: Toolset) -> impl Iterator<Item = &'static Definition> {
-    Catalogue::of(toolset).0.iter().map(|entry| &entry.definition)
+/// Returns the definitions of selected tools, also if a read-only server leaves them out.
+pub fn definitions(selection: ToolSelection) -> impl Iterator<Item = &'static Definition> {
+    Catalogue::selected(selection).map(|entry| &entry.definition)
 }
 
 impl Registry {
-    /// Makes a registry with the tools of a set. A read-only toolbox leaves out tools that change something.
-    pub fn new(toolbox: Arc<Toolbox>, toolset: Toolset) -> Self {
+    /// Makes a registry with the selected tools. A read-only toolbox leaves out tools that change something.
+    pub fn new(toolbox: Arc<Toolbox>, selection: ToolSelection) -> Self {
         let is_offered = |entry: &&Entry| {
             entry.definition.about.class == Class::Read
                 || toolbox.access == WorkspaceAccess::ReadWrite
         };
-        let entries = Catalogue::of(toolset).0.iter().filter(is_offered).collect();
-        Self { toolbox, entries }
+        let entries = Catalogue::selected(selection).filter(is_offered).collect();
+        Self { toolbox, selection, entries }
     }
 
     /// Removes the tools that only the operator's own interfaces offer.
@@ -203,13 +211,30 @@ impl Registry {
         T::Input: Serialize,
         T::Facts: Clone,
     {
+        self.call_typed_in::<T>(session, None, input, options).await
+    }
+
+    /// Does the same in the workspace of this name; in the only one without a name.
+    pub(crate) async fn call_typed_in<T: Tool>(
+        &self,
+        session: &Arc<Session>,
+        workspace: Option<&str>,
+        input: T::Input,
+        options: CallOptions,
+    ) -> Result<(T::Facts, ToolResponse), Failure>
+    where
+        T::Input: Serialize,
+        T::Facts: Clone,
+    {
         let about = T::ABOUT;
         let digest = digest(&input);
-        let call = Call { session, about: Some(about), digest, workspace: None, options: &options };
+        let named = workspace.map(str::to_owned);
+        let call =
+            Call { session, about: Some(about), digest, workspace: named, options: &options };
         let mut facts = None;
         let work = async {
             let workspaces = self.toolbox.workspaces_of(session)?;
-            let workspace = workspaces.choose(None)?;
+            let workspace = workspaces.choose(workspace)?;
             let caller = (session, &workspaces, &options);
             let context = self.context_in(about, caller, Some(workspace))?;
             let responding = async {
@@ -338,14 +363,18 @@ impl Registry {
         work: impl Future<Output = Result<ToolResponse, Failure>>,
     ) -> Result<ToolResponse, Failure> {
         let work = catch_panic(about.name, work);
-        match about.rules.trust {
+        let mut called = match about.rules.trust {
             TrustMode::Unchecked => work.await,
             mode @ (TrustMode::AfterCall | TrustMode::BeforeWrite) => {
                 let called = trust_check::checked(context, mode, work).await;
                 self.audit_missing_lock(context);
                 called
             }
+        };
+        if let Ok(response) = &mut called {
+            compiler_check::add_late(context, &mut response.content).await;
         }
+        called
     }
 
     /// Makes the context of a call. Tools that change something are refused where that is not allowed.
@@ -421,7 +450,22 @@ impl Registry {
         self.toolbox.events.add_violation(&audited_call, violation);
     }
 
+    /// Returns the tool of a group that the operator did not choose.
+    fn unselected(&self, name: &str) -> Option<About> {
+        let mut all = Catalogue::all().iter().map(|entry| entry.definition.about);
+        all.find(|about| about.name == name && !about.is_in(self.selection))
+    }
+
     fn unknown(&self, name: &str) -> Failure {
+        if let Some(about) = self.unselected(name) {
+            let message = format!(
+                "unknown tool `{name}`: it is in the group {}, which is not offered here; the operator \
+                 chooses the groups",
+                about.group
+            );
+            let failure = Failure::new(Code::UnknownTool, message).with("tool", name);
+            return failure.with("group", about.group.as_str());
+        }
         let names: Vec<_> = self.definitions().map(|tool| tool.about.name).collect();
         let near = crate::tool_schema::nearest(name, &names);
         let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));

@@ -8,10 +8,15 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::redaction::CutGuard;
 use crate::text::end_line;
 
 /// Bytes of text in a reply, unless the operator or the call says otherwise: about 8,000 tokens.
 pub const DEFAULT_REPLY_BYTES: usize = 30_000;
+
+/// Bytes that are shown of a command's output which is over the limit, unless the call gave one: its beginning and
+/// its end. A model reads on, or filters, with `BashOutput`, so that more would mostly be paid for in vain.
+pub(crate) const EXCERPT_BYTES: usize = 6_000;
 
 /// A smaller limit is raised to this, which leaves room for notes.
 pub const MIN_REPLY_BYTES: usize = 1_000;
@@ -22,6 +27,7 @@ pub const MAX_REPLY_BYTES: usize = 100 * 1024;
 /// Most bytes of text in the reply.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(extend("x-brief" = ""))]
 pub(crate) struct MaxBytes(u64);
 
 impl MaxBytes {
@@ -33,9 +39,23 @@ impl MaxBytes {
     }
 }
 
+/// Returns the bytes that a reply shows of a command's output of `total` bytes.
+pub(crate) fn shown_output(total: u64, limit: usize, asked: Option<MaxBytes>) -> usize {
+    let fits = usize::try_from(total).is_ok_and(|total| total <= limit);
+    if fits || asked.is_some() { limit } else { limit.min(EXCERPT_BYTES) }
+}
+
 /// Shortens a text to its beginning and its end, at line feeds where there are any nearby. `rest` says
-/// in a few words how to get the part between them.
-pub(crate) fn shorten(text: String, limit: usize, rest: &str) -> String {
+/// in a few words how to get the part between them. Secrets are masked before the cut, which could leave a
+/// part of one that is no longer recognised.
+pub(crate) fn shorten(guard: &CutGuard, mut text: String, limit: usize, rest: &str) -> String {
+    if text.len() > limit {
+        guard.mask(&mut text);
+    }
+    cut(text, limit, rest)
+}
+
+fn cut(text: String, limit: usize, rest: &str) -> String {
     if text.len() <= limit {
         return text;
     }
@@ -63,9 +83,9 @@ mod tests {
 
     #[test]
     fn a_long_text_keeps_whole_lines_of_both_ends_and_says_what_is_missing() {
-        assert_eq!(shorten("short\n".into(), 1000, "rest"), "short\n");
+        assert_eq!(cut("short\n".into(), 1000, "rest"), "short\n");
         let lines = "one line\n".repeat(1000);
-        let short = shorten(lines.clone(), 1000, "narrow it");
+        let short = cut(lines.clone(), 1000, "narrow it");
         assert!(short.len() < 1100, "{}", short.len());
         let (head, rest) = short.split_once("[… ").unwrap();
         let (note, tail) = rest.split_once(" …]\n").unwrap();
@@ -76,8 +96,17 @@ mod tests {
     }
 
     #[test]
+    fn output_over_the_limit_is_an_excerpt_unless_the_call_has_a_limit() {
+        let shown = |total, asked: Option<u64>| shown_output(total, 30_000, asked.map(MaxBytes));
+        assert_eq!([shown(29_000, None), shown(30_000, None)], [30_000, 30_000]);
+        assert_eq!([shown(30_001, None), shown(u64::MAX, None)], [EXCERPT_BYTES, EXCERPT_BYTES]);
+        assert_eq!(shown(u64::MAX, Some(30_000)), 30_000);
+        assert_eq!(shown_output(5_000, 2_000, None), 2_000);
+    }
+
+    #[test]
     fn a_long_line_is_cut_between_characters() {
-        let short = shorten("ä".repeat(5000), 1001, "rest");
+        let short = cut("ä".repeat(5000), 1001, "rest");
         assert!(short.starts_with('ä') && short.ends_with('ä'), "{short}");
         assert!(short.len() < 1100);
     }

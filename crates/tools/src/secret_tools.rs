@@ -1,6 +1,6 @@
 //! The tools `secret` and `secrets_available`.
 
-use carrel_domain::TokenScope;
+use carrel_domain::{TokenScope, ToolGroup};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracing::info;
@@ -30,6 +30,7 @@ struct ReadSecret;
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SecretInput {
     /// The name, as `secrets_available` lists it.
+    #[schemars(extend("x-brief" = ""))]
     name: String,
 }
 
@@ -48,11 +49,12 @@ impl Tool for ReadSecret {
     const ABOUT: About = About {
         name: "secret",
         title: "Read a secret",
+        group: ToolGroup::Secrets,
+        in_default_set: false,
         workspaces: WorkspaceChoice::Optional,
         rules: CallRules { masking: Masking::Exposed, ..SECRET_RULES },
-        description: "Returns the value of one of the operator's secrets by name. Commands do not have it \
-            in their environment, and every other tool masks it in its output. Never write it to a \
-            file.",
+        description: "Returns one of the operator's secrets. Every other tool masks it. Never \
+            write it to a file.",
         ..About::READ
     };
 
@@ -84,9 +86,11 @@ impl Tool for ListSecrets {
     const ABOUT: About = About {
         name: "secrets_available",
         title: "List secrets",
+        group: ToolGroup::Secrets,
+        in_default_set: false,
         workspaces: WorkspaceChoice::Optional,
         rules: SECRET_RULES,
-        description: "Lists the names of the operator's secrets, one per line, without their values.",
+        description: "Lists the names of the operator's secrets, without their values.",
         ..About::READ
     };
 

@@ -10,18 +10,23 @@
 //! that ends kills the jobs that it started and that still run; a session for one request leaves them to
 //! their lifetime.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use carrel_domain::sync;
 use carrel_exec::{Job, JobId, JobStatus, Owner, Retention};
 use futures_util::future::join_all;
+use tokio_util::sync::CancellationToken;
 
 use crate::client_roots::{ClientRoots, WorkspaceView};
 use crate::named_workspace::Workspaces;
 use crate::read_tracker::ReadTracker;
+use crate::shell::{EndCause, JobEnd};
 use crate::toolbox::Toolbox;
-use crate::verify::LastRuns;
+use crate::verify::{LastRuns, LateCheck};
+
+/// Jobs that a session lists; older ones are still found by their ids.
+const MAX_STARTED_JOBS: usize = 64;
 
 const READ: &str = "read";
 const TESTED: &str = "tested";
@@ -34,6 +39,15 @@ pub enum SessionLifetime {
     /// One request. The next one knows nothing of it, so that replies name the hash of a file, by which a
     /// later request shows that it knows the content.
     OneRequest,
+}
+
+/// The end of a lasting session, as the records of its jobs name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionEnd {
+    /// The server goes on.
+    Session,
+    /// The server has no other session and ends too.
+    Server,
 }
 
 /// The state of one caller.
@@ -50,11 +64,19 @@ pub struct Session {
 pub(crate) struct State {
     pub(crate) tracker: ReadTracker,
     /// Jobs that the session started and that ran when they were last looked at.
-    jobs: Vec<Job>,
+    jobs: Vec<(Job, EndCause)>,
+    /// The last jobs that the session started.
+    started_jobs: VecDeque<JobId>,
     pub(crate) view: WorkspaceView,
     pub(crate) last_runs: LastRuns,
     /// Missing linters and formatters that were reported.
     pub(crate) missing_tools: BTreeSet<String>,
+    /// Checks whose findings come with a later reply, by workspace.
+    pub(crate) late_checks: BTreeMap<String, Vec<LateCheck>>,
+    /// Reasons why checks could not run that were reported.
+    pub(crate) told_checks: BTreeSet<String>,
+    /// Cancelled when the session ends; a check that has not begun then never does.
+    pub(crate) checks: CancellationToken,
     /// Workspaces whose first use is in the audit log.
     pub(crate) used_workspaces: BTreeSet<String>,
 }
@@ -120,22 +142,44 @@ impl Session {
         self.state().view = view;
     }
 
-    pub(crate) fn add_job(&self, job: &Job) {
+    pub(crate) fn add_job(&self, job: &Job, cause: &EndCause) {
         let mut state = self.state();
-        state.jobs.retain(|job| job.status() == JobStatus::Running);
-        state.jobs.push(job.clone());
+        state.jobs.retain(|(job, _)| job.status() == JobStatus::Running);
+        state.jobs.push((job.clone(), cause.clone()));
+        if state.started_jobs.len() >= MAX_STARTED_JOBS {
+            state.started_jobs.pop_front();
+        }
+        state.started_jobs.push_back(job.id());
+    }
+
+    /// Returns the ids of the last jobs that the session started, oldest first.
+    pub(crate) fn started_jobs(&self) -> Vec<JobId> {
+        self.state().started_jobs.iter().copied().collect()
     }
 
     /// Returns the ids of the jobs of a kind that the session started and that still run.
     pub(crate) fn running_jobs(&self, kind: Retention) -> Vec<JobId> {
         let is_running = |job: &&Job| job.keep() == kind && job.status() == JobStatus::Running;
-        self.state().jobs.iter().filter(is_running).map(Job::id).collect()
+        self.state().jobs.iter().map(|(job, _)| job).filter(is_running).map(Job::id).collect()
+    }
+
+    /// Notes the reason for which the jobs that still run are about to end.
+    pub fn note_end(&self, with: SessionEnd) {
+        let cause = match with {
+            SessionEnd::Session => JobEnd::EndedWithSession,
+            SessionEnd::Server => JobEnd::EndedWithServer,
+        };
+        self.state().jobs.iter().for_each(|(_, known)| known.set(cause));
     }
 
     /// Kills the jobs that the session started and that still run, all at the same time.
     pub async fn kill_jobs(&self) {
-        let jobs = std::mem::take(&mut self.state().jobs);
-        join_all(jobs.iter().map(Job::kill)).await;
+        let jobs = {
+            let mut state = self.state();
+            state.checks.cancel();
+            std::mem::take(&mut state.jobs)
+        };
+        join_all(jobs.iter().map(|(job, _)| job.kill())).await;
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {

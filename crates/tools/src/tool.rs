@@ -6,7 +6,7 @@
 //! [`About::WRITE`] or [`About::EXECUTE`], whose class, hints and rules belong together, and names only what
 //! differs.
 
-use carrel_domain::{Failure, TokenScope};
+use carrel_domain::{Failure, TokenScope, ToolGroup, ToolSelection};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,10 @@ pub struct About {
     pub name: &'static str,
     /// The name for people.
     pub title: &'static str,
+    /// The group by which an operator offers it.
+    pub group: ToolGroup,
+    /// It is offered if the operator chooses no groups.
+    pub in_default_set: bool,
     /// The effect on the workspace. Tools that are not [`Class::Read`] are neither offered by read-only
     /// servers nor run in read-only workspaces.
     pub class: Class,
@@ -54,6 +58,8 @@ pub struct About {
     pub effect: Effect,
     /// The workspaces that one call can be about.
     pub workspaces: WorkspaceChoice,
+    /// The servers whose list of tools has it. It can be called either way.
+    pub listing: ListingRule,
     /// The checks that the registry and the interfaces make.
     pub rules: CallRules,
     /// Teaches a model when and how to use the tool.
@@ -61,13 +67,21 @@ pub struct About {
 }
 
 impl About {
+    /// Tells whether an operator's choice includes the tool.
+    pub const fn is_in(&self, selection: ToolSelection) -> bool {
+        selection.includes(self.group, self.in_default_set)
+    }
+
     /// Tools that change nothing, in one workspace.
     pub const READ: Self = Self {
         name: "",
         title: "",
+        group: ToolGroup::Files,
+        in_default_set: true,
         class: Class::Read,
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::One,
+        listing: ListingRule::Always,
         rules: CallRules::READ,
         description: "",
     };
@@ -130,6 +144,15 @@ pub enum WorkspaceChoice {
     OneOrAll,
     /// One, or none in particular.
     Optional,
+}
+
+/// The servers whose list of tools has a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListingRule {
+    /// All that offer it.
+    Always,
+    /// Those where a call may name one of several workspaces.
+    SeveralWorkspaces,
 }
 
 /// The checks that the registry and the interfaces make for calls of a tool.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_domain::{NetworkRequest, Secret};
-use carrel_exec::Piece;
+use carrel_exec::{JobId, Piece};
 use carrel_git::CredentialSource;
 use carrel_traces::TraceParent;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::named_workspace::{NamedWorkspace, Workspaces};
-use crate::redaction::Redactor;
+use crate::redaction::{CutGuard, Redactor};
 use crate::reply_limit::MaxBytes;
 use crate::session::Session;
 use crate::toolbox::Toolbox;
@@ -58,6 +58,10 @@ pub struct CommandSettings {
     pub timeout: Option<Duration>,
     /// Receives the output of commands while they run.
     pub output: Option<mpsc::Sender<Piece>>,
+    /// The logs of commands outlive the server, if it keeps records of jobs; background commands always do.
+    pub keep_log: bool,
+    /// Receives the ids of the jobs that the call starts, as far as there is room.
+    pub started: Option<mpsc::Sender<JobId>>,
 }
 
 impl CommandSettings {
@@ -142,6 +146,12 @@ impl ToolContext {
             workspace: self.workspace.as_ref().map(|workspace| workspace.name().to_owned()),
             mask: self.toolbox.event_mask(&self.options.command_settings),
         }
+    }
+
+    /// Returns the guard for texts that are cut before the reply is masked.
+    pub(crate) fn cut_guard(&self) -> CutGuard {
+        let own = Arc::new(self.options.command_settings.redactor());
+        CutGuard::new([self.toolbox.redactor(), own])
     }
 
     /// Returns the bytes of text that the reply may have.

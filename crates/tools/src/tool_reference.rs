@@ -2,36 +2,54 @@
 
 use std::fmt::Write as _;
 
+use carrel_domain::{ToolGroup, ToolSelection};
 use serde_json::{Map, Value};
 
-use crate::registry::Definition;
+use crate::registry::{Definition, definitions};
 use crate::text::line;
 use crate::tool::{Class, WorkspaceChoice};
+use crate::tool_schema::WorkspaceCount;
 
 const HEAD: &str = "# Tools
 
 Every tool is defined once and served by `carrel mcp`, `carrel tool` and the REST API. This page is generated from the
 definitions by `make docs`. [Agents](mcp.md) says how a client is connected and which rules hold for all tools.
 
-Fields marked with `*` are required. Every tool also takes `workspace`: the name of one of the server's workspaces, needed
+Each tool is in one group. `--tools files,shell` offers the named groups and nothing else; without it `carrel mcp` offers the
+default set, and `carrel tool` finds every tool.
+
+Fields marked with `*` are required. Those in parentheses are accepted, and not in the definitions that a model is told unless the
+server was started with `--definitions full`. Every tool also takes `workspace`: the name of one of the server's workspaces, needed
 when it has several; tools that say so take `all` as well. An unknown field or a wrong type is refused by name. Bulk, such as
 the text of a file, is in the reply's content; facts (path, range, hash, counts, truncation) are in its structured content.
 ";
 
 /// Returns the text of `docs/tools.md`.
-pub fn tool_reference_markdown<'a>(
-    code: impl Iterator<Item = &'a Definition>,
-    service: impl Iterator<Item = &'a Definition>,
-) -> String {
+pub fn tool_reference_markdown() -> String {
     let mut text = String::from(HEAD);
-    line(&mut text, "\n## Toolset `code`\n");
-    code.for_each(|tool| describe(&mut text, tool));
-    line(
-        &mut text,
-        "\n## Toolset `workspace`\n\nThe six tools of the workspace service, offered by `--toolset workspace`.\n",
-    );
-    service.for_each(|tool| describe(&mut text, tool));
+    for group in ToolGroup::ALL {
+        line(&mut text, &format!("\n## Group `{group}`\n\n{}\n", purpose(group)));
+        definitions(ToolSelection::of(&[group])).for_each(|tool| describe(&mut text, tool));
+    }
     text
+}
+
+fn purpose(group: ToolGroup) -> &'static str {
+    match group {
+        ToolGroup::Files => {
+            "Files are read, searched, changed, moved and deleted. In the default set."
+        }
+        ToolGroup::Shell => "Commands run in the sandbox. In the default set.",
+        ToolGroup::Verify => "The project's own tests, linters and formatters. In the default set.",
+        ToolGroup::Git => "Git, with the operator's credentials. In the default set.",
+        ToolGroup::Secrets => {
+            "The operator's secrets. Offered by `--tools default,secrets`, and never to the \
+             conductor's agents or over the service."
+        }
+        ToolGroup::Workspace => {
+            "The six tools of the workspace service. Offered by `--tools workspace`."
+        }
+    }
 }
 
 fn describe(text: &mut String, tool: &Definition) {
@@ -48,13 +66,14 @@ fn describe(text: &mut String, tool: &Definition) {
         WorkspaceChoice::Optional => " Needs no workspace.",
     };
     line(text, &format!("Class: {class}.{scope}\n"));
-    let fields = fields(&tool.input_schema);
+    let brief = tool.brief_input_schema(WorkspaceCount::One);
+    let fields = fields(tool.input_schema(), &brief["properties"]);
     if !fields.is_empty() {
         line(text, &format!("| field | type | |\n|---|---|---|\n{fields}"));
     }
 }
 
-fn fields(schema: &Map<String, Value>) -> String {
+fn fields(schema: &Map<String, Value>, brief: &Value) -> String {
     let required: Vec<_> =
         schema.get("required").and_then(Value::as_array).into_iter().flatten().collect();
     let properties = schema.get("properties").and_then(Value::as_object);
@@ -66,7 +85,9 @@ fn fields(schema: &Map<String, Value>) -> String {
         let marker = if required.iter().any(|one| *one == name) { "*" } else { "" };
         let description = property.get("description").and_then(Value::as_str).unwrap_or("");
         let description = description.replace('\n', " ").replace('|', "\\|");
-        writeln!(rows, "| `{name}`{marker} | {} | {description} |", kind(property))
+        let shown = format!("`{name}`{marker}");
+        let shown = if brief.get(name).is_some() { shown } else { format!("({shown})") };
+        writeln!(rows, "| {shown} | {} | {description} |", kind(property))
             .expect("writing to a string cannot fail");
     }
     rows

@@ -1,5 +1,7 @@
 //! JSON Schemas of tools, derived from their types, and the decoding of arguments against them.
 
+use std::sync::Arc;
+
 use carrel_domain::Failure;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -7,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::argument_coercion::coerce_arguments;
+use crate::brief_schema::{brief, leave_out_brief};
 use crate::schema_dialect::{leave_out_null, leave_out_number_formats};
 use crate::tool::WorkspaceChoice;
 
@@ -34,12 +37,48 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Map<String, Value> {
     schema
 }
 
-/// Makes the schema of a tool's input: its own arguments, and the one that every tool takes.
-pub(crate) fn with_workspace(
-    mut schema: Map<String, Value>,
-    choice: WorkspaceChoice,
-) -> Map<String, Value> {
-    schema.values_mut().for_each(leave_out_null);
+/// The number of workspaces that a client can choose from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkspaceCount {
+    /// One, so that `workspace` need not be named.
+    One,
+    /// Several.
+    Several,
+}
+
+/// The schemas of a tool's arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct InputSchemas {
+    /// Every argument, with the one that all tools take. Arguments are decoded against it.
+    pub(crate) full: Arc<Map<String, Value>>,
+    /// For models.
+    pub(crate) brief: Arc<Map<String, Value>>,
+    /// For models that have to choose a workspace.
+    pub(crate) brief_with_workspace: Arc<Map<String, Value>>,
+}
+
+impl InputSchemas {
+    pub(crate) fn of<T: JsonSchema>(choice: WorkspaceChoice) -> Self {
+        let mut schema = schema_of::<T>();
+        schema.values_mut().for_each(leave_out_null);
+        let brief = brief(&schema);
+        let text = match choice {
+            WorkspaceChoice::One => None,
+            WorkspaceChoice::OneOrAll => Some("or `all`"),
+            WorkspaceChoice::Optional => Some("may be left out"),
+        };
+        let mut brief_with_workspace = brief.clone();
+        add_workspace(&mut brief_with_workspace, text);
+        let mut full = Value::Object(with_workspace(schema, choice));
+        leave_out_brief(&mut full);
+        let full = full.as_object().cloned().unwrap_or_default();
+        let [full, brief, brief_with_workspace] = [full, brief, brief_with_workspace].map(Arc::new);
+        Self { full, brief, brief_with_workspace }
+    }
+}
+
+/// Adds the argument that every tool takes.
+fn with_workspace(mut schema: Map<String, Value>, choice: WorkspaceChoice) -> Map<String, Value> {
     let description = match choice {
         WorkspaceChoice::One => "Which workspace; needed when the server has several.",
         WorkspaceChoice::OneOrAll => {
@@ -47,12 +86,19 @@ pub(crate) fn with_workspace(
         }
         WorkspaceChoice::Optional => "Which workspace; may be left out.",
     };
-    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        properties
-            .insert(WORKSPACE.into(), json!({ "type": "string", "description": description }));
-    }
+    add_workspace(&mut schema, Some(description));
     schema.shift_insert(1, "additionalProperties".into(), json!(false));
     schema
+}
+
+fn add_workspace(schema: &mut Map<String, Value>, description: Option<&str>) {
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        let mut property = json!({ "type": "string" });
+        if let Some(description) = description {
+            property["description"] = description.into();
+        }
+        properties.insert(WORKSPACE.into(), property);
+    }
 }
 
 /// Takes the name of the workspace out of the arguments. A blank one is as good as none.

@@ -1,7 +1,7 @@
 //! The toolbox: state that all sessions of a server share.
 
-use std::sync::Arc;
-use std::sync::RwLock;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock, RwLock};
 
 use carrel_domain::{Failure, NetworkRequest, WorkspaceAccess, sync};
 use carrel_exec::{JobLimits, Jobs};
@@ -11,11 +11,12 @@ use carrel_verify::ProfileCache;
 use crate::client_roots::WorkspaceView;
 use crate::git::GitOptions;
 use crate::named_workspace::Workspaces;
-use crate::redaction::Redactor;
+use crate::redaction::{CutGuard, Redactor};
 use crate::secrets::Secrets;
 use crate::session::Session;
-use crate::shell::ShellTable;
+use crate::shell::{JobRecords, ShellTable};
 use crate::tool_context::CommandSettings;
+use crate::verify::CompilerChecks;
 use carrel_audit::{AuditLog, Mask};
 
 /// The parts of a toolbox.
@@ -61,6 +62,8 @@ pub struct Toolbox {
     /// Commands of all sessions, by the ids of their jobs.
     pub(crate) shells: ShellTable,
     pub(crate) profiles: ProfileCache,
+    job_records: OnceLock<Arc<JobRecords>>,
+    pub(crate) compiler_checks: CompilerChecks,
     redactor: RwLock<Arc<Redactor>>,
 }
 
@@ -86,8 +89,26 @@ impl Toolbox {
             reply_bytes,
             shells: ShellTable::default(),
             profiles,
+            job_records: OnceLock::new(),
+            compiler_checks: CompilerChecks::default(),
             redactor,
         })
+    }
+
+    /// Keeps records and logs of background jobs in this directory, where they outlive the server. The first
+    /// call counts.
+    pub fn keep_jobs(&self, directory: PathBuf) {
+        let _ = self.job_records.set(Arc::new(JobRecords::new(directory)));
+    }
+
+    pub(crate) fn job_records(&self) -> Option<&Arc<JobRecords>> {
+        self.job_records.get()
+    }
+
+    /// Ends every running job because the server stops, and returns their number.
+    pub async fn stop_jobs(&self) -> usize {
+        self.shells.end_with_server();
+        self.jobs.stop_all().await.len()
     }
 
     /// Returns the workspaces that a session may use; a failure if its client's roots leave it none.
@@ -99,8 +120,18 @@ impl Toolbox {
         }
     }
 
+    /// Masks known secrets in a text that is no reply, such as progress.
+    pub fn mask(&self, text: &mut String) {
+        self.redactor().redact_text(text);
+    }
+
     pub(crate) fn redactor(&self) -> Arc<Redactor> {
         Arc::clone(&sync::read(&self.redactor))
+    }
+
+    /// Returns the guard of cut texts for the secrets of the server alone.
+    pub(crate) fn cut_guard(&self) -> CutGuard {
+        CutGuard::new([self.redactor(), Arc::default()])
     }
 
     /// Returns the mask of audit events: the secrets of one call, and those of the server.

@@ -1,12 +1,15 @@
-//! Tools that detect a project and run its tests, linters, type checkers and formatters.
+//! Tools that detect a project, install its dependencies and run its tests, linters, type checkers and formatters.
 //!
 //! The crate `verify` detects projects, plans commands and parses reports; the modules here run the commands in
 //! the sandbox. A tool that is missing or breaks is `could_not_run` and never counts as passed.
 
 mod changed_files;
+pub(crate) mod compiler_check;
 pub(crate) mod edit_feedback;
+mod effects;
 mod failing_tests;
 mod format;
+mod install;
 mod last_test_runs;
 mod lint_and_typecheck;
 mod profile;
@@ -16,6 +19,7 @@ mod run_script;
 mod run_tests;
 mod writer_turn;
 
+pub(crate) use compiler_check::{CompilerChecks, LateCheck};
 pub(crate) use last_test_runs::LastRuns;
 
 use crate::registry::Catalogue;
@@ -29,4 +33,5 @@ pub(crate) fn register(catalogue: &mut Catalogue) {
     catalogue.add::<failing_tests::LastTestFailures>();
     catalogue.add::<run_script::RunScript>();
     catalogue.add::<format::Format>();
+    catalogue.add::<install::Install>();
 }

@@ -18,7 +18,7 @@ const READ_ONLY_SUFFIX: &str = ":ro";
 pub struct WorkspaceEntry {
     /// The name that calls use.
     pub name: String,
-    /// The directory.
+    /// The directory. A workspace is opened with an absolute path, under which calls may name its files.
     pub path: PathBuf,
     /// Read-only if marked.
     pub access: WorkspaceAccess,

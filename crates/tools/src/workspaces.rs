@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::registry::Catalogue;
 use crate::response::Reply;
-use crate::tool::{About, NoArguments, Tool, ToolResult, WorkspaceChoice};
+use crate::tool::{About, ListingRule, NoArguments, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 pub(crate) fn register(catalogue: &mut Catalogue) {
@@ -36,8 +36,9 @@ impl Tool for ListWorkspaces {
         name: "workspaces",
         title: "List workspaces",
         workspaces: WorkspaceChoice::Optional,
-        description: "Lists the workspaces of this server: the names that `workspace` takes in every \
-            other tool, their directories, and whether they are read-only.",
+        listing: ListingRule::SeveralWorkspaces,
+        description: "Lists the workspaces of this server: their names, directories, and which \
+            are read-only.",
         ..About::READ
     };
 

@@ -3,7 +3,7 @@
 //! The schemas of the wire types are completed with what only a server knows: the hosts that repositories may
 //! come from, and the operations of the git tool.
 
-use carrel_tools::Toolset;
+use carrel_tools::{ToolGroup, ToolSelection};
 use carrel_wire::pattern::{CREDENTIAL_NAME, HOSTS_PLACEHOLDER};
 use serde_json::{Map, Value, json};
 
@@ -75,9 +75,9 @@ pub fn document(hosts: &[String]) -> Value {
 
 /// Returns the schema of the git tool's operations. The wire type cannot list them: it knows no tools.
 fn git_operations() -> Value {
-    let mut tools = carrel_tools::definitions(Toolset::Workspace);
+    let mut tools = carrel_tools::definitions(ToolSelection::of(&[ToolGroup::Workspace]));
     let git = tools.find(|tool| tool.about.name == "workspace_git").expect("git is a tool");
-    git.input_schema["properties"]["operation"].clone()
+    git.input_schema()["properties"]["operation"].clone()
 }
 
 fn introduction() -> String {

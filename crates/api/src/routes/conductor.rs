@@ -14,7 +14,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::IntoResponse as _;
 use carrel_conductor::snapshot::{IssueView, SessionLog, Snapshot};
 use carrel_conductor::{IssueId, Mode, OperatorCommand};
@@ -31,6 +31,7 @@ use super::{unknown, wrong_method};
 use crate::auth::Caller;
 use crate::conductor_api::{ConductorApi, WebhookCall, check, unavailable};
 use crate::extract::{Authenticated, QueryParams, parse};
+use crate::host_check::check_conductor_host;
 use crate::limits::BODY_READ_TIMEOUT;
 use crate::openapi::Route;
 use crate::request_span::span_request;
@@ -50,6 +51,7 @@ pub(crate) fn router(api: ConductorApi) -> Router {
         .fold(Router::new(), |router, (path, handler)| router.route(path, handler))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(api.clone(), check_conductor_host))
         .layer(from_fn(span_request))
         .with_state(api)
 }

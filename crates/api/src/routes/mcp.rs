@@ -12,9 +12,9 @@ use axum::http::Extensions;
 use axum::routing::{MethodRouter, any};
 use carrel_domain::{Code, TokenScope, WorkspaceId};
 use carrel_mcp::{
-    EmbeddedEndpoint, FactsMode, HttpOptions, SessionOwner, ToolProvider, ToolServer,
+    CallPath, EmbeddedEndpoint, FactsMode, HttpOptions, SessionOwner, ToolProvider, ToolServer,
 };
-use carrel_tools::{CallOptions, Definition, Session, ToolContent, ToolResponse};
+use carrel_tools::{CallOptions, Definition, Session, ToolContent, ToolResponse, WorkspaceCount};
 use carrel_traces::TraceParent;
 use carrel_wire::limits::MAX_PAGE;
 use serde_json::{Map, Value, json};
@@ -35,7 +35,9 @@ const WORKSPACE: &str = "workspace";
 pub(crate) fn mounted(api: &Api) -> EmbeddedEndpoint {
     let server = ToolServer::new(Arc::new(Tools { api: api.clone() }), FactsMode::Auto);
     let stop = api.options.stop.clone();
-    EmbeddedEndpoint::new(HttpOptions::embedded(), move |scope| server.for_http(&scope), stop)
+    let mut options = HttpOptions::embedded();
+    options.call_path = CallPath::Direct;
+    EmbeddedEndpoint::new(options, move |scope| server.for_http(&scope), stop)
 }
 
 pub(crate) fn route(mcp: EmbeddedEndpoint) -> MethodRouter<Api> {
@@ -107,6 +109,13 @@ impl ToolProvider for Tools {
             call.audit_refusal(&self.api, &failed);
             refused(&failed)
         })
+    }
+
+    fn workspace_count(&self, head: &Extensions) -> WorkspaceCount {
+        match head.get::<Caller>().map(|caller| &caller.coverage) {
+            Some(Coverage::Only(ids)) if ids.len() == 1 => WorkspaceCount::One,
+            Some(Coverage::Only(_) | Coverage::All) | None => WorkspaceCount::Several,
+        }
     }
 
     fn instructions(&self) -> String {

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use axum::extract::State;
 use carrel_domain::{Code, TokenScope};
-use carrel_tools::{Class, Definition, Exposure, Toolset};
+use carrel_tools::{Class, Definition, Exposure, ToolSelection};
 use carrel_wire::{ToolArguments, ToolDescription, ToolList, ToolReply};
 use serde_json::{Map, Value, json};
 
@@ -55,7 +55,7 @@ pub(super) fn find(name: &str, hint: &str) -> Result<&'static Definition> {
 }
 
 pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
-    let all = [Toolset::Workspace, Toolset::Code].into_iter().flat_map(carrel_tools::definitions);
+    let all = carrel_tools::definitions(ToolSelection::ALL);
     all.filter(|tool| tool.about.rules.exposure == Exposure::Everywhere)
 }
 
@@ -70,7 +70,7 @@ fn shown(tool: &Definition) -> ToolDescription {
         title: tool.about.title.into(),
         description: tool.about.description.into(),
         class: class_word(tool.about.class).into(),
-        input_schema: Map::clone(&tool.input_schema),
+        input_schema: Map::clone(tool.input_schema()),
         output_schema: Map::clone(&tool.output_schema),
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use carrel_domain::Network;
+use carrel_domain::{Network, ToolSelection};
 
 use super::choice::choices;
 use super::variable_names;
@@ -38,18 +38,6 @@ choices! {
     }
 }
 
-choices! {
-    /// Carrel's own tools that an agent is offered beside the tracker's: none, since agents have their own, the tools
-    /// for work on code, or the six of the workspace service.
-    #[derive(Default)]
-    AgentToolset {
-        #[default]
-        None = "none",
-        Code = "code",
-        Workspace = "workspace",
-    }
-}
-
 /// The section `agent`: defaults applied, ranges checked, paths absolute. `docs/workflow.md` documents each
 /// key; numbers are at least 1.
 #[expect(missing_docs, reason = "the fields are keys of the reference page")]
@@ -60,7 +48,7 @@ pub struct AgentConfig {
     pub command: Option<String>,
     pub approvals: Approvals,
     pub network: Network,
-    pub toolset: AgentToolset,
+    pub tools: ToolSelection,
     /// Names of environment variables; never one that holds a secret of a tracker or the server.
     pub env: Vec<String>,
     pub readable: Vec<PathBuf>,
@@ -85,7 +73,7 @@ impl AgentConfig {
             network: reader
                 .choice(&keys::AGENT_NETWORK, |word| word.parse().ok())
                 .unwrap_or(Network::Full),
-            toolset: reader.choice(&keys::AGENT_TOOLSET, AgentToolset::parse).unwrap_or_default(),
+            tools: read_tools(reader),
             env: variable_names::read(reader, &keys::AGENT_ENV),
             readable: read_paths(reader, &keys::AGENT_READABLE),
             writable: read_paths(reader, &keys::AGENT_WRITABLE),
@@ -113,6 +101,18 @@ fn read_command(reader: &mut SettingReader<'_>, kind: AgentKind) -> Option<Strin
         AgentKind::Codex | AgentKind::Acp | AgentKind::Command => {}
     }
     command
+}
+
+fn read_tools(reader: &mut SettingReader<'_>) -> ToolSelection {
+    let key = &keys::AGENT_TOOLS;
+    let mut tools = ToolSelection::NONE;
+    for word in reader.texts(key).unwrap_or_default() {
+        match ToolSelection::of_word(&word) {
+            Ok(chosen) => tools = tools.and(chosen),
+            Err(error) => reader.problem(key, format!("has an {error}")),
+        }
+    }
+    tools
 }
 
 fn read_paths(reader: &mut SettingReader<'_>, key: &Setting) -> Vec<PathBuf> {

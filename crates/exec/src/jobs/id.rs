@@ -94,6 +94,11 @@ impl Owner {
     pub fn new(name: impl Into<String>) -> Self {
         Self(name.into())
     }
+
+    /// Returns the name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 #[cfg(test)]

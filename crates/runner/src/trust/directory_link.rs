@@ -4,8 +4,6 @@
 //! project directory. It may be any directory of the workspace, watched or not. When something there
 //! would run and was not trusted, the link is undone, and the destination left alone.
 
-use std::collections::VecDeque;
-use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 use carrel_fsroot::{Escape, Problem, Root};
@@ -15,9 +13,6 @@ use super::snapshot::{EntryState, LinkDestination, Snapshot, WatchedEntry};
 
 /// Directories of the system, to which many honest links lead.
 const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix"];
-
-/// The most path components that are followed to find the link by which a path leaves the workspace.
-const MAX_STEPS: usize = 1024;
 
 /// Resolves a link. `path` is its own, relative to the workspace.
 pub(super) fn resolve(root: &Root, path: &Path, target: &Path) -> LinkDestination {
@@ -40,7 +35,18 @@ pub(super) fn resolve(root: &Root, path: &Path, target: &Path) -> LinkDestinatio
             Problem::NotFound | Problem::NotADirectory | Problem::Escapes(Escape::DanglingLink) => {
                 LinkDestination::Dangling
             }
-            _ => LinkDestination::Outside(escape_target(root, &from_top)),
+            _ => leading_out(root, from_top),
+        },
+    }
+}
+
+/// Finds the place of a path that leads out. A directory on the way may be missing, so that it leads nowhere.
+fn leading_out(root: &Root, path: PathBuf) -> LinkDestination {
+    match root.outside_target(&path) {
+        Ok(place) => LinkDestination::Outside(place.unwrap_or(path)),
+        Err(error) => match error.problem() {
+            Problem::NotFound | Problem::NotADirectory => LinkDestination::Dangling,
+            _ => LinkDestination::Outside(path),
         },
     }
 }
@@ -55,29 +61,6 @@ fn outside(root: &Root, target: &Path) -> LinkDestination {
     } else {
         LinkDestination::Outside(target.to_owned())
     }
-}
-
-/// Returns the target by which a path leaves the workspace, which may be that of a later link.
-fn escape_target(root: &Root, path: &Path) -> PathBuf {
-    let mut at = PathBuf::new();
-    let mut remaining: VecDeque<OsString> = path.iter().map(OsString::from).collect();
-    for _ in 0..MAX_STEPS {
-        let Some(name) = remaining.pop_front() else { break };
-        if name == "." || (name == ".." && at.pop()) {
-            continue;
-        }
-        let next = at.join(&name);
-        match root.read_link(&next) {
-            Ok(target) if target.is_absolute() => return target,
-            Ok(target) => {
-                let names = target.iter().rev().map(OsString::from);
-                names.for_each(|name| remaining.push_front(name));
-            }
-            Err(_) if name == ".." => return next.join(remaining.iter().collect::<PathBuf>()),
-            Err(_) => at = next,
-        }
-    }
-    path.to_owned()
 }
 
 /// Keeps the trusted destination of links that are dangling now. Nothing runs behind them, and when the

@@ -177,6 +177,36 @@ fn a_link_out_of_the_workspace_is_quarantined() {
 }
 
 #[test]
+fn a_trusted_link_that_leads_out_behind_an_absolute_link_is_held_to_the_place_it_leads_to() {
+    let mut world = world();
+    symlink(world.path("deep/er"), world.path("deep/absolute")).unwrap();
+    symlink("/nonexistent/one", world.path("deep/er/out")).unwrap();
+    symlink("deep/absolute/out", world.path("new")).unwrap();
+    world.retake();
+    assert_eq!(world.check(), TrustReport::default());
+    std::fs::remove_file(world.path("deep/er/out")).unwrap();
+    symlink("/nonexistent/two", world.path("deep/er/out")).unwrap();
+    let settled = world.check();
+    assert_eq!(lines(&settled), ["changed link out of the workspace new"]);
+}
+
+#[test]
+fn a_trusted_link_that_leads_out_stays_while_a_directory_on_its_way_is_missing() {
+    let mut world = world();
+    world.write("way/file", "x");
+    symlink("way/../../elsewhere", world.path("out")).unwrap();
+    world.retake();
+    std::fs::rename(world.path("way"), world.path("aside")).unwrap();
+    assert_eq!(world.check(), TrustReport::default());
+    std::fs::rename(world.path("aside"), world.path("way")).unwrap();
+    assert_eq!(world.check(), TrustReport::default());
+    std::fs::remove_file(world.path("out")).unwrap();
+    symlink("way/../../another", world.path("out")).unwrap();
+    let settled = world.check();
+    assert_eq!(lines(&settled), ["changed link out of the workspace out"]);
+}
+
+#[test]
 fn links_that_lead_to_nothing_that_runs_stay() {
     let mut world = world();
     world.write("deep/plain/file", "x");

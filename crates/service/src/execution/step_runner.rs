@@ -161,7 +161,7 @@ impl StepRunner<'_> {
     {
         self.calling(|options| async move {
             let Attempt { workspace, session, .. } = self.attempt;
-            let called = workspace.service.call_typed::<T>(session, input, options).await?;
+            let called = workspace.tools.call_typed::<T>(session, input, options).await?;
             let (facts, response) = called;
             let command = end(&facts);
             Ok(StepOutput { result: response.data.unwrap_or_default(), command })

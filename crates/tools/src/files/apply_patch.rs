@@ -11,23 +11,26 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use carrel_domain::{Code, Failure};
-use carrel_edit::Document;
-use carrel_edit::patch::{self, FileChange, Operation, Patch};
+use carrel_edit::diff::Diff;
+use carrel_edit::patch::{self, FileChange, FilePatch, Hunk, HunkLine, Operation, Patch, Sign};
+use carrel_edit::{Document, LineFacts};
 use carrel_fsroot::{AtomicFile, Collision, WriteOptions};
 use carrel_workspace::Amount;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::trash;
 use super::workspace_files::{
     ChangeFacts, LoadedFile, WorkspaceFiles, diff_text, growth, is_missing, show_hash, shown,
+    shown_context,
 };
 use crate::blocking::blocking;
 use crate::read_tracker::{ContentHash, RequiredExtent};
 use crate::response::Reply;
 use crate::tool::{About, Tool, ToolResult};
 use crate::tool_context::ToolContext;
-use crate::verify::edit_feedback;
+use crate::verify::{compiler_check, edit_feedback};
 
 /// The file type bits of a mode, and those of a regular file.
 const FILE_TYPE: u32 = 0o170_000;
@@ -44,9 +47,11 @@ pub(super) struct ApplyPatch;
 pub(super) struct Input {
     /// A unified diff of one or more files (as `git diff` writes it), or the
     /// `*** Begin Patch` form. Line numbers may be wrong; the lines themselves must be there.
+    #[schemars(extend("x-brief" = ""))]
     patch: String,
     /// For each path, the `hash` of an earlier reply, instead of reading the file again.
     #[serde(default)]
+    #[schemars(extend("x-brief" = false))]
     expected_hashes: BTreeMap<String, String>,
 }
 
@@ -67,9 +72,8 @@ impl Tool for ApplyPatch {
     const ABOUT: About = About {
         name: "ApplyPatch",
         title: "Apply a patch",
-        description: "Applies a patch to one or several files, all or nothing: changes, new files, \
-            deletions and renames. Files that it changes must have been read by this session. A hunk \
-            that does not fit is named with the line that differs, and nothing is changed.",
+        description: "Patches several files, all or none: a unified diff or `*** Begin Patch`. \
+            Context must match, line numbers need not; no Read needed.",
         ..About::WRITE
     };
 
@@ -80,6 +84,10 @@ impl Tool for ApplyPatch {
             let feedback = edit_feedback::of(context, Path::new(&changed.path)).await;
             feedback.add_to(&mut reply.content, &mut changed.hash);
         }
+        let changed = reply.facts.changed.iter().take(MAX_CHECKED);
+        let paths: Vec<_> = changed.map(|changed| PathBuf::from(&changed.path)).collect();
+        let deadline = Instant::now() + edit_feedback::BUDGET;
+        compiler_check::add_feedback(context, &paths, &mut reply.content, deadline).await;
         for changed in &reply.facts.changed {
             show_hash(
                 context,
@@ -98,8 +106,9 @@ fn apply(files: &WorkspaceFiles, input: &Input) -> ToolResult<Facts> {
     files.check_masks(text, "a file")?;
     check_modes(&parsed)?;
     let writing = files.writing()?;
-    let before = load_all(files, &parsed, &input.expected_hashes)?;
+    let before = load_all(files, &parsed)?;
     let changes = in_memory(&parsed, &before)?;
+    check_known(files, &parsed, (&before, &changes), &input.expected_hashes)?;
     let after = after(files, &changes);
     check_room(files, &before, &after)?;
     let staged = stage(files, &before, &after)?;
@@ -140,11 +149,7 @@ struct NewFile {
     mode: Option<u32>,
 }
 
-fn load_all(
-    files: &WorkspaceFiles,
-    parsed: &Patch,
-    expected: &BTreeMap<String, String>,
-) -> Result<Before, Failure> {
+fn load_all(files: &WorkspaceFiles, parsed: &Patch) -> Result<Before, Failure> {
     let mut before = Before::new();
     for file in &parsed.files {
         for name in file.operation.source().into_iter().chain(file.operation.target()) {
@@ -156,14 +161,41 @@ fn load_all(
                 if is_missing(files.root(), &path)? { None } else { Some(files.load(&path)?) };
             before.insert(name.to_owned(), loaded);
         }
+    }
+    Ok(before)
+}
+
+/// Refuses to change a file that the caller does not know.
+fn check_known(
+    files: &WorkspaceFiles,
+    parsed: &Patch,
+    (before, changes): (&Before, &[FileChange]),
+    expected: &BTreeMap<String, String>,
+) -> Result<(), Failure> {
+    for (file, change) in parsed.files.iter().zip(changes) {
         let source = file.operation.source();
-        if let Some((name, loaded)) = source.and_then(|name| Some((name, before[name].as_ref()?))) {
-            let expected = expected.get(name).map(String::as_str);
+        let Some((name, loaded)) = source.and_then(|name| Some((name, before[name].as_ref()?)))
+        else {
+            continue;
+        };
+        let expected = expected.get(name).map(String::as_str);
+        if expected.is_some() || !proves_knowledge(file, change) {
             let about = ("patch", file.operation.path());
             files.check(loaded, expected, RequiredExtent::Part, about)?;
         }
     }
-    Ok(before)
+    Ok(())
+}
+
+/// Tells whether a section names lines of the file in every hunk, and the file has all of them.
+fn proves_knowledge(file: &FilePatch, change: &FileChange) -> bool {
+    let names_lines = |hunk: &Hunk| {
+        let is_old = |line: &HunkLine| line.sign != Sign::Add && !line.text.trim().is_empty();
+        hunk.lines.iter().any(is_old)
+    };
+    !file.hunks.is_empty()
+        && file.hunks.iter().all(names_lines)
+        && change.hunks.iter().all(|placed| placed.fuzz == 0)
 }
 
 fn in_memory(parsed: &Patch, before: &Before) -> Result<Vec<FileChange>, Failure> {
@@ -330,7 +362,7 @@ fn report(
                 let (diff, shown) =
                     diff_text(old_text.as_ref().map(Document::text), &new.text, &name);
                 text.push_str(&shown);
-                let hash = remember(files, path, old, &new.bytes);
+                let hash = remember(files, path, old, (new, &diff));
                 let created = old.is_none();
                 written.push(ChangeFacts::new(name, created, new.bytes.len(), hash, &diff));
             }
@@ -358,10 +390,19 @@ fn forget(files: &WorkspaceFiles, path: &Path, old: Option<&LoadedFile>) {
     }
 }
 
-fn remember(files: &WorkspaceFiles, path: &Path, old: Option<&LoadedFile>, bytes: &[u8]) -> String {
+fn remember(
+    files: &WorkspaceFiles,
+    path: &Path,
+    old: Option<&LoadedFile>,
+    (new, diff): (&NewFile, &Diff),
+) -> String {
+    let hash = ContentHash::of(&new.bytes);
     match old {
-        Some(old) => files.record_change(&old.key, ContentHash::of(bytes)),
+        Some(old) => {
+            let lines = LineFacts::of(&new.text).count;
+            files.record_change(&old.key, (old.hash(), hash), diff, (lines, shown_context(diff)))
+        }
         // Without a key the file has to be read again.
-        None => files.record_write(path, bytes).unwrap_or_else(|_| ContentHash::of(bytes).short()),
+        None => files.record_write(path, &new.bytes).unwrap_or_else(|_| hash.short()),
     }
 }

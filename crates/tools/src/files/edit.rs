@@ -15,27 +15,29 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use carrel_domain::{Code, Failure};
-use carrel_edit::Document;
 use carrel_edit::diff::Diff;
 use carrel_edit::replace::{
     self, EditError, EditProblem, EditedDocument, Limits, Occurrences, Request,
 };
+use carrel_edit::{Document, LineFacts};
 use carrel_fsroot::{AtomicFile, Metadata};
 use carrel_runner::WriteGuard;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tokio::time::Instant;
 
+use super::refused_edit::{RefusedEdit, with_reason};
 use super::workspace_files::{
     ChangeFacts, LoadedFile, WorkspaceFiles, check_is_text, concurrent_change, diff_text,
-    required_path, show_hash, shown,
+    required_path, show_hash, shown, shown_context,
 };
 use crate::blocking::blocking_then_drop;
 use crate::read_tracker::{ContentHash, RequiredExtent};
 use crate::response::Reply;
 use crate::tool::{About, CallRules, Tool, ToolResult, TrustMode};
 use crate::tool_context::ToolContext;
-use crate::verify::edit_feedback;
+use crate::verify::{compiler_check, edit_feedback};
 
 /// Attempts without the lock, before other writers have to wait.
 const MAX_UNLOCKED_ATTEMPTS: usize = 4;
@@ -48,15 +50,20 @@ pub(super) struct Edit;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct EditInput {
     /// The file, relative to the workspace or absolute.
+    #[schemars(extend("x-brief" = ""))]
     file_path: String,
     /// The text to replace, exactly as in the file, without line numbers.
+    #[schemars(extend("x-brief" = "exact, without line numbers"))]
     old_string: String,
     /// The replacement; may be empty.
+    #[schemars(extend("x-brief" = ""))]
     new_string: String,
     /// Replace every occurrence instead of the only one.
     #[serde(default)]
+    #[schemars(extend("x-brief" = ""))]
     replace_all: bool,
     /// The `hash` of an earlier reply, instead of reading the file again.
+    #[schemars(extend("x-brief" = false))]
     expected_hash: Option<String>,
 }
 
@@ -78,10 +85,8 @@ impl Tool for Edit {
         name: "Edit",
         title: "Edit a file",
         rules: CallRules { trust: TrustMode::BeforeWrite, ..CallRules::WRITE },
-        description: "Replaces text in a file that this session has read. old_string must occur \
-            exactly once, or set replace_all; add lines around it to make it unique. Line endings, \
-            encoding and mode are kept. Returns a short diff. Several changes to one file are one \
-            MultiEdit; changes to several files are one ApplyPatch.",
+        description: "Replaces text that occurs exactly once, or each occurrence with \
+            replace_all.",
         ..About::WRITE
     };
 
@@ -98,11 +103,14 @@ pub(super) struct MultiEdit;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct MultiEditInput {
     /// The file, relative to the workspace or absolute.
+    #[schemars(extend("x-brief" = ""))]
     file_path: String,
     /// The edits. Edits of text are applied in order, each to the result of the one before; if any edit
     /// names lines, all refer to the file as it was read.
+    #[schemars(extend("x-brief" = ""))]
     edits: Vec<OneEdit>,
     /// The `hash` of an earlier reply, instead of reading the file again.
+    #[schemars(extend("x-brief" = false))]
     expected_hash: Option<String>,
 }
 
@@ -111,15 +119,20 @@ pub(super) struct MultiEditInput {
 #[serde(deny_unknown_fields)]
 struct OneEdit {
     /// The text to replace, exactly as in the file.
+    #[schemars(extend("x-brief" = ""))]
     old_string: Option<String>,
     /// The replacement; may be empty.
+    #[schemars(extend("x-brief" = ""))]
     new_string: String,
     /// Replace every occurrence instead of the only one.
     #[serde(default)]
+    #[schemars(extend("x-brief" = false))]
     replace_all: bool,
     /// Instead of `old_string`: the first line to replace, counted from 1.
+    #[schemars(extend("x-brief" = ""))]
     start_line: Option<usize>,
     /// The last line to replace, inclusive.
+    #[schemars(extend("x-brief" = ""))]
     end_line: Option<usize>,
 }
 
@@ -131,9 +144,8 @@ impl Tool for MultiEdit {
         name: "MultiEdit",
         title: "Edit a file in several places",
         rules: CallRules { trust: TrustMode::BeforeWrite, ..CallRules::WRITE },
-        description: "Makes several changes to one file that this session has read, all or none. \
-            Each change replaces text (old_string, as Edit does) or whole lines (start_line to \
-            end_line, best for large blocks). Returns a short diff.",
+        description: "Edits one file in several places, all or none: each replaces old_string, \
+            or the lines start_line to end_line.",
         ..About::WRITE
     };
 
@@ -197,9 +209,11 @@ async fn edit_with_feedback(
     })
     .await?;
     if let Some(project) = &project {
+        let deadline = Instant::now() + edit_feedback::BUDGET;
         let path = PathBuf::from(&reply.facts.change.path);
         let feedback = edit_feedback::of_project(context, project, &path).await;
         feedback.add_to(&mut reply.content, &mut reply.facts.change.hash);
+        compiler_check::add_feedback(context, &[path], &mut reply.content, deadline).await;
     }
     show_hash(context, &mut reply.content, &reply.facts.change.hash);
     Ok(reply)
@@ -246,23 +260,40 @@ impl EditAttempt<'_> {
         let Self { files, path, file_path, .. } = self;
         let reading = lock()?;
         let mut file = files.load(path)?;
-        let read = files.read_before(&file.key, self.expected, ("edit", file_path))?;
+        let read = files.read_before(&file.key, self.expected, ("edit", file_path));
         drop(reading);
+        let must_be_known = |hash| match &read {
+            Ok(read) => read.check(hash, RequiredExtent::Part),
+            Err(refusal) => Err(refusal.clone()),
+        };
         if let Err(failure) = check_is_text(&file.bytes, file_path) {
-            read.check(file.hash(), RequiredExtent::Part)?;
+            must_be_known(file.hash())?;
             return Err(failure);
         }
         let before = Document::decode(std::mem::take(&mut file.bytes));
-        let must_be_known = || read.check(ContentHash::of(&before.encode()), RequiredExtent::Part);
+        let hash_before = || ContentHash::of(&before.encode());
         let outcome = match self.compute(&before, &file.metadata) {
             Ok(outcome) => outcome,
-            // That the file has changed matters more than why the edit does not apply.
-            Err(failure) => return Err(must_be_known().err().unwrap_or(failure)),
+            Err(failure) => {
+                // That the file is not known matters more than why the edit does not apply.
+                let refused = must_be_known(hash_before()).err();
+                return Err(
+                    refused.map_or(failure.clone(), |refused| with_reason(refused, &failure))
+                );
+            }
         };
+        let refuse = |refusal| {
+            let refused = RefusedEdit::of(&before, &outcome);
+            refused.show(files, &file.key, hash_before(), refusal)
+        };
+        if let Err(refusal) = &read {
+            return Err(refuse(refusal.clone()));
+        }
         let bytes = outcome.document.encode();
         let summarize = || {
-            must_be_known()?;
-            Ok(EditSummary::of(&before, &outcome, &bytes, &shown(path)))
+            let hash = hash_before();
+            must_be_known(hash).map_err(refuse)?;
+            Ok(EditSummary::of((&before, hash), &outcome, &bytes, &shown(path)))
         };
         let (staged, summary) =
             while_staging(bytes.len(), summarize, || files.stage(path, &bytes))?;
@@ -271,11 +302,18 @@ impl EditAttempt<'_> {
             return Ok(None);
         }
         staged.commit()?;
+        let known = self.edits.iter().all(|edit| matches!(edit, replace::Edit::Find { .. }));
         let hash = match self.expected {
-            None => files.record_change(&file.key, summary.hash),
+            None => {
+                let hashes = (summary.hash_before, summary.hash);
+                let context = if known { 0 } else { shown_context(&summary.diff) };
+                let lines = (summary.lines, context);
+                files.record_change(&file.key, hashes, &summary.diff, lines)
+            }
             Some(_) => files.record_expected(&file.key, summary.hash),
         };
         drop(writing);
+        let summary = EditSummary { text: summary.text.filter(|_| !known), ..summary };
         let reply = summary.reply(shown(path), file_path, hash, &outcome, bytes.len());
         drop(bytes);
         Ok(Some((reply, (file, before, outcome))))
@@ -314,15 +352,27 @@ fn while_staging<T: Send>(
 }
 
 struct EditSummary {
+    hash_before: ContentHash,
     hash: ContentHash,
+    /// Number of lines after the edit.
+    lines: usize,
     diff: Diff,
-    text: String,
+    /// The change as text, if the request does not already say it. A model that gave the old and the new text
+    /// needs no diff to know them.
+    text: Option<String>,
 }
 
 impl EditSummary {
-    fn of(before: &Document, outcome: &EditedDocument, bytes: &[u8], name: &str) -> Self {
-        let (diff, text) = diff_text(Some(before.text()), outcome.document.text(), name);
-        Self { hash: ContentHash::of(bytes), diff, text }
+    fn of(
+        (before, hash_before): (&Document, ContentHash),
+        outcome: &EditedDocument,
+        bytes: &[u8],
+        name: &str,
+    ) -> Self {
+        let after = outcome.document.text();
+        let (diff, text) = diff_text(Some(before.text()), after, name);
+        let lines = LineFacts::of(after).count;
+        Self { hash_before, hash: ContentHash::of(bytes), lines, diff, text: Some(text) }
     }
 
     fn reply(
@@ -339,7 +389,9 @@ impl EditSummary {
         if removed_numbers {
             reply.push_str("note: line numbers were removed from old_string\n");
         }
-        write!(reply, "\n{}", self.text).expect("writing to a string cannot fail");
+        if let Some(text) = &self.text {
+            write!(reply, "\n{text}").expect("writing to a string cannot fail");
+        }
         let facts = EditFacts {
             change: ChangeFacts::new(path, false, bytes, hash, &self.diff),
             replacements: outcome.replacements(),

@@ -20,11 +20,14 @@ pub(super) struct Move;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct MoveInput {
     /// The file, link or directory, relative to the workspace or absolute. A link itself is moved.
+    #[schemars(extend("x-brief" = ""))]
     source: String,
     /// The new path, not the directory to move it into. Missing directories are created.
+    #[schemars(extend("x-brief" = ""))]
     destination: String,
     /// Move an existing file at the destination to the trash.
     #[serde(default)]
+    #[schemars(extend("x-brief" = false))]
     overwrite: bool,
 }
 
@@ -43,8 +46,7 @@ impl Tool for Move {
     const ABOUT: About = About {
         name: "Move",
         title: "Move a file",
-        description: "Moves or renames a file, a link or a directory in the workspace. An existing \
-            destination is refused unless overwrite is set; then it is moved to the trash.",
+        description: "Moves or renames a file or directory.",
         ..About::WRITE
     };
 
@@ -117,9 +119,11 @@ pub(super) struct Delete;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct DeleteInput {
     /// The file, link or directory, relative to the workspace or absolute. A link itself is deleted.
+    #[schemars(extend("x-brief" = ""))]
     path: String,
     /// Also delete a directory that is not empty.
     #[serde(default)]
+    #[schemars(extend("x-brief" = ""))]
     recursive: bool,
 }
 
@@ -138,9 +142,7 @@ impl Tool for Delete {
         name: "Delete",
         title: "Delete a file",
         rules: CallRules { quota: QuotaRule::FreesSpace, ..CallRules::WRITE },
-        description: "Moves a file, a link or, with recursive, a directory into the workspace's \
-            trash. The reply has its path there; Move restores it. The last 200 deletions are kept, \
-            up to 1 GiB or a quarter of the quota; beyond that, or without free space, it is final.",
+        description: "Moves a file or directory to the trash; Move restores it.",
         ..About::WRITE
     };
 

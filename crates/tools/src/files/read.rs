@@ -17,6 +17,7 @@ use crate::response::{Reply, ToolContent};
 use crate::text::line;
 use crate::tool::{About, Tool, ToolResult};
 use crate::tool_context::ToolContext;
+use crate::verify::compiler_check;
 
 /// Larger images are refused: they would fill the reply.
 const MAX_IMAGE_BYTES: usize = 5 << 20;
@@ -26,14 +27,19 @@ pub(super) struct Read;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Input {
     /// The file, relative to the workspace or absolute.
+    #[schemars(extend("x-brief" = ""))]
     file_path: String,
     /// The first line to show, counted from 1.
+    #[schemars(extend("x-brief" = "from 1"))]
     offset: Option<u64>,
     /// Number of lines; 2000 by default.
+    #[schemars(extend("x-brief" = ""))]
     limit: Option<u64>,
     /// Show the lines around this one instead.
+    #[schemars(extend("x-brief" = false))]
     around_line: Option<u64>,
     /// Number of lines before and after `around_line`; 20 by default.
+    #[schemars(extend("x-brief" = false))]
     context_lines: Option<u64>,
     max_bytes: Option<MaxBytes>,
 }
@@ -65,10 +71,8 @@ impl Tool for Read {
     const ABOUT: About = About {
         name: "Read",
         title: "Read a file",
-        description: "Shows a file with line numbers (number, tab, text), 2000 lines or 30 KB at a \
-            time; a last line tells if there is more and at which offset. Images are returned as \
-            images. A file must be read before Edit or Write may change it, and again after it was \
-            changed elsewhere. Edits keep line endings and encoding.",
+        description: "Shows a file with line numbers, or an image; 2000 lines or 30 KB at a \
+            time. Edit and Write need the file shown first, again if it changed.",
         ..About::READ
     };
 
@@ -78,6 +82,7 @@ impl Tool for Read {
         let budget = WindowBudget { bytes, ..WindowBudget::default() };
         let mut reply = blocking(move || show(&files, &input, budget)).await?;
         show_hash(context, &mut reply.content, &reply.facts.hash);
+        compiler_check::warm(context, &reply.facts.path);
         Ok(reply)
     }
 }

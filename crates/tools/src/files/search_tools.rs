@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use carrel_domain::Failure;
 use carrel_search::{
-    Cancel, Case, GlobRequest, GrepRequest, ListRequest, Mode, Order, ReadFailures,
-    Scope as SearchScope, Syntax, Truncation, TruncationReason,
+    Cancel, Case, FileMatches, GlobRequest, GrepReport, GrepRequest, ListRequest, Mode, Order,
+    ReadFailures, Scope as SearchScope, Syntax, Truncation, TruncationReason,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use crate::blocking::blocking;
 use crate::named_workspace::NamedWorkspace;
 use crate::reply_limit::MaxBytes;
 use crate::response::Reply;
+use crate::shown_lines::{self, ShownFile, ShownPart};
 use crate::text::{line, or_words};
 use crate::tool::{About, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
@@ -105,50 +106,67 @@ enum OutputMode {
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(super) struct GrepInput {
     /// The regular expression, in Rust's syntax.
+    #[schemars(extend("x-brief" = "Rust regex"))]
     pattern: String,
     /// The file or directory to search; the workspace by default.
+    #[schemars(extend("x-brief" = ""))]
     path: Option<String>,
     /// Only files that match this glob, such as `*.rs` or `src/**`; a leading `!` excludes them.
+    #[schemars(extend("x-brief" = ""))]
     glob: Option<String>,
     /// More globs; the last one that matches decides.
     #[serde(default)]
+    #[schemars(extend("x-brief" = false))]
     globs: Vec<String>,
     /// Only files of this type, such as `rust`, `py` or `ts`.
     #[serde(rename = "type")]
+    #[schemars(extend("x-brief" = false))]
     file_type: Option<String>,
     /// `content`, `files_with_matches` or `count`.
     #[serde(default)]
+    #[schemars(extend("x-brief" = ""))]
     output_mode: OutputMode,
     /// Ignore case.
     #[serde(default)]
+    #[schemars(extend("x-brief" = ""))]
     case_insensitive: bool,
     /// The pattern is literal text.
     #[serde(default)]
+    #[schemars(extend("x-brief" = ""))]
     fixed_strings: bool,
     /// Match whole words only.
     #[serde(default)]
+    #[schemars(extend("x-brief" = false))]
     whole_word: bool,
     /// Let a match span several lines; `.` then matches line feeds too.
     #[serde(default)]
+    #[schemars(extend("x-brief" = false))]
     multiline: bool,
     /// Lines to show before each match.
     #[serde(default)]
+    #[schemars(extend("x-brief" = false))]
     before: usize,
     /// Lines to show after each match.
     #[serde(default)]
+    #[schemars(extend("x-brief" = false))]
     after: usize,
     /// Lines to show around each match.
+    #[schemars(extend("x-brief" = ""))]
     context: Option<usize>,
     /// Also search names that begin with a dot.
     #[serde(default)]
+    #[schemars(extend("x-brief" = ""))]
     hidden: bool,
     /// Also search `node_modules` and files that `.gitignore` excludes.
     #[serde(default)]
+    #[schemars(extend("x-brief" = ""))]
     ignored: bool,
     /// Maximum number of lines or files; as many as fit by default.
+    #[schemars(extend("x-brief" = ""))]
     head_limit: Option<u64>,
     /// Number of lines or files to skip: `next_offset` of the last call.
     #[serde(default)]
+    #[schemars(extend("x-brief" = ""))]
     offset: u64,
     max_bytes: Option<MaxBytes>,
 }
@@ -178,10 +196,8 @@ impl Tool for Grep {
         name: "Grep",
         title: "Search in files",
         workspaces: WorkspaceChoice::OneOrAll,
-        description: "Searches the text of files with a regular expression, with ripgrep's engine: \
-            `path:line:text`, context lines as `path-line-text`. Skips hidden files, node_modules and files \
-            that .gitignore excludes, unless hidden or ignored is set. The order is stable, so results can \
-            be paged with offset. Use files_with_matches or count for an overview.",
+        description: "Searches files as ripgrep does: `path:line:text`. Skips hidden, gitignored \
+            and node_modules unless hidden or ignored.",
         ..About::READ
     };
 
@@ -194,6 +210,7 @@ impl Tool for Grep {
             carrel_search::grep(&scope, &request, cancel)
         });
         let report = report.await?;
+        shown_lines::record(context, shown_files(&report)).await;
         let binary = (report.binary_matches > 0)
             .then(|| format!("{} binary files match and are not shown", report.binary_matches));
         let notes = [continue_note(report.truncation), binary, unreadable_note(&report.unreadable)];
@@ -214,6 +231,25 @@ impl Tool for Grep {
         };
         Ok(Reply::text(with_notes(or_words(report.text(), &nothing), notes), facts))
     }
+}
+
+/// Returns the lines of a report, consecutive ones as one part. Lines that were cut are left out.
+fn shown_files(report: &GrepReport) -> Vec<ShownFile> {
+    let shown = |file: &FileMatches| {
+        let whole = file.lines.iter().filter(|line| line.omitted_before + line.omitted_after == 0);
+        let mut parts: Vec<ShownPart> = Vec::new();
+        for line in whole {
+            let number = usize::try_from(line.number).unwrap_or(usize::MAX);
+            match parts.last_mut() {
+                Some(part) if part.first + part.lines.len() == number => {
+                    part.lines.push(line.text.clone());
+                }
+                _ => parts.push(ShownPart { first: number, lines: vec![line.text.clone()] }),
+            }
+        }
+        ShownFile { path: file.path.clone(), parts }
+    };
+    report.files.iter().map(shown).collect()
 }
 
 fn reason(reason: TruncationReason) -> &'static str {
@@ -256,19 +292,25 @@ pub(super) struct Glob;
 pub(super) struct GlobInput {
     /// The pattern: `*`, `?`, `[a-z]`, `{a,b}`, and `**` for directories at any depth. Without `/` it
     /// matches names at any depth.
+    #[schemars(extend("x-brief" = ""))]
     pattern: String,
     /// The directory to search; the workspace by default.
+    #[schemars(extend("x-brief" = ""))]
     path: Option<String>,
     /// Maximum number of files; 100 by default, at most 5000.
+    #[schemars(extend("x-brief" = ""))]
     limit: Option<usize>,
     /// Sort by path instead of modification time.
     #[serde(default)]
+    #[schemars(extend("x-brief" = false))]
     sort_by_path: bool,
     /// Also find names that begin with a dot.
     #[serde(default)]
+    #[schemars(extend("x-brief" = ""))]
     hidden: bool,
     /// Also find `node_modules` and files that `.gitignore` excludes.
     #[serde(default)]
+    #[schemars(extend("x-brief" = ""))]
     ignored: bool,
 }
 
@@ -289,9 +331,8 @@ impl Tool for Glob {
         name: "Glob",
         title: "Find files",
         workspaces: WorkspaceChoice::OneOrAll,
-        description: "Finds files by name: one path per line, relative to the workspace, the last \
-            modified first. Skips hidden files, node_modules and files that .gitignore excludes, unless \
-            hidden or ignored is set.",
+        description: "Finds files, newest first: `*.rs` at any depth, `src/**/*.rs`. Skips \
+            hidden, gitignored and node_modules unless hidden or ignored.",
         ..About::READ
     };
 
@@ -330,16 +371,21 @@ pub(super) struct Ls;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct LsInput {
     /// The directory; the workspace by default.
+    #[schemars(extend("x-brief" = ""))]
     path: Option<String>,
     /// Number of levels; 1 by default.
+    #[schemars(extend("x-brief" = ""))]
     depth: Option<usize>,
     /// Maximum number of entries; 1000 by default, at most 5000.
+    #[schemars(extend("x-brief" = false))]
     limit: Option<usize>,
     /// Number of entries to skip: `next_offset` of the last call.
     #[serde(default)]
+    #[schemars(extend("x-brief" = ""))]
     offset: u64,
     /// Skip names that begin with a dot, and files that `.gitignore` excludes.
     #[serde(default)]
+    #[schemars(extend("x-brief" = false))]
     visible_only: bool,
 }
 
@@ -358,9 +404,7 @@ impl Tool for Ls {
     const ABOUT: About = About {
         name: "LS",
         title: "List a directory",
-        description: "Lists a directory, one path per line, relative to the workspace: directories end \
-            in `/`, links show their target. Hidden and ignored entries are included unless \
-            visible_only is set; `.git` and node_modules are listed and not entered.",
+        description: "Lists a directory, hidden entries too; directories end in `/`.",
         ..About::READ
     };
 

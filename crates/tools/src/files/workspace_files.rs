@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use carrel_domain::{Code, Failure};
-use carrel_edit::diff::{Diff, Options};
+use carrel_edit::diff::{Diff, LineChange, Options};
 use carrel_edit::{Content, Document};
 use carrel_fsroot::{
     AtomicFile, Collision, Durability, Error, Metadata, OpenedFile, Problem, Root, WriteOptions,
@@ -21,7 +21,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::named_workspace::NamedWorkspace;
-use crate::read_tracker::{ContentHash, FileKey, ReadExtent, ReadRecord, RequiredExtent};
+use crate::read_tracker::{
+    ContentHash, FileChange, FileKey, ReadExtent, ReadRecord, RequiredExtent,
+};
 use crate::response::ToolContent;
 use crate::session::{Session, SessionLifetime};
 use crate::text::line;
@@ -308,10 +310,25 @@ impl WorkspaceFiles {
         after.short()
     }
 
-    /// Records the new hash of a file that the session changed, and returns it shortened.
-    pub(crate) fn record_change(&self, key: &FileKey, hash: ContentHash) -> String {
-        self.session.state().tracker.record_change(key, hash);
-        hash.short()
+    /// Records a change by the session, with so many unchanged lines on each side as the reply shows, and
+    /// returns the new hash shortened.
+    pub(crate) fn record_change(
+        &self,
+        key: &FileKey,
+        (before, after): (ContentHash, ContentHash),
+        diff: &Diff,
+        (lines, context): (usize, usize),
+    ) -> String {
+        let tracker = &mut self.session.state().tracker;
+        tracker.record_change(key, &FileChange { before, after, changes: &diff.changes, lines });
+        for LineChange { new, .. } in &diff.changes {
+            let first = (new.start + 1).saturating_sub(context).max(1);
+            let last = (new.end + context).min(lines);
+            if first <= last {
+                tracker.record_read(key.clone(), after, &ReadExtent::Lines(first, last, lines));
+            }
+        }
+        after.short()
     }
 }
 
@@ -424,6 +441,11 @@ pub(crate) fn is_missing(files: &Root, path: &Path) -> Result<bool, Failure> {
         Err(error) if error.problem() == Problem::NotFound => Ok(true),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Returns the number of unchanged lines that the text of a diff certainly shows on each side of a change.
+pub(crate) fn shown_context(diff: &Diff) -> usize {
+    if diff.lines_left_out == 0 { Options::default().context } else { 0 }
 }
 
 /// Returns the diff of two versions, also as unified text.

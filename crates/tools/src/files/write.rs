@@ -1,11 +1,12 @@
 //! The tool `Write`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use carrel_domain::Failure;
 use carrel_edit::{Document, EndingStyle};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio::time::Instant;
 
 use super::workspace_files::{
     ChangeFacts, LoadedFile, WorkspaceFiles, diff_text, is_missing, required_path, show_hash, shown,
@@ -15,17 +16,20 @@ use crate::read_tracker::RequiredExtent;
 use crate::response::Reply;
 use crate::tool::{About, Effect, Tool, ToolResult};
 use crate::tool_context::ToolContext;
-use crate::verify::edit_feedback;
+use crate::verify::{compiler_check, edit_feedback};
 
 pub(super) struct Write;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Input {
     /// The file, relative to the workspace or absolute. Missing directories are created.
+    #[schemars(extend("x-brief" = ""))]
     file_path: String,
     /// The whole text; may be empty.
+    #[schemars(extend("x-brief" = ""))]
     content: String,
     /// The `hash` of an earlier reply, instead of reading the file again.
+    #[schemars(extend("x-brief" = false))]
     expected_hash: Option<String>,
 }
 
@@ -37,17 +41,18 @@ impl Tool for Write {
         name: "Write",
         title: "Write a file",
         effect: Effect { destructive: true, idempotent: true, open_world: false },
-        description: "Creates a file, or replaces one that this session has read completely. Mode, \
-            owner, encoding and line endings of an existing file are kept. To change a part of a file \
-            use Edit.",
+        description: "Creates a file, or replaces one that was shown whole.",
         ..About::WRITE
     };
 
     async fn call(context: &ToolContext, input: Input) -> ToolResult<ChangeFacts> {
         let files = WorkspaceFiles::of(context);
         let mut reply = blocking(move || write(&files, &input)).await?;
-        let feedback = edit_feedback::of(context, Path::new(&reply.facts.path)).await;
+        let deadline = Instant::now() + edit_feedback::BUDGET;
+        let path = PathBuf::from(&reply.facts.path);
+        let feedback = edit_feedback::of(context, &path).await;
         feedback.add_to(&mut reply.content, &mut reply.facts.hash);
+        compiler_check::add_feedback(context, &[path], &mut reply.content, deadline).await;
         show_hash(context, &mut reply.content, &reply.facts.hash);
         Ok(reply)
     }

@@ -28,6 +28,7 @@ use crate::named_workspace::NamedWorkspace;
 use crate::reply_limit::MaxBytes;
 use crate::response::Reply;
 use crate::shell::{Launch, strip_control, timeout_seconds};
+use crate::shown_lines;
 use crate::tool::ToolResult;
 use crate::tool_context::ToolContext;
 
@@ -153,9 +154,13 @@ pub(crate) async fn run(context: &ToolContext, request: GitRequest) -> ToolResul
         } else {
             context.reply_limit(request.max_bytes)
         },
+        guard: context.cut_guard(),
         has_bash_output: context.toolbox.access == WorkspaceAccess::ReadWrite,
     };
     let (mut text, facts) = reply(&execution);
+    if let Some(repository) = &prepared.repository {
+        shown_lines::record(context, shown_lines::of_diff(&text, repository)).await;
+    }
     for secret in &prepared.remote.secrets {
         text = secret.mask(&text);
     }

@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::execution::Prepared;
+use crate::redaction::CutGuard;
 use crate::reply_limit::shorten;
 use crate::shell::{CommandFacts, add_notes, object, strip_control};
 use crate::text::line;
@@ -66,14 +67,16 @@ pub(super) struct Execution<'a> {
     pub(super) shell_id: String,
     /// Bytes of git's output in the reply.
     pub(super) limit: usize,
+    pub(super) guard: CutGuard,
     /// The caller has the tool `BashOutput`.
     pub(super) has_bash_output: bool,
 }
 
 pub(super) fn reply(execution: &Execution<'_>) -> (String, GitFacts) {
     let outcome = &execution.completed.outcome;
-    let stdout = outcome.stdout.to_text(usize::MAX);
-    let stderr = outcome.stderr.to_text(usize::MAX);
+    let guard = &execution.guard;
+    let [stdout, stderr] =
+        [&outcome.stdout, &outcome.stderr].map(|stream| guard.output(stream, usize::MAX));
     let succeeded = outcome.succeeded();
     let mut facts = GitFacts {
         operation: execution.line.operation,
@@ -114,8 +117,11 @@ pub(super) fn reply(execution: &Execution<'_>) -> (String, GitFacts) {
     };
     text = strip_control(&text);
     append(&mut text, &strip_control(&stderr));
+    for secret in &execution.prepared.remote.secrets {
+        text = secret.mask(&text);
+    }
     let is_cut = text.len() > execution.limit;
-    text = shorten(text, execution.limit, &rest_of(execution));
+    text = shorten(guard, text, execution.limit, &rest_of(execution));
     if text.trim().is_empty() && succeeded {
         text = format!("{}\n", text_for_silence(execution.line.operation));
     }

@@ -13,7 +13,7 @@ use crate::response::{Reply, ToolResponse};
 use crate::schema_dialect::or_error;
 use crate::tool::{Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
-use crate::tool_schema::{decode, schema_of, with_workspace};
+use crate::tool_schema::{InputSchemas, decode, schema_of};
 
 type ResponseFuture<'a> = Pin<Box<dyn Future<Output = Result<ToolResponse, Failure>> + Send + 'a>>;
 
@@ -35,7 +35,7 @@ fn call_with_schema<'a, T: Tool>(
 }
 
 /// Encodes the facts of a reply as JSON.
-pub(super) fn encode<F: Serialize>(reply: Reply<F>) -> Result<ToolResponse, Failure> {
+pub(crate) fn encode<F: Serialize>(reply: Reply<F>) -> Result<ToolResponse, Failure> {
     let Reply { content, facts, data } = reply;
     let structured = serde_json::to_value(facts).map_err(|error| {
         Failure::new(Code::Internal, format!("could not encode the facts: {error}"))
@@ -51,11 +51,8 @@ impl Entry {
             WorkspaceChoice::OneOrAll => or_error(vec![facts.into(), fan_out::schema()]),
             WorkspaceChoice::One | WorkspaceChoice::Optional => or_error(vec![facts.into()]),
         };
-        let definition = Definition {
-            about,
-            input_schema: Arc::new(with_workspace(schema_of::<T::Input>(), about.workspaces)),
-            output_schema: Arc::new(output_schema),
-        };
+        let input = InputSchemas::of::<T::Input>(about.workspaces);
+        let definition = Definition { about, input, output_schema: Arc::new(output_schema) };
         Self { definition, call: call_with_schema::<T> }
     }
 
@@ -64,6 +61,6 @@ impl Entry {
         context: &'a ToolContext,
         arguments: Arguments,
     ) -> ResponseFuture<'a> {
-        (self.call)(&self.definition.input_schema, context, arguments)
+        (self.call)(self.definition.input_schema(), context, arguments)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carrel_domain::{Network, NetworkRequest};
+use carrel_domain::{Failure, Network, NetworkRequest, ToolGroup};
 use carrel_exec::{CaptureLimits, ExitStatus, Output};
 use carrel_runner::{CommandForm, Completed};
 use schemars::JsonSchema;
@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::command_facts::{CommandFacts, add_notes};
 use super::control_sequences::strip_control;
-use super::launch::Launch;
+use super::launch::{Launch, Shell};
 use crate::files::check_given;
-use crate::reply_limit::MaxBytes;
+use crate::redaction::CutGuard;
+use crate::reply_limit::{MaxBytes, shown_output};
 use crate::response::Reply;
 use crate::text::{end_line, line};
 use crate::tool::{About, Tool, ToolResult};
@@ -56,17 +57,23 @@ impl From<NetworkChoice> for Network {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Input {
     /// The command line, for `bash -c`.
+    #[schemars(extend("x-brief" = ""))]
     command: String,
     /// The purpose in a few words, shown to people who watch.
+    #[schemars(extend("x-brief" = false))]
     description: Option<String>,
     /// Timeout in seconds; 120 by default, at most 600. It does not apply in the background.
+    #[schemars(extend("x-brief" = "seconds; 120, at most 600"))]
     timeout: Option<u64>,
     /// Return at once; read the output with `BashOutput`, kill it with `KillShell`.
     #[serde(default)]
+    #[schemars(extend("x-brief" = ""))]
     run_in_background: bool,
     /// The working directory, relative to the workspace.
+    #[schemars(extend("x-brief" = ""))]
     cwd: Option<String>,
     /// The network it gets; at most what the operator allows.
+    #[schemars(extend("x-brief" = ""))]
     network: Option<NetworkChoice>,
     max_bytes: Option<MaxBytes>,
 }
@@ -87,13 +94,10 @@ impl Tool for Bash {
     const ABOUT: About = About {
         name: "Bash",
         title: "Run a command",
-        description: "Runs a command line with bash in the workspace, in a kernel sandbox: the system \
-            is read-only, the workspace read-write, nothing else of the machine is visible, and there \
-            is no network unless the operator allows it. Each call is a new shell: `cd` and variables do not last. \
-            A non-zero exit is data, not an error. Output is stdout and stderr together, with the \
-            middle cut when it is long; `BashOutput` with the returned shell_id reads all of it. For \
-            servers and watchers set run_in_background. Prefer Read, Edit, Grep and Glob to cat, sed, \
-            grep and find.",
+        group: ToolGroup::Shell,
+        description: "Runs bash in a sandbox: only the workspace is writable, no network unless \
+            the operator allows it. `cd` and variables do not last. BashOutput reads long or \
+            background output. Prefer Read, Grep, Edit to cat, grep, sed.",
         ..About::EXECUTE
     };
 
@@ -116,13 +120,34 @@ impl Tool for Bash {
             return Ok(Reply::text(text, Facts { shell_id, running: true, command: None }));
         }
         let completed = shell.wait(context).await?;
-        let limit = context.reply_limit(input.max_bytes);
-        let text = shown(completed, seconds, &shell_id, limit);
-        let mut command = CommandFacts::of(completed);
-        command.truncated |= completed.outcome.stdout.total_bytes > limit as u64;
-        let command = Some(command);
-        Ok(Reply::text(text, Facts { shell_id, running: false, command }))
+        let total = completed.outcome.stdout.total_bytes;
+        let limit = shown_output(total, context.reply_limit(input.max_bytes), input.max_bytes);
+        Ok(reply(&context.cut_guard(), completed, seconds, (shell_id, limit)))
     }
+}
+
+fn reply(
+    guard: &CutGuard,
+    completed: &Completed,
+    seconds: u64,
+    (shell_id, limit): (String, usize),
+) -> Reply<Facts> {
+    let output = guard.output(&completed.outcome.stdout, limit);
+    let text = shown(completed, &output, seconds, (&shell_id, limit));
+    let mut command = CommandFacts::of(completed);
+    command.truncated |= completed.outcome.stdout.total_bytes > limit as u64;
+    Reply::text(text, Facts { shell_id, running: false, command: Some(command) })
+}
+
+/// Returns the reply of a background command that has ended, as if a call had waited for it.
+pub(super) fn ended_reply(
+    guard: &CutGuard,
+    shell: &Shell,
+    limit: usize,
+) -> Result<Reply<Facts>, Failure> {
+    let completed = shell.result()?;
+    let seconds = shell.job.elapsed().as_secs();
+    Ok(reply(guard, completed, seconds, (shell.job.id().to_string(), limit)))
 }
 
 /// Returns a timeout in seconds: `default` for none or 0, and at most `max`.
@@ -130,9 +155,14 @@ pub(crate) fn timeout_seconds(given: Option<u64>, default: u64, max: u64) -> u64
     given.filter(|seconds| *seconds > 0).unwrap_or(default).min(max)
 }
 
-fn shown(completed: &Completed, seconds: u64, shell_id: &str, limit: usize) -> String {
+fn shown(
+    completed: &Completed,
+    output: &str,
+    seconds: u64,
+    (shell_id, limit): (&str, usize),
+) -> String {
     let outcome = &completed.outcome;
-    let mut text = strip_control(&outcome.stdout.to_text(limit));
+    let mut text = strip_control(output);
     let total = outcome.stdout.total_bytes;
     if total > limit as u64 {
         // The head is half of the limit, so that the rest begins there.
@@ -142,7 +172,7 @@ fn shown(completed: &Completed, seconds: u64, shell_id: &str, limit: usize) -> S
             &mut text,
             &format!(
                 "... (output truncated, {missing} bytes elided; BashOutput shell_id={shell_id} \
-                 cursor={cursor} reads on, max_bytes shows more)"
+                 cursor={cursor} reads on, filter=REGEX finds lines)"
             ),
         );
     }

@@ -4,7 +4,11 @@
 //! [`ShellTable`](super::ShellTable) under its job's id. The runner's future is polled by the job's own task
 //! from then on, so that a command goes on when the call that started it ends. It is killed when a lasting
 //! session that started it ends.
+//!
+//! A command that no call waits for, and that of a call which became a task, has a record and a named log
+//! ([`JobRecords`](super::JobRecords)) if the server keeps them.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -20,7 +24,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, interval_at};
 use tokio_util::sync::CancellationToken;
 
+use super::job_records::{JobEnd, JobRecord, KeptJob};
 use super::process_watcher::ProcessWatcher;
+use crate::blocking::blocking;
 use crate::tool_context::ToolContext;
 
 /// Bounds the output of one command that is kept on disk.
@@ -55,6 +61,22 @@ pub(crate) struct Shell {
     pub(crate) shown: Mutex<Cursor>,
     /// Set for commands of `watch_process`.
     pub(crate) watched: Option<Arc<ProcessWatcher>>,
+    pub(super) cause: EndCause,
+}
+
+/// The reason for which a job is ended from outside, known before it ends.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EndCause(Arc<OnceLock<JobEnd>>);
+
+impl EndCause {
+    /// Sets the reason; the first one counts.
+    pub(crate) fn set(&self, cause: JobEnd) {
+        let _ = self.0.set(cause);
+    }
+
+    fn get(&self) -> Option<JobEnd> {
+        self.0.get().copied()
+    }
 }
 
 impl Launch {
@@ -84,7 +106,15 @@ impl Launch {
         let reserved = reserved.map_err(|error| too_many(context, error, kind))?;
         let (asked, started) = oneshot::channel();
         let name = self.name.clone();
+        let begun = SystemClock.now();
+        let is_kept = !is_awaited || context.options.command_settings.keep_log;
+        let (kept, log) = if is_kept {
+            keep(context, reserved.id(), &name, begun).await?.unzip()
+        } else {
+            (None, None)
+        };
         let mut request = self.complete(context);
+        request.log = Some(LogFile { file: log, limit: MAX_LOG });
         request.limits.lifetime = (!is_awaited).then(|| reserved.lifetime());
         request.started = Some(asked);
         let (watched, live) = watched.unzip();
@@ -94,21 +124,33 @@ impl Launch {
         let runner = toolbox.runner.clone();
         let handle = Arc::clone(context.workspace());
         let running = async move { runner.run(handle.handle(), request, &stop).await };
-        let (started, running) = started_of(running, started).await?;
+        let (started, running) = match started_of(running, started).await {
+            Ok(started) => started,
+            Err(failure) => {
+                discard(kept).await;
+                return Err(failure);
+            }
+        };
         let completed = Arc::new(OnceLock::new());
-        let waiting = remember(running, Arc::clone(&completed));
+        let cause = EndCause::default();
+        let waiting = remember(running, Arc::clone(&completed), cause.clone(), kept);
         let job = reserved.adopt(&name, started, cancel, waiting)?;
         let shell = Arc::new(Shell {
             job,
             directory: context.workspace().path().to_owned(),
             command: name,
-            started: SystemClock.now(),
+            started: begun,
             completed,
             shown: Mutex::new(Cursor::START),
             watched,
+            cause,
         });
-        context.session.add_job(&shell.job);
+        context.session.add_job(&shell.job, &shell.cause);
         toolbox.shells.insert(&toolbox.jobs, Arc::clone(&shell));
+        if let Some(started) = &context.options.command_settings.started {
+            // The receiver wants the first job alone.
+            let _ = started.try_send(shell.job.id());
+        }
         Ok(shell)
     }
 
@@ -126,7 +168,6 @@ impl Launch {
         request.network = request.network.within(settings.network).within(context.toolbox.network);
         request.audited_call = Some(context.audited_call());
         request.limits.wall = settings.timeout.or(request.limits.wall);
-        request.log = Some(LogFile { file: None, limit: MAX_LOG });
         request
     }
 }
@@ -144,9 +185,38 @@ fn too_many(context: &ToolContext, error: JobError, kind: Retention) -> Failure 
     Failure { message, ..failure }.with("running", ids)
 }
 
+/// Begins the record of a job, if the server keeps records.
+async fn keep(
+    context: &ToolContext,
+    id: JobId,
+    name: &str,
+    begun: Timestamp,
+) -> Result<Option<(KeptJob, File)>, Failure> {
+    let Some(records) = context.toolbox.job_records() else { return Ok(None) };
+    let records = Arc::clone(records);
+    let mut command = name.to_owned();
+    context.toolbox.redactor().redact_text(&mut command);
+    let directory = context.workspace().path();
+    let record = JobRecord::new(context.session.owner(), directory, command, begun);
+    blocking(move || Ok(records.begin(id, record))).await
+}
+
+/// Deletes the record of a command that did not start.
+async fn discard(kept: Option<KeptJob>) {
+    let Some(kept) = kept else { return };
+    let discard = move || {
+        kept.discard();
+        Ok(())
+    };
+    // A record that stays is dropped when there are newer ones.
+    let _ = blocking(discard).await;
+}
+
 async fn remember(
     running: impl Future<Output = Ended> + Send,
     completed: Arc<OnceLock<Result<Completed, Failure>>>,
+    cause: EndCause,
+    kept: Option<KeptJob>,
 ) -> Option<Outcome> {
     let ended = running.await;
     // The job does not need the output, which is stored with the result.
@@ -157,6 +227,15 @@ async fn remember(
     });
     // Nothing else sets it.
     let _ = completed.set(ended.map_err(Failure::from));
+    if let Some(kept) = kept {
+        let end = outcome.as_ref().map_or(JobEnd::Lost, |ended| JobEnd::of(ended, cause.get()));
+        // A server that stops may no longer write it; the missing end then says so.
+        let write = move || {
+            kept.end(end);
+            Ok(())
+        };
+        let _ = blocking(write).await;
+    }
     outcome
 }
 
@@ -191,10 +270,10 @@ impl Shell {
         loop {
             tokio::select! {
                 biased;
-                status = self.job.ended() => return self.ended(&status),
+                _ = self.job.ended() => return self.result(),
                 () = context.cancel().cancelled() => {
-                    let status = self.job.kill().await;
-                    return self.ended(&status);
+                    self.job.kill().await;
+                    return self.result();
                 }
                 _ = progress.tick() => self.report_progress(context),
             }
@@ -209,13 +288,12 @@ impl Shell {
         context.progress(seconds as f64, None, &message);
     }
 
-    fn ended(&self, status: &JobStatus) -> Result<&Completed, Failure> {
-        match (self.completed.get(), status) {
-            (Some(Ok(completed)), _) => Ok(completed),
-            (Some(Err(failure)), _) => Err(failure.clone()),
-            (None, _) => {
-                Err(Failure::new(Code::Cancelled, "the command was ended with the server"))
-            }
+    /// Returns the result of a command that has ended.
+    pub(super) fn result(&self) -> Result<&Completed, Failure> {
+        match self.completed.get() {
+            Some(Ok(completed)) => Ok(completed),
+            Some(Err(failure)) => Err(failure.clone()),
+            None => Err(Failure::new(Code::Cancelled, "the command was ended with the server")),
         }
     }
 
@@ -241,12 +319,22 @@ impl Shell {
             completed: Arc::new(OnceLock::from(Ok(released))),
             shown: Mutex::new(self.shown()),
             watched: None,
+            cause: self.cause.clone(),
         };
         context.toolbox.shells.insert(&context.toolbox.jobs, Arc::new(shell));
     }
 
-    pub(crate) fn forget(&self, context: &ToolContext) {
-        context.toolbox.shells.remove(self.job.id());
+    /// Drops the command from memory, and its record.
+    pub(crate) async fn forget(&self, context: &ToolContext) -> Result<(), Failure> {
+        let id = self.job.id();
+        context.toolbox.shells.remove(id);
+        let Some(records) = context.toolbox.job_records() else { return Ok(()) };
+        let records = Arc::clone(records);
+        let remove = move || {
+            records.remove(id);
+            Ok(())
+        };
+        blocking(remove).await
     }
 
     pub(crate) fn shown(&self) -> Cursor {
@@ -262,14 +350,15 @@ impl Shell {
         match self.job.status() {
             JobStatus::Running => "running".into(),
             JobStatus::Lost => "lost".into(),
-            JobStatus::Ended(outcome) => match outcome.end {
-                _ if outcome.timed_out() => "completed (timed out)".into(),
-                carrel_exec::ExitStatus::Exited(code) => format!("completed (exit {code})"),
-                carrel_exec::ExitStatus::Signaled(signal) => {
-                    format!("completed (signal {signal})")
-                }
-                carrel_exec::ExitStatus::Lost => "lost".into(),
-            },
+            JobStatus::Ended(outcome) => JobEnd::of(&outcome, self.cause.get()).status(),
+        }
+    }
+
+    pub(super) fn end(&self) -> Option<JobEnd> {
+        match self.job.status() {
+            JobStatus::Running => None,
+            JobStatus::Lost => Some(JobEnd::Lost),
+            JobStatus::Ended(outcome) => Some(JobEnd::of(&outcome, self.cause.get())),
         }
     }
 }

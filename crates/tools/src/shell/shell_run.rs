@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use carrel_domain::{Code, Failure, Network, NetworkRequest};
-use carrel_exec::Captured;
+use carrel_domain::{Code, Failure, Network, NetworkRequest, ToolGroup};
 use carrel_runner::{CommandForm, Completed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +12,8 @@ use super::command_facts::{CommandFacts, add_notes};
 use super::control_sequences::strip_control;
 use super::launch::Launch;
 use crate::files::check_given;
-use crate::reply_limit::shorten;
+use crate::redaction::CutGuard;
+use crate::reply_limit::{shorten, shown_output};
 use crate::response::Reply;
 use crate::text::line;
 use crate::tool::{About, Tool, ToolResult};
@@ -28,15 +28,20 @@ pub(super) struct ShellRun;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Input {
     /// The program: a name, or a path in the workspace such as `./script`.
+    #[schemars(extend("x-brief" = ""))]
     cmd: String,
     /// Its arguments; no shell interprets them.
     #[serde(default)]
+    #[schemars(extend("x-brief" = ""))]
     args: Vec<String>,
     /// Timeout in milliseconds, 500 to 120000; 60000 by default.
+    #[schemars(extend("x-brief" = ""))]
     timeout_ms: Option<u64>,
     /// The working directory, relative to the workspace.
+    #[schemars(extend("x-brief" = ""))]
     cwd: Option<String>,
     /// The network it gets; at most what the operator allows.
+    #[schemars(extend("x-brief" = false))]
     network: Option<NetworkChoice>,
 }
 
@@ -56,9 +61,9 @@ impl Tool for ShellRun {
     const ABOUT: About = About {
         name: "shell_run",
         title: "Run a program",
-        description: "Runs one program with arguments that no shell interprets, in the same sandbox \
-            as Bash. Arguments that look like paths must be in the workspace. Use it when arguments \
-            contain quotes, spaces or text from elsewhere.",
+        group: ToolGroup::Shell,
+        description: "Runs one program without a shell: for arguments with quotes or foreign \
+            text.",
         ..About::EXECUTE
     };
 
@@ -67,16 +72,20 @@ impl Tool for ShellRun {
         let timeout = timeout(input.timeout_ms)?;
         let mut command = vec![input.cmd.trim().to_owned()];
         command.extend(input.args);
-        let argv = command.iter().map(Into::into).collect();
+        let workspace = context.workspace();
+        let argv = command.iter().map(|word| workspace.respelled(word).into()).collect();
         let mut launch = Launch::new(CommandForm::Argv(argv), command.join(" "));
-        launch.request.directory = context.workspace().relative_or_top(input.cwd.as_deref());
+        launch.request.directory = workspace.relative_or_top(input.cwd.as_deref());
         launch.request.network = NetworkRequest::of(input.network.map(Network::from));
         launch.request.limits.wall = Some(timeout);
         let shell = launch.start(context).await?;
         let completed = shell.wait(context).await?;
         let shell_id = shell.job.id().to_string();
         let rest = format!("BashOutput shell_id={shell_id} cursor=0 has all of it");
-        let text = shorten(shown(completed), context.reply_limit(None), &rest);
+        let guard = context.cut_guard();
+        let text = shown(completed, &guard);
+        let limit = shown_output(text.len() as u64, context.reply_limit(None), None);
+        let text = shorten(&guard, text, limit, &rest);
         if completed.outcome.timed_out() {
             let milliseconds = timeout.as_millis();
             let message = format!("TIMED OUT after {milliseconds}ms\n{text}");
@@ -98,19 +107,19 @@ fn timeout(milliseconds: Option<u64>) -> Result<Duration, Failure> {
     Ok(Duration::from_millis(milliseconds))
 }
 
-fn shown(completed: &Completed) -> String {
+fn shown(completed: &Completed, guard: &CutGuard) -> String {
     let outcome = &completed.outcome;
     let mut text =
         format!("exit_code={}\nduration_ms={}\n", exit_code(completed), outcome.wall.as_millis());
     for (name, stream) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
-        block(&mut text, name, stream);
+        block(&mut text, name, &guard.output(stream, usize::MAX));
     }
     add_notes(&mut text, completed);
     text
 }
 
-fn block(text: &mut String, name: &str, stream: &Captured) {
-    let shown = strip_control(&stream.to_text(usize::MAX));
+fn block(text: &mut String, name: &str, output: &str) {
+    let shown = strip_control(output);
     if !shown.trim().is_empty() {
         line(text, &format!("\n{name}:\n{}", shown.trim_end()));
     }

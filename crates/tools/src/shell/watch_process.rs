@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrel_domain::{Code, Failure, Network, NetworkRequest};
+use carrel_domain::{Code, Failure, Network, NetworkRequest, ToolGroup};
 use carrel_runner::CommandForm;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,18 +36,24 @@ pub(super) struct WatchProcess;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct WatchInput {
     /// The command line, for `bash -c`.
+    #[schemars(extend("x-brief" = ""))]
     command: String,
     /// The purpose in a few words.
+    #[schemars(extend("x-brief" = false))]
     description: Option<String>,
     /// Regular expressions for lines of stderr that report an error, at most 32. By default, common
     /// beginnings of error messages; an empty list matches nothing.
+    #[schemars(extend("x-brief" = ""))]
     error_patterns: Option<Vec<String>>,
     /// Kill it after this many seconds without output, at most 3600; 0 for never.
     #[serde(default)]
+    #[schemars(extend("x-brief" = false))]
     idle_timeout_seconds: u64,
     /// The working directory, relative to the workspace.
+    #[schemars(extend("x-brief" = false))]
     cwd: Option<String>,
     /// The network it gets; at most what the operator allows.
+    #[schemars(extend("x-brief" = false))]
     network: Option<NetworkChoice>,
 }
 
@@ -65,10 +71,9 @@ impl Tool for WatchProcess {
     const ABOUT: About = About {
         name: "watch_process",
         title: "Watch a command",
-        description: "Starts a command in the background, such as a development server or a watcher, \
-            and records an event when a line of its stderr matches an error pattern, when it is \
-            idle and when it ends. Poll watch_process_events for the events; BashOutput and KillShell \
-            work on it too.",
+        group: ToolGroup::Shell,
+        description: "Starts a server or watcher; its events are stderr lines that match \
+            error_patterns (regex), idleness and the end.",
         ..About::EXECUTE
     };
 
@@ -137,9 +142,11 @@ pub(super) struct WatchProcessEvents;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct EventsInput {
     /// The id that `watch_process` returned.
+    #[schemars(extend("x-brief" = ""))]
     shell_id: String,
     /// Only events after this one.
     #[serde(default)]
+    #[schemars(extend("x-brief" = ""))]
     since_event_id: u64,
 }
 
@@ -160,10 +167,10 @@ impl Tool for WatchProcessEvents {
     const ABOUT: About = About {
         name: "watch_process_events",
         title: "Events of a watched command",
+        group: ToolGroup::Shell,
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::Optional,
-        description: "Returns the events of a command that watch_process started: error lines, idle \
-            timeout, exit. Pass the last event id to get only new ones.",
+        description: "Returns the events of a watch_process.",
         ..About::EXECUTE
     };
 

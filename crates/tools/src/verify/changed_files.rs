@@ -25,7 +25,7 @@ const MAX_LISTED: usize = 50;
 
 /// Names of directories of Carrel and git, which commands may change at any time, and of build output and
 /// caches, of which a run changes hundreds of files.
-const SKIPPED: [&str; 14] = [
+const SKIPPED: [&str; 22] = [
     ".git",
     ".carrel",
     "target",
@@ -40,7 +40,18 @@ const SKIPPED: [&str; 14] = [
     ".mypy_cache",
     ".pytest_cache",
     ".ruff_cache",
+    ".hypothesis",
+    ".nyc_output",
+    ".phpunit.cache",
+    ".phpunit.result.cache",
+    ".stack-work",
+    ".zig-cache",
+    "_build",
+    "dist-newstyle",
 ];
+
+/// Names of files that `CMake`, Meson and Ninja write into the top of a build directory.
+const BUILD_MARKERS: [&str; 2] = ["CMakeCache.txt", "build.ninja"];
 
 /// The files of a tree with their modification times.
 #[derive(Debug)]
@@ -72,8 +83,17 @@ impl TreeState {
                 .iter()
                 .any(|part| SKIPPED.iter().any(|name| part.as_encoded_bytes() == name.as_bytes()))
         };
+        let is_marker = |path: &&PathBuf| {
+            path.file_name().is_some_and(|name| BUILD_MARKERS.iter().any(|marker| name == *marker))
+        };
+        let found = report.files.iter().map(|file| &file.path).filter(is_marker);
+        // A build in the tree's own directory leaves all of it source.
+        let builds =
+            found.filter_map(|path| path.parent()).filter(|top| !top.as_os_str().is_empty());
+        let builds: Vec<PathBuf> = builds.map(Into::into).collect();
+        let is_source = |path: &PathBuf| !builds.iter().any(|build| path.starts_with(build));
         let files = report.files.into_iter().map(|file| (file.path, file.modified));
-        let files = files.filter(|(path, _)| is_kept(path)).collect();
+        let files = files.filter(|(path, _)| is_kept(path) && is_source(path)).collect();
         report.truncation.is_none().then_some(Self(files))
     }
 

@@ -15,6 +15,7 @@ use carrel_verify::plan::{CommandScope, Invocation, plan_check};
 use carrel_verify::{EditLimits, FileProject, Profile, ProfileField};
 use tracing::debug;
 
+use super::effects;
 use super::lint_and_typecheck::shown;
 use super::project_command::{Bounds, run};
 use super::writer_turn::as_writer;
@@ -25,7 +26,8 @@ use crate::text::line;
 use crate::tool_context::ToolContext;
 use crate::toolbox::Toolbox;
 
-const BUDGET: Duration = Duration::from_secs(2);
+/// The time for feedback on one call.
+pub(crate) const BUDGET: Duration = Duration::from_secs(2);
 
 const MAX_SHOWN: usize = 20;
 
@@ -131,8 +133,13 @@ async fn findings(
     }
     let scope = CommandScope::File(name);
     let invocation = plan_check(profile, fact, scope).ok()?;
-    let ran = run(context, &invocation, bounds()).await.ok()?;
-    let report = parse::check(&invocation, &ran.outcome());
+    let report = if fact == ProfileField::Lint {
+        let files = vec![name.to_owned()];
+        effects::lint(context, &invocation, files, bounds()).await.ok()?.1
+    } else {
+        let ran = run(context, &invocation, bounds()).await.ok()?;
+        parse::check(&invocation, &ran.outcome())
+    };
     match &report.verdict {
         Verdict::CouldNotRun { reason: reason @ CouldNotRunReason::ToolMissing { tool, .. } } => {
             // Reported once for each session, not after each edit.
@@ -174,7 +181,7 @@ async fn format_now(
     let files = WorkspaceFiles::of(context);
     let (first, file) = (files.clone(), path.clone());
     let before = blocking(move || first.load(&file)).await?;
-    run(context, invocation, bounds).await?;
+    effects::format(context, invocation, vec![name.clone()], bounds).await?;
     blocking(move || {
         let after = files.load(&path)?;
         let hash = after.hash();

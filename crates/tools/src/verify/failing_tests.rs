@@ -1,5 +1,6 @@
 //! The tools `run_failing_tests` and `last_test_failures`.
 
+use carrel_domain::ToolGroup;
 use carrel_verify::plan::{Selector, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use super::last_test_runs::LastRun;
 use super::lint_and_typecheck::shown as shown_finding;
 use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::Bounds;
-use super::run_tests::{TestFacts, reply, show_failure, test};
+use super::run_tests::{TestFacts, record_excerpts, reply, show_failure, test};
 use crate::reply_limit::shorten;
 use crate::response::Reply;
 use crate::shell::NetworkChoice;
@@ -28,12 +29,16 @@ pub(super) struct RunFailingTests;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct RerunInput {
     /// The language, if the last run had several.
+    #[schemars(extend("x-brief" = ""))]
     language: Option<String>,
     /// Maximum number of tests; 50 by default, at most 200.
+    #[schemars(extend("x-brief" = ""))]
     limit: Option<usize>,
     /// Timeout in seconds; 300 by default, at most 1800.
+    #[schemars(extend("x-brief" = ""))]
     timeout: Option<u64>,
     /// The network they get; at most what the operator allows, and `loopback` by default if that is allowed.
+    #[schemars(extend("x-brief" = ""))]
     network: Option<NetworkChoice>,
 }
 
@@ -52,10 +57,10 @@ impl Tool for RunFailingTests {
     const ABOUT: About = About {
         name: "run_failing_tests",
         title: "Rerun failed tests",
+        group: ToolGroup::Verify,
         workspaces: WorkspaceChoice::OneOrAll,
-        description: "Runs again exactly the tests that failed in the last run_tests of this session \
-            in this workspace, and nothing else. last_test_failures then shows those that still \
-            fail.",
+        description: "Reruns exactly the tests that failed in the last run_tests of this \
+            session.",
         ..About::EXECUTE
     };
 
@@ -151,7 +156,9 @@ async fn rerun(
         }
     }
     context.session.state().last_runs.set(context.workspace().name(), last);
-    let Reply { content, facts, data: _ } = reply(&all, context.reply_limit(None));
+    let Reply { content, facts, data: _ } = reply(context, &all, context.reply_limit(None));
+    let failures = all.iter().flat_map(|tested| &tested.report.failures);
+    record_excerpts(context, &content, failures).await;
     Ok(Reply::new(content, RerunFacts { rerun: count, result: Some(facts) }))
 }
 
@@ -168,6 +175,7 @@ pub(super) struct LastTestFailures;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct LastInput {
     /// Maximum number of failures; 50 by default, at most 500.
+    #[schemars(extend("x-brief" = ""))]
     limit: Option<usize>,
 }
 
@@ -185,9 +193,9 @@ impl Tool for LastTestFailures {
     const ABOUT: About = About {
         name: "last_test_failures",
         title: "Show failed tests",
+        group: ToolGroup::Verify,
         workspaces: WorkspaceChoice::OneOrAll,
-        description: "Shows the failures of the last run_tests or run_failing_tests of this session in \
-            this workspace, without running anything.",
+        description: "Shows the failures of the last run again, without running anything.",
         ..About::READ
     };
 
@@ -216,8 +224,13 @@ impl Tool for LastTestFailures {
             let more = "more entries truncated; pass a larger limit to see them";
             line(&mut text, &format!("\n({left} {more})"));
         }
-        let text = shorten(text, context.reply_limit(None), "a smaller limit shows less of it");
-        Ok(Reply::text(text, LastFacts { failures: Some(failures), shown }))
+        let guard = context.cut_guard();
+        let text =
+            shorten(&guard, text, context.reply_limit(None), "a smaller limit shows less of it");
+        let reply = Reply::text(text, LastFacts { failures: Some(failures), shown });
+        let failures = last.iter().flat_map(|run| &run.report.failures);
+        record_excerpts(context, &reply.content, failures).await;
+        Ok(reply)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The tool `format`.
 
+use carrel_domain::ToolGroup;
 use carrel_sandbox::Denial;
 use carrel_verify::plan::plan_check;
 use carrel_verify::{ProfileField, parse};
@@ -7,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::effects;
 use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::{Bounds, run};
 use super::run_script::shortened;
@@ -23,13 +25,17 @@ pub(super) struct Format;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Input {
     /// Only this file or directory; its nearest project is used.
+    #[schemars(extend("x-brief" = ""))]
     path: Option<String>,
     /// Only report files that are not formatted, and change nothing.
     #[serde(default)]
+    #[schemars(extend("x-brief" = "only report"))]
     check: bool,
     /// The language, if the project has several; `all` for each in turn.
+    #[schemars(extend("x-brief" = ""))]
     language: Option<String>,
     /// Timeout in seconds; 120 by default, at most 600.
+    #[schemars(extend("x-brief" = ""))]
     timeout: Option<u64>,
 }
 
@@ -59,11 +65,11 @@ impl Tool for Format {
     const ABOUT: About = About {
         name: "format",
         title: "Format files",
+        group: ToolGroup::Verify,
         effect: Effect { destructive: true, idempotent: true, open_world: false },
         workspaces: WorkspaceChoice::OneOrAll,
-        description: "Runs the formatter that the project's files name, for a file or the whole \
-            project; with check it only reports unformatted files. Read files again afterwards: their \
-            lines may have moved.",
+        description: "Runs the project's formatter on a file or the project. Read changed files \
+            again.",
         ..About::EXECUTE
     };
 
@@ -77,20 +83,16 @@ impl Tool for Format {
         for profile in &chosen.profiles {
             let invocation = plan_check(profile, field, chosen.scope(profile))
                 .map_err(|error| no_plan(&error))?;
-            let ran = if input.check {
-                run(context, &invocation, bounds).await?
+            let (ran, verdict) = if input.check {
+                let ran = run(context, &invocation, bounds).await?;
+                let verdict = parse::check(&invocation, &ran.outcome()).verdict;
+                (ran, verdict)
             } else {
-                let planned = invocation.clone();
-                as_writer(
-                    context,
-                    move |context| async move { run(&context, &planned, bounds).await },
-                )
+                let files = effects::files_of(chosen.scope(profile), profile);
+                as_writer(context, move |context| async move {
+                    effects::format(&context, &invocation, files, bounds).await
+                })
                 .await?
-            };
-            let verdict = if input.check {
-                parse::check(&invocation, &ran.outcome()).verdict
-            } else {
-                parse::command(&invocation, &ran.outcome())
             };
             let (verdict, reason) = word(&verdict);
             let suffix = reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));

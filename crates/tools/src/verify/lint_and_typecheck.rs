@@ -1,5 +1,6 @@
 //! The tools `run_lint` and `run_typecheck`.
 
+use carrel_domain::ToolGroup;
 use carrel_sandbox::Denial;
 use carrel_verify::parse::{self, CheckReport, Finding, Severity};
 use carrel_verify::plan::{TreeAccess, plan_check};
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::changed_files::{ChangedFiles, TreeState};
+use super::effects;
 use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::{Bounds, FinishedCommand, run};
 use super::run_tests::{no_plan, word, worst};
@@ -27,14 +29,19 @@ pub(super) struct RunTypecheck;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Input {
     /// Only this file or directory; its nearest project is used.
+    #[schemars(extend("x-brief" = ""))]
     path: Option<String>,
     /// Only this package, where the tool knows packages by name.
+    #[schemars(extend("x-brief" = ""))]
     package: Option<String>,
     /// The language, if the project has several; `all` for each in turn.
+    #[schemars(extend("x-brief" = ""))]
     language: Option<String>,
     /// Timeout in seconds; 120 by default, at most 600.
+    #[schemars(extend("x-brief" = ""))]
     timeout: Option<u64>,
     /// The network it gets; at most what the operator allows.
+    #[schemars(extend("x-brief" = ""))]
     network: Option<NetworkChoice>,
 }
 
@@ -91,8 +98,14 @@ async fn check(context: &ToolContext, input: Input, field: ProfileField) -> Tool
             plan_check(profile, field, chosen.scope(profile)).map_err(|error| no_plan(&error))?;
         let builds = invocation.access == TreeAccess::ReadWrite;
         let before = if builds { TreeState::of(context).await } else { None };
-        let ran = run(context, &invocation, bounds).await?;
-        let report = parse::check(&invocation, &ran.outcome());
+        let (ran, report) = if field == ProfileField::Lint {
+            let files = effects::files_of(chosen.scope(profile), profile);
+            effects::lint(context, &invocation, files, bounds).await?
+        } else {
+            let ran = run(context, &invocation, bounds).await?;
+            let report = parse::check(&invocation, &ran.outcome());
+            (ran, report)
+        };
         let changed = if builds {
             TreeState::changes(before, context).await
         } else {
@@ -188,10 +201,10 @@ impl Tool for RunLint {
     const ABOUT: About = About {
         name: "run_lint",
         title: "Run the linter",
+        group: ToolGroup::Verify,
         workspaces: WorkspaceChoice::OneOrAll,
-        description: "Runs the linter that the project's files name, for the project, a directory, a \
-            file or a package. One finding per line: `file:line:column:rule: message`. A linter that \
-            is missing or breaks is could_not_run, never zero findings.",
+        description: "Runs the project's linter: `file:line:column:rule: message`. One that is \
+            missing or breaks is could_not_run, never zero findings.",
         ..About::EXECUTE
     };
 
@@ -207,10 +220,9 @@ impl Tool for RunTypecheck {
     const ABOUT: About = About {
         name: "run_typecheck",
         title: "Check types",
+        group: ToolGroup::Verify,
         workspaces: WorkspaceChoice::OneOrAll,
-        description: "Runs the type checker, or the compiler as one, that the project's files name. \
-            One finding per line: `file:line:column:rule: message`. A checker that is missing or \
-            breaks is could_not_run, never zero findings.",
+        description: "Runs the project's type checker or compiler, with findings as in run_lint.",
         ..About::EXECUTE
     };
 

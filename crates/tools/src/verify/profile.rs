@@ -1,6 +1,6 @@
 //! The tool `profile`.
 
-use carrel_domain::{Code, Failure};
+use carrel_domain::{Code, Failure, ToolGroup};
 use carrel_verify::Profile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,7 @@ pub(super) struct ShowProfile;
 pub(super) struct Input {
     /// A file or directory, whose nearest project is described. By default, every project of the
     /// workspace.
+    #[schemars(extend("x-brief" = ""))]
     path: Option<String>,
 }
 
@@ -34,10 +35,10 @@ impl Tool for ShowProfile {
     const ABOUT: About = About {
         name: "profile",
         title: "Describe the project",
+        group: ToolGroup::Verify,
         workspaces: WorkspaceChoice::OneOrAll,
-        description: "Describes the project as its files define it: ecosystem, package manager, and the \
-            commands that install, format, lint, typecheck and test, each with the file that defines \
-            it. A carrel.toml beside the project files takes precedence.",
+        description: "Describes the projects of the workspace: ecosystem, and the commands that \
+            install, format, lint, typecheck and test.",
         ..About::READ
     };
 

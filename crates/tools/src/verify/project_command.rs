@@ -12,7 +12,7 @@ use carrel_runner::{ArtifactRequest, CommandForm, Completed, MessageSource};
 use carrel_sandbox::Denial;
 use carrel_shell::Preset;
 use carrel_verify::parse::{ArtifactFile, DROPPED_OUTPUT, Outcome, Termination, project_artifacts};
-use carrel_verify::plan::{ARTIFACTS, Artifact, CACHE, Invocation, TreeAccess};
+use carrel_verify::plan::{ARTIFACTS, Artifact, CACHE, Invocation, KEPT_CACHE, TreeAccess};
 
 use crate::blocking::blocking;
 use crate::shell::{
@@ -72,6 +72,12 @@ impl Bounds {
     pub(super) fn of_checks(timeout: Option<u64>, network: Option<NetworkChoice>) -> Self {
         let timeout = Duration::from_secs(timeout_seconds(timeout, 120, 600));
         Self { timeout, network: NetworkRequest::of(network.map(Network::from)) }
+    }
+
+    /// Bounds of installations: 600 seconds by default, at most 1800, and the network that the cap allows.
+    pub(super) fn of_installations(timeout: Option<u64>) -> Self {
+        let timeout = Duration::from_secs(timeout_seconds(timeout, 600, 1800));
+        Self { timeout, network: NetworkRequest::of_install(None) }
     }
 
     /// Bounds of formatters: those of checks, without network.
@@ -160,6 +166,7 @@ fn launch(invocation: &Invocation, bounds: Bounds) -> Launch {
         placeholder: ARTIFACTS,
         names: names.collect(),
         cache_placeholder: Some(CACHE),
+        kept_cache_placeholder: Some(KEPT_CACHE),
     });
     request.output = Output::Separate { stdout: KEPT, stderr: KEPT };
     launch
@@ -201,7 +208,7 @@ fn ran(
 fn shown(invocation: &Invocation, artifacts: Option<&Path>) -> Vec<String> {
     let directory = artifacts.map_or("…".into(), Path::to_string_lossy);
     let argv = invocation.clone().with_artifacts(&directory).argv;
-    argv.into_iter().map(|word| word.replace(CACHE, "…")).collect()
+    argv.into_iter().map(|word| word.replace(CACHE, "…").replace(KEPT_CACHE, "…")).collect()
 }
 
 /// Returns the kept output, with a line of its own for a middle that was dropped.

@@ -1,6 +1,6 @@
 //! The tool `run_script`.
 
-use carrel_domain::{Code, Failure};
+use carrel_domain::{Code, Failure, ToolGroup};
 use carrel_verify::plan::{ScriptError, plan_script};
 use carrel_verify::{Profile, parse};
 use schemars::JsonSchema;
@@ -22,14 +22,19 @@ pub(super) struct RunScript;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Input {
     /// The name of a script of package.json, a target of the Makefile, or similar.
+    #[schemars(extend("x-brief" = ""))]
     name: String,
     /// A file or directory; the scripts of its nearest project are used.
+    #[schemars(extend("x-brief" = ""))]
     path: Option<String>,
     /// The language, if the project has several.
+    #[schemars(extend("x-brief" = ""))]
     language: Option<String>,
     /// Timeout in seconds; 300 by default, at most 1800.
+    #[schemars(extend("x-brief" = ""))]
     timeout: Option<u64>,
     /// The network it gets; at most what the operator allows.
+    #[schemars(extend("x-brief" = ""))]
     network: Option<NetworkChoice>,
 }
 
@@ -53,10 +58,10 @@ impl Tool for RunScript {
     const ABOUT: About = About {
         name: "run_script",
         title: "Run a script of the project",
+        group: ToolGroup::Verify,
         workspaces: WorkspaceChoice::OneOrAll,
-        description: "Runs a command that the project defines by name: a script of package.json, a \
-            task of Deno, an alias of cargo, a target of the Makefile. For an unknown name the \
-            reply lists the known ones.",
+        description: "Runs a script that the project defines: of package.json, Deno, cargo \
+            aliases, the Makefile. An unknown name is answered with the known ones.",
         ..About::EXECUTE
     };
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use carrel_domain::{Code, Failure};
+use carrel_domain::{Code, Failure, ToolGroup};
 use carrel_sandbox::Denial;
 use carrel_verify::parse::{Counts, TestReport, Verdict, name_running_test, unnamed_parts};
 use carrel_verify::plan::{Invocation, PlanError, Target, plan_one_at_a_time, plan_tests};
@@ -19,14 +19,21 @@ use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::{Bounds, FinishedCommand, run};
 use crate::blocking::blocking;
 use crate::reply_limit::{MaxBytes, shorten};
-use crate::response::Reply;
+use crate::response::{Reply, ToolContent};
 use crate::shell::{NetworkChoice, denials_in_verdict, strip_control};
+use crate::shown_lines;
 use crate::text::line;
 use crate::tool::{About, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 /// Failures in one reply; `last_test_failures` has the rest.
 const MAX_SHOWN: usize = 50;
+
+/// Failures that a reply shows with their whole message. Later ones mostly have the same cause.
+const SHOWN_WHOLE: usize = 5;
+
+/// Bytes of the message of a later failure.
+const SHOWN_OF_LATER: usize = 160;
 
 /// Bytes of output in a reply when no test failure explains the result.
 const SHOWN_OUTPUT: usize = 8 * 1024;
@@ -39,16 +46,22 @@ pub(super) struct RunTests;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Input {
     /// Only the tests of this file or directory; its nearest project is used.
+    #[schemars(extend("x-brief" = "file or directory"))]
     path: Option<String>,
     /// Only the tests of this package, where the tool knows packages by name.
+    #[schemars(extend("x-brief" = ""))]
     package: Option<String>,
     /// Only tests whose name contains this.
+    #[schemars(extend("x-brief" = "part of the test names"))]
     name: Option<String>,
     /// The language, if the project has several; `all` for each in turn.
+    #[schemars(extend("x-brief" = "if there are several; or `all`"))]
     language: Option<String>,
     /// Timeout in seconds; 300 by default, at most 1800.
+    #[schemars(extend("x-brief" = "seconds; 300, at most 1800"))]
     timeout: Option<u64>,
     /// The network they get; at most what the operator allows, and `loopback` by default if that is allowed.
+    #[schemars(extend("x-brief" = ""))]
     network: Option<NetworkChoice>,
     max_bytes: Option<MaxBytes>,
 }
@@ -113,11 +126,11 @@ impl Tool for RunTests {
     const ABOUT: About = About {
         name: "run_tests",
         title: "Run tests",
+        group: ToolGroup::Verify,
         workspaces: WorkspaceChoice::OneOrAll,
-        description: "Runs the tests of the project with the runner that its files name, and returns \
-            each failure with its place and message. The verdict is passed, failed or could_not_run. \
-            Narrow it with path, package or name. run_failing_tests reruns exactly the failed tests, \
-            and last_test_failures shows them again.",
+        description: "Runs the project's tests and returns each failure with its place and \
+            message. The verdict is passed, failed or could_not_run. run_failing_tests reruns \
+            what failed.",
         ..About::EXECUTE
     };
 
@@ -134,7 +147,10 @@ impl Tool for RunTests {
         }
         let runs = all.iter().map(LastRun::of).collect();
         context.session.state().last_runs.set(context.workspace().name(), runs);
-        Ok(reply(&all, context.reply_limit(input.max_bytes)))
+        let reply = reply(context, &all, context.reply_limit(input.max_bytes));
+        let failures = all.iter().flat_map(|tested| &tested.report.failures);
+        record_excerpts(context, &reply.content, failures).await;
+        Ok(reply)
     }
 }
 
@@ -222,7 +238,7 @@ pub(super) fn worst<'a>(words: impl Iterator<Item = &'a Verdict>) -> &'static st
     words.map(|verdict| word(verdict).0).max_by_key(weight).unwrap_or("could_not_run")
 }
 
-pub(super) fn reply(all: &[ProjectTests], limit: usize) -> Reply<TestFacts> {
+pub(super) fn reply(context: &ToolContext, all: &[ProjectTests], limit: usize) -> Reply<TestFacts> {
     let mut text = String::new();
     for tested in all {
         if all.len() > 1 {
@@ -233,7 +249,9 @@ pub(super) fn reply(all: &[ProjectTests], limit: usize) -> Reply<TestFacts> {
     }
     let sections = all.iter().map(ProjectTests::section).collect();
     let verdict = worst(all.iter().map(|tested| &tested.report.verdict));
-    let text = shorten(text, limit, "narrow the run, or read BashOutput of a shell_id below");
+    let guard = context.cut_guard();
+    let text =
+        shorten(&guard, text, limit, "narrow the run, or read BashOutput of a shell_id below");
     Reply::text(text, TestFacts { verdict, sections })
 }
 
@@ -297,10 +315,17 @@ impl ProjectTests {
         for finding in &self.report.build_errors {
             line(text, &super::lint_and_typecheck::shown(finding));
         }
-        for (index, failure) in self.report.failures.iter().take(MAX_SHOWN).enumerate() {
+        let failures = &self.report.failures;
+        for (index, failure) in failures.iter().take(SHOWN_WHOLE).enumerate() {
             show_failure(text, index + 1, failure);
         }
-        let left = self.report.failures.len().saturating_sub(MAX_SHOWN) + self.report.omitted;
+        if failures.len() > SHOWN_WHOLE {
+            line(text, "\nin short (last_test_failures shows them whole):");
+        }
+        for (index, failure) in failures.iter().enumerate().take(MAX_SHOWN).skip(SHOWN_WHOLE) {
+            show_briefly(text, index + 1, failure);
+        }
+        let left = failures.len().saturating_sub(MAX_SHOWN) + self.report.omitted;
         if left > 0 {
             line(text, &format!("({left} more; last_test_failures shows them)"));
         }
@@ -320,6 +345,19 @@ impl ProjectTests {
     }
 }
 
+/// Records the lines of tests that a reply shows.
+pub(super) async fn record_excerpts(
+    context: &ToolContext,
+    reply: &[ToolContent],
+    failures: impl Iterator<Item = &parse::Failure>,
+) {
+    let Some(ToolContent::Text(text)) = reply.first() else { return };
+    let place = |failure: &parse::Failure| {
+        Some((failure.file.clone()?, usize::try_from(failure.line?).ok()?))
+    };
+    shown_lines::record_excerpts(context, text, failures.filter_map(place)).await;
+}
+
 pub(super) fn show_failure(text: &mut String, number: usize, failure: &parse::Failure) {
     line(text, &format!("\n{number}. {}", failure.name));
     if let Some(file) = &failure.file {
@@ -337,6 +375,16 @@ pub(super) fn show_failure(text: &mut String, number: usize, failure: &parse::Fa
             writeln!(text, "   {part}").expect("writing to a string cannot fail");
         }
     }
+}
+
+fn show_briefly(text: &mut String, number: usize, failure: &parse::Failure) {
+    let message = strip_control(&failure.message);
+    let mut first = message.lines().map(str::trim).find(|part| !part.is_empty()).unwrap_or("");
+    let cut = first.floor_char_boundary(SHOWN_OF_LATER);
+    let ellipsis = if cut < first.len() { "…" } else { "" };
+    first = &first[..cut];
+    let place = failure.line.map_or(String::new(), |line| format!(":{line}"));
+    line(text, &format!("{number}. {}{place} {first}{ellipsis}", failure.name));
 }
 
 /// Returns the last [`SHOWN_OUTPUT`] bytes, from the beginning of a line.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use carrel_audit::Interface;
-use carrel_domain::{NetworkRequest, TokenScope};
+use carrel_domain::{NetworkRequest, TokenScope, ToolGroup};
 use carrel_git::{ArgumentList, GitOperation};
 use carrel_runner::CommandForm;
 use carrel_shell::Preset;
@@ -55,6 +55,8 @@ impl Tool for ExecCommand {
     const ABOUT: About = About {
         name: "workspace_exec",
         title: "Run a command",
+        group: ToolGroup::Workspace,
+        in_default_set: false,
         effect: Effect::RUNS,
         rules: CallRules { token_scope: TokenScope::Exec, ..CallRules::WRITE },
         description: "Runs a command line in the workspace, in a kernel sandbox. Only commands of the \
@@ -76,13 +78,14 @@ impl Tool for ExecCommand {
         let shell = launch.start(context).await?;
         let completed = shell.wait(context).await?;
         let outcome = &completed.outcome;
-        let mut text = strip_control(&outcome.stdout.to_text(usize::MAX));
-        let stderr = strip_control(&outcome.stderr.to_text(usize::MAX));
+        let guard = context.cut_guard();
+        let mut text = strip_control(&guard.output(&outcome.stdout, usize::MAX));
+        let stderr = strip_control(&guard.output(&outcome.stderr, usize::MAX));
         if !stderr.is_empty() {
             line(&mut text, &format!("--- stderr ---\n{}", stderr.trim_end()));
         }
         let rest = "redirect it to a file of the workspace and read a part";
-        let mut text = shorten(text, context.reply_limit(None), rest);
+        let mut text = shorten(&guard, text, context.reply_limit(None), rest);
         add_notes(&mut text, completed);
         line(&mut text, &format!("exit: {}", exit_code(completed)));
         let facts = ExecFacts { success: outcome.succeeded(), result: CommandFacts::of(completed) };
@@ -113,6 +116,8 @@ impl Tool for RunGit {
     const ABOUT: About = About {
         name: "workspace_git",
         title: "Run git",
+        group: ToolGroup::Workspace,
+        in_default_set: false,
         effect: Effect::RUNS,
         rules: CallRules { token_scope: TokenScope::Exec, ..CallRules::WRITE },
         description: "Runs one git operation in the workspace, with the operator's credentials for \

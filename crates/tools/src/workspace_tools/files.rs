@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 
-use carrel_domain::{Code, Failure};
+use carrel_domain::{Code, Failure, ToolGroup};
 use carrel_fsroot::{Entry, FileKind, MAX_READ_BYTES, Problem, WriteOptions};
 use carrel_search::{GrepRequest, Scope as SearchScope, Sensitive, TruncationReason};
 use carrel_wire::{DirectoryListing, EntryType, MatchingLine, SearchMatches, WrittenFile};
@@ -55,6 +55,8 @@ impl Tool for ReadFile {
     const ABOUT: About = About {
         name: "workspace_read_file",
         title: "Read a file",
+        group: ToolGroup::Workspace,
+        in_default_set: false,
         description: "Returns the text of a file of the workspace, as it is; at most 2 MiB.",
         ..About::READ
     };
@@ -101,6 +103,8 @@ impl Tool for WriteFile {
     const ABOUT: About = About {
         name: "workspace_write_file",
         title: "Write a file",
+        group: ToolGroup::Workspace,
+        in_default_set: false,
         effect: Effect { destructive: true, idempotent: true, open_world: false },
         description: "Creates a file of the workspace, or replaces its whole text. Missing directories are created.",
         ..About::WRITE
@@ -172,6 +176,8 @@ impl Tool for ListDirectory {
     const ABOUT: About = About {
         name: "workspace_list_dir",
         title: "List a directory",
+        group: ToolGroup::Workspace,
+        in_default_set: false,
         description: "Lists a directory of the workspace: a line for each entry with its type \
             (`directory`, `file`, `symlink` or `other`), its size in bytes and its name, 500 at most.",
         ..About::READ
@@ -262,6 +268,8 @@ impl Tool for GrepFiles {
     const ABOUT: About = About {
         name: "workspace_grep",
         title: "Search in files",
+        group: ToolGroup::Workspace,
+        in_default_set: false,
         description: "Searches the files of the workspace with a regular expression and returns \
             `path:line:text`, hidden and ignored files included.",
         ..About::READ
@@ -321,7 +329,7 @@ impl Tool for GrepFiles {
     }
 }
 
-/// The tool behind the task step `create_directory`. It is in no toolset.
+/// The tool behind the task step `create_directory`. It is in no catalogue.
 #[derive(Debug)]
 pub struct CreateDirectory;
 
@@ -346,6 +354,8 @@ impl Tool for CreateDirectory {
     const ABOUT: About = About {
         name: "create_directory",
         title: "Create a directory",
+        group: ToolGroup::Workspace,
+        in_default_set: false,
         effect: Effect { destructive: false, idempotent: true, open_world: false },
         description: "Creates a directory of the workspace with its missing parents.",
         ..About::WRITE

@@ -11,6 +11,8 @@ mod empty_answers;
 mod files;
 /// Git: operations, what a repository configures, remotes.
 mod git;
+/// What counts as having read a file, and what a refusal shows.
+mod reading_first;
 /// The size of replies: limits, and the way to the rest.
 mod reply_limit;
 /// Finding files and text.
@@ -23,6 +25,8 @@ mod sessions;
 mod shell;
 /// What most tests begin with.
 mod test_environment;
+/// Groups of tools: each tool in one, and the operator's choice.
+mod tool_groups;
 /// Tests, linters and formatters of real projects.
 mod verify;
 /// Which workspace a call is about.

@@ -126,7 +126,7 @@ async fn node_modules_are_left_out_unless_ignored_brings_them_back_as_the_descri
         let mut definitions = test_env.registry.definitions();
         let definition = definitions.find(|one| one.about.name == tool).unwrap();
         assert!(definition.about.description.contains("node_modules"), "{tool}");
-        let ignored = &definition.input_schema["properties"]["ignored"]["description"];
+        let ignored = &definition.input_schema()["properties"]["ignored"]["description"];
         assert!(ignored.as_str().unwrap().contains("node_modules"), "{tool}: {ignored}");
     }
 }

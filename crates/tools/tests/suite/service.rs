@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use carrel_domain::Secret;
-use carrel_tools::{CallOptions, CommandSettings, Interface, ToolResponse, Toolset};
+use carrel_tools::{
+    CallOptions, CommandSettings, Interface, ToolGroup, ToolResponse, ToolSelection,
+};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -11,7 +13,8 @@ use tokio::sync::mpsc;
 use crate::test_environment::{Setting, TestEnvironment, object};
 
 fn test_env() -> TestEnvironment {
-    TestEnvironment::with(Setting { toolset: Toolset::Workspace, ..Setting::default() })
+    let tools = ToolSelection::of(&[ToolGroup::Workspace]);
+    TestEnvironment::with(Setting { tools, ..Setting::default() })
 }
 
 async fn call_on(

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use carrel_tools::{CallOptions, ClientRoots, Interface, Owner, Session, ToolResponse};
+use carrel_domain::Code;
+use carrel_tools::{CallOptions, ClientRoots, Interface, JobPhase, Owner, Session, ToolResponse};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
@@ -90,6 +91,55 @@ async fn the_jobs_of_all_sessions_of_an_owner_count_together() {
     assert!(!test_env.call_as(&other, "Bash", more).await.is_error);
 }
 
+/// Tasks and resources of MCP find jobs through the registry.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_as_a_task_is_found_by_owner_and_workspace_alone() {
+    let names = &["primary", "extension"];
+    let test_env = TestEnvironment::with(Setting { names, ..Setting::default() });
+    let state = tempfile::tempdir().unwrap();
+    let registry = &test_env.registry;
+    registry.toolbox().keep_jobs(state.path().join("jobs"));
+    let one = Session::for_request(owner("one"), "a");
+    let id = background(&test_env, &one, json!({ "workspace": "primary" })).await;
+    let running = registry.job(&Session::for_request(owner("one"), "b"), &id).await.unwrap();
+    assert!(matches!(running.phase, JobPhase::Running), "{running:?}");
+    assert_eq!(running.command, "echo ready; sleep 1000");
+
+    let narrowed = Session::of_owner(owner("one"), "narrowed");
+    let roots = vec![format!("file://{}", test_env.path("extension").display())];
+    narrowed.narrow(&registry.toolbox().workspaces, &ClientRoots::Listed(roots));
+    let other = Session::for_request(owner("other"), "a");
+    let strangers = [narrowed, other];
+    let refused = |session: Arc<Session>, id: String| async move {
+        let failures = [
+            registry.job(&session, &id).await.map(|_| ()),
+            registry.job_log(&session, &id, 0, 100).await.map(|_| ()),
+            registry.end_job(&session, &id).await,
+        ];
+        failures.map(|failed| failed.unwrap_err().code)
+    };
+    for session in &strangers {
+        let codes = refused(Arc::clone(session), id.clone()).await;
+        assert_eq!(codes, [Code::JobNotFound; 3]);
+    }
+    // The same holds for the record of a job that is in no memory any more.
+    registry.end_job(&one, &id).await.unwrap();
+    for _ in 0..17 {
+        let short = json!({ "command": "true", "run_in_background": true, "workspace": "primary" });
+        let started = test_env.call_as(&one, "Bash", short).await;
+        let output = json!({ "shell_id": started.structured["shell_id"], "wait_seconds": 9 });
+        test_env.call_as(&one, "BashOutput", output).await;
+    }
+    let stored = registry.job(&one, &id).await.unwrap();
+    assert!(matches!(stored.phase, JobPhase::Killed), "{stored:?}");
+    let log = registry.job_log(&one, &id, 0, 100).await.unwrap();
+    assert_eq!((log.text.as_str(), log.next, log.log_bytes), ("ready\n", 6, 6));
+    for session in &strangers {
+        let codes = refused(Arc::clone(session), id.clone()).await;
+        assert_eq!(codes, [Code::JobNotFound; 3]);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_ends_kills_what_it_started_and_nothing_else() {
     let test_env = TestEnvironment::new();
@@ -132,23 +182,33 @@ async fn the_hash_of_a_file_stands_for_having_read_it() {
         ("Write", "overwrite", write.clone()),
         ("ApplyPatch", "patch", patch.clone()),
     ] {
-        let refused = request(&test_env, tool, arguments.clone()).await;
-        let text = format!("refusing to {doing} a.txt: Read it first{hint}");
-        assert_eq!((code(&refused), refused.text()), (Some("E_NOT_READ"), text), "{tool}");
+        // A refused edit shows what reading would, the hash included.
+        let lines = match doing {
+            "edit" => format!("\n[it would change these lines]\n1\tone\n[hash {hash}]\n"),
+            _ => String::new(),
+        };
+        // The lines of a patch stand for having read it.
+        if tool != "ApplyPatch" {
+            let refused = request(&test_env, tool, arguments.clone()).await;
+            let text = format!("refusing to {doing} a.txt: Read it first{hint}{lines}");
+            assert_eq!((code(&refused), refused.text()), (Some("E_NOT_READ"), text), "{tool}");
+        }
         let mut stale = arguments;
         stale["expected_hash"] = json!("0123456789abcdef");
         if tool == "ApplyPatch" {
             stale = json!({ "patch": patch["patch"], "expected_hashes": { "a.txt": "0123" } });
         }
         let refused = request(&test_env, tool, stale).await;
-        let text =
-            format!("refusing to {doing} a.txt: it has changed since it was read; Read it again");
+        let text = format!(
+            "refusing to {doing} a.txt: it has changed since it was read; Read it again{lines}"
+        );
         assert_eq!(
             (code(&refused), refused.text()),
             (Some("E_CHANGED_SINCE_READ"), text),
             "{tool}"
         );
-        assert!(!refused.structured.to_string().contains(&hash), "the hash is not told");
+        let told = refused.structured.to_string().contains(&hash);
+        assert_eq!(told, doing == "edit", "the hash is told with the lines, and never without");
     }
     assert_eq!(test_env.get("a.txt"), "one\ntwo\n");
 
@@ -190,11 +250,9 @@ async fn a_lasting_session_shows_no_hash_and_takes_one() {
     assert_eq!(read.text(), "1\tone\n");
     let hash = &read.structured["hash"];
     let edit = |old: &str, new: &str| json!({ "file_path": "a.txt", "old_string": old, "new_string": new });
-    let (code, text) = test_env.refusal("Edit", edit("one", "two")).await;
-    assert_eq!(
-        (code.as_str(), text.as_str()),
-        ("E_NOT_READ", "refusing to edit a.txt: Read it first")
-    );
+    let (code, text) = test_env.refusal("Edit", edit("nothing", "two")).await;
+    assert_eq!(code, "E_NOT_READ");
+    assert!(text.starts_with("refusing to edit a.txt: Read it first\n"), "{text}");
     let mut first = edit("one", "two");
     first["expected_hash"] = hash.clone();
     test_env.text("Edit", first).await;

@@ -10,7 +10,7 @@ use carrel_exec::LazySpawner;
 use carrel_runner::{Runner, RunnerMode, RunnerOptions, SandboxMode, WorkspaceHandle};
 use carrel_tools::{
     AuditLog, AuditRecord, CallOptions, GitOptions, Interface, NamedWorkspace, Registry, Secrets,
-    Session, ToolResponse, Toolbox, ToolboxOptions, Toolset, WorkspaceEntry, Workspaces,
+    Session, ToolResponse, ToolSelection, Toolbox, ToolboxOptions, WorkspaceEntry, Workspaces,
 };
 use serde_json::{Map, Value};
 
@@ -29,7 +29,7 @@ pub(crate) struct TestEnvironment {
 pub(crate) struct Setting {
     pub(crate) names: &'static [&'static str],
     pub(crate) access: WorkspaceAccess,
-    pub(crate) toolset: Toolset,
+    pub(crate) tools: ToolSelection,
     pub(crate) secrets: &'static [(&'static str, &'static str)],
     pub(crate) git: GitOptions,
     pub(crate) tier: TierChoice,
@@ -43,7 +43,7 @@ impl Default for Setting {
         Self {
             names: &["main"],
             access: WorkspaceAccess::ReadWrite,
-            toolset: Toolset::Code,
+            tools: ToolSelection::ALL,
             secrets: &[],
             git: GitOptions::default(),
             tier: TierChoice::Auto,
@@ -105,7 +105,7 @@ impl TestEnvironment {
             git: setting.git,
             reply_bytes: carrel_tools::DEFAULT_REPLY_BYTES,
         });
-        let registry = Registry::new(toolbox, setting.toolset);
+        let registry = Registry::new(toolbox, setting.tools);
         Self { directory, registry, session: Session::new("test"), events }
     }
 

@@ -4,8 +4,14 @@
 mod aborts;
 /// Files that checks and test runs change.
 mod changes;
+/// Compiler diagnostics about changed Rust and Go files.
+mod compiler;
+/// Effects of formatters, linters and installers as events.
+mod effects;
 /// Go: its own tests, vet and gofmt.
 mod go;
+/// Installations of dependencies.
+mod install;
 /// Machines with and without the tools of a language.
 mod machine;
 /// Python: pytest, ruff, black and mypy.

@@ -98,7 +98,7 @@ async fn every_tool_takes_workspace_in_the_same_way() {
         assert!(tools.len() >= 19, "{}", tools.len());
         for tool in tools {
             let name = tool.about.name;
-            let schema = &tool.input_schema["properties"]["workspace"]["type"];
+            let schema = &tool.input_schema()["properties"]["workspace"]["type"];
             assert_eq!(schema, "string", "{name}");
             let text = async |arguments| test_env.call(name, arguments).await.text();
             let unknown = text(json!({ "workspace": "bogus" })).await;
@@ -178,46 +178,36 @@ async fn the_workspaces_can_be_asked_for() {
     );
 }
 
-#[tokio::test]
-async fn the_guide_to_the_tools_is_up_to_date() {
-    let code = TestEnvironment::new();
-    let toolset = carrel_tools::Toolset::Workspace;
-    let service = TestEnvironment::with(Setting { toolset, ..Setting::default() });
-    let text = carrel_tools::tool_reference_markdown(
-        code.registry.definitions(),
-        service.registry.definitions(),
-    );
+#[test]
+fn the_guide_to_the_tools_is_up_to_date() {
+    let text = carrel_tools::tool_reference_markdown();
     let checked_in = include_str!("../../../../docs/tools.md");
     assert!(text == checked_in, "docs/tools.md is out of date; run `make docs`");
 }
 
-#[tokio::test]
-async fn every_tool_teaches_and_tells_the_truth_about_itself() {
-    for toolset in [carrel_tools::Toolset::Code, carrel_tools::Toolset::Workspace] {
-        let test_env = TestEnvironment::with(Setting { toolset, ..Setting::default() });
-        for tool in test_env.registry.definitions() {
-            let about = tool.about;
-            assert!(about.description.len() > 50, "{}", about.name);
-            assert!(about.description.ends_with('.'), "{}", about.name);
-            if about.class == carrel_tools::Class::Read {
-                assert_eq!(about.effect, carrel_tools::Effect::NONE, "{}", about.name);
-            }
-            // Each is based on a default; one that forgot its rules would need too small a scope.
-            let scope = about.rules.token_scope;
-            let runs_programs =
-                about.class == carrel_tools::Class::Execute || about.effect.open_world;
-            assert!(!runs_programs || scope == TokenScope::Exec, "{}", about.name);
-            let writes = about.class == carrel_tools::Class::Write;
-            assert!(!writes || scope != TokenScope::Read, "{}", about.name);
-            assert!(!about.title.is_empty(), "{}", about.name);
-            for schema in [&tool.input_schema, &tool.output_schema] {
-                assert_eq!(schema["type"], "object", "{}", about.name);
-                assert!(!schema.contains_key("$ref"), "{}", about.name);
-            }
-            for (name, property) in tool.input_schema["properties"].as_object().unwrap() {
-                let described = property["description"].as_str().is_some_and(|text| text.len() > 8);
-                assert!(described, "{} {name}", about.name);
-            }
+#[test]
+fn every_tool_teaches_and_tells_the_truth_about_itself() {
+    for tool in carrel_tools::definitions(carrel_tools::ToolSelection::ALL) {
+        let about = tool.about;
+        assert!(about.description.len() > 30, "{}", about.name);
+        assert!(about.description.ends_with('.'), "{}", about.name);
+        if about.class == carrel_tools::Class::Read {
+            assert_eq!(about.effect, carrel_tools::Effect::NONE, "{}", about.name);
+        }
+        // Each is based on a default; one that forgot its rules would need too small a scope.
+        let scope = about.rules.token_scope;
+        let runs_programs = about.class == carrel_tools::Class::Execute || about.effect.open_world;
+        assert!(!runs_programs || scope == TokenScope::Exec, "{}", about.name);
+        let writes = about.class == carrel_tools::Class::Write;
+        assert!(!writes || scope != TokenScope::Read, "{}", about.name);
+        assert!(!about.title.is_empty(), "{}", about.name);
+        for schema in [tool.input_schema(), &tool.output_schema] {
+            assert_eq!(schema["type"], "object", "{}", about.name);
+            assert!(!schema.contains_key("$ref"), "{}", about.name);
+        }
+        for (name, property) in tool.input_schema()["properties"].as_object().unwrap() {
+            let described = property["description"].as_str().is_some_and(|text| text.len() > 8);
+            assert!(described, "{} {name}", about.name);
         }
     }
 }

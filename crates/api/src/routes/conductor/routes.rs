@@ -12,6 +12,7 @@ use super::events::events;
 use super::runs::{self, RunList, TRANSCRIPT};
 use super::{ModeReply, answer, change, order, refresh, show, state};
 use crate::conductor_api::ConductorApi;
+use crate::host_check::WEBHOOK_ROUTE;
 use crate::openapi::{Header, Route, STORE};
 
 pub(super) fn routes() -> Vec<Route<ConductorApi>> {
@@ -72,7 +73,7 @@ fn looking() -> Vec<Route<ConductorApi>> {
             .bytes(TRANSCRIPT, "The transcript.")
             .errors(&[Code::IssueNotFound, Code::NotFound, Code::Overloaded])
             .errors(STORE),
-        Route::post("/api/v1/refresh", refresh)
+        Route::post(WEBHOOK_ROUTE, refresh)
             .name("refresh_conductor", "Poll the tracker now", TokenScope::Exec)
             .description(
                 "Polls the tracker now. In place of a token, the signature of the tracker is accepted if \

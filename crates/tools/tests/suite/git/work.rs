@@ -1,5 +1,4 @@
 use carrel_domain::WorkspaceAccess;
-use carrel_tools::Toolset;
 use serde_json::{Value, json};
 
 use super::{begin, call, repository, sure};
@@ -152,7 +151,6 @@ async fn looking_changes_nothing_and_is_offered_where_nothing_may_change() {
     let test_env = TestEnvironment::with(Setting {
         prepare: begin,
         access: WorkspaceAccess::ReadOnly,
-        toolset: Toolset::Code,
         ..Setting::default()
     });
     let names: Vec<_> = test_env.registry.definitions().map(|tool| tool.about.name).collect();

@@ -88,6 +88,19 @@ async fn a_test_run_lists_the_files_that_it_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn files_in_build_directories_are_not_listed_as_changed() {
+    let test_env = TestEnvironment::new();
+    test_env.put("build/CMakeCache.txt", "");
+    test_env.put(
+        "Makefile",
+        "test:\n\techo a > build/x.o; mkdir _build; echo b > _build/y; echo c > z\n",
+    );
+    let answer = test_env.call("run_tests", json!({})).await;
+    assert_eq!(verdict(&answer), "passed", "{}", answer.text());
+    assert_eq!(section(&answer)["changed_files"], json!(["z"]), "{}", answer.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_program_with_a_broken_first_line_is_not_missing() {
     let test_env = TestEnvironment::new();
     test_env.put("pyproject.toml", "[project]\nname = \"a\"\n[tool.ruff]\n");

@@ -273,6 +273,10 @@ async fn a_report_of_many_failures_keeps_within_the_size_of_a_reply() {
         assert!(text.starts_with("failed\n0 passed, 100 failed"), "{text}");
         assert!(text.ends_with("exit: 1\n"), "{text}");
     }
+    // The first failures are shown whole, the others with a line of their message.
+    assert!(usual.contains("\n5. tests/test_many.py::test_4\n"), "{usual}");
+    assert!(usual.contains("\n6. tests/test_many.py::test_5:22 assert [0, 1, 2"), "{usual}");
+    assert!(usual.contains("\n(50 more; last_test_failures shows them)\n"), "{usual}");
     assert!(small.contains(" bytes left out; narrow the run, or read BashOutput "), "{small}");
     let again = test_env.text("last_test_failures", json!({ "limit": 500 })).await;
     assert!(again.len() <= 31_000, "{}", again.len());
