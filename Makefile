@@ -3,7 +3,7 @@
 CARGO ?= cargo
 SOAK_SECONDS ?= 300
 
-.PHONY: build run test test-as-user check bench clients schemathesis fuzz soak docs help
+.PHONY: build install run test test-as-user check bench agents clients projects schemathesis fuzz soak docs help
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -19,6 +19,18 @@ BINARIES := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)/release
 
 build: ## Build the release binary: target/release/carrel
 	$(CARGO) rustc --release -p carrel-cli --bin carrel -- $(STATIC) $(SMALL)
+
+PREFIX ?= /usr/local
+SHARE = $(DESTDIR)$(PREFIX)/share
+
+install: build ## Install the program, its manual pages and completion scripts below DESTDIR and PREFIX
+	install -D -m 755 $(BINARIES)/carrel $(DESTDIR)$(PREFIX)/bin/carrel
+	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions \
+	  $(SHARE)/fish/vendor_completions.d
+	$(BINARIES)/carrel man $(SHARE)/man/man1
+	$(BINARIES)/carrel completions bash > $(SHARE)/bash-completion/completions/carrel
+	$(BINARIES)/carrel completions zsh > $(SHARE)/zsh/site-functions/_carrel
+	$(BINARIES)/carrel completions fish > $(SHARE)/fish/vendor_completions.d/carrel.fish
 
 run: build ## Build, and serve workspaces and tasks on 127.0.0.1:8080 from ./data
 	@$(BINARIES)/carrel serve --bind 127.0.0.1:8080 --data ./data
@@ -53,12 +65,19 @@ docs: ## Write the generated parts of docs/
 bench: build ## Measure against plain work and other sandboxes, as ratios in one run
 	$(CARGO) run --release -p carrel-bench
 
+agents: build ## Scripted agent tasks against Carrel and other MCP servers (needs npm and pip)
+	python3 benches/agent/run.py --carrel $(BINARIES)/carrel
+
 fuzz: ## Fuzz the path layer, the workflow parser and the command-line parser for SOAK_SECONDS each
 	scripts/fuzz $(SOAK_SECONDS)
 
-clients: build ## The public MCP suite, and real clients: SDKs, Inspector, Codex (needs npm and pip)
+clients: build ## The public MCP suite, and real clients: SDKs, Inspector, agents (needs npm and pip)
 	scripts/mcp-conformance
 	scripts/mcp-clients
+
+projects: build ## Tests and linters of real projects, in the sandbox and outside (needs the registries)
+	scripts/install-test-tools
+	scripts/verify-projects
 
 schemathesis: ## Requests made from /openapi.json, for SOAK_SECONDS (needs pip)
 	scripts/schemathesis $(SOAK_SECONDS)

@@ -6,14 +6,16 @@ use std::path::PathBuf;
 
 use carrel_config::TierChoice;
 use carrel_domain::{Age, ByteSize, Network, TokenScopes, WorkspaceId};
-use carrel_mcp::FactsMode;
+use carrel_mcp::{DefinitionDetail, FactsMode, ReplyFormat};
 use carrel_runner::Feature;
 use carrel_shell::Preset;
-use carrel_tools::{DEFAULT_REPLY_BYTES, MAX_REPLY_BYTES, MIN_REPLY_BYTES, Toolset};
+use carrel_tools::{DEFAULT_REPLY_BYTES, MAX_REPLY_BYTES, MIN_REPLY_BYTES, ToolSelection};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
 
 use crate::check::CheckArguments;
+use crate::completion;
 use crate::conductor::ConductorCommand;
 use crate::events::EventsArguments;
 use crate::init::InitArguments;
@@ -48,6 +50,10 @@ pub(crate) struct Arguments<C: Subcommand = Command> {
     /// Log more: once for what happens, twice for every check
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+
+    /// Show no progress of long work
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
 }
 
 impl Arguments {
@@ -60,8 +66,8 @@ impl Arguments {
     pub(crate) fn of_exec(arguments: &[OsString]) -> Option<Self> {
         let is_exec = arguments.get(1).is_some_and(|command| command == "exec");
         let parsed = is_exec.then(|| Arguments::<Only>::try_parse_from(arguments))?;
-        let Arguments { command: Only::Exec(command), json, verbose } = parsed.ok()?;
-        Some(Self { command: Command::Exec(command), json, verbose })
+        let Arguments { command: Only::Exec(command), json, verbose, quiet } = parsed.ok()?;
+        Some(Self { command: Command::Exec(command), json, verbose, quiet })
     }
 }
 
@@ -188,12 +194,20 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Policy(PolicyCommand),
     /// Print a completion script for a shell
+    ///
+    /// The script asks the program for each word, and so completes the names of tools and workspaces too.
     #[command(
         after_help = "Example:\n  carrel completions bash > ~/.local/share/bash-completion/completions/carrel"
     )]
     Completions {
         /// The shell to complete in
         shell: clap_complete::Shell,
+    },
+    /// Write a manual page for each command into a directory, for packages
+    #[command(hide = true)]
+    Man {
+        /// The directory, such as share/man/man1
+        directory: PathBuf,
     },
 }
 
@@ -220,7 +234,8 @@ impl Command {
             | Self::Task(_)
             | Self::Token(_)
             | Self::Policy(_)
-            | Self::Completions { .. } => None,
+            | Self::Completions { .. }
+            | Self::Man { .. } => None,
         }
     }
 
@@ -242,8 +257,8 @@ pub(crate) struct ExecArguments {
     /// The workspace: a directory; the current one if none is given
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// Working directory of the command, relative to the workspace
-    #[arg(long, value_name = "REL")]
+    /// Working directory of the command, relative to the workspace or an absolute path in it
+    #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
     /// Network access: none, loopback or full
     #[arg(long, value_name = "NETWORK")]
@@ -285,7 +300,7 @@ pub(crate) struct ExecArguments {
 #[derive(Args, Debug)]
 pub(crate) struct ToolArguments {
     /// The tool; all are listed if none is given
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = ArgValueCompleter::new(completion::tool_names))]
     pub(crate) name: Option<String>,
     /// Its arguments: one JSON object, or key=value
     #[arg(value_name = "JSON | KEY=VALUE")]
@@ -305,6 +320,9 @@ pub(crate) struct McpArguments {
     /// then; auto leaves it out for the clients that are known to
     #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = facts())]
     pub(crate) facts: FactsMode,
+    /// What definitions of tools say, which a client's model reads with every request
+    #[arg(long, value_name = "DETAIL", default_value = "brief", value_parser = definitions())]
+    pub(crate) definitions: DefinitionDetail,
     /// Listen for HTTP at this address instead, such as 127.0.0.1:8765; port 0 takes a free one
     #[arg(long, value_name = "ADDR")]
     pub(crate) http: Option<SocketAddr>,
@@ -323,6 +341,10 @@ pub(crate) struct McpArguments {
     /// One more origin whose pages may send requests, such as `https://example.org`
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     pub(crate) allow_origin: Vec<String>,
+    /// Add the tools, resources and prompts that the public conformance suite asks for by name, with
+    /// replies that are plain JSON or streams
+    #[arg(long, value_name = "REPLIES", requires = "http", hide = true, value_parser = replies())]
+    pub(crate) conformance_fixtures: Option<ReplyFormat>,
 }
 
 #[derive(Args, Debug)]
@@ -417,9 +439,10 @@ pub(crate) struct ToolboxArguments {
     /// Offer only tools that change nothing, and make the sandbox read-only
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// Tools to offer: code, or the six of the workspace service
-    #[arg(long, value_name = "SET", default_value = "code", value_parser = toolset())]
-    pub(crate) toolset: Toolset,
+    /// Groups of tools to offer: files, shell, verify, git, secrets, workspace (the six of the service), or
+    /// default for the default set
+    #[arg(long, value_name = "GROUP,…")]
+    pub(crate) tools: Option<ToolSelection>,
     /// Network of commands, and the most that a call may ask for: none, loopback or full
     #[arg(long, value_name = "NETWORK")]
     pub(crate) network: Option<Network>,
@@ -460,10 +483,17 @@ fn facts() -> impl TypedValueParser<Value = FactsMode> {
     ])
 }
 
-fn toolset() -> impl TypedValueParser<Value = Toolset> {
+fn replies() -> impl TypedValueParser<Value = ReplyFormat> {
     choice([
-        ("code", "Everything for work on code", Toolset::Code),
-        ("workspace", "The six tools of the workspace service", Toolset::Workspace),
+        ("plain", "Plain JSON where the revision allows it", ReplyFormat::Json),
+        ("streamed", "Event streams", ReplyFormat::EventStream),
+    ])
+}
+
+fn definitions() -> impl TypedValueParser<Value = DefinitionDetail> {
+    choice([
+        ("brief", "What a model needs", DefinitionDetail::Brief),
+        ("full", "Titles, every argument, output schemas: for programs", DefinitionDetail::Full),
     ])
 }
 

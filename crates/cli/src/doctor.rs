@@ -34,9 +34,12 @@ fn text(diagnosis: &Diagnosis) -> String {
         [guarantee.name.to_owned(), holds.to_owned(), guarantee.why.clone()]
     });
     format!(
-        "kernel {}, Landlock version {}, tier {tier}\n\n{}\n{}",
+        "kernel {}, Landlock version {}, tier {tier}\n\
+         network of commands: {}, at most {} if they ask; --network and policy.toml set another\n\n{}\n{}",
         diagnosis.kernel,
         diagnosis.landlock_abi,
+        diagnosis.network,
+        diagnosis.network_cap,
         output::table(["LAYER", "", "DETAIL"], layers),
         output::table(["GUARANTEE", "", "WHY"], guarantees)
     )

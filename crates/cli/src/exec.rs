@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::mem::ManuallyDrop;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -95,7 +96,14 @@ async fn execute(
         OverQuota::Refused,
     )
     .await?;
+    let named = arguments.workspace.clone().unwrap_or_else(|| PathBuf::from("."));
     let mut request = request(arguments)?;
+    if request.directory.is_absolute() {
+        let named = sandbox::named_path(&named, workspace.path(), environment);
+        let mut tops = [workspace.path(), &named].into_iter();
+        let below = tops.find_map(|top| request.directory.strip_prefix(top).ok());
+        request.directory = below.unwrap_or(&request.directory).to_owned();
+    }
     let cancel = CancellationToken::new();
     let stopped = cancel_on_signal(&cancel)?;
     let completed = match cli.format {

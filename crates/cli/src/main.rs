@@ -10,6 +10,7 @@
 
 mod arguments;
 mod check;
+mod completion;
 mod conductor;
 mod database;
 mod doctor;
@@ -24,6 +25,7 @@ mod migrate;
 mod output;
 mod policy;
 mod profile;
+mod progress;
 mod run;
 mod sandbox;
 mod serve;
@@ -41,9 +43,10 @@ use std::process::ExitCode;
 use arguments::{Arguments, Command};
 use carrel_config::Environment;
 use carrel_runner::Prefork;
-use clap::{CommandFactory, Parser};
+use clap::Parser as _;
 use error::{CliError, Result};
 use output::{Format, Invocation};
+use progress::ProgressMode;
 use traces::Traces;
 
 fn main() -> ExitCode {
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
     if let Some(code) = carrel_exec::run_helper(arguments.iter().skip(1).cloned()) {
         return code;
     }
+    completion::answer_shell();
     let early = exec::prefork_before_parsing(&arguments);
     if let Some(parsed) = Arguments::of_exec(&arguments) {
         return dispatch(parsed, early);
@@ -68,7 +72,9 @@ fn dispatch(arguments: Arguments, early: Option<Prefork>) -> ExitCode {
         (Command::Exec(command), None) => exec::prefork(command),
         _ => Prefork::default(),
     };
-    let cli = Invocation { format: arguments.format(), environment: Environment::process() };
+    let environment = Environment::process();
+    let progress = ProgressMode::of(arguments.format(), arguments.quiet, &environment);
+    let cli = Invocation { format: arguments.format(), progress, environment };
     let environment = &cli.environment;
     let dashboard = run::dashboard::is_supported(environment) && cli.format == Format::Text;
     let traces = Traces::of(&arguments.command, environment);
@@ -95,7 +101,8 @@ fn dispatch(arguments: Arguments, early: Option<Prefork>) -> ExitCode {
         Command::Worker(command) => worker::run(&command, environment),
         Command::Token(command) => token::run(&command, environment),
         Command::Policy(command) => policy::run(&command, cli.format),
-        Command::Completions { shell } => write_completions(shell),
+        Command::Completions { shell } => completion::write_script(shell),
+        Command::Man { directory } => completion::write_manual(&directory),
     };
     if let Some(export) = export {
         export.finish();
@@ -109,13 +116,6 @@ fn dispatch(arguments: Arguments, early: Option<Prefork>) -> ExitCode {
         }
         error.report(cli.format)
     })
-}
-
-fn write_completions(shell: clap_complete::Shell) -> Result<ExitCode> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::<Command>::command(), "carrel", &mut script);
-    output::write(&script)?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns a runtime on this thread, for commands that end.

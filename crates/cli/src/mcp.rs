@@ -13,10 +13,11 @@ use std::sync::Arc;
 use carrel_config::{Environment, environment as variable};
 use carrel_domain::{Code, Secret, hex};
 use carrel_mcp::{
-    Authentication, BearerToken, HttpError, HttpOptions, RootsMode, ToolServer, serve_http,
-    serve_stdio,
+    Authentication, BearerToken, CallPath, ConformanceFixtures, HttpError, HttpOptions, RootsMode,
+    ToolServer, WithFixtures, serve_http, serve_stdio,
 };
-use carrel_tools::Registry;
+use carrel_runner::state_directory;
+use carrel_tools::{Registry, ToolSelection};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +26,9 @@ use crate::error::{CliError, Result};
 use crate::sandbox::OverQuota;
 use crate::signals::cancel_on_signal;
 use crate::{output, run_server, toolbox};
+
+/// The directory with records and logs of jobs, in the state directory.
+const JOBS: &str = "jobs";
 
 /// Random bytes of a generated token, which make guessing hopeless.
 const TOKEN_BYTES: usize = 16;
@@ -40,13 +44,20 @@ pub(crate) fn run(arguments: &McpArguments, environment: &Environment) -> Result
 }
 
 async fn serve(arguments: &McpArguments, environment: &Environment) -> Result<()> {
+    let (options, unless_chosen) = (&arguments.toolbox, ToolSelection::DEFAULT);
     let registry =
-        Arc::new(toolbox::registry(&arguments.toolbox, environment, OverQuota::Refused).await?);
+        toolbox::registry(options, environment, OverQuota::Refused, unless_chosen).await?;
+    let registry = Arc::new(registry);
     toolbox::announce(&registry);
+    if let Some(state) = state_directory(environment) {
+        registry.toolbox().keep_jobs(state.join(JOBS));
+    }
     let cancel = CancellationToken::new();
     let stopped = cancel_on_signal(&cancel)?;
     let roots = if arguments.ignore_roots { RootsMode::Ignore } else { RootsMode::Narrow };
-    let tools = ToolServer::for_registry(Arc::clone(&registry), arguments.facts).with_roots(roots);
+    let tools = ToolServer::for_registry(Arc::clone(&registry), arguments.facts)
+        .with_definitions(arguments.definitions)
+        .with_roots(roots);
     let served = match arguments.http {
         None => serve_stdio(tools.for_stdio(), cancel)
             .await
@@ -68,7 +79,7 @@ async fn over_http(
 ) -> Result<()> {
     let failed = CliError::listen(address);
     // Invalid options are refused before a client can connect.
-    let (options, generated) = options(address, arguments, environment)?;
+    let (mut options, generated) = options(address, arguments, environment)?;
     let listener = TcpListener::bind(address).await.map_err(&failed)?;
     let address = listener.local_addr().map_err(failed)?;
     let names = registry.toolbox().workspaces.names().join(", ");
@@ -77,8 +88,18 @@ async fn over_http(
         let header = format!("Authorization: Bearer {}", token.expose());
         output::note(&format!("clients must send this header until it ends: {header}"));
     }
-    let handler = move |scope| tools.for_http(&scope);
-    serve_http(listener, options, handler, cancel).await.map_err(|error| match error {
+    let served = if let Some(replies) = arguments.conformance_fixtures {
+        options.reply_format = replies;
+        // Some fixtures send messages of their own during a call.
+        options.call_path = CallPath::Service;
+        let fixtures = ConformanceFixtures::default();
+        let handler = move |scope| WithFixtures::new(tools.for_http(&scope), &fixtures);
+        serve_http(listener, options, handler, cancel).await
+    } else {
+        let handler = move |scope| tools.for_http(&scope);
+        serve_http(listener, options, handler, cancel).await
+    };
+    served.map_err(|error| match error {
         HttpError::Options(_) => CliError::usage(error),
         HttpError::Listener(_) => CliError::of(Code::Io, &error),
     })
@@ -91,6 +112,7 @@ fn options(
 ) -> Result<(HttpOptions, Option<Secret>)> {
     let (authentication, generated) = authentication(address, arguments, environment)?;
     let mut options = HttpOptions::new(address, authentication).map_err(CliError::usage)?;
+    options.call_path = CallPath::Direct;
     for host in &arguments.allow_host {
         options = options.allow_host(host).map_err(CliError::usage)?;
     }

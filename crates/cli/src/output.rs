@@ -12,6 +12,7 @@ use carrel_domain::Code;
 use serde::Serialize;
 
 use crate::error::{CliError, Result};
+use crate::progress::ProgressMode;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -21,10 +22,11 @@ pub(crate) enum Format {
     Json,
 }
 
-/// One start of the program: the format of its output and the environment.
+/// One start of the program: the forms of its output and of its progress, and the environment.
 #[derive(Debug)]
 pub(crate) struct Invocation {
     pub(crate) format: Format,
+    pub(crate) progress: ProgressMode,
     pub(crate) environment: Environment,
 }
 

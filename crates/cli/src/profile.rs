@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use carrel_tools::{CallOptions, Interface, Session};
+use carrel_tools::{CallOptions, Interface, Session, ToolSelection};
 use serde_json::Map;
 
 use crate::arguments::ProfileArguments;
@@ -15,7 +15,13 @@ use crate::{tool, toolbox};
 pub(crate) fn run(arguments: &ProfileArguments, cli: &Invocation) -> Result<ExitCode> {
     crate::runtime()?.block_on(async {
         let toolbox = arguments.toolbox();
-        let registry = toolbox::registry(&toolbox, &cli.environment, OverQuota::Refused).await?;
+        let registry = toolbox::registry(
+            &toolbox,
+            &cli.environment,
+            OverQuota::Refused,
+            ToolSelection::DEFAULT,
+        )
+        .await?;
         let session = Session::new("cli");
         let options = CallOptions::new(Interface::Cli);
         let answer = registry.call(&session, "profile", Map::new(), options).await;

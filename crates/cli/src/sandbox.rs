@@ -5,8 +5,9 @@
 //! operator's state directory.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
+use carrel_config::environment::PWD;
 use carrel_config::{
     Environment, LoadedPolicy, OperatorPolicy, TierChoice, ValidationScope, Workflow,
 };
@@ -227,4 +228,32 @@ pub(crate) fn real_path(path: &Path) -> Result<PathBuf> {
         return Ok(real);
     }
     Err(failed(io::ErrorKind::NotADirectory.into()))
+}
+
+/// Returns the absolute path by which an operator named a workspace, possibly through links. `real` is its path
+/// without links.
+#[expect(clippy::disallowed_methods, reason = "compares a path; no file is opened by it")]
+pub(crate) fn named_path(named: &Path, real: &Path, environment: &Environment) -> PathBuf {
+    // The shell's own path comes first: it has the links by which the operator entered the directory.
+    let shell = environment.get(PWD).map(PathBuf::from);
+    let kernel = std::env::current_dir().ok();
+    let from = [shell, kernel].into_iter().flatten().filter(|path| path.is_absolute());
+    let mut candidates = from.map(|directory| without_dots(&directory.join(named)));
+    let leads_there = |path: &PathBuf| std::fs::canonicalize(path).is_ok_and(|path| path == real);
+    candidates.find(leads_there).unwrap_or_else(|| real.to_owned())
+}
+
+/// Takes `.` and `..` out of an absolute path, by its text.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut result = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => drop(result.pop()),
+            Component::RootDir | Component::Prefix(_) | Component::Normal(_) => {
+                result.push(component);
+            }
+        }
+    }
+    result
 }

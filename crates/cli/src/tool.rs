@@ -10,13 +10,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use carrel_domain::Code;
-use carrel_tools::{CallOptions, Definition, Interface, Registry, ToolContent, ToolResponse};
+use carrel_tools::{
+    CallOptions, Definition, Interface, Registry, ToolContent, ToolResponse, ToolSelection,
+};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::ToolArguments;
 use crate::error::Result;
 use crate::output::{self, Format, Invocation};
+use crate::progress::ProgressDisplay;
 use crate::sandbox::OverQuota;
 use crate::signals::cancel_on_signal;
 use crate::toolbox;
@@ -31,23 +34,28 @@ pub(crate) fn run(arguments: &ToolArguments, cli: &Invocation) -> Result<ExitCod
 async fn work(arguments: &ToolArguments, cli: &Invocation) -> Result<ExitCode> {
     let frees_space = arguments.name.as_deref().is_some_and(|name| FREES_SPACE.contains(&name));
     let over_quota = if frees_space { OverQuota::Allowed } else { OverQuota::Refused };
-    let registry =
-        Arc::new(toolbox::registry(&arguments.toolbox, &cli.environment, over_quota).await?);
+    // A person pays no tokens for definitions, so every tool is there unless the operator says less.
+    let (options, unless_chosen) = (&arguments.toolbox, ToolSelection::ALL);
+    let registry = toolbox::registry(options, &cli.environment, over_quota, unless_chosen).await?;
+    let registry = Arc::new(registry);
     let Some(name) = &arguments.name else { return list(&registry, cli) };
     let found = registry.definitions().find(|tool| tool.about.name == name);
     if let (Some(tool), true) = (found, arguments.schema) {
         return describe(tool, cli);
     }
     let given = match found {
-        Some(tool) => values::read(&arguments.values, &tool.input_schema)?,
+        Some(tool) => values::read(&arguments.values, tool.input_schema())?,
         // The registry says which tools there are.
         None => serde_json::Map::new(),
     };
     let session = session_file::load(&registry, &cli.environment);
     let cancel = CancellationToken::new();
     let stopped = cancel_on_signal(&cancel)?;
-    let options = CallOptions { cancel, ..CallOptions::new(Interface::Cli) };
-    let answer = registry.call(&session, name, given, options).await;
+    let mut progress = ProgressDisplay::new(cli.progress, name.as_str());
+    let mut options = CallOptions { cancel, ..CallOptions::new(Interface::Cli) };
+    let toolbox = Arc::clone(registry.toolbox());
+    options.command_settings.output = progress.output(move |line| toolbox.mask(line));
+    let answer = progress.during(registry.call(&session, name, given, options)).await;
     stopped.abort();
     session_file::save(&registry, &session, &cli.environment);
     let ended = toolbox::close(&registry).await;
@@ -66,7 +74,9 @@ pub(crate) fn print(answer: &ToolResponse, format: Format) -> Result<ExitCode> {
         }))?,
         Format::Text if answer.is_error => {
             let code = answer.structured["error"]["code"].as_str().unwrap_or(Code::Internal.name());
-            output::note(&format!("error: {} [{code}]", answer.text()));
+            let text = answer.text();
+            let (reason, rest) = text.split_once('\n').unwrap_or((&text, ""));
+            output::note(format!("error: {reason} [{code}]\n{rest}").trim_end());
         }
         Format::Text => show(answer)?,
     }
@@ -106,7 +116,7 @@ fn as_json(tool: &Definition) -> Value {
         "title": tool.about.title,
         "class": tool.about.class,
         "description": tool.about.description,
-        "input_schema": *tool.input_schema,
+        "input_schema": **tool.input_schema(),
         "output_schema": *tool.output_schema,
     })
 }
@@ -115,7 +125,7 @@ fn describe(tool: &Definition, cli: &Invocation) -> Result<ExitCode> {
     let text = || {
         output::line(tool.about.description)?;
         output::write(b"\n")?;
-        values::fields(&tool.input_schema).iter().try_for_each(|line| output::line(line))
+        values::fields(tool.input_schema()).iter().try_for_each(|line| output::line(line))
     };
     cli.print(&as_json(tool), text)
 }

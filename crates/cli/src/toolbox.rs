@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use carrel_config::Environment;
-use carrel_domain::{NetworkRequest, WorkspaceAccess};
+use carrel_domain::{NetworkRequest, ToolSelection, WorkspaceAccess};
 use carrel_runner::RunnerMode;
 use carrel_tools::{
     GitOptions, NamedWorkspace, Registry, Secrets, Toolbox, ToolboxOptions, WorkspaceEntry,
@@ -18,10 +18,12 @@ use crate::sandbox::{self, OverQuota};
 /// The name of a workspace whose directory gives it none.
 pub(crate) const UNNAMED: &str = "workspace";
 
+/// Makes the registry of a command. `unless_chosen` are its tools if the operator chose no groups.
 pub(crate) async fn registry(
     arguments: &ToolboxArguments,
     environment: &Environment,
     over_quota: OverQuota,
+    unless_chosen: ToolSelection,
 ) -> Result<Registry> {
     let loaded = sandbox::policy(&arguments.sandbox, environment)?;
     let mut workspaces = Vec::new();
@@ -32,7 +34,9 @@ pub(crate) async fn registry(
             "" => error,
             name => error.context(format_args!("workspace[{index}] ({name})")),
         })?;
-        workspaces.push(NamedWorkspace::new(named_after(entry, handle.path()), handle));
+        let path = sandbox::named_path(&entry.path, handle.path(), environment);
+        let entry = named_after(WorkspaceEntry { path, ..entry }, handle.path());
+        workspaces.push(NamedWorkspace::new(entry, handle));
     }
     let workspaces = Workspaces::new(workspaces)?;
     let (policy, mode) = (loaded.policy, RunnerMode::Server);
@@ -50,7 +54,7 @@ pub(crate) async fn registry(
         git: GitOptions::new(environment),
         reply_bytes: arguments.max_reply,
     });
-    Ok(Registry::new(toolbox, arguments.toolset))
+    Ok(Registry::new(toolbox, arguments.tools.unwrap_or(unless_chosen)))
 }
 
 /// Reads the list of workspaces; the current directory if none is given.
@@ -83,5 +87,5 @@ pub(crate) fn announce(registry: &Registry) {
 }
 
 pub(crate) async fn close(registry: &Arc<Registry>) -> usize {
-    registry.toolbox().jobs.stop_all().await.len()
+    registry.toolbox().stop_jobs().await
 }

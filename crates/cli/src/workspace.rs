@@ -15,10 +15,10 @@ use carrel_workspace::Workspaces;
 use serde_json::json;
 
 use self::arguments::IdentifierArguments;
-pub(crate) use self::arguments::WorkspaceCommand;
+pub(crate) use self::arguments::{RootArguments, WorkspaceCommand};
+pub(crate) use self::settings::Settings;
 use crate::error::{CliError, Result};
 use crate::output::{self, Invocation};
-use settings::Settings;
 
 pub(crate) fn run(command: WorkspaceCommand, cli: &Invocation) -> Result<ExitCode> {
     crate::runtime()?.block_on(async {

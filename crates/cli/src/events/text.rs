@@ -39,6 +39,9 @@ fn words(event: &Value) -> String {
             field("ecosystem"),
             field("test_command")
         ),
+        "lifecycle.effect.format" => effect("formatted", &files(event), event),
+        "lifecycle.effect.lint" => effect("linted", &files(event), event),
+        "lifecycle.effect.install" => effect("installed with", field("command"), event),
         "lifecycle.sandbox.violation" => {
             let code = event["code"].as_str().map_or_else(String::new, |code| format!(" [{code}]"));
             let layer = match field("layer") {
@@ -49,6 +52,16 @@ fn words(event: &Value) -> String {
         }
         _ => event.to_string(),
     }
+}
+
+fn files(event: &Value) -> String {
+    let files = event["files"].as_array().into_iter().flatten();
+    files.filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn effect(verb: &str, object: &str, event: &Value) -> String {
+    let errors = if event["has_errors"] == true { ", with errors" } else { "" };
+    format!("{verb} {object}{errors}")
 }
 
 fn milliseconds(event: &Value) -> String {
@@ -94,6 +107,14 @@ mod tests {
             (
                 json!({ "event": "lifecycle.sandbox.violation", "tool": "exec", "layer": "kernel", "code": null, "detail": { "denials": [{ "rule": "write", "object": "/etc/x" }] } }),
                 "T  cli    w  VIOLATION exec denied by the sandbox: write /etc/x",
+            ),
+            (
+                json!({ "event": "lifecycle.effect.lint", "files": ["a.ts", "b.ts"], "has_errors": true }),
+                "T  cli    w  linted a.ts, b.ts, with errors",
+            ),
+            (
+                json!({ "event": "lifecycle.effect.install", "command": "npm install", "has_errors": false }),
+                "T  cli    w  installed with npm install",
             ),
             (
                 json!({ "event": "lifecycle.workspace.sandbox", "sandbox_root": "/srv/w", "read_only": true }),

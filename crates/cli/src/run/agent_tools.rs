@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use carrel_agent::{ToolCall, ToolResult, Tools};
 use carrel_conductor::drive::{ToolsFactory, ToolsRequest};
-use carrel_config::{AgentToolset, ConductorConfig, Workflow};
+use carrel_config::{ConductorConfig, Workflow};
 use carrel_domain::{NetworkRequest, message_of};
-use carrel_mcp::{reply_for_client, text_only_tool};
+use carrel_mcp::{reply_for_client, tool_for_one_workspace};
 use carrel_runner::{Runner, WorkspaceHandle};
 use carrel_tools::{
     CallOptions, CommandSettings, GitOptions, Interface, NamedWorkspace, Progress, Registry,
-    Secrets, Session, Toolbox, ToolboxOptions, Toolset, WorkspaceEntry, Workspaces,
+    Secrets, Session, Toolbox, ToolboxOptions, WorkspaceEntry, Workspaces,
 };
 use carrel_traces::TraceParent;
 use futures_util::FutureExt as _;
@@ -29,24 +29,16 @@ use crate::toolbox::UNNAMED;
 pub(super) fn factory() -> Arc<ToolsFactory> {
     Arc::new(move |request: ToolsRequest| {
         let config = request.workflow.config.conductor.as_ref();
-        let toolset = config.and_then(|config| toolset(config.agent.toolset));
-        let (Some(toolset), Some(config)) = (toolset, config.cloned()) else {
+        let config = config.filter(|config| !config.agent.tools.is_empty()).cloned();
+        let Some(config) = config else {
             return async { Ok(None) }.boxed();
         };
         let made = async move {
-            let tools = AgentTools::make(request, &config, toolset).await?;
+            let tools = AgentTools::make(request, &config).await?;
             Ok(Some(Arc::new(tools) as Arc<dyn Tools>))
         };
         made.boxed()
     })
-}
-
-fn toolset(choice: AgentToolset) -> Option<Toolset> {
-    match choice {
-        AgentToolset::None => None,
-        AgentToolset::Code => Some(Toolset::Code),
-        AgentToolset::Workspace => Some(Toolset::Workspace),
-    }
 }
 
 #[derive(Debug)]
@@ -60,11 +52,7 @@ struct AgentTools {
 }
 
 impl AgentTools {
-    async fn make(
-        request: ToolsRequest,
-        config: &ConductorConfig,
-        toolset: Toolset,
-    ) -> Result<Self, String> {
+    async fn make(request: ToolsRequest, config: &ConductorConfig) -> Result<Self, String> {
         let ToolsRequest { workflow, runner, workspace } = request;
         let handle = WorkspaceHandle::open(&workspace).await.map_err(|error| message_of(&error))?;
         // What the agent changes later is not to be trusted, whichever way it is changed.
@@ -85,7 +73,7 @@ impl AgentTools {
             git: GitOptions::new(environment),
             reply_bytes: carrel_tools::DEFAULT_REPLY_BYTES,
         });
-        let registry = Registry::new(toolbox, toolset).without_operator_tools();
+        let registry = Registry::new(toolbox, config.agent.tools).without_operator_tools();
         let session = Session::new(format!("agent:{name}"));
         let (command_settings, under) =
             (command_settings(&workflow, config), carrel_traces::current_context());
@@ -115,7 +103,7 @@ impl Progress for AgentProgress {
 #[async_trait::async_trait]
 impl Tools for AgentTools {
     fn list(&self) -> Vec<Value> {
-        self.registry.definitions().map(text_only_tool).collect()
+        self.registry.definitions().map(tool_for_one_workspace).collect()
     }
 
     async fn call(&self, call: ToolCall) -> ToolResult {

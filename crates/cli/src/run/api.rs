@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use carrel_api::auth::{Authority, KEY_FILE};
-use carrel_api::{ConductorApi, ConductorOptions, serve_conductor};
+use carrel_api::{ConductorApi, ConductorOptions, HostRules, serve_conductor};
 use carrel_conductor::drive::Handle;
 use carrel_config::environment::{CARREL_TOKEN_SECRET, CARREL_WEBHOOK_SECRET};
 use carrel_config::{Environment, ServerConfig};
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{CliError, Result};
 use crate::output;
-use crate::serve::settings::word;
+use crate::serve::settings::{self, word};
 
 /// A bound listener with the keys that its callers are checked against.
 pub(super) struct RunApi {
@@ -23,6 +23,7 @@ pub(super) struct RunApi {
     address: SocketAddr,
     authority: Authority,
     webhook: Option<Secret>,
+    host_rules: HostRules,
 }
 
 impl RunApi {
@@ -48,7 +49,8 @@ impl RunApi {
         let listener = TcpListener::bind(address).await.map_err(&failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let webhook = word(environment, CARREL_WEBHOOK_SECRET).map(Secret::new);
-        Ok(Some(Self { listener, address, authority, webhook }))
+        let host_rules = settings::host_rules(address, environment)?;
+        Ok(Some(Self { listener, address, authority, webhook, host_rules }))
     }
 
     pub(super) fn announce(&self) {
@@ -59,9 +61,9 @@ impl RunApi {
     }
 
     pub(super) async fn serve(self, handle: Handle, stop: CancellationToken) {
-        let Self { listener, authority, webhook, .. } = self;
+        let Self { listener, authority, webhook, host_rules, .. } = self;
         let clock = Arc::new(SystemClock);
-        let options = ConductorOptions { handle, authority, webhook, clock, stop };
+        let options = ConductorOptions { handle, authority, webhook, host_rules, clock, stop };
         serve_conductor(listener, ConductorApi::new(options)).await;
     }
 }

@@ -1,10 +1,12 @@
 //! The settings of `serve` and `worker`, from the environment. Blank counts as unset everywhere.
 
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use carrel_api::HostRules;
 use carrel_client::{InvalidServerUrl, ServerUrl};
 use carrel_config::Environment;
 use carrel_config::environment::{
@@ -14,7 +16,7 @@ use carrel_config::environment::{
     WORKSPACE_DEFAULT_QUOTA_GB, WORKSPACE_VOLUME_PATH,
 };
 use carrel_domain::{ByteSize, Code, Secret};
-use carrel_http::{AddressRange, Origin};
+use carrel_http::{AddressRange, Origin, TrustedProxies};
 use carrel_service::limits::LEASE;
 use carrel_service::repository::DEFAULT_HOSTS;
 use carrel_service::{FreeSpaceReserve, InvalidReserve, OnEnqueueFailure, quota_from_gibibytes};
@@ -133,6 +135,12 @@ fn hosts(environment: &Environment) -> Result<Arc<[String]>> {
 fn words<'a>(environment: &'a Environment, name: &str) -> impl Iterator<Item = &'a str> {
     let text = environment.get_str(name).unwrap_or_default();
     text.split([',', ' ']).map(str::trim).filter(|word| !word.is_empty())
+}
+
+/// Returns the hosts under which a server at an address may be reached.
+pub(crate) fn host_rules(address: SocketAddr, environment: &Environment) -> Result<HostRules> {
+    let proxies = TrustedProxies::new(trusted_proxies(environment)?);
+    Ok(HostRules::new(address, &public_urls(environment)?, proxies))
 }
 
 fn public_urls(environment: &Environment) -> Result<Vec<Origin>> {

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use carrel_domain::{Age, ByteSize, InvalidSize, Layout};
 use clap::builder::TypedValueParser;
 use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
 
 use crate::arguments::choice;
+use crate::completion;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkspaceCommand {
@@ -75,7 +77,7 @@ pub(crate) struct RootArguments {
 #[derive(Args, Debug)]
 pub(crate) struct IdentifierArguments {
     /// Identifier of the workspace, such as ABC-123
-    #[arg(allow_hyphen_values = true)]
+    #[arg(allow_hyphen_values = true, add = ArgValueCompleter::new(completion::workspace_names))]
     pub(crate) identifier: String,
     #[command(flatten)]
     pub(crate) root: RootArguments,
@@ -126,7 +128,7 @@ pub(crate) struct ListArguments {
 #[derive(Args, Debug)]
 pub(crate) struct RestoreArguments {
     /// Name of the kept work as `ls --kept` shows it, or the key or identifier of its workspace
-    #[arg(allow_hyphen_values = true)]
+    #[arg(allow_hyphen_values = true, add = ArgValueCompleter::new(completion::kept_names))]
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) root: RootArguments,
@@ -138,7 +140,7 @@ pub(crate) struct RestoreArguments {
 #[derive(Args, Debug)]
 pub(crate) struct DropArguments {
     /// Name of the kept work, as `ls --kept` shows it
-    #[arg(allow_hyphen_values = true)]
+    #[arg(allow_hyphen_values = true, add = ArgValueCompleter::new(completion::kept_names))]
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) root: RootArguments,
@@ -156,7 +158,11 @@ pub(crate) struct ShowArguments {
 #[derive(Args, Debug)]
 pub(crate) struct RemoveArguments {
     /// Identifier of the workspace, such as ABC-123
-    #[arg(allow_hyphen_values = true, required_unless_present = "path")]
+    #[arg(
+        allow_hyphen_values = true,
+        required_unless_present = "path",
+        add = ArgValueCompleter::new(completion::workspace_names)
+    )]
     pub(crate) identifier: Option<String>,
     #[command(flatten)]
     pub(crate) root: RootArguments,

@@ -13,6 +13,7 @@ use super::remove::sweep_in_background;
 use super::settings::Settings;
 use crate::error::Result;
 use crate::output::{self, Invocation};
+use crate::progress::ProgressDisplay;
 
 /// The line with the first workspace in the default root.
 const VOLATILE_ROOT: &str = "Workspaces in the temporary directory may not survive a reboot; workspace.root in WORKFLOW.md or --root moves them";
@@ -37,7 +38,8 @@ pub(super) async fn create(arguments: CreateArguments, cli: &Invocation) -> Resu
         quota,
         ..Create::new(identifier)
     };
-    let created = workspaces.create(request, &settings.hooks).await;
+    let progress = ProgressDisplay::new(cli.progress, "workspace create");
+    let created = progress.during(workspaces.create(request, &settings.hooks)).await;
     // A failed hook, or a half-made directory that was found, leaves something to delete.
     sweep_in_background(&workspaces);
     let Created { created, record, path } = created?;

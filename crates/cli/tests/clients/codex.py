@@ -7,6 +7,7 @@ import subprocess
 
 import lab
 import provider
+import snippets
 
 CODEX = "node_modules/@openai/codex/bin/codex.js"
 
@@ -32,9 +33,6 @@ wire_api = "responses"
 request_max_retries = 0
 stream_max_retries = 0
 
-[mcp_servers.carrel]
-default_tools_approval_mode = "approve"
-required = true
 {server}
 """
 
@@ -46,9 +44,9 @@ SCRIPT = [
     ("run_tests", {}, ["failed", "adds every price"]),
     ("Edit", {"file_path": "basket.js", "old_string": "prices.length", "new_string": HALF}, ["basket.js", "Read"]),
     ("Read", {"file_path": "basket.js"}, ["1\texports.total = (prices) => prices.length;"]),
-    ("Edit", {"file_path": "basket.js", "old_string": "prices.length", "new_string": HALF}, [f"+exports.total = (prices) => {HALF};"]),
+    ("Edit", {"file_path": "basket.js", "old_string": "prices.length", "new_string": HALF}, ["replaced 1 occurrence(s)"]),
     ("run_tests", {}, ["failed", "adds every price"]),
-    ("Edit", {"file_path": "basket.js", "old_string": HALF, "new_string": WHOLE}, [f"+exports.total = (prices) => {WHOLE};"]),
+    ("Edit", {"file_path": "basket.js", "old_string": HALF, "new_string": WHOLE}, ["replaced 1 occurrence(s)"]),
     ("run_tests", {}, ["passed"]),
     ("Bash", {"command": "cat /etc/shadow; pwd"}, ["cat: /etc/shadow: No such file or directory"]),
     ("git", {"operation": "add", "args": ["basket.js"]}, []),
@@ -73,7 +71,7 @@ def agent(place, cache, root, model, server):
     cache = pathlib.Path(cache).absolute()
     # What it was given, and nothing of the machine: no key, no proxy, no configuration of anybody.
     environment = {
-        "PATH": os.environ["PATH"],
+        "PATH": f"{place.on_path()}:{os.environ['PATH']}",
         "HOME": str(home),
         "CODEX_HOME": str(home),
         "NO_PROXY": "127.0.0.1",
@@ -162,15 +160,17 @@ def session(report, place, cache, title, root, server):
 def drive(report, place, cache):
     print(f"\nCodex CLI {lab.installed(cache, '@openai/codex')}", flush=True)
     root = place.project("basket", lab.NODE)
-    server = "\n".join(
-        [
-            f"command = {json.dumps(place.carrel)}",
-            f"args = {json.dumps(['mcp', '--workspace', str(root)])}",
-            f"env = {{ XDG_STATE_HOME = {json.dumps(place.environment['XDG_STATE_HOME'])} }}",
-        ]
-    )
-    session(report, place, cache, "codex stdio", root, server)
+    session(report, place, cache, "codex stdio", root, snippets.snippet("Codex", root))
     root = place.project("basket", lab.NODE)
     with report.check("codex http", "the server ends when it is told to"):
         with place.http(["--workspace", str(root)]) as url:
-            session(report, place, cache, "codex http", root, f"url = {json.dumps(url)}\nhttp_headers = {{ Authorization = {json.dumps(lab.AUTHORIZATION)} }}")
+            server = "\n".join(
+                [
+                    "[mcp_servers.carrel]",
+                    f"url = {json.dumps(url)}",
+                    f"http_headers = {{ Authorization = {json.dumps(lab.AUTHORIZATION)} }}",
+                    'default_tools_approval_mode = "approve"',
+                    "required = true",
+                ]
+            )
+            session(report, place, cache, "codex http", root, server)

@@ -141,6 +141,15 @@ class Lab:
         path.mkdir(parents=True)
         return path
 
+    def on_path(self):
+        """Returns a directory in which the program under test is called `carrel`."""
+        directory = self.base / "bin"
+        directory.mkdir(exist_ok=True)
+        program = directory / "carrel"
+        if not program.is_symlink():
+            program.symlink_to(self.carrel)
+        return directory
+
     def project(self, name, files):
         """Makes a repository with one commit."""
         root = self.directory(name)

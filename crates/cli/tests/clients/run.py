@@ -2,7 +2,7 @@
 
     run.py --carrel PROGRAM --cache DIRECTORY [CLIENT…]
 
-Clients: python, inspector, typescript, codex; all of them if none is named. Exits 0 only if every check passed.
+Clients: python, inspector, typescript, codex, claude, gemini, opencode; all of them if none is named. Exits 0 only if every check passed.
 `scripts/mcp-clients` installs what this needs.
 """
 
@@ -16,10 +16,11 @@ import anyio
 import codex
 import inspector
 import lab
+import listed
 import python_sdk
 import typescript
 
-CLIENTS = ("python", "inspector", "typescript", "codex")
+CLIENTS = ("python", "inspector", "typescript", "codex", *listed.CLIENTS)
 
 
 def parse():
@@ -51,6 +52,9 @@ def main():
             typescript.drive(report, place, arguments.cache)
         if "codex" in chosen:
             codex.drive(report, place, arguments.cache)
+        for client in listed.CLIENTS:
+            if client in chosen:
+                listed.drive(report, place, arguments.cache, client)
     finally:
         place.close()
     return report.summary()

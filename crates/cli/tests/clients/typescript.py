@@ -48,11 +48,11 @@ def session(report, place, cache, title, root, target):
 def drive(report, place, cache):
     print(f"\nTypeScript SDK {lab.installed(cache, SDK)}", flush=True)
     root = place.project("basket", lab.NODE)
-    target = [place.carrel, "mcp", "--workspace", root]
+    target = [place.carrel, "mcp", "--workspace", root, "--definitions", "full"]
     session(report, place, cache, "typescript stdio", root, target)
     root = place.project("basket", lab.NODE)
     with report.check("typescript http", "the server ends when it is told to"):
-        with place.http(["--workspace", str(root)]) as url:
+        with place.http(["--workspace", str(root), "--definitions", "full"]) as url:
             session(report, place, cache, "typescript http", root, [url])
     root = place.project("basket", lab.NODE)
     with place.http(["--workspace", str(root)]) as url:

@@ -571,8 +571,11 @@ fn names_that_cannot_be_workspaces_are_refused() {
 #[test]
 fn completions_are_printed_for_a_shell() {
     let fixture = TestRoot::new();
-    let script = Run::of(fixture.bare(&["completions", "bash"])).stdout;
-    assert!(script.contains("_carrel") && script.contains("workspace"));
+    for (shell, word) in [("bash", "complete -"), ("zsh", "#compdef carrel"), ("fish", "complete ")]
+    {
+        let script = Run::of(fixture.bare(&["completions", shell])).stdout;
+        assert!(script.contains(word) && script.contains("CARREL_COMPLETE"), "{shell}: {script}");
+    }
 }
 
 #[test]

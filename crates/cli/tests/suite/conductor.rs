@@ -103,9 +103,15 @@ impl ConductorFixture {
     }
 
     fn state(&self, issue: &str) -> String {
+        self.state_or_error(issue).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Returns the state of an issue, or what the command said instead.
+    fn state_or_error(&self, issue: &str) -> Result<String, String> {
         let run = Run::of(self.command(&["issue", "show", issue, "--json"]));
-        let shown: Value = serde_json::from_str(&run.stdout).expect(&run.stderr);
-        shown["state"].as_str().unwrap().to_owned()
+        let shown: Result<Value, _> = serde_json::from_str(&run.stdout);
+        let state = shown.ok().and_then(|shown| Some(shown["state"].as_str()?.to_owned()));
+        state.ok_or(run.stderr)
     }
 
     pub(crate) fn once(&self) -> Run {
@@ -117,9 +123,15 @@ impl ConductorFixture {
     }
 
     fn start_with(&self, more: &[&str]) -> Running {
+        self.start_in(more, |_| {})
+    }
+
+    /// Starts it in an environment with more in it.
+    fn start_in(&self, more: &[&str], change: impl FnOnce(&mut Command)) -> Running {
         let log = self.fixture.path("run.log");
         let file = std::fs::File::options().create(true).append(true).open(&log).unwrap();
         let mut command = self.command(&[&["run"], more].concat());
+        change(&mut command);
         let child = command.stdout(Stdio::null()).stderr(file).spawn().unwrap();
         Running { child, log }
     }

@@ -84,6 +84,7 @@ fn calls(line: &str) -> Vec<(&'static str, Value)> {
         ("shell_run", json!({ "cmd": "bash", "args": ["sockets.sh"] })),
         ("run_script", json!({ "name": "attack" })),
         ("run_lint", json!({})),
+        ("run_typecheck", json!({})),
         ("run_tests", json!({ "network": "none" })),
     ]
 }
@@ -109,6 +110,52 @@ fn a_command_that_succeeds_says_in_one_line_what_the_sandbox_denied() {
         let expected = format!("carrel: denied 41 times: {DENIED}; {decides}");
         assert_eq!(lines_about_denials(&formatted), [expected], "{interface:?}: {formatted:?}");
     }
+}
+
+/// A repository that borrows objects from one outside, which git reads about in vain.
+fn borrowing_repository(test_env: &TestEnvironment) -> String {
+    let script = r"
+        git init -q --bare outside && mkdir -p outside/objects/pack && chmod -R a+rX outside
+        cd workspace && git init -q . && echo one > tracked && git add tracked
+        git -c user.name=Example -c user.email=example@localhost commit -q -m first
+        realpath ../outside/objects > .git/objects/info/alternates
+        chown -R --reference=. . && realpath ../outside/objects/pack
+    ";
+    let mut shell = std::process::Command::new("sh");
+    let trust = [("COUNT", "1"), ("KEY_0", "safe.directory"), ("VALUE_0", "*")];
+    shell.envs(trust.map(|(name, value)| (format!("GIT_CONFIG_{name}"), value)));
+    shell.args(["-ec", script]).current_dir(test_env.path(""));
+    let run = Run::of(shell);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    run.stdout.trim().to_owned()
+}
+
+/// Git has no argument that makes it do something forbidden by itself; in this tier it sees that objects which a
+/// repository names are there, and is denied to read them.
+#[test]
+fn git_says_what_the_sandbox_denied_also_where_it_succeeds() {
+    TestEnvironment::each(|test_env| {
+        if test_env.tier != "landlock" {
+            return;
+        }
+        let denied = borrowing_repository(test_env);
+        for interface in Interface::ALL {
+            let mut session = open(test_env, interface, &[]);
+            for (tool, operation) in [("git", "log"), ("git", "status"), ("git_inspect", "log")] {
+                let answer = session.call(tool, json!({ "operation": operation }));
+                assert!(!answer.is_error, "{test_env} {interface:?} {tool}: {answer:?}");
+                let lines = lines_about_denials(&answer);
+                let [line] = lines[..] else { panic!("{test_env} {interface:?}: {answer:?}") };
+                assert!(line.starts_with("carrel: probably denied"), "{test_env}: {line}");
+                assert!(line.contains(&denied) && line.contains("(EACCES)"), "{test_env}: {line}");
+                let facts = &answer.structured["denials"];
+                assert_eq!(facts[0]["object"], json!(denied), "{test_env} {interface:?}: {facts}");
+                for word in REFUSED {
+                    assert!(!answer.text.contains(word), "{interface:?} {tool}: {word}");
+                }
+            }
+        }
+    });
 }
 
 #[test]

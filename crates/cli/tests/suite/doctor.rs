@@ -156,3 +156,37 @@ fn a_person_is_told_the_same_in_lines() {
         assert!(run.stdout.contains(expected), "{}", run.stdout);
     }
 }
+
+#[test]
+fn the_network_cap_that_applies_without_options_is_shown_and_holds() {
+    let fixture = fixture();
+    let cases: [(&[&str], &str, &str, &str); 3] = [
+        (&[], "", "none", "loopback"),
+        (&["user_namespaces"], "", "none", "none"),
+        (&[], "network = \"loopback\"\nnetwork_limit = \"full\"\n", "loopback", "full"),
+    ];
+    for (without, policy, network, cap) in cases {
+        std::fs::write(fixture.path("policy.toml"), policy).unwrap();
+        let file = fixture.path("policy.toml");
+        let options = ["--policy", file.to_str().unwrap()];
+        let shown = run(&fixture, &[&["doctor", "--json"], &options[..]].concat(), without);
+        let diagnosis: Value = serde_json::from_str(&shown.stdout).expect(&shown.stderr);
+        let found = (&diagnosis["network"], &diagnosis["network_cap"]);
+        assert_eq!(found, (&json!(network), &json!(cap)), "{without:?} {policy}");
+        let lines = run(&fixture, &[&["doctor"], &options[..]].concat(), without);
+        let line = format!("network of commands: {network}, at most {cap} if they ask");
+        assert!(lines.stdout.contains(&line), "{}", lines.stdout);
+        // A tool call may ask for the cap and for nothing above it.
+        let workspace = fixture.path("workspace");
+        for asked in ["none", "loopback", "full"] {
+            let network = format!("network={asked}");
+            let call = ["tool", "--workspace", workspace.to_str().unwrap()];
+            let words = ["Bash", "command=true", &network];
+            let answer = run(&fixture, &[&call[..], &options, &words].concat(), without);
+            let order = ["none", "loopback", "full"];
+            let allowed = order.iter().position(|one| *one == asked)
+                <= order.iter().position(|one| *one == cap);
+            assert_eq!(answer.code == 0, allowed, "{asked} {cap}: {}", answer.stderr);
+        }
+    }
+}

@@ -166,6 +166,34 @@ fn what_the_kernel_refuses_is_heard_of() {
     assert_eq!((&event["tool"], &event["layer"]), (&json!("Bash"), &json!("kernel")), "{event}");
 }
 
+#[test]
+fn effects_are_heard_of_over_every_interface() {
+    for interface in Interface::ALL {
+        let test_env = TestEnvironment::usual();
+        test_env.write(
+            "carrel.toml",
+            "[profile]\nformat = [\"true\"]\nlint = [\"false\"]\ninstall = [\"false\"]\n",
+        );
+        let (workspace, log) = (test_env.workspace(), Log::of(&test_env));
+        let mut session = interface.open(&test_env, &["--workspace", workspace.to_str().unwrap()]);
+        for (tool, kind, object, has_errors) in [
+            ("format", "lifecycle.effect.format", json!({ "files": ["."] }), false),
+            ("run_lint", "lifecycle.effect.lint", json!({ "files": ["."] }), true),
+            ("install", "lifecycle.effect.install", json!({ "command": "false" }), true),
+        ] {
+            session.call(tool, json!({}));
+            let found = log.until(kind, 1);
+            assert_eq!(found.len(), 1, "{found:?}");
+            let (name, value) = object.as_object().unwrap().iter().next().unwrap();
+            assert_eq!(
+                (&found[0]["interface"], &found[0][name], &found[0]["has_errors"]),
+                (&json!(interface.name()), value, &json!(has_errors)),
+                "{found:?}"
+            );
+        }
+    }
+}
+
 /// Work goes on where events cannot be kept.
 #[test]
 fn a_place_that_cannot_be_written_costs_events_and_no_call() {

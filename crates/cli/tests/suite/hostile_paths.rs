@@ -57,7 +57,7 @@ const fn slot(
 /// What a command does that finds itself outside.
 const STEAL: &str = "cat secret file ../outside/secret; touch written";
 
-/// Every argument that takes a path, in the toolset for code.
+/// Every argument that takes a path, in the groups for work on code.
 const CODE: &[Slot] = &[
     slot("Read", "file_path", Rule::Follows, |path| json!({ "file_path": path })),
     slot(
@@ -143,9 +143,10 @@ const CODE: &[Slot] = &[
     slot("run_typecheck", "path", Rule::Follows, |path| json!({ "path": path })),
     slot("run_script", "path", Rule::Follows, |path| json!({ "name": "test", "path": path })),
     slot("format", "path", Rule::Follows, |path| json!({ "path": path })),
+    slot("install", "path", Rule::Follows, |path| json!({ "path": path })),
 ];
 
-/// Every argument that takes a path, in the toolset of the workspace service.
+/// Every argument that takes a path, in the group of the workspace service.
 const SERVICE: &[Slot] = &[
     slot("workspace_read_file", "path", Rule::Follows, |path| json!({ "path": path })),
     slot(
@@ -282,7 +283,7 @@ fn paths(test_env: &TestEnvironment) -> Vec<(String, Kind)> {
         "outward/..".to_owned(),
         "outward-late/secret".to_owned(),
         "absolute-out/secret".to_owned(),
-        "absolute-in/file".to_owned(),
+        "absolute-up/secret".to_owned(),
         "chain/secret".to_owned(),
         "proc-root/etc/passwd".to_owned(),
         "dangling/below".to_owned(),
@@ -291,7 +292,7 @@ fn paths(test_env: &TestEnvironment) -> Vec<(String, Kind)> {
         "outward",
         "outward-late",
         "absolute-out",
-        "absolute-in",
+        "absolute-up",
         "outward-file",
         "chain",
         "outward-missing",
@@ -329,6 +330,8 @@ fn paths(test_env: &TestEnvironment) -> Vec<(String, Kind)> {
         "directory/",
         "directory/../file",
         "inward",
+        "absolute-in",
+        "absolute-in/file",
         "",
     ];
     let leaves = leaves.into_iter().map(|path| (path, Kind::Leaves));
@@ -370,6 +373,7 @@ fn prepare_inside(test_env: &TestEnvironment) {
     link(Path::new("../outside/secret"), "outward-file");
     link(Path::new("../outside/missing"), "outward-missing");
     link(&test_env.path("outside"), "absolute-out");
+    link(&top.join("../outside"), "absolute-up");
     link(&top.join("directory"), "absolute-in");
     link(Path::new("outward"), "chain");
     link(Path::new("/proc/self/root"), "proc-root");
@@ -500,20 +504,22 @@ enum Part {
     OneOf(usize),
 }
 
+const CODE_GROUPS: &str = "files,shell,verify,git,secrets";
+
 /// Paths that no slot goes without.
 const PLAINEST: &[&str] =
     &["/etc/passwd", "../outside/secret", "outward/secret", "outward-file", "file\0.txt", "..foo"];
 
 /// Tries every slot through one session, some of them at the same time.
 fn try_all(interface: Interface, threads: usize, part: Part) {
-    let all: [(&[Slot], &str); 2] = [(CODE, "code"), (SERVICE, "workspace")];
+    let all: [(&[Slot], &str); 2] = [(CODE, CODE_GROUPS), (SERVICE, "workspace")];
     let work = |thread: usize| {
         let test_env = TestEnvironment::usual();
         prepare_outside(&test_env);
         let (workspace, paths) = (test_env.workspace(), paths(&test_env));
         let mut wrong = Vec::new();
-        for (slots, toolset) in all {
-            let options = ["--workspace", workspace.to_str().unwrap(), "--toolset", toolset];
+        for (slots, groups) in all {
+            let options = ["--workspace", workspace.to_str().unwrap(), "--tools", groups];
             let mut session = interface.open(&test_env, &options);
             for (number, slot) in slots.iter().enumerate().skip(thread).step_by(threads) {
                 let is_tried = |(place, (path, _)): &(usize, &(String, Kind))| match part {
@@ -557,8 +563,15 @@ fn no_path_leads_out_over_the_command_line() {
 fn every_argument_that_may_take_a_path_is_tried() {
     let test_env = TestEnvironment::usual();
     let workspace = test_env.workspace();
-    for (slots, toolset) in [(CODE, "code"), (SERVICE, "workspace")] {
-        let options = ["--workspace", workspace.to_str().unwrap(), "--toolset", toolset];
+    for (slots, groups) in [(CODE, CODE_GROUPS), (SERVICE, "workspace")] {
+        let options = [
+            "--workspace",
+            workspace.to_str().unwrap(),
+            "--tools",
+            groups,
+            "--definitions",
+            "full",
+        ];
         let tools = Interface::Stdio.open(&test_env, &options).tools();
         let mut missing = Vec::new();
         for tool in &tools {
@@ -573,7 +586,7 @@ fn every_argument_that_may_take_a_path_is_tried() {
                 }
             }
         }
-        assert_eq!(missing, [""; 0], "no row in the table of {toolset}");
+        assert_eq!(missing, [""; 0], "no row in the table of {groups}");
         for slot in slots {
             let found = tools.iter().find(|tool| tool["name"] == slot.tool);
             let schema = found.unwrap_or_else(|| panic!("no tool {}", slot.tool));

@@ -735,9 +735,16 @@ fn every_door_lists_the_same_tools_and_gives_the_same_answers() {
     let test_env = TestEnvironment::usual();
     test_env.write("a.txt", "alpha\nbeta\n");
     let workspace = test_env.workspace();
-    let options = ["--workspace", workspace.to_str().unwrap()];
-    let mut interfaces: Vec<_> =
-        Interface::ALL.iter().map(|interface| interface.open(&test_env, &options)).collect();
+    let options = ["--workspace", workspace.to_str().unwrap(), "--tools", "default,secrets"];
+    let open = |interface: &Interface| {
+        // The command line always says everything.
+        let full: &[&str] = match interface {
+            Interface::Cli => &[],
+            Interface::Stdio | Interface::Http => &["--definitions", "full"],
+        };
+        interface.open(&test_env, &[&options[..], full].concat())
+    };
+    let mut interfaces: Vec<_> = Interface::ALL.iter().map(open).collect();
     let described = |tool: &Value| {
         (tool["name"].clone(), tool["description"].clone(), tool["inputSchema"].clone())
     };

@@ -14,8 +14,12 @@ mod audit;
 mod collector;
 /// What each command prints, and how it fails.
 mod commands;
+/// Completion in a shell, and manual pages.
+mod completion;
 /// The conductor, from the outside.
 mod conductor;
+/// Definitions of tools: groups, and what they cost.
+mod definitions;
 /// Denials in the texts of every interface.
 mod denials;
 /// What holds on this machine.
@@ -44,8 +48,14 @@ mod issues;
 mod kill;
 /// Log lines and error objects, which are interface.
 mod lines;
+/// Links to a workspace, in one, and out of one.
+mod links;
 /// Thousands of starts through one server.
 mod load;
+/// Resources and prompts of MCP, with attacks.
+mod mcp_resources;
+/// Long calls as tasks of MCP.
+mod mcp_tasks;
 /// The schema of the database.
 mod migrate;
 /// Typical mistakes on the command line, and the way out that is said.
@@ -54,6 +64,8 @@ mod mistakes;
 mod network_cap;
 /// What a preset says about a command line.
 mod policy;
+/// Progress of long work.
+mod progress_display;
 /// Real projects pass their tests behind the sandbox.
 mod projects;
 /// `--read-only`, proven by the file system.

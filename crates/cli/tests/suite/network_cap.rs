@@ -123,6 +123,30 @@ fn a_model_cannot_lift_the_network_that_the_operator_typed() {
 }
 
 #[test]
+fn an_installation_gets_the_network_of_the_cap_and_no_more() {
+    let test_env = TestEnvironment::usual();
+    let host = HostService::start();
+    let settings = json!(["bash", "-c", host.attack()]);
+    test_env.write("carrel.toml", &format!("[profile]\ninstall = {settings}\n"));
+    let workspace = text_of_workspace(&test_env);
+    for interface in Interface::ALL {
+        for typed in [None, Some("none"), Some("loopback"), Some("full")] {
+            let typed_options: Vec<_> =
+                typed.iter().flat_map(|network| ["--network", network]).collect();
+            let options = options(&test_env, &workspace, &typed_options);
+            let answer = interface.open(&test_env, &options).call("install", json!({}));
+            let about = format!("{interface:?} {typed:?}: {answer:?}");
+            assert!(!answer.is_error, "{about}");
+            assert_eq!(answer.text.contains("\nconnected\n"), typed == Some("full"), "{about}");
+            assert_eq!(host.was_reached(), typed == Some("full"), "{about}");
+            for word in COACHING {
+                assert!(!answer.text.contains(word), "{about}: {word:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_model_may_ask_for_less_and_gets_what_the_operator_typed() {
     let test_env = TestEnvironment::usual();
     let host = HostService::start();

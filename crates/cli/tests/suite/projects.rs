@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::interfaces::Interface;
 use crate::test_environment::{Caller, Done, TestEnvironment};
 
 /// The home of whoever runs the tests, where toolchains are.
@@ -73,6 +74,73 @@ fn a_rust_project_with_a_dependency_passes_its_tests_without_a_network() {
         assert_eq!(done.code, 0, "{test_env}: {:#}", done.json);
         assert!(done.stdout().contains("test it_rolls ... ok"), "{test_env}: {}", done.stdout());
         assert!(test_env.workspace().join("target/debug").is_dir(), "{test_env}");
+    }
+}
+
+/// A crate whose build script prepares for a while, and an edit of it.
+fn slow_crate(write: impl Fn(&str, &str), script: &str) -> serde_json::Value {
+    let manifest = "[package]\nname = \"sample\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
+    write("Cargo.toml", manifest);
+    write("Cargo.lock", "version = 3\n\n[[package]]\nname = \"sample\"\nversion = \"0.1.0\"\n");
+    write("src/lib.rs", "//! Sample.\n");
+    write("build.rs", &format!("fn main() {{ {script} }}\n"));
+    serde_json::json!({ "file_path": "src/new.rs", "content": "//! New.\n" })
+}
+
+#[test]
+fn a_post_edit_check_beyond_the_quota_leaves_room_for_the_next_edit() {
+    if !has("cargo") {
+        return carrel_skip::unavailable("cargo");
+    }
+    for test_env in with_toolchains() {
+        let workspace = test_env.managed("40M");
+        let write = |path: &str, text: &str| {
+            let path = workspace.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let fill = "let out = std::env::var(\"OUT_DIR\").unwrap(); \
+                    std::fs::write(out.clone() + \"/a\", vec![1; 30 << 20]).unwrap(); \
+                    std::fs::write(out + \"/b\", vec![1; 30 << 20]).unwrap(); \
+                    std::thread::sleep(std::time::Duration::from_secs(60));";
+        let new_file = slow_crate(write, fill);
+        let options = ["--workspace", workspace.to_str().unwrap(), "--tier", test_env.tier];
+        let mut session = Interface::Stdio.open_with(&test_env, &options, |command| {
+            command.env("HOME", own_home());
+        });
+        let mut text = session.call("Write", new_file).text;
+        let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
+        while !text.contains("off, its build directory exceeds the quota and was removed") {
+            assert!(std::time::Instant::now() < deadline, "{test_env}: {text}");
+            text = session.call("Glob", serde_json::json!({ "pattern": "*.toml" })).text;
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let again = serde_json::json!({ "file_path": "src/more.rs", "content": "//! More.\n" });
+        let answer = session.call("Write", again);
+        assert!(!answer.is_error, "{test_env}: {answer:?}");
+        assert!(!answer.text.contains("post-edit check"), "{test_env}: {answer:?}");
+    }
+}
+
+#[test]
+fn a_post_edit_check_ends_with_the_command_line_that_it_is_too_slow_for() {
+    if !has("cargo") {
+        return carrel_skip::unavailable("cargo");
+    }
+    for test_env in with_toolchains() {
+        let write = |path: &str, text: &str| test_env.write(path, text);
+        let new_file = slow_crate(write, "std::thread::sleep(std::time::Duration::from_secs(60));");
+        let workspace = test_env.workspace();
+        let mut command = test_env.carrel();
+        command.env("HOME", own_home()).args(["tool", "Write", "--workspace"]).arg(workspace);
+        command.args(["--tier", test_env.tier]).arg(new_file.to_string());
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            text.contains("not finished in time; run_typecheck has its findings"),
+            "{output:?}"
+        );
+        assert!(output.stderr.is_empty(), "{output:?}");
     }
 }
 

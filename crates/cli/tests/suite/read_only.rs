@@ -284,6 +284,7 @@ fn changing() -> Vec<(&'static str, Value)> {
         ("run_failing_tests", json!({})),
         ("run_script", json!({ "name": "test" })),
         ("format", json!({})),
+        ("install", json!({})),
         ("workspace_write_file", json!({ "path": "new", "content": "x" })),
         ("workspace_exec", bash),
         ("workspace_git", json!({ "operation": "add", "args": "untracked" })),
@@ -302,9 +303,12 @@ fn names(session: &mut dyn ToolSession) -> BTreeSet<String> {
     session.tools().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
+/// The groups of tools for work on code.
+const CODE: &str = "files,shell,verify,git,secrets";
+
 /// Calls everything that there is, and everything that there is not.
-fn call_everything(interface: Interface, ground: &Ground, toolset: &str) -> Vec<String> {
-    let mut session = open(interface, ground, &["--toolset", toolset, "--read-only"]);
+fn call_everything(interface: Interface, ground: &Ground, groups: &str) -> Vec<String> {
+    let mut session = open(interface, ground, &["--tools", groups, "--read-only"]);
     let offered = names(&mut *session);
     let mut wrong = Vec::new();
     for tool in &offered {
@@ -346,7 +350,7 @@ fn call_everything(interface: Interface, ground: &Ground, toolset: &str) -> Vec<
 fn prove(interface: Interface) {
     let mut ground = Ground::new();
     let before = ground.look();
-    let mut wrong = call_everything(interface, &ground, "code");
+    let mut wrong = call_everything(interface, &ground, CODE);
     wrong.extend(call_everything(interface, &ground, "workspace"));
     wrong.extend(difference(&before, &ground.look()));
     if ground.has_run() {
@@ -375,10 +379,10 @@ fn nothing_changes_and_nothing_planted_runs_over_the_command_line() {
 fn every_tool_is_either_for_looking_or_for_changing() {
     let ground = Ground::new();
     let changing: BTreeSet<_> = changing().into_iter().map(|(tool, _)| tool.to_owned()).collect();
-    for toolset in ["code", "workspace"] {
-        let all = names(&mut *open(Interface::Stdio, &ground, &["--toolset", toolset]));
+    for groups in [CODE, "workspace"] {
+        let all = names(&mut *open(Interface::Stdio, &ground, &["--tools", groups]));
         let kept =
-            names(&mut *open(Interface::Stdio, &ground, &["--toolset", toolset, "--read-only"]));
+            names(&mut *open(Interface::Stdio, &ground, &["--tools", groups, "--read-only"]));
         assert!(kept.is_subset(&all));
         for tool in &all {
             let (looks, changes) = (calls(tool).is_some(), changing.contains(tool));

@@ -253,7 +253,8 @@ fn no_command_has_a_secret_of_the_server() {
         std::fs::create_dir(&secrets).unwrap();
         std::fs::write(secrets.join("from_file"), "value-in-the-file\n").unwrap();
         let workspace = test_env.workspace();
-        let options = ["--workspace", text(&workspace), "--secrets-dir", text(&secrets)];
+        let workspace = ["--workspace", text(&workspace), "--tools", "default,secrets"];
+        let options = [&workspace[..], &["--secrets-dir", text(&secrets)]].concat();
         let mut session = interface.open_with(test_env, &options, |command| {
             command.env("CARREL_SECRET_FROM_ENV", "value-in-the-environment");
             command.env("SOME_API_KEY", "a-key-of-the-operator");
@@ -738,7 +739,9 @@ fn what_a_project_runs_is_behind_the_same_walls() {
         json!({ "name": "x", "scripts": { "test": steal, "lint": steal, "steal": steal } });
     test_env.write("package.json", &scripts.to_string());
     let format = ["sh", "-c", &format!("{steal}; exit 1"), "$FILES"];
-    let settings = format!("[profile]\nformat = {format:?}\nformat_on_edit = true\n");
+    let install = ["sh", "-c", &steal];
+    let settings =
+        format!("[profile]\nformat = {format:?}\ninstall = {install:?}\nformat_on_edit = true\n");
     test_env.write("carrel.toml", &settings);
     test_env.write("a.js", "let x = 1;\n");
     let workspace = test_env.workspace();
@@ -752,6 +755,7 @@ fn what_a_project_runs_is_behind_the_same_walls() {
         ("run_lint", json!({})),
         ("run_script", json!({ "name": "steal" })),
         ("format", json!({})),
+        ("install", json!({})),
         ("Edit", json!({ "file_path": "a.js", "old_string": "1", "new_string": "2" })),
     ] {
         // What the one before left behind says nothing about this one.
@@ -828,7 +832,7 @@ fn a_file_of_a_new_edition_is_no_format_error() {
     bench.put("src/lib.rs", "pub async fn one() -> i32 {\n    1\n}\n");
     bench.read("src/lib.rs");
     let good = bench.edit("src/lib.rs", "    1\n", "    2\n").ok();
-    assert!(!good.contains("post-edit"), "{good}");
+    assert!(!good.contains("post-edit format"), "{good}");
     let bad = bench.edit("src/lib.rs", "    2\n", "  3\n").ok();
     assert!(bad.contains("post-edit format"), "and the formatter was there: {bad}");
 }

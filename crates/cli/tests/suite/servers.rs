@@ -132,8 +132,8 @@ fn every_listed_tool_takes_workspace_in_the_same_way() {
     let both = format!("{one},extension={}", test_env.path("extension").display());
     let not_chosen = "multi-workspace sandbox: 2 workspaces configured (extension, primary) — pass `workspace` to pick one";
     for (spec, names) in [(&one, "primary"), (&both, "extension, primary")] {
-        for toolset in ["code", "workspace"] {
-            let options = ["--workspaces", spec, "--toolset", toolset];
+        for groups in ["files,shell,verify,git,secrets", "workspace"] {
+            let options = ["--workspaces", spec, "--tools", groups, "--definitions", "full"];
             let mut client = Stdin::start(mcp(&test_env, &options));
             for tool in client.tools() {
                 let name = tool["name"].as_str().unwrap();
@@ -379,6 +379,25 @@ fn a_page_of_somebody_else_is_refused_by_its_origin_and_its_host() {
         let allowed = reply.headers.get("access-control-allow-origin");
         assert!(allowed.is_none_or(|origin| origin != "*"), "{reply:?}");
     }
+}
+
+#[test]
+fn the_names_of_the_conformance_suite_are_there_only_behind_a_hidden_option() {
+    let test_env = TestEnvironment::usual();
+    let workspace = test_env.workspace();
+    let options = ["--http", "127.0.0.1:0", "--workspace", text(&workspace)];
+    let with = [&options[..], &["--conformance-fixtures", "plain"]].concat();
+    let names = |options: &[&str]| -> Vec<String> {
+        let server = HttpServer::start(mcp(&test_env, options));
+        let tools = server.session().tools();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let (usual, fixtures) = (names(&options), names(&with));
+    assert!(fixtures.starts_with(&usual), "the product's own tools come first: {fixtures:?}");
+    assert!(fixtures.iter().any(|name| name == "test_simple_text"), "{fixtures:?}");
+    assert!(!usual.iter().any(|name| name.starts_with("test_")), "{usual:?}");
+    let help = Run::of(mcp(&test_env, &["--help"])).stdout;
+    assert!(!help.contains("conformance"), "{help}");
 }
 
 // How it ends.
@@ -640,7 +659,7 @@ fn assert_nothing(what: &str, client: &mut dyn ToolSession, workspace: &Path, re
         ("Write", json!({ "file_path": "new.txt", "content": "x" })),
         ("Bash", json!({ "command": "cat top.txt" })),
         ("workspaces", json!({})),
-        ("secrets_available", json!({})),
+        ("git_inspect", json!({ "operation": "status" })),
     ];
     for (tool, arguments) in calls {
         let answer = client.call(tool, arguments);
@@ -869,9 +888,11 @@ fn two_clients_over_stdio_have_nothing_of_each_other() {
     let mark = Mark::new();
     let id = background(&mut one, &mark);
     let edit = json!({ "file_path": "a.txt", "old_string": "old", "new_string": "new" });
+    // The refusal of one that applies would show its lines.
+    let unfit = json!({ "file_path": "a.txt", "old_string": "nothing", "new_string": "new" });
     let job = json!({ "shell_id": id });
     for (tool, arguments, code) in [
-        ("Edit", &edit, "E_NOT_READ"),
+        ("Edit", &unfit, "E_NOT_READ"),
         ("BashOutput", &job, "E_JOB_NOT_FOUND"),
         ("KillShell", &job, "E_JOB_NOT_FOUND"),
     ] {
@@ -987,7 +1008,12 @@ fn without_sessions_and_handles_no_request_sees_anything_of_another() {
     assert_eq!(read.text, format!("1\told\n[hash {shown}]\n"));
     let refused = call("Edit", edit("old", "theirs", None));
     let expected = "refusing to edit a.txt: Read it first and pass its hash as expected_hash";
-    assert_eq!(refused.refused(), ("E_NOT_READ", expected));
+    let (code, text) = refused.refused();
+    assert_eq!(code, "E_NOT_READ");
+    assert_eq!(
+        text,
+        format!("{expected}\n[it would change these lines]\n1\told\n[hash {shown}]\n")
+    );
     let write = json!({ "file_path": "a.txt", "content": "theirs\n" });
     assert_eq!(call("Write", write).refused().0, "E_NOT_READ");
     assert_eq!(std::fs::read_to_string(test_env.workspace().join("a.txt")).unwrap(), "old\n");
@@ -1016,8 +1042,10 @@ fn without_sessions_and_handles_no_request_sees_anything_of_another() {
     let next = edited.structured["hash"].clone();
     assert!(edited.clone().ok().ends_with(&format!("[hash {}]\n", next.as_str().unwrap())));
     let stale = call("Edit", edit("new", "newer", Some(&hash)));
-    let expected = "refusing to edit a.txt: it has changed since it was read; Read it again";
-    assert_eq!(stale.refused(), ("E_CHANGED_SINCE_READ", expected));
+    let (code, text) = stale.refused();
+    assert_eq!(code, "E_CHANGED_SINCE_READ");
+    let expected = "refusing to edit a.txt: it has changed since it was read; Read it again\n";
+    assert!(text.starts_with(expected), "{text}");
     let write = json!({ "file_path": "a.txt", "content": "all\n", "expected_hash": next });
     call("Write", write).ok();
     assert_eq!(std::fs::read_to_string(test_env.workspace().join("a.txt")).unwrap(), "all\n");
@@ -1057,11 +1085,6 @@ fn a_capability_that_is_not_declared_is_an_unknown_method() {
     let test_env = TestEnvironment::usual();
     let mut client = stdio(&test_env);
     for (method, params, offers_no) in [
-        ("prompts/list", json!({}), "prompts"),
-        ("prompts/get", json!({ "name": "review" }), "prompts"),
-        ("resources/list", json!({}), "resources"),
-        ("resources/templates/list", json!({}), "resources"),
-        ("resources/read", json!({ "uri": "file:///a" }), "resources"),
         ("logging/setLevel", json!({ "level": "info" }), "logging"),
         (
             "completion/complete",
@@ -1071,7 +1094,7 @@ fn a_capability_that_is_not_declared_is_an_unknown_method() {
     ] {
         let error = client.ask(method, &params)["error"].take();
         assert_eq!(error["code"], -32601, "{method}: {error}");
-        let expected = format!("{method}: this server offers no {offers_no}; it offers tools");
+        let expected = format!("{method}: this server offers no {offers_no}");
         assert_eq!(error["message"], expected);
     }
 }
@@ -1080,9 +1103,21 @@ fn a_capability_that_is_not_declared_is_an_unknown_method() {
 fn a_cursor_that_the_server_never_gave_is_an_invalid_parameter() {
     let test_env = TestEnvironment::usual();
     let mut client = stdio(&test_env);
-    for cursor in [json!("garbage"), json!(""), json!("MTA=")] {
-        let error = client.ask("tools/list", &json!({ "cursor": cursor }))["error"].take();
-        assert_eq!(error["code"], -32602, "{cursor}: {error}");
+    let lists = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
+    let cursors = [
+        "garbage",
+        "",
+        "MTA=",
+        "files:",
+        "files:-1",
+        "files:01",
+        "files:9999999",
+        "files:1 ",
+        "Files:1",
+    ];
+    for (method, cursor) in lists.iter().flat_map(|method| cursors.map(|cursor| (method, cursor))) {
+        let error = client.ask(method, &json!({ "cursor": cursor }))["error"].take();
+        assert_eq!(error["code"], -32602, "{method} {cursor}: {error}");
     }
     assert!(client.ask("tools/list", &json!({}))["result"]["tools"].is_array());
 }
@@ -1090,10 +1125,12 @@ fn a_cursor_that_the_server_never_gave_is_an_invalid_parameter() {
 #[test]
 fn a_tool_that_discloses_a_secret_is_not_called_read_only() {
     let test_env = TestEnvironment::usual();
-    let tools = stdio(&test_env).tools();
+    let workspace = test_env.workspace();
+    let options = ["--workspace", text(&workspace), "--tools", "default,secrets"];
+    let tools = Stdin::start(mcp(&test_env, &options)).tools();
     let read_only = |name: &str| {
         let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
-        tool["annotations"]["readOnlyHint"].as_bool().unwrap()
+        tool["annotations"]["readOnlyHint"] == true
     };
     let names = ["Read", "BashOutput", "secrets_available", "secret", "Write"];
     assert_eq!(names.map(read_only), [true, true, true, false, false]);
@@ -1111,8 +1148,12 @@ fn the_operator_sets_the_usual_size_of_a_reply_and_a_call_its_own() {
     let more = json!({ "command": "seq 100000", "max_bytes": 20_000 });
     let bytes = small.call("Bash", more).ok().len();
     assert!((19_000..21_000).contains(&bytes), "{bytes}");
-    let bytes = stdio(&test_env).call("Bash", command).ok().len();
-    assert!((29_000..31_000).contains(&bytes), "{bytes}");
+    let mut usual = stdio(&test_env);
+    let bytes = usual.call("Bash", json!({ "command": "seq 5500" })).ok().len();
+    assert!((26_000..27_000).contains(&bytes), "{bytes}");
+    // Output that does not fit is an excerpt.
+    let bytes = usual.call("Bash", command).ok().len();
+    assert!((5_500..6_500).contains(&bytes), "{bytes}");
     for wrong in ["999", "102401", "many"] {
         let run = Run::of(mcp(&test_env, &["--max-reply", wrong]));
         assert_eq!(run.code, 2, "{}", run.stderr);

@@ -190,7 +190,7 @@ fn a_refusal_of_an_agent_a_hook_or_a_tool_of_the_conductor_is_one_event() {
     );
 
     let fixture = crate::conductor::tools_fixture(
-        "  toolset: code\n  network: none",
+        "  tools: [default]\n  network: none",
         r#"use Read '{"file_path":"../CAR-2/secret"}'; hear
         use Bash '{"command":"touch /usr/x"}'; hear
         use Bash '{"command":"true","network":"full"}'; hear"#,

@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use carrel_testkit::agents::real_codex;
 use carrel_testkit::fake_model::{FakeModel, ModelReply};
 use rustix::process::Signal;
@@ -5,6 +7,19 @@ use serde_json::json;
 
 use super::ConductorFixture;
 use crate::eventually;
+
+/// Returns a fixture with one issue, whose agent is a real Codex that asks a fake model.
+pub(super) fn codex_fixture(program: &Path, model: &FakeModel, settings: &str) -> ConductorFixture {
+    let fixture = ConductorFixture::with(&format!(
+        "{settings}codex: {{command: '{} app-server', approval_policy: never, read_timeout_ms: 30000}}",
+        program.display()
+    ));
+    let home = fixture.fixture.path("home/.codex");
+    std::fs::create_dir(&home).unwrap();
+    std::fs::write(home.join("config.toml"), model.codex_settings()).unwrap();
+    fixture.issue("First");
+    fixture
+}
 
 /// Tells whether any process has a text in its environment.
 fn is_somebody_there(text: &str) -> bool {
@@ -28,20 +43,13 @@ async fn item_113_codex_goes_on_with_its_thread_after_a_kill_of_carrel() {
         ModelReply::Say("It was 42."),
     ])
     .await;
-    let fixture = ConductorFixture::with(&format!(
-        "codex: {{command: '{} app-server', approval_policy: never, read_timeout_ms: 30000}}",
-        program.display()
-    ));
-    let home = fixture.fixture.path("home/.codex");
-    std::fs::create_dir(&home).unwrap();
-    std::fs::write(home.join("config.toml"), model.codex_settings()).unwrap();
-    fixture.issue("First");
+    let fixture = codex_fixture(&program, &model, "");
 
     let mut running = fixture.start();
     eventually("the second turn waits", || model.requests().len() == 3);
     running.signal(Signal::KILL);
     running.wait();
-    let own = home.join("carrel").display().to_string();
+    let own = fixture.fixture.path("home/.codex/carrel").display().to_string();
     eventually("nothing of Codex is left", || !is_somebody_there(&own));
 
     let running = fixture.start();
@@ -69,14 +77,7 @@ async fn codex_uses_a_tool_of_carrel_and_one_of_the_tracker() {
         ModelReply::Say("Done."),
     ])
     .await;
-    let fixture = ConductorFixture::with(&format!(
-        "agent: {{toolset: code}}\ncodex: {{command: '{} app-server', approval_policy: never, read_timeout_ms: 30000}}",
-        program.display()
-    ));
-    let home = fixture.fixture.path("home/.codex");
-    std::fs::create_dir(&home).unwrap();
-    std::fs::write(home.join("config.toml"), model.codex_settings()).unwrap();
-    fixture.issue("First");
+    let fixture = codex_fixture(&program, &model, "agent: {tools: [default]}\n");
     let run = fixture.once();
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert_eq!(fixture.state("CAR-1"), "Human Review");

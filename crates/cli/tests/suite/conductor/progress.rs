@@ -6,6 +6,7 @@ use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 use serde_json::json;
 
+use super::codex::codex_fixture;
 use super::seen::StateApi;
 use super::{ConductorFixture, Running};
 use crate::{Run, eventually};
@@ -141,14 +142,7 @@ async fn codex_with_a_model_that_only_finds_new_words_is_blocked_after_three_tur
     let words =
         ["Nothing is left.", "All is done.", "It is finished.", "I am done.", "Done, done."];
     let model = FakeModel::start(words.map(ModelReply::Say)).await;
-    let fixture = ConductorFixture::with(&format!(
-        "codex: {{command: '{} app-server', approval_policy: never, read_timeout_ms: 30000}}",
-        program.display()
-    ));
-    let home = fixture.fixture.path("home/.codex");
-    std::fs::create_dir(&home).unwrap();
-    std::fs::write(home.join("config.toml"), model.codex_settings()).unwrap();
-    fixture.issue("First");
+    let fixture = codex_fixture(&program, &model, "");
     let running = fixture.start();
     eventually("it is blocked", || running.log().contains("no progress"));
     assert_eq!(model.requests().len(), 3);

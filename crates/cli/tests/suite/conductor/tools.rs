@@ -63,7 +63,7 @@ fn names(answer: &Value) -> Vec<&str> {
 #[test]
 fn an_agent_has_the_tools_of_the_tracker_and_of_carrel_for_its_workspace_alone() {
     let fixture = fixture(
-        "  toolset: code",
+        "  tools: [default]",
         r#"ask tools/list '{}'; hear
         use Write '{"file_path":"made.txt","content":"by a tool\n"}'; hear
         use Read '{"file_path":"made.txt"}'; hear
@@ -115,7 +115,7 @@ fn an_agent_has_the_tools_of_the_tracker_and_of_carrel_for_its_workspace_alone()
 #[test]
 fn tools_work_behind_walls_without_namespaces() {
     let fixture = fixture(
-        "  toolset: code",
+        "  tools: [default]",
         r#"use Write '{"file_path":"made.txt","content":"by a tool\n"}'; hear
         cat made.txt >> OUTSIDE/seen; echo more >> made.txt
         use Bash '{"command":"cat made.txt; id -u; ls OUTSIDE"}'; hear
@@ -163,7 +163,7 @@ fn an_agent_is_offered_nothing_of_carrel_unless_it_is_asked_for() {
 #[test]
 fn tools_reach_no_more_of_the_network_than_their_agent() {
     let fixture = fixture(
-        "  toolset: workspace\n  network: loopback",
+        "  tools: [workspace]\n  network: loopback",
         r#"ask tools/list '{}'; hear
         use workspace_exec '{"command":"echo here"}'; hear
         use workspace_git '{"operation":"clone","args":["https://example.com/x.git"]}'; hear"#,
@@ -182,11 +182,11 @@ fn commands_of_tools_ask_for_no_more_of_the_network_than_their_agent_has() {
     let host = HostService::start();
     let attack = format!(r#"{{"command":"{}","network":"full"}}"#, host.attack());
     let script = format!("use Bash '{attack}'; hear");
-    let allowed = fixture("  toolset: code", &script);
+    let allowed = fixture("  tools: [default]", &script);
     assert_eq!(allowed.once().code, 0);
     assert!(host.was_reached(), "agent.network is `full` by default: {:?}", answers(&allowed));
     for network in ["none", "loopback"] {
-        let capped = fixture(&format!("  toolset: code\n  network: {network}"), &script);
+        let capped = fixture(&format!("  tools: [default]\n  network: {network}"), &script);
         assert_eq!(capped.once().code, 0);
         let (text, is_error) = {
             let answers = answers(&capped);
@@ -205,7 +205,7 @@ fn commands_of_tools_ask_for_no_more_of_the_network_than_their_agent_has() {
 fn tools_end_with_the_run_of_their_agent() {
     let word = format!("77{}", std::process::id());
     let fixture = fixture(
-        "  toolset: code",
+        "  tools: [default]",
         &format!(
             r#"use Bash '{{"command":"sleep {word}","run_in_background":true}}'; hear
             use Bash '{{"command":"touch begun; sleep {word}","timeout":500000}}'; hear; sleep 1000"#
@@ -228,7 +228,7 @@ fn tools_end_with_a_carrel_that_is_killed() {
         r#"use Bash '{{"command":"sleep {word}","run_in_background":true}}'; hear
         use Bash '{{"command":"sleep {word}"}}'; hear"#
     );
-    let fixture = fixture("  toolset: code", &script);
+    let fixture = fixture("  tools: [default]", &script);
     let sleeps = format!("sleep\0{word}");
     let mut running = fixture.start();
     running.until("both commands run", || processes_with(&sleeps) == 2);
@@ -238,15 +238,17 @@ fn tools_end_with_a_carrel_that_is_killed() {
 }
 
 #[test]
-fn a_word_that_is_no_toolset_is_named_with_those_that_are() {
+fn a_word_that_is_no_group_of_tools_is_named_with_those_that_are() {
     let fixture =
-        ConductorFixture::with("agent: {kind: command, command: 'true', toolset: everything}");
+        ConductorFixture::with("agent: {kind: command, command: 'true', tools: [files, code]}");
     let run = crate::Run::of(fixture.command(&["check"]));
     assert_eq!(run.code, 1);
-    assert!(run.stderr.contains("agent.toolset"), "{}", run.stderr);
-    assert!(run.stderr.contains("none, code, workspace"), "{}", run.stderr);
-    fixture.write("agent: {kind: command, command: 'true', toolset: code}");
+    assert!(run.stderr.contains("agent.tools"), "{}", run.stderr);
+    let named =
+        "unknown tool group \"code\"; the groups are files, shell, verify, git, secrets, workspace";
+    assert!(run.stderr.contains(named), "{}", run.stderr);
+    fixture.write("agent: {kind: command, command: 'true', tools: [files, git]}");
     let run = crate::Run::of(fixture.command(&["check"]));
-    let line = run.stdout.lines().find(|line| line.starts_with("agent.toolset")).unwrap();
-    assert!(line.contains("line ") && line.ends_with("code"), "{line}");
+    let line = run.stdout.lines().find(|line| line.starts_with("agent.tools")).unwrap();
+    assert!(line.contains("line ") && line.contains("git"), "{line}");
 }

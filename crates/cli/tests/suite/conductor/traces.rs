@@ -39,7 +39,7 @@ fn a_run_is_traced_with_its_turns_and_the_agents_program() {
 fn what_an_agent_calls_is_a_part_of_its_run() {
     let collector = Collector::start();
     let call = r#"use Bash '{"command":"exit 7"}'; hear"#;
-    let fixture = tools::fixture("  toolset: code", call);
+    let fixture = tools::fixture("  tools: [default]", call);
     let mut command = fixture.command(&["run", "--once", "--json"]);
     command.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint());
     let ran = Run::of(command);

@@ -369,3 +369,17 @@ fn every_route_answers_in_the_one_envelope() {
         client.post(&client.at("/github/clone"), &body).is(422, "E_INVALID_REQUEST");
     }
 }
+
+#[test]
+fn absolute_links_that_stay_inside_are_followed_over_rest_too() {
+    let service = Service::start();
+    let client = service.client();
+    client.write("directory/file", "contents").expect(200);
+    client.run("mkdir directory/deep && ln -s /etc directory/deep/outward");
+    let printed = client.run("ln -s \"$PWD/directory\" inward && cat inward/file");
+    assert_eq!(printed, "contents");
+    assert_eq!(client.read("inward/file").expect(200)["content"], "contents");
+    client.write("inward/file", "written").expect(200);
+    assert_eq!(client.read("directory/file").expect(200)["content"], "written");
+    client.read("inward/deep/outward/passwd").is(403, "E_SANDBOX_VIOLATION");
+}

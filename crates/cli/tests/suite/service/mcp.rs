@@ -1,4 +1,4 @@
-//! `/mcp` of the service: both toolsets, as far as a token reaches.
+//! `/mcp` of the service: every group of tools, as far as a token reaches.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -101,9 +101,10 @@ fn an_agent_gets_the_tools_that_its_token_reaches_in_both_revisions() {
     let client = service.client();
     let agent = client.agent();
     let all = agent.tools();
-    for name in ["workspace_exec", "workspace_read_file", "Bash", "Edit", "Read", "workspaces"] {
+    for name in ["workspace_exec", "workspace_read_file", "Bash", "Edit", "Read"] {
         assert!(all.contains(name), "{name}");
     }
+    assert!(!all.contains("workspaces"), "the token covers one");
     assert!(!all.contains("secret"));
     // One workspace needs no name, and a file that was read can be changed.
     let wrote = agent.call("Write", &json!({ "file_path": "a.txt", "content": "one\n" }));
@@ -134,6 +135,26 @@ fn an_agent_gets_the_tools_that_its_token_reaches_in_both_revisions() {
     assert_eq!(read["result"]["content"][0]["text"], "two\n", "{read}");
 }
 
+/// Its workspaces have a registry each, and ids of tasks and resources would not say which.
+#[test]
+fn the_service_declares_tools_and_has_no_other_methods() {
+    let service = Service::start();
+    let agent = service.client().agent();
+    for (method, params) in [
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("resources/read", json!({ "uri": "carrel://files/a/b" })),
+        ("resources/subscribe", json!({ "uri": "carrel://files/a/b" })),
+        ("prompts/list", json!({})),
+        ("prompts/get", json!({ "name": "review" })),
+        ("tasks/get", json!({ "taskId": "job_00000000000000000000000000" })),
+        ("tasks/get", json!({})),
+    ] {
+        let reply = agent.ask(method, &params);
+        assert_eq!(reply["error"]["code"], -32601, "{method}: {reply}");
+    }
+}
+
 #[test]
 fn an_agent_reaches_the_workspaces_of_its_token_and_no_other() {
     let service = Service::start();
@@ -141,6 +162,7 @@ fn an_agent_reaches_the_workspaces_of_its_token_and_no_other() {
     let token = service.token(&["--id", &one, "--id", &two]);
     let client = Client { token: Some(token), ..service.stranger() };
     let agent = client.agent();
+    assert!(agent.tools().contains("workspaces"), "the token covers several");
     let listed = agent.call("workspaces", &json!({}));
     let text = listed["content"][0]["text"].as_str().unwrap();
     assert!(text.contains(&one) && text.contains(&two) && text.lines().count() == 2, "{text}");

@@ -4,13 +4,13 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use carrel_domain::{TokenScope, TokenScopes};
-use carrel_tools::{Definition, Exposure, Toolset};
+use carrel_tools::{Definition, Exposure, ToolSelection};
 use serde_json::{Value, json};
 
 use super::test_environment::{Client, Service, new_id};
 
 /// The scopes of tools that must never need less, whatever their definitions say.
-const SENSITIVE: [(&str, TokenScope); 16] = [
+const SENSITIVE: [(&str, TokenScope); 17] = [
     ("git", TokenScope::Exec),
     ("workspace_git", TokenScope::Exec),
     ("Bash", TokenScope::Exec),
@@ -22,6 +22,7 @@ const SENSITIVE: [(&str, TokenScope); 16] = [
     ("run_script", TokenScope::Exec),
     ("run_tests", TokenScope::Exec),
     ("format", TokenScope::Exec),
+    ("install", TokenScope::Exec),
     ("Write", TokenScope::Write),
     ("Edit", TokenScope::Write),
     ("ApplyPatch", TokenScope::Write),
@@ -35,7 +36,7 @@ fn wrong_arguments() -> Value {
 }
 
 fn tools() -> Vec<&'static Definition> {
-    [Toolset::Code, Toolset::Workspace].into_iter().flat_map(carrel_tools::definitions).collect()
+    carrel_tools::definitions(ToolSelection::ALL).collect()
 }
 
 /// Every set of scopes but the empty one, which no token can have.
