@@ -14,6 +14,8 @@ pub(crate) enum Budget {
     Ratio(f64),
     /// Carrel does at least so much in a second.
     Rate(f64),
+    /// Carrel does at least such a part of what plain work does in a second.
+    RateRatio(f64),
     /// Carrel takes no more memory than it did: by so many bytes, or by such a part of it.
     Growth { bytes: u64, percent: u64 },
     /// Carrel takes at most so many bytes.
@@ -107,6 +109,7 @@ impl Row {
             Budget::Rate(least) => {
                 Some(matches!(self.figures, Figures::Rates([_, rate]) if rate >= least))
             }
+            Budget::RateRatio(least) => Some(self.ratio().is_some_and(|ratio| ratio >= least)),
             Budget::Growth { bytes, percent } => {
                 let Figures::Memory([early, late]) = self.figures else { return Some(false) };
                 Some(late <= early + bytes.max(early * percent / 100))
@@ -196,6 +199,7 @@ impl fmt::Display for Budget {
             Self::Time(limit) => write!(f, "≤ {} ms", limit.as_secs_f64() * 1e3),
             Self::Ratio(limit) => write!(f, "≤ {limit} ×"),
             Self::Rate(least) => write!(f, "≥ {least}/s"),
+            Self::RateRatio(least) => write!(f, "≥ {least} ×"),
             Self::Growth { bytes, percent } => {
                 write!(f, "≤ {} or {percent} % more", Memory(*bytes))
             }

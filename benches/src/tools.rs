@@ -10,7 +10,7 @@ use carrel_exec::LazySpawner;
 use carrel_runner::{Runner, RunnerOptions, SandboxMode, WorkspaceHandle};
 use carrel_tools::{
     AuditLog, CallOptions, GitOptions, Interface, NamedWorkspace, Registry, Secrets, Session,
-    ToolResponse, Toolbox, ToolboxOptions, Toolset, WorkspaceEntry, Workspaces,
+    ToolResponse, ToolSelection, Toolbox, ToolboxOptions, WorkspaceEntry, Workspaces,
 };
 use serde_json::{Map, Value, json};
 
@@ -23,6 +23,9 @@ use crate::measure::{interleave, timed};
 use crate::plain;
 use crate::report::{Budget, Row};
 use crate::sandbox::installed;
+
+/// The largest reply that a server can be set to. By default a reply would not show the whole of the large file.
+pub(crate) const REPLY_BYTES: usize = carrel_tools::MAX_REPLY_BYTES;
 
 pub(crate) fn rows(ground: &Ground, corpus: &Corpus) -> Result<Vec<Row>, Fault> {
     let tools = Tools::prepare(ground, corpus)?;
@@ -68,9 +71,9 @@ impl<'a> Tools<'a> {
             access,
             network: carrel_domain::NetworkRequest::default(),
             git: GitOptions::default(),
-            reply_bytes: carrel_tools::DEFAULT_REPLY_BYTES,
+            reply_bytes: REPLY_BYTES,
         });
-        let registry = Registry::new(toolbox, Toolset::Code);
+        let registry = Registry::new(toolbox, ToolSelection::ALL);
         Ok(Self { ground, corpus, registry, session: Session::new("bench") })
     }
 

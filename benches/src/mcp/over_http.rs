@@ -1,7 +1,5 @@
 //! Calls over HTTP, in both revisions of the protocol.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::http::{HttpClient, Revision};
@@ -18,7 +16,8 @@ use crate::server::Server;
 use crate::tools::{RG, edit_arguments, grep_arguments, must_agree};
 use crate::wire::Connection;
 
-const CALL_LIMIT: Duration = Duration::from_micros(250);
+/// What the design promises for a call whose tool does next to nothing.
+const CALL_LIMIT: Budget = Budget::Ratio(2.0);
 
 pub(crate) fn rows(ground: &Ground, corpus: &Corpus, server: &Server) -> Result<Vec<Row>, Fault> {
     let mut rows = Vec::new();
@@ -26,18 +25,18 @@ pub(crate) fn rows(ground: &Ground, corpus: &Corpus, server: &Server) -> Result<
         let client = HttpClient::connect(server.address, revision)?;
         let mut endpoint = Endpoint { ground, corpus, client, revision };
         rows.extend([
-            endpoint.against_canned("`workspaces`", "workspaces", &json!({}), Some(CALL_LIMIT))?,
+            endpoint.against_canned("`workspaces`", "workspaces", &json!({}), CALL_LIMIT)?,
             endpoint.against_canned(
                 "Read 101 KB",
                 "Read",
                 &json!({ "file_path": corpus::LARGE }),
-                Some(READ_LIMIT),
+                Budget::Time(READ_LIMIT),
             )?,
             endpoint.against_canned(
                 "LS of 100 entries",
                 "LS",
                 &json!({ "path": corpus::LISTED }),
-                None,
+                Budget::None,
             )?,
             endpoint.edit()?,
             endpoint.grep()?,
@@ -61,7 +60,7 @@ impl Endpoint<'_> {
         work: &str,
         tool: &str,
         arguments: &Value,
-        limit: Option<Duration>,
+        budget: Budget,
     ) -> Result<Row, Fault> {
         self.client.call(tool, arguments)?;
         let address = canned::serve(self.client.reply(), 1)?;
@@ -72,7 +71,6 @@ impl Endpoint<'_> {
             || timed(|| canned.exchange(&request)),
             || self.client.time(tool, arguments),
         )?;
-        let budget = limit.map_or(Budget::None, Budget::Time);
         Ok(Row::new(self.name(work, "a canned answer"), pair, budget))
     }
 

@@ -7,6 +7,7 @@ use crate::Fault;
 use crate::corpus::Corpus;
 use crate::ground::Ground;
 use crate::server::Server;
+use crate::tools::REPLY_BYTES;
 
 /// The release program, the workspace that it serves, and where it keeps its state.
 pub(crate) struct Carrel {
@@ -25,6 +26,7 @@ impl Carrel {
     pub(crate) fn over_stdio(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.arg("mcp").arg("--workspace").arg(&self.workspace);
+        command.arg("--max-reply").arg(REPLY_BYTES.to_string());
         command.env("XDG_STATE_HOME", &self.state);
         command
     }

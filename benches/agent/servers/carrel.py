@@ -1,0 +1,109 @@
+"""`carrel mcp`, as it starts without options."""
+
+import re
+
+from client import Refused
+from servers import Server
+
+
+class Carrel(Server):
+    name = "Carrel"
+
+    @staticmethod
+    def argv(program, root):
+        return [program, "mcp", "--workspace", str(root)]
+
+    def pages(self, tool, arguments):
+        """The replies of a search, page by page."""
+        while True:
+            text = self.client.call(tool, arguments)
+            yield text
+            more = re.search(r"offset (\d+)\]?\s*$", text)
+            if not more:
+                return
+            arguments = {**arguments, "offset": int(more[1])}
+
+    def find_text(self, pattern, under="."):
+        found = []
+        for text in self.pages("Grep", {"pattern": pattern, "path": under}):
+            for line in text.splitlines():
+                hit = re.match(r"(.+?):(\d+):", line)
+                if hit:
+                    found.append((hit[1], int(hit[2])))
+        return found
+
+    def count_text(self, pattern, under="."):
+        text = self.client.call("Grep", {"pattern": pattern, "path": under, "output_mode": "count"})
+        return sum(int(count) for count in re.findall(r":(\d+)$", text, re.M))
+
+    def find_files(self, pattern):
+        found = []
+        for text in self.pages("Glob", {"pattern": f"**/{pattern}"}):
+            found += [line for line in text.splitlines() if line and not line.startswith("[")]
+        return found
+
+    def numbered(self, arguments):
+        text = self.client.call("Read", arguments)
+        return [hit[2] for hit in re.finditer(r"^ *(\d+)\t(.*)$", text, re.M)], text
+
+    def read(self, path, first, count):
+        lines, _ = self.numbered({"file_path": path, "offset": first, "limit": count})
+        return "\n".join(lines)
+
+    def read_all(self, path):
+        lines, text = self.numbered({"file_path": path})
+        while more := re.search(r"continue with offset (\d+)\]\s*$", text):
+            rest, text = self.numbered({"file_path": path, "offset": int(more[1])})
+            lines += rest
+        return "\n".join(lines) + "\n"
+
+    def read_end(self, path, count):
+        return self.run(f"tail -n {count} {path}")[0]
+
+    def edit(self, path, old, new, every=False):
+        arguments = {"file_path": path, "old_string": old, "new_string": new}
+        if every:
+            arguments["replace_all"] = True
+        return self.unlocked(path, old, lambda: self.client.call("Edit", arguments))
+
+    def write(self, path, content):
+        return self.client.call("Write", {"file_path": path, "content": content})
+
+    def unlocked(self, path, old, change):
+        """A change that is refused until the file is read: tried again if the refusal shows it, else read."""
+        try:
+            return change()
+        except Refused as refusal:
+            if "Read it first" not in str(refusal):
+                raise
+            start = old.splitlines()[0]
+            if start not in str(refusal):
+                line = self.find_text(re.escape(start), path)[0][1]
+                self.read(path, max(1, line - 5), len(old.splitlines()) + 10)
+            return change()
+
+    def run(self, command):
+        text = self.client.call("Bash", {"command": command})
+        code = re.search(r"^exit: (\d+)$", text, re.M)
+        return text, int(code[1]) if code else 0
+
+    def test(self, command):
+        if "pytest" not in command:
+            return super().test(command)
+        return self.client.call("run_tests", {})
+
+    def patch(self, diff):
+        return self.client.call("ApplyPatch", {"patch": diff})
+
+    def undo(self, path, old, new):
+        return self.client.call("git", {"operation": "checkout", "args": ["--", path]})
+
+    def start(self, command):
+        text = self.client.call("Bash", {"command": command, "run_in_background": True})
+        return re.search(r"\b(job_\w+)", text)[1]
+
+    def output(self, job):
+        return self.client.call("BashOutput", {"shell_id": job, "wait_seconds": 1})
+
+    def stop(self, job):
+        return self.client.call("KillShell", {"shell_id": job})
