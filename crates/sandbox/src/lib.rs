@@ -56,5 +56,7 @@ pub use plan::{
 pub use policy::{GitDirectory, Owner, Policy, UserRange};
 pub use scrubbed_fork::fork_scrubbed;
 pub use seccomp::{BpfProgram, DeniedCall, Listener, Reporting, SeccompFilter};
-pub use signals::{SignalQueue, restore_default_dispositions, unblock_all_signals};
+pub use signals::{
+    SignalQueue, restore_default_dispositions, signal_process_group, unblock_all_signals,
+};
 pub use usage::{Usage, usage_of_children};

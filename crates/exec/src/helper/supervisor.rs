@@ -16,11 +16,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use carrel_sandbox::{DeniedCall, Listener, SignalQueue, SignalScope, usage_of_children};
+use carrel_sandbox::{
+    DeniedCall, Listener, SignalQueue, SignalScope, signal_process_group, usage_of_children,
+};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
-use rustix::process::{Pid, WaitStatus};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus, pidfd_open};
 
 use super::init::{ForkParent, PARENT_DIED, report};
 use super::terminal::TerminalPair;
@@ -66,12 +68,26 @@ enum Cause {
 
 pub(super) struct Main {
     pid: Pid,
+    /// Names its process group for ever; none if the descriptor could not be had.
+    pidfd: Option<OwnedFd>,
     end: Option<ExitStatus>,
 }
 
 impl Main {
+    /// `pid` is a child that has not been reaped, so its id cannot have been given to another process.
     pub(super) fn new(pid: Pid) -> Self {
-        Self { pid, end: None }
+        Self { pid, pidfd: pidfd_open(pid, PidfdFlags::empty()).ok(), end: None }
+    }
+
+    /// Kills the command's process group: whatever did not ask for a group of its own.
+    ///
+    /// A sweep of the process table is slower than processes that fork and exit, and may have to be
+    /// repeated for seconds on a busy machine. Their group ends at once.
+    fn kill_group(&self) {
+        if let Some(pidfd) = &self.pidfd {
+            // An older kernel leaves the group to the sweeps.
+            let _ = signal_process_group(pidfd.as_fd(), Signal::KILL);
+        }
     }
 
     /// Records the status of an ended child, if it is the main process.
@@ -279,6 +295,7 @@ impl Supervisor {
     /// Kills the tree until its last process has ended.
     fn kill(&mut self) {
         let Self { signals, main, .. } = self;
+        main.kill_group();
         children::kill_all(signals, self.scope, |pid, status| main.record(pid, status));
     }
 

@@ -188,8 +188,8 @@ async fn an_init_keeps_open_only_what_it_needs() {
     let running = spawner.spawn(CommandSpec { held, ..shell("sleep 1000") }).await.unwrap();
     let init = crate::processes::parent_of(running.pid()).unwrap();
     let open = |process: i32| std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().count();
-    // The standard streams, signals, control and the one that is held.
-    assert_eq!(open(init), 6);
+    // The standard streams, signals, control, the main process and the one that is held.
+    assert_eq!(open(init), 7);
     until("the shell has read its script", || open(running.pid()) == 3).await;
 }
 

@@ -60,6 +60,18 @@ async fn a_command_that_keeps_forking_is_ended_by_its_deadline() {
 }
 
 #[tokio::test]
+async fn a_storm_of_forks_that_its_command_left_behind_is_ended() {
+    let script = "
+        trap '' TERM
+        export RUN='sh -c \"$RUN\" &'
+        for i in 1 2 3 4 5 6 7 8; do sh -c \"$RUN\"; done";
+    let mark = Mark::new();
+    let outcome =
+        spawner().run(mark.put_on(shell(script)), &CancellationToken::new()).await.unwrap();
+    assert_eq!((outcome.end, mark.alive()), (ExitStatus::Exited(0), vec![]));
+}
+
+#[tokio::test]
 async fn a_tree_that_uses_too_much_is_killed_where_no_group_limits_it() {
     let many = "for i in $(seq 40); do sleep 1000 & done; sleep 1000";
     let much = "python3 -c 'x = bytearray(96 << 20); import time; time.sleep(1000)' & \

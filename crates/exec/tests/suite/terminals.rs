@@ -238,8 +238,8 @@ async fn other_input_is_refused() {
 async fn an_init_keeps_no_end_of_the_terminal() {
     let running = spawner().spawn(at_terminal(shell("sleep 1000"))).await.unwrap();
     let init = parent_of(running.pid()).unwrap();
-    // The standard streams, signals and control. An ordinary user may not count them.
-    let handed_over = || descriptors_of(init).is_none_or(|count| count == 5);
+    // The standard streams, signals, control and the main process. An ordinary user may not count them.
+    let handed_over = || descriptors_of(init).is_none_or(|count| count == 6);
     until("the terminal is handed over", handed_over).await;
     until("the shell has read its script", || descriptors_of(running.pid()) == Some(3)).await;
 }
