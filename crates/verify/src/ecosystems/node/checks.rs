@@ -43,7 +43,7 @@ const DROPPED: &str = "--fix --write --apply --cache check lint --quiet --unsafe
 const DROPPED_WITH_VALUE: &str = "-f --format -o --output-file --reporter";
 
 /// Bounds the scripts that run each other by name.
-const MAX_SCRIPT_DEPTH: usize = 3;
+pub(super) const MAX_SCRIPT_DEPTH: usize = 3;
 
 impl Project<'_> {
     pub(super) fn add_lint(&self, profile: &mut Profile) {
@@ -212,7 +212,13 @@ impl Project<'_> {
         })
     }
 
-    fn commands_of(&self, name: &str, tool: ProjectTool, depth: usize) -> Vec<ScriptCommand> {
+    /// Returns the commands of a tool in a script and in the scripts that it runs by name.
+    pub(super) fn commands_of(
+        &self,
+        name: &str,
+        tool: ProjectTool,
+        depth: usize,
+    ) -> Vec<ScriptCommand> {
         let text = self.package.script(name).unwrap_or_default();
         let mut found = Vec::new();
         for part in text.split("&&").map(str::trim) {

@@ -11,6 +11,7 @@ use crate::profile::{
 use crate::tool::ProjectTool;
 
 use super::Project;
+use super::checks::MAX_SCRIPT_DEPTH;
 use super::script::{self, ScriptCommand, ScriptShape};
 
 /// Runners that a package installs, with their settings files, in order of precedence.
@@ -30,6 +31,9 @@ const INSTALLED: [(ProjectTool, &str); 3] = [
          .mocharc.yaml",
     ),
 ];
+
+/// Packages that find test files and give them to the runner of Node, in order to add options of their own.
+const NODE_WRAPPERS: [&str; 1] = ["borp"];
 
 /// Script of the tests, by the convention of npm.
 const TEST: &str = "test";
@@ -117,13 +121,21 @@ impl Project<'_> {
 
     fn opaque_test(&self, name: &str) -> ProjectCommand {
         let mut command = ProjectCommand::script(self.directory, self.run_script(name));
-        // An installed runner serves for single files even if the script is opaque.
+        // A known runner serves for single files even if the script is opaque.
         let installed = INSTALLED.iter().find(|(tool, _)| self.installed(tool.name()).is_some());
-        if let Some((tool, _)) = installed {
-            command.file_argv = self.runner(*tool, &[]).file_argv;
+        let of_node = || self.uses_node_runner(name).then_some(ProjectTool::NodeTest);
+        if let Some(tool) = installed.map(|(tool, _)| *tool).or_else(of_node) {
+            command.file_argv = self.runner(tool, &[]).file_argv;
             command.scope = Granularity::Files;
         }
         command
+    }
+
+    /// Returns true if tests are written for the runner of Node itself: a script runs it, or a wrapper of it
+    /// is among the dependencies.
+    fn uses_node_runner(&self, script: &str) -> bool {
+        NODE_WRAPPERS.iter().any(|wrapper| self.package.needs(wrapper))
+            || !self.commands_of(script, ProjectTool::NodeTest, MAX_SCRIPT_DEPTH).is_empty()
     }
 
     /// Returns a command that runs a script and appends options for its last command.
