@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Default of [`GrepRequest::line_bytes`].
-pub const DEFAULT_LINE_BYTES: usize = 2000;
+pub const DEFAULT_LINE_BYTES: usize = 500;
 
 /// Default of [`GrepRequest::output_bytes`].
 pub const DEFAULT_OUTPUT_BYTES: usize = 256 * 1024;
