@@ -274,12 +274,19 @@ impl EditAttempt<'_> {
         let hash_before = || ContentHash::of(&before.encode());
         let outcome = match self.compute(&before, &file.metadata) {
             Ok(outcome) => outcome,
-            Err(failure) => {
+            Err((failure, near)) => {
                 // That the file is not known matters more than why the edit does not apply.
-                let refused = must_be_known(hash_before()).err();
-                return Err(
-                    refused.map_or(failure.clone(), |refused| with_reason(refused, &failure))
-                );
+                let Err(refusal) = must_be_known(hash_before()) else { return Err(failure) };
+                let refusal = with_reason(refusal, &failure);
+                return Err(match near {
+                    Some(line) => RefusedEdit::near(&before, line, self.lines_to_find()).show(
+                        files,
+                        &file.key,
+                        hash_before(),
+                        refusal,
+                    ),
+                    None => refusal,
+                });
             }
         };
         let refuse = |refusal| {
@@ -319,12 +326,33 @@ impl EditAttempt<'_> {
         Ok(Some((reply, (file, before, outcome))))
     }
 
-    fn compute(&self, before: &Document, old: &Metadata) -> Result<EditedDocument, Failure> {
+    /// Computes the new version. A failure comes with the line that is closest to the text to find, if there
+    /// is one.
+    fn compute(
+        &self,
+        before: &Document,
+        old: &Metadata,
+    ) -> Result<EditedDocument, (Failure, Option<usize>)> {
         let request = Request { limits: self.limits, ..Request::new(self.file_path, self.edits) };
-        let outcome = replace::apply(before, &request);
-        let outcome = outcome.map_err(|error| refused(error, self.file_path))?;
-        self.files.check_room(outcome.document.encode().len(), Some(old))?;
+        let outcome = replace::apply(before, &request).map_err(|error| {
+            let near = match &error.problem {
+                EditProblem::FindNotFound { near: Some(near), .. } => Some(near.line),
+                _ => None,
+            };
+            (refused(error, self.file_path), near)
+        })?;
+        let bytes = outcome.document.encode().len();
+        self.files.check_room(bytes, Some(old)).map_err(|failure| (failure, None))?;
         Ok(outcome)
+    }
+
+    /// Returns the number of lines of the longest text to find.
+    fn lines_to_find(&self) -> usize {
+        let lines = self.edits.iter().map(|edit| match edit {
+            replace::Edit::Find { old, .. } => LineFacts::of(old).count,
+            replace::Edit::Lines { .. } => 0,
+        });
+        lines.max().unwrap_or(0)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The refusal of an edit of a file whose content was not shown.
 //!
 //! The refusal shows the lines that the edit would change, which counts as reading them. An agent that sees
-//! what it expected repeats the call, and needs no call of `Read` in between.
+//! what it expected repeats the call, and needs no call of `Read` in between. If the text to replace is not
+//! there, the closest lines are shown instead, from which the agent takes the right text.
 
 use std::fmt::Write as _;
 
@@ -18,12 +19,17 @@ use crate::text::line;
 /// Bounds the lines of a refusal. Any of them proves that the file was shown.
 const MAX_LINES: usize = 40;
 
+/// Lines before and after the closest ones: an agent that misremembers a text often misses a line of it.
+const CONTEXT_LINES: usize = 3;
+
 /// Characters of one line; more of it is data rather than text to read.
 const MAX_LINE_CHARACTERS: usize = 500;
 
-/// The lines that a refused edit would change.
+/// The lines that a refused edit would change, or those that are closest to the text it does not find.
 #[derive(Debug)]
 pub(super) struct RefusedEdit {
+    /// The same call succeeds once the lines are shown.
+    applies: bool,
     /// Ranges of line numbers, counted from 1, with both ends.
     ranges: Vec<(usize, usize)>,
     /// Numbered lines, as `Read` shows them.
@@ -38,12 +44,7 @@ impl RefusedEdit {
     pub(super) fn of(before: &Document, outcome: &EditedDocument) -> Self {
         let diff = Diff::between(before.text(), outcome.document.text(), Options::default());
         let lines: Vec<_> = carrel_edit::lines(before.text()).map(|line| line.text).collect();
-        let mut refused = Self {
-            ranges: Vec::new(),
-            text: String::new(),
-            is_cut: false,
-            lines: LineFacts::of(before.text()).count,
-        };
+        let mut refused = Self::empty(before, true);
         let mut left = MAX_LINES;
         for LineChange { old, .. } in &diff.changes {
             // An insertion changes no line; those beside it are shown.
@@ -56,14 +57,34 @@ impl RefusedEdit {
                 continue;
             }
             left -= shown - first + 1;
-            refused.ranges.push((first, shown));
-            for (index, text) in lines[first - 1..shown].iter().enumerate() {
-                let text: String = text.chars().take(MAX_LINE_CHARACTERS).collect();
-                writeln!(refused.text, "{}\t{text}", first + index)
-                    .expect("writing to a string cannot fail");
-            }
+            refused.add(&lines, first, shown);
         }
         refused
+    }
+
+    /// Takes the lines around `line`, from which on `count` lines resemble the text to find.
+    pub(super) fn near(before: &Document, line: usize, count: usize) -> Self {
+        let lines: Vec<_> = carrel_edit::lines(before.text()).map(|line| line.text).collect();
+        let first = line.saturating_sub(CONTEXT_LINES).max(1);
+        let last = (line + count + CONTEXT_LINES).min(first + MAX_LINES - 1).min(lines.len());
+        let mut refused = Self::empty(before, false);
+        refused.add(&lines, first, last);
+        refused
+    }
+
+    fn empty(before: &Document, applies: bool) -> Self {
+        let lines = LineFacts::of(before.text()).count;
+        Self { applies, ranges: Vec::new(), text: String::new(), is_cut: false, lines }
+    }
+
+    /// Adds the lines `first` to `last` of all `lines`.
+    fn add(&mut self, lines: &[&str], first: usize, last: usize) {
+        self.ranges.push((first, last));
+        for (index, text) in lines[first - 1..last].iter().enumerate() {
+            let text: String = text.chars().take(MAX_LINE_CHARACTERS).collect();
+            writeln!(self.text, "{}\t{text}", first + index)
+                .expect("writing to a string cannot fail");
+        }
     }
 
     /// Adds the lines to a refusal, and records that they were shown.
@@ -84,8 +105,13 @@ impl RefusedEdit {
         let lasts = files.session.lifetime() == SessionLifetime::Lasting;
         let mut message = refusal.message;
         let end = if self.is_cut { " and more" } else { "" };
-        let hint = if lasts { ", now shown; the same call will be made" } else { "" };
-        line(&mut message, &format!("[it would change these lines{end}{hint}]"));
+        let lines = if self.applies { "it would change these lines" } else { "the closest lines" };
+        let hint = match (self.applies, lasts) {
+            (true, true) => ", now shown; the same call will be made",
+            (false, true) => ", now shown",
+            (true | false, false) => "",
+        };
+        line(&mut message, &format!("[{lines}{end}{hint}]"));
         message.push_str(&self.text);
         if !lasts {
             line(&mut message, &format!("[hash {}]", hash.short()));

@@ -145,6 +145,19 @@ async fn an_edit_that_would_not_apply_either_is_told_both() {
 }
 
 #[tokio::test]
+async fn a_text_that_an_unread_file_does_not_have_is_answered_with_the_closest_lines() {
+    let test_env = with_file("fn a() {\n    // why\n    one();\n    two();\n}\n");
+    let (code, text) = test_env.refusal("Edit", edit("fn a() {\n  one();", "x")).await;
+    assert_eq!(code, "E_NOT_READ");
+    let start = "refusing to edit a.txt: Read it first\n[old_string not found in a.txt; ";
+    let end = "]\n[the closest lines, now shown]\n1\tfn a() {\n2\t    // why\n3\t    one();\n4\t    \
+               two();\n5\t}\n";
+    assert!(text.starts_with(start) && text.ends_with(end), "{text}");
+    test_env.text("Edit", edit("    one();\n", "    1();\n")).await;
+    assert_eq!(test_env.get("a.txt"), "fn a() {\n    // why\n    1();\n    two();\n}\n");
+}
+
+#[tokio::test]
 async fn a_patch_proves_by_its_lines_that_its_author_knows_the_file() {
     let test_env = with_file("one\ntwo\nthree\n");
     let patch = "--- a/a.txt\n+++ b/a.txt\n@@ -8,2 +8,2 @@\n one\n-two\n+2\n";
