@@ -53,6 +53,11 @@ impl Captured {
         self.omitted() > 0
     }
 
+    /// Returns the kept bytes at the end of the stream.
+    pub fn end(&self) -> &[u8] {
+        if self.tail.is_empty() { &self.head } else { &self.tail }
+    }
+
     /// Returns the output for a person: at most `limit` bytes of it, from both ends, with a line
     /// that says how much is missing between them.
     ///

@@ -14,9 +14,13 @@ use crate::text::end_line;
 /// Bytes of text in a reply, unless the operator or the call says otherwise: about 8,000 tokens.
 pub const DEFAULT_REPLY_BYTES: usize = 30_000;
 
-/// Bytes that are shown of a command's output which is over the limit, unless the call gave one: its beginning and
-/// its end. A model reads on, or filters, with `BashOutput`, so that more would mostly be paid for in vain.
+/// Most bytes that are shown of a command's output which is over the limit, unless the call gave one: its beginning
+/// and its end. A model reads on, or filters, with `BashOutput`, so that more would mostly be paid for in vain.
 pub(crate) const EXCERPT_BYTES: usize = 6_000;
+
+/// Lines of the end of such an output, and as many bytes of its beginning. A flood of short lines says no more
+/// in hundreds of them.
+const EXCERPT_LINES: usize = 40;
 
 /// A smaller limit is raised to this, which leaves room for notes.
 pub const MIN_REPLY_BYTES: usize = 1_000;
@@ -39,10 +43,22 @@ impl MaxBytes {
     }
 }
 
-/// Returns the bytes that a reply shows of a command's output of `total` bytes.
-pub(crate) fn shown_output(total: u64, limit: usize, asked: Option<MaxBytes>) -> usize {
+/// Returns the bytes that a reply shows of a command's output of `total` bytes, which ends with `end`.
+pub(crate) fn shown_output(total: u64, end: &[u8], limit: usize, asked: Option<MaxBytes>) -> usize {
     let fits = usize::try_from(total).is_ok_and(|total| total <= limit);
-    if fits || asked.is_some() { limit } else { limit.min(EXCERPT_BYTES) }
+    if fits || asked.is_some() {
+        return limit;
+    }
+    let excerpt = 2 * bytes_of_last_lines(end, EXCERPT_LINES);
+    limit.min(excerpt.clamp(MIN_REPLY_BYTES, EXCERPT_BYTES))
+}
+
+fn bytes_of_last_lines(text: &[u8], count: usize) -> usize {
+    // A line feed at the end closes the last line.
+    let body = text.strip_suffix(b"\n").unwrap_or(text);
+    let mut feeds = body.iter().rev().enumerate().filter(|(_, byte)| **byte == b'\n');
+    let lines = feeds.nth(count - 1).map_or(body.len(), |(before, _)| before);
+    lines + text.len() - body.len()
 }
 
 /// Shortens a text to its beginning and its end, at line feeds where there are any nearby. `rest` says
@@ -97,11 +113,23 @@ mod tests {
 
     #[test]
     fn output_over_the_limit_is_an_excerpt_unless_the_call_has_a_limit() {
-        let shown = |total, asked: Option<u64>| shown_output(total, 30_000, asked.map(MaxBytes));
+        let end = [b'x'; EXCERPT_BYTES];
+        let shown =
+            |total, asked: Option<u64>| shown_output(total, &end, 30_000, asked.map(MaxBytes));
         assert_eq!([shown(29_000, None), shown(30_000, None)], [30_000, 30_000]);
         assert_eq!([shown(30_001, None), shown(u64::MAX, None)], [EXCERPT_BYTES, EXCERPT_BYTES]);
         assert_eq!(shown(u64::MAX, Some(30_000)), 30_000);
-        assert_eq!(shown_output(5_000, 2_000, None), 2_000);
+        assert_eq!(shown_output(5_000, &end, 2_000, None), 2_000);
+    }
+
+    #[test]
+    fn an_excerpt_of_short_lines_has_the_last_forty_of_them() {
+        let of = |line: &str| shown_output(u64::MAX, line.repeat(100).as_bytes(), 30_000, None);
+        let width = |bytes: usize| "x".repeat(bytes - 1) + "\n";
+        assert_eq!([of(&width(50)), of(&width(20))], [4_000, 1_600]);
+        assert_eq!([of(&width(5)), of(&width(500))], [MIN_REPLY_BYTES, EXCERPT_BYTES]);
+        assert_eq!(bytes_of_last_lines(b"a\nbc\ndef", 2), 6);
+        assert_eq!(bytes_of_last_lines(b"a\nbc\n", 9), 5);
     }
 
     #[test]

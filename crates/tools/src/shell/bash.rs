@@ -120,8 +120,9 @@ impl Tool for Bash {
             return Ok(Reply::text(text, Facts { shell_id, running: true, command: None }));
         }
         let completed = shell.wait(context).await?;
-        let total = completed.outcome.stdout.total_bytes;
-        let limit = shown_output(total, context.reply_limit(input.max_bytes), input.max_bytes);
+        let output = &completed.outcome.stdout;
+        let limit = context.reply_limit(input.max_bytes);
+        let limit = shown_output(output.total_bytes, output.end(), limit, input.max_bytes);
         Ok(reply(&context.cut_guard(), completed, seconds, (shell_id, limit)))
     }
 }

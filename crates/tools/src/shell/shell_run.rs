@@ -84,7 +84,8 @@ impl Tool for ShellRun {
         let rest = format!("BashOutput shell_id={shell_id} cursor=0 has all of it");
         let guard = context.cut_guard();
         let text = shown(completed, &guard);
-        let limit = shown_output(text.len() as u64, context.reply_limit(None), None);
+        let limit = context.reply_limit(None);
+        let limit = shown_output(text.len() as u64, text.as_bytes(), limit, None);
         let text = shorten(&guard, text, limit, &rest);
         if completed.outcome.timed_out() {
             let milliseconds = timeout.as_millis();

@@ -41,13 +41,18 @@ fn calls() -> [(&'static str, Value); 5] {
     ]
 }
 
+/// Bytes of the excerpt of `long.txt`, whose lines have 44 bytes.
+const EXCERPT: usize = 2 * 40 * 44;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reply_has_about_thirty_thousand_bytes_unless_the_call_says_otherwise() {
     let test_env = filled();
     for (tool, mut arguments) in calls() {
         let bytes = test_env.text(tool, arguments.clone()).await.len();
-        // Output over the limit is an excerpt: the rest is read, or filtered, with BashOutput.
-        let limit = if ["Bash", "shell_run"].contains(&tool) { 6_000 } else { DEFAULT_REPLY_BYTES };
+        // Output over the limit is an excerpt, forty lines of its end and as much of its beginning: the rest
+        // is read, or filtered, with BashOutput.
+        let limit =
+            if ["Bash", "shell_run"].contains(&tool) { EXCERPT } else { DEFAULT_REPLY_BYTES };
         assert!((limit * 3 / 4..=limit + NOTES).contains(&bytes), "{tool}: {bytes}");
         if tool == "shell_run" {
             continue;
@@ -69,11 +74,12 @@ async fn a_reply_that_was_cut_has_both_ends_and_says_where_the_rest_is() {
     assert!(text.starts_with("thread number 0000 "), "{text}");
     assert!(text.contains("thread number 4999 "), "{text}");
     let id = answer.structured["shell_id"].as_str().unwrap();
-    let hint = format!("BashOutput shell_id={id} cursor=3000 reads on");
+    let half = EXCERPT / 2;
+    let hint = format!("BashOutput shell_id={id} cursor={half} reads on");
     assert!(text.contains(&hint), "{text}");
     assert_eq!(answer.structured["truncated"], true);
     // The hint is followed as it stands, and the rest is read call by call.
-    let mut cursor = 3_000;
+    let mut cursor = EXCERPT as u64 / 2;
     let mut rest = String::new();
     loop {
         let next = test_env.call("BashOutput", json!({ "shell_id": id, "cursor": cursor })).await;
@@ -86,7 +92,10 @@ async fn a_reply_that_was_cut_has_both_ends_and_says_where_the_rest_is() {
             break;
         }
     }
-    assert_eq!(format!("{}{rest}", &test_env.get("long.txt")[..3_000]), test_env.get("long.txt"));
+    assert_eq!(
+        format!("{}{rest}", &test_env.get("long.txt")[..EXCERPT / 2]),
+        test_env.get("long.txt")
+    );
     let small = json!({ "shell_id": id, "cursor": 0, "max_bytes": 2000 });
     assert_eq!(test_env.call("BashOutput", small).await.structured["next_cursor"], 2000);
 }
