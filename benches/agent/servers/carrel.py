@@ -74,7 +74,7 @@ class Carrel(Server):
         try:
             return change()
         except Refused as refusal:
-            if "Read it first" not in str(refusal):
+            if "Read it first" not in str(refusal) or "old_string not found" in str(refusal):
                 raise
             start = old.splitlines()[0]
             if start not in str(refusal):
@@ -88,9 +88,11 @@ class Carrel(Server):
         return text, int(code[1]) if code else 0
 
     def test(self, command):
-        if "pytest" not in command:
-            return super().test(command)
-        return self.client.call("run_tests", {})
+        if "pytest" in command:
+            return self.client.call("run_tests", {})
+        report = self.client.call("run_tests", {"path": command.split()[-1]})
+        # The runner's words for the same.
+        return report.replace(" 0 failed", " fail 0")
 
     def patch(self, diff):
         return self.client.call("ApplyPatch", {"patch": diff})
