@@ -1,0 +1,139 @@
+//! Parsing of source files, in bounded time.
+//!
+//! The parsers are C code that is given files which a tenant wrote. They recover from every error, so that
+//! half a file still has symbols; what they did not understand is counted. A file beyond [`MAX_SOURCE_BYTES`]
+//! is not parsed, and one that takes longer than [`PARSE_TIME`] is given up.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
+
+use crate::language::{Language, MissingGrammar};
+
+/// Larger files are data or generated, and their trees take ten times the memory. The amalgamation of SQLite has
+/// 9 MB.
+pub const MAX_SOURCE_BYTES: usize = 12 << 20;
+
+/// The time after which a parse is given up. Sources take a second for 5 MB; only hostile ones take longer.
+pub const PARSE_TIME: Duration = Duration::from_secs(10);
+
+/// The levels of a tree that walks descend. Source that people wrote has fewer than 200.
+pub(crate) const MAX_DEPTH: usize = 1_000;
+
+/// Why a file has no syntax tree.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SyntaxError {
+    /// The build lacks the grammar.
+    #[error(transparent)]
+    Grammar(#[from] MissingGrammar),
+    /// The file is too large.
+    #[error("{bytes} bytes; at most {MAX_SOURCE_BYTES} are parsed")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+    },
+    /// The parser took too long.
+    #[error("parsing took longer than {} s", PARSE_TIME.as_secs())]
+    TimedOut,
+}
+
+/// A parsed source file.
+#[derive(Clone, Debug)]
+pub struct SyntaxTree {
+    language: Language,
+    tree: Tree,
+}
+
+impl SyntaxTree {
+    /// Parses a source text.
+    pub fn parse(language: Language, source: &str) -> Result<Self, SyntaxError> {
+        if source.len() > MAX_SOURCE_BYTES {
+            return Err(SyntaxError::TooLarge { bytes: source.len() });
+        }
+        let mut parser = Parser::new();
+        let grammar = language.grammar()?;
+        parser.set_language(&grammar).expect("the grammars are of versions that the parser reads");
+        let begun = Instant::now();
+        let mut watch = |_: &ParseState| match begun.elapsed() < PARSE_TIME {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        };
+        let options = ParseOptions::new().progress_callback(&mut watch);
+        let bytes = source.as_bytes();
+        let mut read = |offset: usize, _| bytes.get(offset..).unwrap_or_default();
+        let tree = parser.parse_with_options(&mut read, None, Some(options));
+        Ok(Self { language, tree: tree.ok_or(SyntaxError::TimedOut)? })
+    }
+
+    /// Returns the language.
+    pub fn language(&self) -> Language {
+        self.language
+    }
+
+    /// Returns the root of the tree.
+    pub fn root(&self) -> Node<'_> {
+        self.tree.root_node()
+    }
+
+    /// Returns true if a part of the source was not understood.
+    pub fn has_error(&self) -> bool {
+        self.root().has_error()
+    }
+
+    /// Returns the byte ranges of the parts that were not understood, and of missing tokens, in order.
+    pub fn errors(&self) -> Vec<std::ops::Range<usize>> {
+        let mut errors = Vec::new();
+        let mut cursor = self.tree.walk();
+        loop {
+            let node = cursor.node();
+            if node.is_error() || node.is_missing() {
+                errors.push(node.byte_range());
+            }
+            // Parts without errors are not entered.
+            let enter = node.has_error() && !node.is_error();
+            if enter && cursor.goto_first_child() {
+                continue;
+            }
+            while !cursor.goto_next_sibling() {
+                if !cursor.goto_parent() {
+                    return errors;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    #[test]
+    fn errors_are_the_parts_that_were_not_understood() {
+        let tree = SyntaxTree::parse(Language::Rust, "fn a() {}\n").unwrap();
+        assert!(!tree.has_error());
+        assert!(tree.errors().is_empty());
+        let tree = SyntaxTree::parse(Language::Rust, "fn a( {}\nfn b() {}\n").unwrap();
+        assert!(tree.has_error());
+        assert_eq!(tree.errors().len(), 1);
+    }
+
+    #[test]
+    fn a_file_beyond_the_limit_is_not_parsed() {
+        let source = " ".repeat(MAX_SOURCE_BYTES + 1);
+        let error = SyntaxTree::parse(Language::Json, &source).unwrap_err();
+        assert_eq!(error, SyntaxError::TooLarge { bytes: source.len() });
+    }
+
+    #[test]
+    fn a_deep_nesting_is_parsed_or_refused() {
+        let source = "(".repeat(200_000);
+        for language in [Language::Rust, Language::Python, Language::C, Language::TypeScript] {
+            if let Ok(tree) = SyntaxTree::parse(language, &source) {
+                assert!(tree.has_error());
+                assert!(!tree.errors().is_empty());
+            }
+        }
+    }
+}
