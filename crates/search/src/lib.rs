@@ -43,6 +43,7 @@ mod render;
 mod report;
 mod request;
 mod scope;
+mod source_files;
 mod visitor;
 mod walk;
 
@@ -63,3 +64,4 @@ pub use request::{
     Mode, Syntax,
 };
 pub use scope::{Scope, Sensitive};
+pub use source_files::{FileList, MAX_SOURCE_FILES, SourceFile, source_files};
