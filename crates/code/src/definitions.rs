@@ -100,7 +100,8 @@ impl Rules {
         if let Some(rule) = self.definitions.iter().find(|rule| rule.node == kind) {
             return Role::Definition(rule);
         }
-        if kind.contains("comment") {
+        // A `doc_comment` of Rust is the text inside a comment that counts already.
+        if kind.contains("comment") && kind != "doc_comment" {
             Role::Comment
         } else if self.attributes.contains(&kind) {
             Role::Attribute

@@ -2,12 +2,19 @@
 #![forbid(unsafe_code)]
 
 mod definitions;
+mod index;
 mod language;
 mod symbol;
 mod symbols;
 mod syntax;
+mod words;
 
+pub use index::{
+    Definition, FileUses, IndexError, IndexStatistics, IndexView, MAX_HITS, MAX_INDEX_BYTES,
+    MapEntry, MapRequest, Refreshed, SearchHit, SearchRequest, SkipReason, StoredIndexError,
+    SymbolIndex, UseLine,
+};
 pub use language::{Language, MissingGrammar};
 pub use symbol::{NamePath, Symbol, SymbolKind};
-pub use symbols::{FileSymbols, MAX_SYMBOLS, signature};
+pub use symbols::{FileSymbols, MAX_SYMBOLS, signature, signature_of};
 pub use syntax::{MAX_SOURCE_BYTES, PARSE_TIME, SyntaxError, SyntaxTree};

@@ -30,6 +30,10 @@ pub struct Symbol {
     pub lines: (usize, usize),
     /// The line of the name, counted from 1.
     pub line: usize,
+    /// Files of other directories can use it, as far as the syntax tells.
+    pub is_exported: bool,
+    /// The first line of the body, or the last line of a definition without one.
+    pub body_line: usize,
 }
 
 /// The kind of a definition.

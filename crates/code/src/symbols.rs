@@ -3,6 +3,7 @@
 use tree_sitter::{Node, TreeCursor};
 
 use crate::definitions::{DefinitionRule, Naming, Role, Roles};
+use crate::index::Definition;
 use crate::language::Language;
 use crate::symbol::{Symbol, SymbolKind, path_of};
 use crate::syntax::{MAX_DEPTH, SyntaxTree};
@@ -185,9 +186,11 @@ impl<S: WordSink> Walk<'_, S> {
         let lines =
             self.source.as_bytes()[start..end].iter().filter(|byte| **byte == b'\n').count();
         let first = self.row_of(start, definition) + 1;
+        let is_exported = self.is_exported(&name, kind, node, definition);
         Some(Symbol {
             name,
             kind,
+            is_exported,
             parent,
             receiver: naming.receiver,
             whole: start..end,
@@ -197,7 +200,45 @@ impl<S: WordSink> Walk<'_, S> {
             body: body.map(|body| body.start_byte()..body.end_byte().min(end)),
             lines: (first, first + lines),
             line: naming.name.start_position().row + 1,
+            body_line: body.map_or(first + lines, |body| body.start_position().row + 1),
         })
+    }
+
+    /// Tells whether files of other directories can use a definition.
+    fn is_exported(
+        &self,
+        name: &str,
+        kind: SymbolKind,
+        node: Node<'_>,
+        definition: Node<'_>,
+    ) -> bool {
+        let has = |kind: &str| {
+            let mut cursor = node.walk();
+            node.children(&mut cursor).any(|child| child.kind() == kind)
+        };
+        let is_inside = |kinds: &[SymbolKind]| {
+            let parent = self.containers.last().map(|(index, _)| self.symbols[*index].kind);
+            parent.is_some_and(|parent| kinds.contains(&parent))
+        };
+        match self.language {
+            Language::Rust => {
+                has("visibility_modifier")
+                    || matches!(kind, SymbolKind::Macro | SymbolKind::Variant | SymbolKind::Impl)
+                    || is_inside(&[SymbolKind::Trait])
+            }
+            Language::Go => name.starts_with(char::is_uppercase),
+            Language::Python => !name.starts_with('_'),
+            Language::C => {
+                let head = self.source.get(node.start_byte()..).unwrap_or_default();
+                !head.starts_with("static ")
+            }
+            Language::JavaScript | Language::TypeScript | Language::Tsx => {
+                !self.containers.is_empty()
+                    || definition.kind() == "export_statement"
+                    || self.source.contains("exports")
+            }
+            _ => true,
+        }
     }
 
     fn body_of<'t>(&self, node: Node<'t>) -> Option<Node<'t>> {
@@ -314,8 +355,17 @@ pub fn signature(symbol: &Symbol, source: &str) -> String {
         Some(body) if body.start > symbol.name_range.start => body.start,
         _ => symbol.definition.end,
     };
-    let text = source.get(symbol.head..end).unwrap_or_default();
-    let text = match symbol.kind {
+    one_line(symbol.kind, source.get(symbol.head..end).unwrap_or_default())
+}
+
+/// Does the same for a definition of an index, with the source of its file.
+pub fn signature_of(definition: &Definition, source: &str) -> String {
+    let (_, head, end) = definition.bytes;
+    one_line(definition.kind, source.get(head..end).unwrap_or_default())
+}
+
+fn one_line(kind: SymbolKind, text: &str) -> String {
+    let text = match kind {
         SymbolKind::Heading | SymbolKind::Key | SymbolKind::Selector | SymbolKind::Element => {
             text.lines().next().unwrap_or_default()
         }

@@ -1,6 +1,12 @@
 //! The tests of this crate that use its public interface.
 //!
+//! - `index`: the symbol index over real directories
 //! - `symbols`: the symbols of a source in every language
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test that cannot go on fails, and its files are its own"
+)]
 
+mod index;
 mod symbols;
