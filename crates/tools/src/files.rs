@@ -11,10 +11,11 @@ mod upload;
 mod workspace_files;
 mod write;
 
-pub(crate) use search_tools::run_search;
+pub(crate) use search_tools::{run_cancellable, run_search};
 pub use upload::{Upload, UploadedFile};
 pub(crate) use workspace_files::{
-    MAX_FILE_BYTES, WorkspaceFiles, check_given, check_is_text, diff_text, required_path, shown,
+    LoadedFile, MAX_FILE_BYTES, WorkspaceFiles, check_given, check_is_text, diff_text,
+    required_path, show_hash, shown,
 };
 
 use crate::registry::Catalogue;

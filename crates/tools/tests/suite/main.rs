@@ -5,6 +5,8 @@
     reason = "tests build the state that agents and people leave behind, and fail by panicking"
 )]
 
+/// Symbols: outlines, reading by name, definitions, references, search and maps.
+mod code;
 /// Replies without content: words, in every tool.
 mod empty_answers;
 /// Reading, writing, editing, patching, moving, deleting.

@@ -19,7 +19,7 @@ const UNKNOWN_USER: &str = "2000025909";
 
 /// Workspaces in a directory of their own, with everything that serves them.
 pub(crate) struct TestEnvironment {
-    directory: tempfile::TempDir,
+    directory: Arc<tempfile::TempDir>,
     pub(crate) registry: Registry,
     pub(crate) session: Arc<Session>,
     pub(crate) events: Receiver<AuditRecord>,
@@ -60,7 +60,7 @@ impl TestEnvironment {
     }
 
     pub(crate) fn with(setting: Setting) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = Arc::new(tempfile::tempdir().unwrap());
         let top = directory.path();
         for name in setting.names {
             std::fs::create_dir(top.join(name)).unwrap();
@@ -68,6 +68,17 @@ impl TestEnvironment {
         (setting.prepare)(top);
         let state = top.join("state");
         std::fs::create_dir(&state).unwrap();
+        Self::open(directory, setting)
+    }
+
+    /// Opens a workspace called `main` again, as the next server does.
+    pub(crate) fn restarted(&self) -> Self {
+        Self::open(Arc::clone(&self.directory), Setting::default())
+    }
+
+    fn open(directory: Arc<tempfile::TempDir>, setting: Setting) -> Self {
+        let top = directory.path();
+        let state = top.join("state");
         // Toolchains of the machine are found below the home directory of the user who runs the tests.
         let home = std::env::var("HOME").unwrap_or_default();
         let mut variables = vec![("HOME".to_owned(), home)];
@@ -104,6 +115,7 @@ impl TestEnvironment {
             network: carrel_domain::NetworkRequest::default(),
             git: setting.git,
             reply_bytes: carrel_tools::DEFAULT_REPLY_BYTES,
+            symbols: Arc::default(),
         });
         let registry = Registry::new(toolbox, setting.tools);
         Self { directory, registry, session: Session::new("test"), events }

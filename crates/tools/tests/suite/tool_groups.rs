@@ -24,6 +24,7 @@ fn every_group_has_tools_and_every_tool_one_group() {
              format install",
         ),
         ("git", "git git_inspect"),
+        ("code", "outline read_symbol find_definition find_references search_code repo_map"),
         ("secrets", "secret secrets_available"),
         (
             "workspace",
@@ -37,9 +38,14 @@ fn every_group_has_tools_and_every_tool_one_group() {
 }
 
 #[test]
-fn the_default_set_is_files_shell_verify_and_git() {
+fn the_default_set_is_files_shell_verify_git_and_a_few_of_code() {
     let groups = [ToolGroup::Files, ToolGroup::Shell, ToolGroup::Verify, ToolGroup::Git];
-    assert_eq!(names(ToolSelection::DEFAULT), names(ToolSelection::of(&groups)));
+    let mut expected = names(ToolSelection::of(&groups));
+    expected.extend(["outline", "read_symbol", "find_references"]);
+    let mut offered = names(ToolSelection::DEFAULT);
+    expected.sort_unstable();
+    offered.sort_unstable();
+    assert_eq!(offered, expected);
 }
 
 #[tokio::test]
