@@ -470,7 +470,7 @@ const C: &[DefinitionRule] = &[
     rule("enum_specifier", Enum, NameRule::WithBody),
     rule("enumerator", Variant, NAME),
     rule("field_declaration", SymbolKind::Field, NameRule::CDeclaration),
-    rule("preproc_def", Macro, NAME),
+    rule("preproc_def", Macro, NameRule::FieldBeside("name", "value")),
     rule("preproc_function_def", Macro, NAME),
 ];
 
@@ -487,7 +487,7 @@ const CPP: &[DefinitionRule] = &[
     rule("enumerator", Variant, NAME),
     rule("namespace_definition", Module, NAME),
     rule("field_declaration", SymbolKind::Field, NameRule::CDeclaration),
-    rule("preproc_def", Macro, NAME),
+    rule("preproc_def", Macro, NameRule::FieldBeside("name", "value")),
     rule("preproc_function_def", Macro, NAME),
 ];
 

@@ -24,9 +24,6 @@ const OUTLINE_BYTES: usize = 8_000;
 /// Bytes of a signature in an outline.
 const MAX_SIGNATURE: usize = 110;
 
-/// Levels of symbols that an outline tries to show.
-const MAX_DEPTH: usize = 8;
-
 pub(super) struct Outline;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -94,50 +91,80 @@ impl Tool for Outline {
 }
 
 fn of_file(files: &WorkspaceFiles, file: &SourceFile, members: bool, limit: usize) -> Reply<Facts> {
-    let all: Vec<&Definition> = file.definitions.iter().collect();
-    let listed: Vec<&Definition> =
-        all.iter().copied().filter(|one| members || !one.kind.is_member()).collect();
-    let header = format!("{} ({} lines)", file.shown, file.lines().len());
-    let fits = |depth: &usize| {
-        rows(file, &listed, *depth).map(|(_, row)| row.len() + 1).sum::<usize>() <= limit
-    };
-    let depth = (1..=MAX_DEPTH).rev().find(fits).unwrap_or(1);
-    let mut text = header + "\n";
+    let is_listed = |one: &&Definition| members || !one.kind.is_member();
+    let listed: Vec<&Definition> = file.definitions.iter().filter(is_listed).collect();
+    let mut text = format!("{} ({} lines)\n", file.shown, file.lines().len());
+    let forms: [fn(&SourceFile, &[&Definition]) -> Vec<Row>; 3] = [rows, brief_rows, top_rows];
+    let all = forms.iter().map(|form| form(file, &listed));
+    let bytes = |rows: &Vec<Row>| rows.iter().map(|row| row.text.len() + 1).sum::<usize>();
+    let fitting = all.clone().find(|rows| bytes(rows) + text.len() <= limit);
     let mut ranges = Vec::new();
-    for (one, row) in rows(file, &listed, depth) {
-        if text.len() + row.len() > limit && !ranges.is_empty() {
+    for row in fitting.or(all.last()).into_iter().flatten() {
+        if text.len() + row.text.len() > limit && !ranges.is_empty() {
             break;
         }
-        line(&mut text, &row);
-        ranges.push((one.line, one.line));
+        line(&mut text, &row.text);
+        ranges.extend(row.lines.into_iter().map(|line| (line, line)));
     }
-    let left_out = all.len() - ranges.len();
     let shown = ranges.len();
-    if all.is_empty() {
+    if file.definitions.is_empty() {
         line(&mut text, "no symbols");
     }
     if listed.len() > shown {
         let hidden = listed.len() - shown;
         line(&mut text, &format!("[{hidden} more; max_bytes, or read_symbol for one of these]"));
     }
+    let left_out = file.definitions.len() - shown;
     let hash = file.record_shown(files, ranges);
     let (path, answer) = (file.shown.clone(), AnswerFacts::of_file());
     Reply::text(text, Facts { path, answer, shown, left_out, hash: Some(hash) })
 }
 
-/// Returns the rows of the symbols up to a level.
-fn rows<'a>(
-    file: &'a SourceFile,
-    listed: &'a [&'a Definition],
-    depth: usize,
-) -> impl Iterator<Item = (&'a Definition, String)> {
-    let listed = listed.iter().filter(move |one| one.depth < depth);
-    listed.map(|one| {
-        let (first, last) = one.lines;
-        let indent = "  ".repeat(one.depth);
-        let range = if first == last { first.to_string() } else { format!("{first}-{last}") };
-        (*one, format!("{indent}{range} {}", cut(&file.signature(one), MAX_SIGNATURE)))
-    })
+/// A row of an outline, and the lines of the names in it.
+struct Row {
+    text: String,
+    lines: Vec<usize>,
+}
+
+/// Returns a row with the signature for each symbol.
+fn rows(file: &SourceFile, listed: &[&Definition]) -> Vec<Row> {
+    listed.iter().map(|one| signature_row(file, one)).collect()
+}
+
+fn signature_row(file: &SourceFile, one: &Definition) -> Row {
+    let (first, last) = one.lines;
+    let indent = "  ".repeat(one.depth);
+    let range = if first == last { first.to_string() } else { format!("{first}-{last}") };
+    let text = format!("{indent}{range} {}", cut(&file.signature(one), MAX_SIGNATURE));
+    Row { text, lines: vec![one.line] }
+}
+
+/// Returns a row for each symbol of the top level, and one for all names inside of it.
+fn brief_rows(file: &SourceFile, listed: &[&Definition]) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut is_inside = false;
+    for one in listed {
+        if one.depth == 0 {
+            rows.push(signature_row(file, one));
+            is_inside = false;
+            continue;
+        }
+        if !is_inside {
+            rows.push(Row { text: " ".into(), lines: Vec::new() });
+            is_inside = true;
+        }
+        if let Some(row) = rows.last_mut() {
+            let name = one.path.last().map_or("", String::as_str);
+            row.text.push_str(&format!(" {name}:{}", one.line));
+            row.lines.push(one.line);
+        }
+    }
+    rows
+}
+
+/// Returns a row for each symbol of the top level.
+fn top_rows(file: &SourceFile, listed: &[&Definition]) -> Vec<Row> {
+    listed.iter().filter(|one| one.depth == 0).map(|one| signature_row(file, one)).collect()
 }
 
 pub(super) fn cut(text: &str, limit: usize) -> String {

@@ -75,11 +75,13 @@ async fn an_outline_of_a_directory_names_the_top_symbols_of_each_file() {
 }
 
 #[tokio::test]
-async fn an_outline_of_a_long_file_leaves_out_levels_until_it_fits() {
+async fn an_outline_of_a_long_file_is_briefer_inside_of_symbols_and_then_leaves_that_out() {
     let test_env = TestEnvironment::new();
     let class = |n: usize| format!("class C{n}:\n    def method(self):\n        pass\n\n");
     test_env.put("long.py", (0..60).map(class).collect::<String>());
-    let text = test_env.text("outline", json!({ "path": "long.py", "max_bytes": 2000 })).await;
+    let text = test_env.text("outline", json!({ "path": "long.py", "max_bytes": 2600 })).await;
+    assert!(text.ends_with("237-239 class C59\n  method:238\n"), "{text}");
+    let text = test_env.text("outline", json!({ "path": "long.py", "max_bytes": 1500 })).await;
     assert!(text.contains("237-239 class C59\n"), "{text}");
     assert!(!text.contains("def method"), "{text}");
     assert!(text.ends_with("[60 more; max_bytes, or read_symbol for one of these]\n"), "{text}");
