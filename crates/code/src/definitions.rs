@@ -190,7 +190,14 @@ fn rules(language: Language) -> Rules {
             const { Rules { definitions: JAVASCRIPT, wrappers: JAVASCRIPT_WRAPPERS, ..NOTHING } }
         }
         Language::TypeScript | Language::Tsx => {
-            const { Rules { definitions: TYPESCRIPT, wrappers: TYPESCRIPT_WRAPPERS, ..NOTHING } }
+            const {
+                Rules {
+                    definitions: TYPESCRIPT,
+                    wrappers: TYPESCRIPT_WRAPPERS,
+                    attributes: &["decorator"],
+                    ..NOTHING
+                }
+            }
         }
         Language::Java => {
             const {

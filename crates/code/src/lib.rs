@@ -4,6 +4,7 @@
 mod definitions;
 mod index;
 mod language;
+mod structural_edit;
 mod symbol;
 mod symbols;
 mod syntax;
@@ -15,6 +16,10 @@ pub use index::{
     SymbolIndex, UseLine,
 };
 pub use language::{Language, MissingGrammar};
+pub use structural_edit::{
+    AffectedSymbol, Candidate, Change, EditError, EditedSource, Escape, LeadingComments,
+    MAX_FRAGMENT_BYTES, MAX_LISTED, ParseFailure, ParsedSource, Side, SymbolTarget, TargetError,
+};
 pub use symbol::{NamePath, Symbol, SymbolKind};
 pub use symbols::{FileSymbols, MAX_SYMBOLS, signature, signature_of};
 pub use syntax::{MAX_SOURCE_BYTES, PARSE_TIME, SyntaxError, SyntaxTree};

@@ -1,6 +1,7 @@
 //! The tests of this crate that use its public interface.
 //!
 //! - `index`: the symbol index over real directories
+//! - `structural_edits`: edits that are addressed by symbols, in every language
 //! - `symbols`: the symbols of a source in every language
 #![expect(
     clippy::unwrap_used,
@@ -9,4 +10,5 @@
 )]
 
 mod index;
+mod structural_edits;
 mod symbols;
