@@ -510,7 +510,8 @@ impl IndexView<'_> {
         let mut found = Vec::new();
         for file in state.parsed() {
             for (index, symbol) in file.2.symbols.iter().enumerate() {
-                if symbol.name == name && path.matches(&file.2.path(index, &state.names), file.0) {
+                if symbol.name == name && path.matches_in(&file.2.path(index, &state.names), file.0)
+                {
                     found.push(state.definition(file, index));
                 }
             }

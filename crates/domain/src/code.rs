@@ -300,6 +300,11 @@ codes! {
     /// Several definitions have this name, and the call has to choose one.
     SymbolAmbiguous = "E_SYMBOL_AMBIGUOUS", "symbol_ambiguous", 409,
         "give more of its name path, or its file and line";
+    /// A symbol that is to be deleted has uses.
+    SymbolInUse = "E_SYMBOL_IN_USE", "symbol_in_use", 409, "remove its uses first, or pass `force`";
+    /// A file would have more syntax errors, or other symbols would change, if the new text were put in its place.
+    ReplacementInvalid = "E_REPLACEMENT_INVALID", "replacement_invalid", 422,
+        "correct the new text; nothing was written";
     /// The file is of a language that the operation does not know.
     UnsupportedLanguage = "E_UNSUPPORTED_LANGUAGE", "unsupported_language", 422,
         "use Read, Grep and Edit for such files";

@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn another_word_is_named_with_the_groups() {
-        let groups = "the groups are files, shell, verify, git, secrets, workspace, and default for \
+        let groups = "the groups are files, shell, verify, git, code, secrets, workspace, and default for \
                       the default set";
         for (given, message) in [
             ("file,git", format!("unknown tool group \"file\"; did you mean files?; {groups}")),

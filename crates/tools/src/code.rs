@@ -5,6 +5,7 @@
 //! definitions a use means.
 
 mod answer;
+mod delete_symbol;
 mod find_definition;
 mod find_references;
 mod outline;
@@ -12,6 +13,8 @@ mod read_symbol;
 mod repo_map;
 mod search_code;
 mod source_file;
+mod symbol_edit;
+mod symbol_edit_tools;
 mod symbol_indexes;
 mod symbol_query;
 mod target;
@@ -27,4 +30,11 @@ pub(crate) fn register(catalogue: &mut Catalogue) {
     catalogue.add::<find_references::FindReferences>();
     catalogue.add::<search_code::SearchCode>();
     catalogue.add::<repo_map::RepoMap>();
+    catalogue.add::<symbol_edit_tools::EditFunctionBody>();
+    catalogue.add::<symbol_edit_tools::ChangeFunctionSignature>();
+    catalogue.add::<symbol_edit_tools::InsertAfterMethod>();
+    catalogue.add::<symbol_edit_tools::ReplaceSymbol>();
+    catalogue.add::<symbol_edit_tools::InsertBeforeSymbol>();
+    catalogue.add::<symbol_edit_tools::InsertAfterSymbol>();
+    catalogue.add::<delete_symbol::DeleteSymbol>();
 }

@@ -251,7 +251,7 @@ fn score(
         .map(|(frequency, rarity)| rarity * frequency / (frequency + saturation))
         .sum();
     let is_exact = exact
-        .is_some_and(|exact| exact.matches(&content.path(candidate.index, &state.names), path));
+        .is_some_and(|exact| exact.matches_in(&content.path(candidate.index, &state.names), path));
     let mut factor = if is_exact { EXACT_FACTOR } else { 1.0 };
     if !language.is_program() {
         factor *= DATA_FACTOR;

@@ -76,7 +76,7 @@ impl SourceFile {
     }
 }
 
-fn unsupported(shown: &str) -> Failure {
+pub(super) fn unsupported(shown: &str) -> Failure {
     let message = format!(
         "{shown}: files of this name have no grammar here; Read shows it, Grep searches in it"
     );

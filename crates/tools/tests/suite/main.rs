@@ -25,6 +25,8 @@ mod service;
 mod sessions;
 /// Commands: foreground, background, watched.
 mod shell;
+/// Changes of files by symbol.
+mod symbol_edits;
 /// What most tests begin with.
 mod test_environment;
 /// Groups of tools: each tool in one, and the operator's choice.
