@@ -2,6 +2,7 @@
 //!
 //! - `index`: the symbol index over real directories
 //! - `structural_edits`: edits that are addressed by symbols, in every language
+//! - `structural_search`: patterns and rules in every language
 //! - `symbols`: the symbols of a source in every language
 #![expect(
     clippy::unwrap_used,
@@ -11,4 +12,5 @@
 
 mod index;
 mod structural_edits;
+mod structural_search;
 mod symbols;
