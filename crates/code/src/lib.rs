@@ -4,6 +4,7 @@
 mod definitions;
 mod index;
 mod language;
+mod rewrite;
 mod structural_edit;
 mod structural_search;
 mod symbol;
@@ -17,6 +18,10 @@ pub use index::{
     SymbolIndex, UseLine,
 };
 pub use language::{Language, MissingGrammar};
+pub use rewrite::{
+    CodeEdit, MAX_OPERATIONS, OperationEffect, Region, Rename, RenameTarget, Replacement,
+    RewriteError, RewriteProblem, RewrittenSource, Site, rewrite,
+};
 pub use structural_edit::{
     AffectedSymbol, Candidate, Change, EditError, EditedSource, Escape, LeadingComments,
     MAX_FRAGMENT_BYTES, MAX_LISTED, ParseFailure, ParsedSource, Side, SymbolTarget, TargetError,

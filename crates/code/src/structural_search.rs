@@ -39,6 +39,8 @@ pub use pattern::PatternError;
 pub use rule::{Constraint, Constraints, PatternText, Relation, Rule, StopBy, Strictness};
 pub use time_budget::TimeBudget;
 
+pub(crate) use metavariable::metavariables;
+
 use compile::{CompiledConstraint, CompiledRule};
 use pattern::Grammar;
 use prefilter::Prefilter;

@@ -274,7 +274,8 @@ fn whole(grammar: &Grammar, text: &str) -> Result<ParsedPattern, PatternError> {
         });
     }
     let first = readings.remove(0);
-    let other = readings.into_iter().find(|other| other.kind != first.kind);
+    let is_compound = matches!(first.pattern.node, PatternNode::Internal { .. });
+    let other = readings.into_iter().find(|other| is_compound && other.kind != first.kind);
     let hint = other.map(|other| {
         format!(
             "`{text}` is read as {}; as {} it is {{\"context\": \"{}{text}{}\", \"selector\": \"{}\"}}",
