@@ -43,8 +43,11 @@ pub use error::{EditError, ParseFailure};
 pub use target::{Candidate, MAX_LISTED, SymbolTarget, TargetError};
 pub use validation::Escape;
 
-pub(crate) use indentation::{Indentation, literal_rows, reindent};
+pub(crate) use indentation::{
+    Indentation, leading_white_space, literal_rows, literal_rows_of, reindent,
+};
 pub(crate) use splice::{Splice, line_feed_of, line_of, with_endings};
+pub(crate) use validation::first_new_error;
 
 /// The largest text that one operation inserts. A whole file is written by other means.
 pub const MAX_FRAGMENT_BYTES: usize = 1 << 20;

@@ -72,11 +72,12 @@ pub(crate) fn literal_rows(language: Language, fragment: &str) -> HashSet<usize>
     let Ok(tree) = SyntaxTree::parse(language, &format!("{opening}{fragment}")) else {
         return HashSet::new();
     };
-    let mut rows = HashSet::new();
-    for range in literals(tree.root()) {
-        rows.extend((range.0 + 1..=range.1).map(|row| row - offset));
-    }
-    rows
+    literal_rows_of(&tree).into_iter().map(|row| row - offset).collect()
+}
+
+/// Returns the rows of a tree that begin inside of a literal.
+pub(crate) fn literal_rows_of(tree: &SyntaxTree) -> HashSet<usize> {
+    literals(tree.root()).into_iter().flat_map(|(first, last)| first + 1..=last).collect()
 }
 
 /// Collects the first and last row of the literals below a node that span several.

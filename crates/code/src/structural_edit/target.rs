@@ -160,6 +160,12 @@ impl ParsedSource<'_> {
         self.only(target, found)
     }
 
+    /// Finds all symbols of an address, of which there is at least one.
+    pub fn find_all(&self, target: &SymbolTarget) -> Result<Vec<usize>, TargetError> {
+        let found = self.matching(target, |_| true);
+        if found.is_empty() { Err(self.not_found(target)) } else { Ok(found) }
+    }
+
     /// Finds a function or method; of a declaration and its definition the one that has a body.
     pub(super) fn find_callable(&self, target: &SymbolTarget) -> Result<usize, EditError> {
         if !self.language().is_program() {
@@ -265,10 +271,11 @@ impl ParsedSource<'_> {
 
     fn not_found(&self, target: &SymbolTarget) -> TargetError {
         let name = target.name();
+        let allowed = MAX_DISTANCE.min(name.chars().count() / 2);
         let mut near: Vec<(usize, String)> = Vec::new();
         for (index, symbol) in self.symbols.symbols.iter().enumerate() {
             let distance = suggest::distance(name, &symbol.name);
-            if let Some(distance) = distance.filter(|distance| *distance <= MAX_DISTANCE) {
+            if let Some(distance) = distance.filter(|distance| *distance <= allowed) {
                 near.push((distance, self.path_text(index)));
             }
         }
