@@ -16,7 +16,7 @@ use crate::secrets::Secrets;
 use crate::session::Session;
 use crate::shell::{JobRecords, ShellTable};
 use crate::tool_context::CommandSettings;
-use crate::verify::CompilerChecks;
+use crate::verify::{CompilerChecks, CoverageStore};
 use carrel_audit::{AuditLog, Mask};
 
 /// The parts of a toolbox.
@@ -64,6 +64,7 @@ pub struct Toolbox {
     pub(crate) profiles: ProfileCache,
     job_records: OnceLock<Arc<JobRecords>>,
     pub(crate) compiler_checks: CompilerChecks,
+    pub(crate) coverage: CoverageStore,
     redactor: RwLock<Arc<Redactor>>,
 }
 
@@ -91,6 +92,7 @@ impl Toolbox {
             profiles,
             job_records: OnceLock::new(),
             compiler_checks: CompilerChecks::default(),
+            coverage: CoverageStore::default(),
             redactor,
         })
     }

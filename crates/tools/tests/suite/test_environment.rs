@@ -66,8 +66,21 @@ impl TestEnvironment {
             std::fs::create_dir(top.join(name)).unwrap();
         }
         (setting.prepare)(top);
+        std::fs::create_dir(top.join("state")).unwrap();
+        Self::serve(directory, setting)
+    }
+
+    /// Serves the same workspaces again, as a later process does, in a session with the saved state.
+    pub(crate) fn restarted(self, setting: Setting) -> Self {
+        let saved = self.session.remembered(self.registry.toolbox());
+        let Self { directory, registry, session, events } = self;
+        drop((registry, session, events));
+        Self { session: Session::resumed("test", saved), ..Self::serve(directory, setting) }
+    }
+
+    fn serve(directory: tempfile::TempDir, setting: Setting) -> Self {
+        let top = directory.path();
         let state = top.join("state");
-        std::fs::create_dir(&state).unwrap();
         // Toolchains of the machine are found below the home directory of the user who runs the tests.
         let home = std::env::var("HOME").unwrap_or_default();
         let mut variables = vec![("HOME".to_owned(), home)];

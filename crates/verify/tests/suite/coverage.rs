@@ -1,5 +1,6 @@
 //! Recordings of coverage that the recorders left in `/w`, and the plans that leave them.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use carrel_fsroot::Root;
@@ -151,9 +152,9 @@ fn a_recording_without_its_end_is_cut_and_pieces_are_joined_in_order() {
 fn hostile_rows_cost_no_more_than_the_bounds() {
     let mut rows = String::new();
     for number in 0..MAX_RECORDED_TESTS + 100 {
-        rows.push_str(&format!("T\tg\t{number}\nF\tf{number}.py\nL\t1-9999999\n"));
+        write!(rows, "T\tg\t{number}\nF\tf{number}.py\nL\t1-9999999\n").unwrap();
     }
-    rows.push_str(&format!("T\t{0}\t{0}\nF\t{0}\nL\t1-1\n", "x".repeat(1 << 20)));
+    write!(rows, "T\t{0}\t{0}\nF\t{0}\nL\t1-1\n", "x".repeat(1 << 20)).unwrap();
     let recording = read(&rows);
     assert!(recording.tests() <= MAX_RECORDED_TESTS);
     assert_eq!(recording.files().count(), carrel_verify::coverage::MAX_COVERED_FILES);
