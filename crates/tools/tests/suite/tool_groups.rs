@@ -16,7 +16,10 @@ fn names(selection: ToolSelection) -> Vec<&'static str> {
 fn every_group_has_tools_and_every_tool_one_group() {
     let by_group = ToolGroup::ALL.map(|group| (group.as_str(), names(ToolSelection::of(&[group]))));
     let expected = BTreeMap::from([
-        ("files", "Read Write Edit MultiEdit ApplyPatch LS Glob Grep Move Delete workspaces"),
+        (
+            "files",
+            "Read Write Edit MultiEdit ApplyPatch LS Glob Grep Move Delete render_mermaid render_dot workspaces",
+        ),
         ("shell", "Bash BashOutput KillShell watch_process watch_process_events shell_run"),
         (
             "verify",
@@ -40,7 +43,7 @@ fn every_group_has_tools_and_every_tool_one_group() {
 fn the_default_set_is_files_shell_verify_and_git_without_rarer_tools() {
     let groups = [ToolGroup::Files, ToolGroup::Shell, ToolGroup::Verify, ToolGroup::Git];
     let mut usual = names(ToolSelection::of(&groups));
-    usual.retain(|name| !["tests_covering"].contains(name));
+    usual.retain(|name| !["render_mermaid", "render_dot", "tests_covering"].contains(name));
     assert_eq!(names(ToolSelection::DEFAULT), usual);
 }
 
