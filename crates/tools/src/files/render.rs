@@ -6,7 +6,7 @@
 mod picture_format;
 mod renderer;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use carrel_domain::{Code, Failure, ToolGroup};
@@ -156,12 +156,7 @@ impl Picture {
         files.check(&loaded, expected, RequiredExtent::Whole, ("overwrite", &self.given))
     }
 
-    fn write(
-        self,
-        files: &WorkspaceFiles,
-        path: &PathBuf,
-        bytes: &[u8],
-    ) -> ToolResult<PictureFacts> {
+    fn write(self, files: &WorkspaceFiles, path: &Path, bytes: &[u8]) -> ToolResult<PictureFacts> {
         let writing = files.writing()?;
         self.check(files, path)?;
         let created = is_missing(files.root(), path)?;

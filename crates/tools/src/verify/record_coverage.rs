@@ -112,7 +112,7 @@ impl Recorder {
         if let Some(before) = before {
             let bounds = Bounds { timeout: MAX_PREPARATION.min(bounds.timeout), ..bounds };
             let name = "prepare the recording of coverage".to_owned();
-            let prepared = run_named(context, &before, bounds, name).await?;
+            let prepared = run_named(&preparing(context), &before, bounds, name).await?;
             if prepared.exit != 0 {
                 self.recording.add_gap(&failed("the recorder could not be written", &prepared));
                 return run(context, usual, bounds).await;
@@ -138,6 +138,13 @@ impl Recorder {
             None => self.recording.add_gap(&failed("the recorder left nothing", ran)),
         }
     }
+}
+
+/// Returns the call without a receiver of job ids, which takes the first one: that of the tests.
+fn preparing(context: &ToolContext) -> ToolContext {
+    let mut own = context.clone();
+    own.options.command_settings.started = None;
+    own
 }
 
 fn failed(what: &str, ran: &FinishedCommand) -> String {

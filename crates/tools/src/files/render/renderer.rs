@@ -31,16 +31,19 @@ const MAX_MESSAGE: usize = 2_000;
 const DOT: &str = "command -v dot >/dev/null || exit 121\n\
     exec dot -T\"$1\" -o \"$2/picture.$1\"";
 
-/// Arguments: the format, the directory of the picture.
-const MERMAID: &str = "renderer=./node_modules/.bin/mmdc\n\
-    [ -x \"$renderer\" ] || renderer=$(command -v mmdc) || exit 121\n\
-    browser=\n\
-    for name in chromium chromium-browser google-chrome-stable google-chrome; do\n\
-      if path=$(command -v \"$name\"); then browser=\",\\\"executablePath\\\":\\\"$path\\\"\"; break; fi\n\
-    done\n\
-    flags='\"--no-sandbox\",\"--disable-gpu\",\"--disable-dev-shm-usage\"'\n\
-    printf '{\"pipe\":true,\"args\":[%s]%s}' \"$flags\" \"$browser\" >\"$2/browser.json\" || exit 1\n\
-    exec \"$renderer\" --quiet --puppeteerConfigFile \"$2/browser.json\" --input - --output \"$2/picture.$1\"";
+/// Arguments: the format, the directory of the picture. Chromium is looked for first where Debian keeps the program, since
+/// its launcher reads settings that a command does not see.
+const MERMAID: &str = r#"
+renderer=./node_modules/.bin/mmdc
+[ -x "$renderer" ] || renderer=$(command -v mmdc) || exit 121
+browser=
+for name in /usr/lib/chromium/chromium chromium chromium-browser google-chrome-stable google-chrome; do
+  if path=$(command -v "$name"); then browser=",\"executablePath\":\"$path\""; break; fi
+done
+flags='"--no-sandbox","--no-zygote","--disable-gpu","--disable-dev-shm-usage"'
+printf '{"pipe":true,"args":[%s]%s}' "$flags" "$browser" >"$2/browser.json" || exit 1
+exec "$renderer" --quiet --puppeteerConfigFile "$2/browser.json" --input - --output "$2/picture.$1"
+"#;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Renderer {
@@ -150,12 +153,33 @@ impl Renderer {
 /// The limit of a collected artifact, for the message.
 const MAX_PICTURE: &str = "10 MiB";
 
-/// Returns the end of a renderer's messages.
+/// Returns the beginning of a renderer's messages, without the stack traces of Node.
 fn said(context: &ToolContext, completed: &Completed) -> String {
     let guard = context.cut_guard();
     let [stderr, stdout] = [&completed.outcome.stderr, &completed.outcome.stdout]
-        .map(|stream| strip_control(&guard.output(stream, usize::MAX)).trim().to_owned());
+        .map(|stream| without_traces(&strip_control(&guard.output(stream, usize::MAX))));
     let text = if stderr.is_empty() { stdout } else { stderr };
-    let start = text.ceil_char_boundary(text.len().saturating_sub(MAX_MESSAGE));
-    if text.is_empty() { String::new() } else { format!(": {}", &text[start..]) }
+    let end = text.floor_char_boundary(MAX_MESSAGE);
+    if text.is_empty() { text } else { format!(": {}", &text[..end]) }
+}
+
+fn without_traces(text: &str) -> String {
+    let is_frame = |line: &str| line.trim_start().starts_with("at ") && line.contains(':');
+    let kept: Vec<&str> = text.lines().filter(|line| !is_frame(line)).collect();
+    kept.join("\n").trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_has_no_frames_of_a_stack() {
+        let text = "Error: Parse error on line 3:\ngraph TD A -->\n    at async f (file:///a.js:1:2)\n\
+                    at the end\n    at new P (file:///b.js:3:4)\n";
+        assert_eq!(
+            without_traces(text),
+            "Error: Parse error on line 3:\ngraph TD A -->\nat the end"
+        );
+    }
 }
