@@ -12,8 +12,8 @@ use crate::request::{CommandForm, RunRequest};
 use crate::sandbox_cell::ExecutionSite;
 use carrel_workspace::blocking;
 
-/// The largest part of a file that is collected.
-const MAX_BYTES: u64 = 8 << 20;
+/// The largest part of a file that is collected. A rendered picture is allowed as much.
+const MAX_BYTES: u64 = 10 << 20;
 
 /// The name of the directory of caches among the temporary files.
 const CACHE_NAME: &str = "carrel-cache";
@@ -41,7 +41,7 @@ pub struct ArtifactRequest {
 pub struct Artifact {
     /// The name.
     pub name: String,
-    /// The contents, at most the first 8 MiB.
+    /// The contents, at most the first 10 MiB.
     pub contents: Vec<u8>,
     /// True if the file is larger.
     pub truncated: bool,

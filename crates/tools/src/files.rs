@@ -1,4 +1,4 @@
-//! Tools that read, write, search, move and delete files, and uploads.
+//! Tools that read, write, search, move, delete and render files, and uploads.
 
 mod apply_patch;
 mod change_set;
@@ -6,6 +6,7 @@ mod edit;
 mod move_and_delete;
 mod read;
 mod refused_edit;
+mod render;
 mod search_tools;
 mod trash;
 mod upload;
@@ -33,4 +34,6 @@ pub(crate) fn register(catalogue: &mut Catalogue) {
     catalogue.add::<search_tools::Grep>();
     catalogue.add::<move_and_delete::Move>();
     catalogue.add::<move_and_delete::Delete>();
+    catalogue.add::<render::RenderMermaid>();
+    catalogue.add::<render::RenderDot>();
 }

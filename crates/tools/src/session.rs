@@ -30,6 +30,7 @@ const MAX_STARTED_JOBS: usize = 64;
 
 const READ: &str = "read";
 const TESTED: &str = "tested";
+const COVERED: &str = "covered";
 
 /// The time for which a session is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,8 @@ pub(crate) struct State {
     started_jobs: VecDeque<JobId>,
     pub(crate) view: WorkspaceView,
     pub(crate) last_runs: LastRuns,
+    /// Recordings of coverage of an earlier process, as JSON. They are parsed when they are asked for.
+    pub(crate) saved_coverage: Option<String>,
     /// Missing linters and formatters that were reported.
     pub(crate) missing_tools: BTreeSet<String>,
     /// Checks whose findings come with a later reply, by workspace.
@@ -104,8 +107,9 @@ impl Session {
             |name| remembered.get_mut(name).map(serde_json::Value::take).unwrap_or_default();
         let tracker = ReadTracker::from_json(take(READ));
         let last_runs = LastRuns::from_json(take(TESTED));
+        let saved_coverage = take(COVERED).as_str().map(str::to_owned);
         let id = id.into();
-        let state = State { tracker, last_runs, ..State::default() };
+        let state = State { tracker, last_runs, saved_coverage, ..State::default() };
         Self::with(Owner::new(&id), id, SessionLifetime::Lasting, state)
     }
 
@@ -113,12 +117,20 @@ impl Session {
         Arc::new(Self { id, owner, lifetime, state: Mutex::new(state) })
     }
 
-    /// Returns files read and test results, with secrets masked, for [`Session::resumed`].
+    /// Returns files read, test results and recordings of coverage, with secrets masked, for
+    /// [`Session::resumed`].
     pub fn remembered(&self, toolbox: &Toolbox) -> serde_json::Value {
         let state = self.state();
         let mut tested = state.last_runs.to_json();
         toolbox.redactor().redact_value(&mut tested);
-        serde_json::json!({ READ: state.tracker.to_json(), TESTED: tested })
+        let covered = toolbox.coverage.to_json().map_or_else(
+            || state.saved_coverage.clone(),
+            |mut covered| {
+                toolbox.redactor().redact_value(&mut covered);
+                Some(covered.to_string())
+            },
+        );
+        serde_json::json!({ READ: state.tracker.to_json(), TESTED: tested, COVERED: covered })
     }
 
     /// Returns the id.

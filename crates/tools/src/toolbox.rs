@@ -17,7 +17,7 @@ use crate::secrets::Secrets;
 use crate::session::Session;
 use crate::shell::{JobRecords, ShellTable};
 use crate::tool_context::CommandSettings;
-use crate::verify::CompilerChecks;
+use crate::verify::{CompilerChecks, CoverageStore};
 use carrel_audit::{AuditLog, Mask};
 
 /// The parts of a toolbox.
@@ -68,6 +68,7 @@ pub struct Toolbox {
     pub(crate) profiles: ProfileCache,
     job_records: OnceLock<Arc<JobRecords>>,
     pub(crate) compiler_checks: CompilerChecks,
+    pub(crate) coverage: CoverageStore,
     redactor: RwLock<Arc<Redactor>>,
 }
 
@@ -104,6 +105,7 @@ impl Toolbox {
             profiles,
             job_records: OnceLock::new(),
             compiler_checks: CompilerChecks::default(),
+            coverage: CoverageStore::default(),
             redactor,
         })
     }

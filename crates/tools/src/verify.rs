@@ -5,6 +5,7 @@
 
 mod changed_files;
 pub(crate) mod compiler_check;
+mod coverage_store;
 pub(crate) mod edit_feedback;
 mod effects;
 mod failing_tests;
@@ -15,11 +16,14 @@ mod lint_and_typecheck;
 mod profile;
 mod project_choice;
 mod project_command;
+mod record_coverage;
 mod run_script;
 mod run_tests;
+mod tests_covering;
 mod writer_turn;
 
 pub(crate) use compiler_check::{CompilerChecks, LateCheck};
+pub(crate) use coverage_store::CoverageStore;
 pub(crate) use last_test_runs::LastRuns;
 
 use crate::registry::Catalogue;
@@ -34,4 +38,5 @@ pub(crate) fn register(catalogue: &mut Catalogue) {
     catalogue.add::<run_script::RunScript>();
     catalogue.add::<format::Format>();
     catalogue.add::<install::Install>();
+    catalogue.add::<tests_covering::TestsCovering>();
 }

@@ -15,6 +15,7 @@
 //! [`parse`] for the rules.
 #![forbid(unsafe_code)]
 
+pub mod coverage;
 mod detect;
 mod ecosystems;
 mod manifest;

@@ -52,7 +52,7 @@ pub use unreported_tests::check_unreported_files;
 pub use verdict::{check, tests};
 
 use crate::plan::Invocation;
-use outcome::ParseContext;
+pub(crate) use outcome::ParseContext;
 use report::ENDED_EARLY;
 use report_reader::ReportReader;
 use verdict::TestResults;

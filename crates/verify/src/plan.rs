@@ -17,6 +17,7 @@
 
 mod check_rules;
 mod command_line;
+mod coverage;
 mod edit_check;
 mod excluded;
 mod install;
@@ -28,6 +29,7 @@ mod script;
 mod select;
 
 pub use check_rules::{CACHE, TreeAccess};
+pub use coverage::{COVERAGE_PIECES, CoverageLimits, CoveragePlan, NoCoverage, plan_coverage};
 pub use edit_check::{EDIT_CHECK_OUTPUT, KEPT_CACHE, plan_edit_check};
 pub use install::{needs_network, plan_install};
 pub(crate) use install_hint::InstallHint;

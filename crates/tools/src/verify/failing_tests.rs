@@ -9,6 +9,7 @@ use super::last_test_runs::LastRun;
 use super::lint_and_typecheck::shown as shown_finding;
 use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::Bounds;
+use super::record_coverage::Coverage;
 use super::run_tests::{TestFacts, record_excerpts, reply, show_failure, test};
 use crate::reply_limit::shorten;
 use crate::response::Reply;
@@ -149,7 +150,7 @@ async fn rerun(
         };
         for profile in profiles.iter().filter(|profile| profile.root == run.directory) {
             let target = Target { rerun: &selectors, ..Target::default() };
-            let tested = test(context, profile, &target, bounds).await?;
+            let tested = test(context, profile, &target, bounds, Coverage::Off).await?;
             count += selectors.len();
             remember(&mut last, &LastRun::of(&tested));
             all.push(tested);

@@ -96,11 +96,11 @@ impl LastRun {
     }
 }
 
-fn now() -> u64 {
+pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-fn age(seconds: u64) -> String {
+pub(super) fn age(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, 0) => "just now".to_owned(),
         (0, 0, seconds) => format!("{seconds}s ago"),

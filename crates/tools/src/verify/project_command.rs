@@ -12,7 +12,9 @@ use carrel_runner::{ArtifactRequest, CommandForm, Completed, MessageSource};
 use carrel_sandbox::Denial;
 use carrel_shell::Preset;
 use carrel_verify::parse::{ArtifactFile, DROPPED_OUTPUT, Outcome, Termination, project_artifacts};
-use carrel_verify::plan::{ARTIFACTS, Artifact, CACHE, Invocation, KEPT_CACHE, TreeAccess};
+use carrel_verify::plan::{
+    ARTIFACTS, Artifact, CACHE, COVERAGE_PIECES, Invocation, KEPT_CACHE, TreeAccess,
+};
 
 use crate::blocking::blocking;
 use crate::shell::{
@@ -52,6 +54,8 @@ pub(super) struct FinishedCommand {
     cut: bool,
     ended: Termination,
     artifacts: Vec<ArtifactFile>,
+    /// Pieces of a recording of coverage, which are no report.
+    pub(super) recording: Vec<ArtifactFile>,
     workspace: String,
 }
 
@@ -113,8 +117,19 @@ pub(super) async fn run(
     invocation: &Invocation,
     bounds: Bounds,
 ) -> Result<FinishedCommand, Failure> {
+    let name = shown(invocation, None).join(" ");
+    run_named(context, invocation, bounds, name).await
+}
+
+/// Runs a command that lists of jobs show by a name instead of its arguments.
+pub(super) async fn run_named(
+    context: &ToolContext,
+    invocation: &Invocation,
+    bounds: Bounds,
+    name: String,
+) -> Result<FinishedCommand, Failure> {
     let began = SystemTime::now();
-    let started = launch(invocation, bounds).start(context).await;
+    let started = launch(invocation, bounds, name).start(context).await;
     let workspace = context.workspace().path().to_string_lossy().into_owned();
     let shell = match started {
         Ok(shell) => shell,
@@ -139,7 +154,7 @@ pub(super) async fn run(
     Ok(ran)
 }
 
-fn launch(invocation: &Invocation, bounds: Bounds) -> Launch {
+fn launch(invocation: &Invocation, bounds: Bounds, name: String) -> Launch {
     let names = invocation.artifacts.iter().filter_map(|artifact| match artifact {
         Artifact::Private { name } => Some(name.clone()),
         Artifact::Project { .. } => None,
@@ -147,9 +162,9 @@ fn launch(invocation: &Invocation, bounds: Bounds) -> Launch {
     let argv = invocation.argv.iter().map(Into::into).collect();
     let directory = invocation.directory.strip_prefix("./").unwrap_or(&invocation.directory);
     let directory = if directory == "." { PathBuf::new() } else { PathBuf::from(directory) };
-    let (name, value) = NO_BYTE_CODE;
+    let (byte_code, value) = NO_BYTE_CODE;
     let own = invocation.environment.iter().map(|(name, value)| (name.into(), value.into()));
-    let mut launch = Launch::new(CommandForm::Argv(argv), shown(invocation, None).join(" "));
+    let mut launch = Launch::new(CommandForm::Argv(argv), name);
     let request = &mut launch.request;
     // The command comes from the project's files; the sandbox is what bounds it.
     request.preset = Preset::Open;
@@ -157,7 +172,7 @@ fn launch(invocation: &Invocation, bounds: Bounds) -> Launch {
     request.network = bounds.network;
     request.messages = MessageSource::AllOutput;
     request.limits.wall = Some(bounds.timeout);
-    request.environment = iter::once((name.into(), value.into())).chain(own).collect();
+    request.environment = iter::once((byte_code.into(), value.into())).chain(own).collect();
     request.access = match invocation.access {
         TreeAccess::ReadOnly => WorkspaceAccess::ReadOnly,
         TreeAccess::ReadWrite => WorkspaceAccess::ReadWrite,
@@ -181,6 +196,8 @@ fn ran(
     workspace: String,
 ) -> FinishedCommand {
     let outcome = &completed.outcome;
+    let is_piece = |artifact: &ArtifactFile| COVERAGE_PIECES.contains(&artifact.name.as_str());
+    let (recording, artifacts) = artifacts.into_iter().partition(is_piece);
     let ended = match outcome.end {
         _ if outcome.timed_out() => Termination::TimedOut(bounds.timeout),
         ExitStatus::Exited(code) => Termination::Exited(code),
@@ -200,6 +217,7 @@ fn ran(
             || completed.artifacts.files.iter().any(|artifact| artifact.truncated),
         ended,
         artifacts,
+        recording,
         workspace,
     }
 }
@@ -273,6 +291,7 @@ fn not_started(
         cut: false,
         ended,
         artifacts: Vec::new(),
+        recording: Vec::new(),
         workspace,
     }
 }

@@ -6,8 +6,11 @@ use std::sync::Arc;
 
 use carrel_domain::{Code, Failure, ToolGroup};
 use carrel_sandbox::Denial;
+use carrel_verify::coverage::Recording;
 use carrel_verify::parse::{Counts, TestReport, Verdict, name_running_test, unnamed_parts};
-use carrel_verify::plan::{Invocation, PlanError, Target, plan_one_at_a_time, plan_tests};
+use carrel_verify::plan::{
+    CommandScope, Invocation, PlanError, Target, plan_one_at_a_time, plan_tests,
+};
 use carrel_verify::{Profile, parse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,6 +20,7 @@ use super::changed_files::{ChangedFiles, TreeState};
 use super::last_test_runs::LastRun;
 use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::{Bounds, FinishedCommand, run};
+use super::record_coverage::{Coverage, CoverageFact, Recorder, keep_recording, show_recording};
 use crate::blocking::blocking;
 use crate::reply_limit::{MaxBytes, shorten};
 use crate::response::{Reply, ToolContent};
@@ -63,6 +67,10 @@ pub(super) struct Input {
     /// The network they get; at most what the operator allows, and `loopback` by default if that is allowed.
     #[schemars(extend("x-brief" = ""))]
     network: Option<NetworkChoice>,
+    /// Also record the lines that each test runs, for `tests_covering`; takes several times as long.
+    #[schemars(extend("x-brief" = "record lines for tests_covering"))]
+    #[serde(default)]
+    coverage: bool,
     max_bytes: Option<MaxBytes>,
 }
 
@@ -102,6 +110,8 @@ pub(super) struct TestSection {
     commands: Vec<Vec<String>>,
     /// For `BashOutput`, which returns the whole output.
     shell_ids: Vec<String>,
+    /// The recording for `tests_covering`, if the call asked for one.
+    coverage: Option<CoverageFact>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -117,6 +127,7 @@ pub(super) struct ProjectTests {
     pub(super) report: TestReport,
     ran: Vec<FinishedCommand>,
     changed: ChangedFiles,
+    coverage: Option<Recording>,
 }
 
 impl Tool for RunTests {
@@ -143,7 +154,13 @@ impl Tool for RunTests {
         for profile in &chosen.profiles {
             let target =
                 Target { scope: chosen.scope(profile), name: input.name.as_deref(), rerun: &[] };
-            all.push(test(context, profile, &target, bounds).await?);
+            let coverage = Coverage::of(input.coverage);
+            let tested = test(context, profile, &target, bounds, coverage).await?;
+            if let Some(recording) = &tested.coverage {
+                let is_part = target.scope != CommandScope::Project || target.name.is_some();
+                keep_recording(context, profile, recording, is_part).await?;
+            }
+            all.push(tested);
         }
         let runs = all.iter().map(LastRun::of).collect();
         context.session.state().last_runs.set(context.workspace().name(), runs);
@@ -159,13 +176,15 @@ pub(super) async fn test(
     profile: &Profile,
     target: &Target<'_>,
     bounds: Bounds,
+    coverage: Coverage,
 ) -> Result<ProjectTests, Failure> {
     let planned = plan_tests(profile, target).map_err(|error| no_plan(&error))?;
     let before = TreeState::of(context).await;
     let mut reports = Vec::new();
     let mut all = Vec::new();
+    let mut recorder = Recorder::new(coverage);
     for invocation in planned {
-        let ran = run(context, &invocation, bounds).await?;
+        let ran = recorder.run(context, profile, &invocation, bounds).await?;
         let mut report = confirmed(context, parse::tests(&invocation, &ran.outcome())).await?;
         all.push(ran);
         all.extend(find_running_tests(context, &invocation, &mut report, bounds).await?);
@@ -174,7 +193,8 @@ pub(super) async fn test(
     let report = TestReport::merge(reports)
         .ok_or_else(|| Failure::new(Code::Internal, "a plan for tests has no command"))?;
     let changed = TreeState::changes(before, context).await;
-    Ok(ProjectTests { profile: profile.clone(), report, ran: all, changed })
+    let coverage = recorder.finish();
+    Ok(ProjectTests { profile: profile.clone(), report, ran: all, changed, coverage })
 }
 
 /// Names the tests that brought their process down, where the first run does not tell them, by running the
@@ -276,6 +296,7 @@ impl ProjectTests {
             denials: self.denials().cloned().collect(),
             commands: self.ran.iter().map(|ran| ran.argv.clone()).collect(),
             shell_ids: self.ran.iter().filter_map(|ran| ran.shell_id.clone()).collect(),
+            coverage: self.coverage.as_ref().map(CoverageFact::of),
         }
     }
 
@@ -334,6 +355,9 @@ impl ProjectTests {
         }
         if let Some(changed) = self.changed.line() {
             line(text, &changed);
+        }
+        if let Some(recording) = &self.coverage {
+            show_recording(text, recording);
         }
         for ran in &self.ran {
             ran.add_notes(text);

@@ -305,8 +305,8 @@ async fn a_kept_index_is_read_by_the_next_server() {
     test_env.text("find_definition", json!({ "symbol": "f7" })).await;
     let kept = std::fs::read_dir(test_env.path("state/symbols")).unwrap().count();
     assert_eq!(kept, 1);
-    let again = test_env.restarted();
-    test_env.put("f7.py", "def other(): pass\n");
+    let again = test_env.restarted(Setting::default());
+    again.put("f7.py", "def other(): pass\n");
     assert!(again.call("find_definition", json!({ "symbol": "f7" })).await.is_error);
     assert!(!again.call("find_definition", json!({ "symbol": "f8" })).await.is_error);
 }

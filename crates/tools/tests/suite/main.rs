@@ -15,6 +15,8 @@ mod files;
 mod git;
 /// What counts as having read a file, and what a refusal shows.
 mod reading_first;
+/// Diagrams that real and fake renderers draw.
+mod render;
 /// The size of replies: limits, and the way to the rest.
 mod reply_limit;
 /// Finding files and text.

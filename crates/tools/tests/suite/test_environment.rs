@@ -19,7 +19,7 @@ const UNKNOWN_USER: &str = "2000025909";
 
 /// Workspaces in a directory of their own, with everything that serves them.
 pub(crate) struct TestEnvironment {
-    directory: Arc<tempfile::TempDir>,
+    directory: tempfile::TempDir,
     pub(crate) registry: Registry,
     pub(crate) session: Arc<Session>,
     pub(crate) events: Receiver<AuditRecord>,
@@ -60,23 +60,25 @@ impl TestEnvironment {
     }
 
     pub(crate) fn with(setting: Setting) -> Self {
-        let directory = Arc::new(tempfile::tempdir().unwrap());
+        let directory = tempfile::tempdir().unwrap();
         let top = directory.path();
         for name in setting.names {
             std::fs::create_dir(top.join(name)).unwrap();
         }
         (setting.prepare)(top);
-        let state = top.join("state");
-        std::fs::create_dir(&state).unwrap();
-        Self::open(directory, setting)
+        std::fs::create_dir(top.join("state")).unwrap();
+        Self::serve(directory, setting)
     }
 
-    /// Opens a workspace called `main` again, as the next server does.
-    pub(crate) fn restarted(&self) -> Self {
-        Self::open(Arc::clone(&self.directory), Setting::default())
+    /// Serves the same workspaces again, as a later process does, in a session with the saved state.
+    pub(crate) fn restarted(self, setting: Setting) -> Self {
+        let saved = self.session.remembered(self.registry.toolbox());
+        let Self { directory, registry, session, events } = self;
+        drop((registry, session, events));
+        Self { session: Session::resumed("test", saved), ..Self::serve(directory, setting) }
     }
 
-    fn open(directory: Arc<tempfile::TempDir>, setting: Setting) -> Self {
+    fn serve(directory: tempfile::TempDir, setting: Setting) -> Self {
         let top = directory.path();
         let state = top.join("state");
         // Toolchains of the machine are found below the home directory of the user who runs the tests.

@@ -6,6 +6,8 @@ mod aborts;
 mod changes;
 /// Compiler diagnostics about changed Rust and Go files.
 mod compiler;
+/// The lines that each test runs.
+mod coverage;
 /// Effects of formatters, linters and installers as events.
 mod effects;
 /// Go: its own tests, vet and gofmt.

@@ -9,6 +9,8 @@
 mod aborts;
 /// Validity of cached profiles.
 mod caching;
+/// Recordings of the lines that each test runs.
+mod coverage;
 /// Guarantees of the reference systems, row by row.
 mod expectations;
 /// Lays out workspaces.
