@@ -1,0 +1,11 @@
+//! Tests with real language servers, in the sandbox.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests build projects and change them as commands would, and fail by panicking"
+)]
+
+/// Each server on a small project: what it finds, before and after changes.
+mod servers;
+/// What the tests begin with.
+mod test_environment;
