@@ -104,16 +104,18 @@ impl ServerProcess {
         let process = Self { stop: stop.drop_guard(), end };
         match started.await {
             Ok(_) => Ok((process, output, input)),
-            Err(_) => Err(process.ended(KILL_TIMEOUT).await.to_string()),
+            Err(_) => {
+                let reason = process.ended(KILL_TIMEOUT).await;
+                Err(reason.map_or_else(|| "it never ran".to_owned(), |reason| reason.to_string()))
+            }
         }
     }
 
-    /// Returns the reason of its end, waiting for it.
-    pub(crate) async fn ended(&self, limit: Duration) -> Arc<str> {
+    /// Waits for its end, and returns the reason; none if it has not ended in time.
+    pub(crate) async fn ended(&self, limit: Duration) -> Option<Arc<str>> {
         let mut end = self.end.clone();
         let waiting = timeout(limit, end.wait_for(Option::is_some)).await;
-        let reason = waiting.ok().and_then(Result::ok).and_then(|reason| reason.clone());
-        reason.unwrap_or_else(|| "it does not answer".into())
+        waiting.ok().and_then(Result::ok).and_then(|reason| reason.clone())
     }
 
     /// Waits for the end for `grace`, then kills the tree and waits until nothing is left of it. Returns the reason of

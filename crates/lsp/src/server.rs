@@ -28,7 +28,7 @@ use crate::client::{Client, Peer, RequestError};
 use crate::definition::{Readiness, ServerDefinition};
 use crate::documents::{self, Documents, KnownFiles, OpenDocument, SyncDecision};
 use crate::fault::{Fault, QueryError, blocking};
-use crate::observed::{Observed, Pushed};
+use crate::observed::Observed;
 use crate::process::ServerProcess;
 use crate::project;
 use crate::query::{Finding, Query};
@@ -125,8 +125,8 @@ impl LanguageServer {
         let result: Result<Value, RequestError> = exchange.await;
         let result = match (result, process.as_ref()) {
             (Ok(result), _) => result,
-            (Err(RequestError::Closed(_)), Some(process)) => {
-                return Err(process.ended(EXIT_TIME).await.to_string());
+            (Err(RequestError::Closed(reason)), Some(process)) => {
+                return Err(process.ended(EXIT_TIME).await.unwrap_or(reason).to_string());
             }
             (Err(error), _) => return Err(format!("initialize: {error}")),
         };
@@ -274,34 +274,37 @@ impl LanguageServer {
                 && let Some(open) = self.documents.open(&path)
             {
                 let (version, uri) = (open.version, self.documents.uri(&path));
-                self.pushed(&uri, until, |pushed| pushed.version == Some(version)).await?;
+                let is_indexed = |observed: &Observed| {
+                    observed.pushed(&uri).filter(|pushed| pushed.version == Some(version))
+                };
+                self.observe(until, is_indexed).await?;
             }
             self.unsettled.remove(&path);
         }
         Ok(())
     }
 
-    /// Waits for diagnostics of a document that satisfy a condition.
-    pub(crate) async fn pushed(
+    /// Waits until something that the server sent is found.
+    pub(crate) async fn observe<T>(
         &self,
-        uri: &str,
         until: Instant,
-        is_wanted: impl Fn(&Pushed) -> bool,
-    ) -> Result<Arc<Pushed>, Fault> {
+        find: impl Fn(&Observed) -> Option<T>,
+    ) -> Result<T, Fault> {
         let mut changes = self.observed.changes();
         loop {
             changes.mark_unchanged();
-            if let Some(pushed) = self.observed.pushed(uri).filter(|pushed| is_wanted(pushed)) {
-                return Ok(pushed);
+            if let Some(found) = find(&self.observed) {
+                return Ok(found);
             }
             if self.is_closed() {
                 return Err(Fault::Ended("the connection is closed".into()));
             }
-            // The end of the connection is no change, so it is looked at now and then.
-            let next = until.min(Instant::now() + LOOK_AGAIN);
-            if timeout_at(next, changes.changed()).await.is_err() && next == until {
+            if Instant::now() >= until {
                 return Err(Fault::TimedOut);
             }
+            // Neither the end of the connection nor a silence that means something is a change.
+            let next = until.min(Instant::now() + LOOK_AGAIN);
+            let _ = timeout_at(next, changes.changed()).await;
         }
     }
 
@@ -322,18 +325,11 @@ impl LanguageServer {
         reports: bool,
         until: Instant,
     ) -> Result<Option<PendingWork>, Fault> {
-        let mut changes = self.observed.changes();
-        loop {
-            changes.mark_unchanged();
-            let Some(pending) = self.observed.pending(reports) else { return Ok(None) };
-            if self.is_closed() {
-                return Err(Fault::Ended("the connection is closed".into()));
-            }
-            if Instant::now() >= until {
-                return Ok(Some(pending));
-            }
-            let next = until.min(Instant::now() + LOOK_AGAIN);
-            let _ = timeout_at(next, changes.changed()).await;
+        let is_ready = |observed: &Observed| observed.pending(reports).is_none().then_some(());
+        match self.observe(until, is_ready).await {
+            Ok(()) => Ok(None),
+            Err(Fault::TimedOut) => Ok(self.observed.pending(reports)),
+            Err(fault) => Err(fault),
         }
     }
 

@@ -5,6 +5,7 @@
 //! is as it was. So when another file has changed since the text was sent, the text is sent again.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ use super::locations::read_list;
 use super::{Finding, Query};
 use crate::definition::DiagnosticSource;
 use crate::fault::Fault;
-use crate::observed::Pushed;
+use crate::observed::{Observed, Pushed};
 use crate::position::TextRange;
 use crate::protocol::{self, Lenient, markup_text};
 use crate::server::LanguageServer;
@@ -115,9 +116,11 @@ impl Diagnose<'_> {
     ) -> Result<Value, Fault> {
         let (version, sent) = self.sent(server, until).await?;
         let uri = server.documents.uri(self.path);
-        let is_wanted = |pushed: &Pushed| pushed.version.is_none_or(|pushed| pushed == version);
-        let pushed = server.pushed(&uri, until, |pushed| is_wanted(pushed) && pushed.at >= sent);
-        Ok(pushed.await?.diagnostics.clone())
+        let is_wanted = |pushed: &Pushed| {
+            pushed.at >= sent && pushed.version.is_none_or(|pushed| pushed == version)
+        };
+        let pushed = push(server, &uri, until, is_wanted).await?;
+        Ok(pushed.diagnostics.clone())
     }
 
     async fn quiet_push(
@@ -128,10 +131,10 @@ impl Diagnose<'_> {
     ) -> Result<Value, Fault> {
         let (_, sent) = self.sent(server, until).await?;
         let uri = server.documents.uri(self.path);
-        let mut last = server.pushed(&uri, until, |pushed| pushed.at >= sent).await?;
+        let mut last = push(server, &uri, until, |pushed| pushed.at >= sent).await?;
         loop {
             let (at, rest) = (last.at, last.at + quiet);
-            match server.pushed(&uri, rest.min(until), |pushed| pushed.at > at).await {
+            match push(server, &uri, rest.min(until), |pushed| pushed.at > at).await {
                 Ok(pushed) => last = pushed,
                 Err(Fault::TimedOut) if rest <= until => return Ok(last.diagnostics.clone()),
                 Err(fault) => return Err(fault),
@@ -193,6 +196,21 @@ impl Diagnose<'_> {
         diagnostics.sort();
         Ok(Finding::without(diagnostics, malformed))
     }
+}
+
+/// Waits for diagnostics of a document that satisfy a condition. A server that registers meanwhile that it can be asked
+/// will push none.
+async fn push(
+    server: &LanguageServer,
+    uri: &str,
+    until: Instant,
+    is_wanted: impl Fn(&Pushed) -> bool,
+) -> Result<Arc<Pushed>, Fault> {
+    let found = |observed: &Observed| match observed.pushed(uri).filter(|push| is_wanted(push)) {
+        Some(pushed) => Some(Ok(pushed)),
+        None => observed.has_registered(PULL).then_some(Err(Fault::Stale)),
+    };
+    server.observe(until, found).await?
 }
 
 /// Converts a diagnostic of TypeScript's own server, which counts lines and columns from 1.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::edits::WorkspaceChange;
+use super::edits::{FileOperation, WorkspaceChange};
 use super::{Finding, Query, Target};
 use crate::fault::{Fault, QueryError};
 use crate::server::LanguageServer;
@@ -52,7 +52,13 @@ impl Query for Rename<'_> {
         }
         params["newName"] = self.new_name.into();
         let edit = server.request("textDocument/rename", &params, until).await?;
-        server.workspace_change(edit).await.map(Finding::complete)
+        let mut change = server.workspace_change(edit).await?;
+        // rust-analyzer answers with the new path of a module alone, and expects to be asked what that changes.
+        let moves: Vec<_> = change.operations.iter().filter_map(new_path).collect();
+        if change.files.is_empty() && !moves.is_empty() && server.capabilities.renames_files() {
+            change.files = RenameFiles { moves: &moves }.change(server, until).await?.files;
+        }
+        Ok(Finding::complete(change))
     }
 }
 
@@ -76,11 +82,28 @@ impl Query for RenameFiles<'_> {
             let (server, what) = (server.definition.name, "what a new path of a file changes");
             return Err(QueryError::Unsupported { server, what }.into());
         }
+        self.change(server, until).await.map(Finding::complete)
+    }
+}
+
+impl RenameFiles<'_> {
+    async fn change(
+        &self,
+        server: &LanguageServer,
+        until: Instant,
+    ) -> Result<WorkspaceChange, Fault> {
         let moves = self.moves.iter().map(|(from, to)| {
             json!({ "oldUri": server.documents.uri(from), "newUri": server.documents.uri(to) })
         });
         let params = json!({ "files": moves.collect::<Vec<_>>() });
         let edit = server.request("workspace/willRenameFiles", &params, until).await?;
-        server.workspace_change(edit).await.map(Finding::complete)
+        server.workspace_change(edit).await
+    }
+}
+
+fn new_path(operation: &FileOperation) -> Option<(PathBuf, PathBuf)> {
+    match operation {
+        FileOperation::Rename { from, to } => Some((from.clone(), to.clone())),
+        FileOperation::Create { .. } | FileOperation::Delete { .. } => None,
     }
 }

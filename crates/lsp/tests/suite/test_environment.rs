@@ -92,6 +92,11 @@ impl TestEnvironment {
         }
     }
 
+    /// Drops the servers, and leaves the workspace.
+    pub(crate) fn without_servers(self) -> Self {
+        Self { servers: LanguageServers::new(LanguageServerOptions::default()), ..self }
+    }
+
     /// Returns a path in the workspace.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.context.workspace.path().join(path)
