@@ -61,10 +61,12 @@ pub enum WorkspaceAccess {
 pub struct ResourceLimits {
     /// Wall-clock time from start to end.
     pub wall: Duration,
-    /// CPU time of each process, in whole seconds.
+    /// CPU time of each process, in whole seconds; [`Duration::MAX`] for a session, which has no such limit.
     pub cpu: Duration,
     /// Memory of all its processes together; of each process if there is no control group.
     pub memory: ByteSize,
+    /// The same for a process that serves a workspace for long, such as a language server.
+    pub session_memory: ByteSize,
     /// Processes and threads at any one moment.
     pub processes: u64,
     /// Size of each file that it writes.
@@ -81,6 +83,7 @@ impl Default for ResourceLimits {
             wall: Duration::from_mins(2),
             cpu: Duration::from_mins(10),
             memory: ByteSize::gib(2),
+            session_memory: ByteSize::gib(3),
             processes: 256,
             file_size: ByteSize::mib(512),
             open_files: 1024,

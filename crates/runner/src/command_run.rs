@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use carrel_domain::{GrantedNetwork, ResourceLimits};
+use carrel_domain::{GrantedNetwork, ResourceLimits, WorkspaceAccess};
 use carrel_exec::{Cgroup, CgroupReport, CommandSpec, Outcome, Started};
 use carrel_workspace::{Error, Exceeded};
 use tokio::sync::oneshot;
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::direct_exec;
 use crate::error::RunError;
 use crate::quota_watcher::QuotaWatcher;
-use crate::request::{CommandForm, RunRequest};
+use crate::request::{CommandClass, CommandForm, RunRequest};
 use crate::runner::{RunnerInner, check_trust};
 use crate::sandbox_cell::ExecutionSite;
 use crate::trust::TrustReport;
@@ -95,8 +95,19 @@ impl CommandRun<'_> {
 
     /// Returns the watcher of the workspace, its home and its temporary files.
     fn quota_watcher(&self) -> Result<Option<QuotaWatcher>, Error> {
-        let watcher = self.workspace.quota_watcher()?;
-        Ok(watcher.map(|watcher| self.site.counted().into_iter().fold(watcher, QuotaWatcher::with)))
+        let Some(watcher) = self.workspace.quota_watcher()? else { return Ok(None) };
+        let watcher = match self.request.limits.class {
+            CommandClass::Once => watcher,
+            CommandClass::Session => watcher.at_the_pace_of_a_session(),
+        };
+        Ok(Some(self.site.counted().into_iter().fold(watcher, QuotaWatcher::with)))
+    }
+
+    /// Returns whether this is a session that the sandbox keeps from changing the workspace.
+    fn is_session_that_reads(&self) -> bool {
+        self.site.plan().is_some()
+            && self.request.access == WorkspaceAccess::ReadOnly
+            && self.request.limits.class == CommandClass::Session
     }
 
     /// Removes the command's temporary files, reads its control group and runs the trust check.
@@ -107,6 +118,18 @@ impl CommandRun<'_> {
         let on_change = self.request.trust.unwrap_or(self.inner.options.policy.trust);
         let report = group.map(|mut group| group.report()).unwrap_or_default();
         let kept = self.site.keep_directory();
+        if self.is_session_that_reads() {
+            // Nothing in the tree is its doing, and what others changed in its time is not undone at its end.
+            if !kept {
+                let site = self.site.clone();
+                let work = move || {
+                    site.remove_directory();
+                    Ok(())
+                };
+                self.inner.files(work).await?;
+            }
+            return Ok((report, TrustReport::default()));
+        }
         // With at most 64 stamps to compare, switching threads would take longer. Otherwise the check
         // costs about 0.1 ms more.
         if kept && self.workspace.is_unchanged() {

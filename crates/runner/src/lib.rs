@@ -52,7 +52,7 @@ pub use error::RunError;
 pub use hook_sandbox::SandboxedHooks;
 pub use prefork::Prefork;
 pub use quota_watcher::{QuotaWatcher, UsageWalk};
-pub use request::{CommandForm, Grants, LimitRequest, MessageSource, RunRequest};
+pub use request::{CommandClass, CommandForm, Grants, LimitRequest, MessageSource, RunRequest};
 pub use reservation::Reservation;
 pub use runner::{Feature, Runner, RunnerMode, RunnerOptions, SandboxMode, state_directory};
 pub use trust::{ChangeKind, MAX_CHANGES, TrustBaseline, TrustChange, TrustReport};

@@ -5,6 +5,8 @@
 //! number of processes needs a user of its own: `RLIMIT_NPROC` counts all processes of a user, and
 //! would count the operator's as well.
 
+use std::time::Duration;
+
 use carrel_domain::{ByteSize, Tier};
 use carrel_exec::{Limits, SampledLimits};
 
@@ -16,7 +18,8 @@ impl CommandRun<'_> {
         let grouped = self.inner.cgroups().enforced();
         Limits {
             data: (!grouped.memory).then_some(limits.memory),
-            cpu: Some(limits.cpu),
+            // Sessions have none.
+            cpu: (limits.cpu < Duration::MAX).then_some(limits.cpu),
             // The whole quota, not the rest: an existing file can be larger than the rest, and changing it in
             // place takes no space.
             file_size: Some(limits.file_size.min(self.quota_bytes())),

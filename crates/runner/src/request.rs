@@ -134,9 +134,22 @@ pub struct Grants {
     pub writable: Vec<PathBuf>,
 }
 
+/// The duration for which a command is meant to run, which decides the policy's limits for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CommandClass {
+    /// A command that ends when its work is done.
+    #[default]
+    Once,
+    /// A process that serves its workspace until it is stopped, such as a language server: more memory, and
+    /// neither a deadline nor a limit of CPU time.
+    Session,
+}
+
 /// Limits of a request. Each is capped by the policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitRequest {
+    /// The class, whose limits the others lower.
+    pub class: CommandClass,
     /// Wall-clock time.
     pub wall: Option<Duration>,
     /// Wall-clock time of a background command, instead of `wall` and without the policy's cap for
@@ -227,11 +240,17 @@ impl RunRequest {
 
     pub(crate) fn limits(&self, policy: &OperatorPolicy) -> ResourceLimits {
         let allowed = policy.limits;
-        let LimitRequest { wall, lifetime, memory, processes } = self.limits;
-        let wall = wall.unwrap_or(allowed.wall).min(policy.wall_limit);
+        let LimitRequest { class, wall, lifetime, memory, processes } = self.limits;
+        let (usual, limit, cpu, most) = match class {
+            CommandClass::Once => (allowed.wall, policy.wall_limit, allowed.cpu, allowed.memory),
+            CommandClass::Session => {
+                (Duration::MAX, Duration::MAX, Duration::MAX, allowed.session_memory)
+            }
+        };
         ResourceLimits {
-            wall: lifetime.unwrap_or(wall),
-            memory: memory.unwrap_or(allowed.memory).min(allowed.memory),
+            wall: lifetime.unwrap_or(wall.unwrap_or(usual).min(limit)),
+            cpu,
+            memory: memory.unwrap_or(most).min(most),
             processes: processes.unwrap_or(allowed.processes).min(allowed.processes),
             ..allowed
         }
@@ -254,5 +273,43 @@ impl RunRequest {
             }
         };
         tokio::join!(running.wait(stop), passing).0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use carrel_domain::ByteSize;
+
+    fn limits(limits: LimitRequest) -> ResourceLimits {
+        let mut request = RunRequest::new(CommandForm::Line(String::new()));
+        request.limits = limits;
+        request.limits(&OperatorPolicy::default())
+    }
+
+    #[test]
+    fn a_session_has_its_own_memory_and_no_time_limits() {
+        let class = CommandClass::Session;
+        let session = limits(LimitRequest { class, ..LimitRequest::default() });
+        let expected = ResourceLimits {
+            wall: Duration::MAX,
+            cpu: Duration::MAX,
+            memory: ByteSize::gib(3),
+            ..ResourceLimits::default()
+        };
+        assert_eq!(session, expected);
+        let memory =
+            |size| limits(LimitRequest { class, memory: Some(size), ..LimitRequest::default() });
+        assert_eq!(memory(ByteSize::gib(1)).memory, ByteSize::gib(1));
+        assert_eq!(memory(ByteSize::gib(4)).memory, ByteSize::gib(3), "a request only lowers it");
+    }
+
+    #[test]
+    fn a_command_has_the_limits_of_the_policy() {
+        assert_eq!(limits(LimitRequest::default()), ResourceLimits::default());
+        let long = LimitRequest { wall: Some(Duration::MAX), ..LimitRequest::default() };
+        assert_eq!(limits(long).wall, OperatorPolicy::default().wall_limit);
+        let background = LimitRequest { lifetime: Some(Duration::MAX), ..LimitRequest::default() };
+        assert_eq!(limits(background).wall, Duration::MAX);
     }
 }

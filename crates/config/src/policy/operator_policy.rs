@@ -196,6 +196,10 @@ fn read_limits(
         wall: reader.settings.time(&keys::LIMIT_WALL).unwrap_or(default.wall),
         cpu: reader.settings.time(&keys::LIMIT_CPU).unwrap_or(default.cpu),
         memory: reader.settings.size(&keys::LIMIT_MEMORY).unwrap_or(default.memory),
+        session_memory: reader
+            .settings
+            .size(&keys::LIMIT_SESSION_MEMORY)
+            .unwrap_or(default.session_memory),
         processes: reader.settings.count(&keys::LIMIT_PROCESSES).unwrap_or(default.processes),
         file_size: reader.settings.size(&keys::LIMIT_FILE_SIZE).unwrap_or(default.file_size),
         open_files: reader.settings.count(&keys::LIMIT_OPEN_FILES).unwrap_or(default.open_files),

@@ -57,7 +57,7 @@ settings! {
         ENVIRONMENT = "environment", Variables, Literal("{}"), None,
             "Names and values. They win over those of toolchains; variables of a request win over them. Every command can read them, so do not put secrets here.";
     }
-    Some("limits"), "The resources of one command. Nothing is unlimited. A request can lower a limit but not raise one, except the deadline." {
+    Some("limits"), "The resources of one command. Nothing is unlimited, except the time of a session. A request can lower a limit but not raise one, except the deadline." {
         LIMIT_WALL = "limits.wall", TIME, Literal("\"2m\""), None,
             "The deadline of a command whose request names none.";
         LIMIT_WALL_LIMIT = "limits.wall_limit", TIME, Literal("\"1h\""), None,
@@ -66,6 +66,8 @@ settings! {
             "CPU time.";
         LIMIT_MEMORY = "limits.memory", Size { min: MIN_MEMORY, max: MAX_SIZE }, Literal("\"2GiB\""), None,
             "Memory of all its processes together; of each process where the kernel has no memory controller.";
+        LIMIT_SESSION_MEMORY = "limits.session_memory", Size { min: MIN_MEMORY, max: MAX_SIZE }, Literal("\"3GiB\""), None,
+            "The same for a process that serves a workspace for long, such as a language server, which has neither a deadline nor a limit of CPU time.";
         LIMIT_PROCESSES = "limits.processes", Count { min: MIN_PROCESSES, max: MAX_PROCESSES }, Literal("256"), None,
             "Processes and threads that exist at once.";
         LIMIT_FILE_SIZE = "limits.file_size", Size { min: MIN_FILE, max: MAX_SIZE }, Literal("\"512MiB\""), None,

@@ -47,6 +47,7 @@ fn every_setting_is_read() {
         limits.wall_limit = "2h"
         limits.cpu = "1d"
         limits.memory = "1G"
+        limits.session_memory = "5GiB"
         limits.processes = 0x10
         limits.file_size = "4KiB"
         limits.open_files = 1_024
@@ -68,6 +69,7 @@ fn every_setting_is_read() {
             wall: Duration::from_secs(90),
             cpu: Duration::from_hours(24),
             memory: ByteSize::gib(1),
+            session_memory: ByteSize::gib(5),
             processes: 16,
             file_size: ByteSize::kib(4),
             open_files: 1024,

@@ -1,0 +1,526 @@
+//! The table of language servers: one row for each, in the order in which they are tried.
+//!
+//! A row says everything that differs between servers: languages, program, settings, the directory that is its project,
+//! when its answers are complete, and what has to be done when files change behind its back. Code elsewhere asks the
+//! row and knows no server by name. Further rows of an operator can be added to [`DEFINITIONS`] without other changes.
+
+mod settings;
+
+use std::path::Path;
+use std::time::Duration;
+
+use carrel_code::Language;
+use serde_json::Value;
+
+use crate::position::LineBreaks;
+
+/// A language server and its use.
+#[derive(Debug)]
+pub(crate) struct ServerDefinition {
+    /// The name in answers and errors.
+    pub(crate) name: &'static str,
+    pub(crate) languages: &'static [Language],
+    /// The programs that are looked for, in this order.
+    pub(crate) programs: &'static [&'static str],
+    pub(crate) arguments: &'static [&'static str],
+    /// Variables in addition to those of every command. [`KEPT_CACHE`] stands for a directory that stays with the
+    /// workspace.
+    pub(crate) environment: &'static [(&'static str, &'static str)],
+    /// `initializationOptions`.
+    pub(crate) options: fn() -> Value,
+    /// The answers to `workspace/configuration`, by section.
+    pub(crate) settings: fn() -> Value,
+    pub(crate) root: RootRule,
+    /// Names of files, other than sources, whose change matters to the server.
+    pub(crate) project_files: &'static [&'static str],
+    pub(crate) readiness: Readiness,
+    pub(crate) changes: ChangeRules,
+    pub(crate) diagnostics: DiagnosticSource,
+    /// The reason for which diagnostics are not all that there are.
+    pub(crate) unchecked: Option<&'static str>,
+    pub(crate) line_breaks: LineBreaks,
+    /// Without one of these files above the document, answers about other files are not complete.
+    pub(crate) completeness: Option<Completeness>,
+    /// One line that says how to get it.
+    pub(crate) installation: &'static str,
+}
+
+/// Replaced by the path of a directory for caches that stay with the workspace.
+pub(crate) const KEPT_CACHE: &str = "{carrel:cache}";
+
+/// The directory that a server takes for its project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RootRule {
+    /// The workspace.
+    Workspace,
+    /// The nearest directory above the file that has one of these.
+    Nearest(&'static [&'static str]),
+    /// The outermost one.
+    Outermost(&'static [&'static str]),
+    /// The nearest one whose marker has a line that begins so, and the nearest one with a marker otherwise.
+    Declared { marker: &'static str, line: &'static str },
+}
+
+/// The sign that answers are complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    /// Requests wait in the server for what they need. Work that it reports is waited for all the same.
+    Requests,
+    /// `experimental/serverStatus` says that it is quiescent.
+    QuiescentStatus,
+    /// Work with a progress report has begun and ended, if the project has what `completeness` names.
+    WorkReported,
+    /// A notification has come: its method, and the value of `type` in it if that matters.
+    Notified { method: &'static str, kind: Option<&'static str> },
+    /// A message with this text was logged.
+    Logged(&'static str),
+    /// Nothing is certain: an answer counts when it comes twice with this time between.
+    Settled(Duration),
+}
+
+/// What a server needs when files change that it has not open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChangeRules {
+    /// A source file has gone.
+    pub(crate) deleted: ChangeRule,
+    /// A project file has changed, come or gone.
+    pub(crate) project: ChangeRule,
+    /// Names of source files, and of directories directly above them, for which a new file changes the project.
+    pub(crate) targets: &'static [&'static str],
+    /// The push of diagnostics about a changed document is the sign that the index has its new text.
+    pub(crate) is_indexed_before_push: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChangeRule {
+    /// It is told, and takes the change in before the next request.
+    Notify,
+    /// It may answer from before the change for a while, so that a new one takes its place.
+    Restart,
+}
+
+/// The source of diagnostics where a server cannot be asked for them by the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DiagnosticSource {
+    /// Each push has the version of its document.
+    VersionedPush,
+    /// Pushes come in parts without a version; they are complete when none has come for this time.
+    QuietPush(Duration),
+    /// A command passes requests through to TypeScript's own server, which answers for the present texts.
+    TypeScriptCommand,
+}
+
+/// A condition of complete answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Completeness {
+    /// Files of which one must be in the project's directory or above the document.
+    pub(crate) files: &'static [&'static str],
+    /// The reason that an answer gives without them.
+    pub(crate) otherwise: &'static str,
+}
+
+/// Servers that take a change of sources in at once, by notification.
+const PROMPT: ChangeRules = ChangeRules { deleted: ChangeRule::Notify, ..BY_RESTART };
+
+/// Servers that look at the project when they start.
+const BY_RESTART: ChangeRules = ChangeRules {
+    deleted: ChangeRule::Restart,
+    project: ChangeRule::Restart,
+    targets: &[],
+    is_indexed_before_push: false,
+};
+
+/// Cargo takes such files for targets without a word about them in the manifest.
+const CARGO_TARGETS: &[&str] =
+    &["lib.rs", "main.rs", "build.rs", "bin", "tests", "examples", "benches"];
+
+/// Pushes of servers whose protocol has no version for them.
+const QUIET: DiagnosticSource = DiagnosticSource::QuietPush(Duration::from_millis(1500));
+
+const PYTHON_ROOTS: &[&str] = &[
+    "pyproject.toml",
+    "ty.toml",
+    "pyrightconfig.json",
+    "setup.py",
+    "setup.cfg",
+    "requirements.txt",
+];
+const SCRIPTS: &[Language] = &[Language::TypeScript, Language::Tsx, Language::JavaScript];
+const SCRIPT_FILES: &[&str] = &["tsconfig.json", "jsconfig.json", "package.json"];
+
+/// All servers. For a language the first that is installed is used.
+pub(crate) static DEFINITIONS: &[ServerDefinition] = &[
+    ServerDefinition {
+        name: "rust-analyzer",
+        languages: &[Language::Rust],
+        programs: &["rust-analyzer"],
+        arguments: &[],
+        // Without a network, cargo would try to reach the registry for half a minute. The tree is read-only, so build
+        // scripts are built elsewhere.
+        environment: &[
+            ("CARGO_NET_OFFLINE", "true"),
+            ("CARGO_TARGET_DIR", "{carrel:cache}/rust-analyzer"),
+        ],
+        options: settings::rust_analyzer,
+        settings: settings::rust_analyzer_sections,
+        root: RootRule::Declared { marker: "Cargo.toml", line: "[workspace" },
+        project_files: &[
+            "Cargo.toml",
+            "Cargo.lock",
+            "rust-toolchain",
+            "rust-toolchain.toml",
+            "rust-project.json",
+        ],
+        readiness: Readiness::QuiescentStatus,
+        changes: ChangeRules { targets: CARGO_TARGETS, ..BY_RESTART },
+        diagnostics: DiagnosticSource::VersionedPush,
+        unchecked: Some("only what rust-analyzer checks by itself; cargo check finds more"),
+        line_breaks: LineBreaks::Newline,
+        completeness: None,
+        installation: "rustup component add rust-analyzer",
+    },
+    ServerDefinition {
+        name: "gopls",
+        languages: &[Language::Go],
+        programs: &["gopls"],
+        arguments: &["serve"],
+        environment: &[
+            ("GOPROXY", "off"),
+            ("GOSUMDB", "off"),
+            ("GOTOOLCHAIN", "local"),
+            ("GOTELEMETRY", "off"),
+        ],
+        options: settings::gopls,
+        settings: settings::gopls_sections,
+        root: RootRule::Nearest(&["go.work", "go.mod"]),
+        project_files: &["go.mod", "go.sum", "go.work", "go.work.sum"],
+        readiness: Readiness::Requests,
+        changes: PROMPT,
+        diagnostics: DiagnosticSource::VersionedPush,
+        unchecked: None,
+        line_breaks: LineBreaks::Newline,
+        completeness: Some(Completeness {
+            files: &["go.work", "go.mod"],
+            otherwise: "there is no go.mod: only the package of the file is known",
+        }),
+        installation: "go install golang.org/x/tools/gopls@latest, or the Debian package gopls",
+    },
+    ServerDefinition {
+        name: "ty",
+        languages: &[Language::Python],
+        programs: &["ty"],
+        arguments: &["server"],
+        environment: &[],
+        options: settings::ty,
+        settings: settings::ty_sections,
+        root: RootRule::Nearest(PYTHON_ROOTS),
+        project_files: PYTHON_ROOTS,
+        readiness: Readiness::Requests,
+        changes: BY_RESTART,
+        diagnostics: DiagnosticSource::VersionedPush,
+        unchecked: None,
+        line_breaks: LineBreaks::CarriageReturn,
+        completeness: None,
+        installation: "pip install ty",
+    },
+    ServerDefinition {
+        name: "basedpyright",
+        languages: &[Language::Python],
+        programs: &["basedpyright-langserver", "pyright-langserver"],
+        arguments: &["--stdio"],
+        environment: &[],
+        options: settings::none,
+        settings: settings::pyright_sections,
+        root: RootRule::Nearest(PYTHON_ROOTS),
+        project_files: PYTHON_ROOTS,
+        // References are searched in the files that it has found.
+        readiness: Readiness::Logged("ource file"),
+        changes: BY_RESTART,
+        diagnostics: DiagnosticSource::VersionedPush,
+        unchecked: None,
+        line_breaks: LineBreaks::CarriageReturn,
+        completeness: None,
+        installation: "pip install basedpyright",
+    },
+    ServerDefinition {
+        name: "typescript-language-server",
+        languages: SCRIPTS,
+        programs: &["typescript-language-server"],
+        arguments: &["--stdio"],
+        environment: &[],
+        options: settings::typescript,
+        settings: settings::none,
+        root: RootRule::Outermost(SCRIPT_FILES),
+        project_files: SCRIPT_FILES,
+        readiness: Readiness::Requests,
+        changes: BY_RESTART,
+        diagnostics: DiagnosticSource::TypeScriptCommand,
+        unchecked: None,
+        line_breaks: LineBreaks::JavaScript,
+        completeness: Some(Completeness {
+            files: &["tsconfig.json", "jsconfig.json"],
+            otherwise: "there is no tsconfig.json or jsconfig.json: only files that were asked about and their imports are known",
+        }),
+        installation: "npm install --save-dev typescript-language-server typescript@5",
+    },
+    ServerDefinition {
+        name: "vtsls",
+        languages: SCRIPTS,
+        programs: &["vtsls"],
+        arguments: &["--stdio"],
+        environment: &[],
+        options: settings::none,
+        settings: settings::vtsls_sections,
+        root: RootRule::Outermost(SCRIPT_FILES),
+        project_files: SCRIPT_FILES,
+        readiness: Readiness::Requests,
+        changes: BY_RESTART,
+        diagnostics: DiagnosticSource::TypeScriptCommand,
+        unchecked: None,
+        line_breaks: LineBreaks::JavaScript,
+        completeness: Some(Completeness {
+            files: &["tsconfig.json", "jsconfig.json"],
+            otherwise: "there is no tsconfig.json or jsconfig.json: only files that were asked about and their imports are known",
+        }),
+        installation: "npm install --save-dev @vtsls/language-server",
+    },
+    ServerDefinition {
+        name: "clangd",
+        languages: &[Language::C, Language::Cpp],
+        programs: &[
+            "clangd",
+            "clangd-22",
+            "clangd-21",
+            "clangd-20",
+            "clangd-19",
+            "clangd-18",
+            "clangd-17",
+            "clangd-16",
+            "clangd-15",
+            "clangd-14",
+        ],
+        arguments: &[
+            "--background-index",
+            "--log=error",
+            "--pch-storage=memory",
+            "--limit-references=0",
+            "--limit-results=0",
+        ],
+        environment: &[],
+        options: settings::none,
+        settings: settings::none,
+        root: RootRule::Workspace,
+        project_files: &["compile_commands.json", "compile_flags.txt", ".clangd"],
+        readiness: Readiness::WorkReported,
+        changes: ChangeRules { is_indexed_before_push: true, ..BY_RESTART },
+        diagnostics: DiagnosticSource::VersionedPush,
+        unchecked: None,
+        line_breaks: LineBreaks::Newline,
+        completeness: Some(Completeness {
+            files: &["compile_commands.json", "build/compile_commands.json"],
+            otherwise: "there is no compile_commands.json: only files that were asked about and their headers are \
+                        known. CMake writes it with CMAKE_EXPORT_COMPILE_COMMANDS=ON, and `bear -- make` for other builds",
+        }),
+        installation: "the Debian package clangd",
+    },
+    ServerDefinition {
+        name: "jdtls",
+        languages: &[Language::Java],
+        programs: &["jdtls"],
+        arguments: &["-data", "{carrel:cache}/jdtls"],
+        environment: &[],
+        options: settings::none,
+        settings: settings::none,
+        root: RootRule::Outermost(&[
+            "pom.xml",
+            "build.gradle",
+            "build.gradle.kts",
+            "settings.gradle",
+        ]),
+        project_files: &["pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle"],
+        readiness: Readiness::Notified { method: "language/status", kind: Some("ServiceReady") },
+        changes: BY_RESTART,
+        diagnostics: QUIET,
+        unchecked: None,
+        line_breaks: LineBreaks::CarriageReturn,
+        completeness: None,
+        installation: "https://github.com/eclipse-jdtls/eclipse.jdt.ls, with its script jdtls on PATH",
+    },
+    ServerDefinition {
+        name: "intelephense",
+        languages: &[Language::Php],
+        programs: &["intelephense"],
+        arguments: &["--stdio"],
+        environment: &[],
+        options: settings::intelephense,
+        settings: settings::none,
+        root: RootRule::Outermost(&["composer.json"]),
+        project_files: &["composer.json"],
+        readiness: Readiness::Notified { method: "indexingEnded", kind: None },
+        changes: BY_RESTART,
+        diagnostics: QUIET,
+        unchecked: None,
+        line_breaks: LineBreaks::CarriageReturn,
+        completeness: None,
+        installation: "npm install --global intelephense",
+    },
+    ServerDefinition {
+        name: "ruby-lsp",
+        languages: &[Language::Ruby],
+        programs: &["ruby-lsp"],
+        arguments: &[],
+        environment: &[],
+        options: settings::none,
+        settings: settings::none,
+        root: RootRule::Nearest(&["Gemfile"]),
+        project_files: &["Gemfile", "Gemfile.lock"],
+        readiness: Readiness::Settled(SETTLING),
+        changes: BY_RESTART,
+        diagnostics: QUIET,
+        unchecked: None,
+        line_breaks: LineBreaks::Newline,
+        completeness: Some(UNCERTAIN),
+        installation: "gem install ruby-lsp",
+    },
+    ServerDefinition {
+        name: "bash-language-server",
+        languages: &[Language::Bash],
+        programs: &["bash-language-server"],
+        arguments: &["start"],
+        environment: &[],
+        options: settings::none,
+        settings: settings::none,
+        root: RootRule::Workspace,
+        project_files: &[],
+        readiness: Readiness::Settled(SETTLING),
+        changes: BY_RESTART,
+        diagnostics: QUIET,
+        unchecked: None,
+        line_breaks: LineBreaks::CarriageReturn,
+        completeness: Some(UNCERTAIN),
+        installation: "npm install --global bash-language-server",
+    },
+    ServerDefinition {
+        name: "lua-language-server",
+        languages: &[Language::Lua],
+        programs: &["lua-language-server"],
+        arguments: &[],
+        environment: &[],
+        options: settings::none,
+        settings: settings::none,
+        root: RootRule::Nearest(&[".luarc.json", ".luarc.jsonc"]),
+        project_files: &[".luarc.json", ".luarc.jsonc"],
+        readiness: Readiness::Settled(SETTLING),
+        changes: BY_RESTART,
+        diagnostics: QUIET,
+        unchecked: None,
+        line_breaks: LineBreaks::CarriageReturn,
+        completeness: Some(UNCERTAIN),
+        installation: "https://luals.github.io, with lua-language-server on PATH",
+    },
+];
+
+/// The time between two equal answers of a server that does not say when it is ready.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// The reason of servers that do not say when they have read the project.
+const UNCERTAIN: Completeness = Completeness {
+    files: &[],
+    otherwise: "this server does not say when it has read the whole project",
+};
+
+impl ServerDefinition {
+    /// Returns the servers of a language, the preferred first.
+    pub(crate) fn of_language(language: Language) -> impl Iterator<Item = &'static Self> {
+        DEFINITIONS.iter().filter(move |definition| definition.languages.contains(&language))
+    }
+
+    /// Returns whether a file is a source or project file of the server.
+    pub(crate) fn concerns(&self, path: &Path) -> bool {
+        self.is_source(path) || self.is_project_file(path)
+    }
+
+    pub(crate) fn is_source(&self, path: &Path) -> bool {
+        Language::of_path(path).is_some_and(|language| self.languages.contains(&language))
+    }
+
+    /// Returns whether a new source file changes the project.
+    pub(crate) fn is_target(&self, path: &Path) -> bool {
+        let directory = path.parent().and_then(Path::file_name);
+        let above = path.parent().and_then(Path::parent).and_then(Path::file_name);
+        let names = [path.file_name(), directory, above].into_iter().flatten();
+        let mut names = names.filter_map(|name| name.to_str());
+        names.any(|name| self.changes.targets.contains(&name))
+    }
+
+    pub(crate) fn is_project_file(&self, path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| self.project_files.contains(&name))
+    }
+}
+
+/// Returns the protocol's name of a file's language.
+pub(crate) fn language_id(path: &Path) -> &'static str {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    match (Language::of_path(path), extension) {
+        (Some(Language::JavaScript), Some("jsx")) => "javascriptreact",
+        (Some(Language::Tsx), _) => "typescriptreact",
+        (Some(Language::Bash), _) => "shellscript",
+        (Some(language), _) => language.as_str(),
+        (None, _) => "plaintext",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn candidates_of_a_language_come_in_the_order_of_the_table() {
+        let names = |language| {
+            let definitions = ServerDefinition::of_language(language);
+            definitions.map(|definition| definition.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(Language::Python), ["ty", "basedpyright"]);
+        assert_eq!(names(Language::Tsx), ["typescript-language-server", "vtsls"]);
+        assert_eq!(names(Language::Cpp), ["clangd"]);
+        assert!(names(Language::Json).is_empty());
+    }
+
+    #[test]
+    fn rows_have_unique_names_and_say_how_to_get_the_server() {
+        let names: BTreeSet<_> = DEFINITIONS.iter().map(|definition| definition.name).collect();
+        assert_eq!(names.len(), DEFINITIONS.len());
+        for definition in DEFINITIONS {
+            assert!(!definition.installation.is_empty() && !definition.programs.is_empty());
+            assert!(definition.installation.lines().count() == 1, "{}", definition.name);
+        }
+    }
+
+    #[test]
+    fn the_protocol_has_names_of_its_own_for_some_languages() {
+        for (path, id) in [
+            ("a.jsx", "javascriptreact"),
+            ("a.mjs", "javascript"),
+            ("a.tsx", "typescriptreact"),
+            ("a.sh", "shellscript"),
+            ("a.hpp", "cpp"),
+            ("a.h", "c"),
+            ("a", "plaintext"),
+        ] {
+            assert_eq!(language_id(Path::new(path)), id);
+        }
+    }
+
+    #[test]
+    fn project_files_are_known_by_their_whole_names() {
+        let go = ServerDefinition::of_language(Language::Go).next().unwrap();
+        for (path, concerns) in
+            [("a/b.go", true), ("a/go.mod", true), ("a/xgo.mod", false), ("a.rs", false)]
+        {
+            assert_eq!(go.concerns(Path::new(path)), concerns, "{path}");
+        }
+    }
+}

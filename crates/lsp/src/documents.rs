@@ -1,0 +1,393 @@
+//! The documents that a server has open, and their agreement with the files on disk.
+//!
+//! Files change by tools, commands, `git checkout` and other sessions alike, so nothing is told about changes: before
+//! each query the tree is looked at, and what differs from the last look is sent. Notifications are handled by a server
+//! in their order, before the query that follows; what it would read from disk by itself comes at a time of its own.
+//! Therefore a file that has changed since the server started is opened with its new text, and stays open until
+//! [`MAX_OPEN`] others were used since. When it is closed, disk and server agree.
+//!
+//! ```text
+//! look (blocking) ──► Look ──► plan ──► room in the queue ──► apply: notifications, and the state with them
+//! ```
+//!
+//! Between plan and apply nothing is changed, and applying does not wait: a query that is cancelled leaves state and
+//! server in agreement.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use carrel_fsroot::Root;
+use carrel_search::Cancel;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::client::Batch;
+use crate::definition::{ChangeRule, ServerDefinition, language_id};
+use crate::stamp::{ContentHash, ReadFile, Snapshot, Stamp};
+use crate::uri;
+
+/// Documents that a server has open at a time. A change of more files than this makes a new server cheaper.
+const MAX_OPEN: usize = 100;
+
+/// The kinds of events about files, as the protocol numbers them.
+const CREATED: u8 = 1;
+const CHANGED: u8 = 2;
+const DELETED: u8 = 3;
+
+/// The files and open documents of a server.
+#[derive(Debug)]
+pub(crate) struct Documents {
+    definition: &'static ServerDefinition,
+    /// The workspace's path, of which URIs are made.
+    top: PathBuf,
+    known: Arc<KnownFiles>,
+    open: BTreeMap<PathBuf, OpenDocument>,
+    /// The last version of a document, and the time of its use.
+    clock: i64,
+    /// The time of the last change that was sent.
+    changed: Instant,
+}
+
+/// The files at the last look.
+pub(crate) type KnownFiles = BTreeMap<PathBuf, KnownFile>;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KnownFile {
+    pub(crate) stamp: Stamp,
+    /// The content of a file whose stamp is doubtful.
+    pub(crate) content: Option<ContentHash>,
+}
+
+/// A document that a server has open.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenDocument {
+    pub(crate) version: i64,
+    pub(crate) hash: ContentHash,
+    pub(crate) text: Arc<str>,
+    /// The time at which the text was sent.
+    pub(crate) sent: Instant,
+    last_used: i64,
+}
+
+/// The tree compared with the last look at it.
+#[derive(Debug)]
+pub(crate) struct Look {
+    pub(crate) as_of: SystemTime,
+    known: KnownFiles,
+    changes: Vec<FileChange>,
+    /// The files of the query, and open documents that ignore rules hide.
+    read: Vec<(PathBuf, Option<ReadFile>)>,
+    pub(crate) is_cut: bool,
+}
+
+#[derive(Debug)]
+struct FileChange {
+    path: PathBuf,
+    kind: u8,
+    /// None if it was deleted, or could not be read.
+    read: Option<ReadFile>,
+}
+
+/// Notifications that bring a server up to date.
+#[derive(Debug, Default)]
+pub(crate) struct SyncPlan {
+    events: Vec<Value>,
+    steps: Vec<Step>,
+    known: KnownFiles,
+}
+
+#[derive(Debug)]
+enum Step {
+    /// Opens a document, or changes the text of an open one.
+    Text(PathBuf, ReadFile),
+    Close(PathBuf),
+    Touch(PathBuf),
+}
+
+/// The decision about a look.
+#[derive(Debug)]
+pub(crate) enum SyncDecision {
+    Proceed(SyncPlan),
+    /// A new server has to take the place of this one, for this reason.
+    Restart(&'static str),
+}
+
+/// Looks at the tree for the first time, before a server starts. Blocks.
+pub(crate) fn first_look(
+    files: &Root,
+    definition: &ServerDefinition,
+    cancel: &Cancel,
+) -> Result<KnownFiles, carrel_search::Error> {
+    let snapshot = Snapshot::take(files, |path| definition.concerns(path), cancel)?;
+    let as_of = snapshot.as_of;
+    let known = snapshot.files.into_iter().map(|(path, stamp)| {
+        let doubtful = stamp.is_doubtful(as_of);
+        let content = doubtful.then(|| ReadFile::read(files, &path).ok()).flatten();
+        (path, KnownFile { stamp, content: content.map(|read| read.hash) })
+    });
+    Ok(known.collect())
+}
+
+/// Compares the tree with the last look. Reads what has changed, the files of a query, and open documents that the
+/// walk does not see. Blocks.
+pub(crate) fn look(
+    files: &Root,
+    definition: &ServerDefinition,
+    before: &KnownFiles,
+    wanted: &BTreeSet<PathBuf>,
+    cancel: &Cancel,
+) -> Result<Look, carrel_search::Error> {
+    let snapshot = Snapshot::take(files, |path| definition.concerns(path), cancel)?;
+    let mut look = Look {
+        as_of: snapshot.as_of,
+        known: KnownFiles::new(),
+        changes: Vec::new(),
+        read: Vec::new(),
+        is_cut: snapshot.is_cut,
+    };
+    if !snapshot.is_cut {
+        let gone = before.keys().filter(|path| !snapshot.files.contains_key(*path));
+        let deleted = |path: &PathBuf| FileChange { path: path.clone(), kind: DELETED, read: None };
+        look.changes.extend(gone.map(deleted));
+    }
+    for (path, stamp) in snapshot.files {
+        let known = look.compare(files, before.get(&path), &path, stamp);
+        look.known.insert(path, known);
+    }
+    for path in wanted {
+        look.read.push((path.clone(), ReadFile::read(files, path).ok()));
+    }
+    Ok(look)
+}
+
+impl Look {
+    /// Notes a file that is new or differs, and returns what is known of it now.
+    fn compare(
+        &mut self,
+        files: &Root,
+        before: Option<&KnownFile>,
+        path: &Path,
+        stamp: Stamp,
+    ) -> KnownFile {
+        let is_same =
+            before.is_some_and(|before| before.stamp == stamp && before.content.is_none());
+        if is_same {
+            return KnownFile { stamp, content: None };
+        }
+        let read = ReadFile::read(files, path).ok();
+        let stamp = read.as_ref().map_or(stamp, |read| read.stamp);
+        let hash = read.as_ref().map(|read| read.hash);
+        let is_same =
+            before.is_some_and(|before| before.content.is_some() && before.content == hash);
+        let content = hash.filter(|_| stamp.is_doubtful(self.as_of));
+        if !is_same {
+            let kind = if before.is_some() { CHANGED } else { CREATED };
+            self.changes.push(FileChange { path: path.to_owned(), kind, read });
+        }
+        KnownFile { stamp, content }
+    }
+}
+
+impl Documents {
+    pub(crate) fn new(
+        definition: &'static ServerDefinition,
+        top: PathBuf,
+        known: KnownFiles,
+    ) -> Self {
+        Self {
+            definition,
+            top,
+            known: Arc::new(known),
+            open: BTreeMap::new(),
+            clock: 0,
+            changed: Instant::now(),
+        }
+    }
+
+    pub(crate) fn known(&self) -> Arc<KnownFiles> {
+        Arc::clone(&self.known)
+    }
+
+    pub(crate) fn open(&self, path: &Path) -> Option<&OpenDocument> {
+        self.open.get(path)
+    }
+
+    /// Returns the time of the last change that was sent.
+    pub(crate) fn changed(&self) -> Instant {
+        self.changed
+    }
+
+    pub(crate) fn uri(&self, path: &Path) -> String {
+        uri::of_path(&self.top.join(path))
+    }
+
+    /// Returns the open documents that the last walk did not see.
+    pub(crate) fn unlisted(&self) -> impl Iterator<Item = &PathBuf> {
+        self.open.keys().filter(|path| !self.known.contains_key(*path))
+    }
+
+    /// Returns whether a file is still as the server has it. A file that is neither known nor open is taken as it is.
+    pub(crate) fn agrees(&self, path: &Path, read: &ReadFile) -> bool {
+        match (self.open.get(path), self.known.get(path)) {
+            (Some(open), _) => open.hash == read.hash,
+            (None, Some(known)) => match known.content {
+                Some(content) => content == read.hash,
+                None => known.stamp == read.stamp,
+            },
+            (None, None) => true,
+        }
+    }
+
+    /// Decides about a look. Changes nothing.
+    pub(crate) fn plan(&self, look: Look) -> SyncDecision {
+        let mut plan = SyncPlan { known: look.known, ..SyncPlan::default() };
+        for change in look.changes {
+            let rules = self.definition.changes;
+            let is_project = self.definition.is_project_file(&change.path);
+            if is_project && rules.project == ChangeRule::Restart {
+                return SyncDecision::Restart("a project file has changed");
+            }
+            if change.kind == CREATED && self.definition.is_target(&change.path) {
+                return SyncDecision::Restart("a target was added");
+            }
+            if change.kind == DELETED && rules.deleted == ChangeRule::Restart {
+                return SyncDecision::Restart("a source file has gone");
+            }
+            plan.events.push(json!({ "uri": self.uri(&change.path), "type": change.kind }));
+            let is_open = self.open.contains_key(&change.path);
+            match change.read.filter(|read| read.text.is_some() && !is_project) {
+                Some(read) if self.differs(&change.path, &read) => {
+                    plan.steps.push(Step::Text(change.path, read));
+                }
+                None if is_open => plan.steps.push(Step::Close(change.path)),
+                Some(_) | None => {}
+            }
+        }
+        for (path, read) in look.read {
+            let is_planned = plan.steps.iter().any(|step| step.path() == path);
+            match read.filter(|read| read.text.is_some()) {
+                _ if is_planned => {}
+                Some(read) if self.differs(&path, &read) => plan.steps.push(Step::Text(path, read)),
+                Some(_) => plan.steps.push(Step::Touch(path)),
+                None if self.open.contains_key(&path) => plan.steps.push(Step::Close(path)),
+                None => {}
+            }
+        }
+        if plan.steps.len() > MAX_OPEN {
+            return SyncDecision::Restart("many files have changed");
+        }
+        self.close_unused(&mut plan);
+        SyncDecision::Proceed(plan)
+    }
+
+    /// Returns whether the server would have to be sent the text of a file.
+    fn differs(&self, path: &Path, read: &ReadFile) -> bool {
+        self.open.get(path).is_none_or(|open| open.hash != read.hash)
+    }
+
+    /// Adds the closing of documents that were used least recently.
+    fn close_unused(&self, plan: &mut SyncPlan) {
+        let planned: BTreeSet<PathBuf> =
+            plan.steps.iter().map(|step| step.path().to_owned()).collect();
+        let opened = planned.iter().filter(|path| !self.open.contains_key(*path)).count();
+        let surplus = (self.open.len() + opened).saturating_sub(MAX_OPEN);
+        let mut unused: Vec<_> =
+            self.open.iter().filter(|(path, _)| !planned.contains(*path)).collect();
+        unused.sort_by_key(|(_, document)| document.last_used);
+        let closed = unused.into_iter().take(surplus).map(|(path, _)| Step::Close(path.clone()));
+        plan.steps.extend(closed);
+    }
+
+    /// Sends the notifications of a plan, and returns the documents that were opened or changed.
+    pub(crate) fn apply(&mut self, plan: SyncPlan, batch: &mut Batch<'_>) -> Vec<PathBuf> {
+        let now = Instant::now();
+        if plan.len() > 0 {
+            self.changed = now;
+        }
+        if !plan.events.is_empty() {
+            let params = json!({ "changes": plan.events });
+            batch.notify("workspace/didChangeWatchedFiles", &params);
+        }
+        let mut changed = Vec::new();
+        for step in plan.steps {
+            match step {
+                Step::Text(path, read) => {
+                    self.set_text(&path, read, now, batch);
+                    changed.push(path);
+                }
+                Step::Close(path) => {
+                    self.open.remove(&path);
+                    let document = json!({ "textDocument": { "uri": self.uri(&path) } });
+                    batch.notify("textDocument/didClose", &document);
+                }
+                Step::Touch(path) => {
+                    self.clock += 1;
+                    if let Some(open) = self.open.get_mut(&path) {
+                        open.last_used = self.clock;
+                    }
+                }
+            }
+        }
+        self.known = Arc::new(plan.known);
+        changed
+    }
+
+    /// Sends the text of an open document again under a new version, so that the server looks at it anew. Returns the
+    /// version.
+    pub(crate) fn send_again(&mut self, path: &Path, batch: &mut Batch<'_>) -> Option<i64> {
+        let uri = self.uri(path);
+        let open = self.open.get_mut(path)?;
+        self.clock += 1;
+        open.version = self.clock;
+        open.sent = Instant::now();
+        batch.notify("textDocument/didChange", &changed_text(&uri, open));
+        Some(open.version)
+    }
+
+    fn set_text(&mut self, path: &Path, read: ReadFile, now: Instant, batch: &mut Batch<'_>) {
+        self.clock += 1;
+        let (version, last_used) = (self.clock, self.clock);
+        let text = read.text.unwrap_or_default().into();
+        let document = OpenDocument { version, hash: read.hash, text, sent: now, last_used };
+        let uri = self.uri(path);
+        if self.open.contains_key(path) {
+            batch.notify("textDocument/didChange", &changed_text(&uri, &document));
+        } else {
+            let item = json!({
+                "uri": uri,
+                "languageId": language_id(path),
+                "version": version,
+                "text": document.text.as_ref(),
+            });
+            batch.notify("textDocument/didOpen", &json!({ "textDocument": item }));
+        }
+        self.open.insert(path.to_owned(), document);
+    }
+}
+
+fn changed_text(uri: &str, document: &OpenDocument) -> Value {
+    json!({
+        "textDocument": { "uri": uri, "version": document.version },
+        "contentChanges": [{ "text": document.text.as_ref() }],
+        // An extension of clangd, which would take the same text for no change.
+        "forceRebuild": true,
+    })
+}
+
+impl SyncPlan {
+    /// Returns the number of notifications.
+    pub(crate) fn len(&self) -> usize {
+        let sent = |step: &&Step| !matches!(step, Step::Touch(_));
+        usize::from(!self.events.is_empty()) + self.steps.iter().filter(sent).count()
+    }
+}
+
+impl Step {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Text(path, _) | Self::Close(path) | Self::Touch(path) => path,
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The state of files on disk: what has changed since it was looked at last.
+//!
+//! A file's stamp is its inode, its size and the times of its last change, which only the kernel sets. A file that
+//! changed in the moment of its reading could change again without a new time on kernels with coarse clocks, so its
+//! stamp counts as doubtful, and its content is compared the next time.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use carrel_fsroot::{Identity, Metadata, Root};
+use carrel_search::{Cancel, Scope, source_files};
+
+/// The step of the coarsest clock for file times, with a margin.
+const CLOCK_STEP: Duration = Duration::from_millis(20);
+
+/// The largest file that is sent to a server.
+pub(crate) const MAX_DOCUMENT_BYTES: u64 = 8 << 20;
+
+/// The BLAKE3 digest of a file's content.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContentHash([u8; 32]);
+
+impl ContentHash {
+    /// Returns the digest of a content.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(blake3::hash(bytes).into())
+    }
+
+    /// Returns the bytes of the digest.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0[..8].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The state of a file on disk, which changes with every write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    identity: Identity,
+    size: u64,
+    modified: SystemTime,
+    changed: SystemTime,
+}
+
+/// The files that concern a server, at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Snapshot {
+    /// The time before the files were looked at: every write before it is seen.
+    pub(crate) as_of: SystemTime,
+    pub(crate) files: BTreeMap<PathBuf, Stamp>,
+    /// There are more files, or some directories could not be read.
+    pub(crate) is_cut: bool,
+}
+
+impl Stamp {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        Self {
+            identity: metadata.identity,
+            size: metadata.size,
+            modified: metadata.modified,
+            changed: metadata.changed,
+        }
+    }
+
+    /// Returns whether the file may have changed again at the time `looked` without a new stamp.
+    pub(crate) fn is_doubtful(&self, looked: SystemTime) -> bool {
+        let newest = self.modified.max(self.changed);
+        looked.duration_since(newest).is_ok_and(|age| age < CLOCK_STEP) || newest > looked
+    }
+}
+
+impl Snapshot {
+    /// Looks at the files of a workspace, by the ignore rules of a search. Blocks.
+    pub(crate) fn take(
+        files: &Root,
+        concerns: impl Fn(&Path) -> bool + Sync,
+        cancel: &Cancel,
+    ) -> Result<Self, carrel_search::Error> {
+        let as_of = SystemTime::now();
+        let list = source_files(&Scope::whole(files), concerns, cancel)?;
+        let stamps = list.files.iter().map(|file| (file.path.clone(), Stamp::of(&file.metadata)));
+        let is_cut = list.is_cut || list.unreadable.total > 0;
+        Ok(Self { as_of, files: stamps.collect(), is_cut })
+    }
+}
+
+/// A file as it was read.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadFile {
+    pub(crate) stamp: Stamp,
+    pub(crate) hash: ContentHash,
+    /// The text; none if the file is not UTF-8.
+    pub(crate) text: Option<String>,
+}
+
+impl ReadFile {
+    /// Reads a file. Blocks.
+    pub(crate) fn read(files: &Root, path: &Path) -> Result<Self, carrel_fsroot::Error> {
+        let opened = files.read_opened(path, MAX_DOCUMENT_BYTES)?;
+        let hash = ContentHash::of(&opened.bytes);
+        let text = String::from_utf8(opened.bytes).ok();
+        Ok(Self { stamp: Stamp::of(&opened.metadata), hash, text })
+    }
+}

@@ -1,0 +1,5 @@
+#include "prices.h"
+
+int with_tax(int price) {
+  return price + price * 19 / 100;
+}
