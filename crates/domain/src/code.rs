@@ -305,6 +305,8 @@ codes! {
     /// A file would have more syntax errors, or other symbols would change, if the new text were put in its place.
     ReplacementInvalid = "E_REPLACEMENT_INVALID", "replacement_invalid", 422,
         "correct the new text; nothing was written";
+    /// A language server is missing, is not ready, or does not answer.
+    LanguageServer = "E_LANGUAGE_SERVER", "language_server", 503, "follow the reason that the message gives";
     /// The file is of a language that the operation does not know.
     UnsupportedLanguage = "E_UNSUPPORTED_LANGUAGE", "unsupported_language", 422,
         "use Read, Grep and Edit for such files";

@@ -229,8 +229,17 @@ impl LanguageServers {
 
     /// Ends the servers of a workspace, and returns when nothing is left of them.
     pub async fn close_workspace(&self, workspace: &Path) {
+        self.close_those(|key| key.workspace == workspace).await;
+    }
+
+    /// Ends all servers, and returns when nothing is left of them. A later query starts new ones.
+    pub async fn close(&self) {
+        self.close_those(|_| true).await;
+    }
+
+    async fn close_those(&self, is_closed: impl Fn(&SlotKey) -> bool) {
         let closed = sync::lock(&self.shared.slots)
-            .extract_if(.., |key, _| key.workspace == workspace)
+            .extract_if(.., |key, _| is_closed(key))
             .map(|(_, slot)| slot)
             .collect::<Vec<_>>();
         for slot in &closed {

@@ -319,7 +319,7 @@ impl HostedWorkspaces {
         let _removal = inner.begin_removal(id);
         let workspace = self.opened().remove(&id);
         if let Some(workspace) = workspace {
-            workspace.toolbox().jobs.stop_all().await;
+            workspace.toolbox().end_processes().await;
         }
         let doomed = inner.workspaces.lock_for_removal(identifier(id)?).await?;
         if !inner.store.delete_workspace(id).await? {
@@ -365,7 +365,7 @@ impl HostedWorkspaces {
     pub async fn close(&self) {
         let workspaces: Vec<_> = self.opened().drain().map(|(_, workspace)| workspace).collect();
         for workspace in workspaces {
-            workspace.toolbox().jobs.stop_all().await;
+            workspace.toolbox().end_processes().await;
             self.close_workspace(&workspace).await;
         }
     }

@@ -1,24 +1,29 @@
 //! Code intelligence: overviews, symbols by name, definitions, references, search and maps.
 //!
-//! Answers come from syntax trees and the symbol index of the workspace (crate `code`). Each says of which kind
-//! it is ([`AnswerFacts`]): syntactic answers know names and where they stand, not which of several
-//! definitions a use means.
+//! Answers come from language servers (crate `lsp`) where one is installed and ready, and otherwise from syntax trees
+//! and the symbol index of the workspace (crate `code`). Each says of which kind it is (`AnswerFacts`): syntactic
+//! answers know names and where they stand, not which of several definitions a use means.
 
 mod answer;
 mod delete_symbol;
+mod diagnostics;
 mod find_definition;
 mod find_references;
+mod hover;
 mod outline;
+mod question;
 mod read_symbol;
+mod rename_symbol;
 mod repo_map;
 mod search_code;
+mod semantics;
 mod source_file;
 mod symbol_edit;
 mod symbol_edit_tools;
 mod symbol_indexes;
 mod symbol_query;
-mod target;
 
+pub(crate) use rename_symbol::LastRename;
 pub use symbol_indexes::SymbolIndexes;
 
 use crate::registry::Catalogue;
@@ -28,6 +33,10 @@ pub(crate) fn register(catalogue: &mut Catalogue) {
     catalogue.add::<read_symbol::ReadSymbol>();
     catalogue.add::<find_definition::FindDefinition>();
     catalogue.add::<find_references::FindReferences>();
+    catalogue.add::<find_definition::FindImplementations>();
+    catalogue.add::<hover::Hover>();
+    catalogue.add::<diagnostics::Diagnostics>();
+    catalogue.add::<rename_symbol::RenameSymbol>();
     catalogue.add::<search_code::SearchCode>();
     catalogue.add::<repo_map::RepoMap>();
     catalogue.add::<symbol_edit_tools::EditFunctionBody>();

@@ -22,7 +22,7 @@ pub struct NamedWorkspace {
     name: String,
     /// The name that the operator gave, under which secrets and credentials are kept.
     operator_name: String,
-    handle: WorkspaceHandle,
+    handle: Arc<WorkspaceHandle>,
     access: WorkspaceAccess,
     /// The absolute path by which the operator named it, possibly through links.
     given: PathBuf,
@@ -35,6 +35,7 @@ impl NamedWorkspace {
     pub fn new(entry: WorkspaceEntry, handle: WorkspaceHandle) -> Self {
         let WorkspaceEntry { name, path: given, access } = entry;
         let operator_name = name.clone();
+        let handle = Arc::new(handle);
         let reported_unlocked = AtomicBool::new(false);
         Self { name, operator_name, handle, access, given, reported_unlocked }
     }
@@ -106,6 +107,11 @@ impl NamedWorkspace {
     pub(crate) fn take_lock_trouble(&self) -> Option<&str> {
         let trouble = self.handle.write_lock().degraded()?;
         (!self.reported_unlocked.swap(true, Ordering::Relaxed)).then_some(trouble)
+    }
+
+    /// Returns the handle for a process that outlives a call.
+    pub(crate) fn shared_handle(&self) -> &Arc<WorkspaceHandle> {
+        &self.handle
     }
 
     /// Returns whether its files may be changed.

@@ -19,6 +19,7 @@ use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
 use crate::client_roots::{ClientRoots, WorkspaceView};
+use crate::code::LastRename;
 use crate::named_workspace::Workspaces;
 use crate::read_tracker::ReadTracker;
 use crate::shell::{EndCause, JobEnd};
@@ -72,6 +73,7 @@ pub(crate) struct State {
     pub(crate) last_runs: LastRuns,
     /// Recordings of coverage of an earlier process, as JSON. They are parsed when they are asked for.
     pub(crate) saved_coverage: Option<String>,
+    pub(crate) last_rename: Option<LastRename>,
     /// Missing linters and formatters that were reported.
     pub(crate) missing_tools: BTreeSet<String>,
     /// Checks whose findings come with a later reply, by workspace.

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock, RwLock};
 
 use carrel_domain::{Failure, NetworkRequest, WorkspaceAccess, sync};
 use carrel_exec::{JobLimits, Jobs};
+use carrel_lsp::{LanguageServerOptions, LanguageServers};
 use carrel_runner::Runner;
 use carrel_verify::ProfileCache;
 
@@ -63,6 +64,7 @@ pub struct Toolbox {
     /// Bytes of text in a reply, where the call sets no limit of its own.
     pub reply_bytes: usize,
     pub(crate) symbols: Arc<SymbolIndexes>,
+    pub(crate) language_servers: LanguageServers,
     /// Commands of all sessions, by the ids of their jobs.
     pub(crate) shells: ShellTable,
     pub(crate) profiles: ProfileCache,
@@ -101,6 +103,7 @@ impl Toolbox {
             git,
             reply_bytes,
             symbols,
+            language_servers: LanguageServers::new(LanguageServerOptions::default()),
             shells: ShellTable::default(),
             profiles,
             job_records: OnceLock::new(),
@@ -120,10 +123,16 @@ impl Toolbox {
         self.job_records.get()
     }
 
-    /// Ends every running job because the server stops, and returns their number.
+    /// Ends every running job and language server because the server stops, and returns the number of jobs.
     pub async fn stop_jobs(&self) -> usize {
         self.shells.end_with_server();
-        self.jobs.stop_all().await.len()
+        self.end_processes().await
+    }
+
+    /// Ends every running job and language server, and returns the number of jobs.
+    pub async fn end_processes(&self) -> usize {
+        let (jobs, ()) = tokio::join!(self.jobs.stop_all(), self.language_servers.close());
+        jobs.len()
     }
 
     /// Returns the workspaces that a session may use; a failure if its client's roots leave it none.

@@ -125,7 +125,7 @@ impl Tools for AgentTools {
 
     async fn close(&self) {
         let toolbox = self.registry.toolbox();
-        toolbox.jobs.stop_all().await;
+        toolbox.end_processes().await;
         for workspace in toolbox.workspaces.iter() {
             if let Err(error) = self.runner.release(workspace.handle()).await {
                 warn!(error = message_of(&error), "could not clear up after the tools of an agent");

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use carrel_code::{Refreshed, SkipReason};
 use carrel_domain::Timestamp;
+use carrel_lsp::Answer;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -17,6 +18,8 @@ const MAX_NAMED_FILES: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum AnswerSource {
+    /// A language server.
+    Semantic,
     /// Syntax trees and names.
     Syntactic,
 }
@@ -30,6 +33,10 @@ pub(super) struct AnswerFacts {
     complete: bool,
     /// The part that is missing.
     missing: Option<String>,
+    /// The server of a semantic answer.
+    server: Option<&'static str>,
+    /// The reason for which an answer that can be semantic is syntactic.
+    unanswered: Option<String>,
     /// Every write before this time is in the answer.
     as_of: Timestamp,
 }
@@ -38,23 +45,51 @@ impl AnswerFacts {
     /// Returns the facts of an answer from one file that was just read.
     pub(super) fn of_file() -> Self {
         let as_of = timestamp(SystemTime::now());
-        Self { source: AnswerSource::Syntactic, complete: true, missing: None, as_of }
+        Self { as_of, ..Self::complete(AnswerSource::Syntactic) }
     }
 
     /// Returns the facts of an answer from the symbol index.
     pub(super) fn of_index(fresh: &FreshIndex) -> Self {
         let missing = missing(fresh);
         Self {
-            source: AnswerSource::Syntactic,
             complete: missing.is_none(),
             missing,
             as_of: timestamp(fresh.refreshed.as_of),
+            ..Self::complete(AnswerSource::Syntactic)
         }
     }
 
-    /// Returns a line for the text of a reply if something is missing.
-    pub(super) fn note(&self) -> Option<String> {
-        self.missing.as_ref().map(|missing| format!("[incomplete: {missing}]"))
+    /// Returns the facts of a language server's answer.
+    pub(super) fn of_server<T>(answer: &Answer<T>) -> Self {
+        Self {
+            complete: answer.is_complete(),
+            missing: answer.incomplete.clone(),
+            server: Some(answer.server),
+            as_of: timestamp(answer.as_of),
+            ..Self::complete(AnswerSource::Semantic)
+        }
+    }
+
+    /// Adds the reason for which no server answered.
+    #[must_use]
+    pub(super) fn without_server(self, reason: Option<String>) -> Self {
+        Self { unanswered: reason, ..self }
+    }
+
+    fn complete(source: AnswerSource) -> Self {
+        let as_of = Timestamp::from_millis(0);
+        Self { source, complete: true, missing: None, server: None, unanswered: None, as_of }
+    }
+
+    /// Returns lines for the text of a reply about its source and about the part that is missing.
+    pub(super) fn notes(&self) -> impl Iterator<Item = String> {
+        let by_name = |reason: &String| match reason.is_empty() {
+            true => "[by name alone]".to_owned(),
+            false => format!("[by name alone: {reason}]"),
+        };
+        let server = self.server.map(|server| format!("[by {server}]"));
+        let missing = self.missing.as_ref().map(|missing| format!("[incomplete: {missing}]"));
+        [server, self.unanswered.as_ref().map(by_name), missing].into_iter().flatten()
     }
 }
 

@@ -1,14 +1,19 @@
-//! The tool `find_definition`.
+//! The tools `find_definition` and `find_implementations`.
 
-use carrel_domain::ToolGroup;
+use std::path::PathBuf;
+
+use carrel_code::Definition;
+use carrel_domain::{Failure, ToolGroup};
+use carrel_lsp::{Answer, Location, Locations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::AnswerFacts;
 use super::outline::cut;
+use super::question::{Question, TargetInput, column_of};
+use super::semantics::{Semantics, ask, knows};
 use super::source_file::SourceFile;
 use super::symbol_indexes::refresh;
-use super::target::{Target, TargetInput, column_of};
 use crate::files::{WorkspaceFiles, run_cancellable, shown};
 use crate::response::Reply;
 use crate::text::line;
@@ -20,8 +25,6 @@ const MAX_SHOWN: usize = 20;
 
 /// Bytes of a source line in a reply.
 pub(super) const MAX_SOURCE_LINE: usize = 160;
-
-pub(super) struct FindDefinition;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Input {
@@ -44,11 +47,13 @@ pub(super) struct Facts {
 struct Place {
     path: String,
     line: usize,
-    column: usize,
+    /// None in files outside of the workspace.
+    column: Option<usize>,
     /// The names from the outermost symbol to this one.
     symbol: String,
-    kind: &'static str,
 }
+
+pub(super) struct FindDefinition;
 
 impl Tool for FindDefinition {
     type Input = Input;
@@ -64,36 +69,150 @@ impl Tool for FindDefinition {
     };
 
     async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
-        let files = WorkspaceFiles::of(context);
-        let own = context.clone();
-        run_cancellable(context, move |workspace, cancel| {
-            let fresh = refresh(&own, workspace, cancel)?;
-            let target = Target::of(&own, &files, &input.target)?;
-            let found = target.definitions(&fresh.view())?;
-            let answer = AnswerFacts::of_index(&fresh);
-            let (label, total) = (&target.label, found.len());
-            let mut text = match total {
-                0 => format!("no definition found at {}", label.trim_start_matches("symbol at ")),
-                _ => format!("Found {total} definition(s) for {label}:"),
-            };
-            let mut definitions = Vec::new();
-            for (number, one) in found.iter().take(MAX_SHOWN).enumerate() {
-                let file = SourceFile::load(&files, &own.toolbox.symbols, &one.file)?;
-                let source = file.lines().get(one.line - 1).copied().unwrap_or_default().to_owned();
-                let column = column_of(&source, one.path.last().map_or("", String::as_str));
-                let (path, at) = (shown(&one.file), one.line);
-                let trimmed = cut(source.trim(), MAX_SOURCE_LINE);
-                line(&mut text, &format!("  {}. {path}:{at}:{column}  {trimmed}", number + 1));
-                file.record_shown(&files, [(at, at)]);
-                let (symbol, kind) = (one.path.join("::"), one.kind.as_str());
-                definitions.push(Place { path, line: at, column, symbol, kind });
+        let is_place = input.target.is_place();
+        let (question, by_name) = prepare(context, input.target).await?;
+        // The name path of a definition says all that a server knows about it.
+        let asked = question.place.clone().filter(|place| is_place && knows(&place.path));
+        let (answer, found) = match asked {
+            None => (by_name, Found::of_definitions(&question.definitions)),
+            Some(place) => {
+                match ask(context, async |servers, query| servers.definition(query, &place).await)
+                    .await
+                {
+                    Semantics::Answered(found) => {
+                        (AnswerFacts::of_server(&found), Found::of_answer(&found))
+                    }
+                    Semantics::Unanswered(reason) => {
+                        let found = Found::of_definitions(&question.definitions);
+                        (by_name.without_server(Some(reason)), found)
+                    }
+                }
             }
-            if total > MAX_SHOWN {
-                line(&mut text, &format!("[{} more; name file_path]", total - MAX_SHOWN));
-            }
-            answer.note().iter().for_each(|note| line(&mut text, note));
-            Ok(Reply::text(text, Facts { answer, name: target.name, total, definitions }))
-        })
-        .await
+        };
+        show(context, question, (answer, found), "definition").await
     }
+}
+
+pub(super) struct FindImplementations;
+
+impl Tool for FindImplementations {
+    type Input = Input;
+    type Facts = Facts;
+
+    const ABOUT: About = About {
+        name: "find_implementations",
+        title: "Find implementations",
+        group: ToolGroup::Code,
+        in_default_set: false,
+        description: "What implements an interface, trait or abstract method, by a language \
+            server.",
+        ..About::READ
+    };
+
+    async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
+        let (question, _) = prepare(context, input.target).await?;
+        let place = question.only_place()?;
+        let found = super::semantics::require(context, async |servers, query| {
+            servers.implementations(query, &place).await
+        })
+        .await?;
+        let outcome = (AnswerFacts::of_server(&found), Found::of_answer(&found));
+        show(context, question, outcome, "implementation").await
+    }
+}
+
+/// Finds the symbol of a question in the index.
+pub(super) async fn prepare(
+    context: &ToolContext,
+    input: TargetInput,
+) -> Result<(Question, AnswerFacts), Failure> {
+    let files = WorkspaceFiles::of(context);
+    let own = context.clone();
+    run_cancellable(context, move |workspace, cancel| {
+        let fresh = refresh(&own, workspace, cancel)?;
+        let question = Question::of(&own, &files, &input, &fresh.view())?;
+        Ok((question, AnswerFacts::of_index(&fresh)))
+    })
+    .await
+}
+
+/// A place that was found.
+enum Found {
+    Inside { path: PathBuf, line: usize, column: Option<usize> },
+    Outside { path: PathBuf, line: usize },
+}
+
+impl Found {
+    fn of_definitions(definitions: &[Definition]) -> Vec<Self> {
+        let inside = |one: &Definition| Self::Inside {
+            path: one.file.clone(),
+            line: one.line,
+            column: None,
+        };
+        definitions.iter().map(inside).collect()
+    }
+
+    fn of_answer(answer: &Answer<Locations>) -> Vec<Self> {
+        let found = |location: &Location| match location {
+            Location::Inside { path, range } => {
+                let (line, column) = (range.start.line, Some(range.start.char_column));
+                Self::Inside { path: path.clone(), line, column }
+            }
+            Location::Outside { path, line } => Self::Outside { path: path.clone(), line: *line },
+        };
+        answer.value.list.iter().map(found).collect()
+    }
+}
+
+async fn show(
+    context: &ToolContext,
+    question: Question,
+    (answer, found): (AnswerFacts, Vec<Found>),
+    what: &'static str,
+) -> ToolResult<Facts> {
+    let files = WorkspaceFiles::of(context);
+    let own = context.clone();
+    run_cancellable(context, move |_, _| {
+        let (label, total) = (&question.label, found.len());
+        let mut text = match total {
+            0 => format!("no {what} found at {}", question.short_label()),
+            _ => format!("Found {total} {what}(s) for {label}:"),
+        };
+        let mut definitions = Vec::new();
+        for (number, one) in found.iter().take(MAX_SHOWN).enumerate() {
+            let place = place(&own, &files, one, &question.name)?;
+            line(&mut text, &format!("  {}. {}", number + 1, place.1));
+            definitions.push(place.0);
+        }
+        if total > MAX_SHOWN {
+            line(&mut text, &format!("[{} more; name file_path]", total - MAX_SHOWN));
+        }
+        answer.notes().for_each(|note| line(&mut text, &note));
+        Ok(Reply::text(text, Facts { answer, name: question.name, total, definitions }))
+    })
+    .await
+}
+
+/// Returns a place and its row. The line is shown if the file is in the workspace, and counts as read.
+fn place(
+    context: &ToolContext,
+    files: &WorkspaceFiles,
+    found: &Found,
+    name: &str,
+) -> Result<(Place, String), Failure> {
+    let (path, at, column) = match found {
+        Found::Inside { path, line, column } => (path, *line, *column),
+        Found::Outside { path, line } => {
+            let path = path.display().to_string();
+            let row = format!("{path}:{line}  (outside of the workspace)");
+            return Ok((Place { path, line: *line, column: None, symbol: String::new() }, row));
+        }
+    };
+    let file = SourceFile::load(files, &context.toolbox.symbols, path)?;
+    let source = file.lines().get(at - 1).copied().unwrap_or_default().to_owned();
+    let column = column.unwrap_or_else(|| column_of(&source, name));
+    file.record_shown(files, [(at, at)]);
+    let (path, symbol) = (shown(path), file.enclosing(at));
+    let row = format!("{path}:{at}:{column}  {}", cut(source.trim(), MAX_SOURCE_LINE));
+    Ok((Place { path, line: at, column: Some(column), symbol }, row))
 }

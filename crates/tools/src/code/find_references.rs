@@ -1,16 +1,21 @@
 //! The tool `find_references`.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use carrel_code::FileUses;
-use carrel_domain::ToolGroup;
+use carrel_domain::{Failure, ToolGroup};
+use carrel_lsp::{Answer, Call, CallDirection, Location, Locations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::AnswerFacts;
-use super::find_definition::MAX_SOURCE_LINE;
+use super::find_definition::{MAX_SOURCE_LINE, prepare};
 use super::outline::cut;
+use super::question::{Question, TargetInput};
+use super::semantics::{Semantics, ask, knows, require};
 use super::source_file::SourceFile;
 use super::symbol_indexes::refresh;
-use super::target::{Target, TargetInput};
 use crate::files::{WorkspaceFiles, run_cancellable, shown};
 use crate::reply_limit::MaxBytes;
 use crate::response::Reply;
@@ -24,13 +29,33 @@ const REFERENCES_BYTES: usize = 12_000;
 /// The files beyond the limit that are named with their numbers of lines.
 const MAX_COUNTED_FILES: usize = 50;
 
+/// The calls that a reply shows.
+const MAX_CALLS: usize = 200;
+
 pub(super) struct FindReferences;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Input {
     #[serde(flatten)]
     target: TargetInput,
+    /// Instead of all uses: the functions that call it (`callers`), or those that it calls (`callees`).
+    #[schemars(extend("x-brief" = false))]
+    calls: Option<Calls>,
+    /// Do not ask a language server.
+    #[serde(default)]
+    #[schemars(extend("x-brief" = false))]
+    by_name: bool,
     max_bytes: Option<MaxBytes>,
+}
+
+/// A direction of calls.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Calls {
+    /// The functions that call it.
+    Callers,
+    /// The functions that it calls.
+    Callees,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -39,11 +64,15 @@ pub(super) struct Facts {
     answer: AnswerFacts,
     /// The name that was looked for.
     name: String,
-    /// Lines that use the name, definitions included.
+    /// Lines that use the symbol, definitions included.
     total: usize,
     files: usize,
     /// Lines that are shown.
     shown: usize,
+    /// Places outside of the workspace.
+    outside: usize,
+    /// Further lines that have the name and no reference to the symbol, as far as a language server knows.
+    same_name: Option<usize>,
 }
 
 impl Tool for FindReferences {
@@ -60,96 +89,221 @@ impl Tool for FindReferences {
     };
 
     async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
-        let files = WorkspaceFiles::of(context);
-        let own = context.clone();
         let limit = match input.max_bytes {
             None => REFERENCES_BYTES.min(context.reply_limit(None)),
             asked => context.reply_limit(asked),
         };
-        run_cancellable(context, move |workspace, cancel| {
-            let fresh = refresh(&own, workspace, cancel)?;
-            let target = Target::of(&own, &files, &input.target)?;
-            let uses = fresh.view().uses(&target.name);
-            let definitions = match target.definitions(&fresh.view()) {
-                // It is defined elsewhere, as the names of libraries are.
-                Err(_) if !uses.is_empty() => Vec::new(),
-                // An unknown name is an error that suggests others, and not an empty answer.
-                found => found?,
-            };
-            let answer = AnswerFacts::of_index(&fresh);
-            let total: usize = uses.iter().map(|file| file.lines.len()).sum();
-            let mut text = match total {
-                0 => format!("no references found at {}", target.label),
-                _ => format!("Found {total} reference(s) for {}:", target.label),
-            };
-            let mut shown_lines = 0;
-            let mut rest = Vec::new();
-            for file in &uses {
-                if text.len() >= limit {
-                    rest.push(file);
-                    continue;
-                }
-                let loaded = SourceFile::load(&files, &own.toolbox.symbols, &file.file)?;
-                shown_lines += show(&files, &loaded, file, limit, &mut text);
+        let (question, by_name) = prepare(context, input.target).await?;
+        if let Some(calls) = input.calls {
+            return calls_of(context, question, calls).await;
+        }
+        let asked = question.place.clone().filter(|place| !input.by_name && knows(&place.path));
+        let Some(place) = asked else {
+            let reason = several(&question);
+            return show_by_name(context, question, by_name.without_server(reason), limit).await;
+        };
+        let found =
+            ask(context, async |servers, query| servers.references(query, &place, true).await);
+        match found.await {
+            Semantics::Answered(found) => show_answer(context, question, &found, limit).await,
+            Semantics::Unanswered(reason) => {
+                show_by_name(context, question, by_name.without_server(Some(reason)), limit).await
             }
-            count_rest(&rest, &mut text);
-            if definitions.len() > 1 {
-                let count = definitions.len();
-                line(&mut text, &format!("[by name: {count} definitions share it]"));
-            }
-            answer.note().iter().for_each(|note| line(&mut text, note));
-            let (name, files, shown) = (target.name, uses.len(), shown_lines);
-            Ok(Reply::text(text, Facts { answer, name, total, files, shown }))
-        })
-        .await
+        }
     }
+}
+
+/// Returns the reason for which no server is asked about a name of several definitions.
+fn several(question: &Question) -> Option<String> {
+    let count = question.definitions.len();
+    (count > 1).then(|| format!("{count} definitions share it; name file_path and line of one"))
+}
+
+/// The lines of each file that use a symbol.
+type Uses = BTreeMap<PathBuf, Vec<usize>>;
+
+async fn show_by_name(
+    context: &ToolContext,
+    question: Question,
+    answer: AnswerFacts,
+    limit: usize,
+) -> ToolResult<Facts> {
+    let name = question.name.clone();
+    let uses = uses_by_name(context, name).await?;
+    show(context, question, (answer, uses, None), limit).await
+}
+
+async fn uses_by_name(context: &ToolContext, name: String) -> Result<Uses, Failure> {
+    let own = context.clone();
+    run_cancellable(context, move |workspace, cancel| {
+        let fresh = refresh(&own, workspace, cancel)?;
+        let lines = |file: FileUses| {
+            (file.file, file.lines.into_iter().map(|one| one.line).collect::<Vec<_>>())
+        };
+        Ok(fresh.view().uses(&name).into_iter().map(lines).collect())
+    })
+    .await
+}
+
+async fn show_answer(
+    context: &ToolContext,
+    question: Question,
+    answer: &Answer<Locations>,
+    limit: usize,
+) -> ToolResult<Facts> {
+    let facts = AnswerFacts::of_server(answer);
+    let mut uses = Uses::new();
+    let mut outside = 0;
+    for location in &answer.value.list {
+        match location {
+            Location::Inside { path, range } => {
+                uses.entry(path.clone()).or_default().push(range.start.line);
+            }
+            Location::Outside { .. } => outside += 1,
+        }
+    }
+    uses.values_mut().for_each(|lines| lines.dedup());
+    let by_name = uses_by_name(context, question.name.clone()).await?;
+    let count = |uses: &Uses| uses.values().map(Vec::len).sum::<usize>();
+    let same_name = count(&by_name).saturating_sub(count(&uses));
+    show(context, question, (facts, uses, Some((outside, same_name))), limit).await
+}
+
+async fn show(
+    context: &ToolContext,
+    question: Question,
+    (answer, uses, beside): (AnswerFacts, Uses, Option<(usize, usize)>),
+    limit: usize,
+) -> ToolResult<Facts> {
+    let files = WorkspaceFiles::of(context);
+    let own = context.clone();
+    run_cancellable(context, move |_, _| {
+        let total: usize = uses.values().map(Vec::len).sum();
+        let mut text = match total {
+            0 => format!("no references found at {}", question.short_label()),
+            _ => format!("Found {total} reference(s) for {}:", question.label),
+        };
+        let mut shown_lines = 0;
+        let mut rest = Vec::new();
+        for (path, lines) in &uses {
+            if text.len() >= limit {
+                rest.push((path, lines.len()));
+                continue;
+            }
+            let file = SourceFile::load(&files, &own.toolbox.symbols, path)?;
+            shown_lines += show_file(&files, (&file, &question.name), lines, limit, &mut text);
+        }
+        count_rest(&rest, &mut text);
+        let (outside, same_name) = beside.unwrap_or_default();
+        if outside > 0 {
+            line(&mut text, &format!("[{outside} more outside of the workspace]"));
+        }
+        if same_name > 0 {
+            let note = format!(
+                "[{same_name} more lines have the name and mean something else, or cannot be told]"
+            );
+            line(&mut text, &note);
+        }
+        answer.notes().for_each(|note| line(&mut text, &note));
+        let facts = Facts {
+            answer,
+            name: question.name,
+            total,
+            files: uses.len(),
+            shown: shown_lines,
+            outside,
+            same_name: beside.map(|(_, same_name)| same_name),
+        };
+        Ok(Reply::text(text, facts))
+    })
+    .await
 }
 
 /// Appends the lines of a file, and returns how many were shown.
-fn show(
+fn show_file(
     files: &WorkspaceFiles,
-    loaded: &SourceFile,
-    uses: &FileUses,
+    (file, name): (&SourceFile, &str),
+    uses: &[usize],
     limit: usize,
     text: &mut String,
 ) -> usize {
-    let lines = loaded.lines();
-    line(text, &shown(&uses.file));
+    let lines = file.lines();
+    line(text, &file.shown);
     let mut ranges = Vec::new();
-    for one in &uses.lines {
-        let source = lines.get(one.line - 1).copied().unwrap_or_default();
-        let symbol = one.symbol.join("::");
-        let symbol = if one.is_definition || symbol.is_empty() {
-            symbol_mark(one.is_definition)
-        } else {
-            &symbol
-        };
-        let row = format!("  {} {symbol}: {}", one.line, cut(source.trim(), MAX_SOURCE_LINE));
+    for at in uses {
+        let source = lines.get(at - 1).copied().unwrap_or_default();
+        let symbol =
+            if file.defines(name, *at) { "(definition)".into() } else { file.enclosing(*at) };
+        let symbol = if symbol.is_empty() { "(top level)".into() } else { symbol };
+        let row = format!("  {at} {symbol}: {}", cut(source.trim(), MAX_SOURCE_LINE));
         if text.len() + row.len() > limit && !ranges.is_empty() {
-            line(text, &format!("  [{} more lines]", uses.lines.len() - ranges.len()));
+            line(text, &format!("  [{} more lines]", uses.len() - ranges.len()));
             break;
         }
         line(text, &row);
-        ranges.push((one.line, one.line));
+        ranges.push((*at, *at));
     }
     let shown = ranges.len();
-    loaded.record_shown(files, ranges);
+    file.record_shown(files, ranges);
     shown
 }
 
-/// Returns the words in place of the symbol around a line.
-fn symbol_mark(is_definition: bool) -> &'static str {
-    if is_definition { "(definition)" } else { "(top level)" }
-}
-
-fn count_rest(rest: &[&FileUses], text: &mut String) {
-    for file in rest.iter().take(MAX_COUNTED_FILES) {
-        line(text, &format!("{}: {} lines", shown(&file.file), file.lines.len()));
+fn count_rest(rest: &[(&PathBuf, usize)], text: &mut String) {
+    for (path, lines) in rest.iter().take(MAX_COUNTED_FILES) {
+        line(text, &format!("{}: {lines} lines", shown(path)));
     }
     if rest.len() > MAX_COUNTED_FILES {
         line(text, &format!("[{} more files]", rest.len() - MAX_COUNTED_FILES));
     }
     if !rest.is_empty() {
         line(text, "[cut; max_bytes shows more]");
+    }
+}
+
+/// Answers with the functions that call a function, or that it calls.
+async fn calls_of(context: &ToolContext, question: Question, calls: Calls) -> ToolResult<Facts> {
+    let place = question.only_place()?;
+    let direction = match calls {
+        Calls::Callers => CallDirection::Incoming,
+        Calls::Callees => CallDirection::Outgoing,
+    };
+    let found =
+        require(context, async |servers, query| servers.calls(query, &place, direction).await);
+    let found = found.await?;
+    let word = match calls {
+        Calls::Callers => "caller",
+        Calls::Callees => "callee",
+    };
+    let total = found.value.len();
+    let mut text = match total {
+        0 => format!("no {word}s found of {}", question.short_label()),
+        _ => format!("Found {total} {word}(s) of {}:", question.label),
+    };
+    for call in found.value.iter().take(MAX_CALLS) {
+        line(&mut text, &format!("  {}", call_row(call)));
+    }
+    if total > MAX_CALLS {
+        line(&mut text, &format!("[{} more]", total - MAX_CALLS));
+    }
+    let answer = AnswerFacts::of_server(&found);
+    answer.notes().for_each(|note| line(&mut text, &note));
+    let shown = total.min(MAX_CALLS);
+    let name = question.name;
+    Ok(Reply::text(
+        text,
+        Facts { answer, name, total, files: 0, shown, outside: 0, same_name: None },
+    ))
+}
+
+fn call_row(call: &Call) -> String {
+    let lines: Vec<_> = call.sites.iter().map(|site| site.start.line.to_string()).collect();
+    let sites = if lines.is_empty() { String::new() } else { format!(" at {}", lines.join(", ")) };
+    match &call.location {
+        Location::Inside { path, range } => {
+            format!("{}:{} {}{sites}", shown(path), range.start.line, call.name)
+        }
+        Location::Outside { path, line } => {
+            format!("{}:{line} {}{sites}", path.display(), call.name)
+        }
     }
 }

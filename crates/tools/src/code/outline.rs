@@ -216,7 +216,7 @@ fn of_directory(
     if shown_files < files.len() {
         line(&mut text, &format!("[{} more files]", files.len() - shown_files));
     }
-    answer.note().iter().for_each(|note| line(&mut text, note));
+    answer.notes().for_each(|note| line(&mut text, &note));
     let path = if below.as_os_str().is_empty() { ".".into() } else { shown(below) };
     let left_out = total - shown_symbols;
     Reply::text(text, Facts { path, answer, shown: shown_symbols, left_out, hash: None })

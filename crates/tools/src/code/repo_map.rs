@@ -94,7 +94,7 @@ impl Tool for RepoMap {
             if shown == 0 {
                 line(&mut text, "no symbols that other code uses");
             }
-            answer.note().iter().for_each(|note| line(&mut text, note));
+            answer.notes().for_each(|note| line(&mut text, &note));
             Ok(Reply::text(text, Facts { answer, shown, files: count }))
         })
         .await

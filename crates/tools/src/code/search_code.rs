@@ -90,7 +90,7 @@ impl Tool for SearchCode {
             for (number, hit) in hits.iter().enumerate() {
                 line(&mut text, &format!("{}. {}", number + 1, described(&own, &files, hit)?));
             }
-            answer.note().iter().for_each(|note| line(&mut text, note));
+            answer.notes().for_each(|note| line(&mut text, &note));
             Ok(Reply::text(text, Facts { answer, hits: hits.iter().map(fact).collect() }))
         })
         .await

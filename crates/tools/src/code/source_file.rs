@@ -52,6 +52,31 @@ impl SourceFile {
         carrel_edit::lines(&self.source).map(|line| line.text).collect()
     }
 
+    /// Returns the byte offset of a character, both counted from 1.
+    pub(super) fn offset_of(&self, line: usize, column: usize) -> Option<usize> {
+        let begin = match line.checked_sub(1)? {
+            0 => 0,
+            feeds => self.source.match_indices('\n').nth(feeds - 1)?.0 + 1,
+        };
+        let text = carrel_edit::lines(&self.source[begin..]).next()?.text;
+        let at = text.char_indices().nth(column.checked_sub(1)?).map_or(text.len(), |(at, _)| at);
+        Some(begin + at)
+    }
+
+    /// Returns the names of the innermost symbol around a line; empty at the top level.
+    pub(super) fn enclosing(&self, line: usize) -> String {
+        let contains = |one: &&Definition| (one.lines.0..=one.lines.1).contains(&line);
+        let innermost = self.definitions.iter().rev().find(contains);
+        innermost.map_or(String::new(), |one| one.path.join("::"))
+    }
+
+    /// Tells whether the name of a definition is on a line.
+    pub(super) fn defines(&self, name: &str, line: usize) -> bool {
+        let is_it =
+            |one: &Definition| one.line == line && one.path.last().is_some_and(|last| last == name);
+        self.definitions.iter().any(is_it)
+    }
+
     /// Returns a definition up to its body on one line.
     pub(super) fn signature(&self, definition: &Definition) -> String {
         signature_of(definition, &self.source)

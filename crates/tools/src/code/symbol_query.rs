@@ -67,19 +67,7 @@ impl SymbolQuery {
 
     /// Returns the refusal that lists the definitions among which the caller has to choose.
     pub(super) fn ambiguous(&self, found: &[Definition]) -> Failure {
-        let mut message = format!(
-            "{} is defined {} times; give more of its path, or file_path and line:",
-            self.path,
-            found.len()
-        );
-        for one in found.iter().take(MAX_CANDIDATES) {
-            let (file, line, path) = (one.file.display(), one.line, one.path.join("::"));
-            message.push_str(&format!("\n{file}:{line} {} {path}", one.kind));
-        }
-        if found.len() > MAX_CANDIDATES {
-            message.push_str(&format!("\n… {} more", found.len() - MAX_CANDIDATES));
-        }
-        Failure::new(Code::SymbolAmbiguous, message).with("symbol", self.path.to_string())
+        ambiguous(&self.path.to_string(), found)
     }
 
     fn not_found(&self, view: &IndexView<'_>) -> Failure {
@@ -96,6 +84,21 @@ impl SymbolQuery {
         let detail = json!({ "symbol": name, "near": near });
         Failure { code: Code::SymbolNotFound, message, detail }
     }
+}
+
+/// Returns the refusal that lists the definitions of a symbol.
+pub(super) fn ambiguous(symbol: &str, found: &[Definition]) -> Failure {
+    let count = found.len();
+    let mut message =
+        format!("{symbol} is defined {count} times; give more of its path, or file_path and line:");
+    for one in found.iter().take(MAX_CANDIDATES) {
+        let (file, line, path) = (one.file.display(), one.line, one.path.join("::"));
+        message.push_str(&format!("\n{file}:{line} {} {path}", one.kind));
+    }
+    if count > MAX_CANDIDATES {
+        message.push_str(&format!("\n… {} more", count - MAX_CANDIDATES));
+    }
+    Failure::new(Code::SymbolAmbiguous, message).with("symbol", symbol)
 }
 
 fn place_of(below: &Path, line: Option<usize>) -> String {

@@ -21,6 +21,8 @@ mod render;
 mod reply_limit;
 /// Finding files and text.
 mod search;
+/// Answers of language servers.
+mod semantics;
 /// What the service gets of its six tools.
 mod service;
 /// Sessions and their owners: commands, hashes of files, roots.

@@ -26,7 +26,7 @@ fn every_group_has_tools_and_every_tool_one_group() {
         ("git", "git git_inspect"),
         (
             "code",
-            "render_mermaid render_dot tests_covering outline read_symbol find_definition find_references search_code repo_map \
+            "render_mermaid render_dot tests_covering outline read_symbol find_definition find_references find_implementations hover diagnostics rename_symbol search_code repo_map \
              edit_function_body change_function_signature insert_after_method replace_symbol \
              insert_before_symbol insert_after_symbol delete_symbol",
         ),
@@ -46,7 +46,7 @@ fn every_group_has_tools_and_every_tool_one_group() {
 fn the_default_set_is_files_shell_verify_git_and_a_few_of_code() {
     let groups = [ToolGroup::Files, ToolGroup::Shell, ToolGroup::Verify, ToolGroup::Git];
     let mut expected = names(ToolSelection::of(&groups));
-    expected.extend(["outline", "read_symbol", "find_references"]);
+    expected.extend(["outline", "read_symbol", "find_references", "rename_symbol"]);
     let mut offered = names(ToolSelection::DEFAULT);
     expected.sort_unstable();
     offered.sort_unstable();

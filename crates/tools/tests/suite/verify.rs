@@ -15,7 +15,7 @@ mod go;
 /// Installations of dependencies.
 mod install;
 /// Machines with and without the tools of a language.
-mod machine;
+pub(crate) mod machine;
 /// Python: pytest, ruff, black and mypy.
 mod python;
 /// Formatters and edits at the same time.

@@ -19,7 +19,7 @@ pub(super) fn test_tools() -> PathBuf {
 }
 
 /// A machine on which the operator shares the tools for Python projects.
-pub(super) fn with_python_tools() -> TestEnvironment {
+pub(crate) fn with_python_tools() -> TestEnvironment {
     let python = test_tools().join("python");
     with(OperatorPolicy {
         path: vec![python.join("bin")],
@@ -39,7 +39,7 @@ pub(super) fn with_go() -> TestEnvironment {
 }
 
 /// A machine on which no program is found by its name.
-pub(super) fn bare() -> TestEnvironment {
+pub(crate) fn bare() -> TestEnvironment {
     with(OperatorPolicy {
         environment: Environment::from_pairs([("PATH", "/nonexistent")]),
         ..OperatorPolicy::default()

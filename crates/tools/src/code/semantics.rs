@@ -1,0 +1,115 @@
+//! Questions to language servers, within the time that a caller waits.
+//!
+//! A server starts with the first question about a file of its language. While it reads the project it gives no
+//! answer, and the tools answer by syntax and say what the server is doing. A tool that changes files waits longer,
+//! and refuses where no complete answer comes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrel_audit::Interface;
+use carrel_domain::{Code, Failure};
+use carrel_lsp::{Answer, LanguageServers, NotReady, QueryContext, QueryError, Reply, Target};
+
+use crate::tool_context::ToolContext;
+
+/// The time for an answer that syntax can stand in for.
+const QUESTION_TIME: Duration = Duration::from_secs(8);
+
+/// The same on the command line, where the server ends with the answer.
+const COMMAND_LINE_TIME: Duration = Duration::from_secs(30);
+
+/// The time for an answer that nothing can stand in for.
+pub(super) const CHANGE_TIME: Duration = Duration::from_secs(90);
+
+/// The outcome of a question.
+#[derive(Debug)]
+pub(super) enum Semantics<T> {
+    Answered(Answer<T>),
+    /// The reason why there is no answer, in words.
+    Unanswered(String),
+}
+
+/// Asks the server of a file. Errors of the file system are failures, all other reasons are words for the reply.
+pub(super) async fn ask<T>(
+    context: &ToolContext,
+    query: impl AsyncFnOnce(&LanguageServers, &QueryContext) -> Result<Reply<T>, QueryError>,
+) -> Semantics<T> {
+    let time = match context.options.interface {
+        Interface::Cli => COMMAND_LINE_TIME,
+        Interface::Stdio
+        | Interface::Http
+        | Interface::Rest
+        | Interface::Task
+        | Interface::Agent => QUESTION_TIME,
+    };
+    let query_context = query_context(context, time);
+    let asking = query(&context.toolbox.language_servers, &query_context);
+    let answered = tokio::select! {
+        answered = asking => answered,
+        () = context.cancel().cancelled() => {
+            return Semantics::Unanswered("the call was cancelled".into());
+        }
+    };
+    match answered {
+        Ok(Reply::Answer(answer)) => Semantics::Answered(answer),
+        Ok(Reply::NotReady(not_ready)) => Semantics::Unanswered(pending(&not_ready)),
+        Err(error) => Semantics::Unanswered(once(context, error.to_string())),
+    }
+}
+
+/// Returns a reason that lasts, such as a missing program, the first time that a session is told; then nothing.
+fn once(context: &ToolContext, reason: String) -> String {
+    let is_new = context.session.state().told_checks.insert(reason.clone());
+    if is_new { reason } else { String::new() }
+}
+
+/// Asks the server of a file for an answer that nothing can stand in for.
+pub(super) async fn require<T>(
+    context: &ToolContext,
+    query: impl AsyncFnOnce(&LanguageServers, &QueryContext) -> Result<Reply<T>, QueryError>,
+) -> Result<Answer<T>, Failure> {
+    let query_context = query_context(context, CHANGE_TIME);
+    let asking = query(&context.toolbox.language_servers, &query_context);
+    let answered = tokio::select! {
+        answered = asking => answered,
+        () = context.cancel().cancelled() => {
+            return Err(Failure::new(Code::Cancelled, "the call was cancelled"));
+        }
+    };
+    match answered {
+        Ok(Reply::Answer(answer)) => Ok(answer),
+        Ok(Reply::NotReady(not_ready)) => {
+            Err(Failure::new(Code::LanguageServer, pending(&not_ready)))
+        }
+        Err(QueryError::Files(error)) => Err(error.into()),
+        Err(error) => Err(Failure::new(Code::LanguageServer, error.to_string())),
+    }
+}
+
+fn query_context(context: &ToolContext, time: Duration) -> QueryContext {
+    QueryContext {
+        runner: context.toolbox.runner.clone(),
+        workspace: Arc::clone(context.workspace().shared_handle()),
+        time: context.options.command_settings.timeout.unwrap_or(time).min(time),
+    }
+}
+
+/// Tells whether a server is known for the language of a file.
+pub(super) fn knows(path: &Path) -> bool {
+    LanguageServers::knows(path)
+}
+
+/// Returns the place of a question.
+pub(super) fn target(path: PathBuf, offset: usize) -> Target {
+    Target { path, offset }
+}
+
+fn pending(not_ready: &NotReady) -> String {
+    let NotReady { server, pending, estimate } = not_ready;
+    let estimate = estimate.map_or(String::new(), |estimate| {
+        format!(", for about {} s more", estimate.as_secs().max(1))
+    });
+    format!("{server} is not ready ({pending}{estimate}); ask again for its answer")
+}

@@ -1,0 +1,194 @@
+//! Answers of real language servers: gopls and clangd from the system, ty for Python.
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use crate::test_environment::TestEnvironment;
+use crate::verify::machine;
+
+const UTILS: &str = "\
+def echo(message, err=False):
+    print(message, err)
+
+
+class LazyFile:
+    def open(self):
+        return 1
+";
+
+const CORE: &str = "\
+from shop.utils import echo, LazyFile
+
+
+class Context:
+    # echo in a comment
+    def open(self, echo_all=False):
+        echo(\"echo\")
+        return LazyFile().open()
+
+
+def other(echo):
+    return echo
+";
+
+/// A project for ty, which answers in a tenth of a second.
+fn project() -> TestEnvironment {
+    let test_env = machine::with_python_tools();
+    test_env.put("pyproject.toml", "[project]\nname = \"shop\"\nversion = \"1\"\n");
+    test_env.put("shop/__init__.py", "");
+    test_env.put("shop/utils.py", UTILS);
+    test_env.put("shop/core.py", CORE);
+    test_env.put("README.md", "Call `echo` to print.\n");
+    test_env
+}
+
+/// Asks again until the server is ready.
+async fn semantic(test_env: &TestEnvironment, tool: &str, arguments: Value) -> String {
+    for _ in 0..20 {
+        let answer = test_env.call(tool, arguments.clone()).await;
+        assert!(!answer.is_error, "{}", answer.text());
+        if answer.structured["source"] == "semantic" {
+            return answer.text();
+        }
+    }
+    panic!("{tool} {arguments} has no semantic answer");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn references_are_those_of_the_symbol_and_not_of_its_name() {
+    let test_env = project();
+    assert_eq!(
+        semantic(&test_env, "find_references", json!({ "symbol": "echo" })).await,
+        "Found 3 reference(s) for echo:\n\
+         shop/core.py\n  \
+         1 (top level): from shop.utils import echo, LazyFile\n  \
+         7 Context::open: echo(\"echo\")\n\
+         shop/utils.py\n  \
+         1 (definition): def echo(message, err=False):\n\
+         [2 more lines have the name and mean something else, or cannot be told]\n\
+         [by ty]\n"
+    );
+    let by_name = json!({ "symbol": "echo", "by_name": true });
+    let text = test_env.text("find_references", by_name).await;
+    assert!(text.starts_with("Found 5 reference(s) for echo:"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_is_that_of_the_use_at_a_place() {
+    let test_env = project();
+    let place = json!({ "file_path": "shop/core.py", "line": 8, "col": 27 });
+    assert_eq!(
+        semantic(&test_env, "find_definition", place).await,
+        "Found 1 definition(s) for symbol at shop/core.py:8:27:\n  \
+         1. shop/utils.py:6:9  def open(self):\n[by ty]\n"
+    );
+    let parameter = json!({ "file_path": "shop/core.py", "line": 12, "col": 12 });
+    let text = semantic(&test_env, "find_definition", parameter).await;
+    assert!(text.contains("1. shop/core.py:11:11  def other(echo):"), "{text}");
+    let hover = json!({ "file_path": "shop/core.py", "line": 7, "col": 9 });
+    let text = test_env.text("hover", hover).await;
+    assert!(text.contains("def echo"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rename_changes_all_files_at_once_lists_the_rest_and_can_be_taken_back() {
+    let test_env = project();
+    let dry = json!({ "symbol": "echo", "new_name": "shout", "dry_run": true });
+    let text = test_env.text("rename_symbol", dry).await;
+    assert!(
+        text.starts_with(
+            "Rename → \"shout\" would touch 2 file(s):\n  - shop/core.py (2 edit(s))\n"
+        ),
+        "{text}"
+    );
+    assert_eq!(test_env.get("shop/core.py"), CORE);
+    let rename = json!({ "symbol": "echo", "new_name": "shout" });
+    assert_eq!(
+        test_env.text("rename_symbol", rename).await,
+        "Renamed echo to shout: 3 edits in 2 files\n  \
+         - shop/core.py (2 edit(s))\n  \
+         - shop/utils.py (1 edit(s))\n\
+         [5 lines still have echo, in comments, strings or another meaning:]\n  \
+         README.md:1: Call `echo` to print.\n  \
+         shop/core.py:5: # echo in a comment\n  \
+         shop/core.py:7: shout(\"echo\")\n  \
+         shop/core.py:11: def other(echo):\n  \
+         shop/core.py:12: return echo\n\
+         [by ty]\n"
+    );
+    let renamed =
+        CORE.replace("import echo", "import shout").replace("echo(\"echo\")", "shout(\"echo\")");
+    assert_eq!(test_env.get("shop/core.py"), renamed);
+    assert_eq!(test_env.get("shop/utils.py"), UTILS.replace("def echo", "def shout"));
+    let undo = json!({ "undo": true });
+    test_env.text("rename_symbol", undo.clone()).await;
+    assert_eq!(test_env.get("shop/core.py"), CORE);
+    assert_eq!(test_env.get("shop/utils.py"), UTILS);
+    assert_eq!(test_env.refusal("rename_symbol", undo.clone()).await.0, "E_NOT_FOUND");
+    let again = json!({ "symbol": "echo", "new_name": "shout" });
+    test_env.text("rename_symbol", again).await;
+    test_env.put("shop/core.py", "changed = 1\n");
+    assert_eq!(test_env.refusal("rename_symbol", undo).await.0, "E_CHANGED_SINCE_READ");
+    assert_eq!(test_env.get("shop/utils.py"), UTILS.replace("def echo", "def shout"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rename_needs_a_name_one_definition_and_an_installed_server() {
+    let test_env = project();
+    for (arguments, code) in [
+        (json!({ "symbol": "echo" }), "E_INVALID_ARGUMENTS"),
+        (json!({ "symbol": "echo", "new_name": "a b" }), "E_INVALID_ARGUMENTS"),
+        (json!({ "symbol": "open", "new_name": "shut" }), "E_SYMBOL_AMBIGUOUS"),
+        (json!({ "symbol": "nothing", "new_name": "some" }), "E_SYMBOL_NOT_FOUND"),
+    ] {
+        assert_eq!(
+            test_env.refusal("rename_symbol", arguments.clone()).await.0,
+            code,
+            "{arguments}"
+        );
+    }
+    test_env.put("a.lua", "function greet() end\n");
+    let lua = json!({ "symbol": "greet", "new_name": "hello" });
+    let (code, text) = test_env.refusal("rename_symbol", lua).await;
+    assert_eq!(code, "E_LANGUAGE_SERVER");
+    assert!(text.contains("lua-language-server"), "{text}");
+    let text = test_env.text("find_references", json!({ "symbol": "greet" })).await;
+    assert!(
+        text.contains(
+            "a.lua\n  1 (definition): function greet() end\n[by name alone: no language server"
+        ),
+        "{text}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn problems_of_a_file_follow_its_edits() {
+    let test_env = project();
+    let file = json!({ "path": "shop/core.py" });
+    let text = test_env.text("diagnostics", file.clone()).await;
+    assert!(text.starts_with("no problems in 1 file(s)"), "{text}");
+    test_env.put("shop/core.py", CORE.replace("LazyFile()", "LazyFiles()"));
+    let text = test_env.text("diagnostics", file).await;
+    assert!(text.contains("shop/core.py:8:16 error [unresolved-reference]"), "{text}");
+    let text = test_env.text("diagnostics", json!({ "path": "shop" })).await;
+    assert!(text.contains("problem(s) in 3 file(s):"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gopls_and_clangd_answer_for_go_and_c() {
+    let test_env = TestEnvironment::new();
+    test_env.put("go.mod", "module shop\n\ngo 1.19\n");
+    test_env.put("main.go", "package main\n\nfunc main() { price(2) }\n");
+    test_env.put("price.go", "package main\n\nfunc price(n int) int { return n }\n");
+    let text = semantic(&test_env, "find_references", json!({ "symbol": "price" })).await;
+    assert!(text.contains("main.go\n  3 main: func main() { price(2) }\n"), "{text}");
+    assert!(text.contains("[by gopls]"), "{text}");
+    let test_env = TestEnvironment::new();
+    test_env.put("compile_flags.txt", "-std=c11\n");
+    test_env.put("price.h", "int price(int n);\n");
+    test_env.put("price.c", "#include \"price.h\"\nint price(int n) { return n; }\n");
+    test_env.put("main.c", "#include \"price.h\"\nint main(void) { return price(2); }\n");
+    let place = json!({ "file_path": "main.c", "line": 2, "col": 25 });
+    let text = semantic(&test_env, "find_definition", place).await;
+    assert!(text.contains("[by clangd]") && text.contains("price."), "{text}");
+}
