@@ -182,7 +182,8 @@ impl Operation<'_> {
         let text = substituted(&old, &chosen)?;
         let result = ParsedSource::parse(self.language, &text)?;
         if let Some(splice) = changed_part(&old, &text, &chosen)
-            && let Some(failure) = first_new_error(source.tree(), result.tree(), &text, &splice)
+            && let Some(failure) =
+                first_new_error((source.tree(), &old), (result.tree(), &text), &splice)
         {
             return Err(RewriteProblem::DidNotParse(failure));
         }

@@ -70,11 +70,12 @@ pub(super) fn replace(
     }
 }
 
-/// Refuses a function whose head was not understood: the place of its body would be a guess.
+/// Refuses a function whose head was not understood behind its name: the place of its body would be a guess. Before
+/// the name are macros that the grammar of C does not know.
 pub(super) fn check_head(source: &ParsedSource<'_>, index: usize) -> Result<(), EditError> {
     let symbol = source.symbol(index);
     let end = symbol.body.as_ref().map_or(symbol.definition.end, |body| body.start);
-    let head = symbol.head..end;
+    let head = symbol.name_range.end..end;
     let errors = source.tree.errors();
     let error = errors.iter().find(|error| head.start <= error.start && error.start < head.end);
     match error {

@@ -125,6 +125,13 @@ pub(crate) fn reindent(
 ) -> String {
     let lines: Vec<&str> = text.split('\n').collect();
     let base = base_indentation(&lines, literal_rows);
+    // Lines that are where they belong stay as they are, with labels and directives at the left edge.
+    if base == target {
+        return text.to_owned();
+    }
+    if base.is_empty() && is_in_place(&lines, target, literal_rows) {
+        return format!("{target}{text}");
+    }
     let unit = (style.unit == "\t").then(|| own_unit(&lines, base, literal_rows)).flatten();
     let mut moved = String::with_capacity(text.len() + lines.len() * target.len());
     for (row, line) in lines.iter().enumerate() {
@@ -156,12 +163,29 @@ pub(crate) fn base_indentation<'t>(lines: &[&'t str], literal_rows: &HashSet<usi
     }
 }
 
+/// Tells whether all lines but the first have the indentation of the target already, as a definition has that was
+/// copied from its first letter on.
+fn is_in_place(lines: &[&str], target: &str, literal_rows: &HashSet<usize>) -> bool {
+    let Some((first, others)) = lines.split_first() else { return false };
+    let rows = others
+        .iter()
+        .enumerate()
+        .filter(|(row, line)| !line.trim().is_empty() && !literal_rows.contains(&(row + 1)));
+    let mut widths = rows.map(|(_, line)| leading_white_space(line).len()).peekable();
+    // Below a colon, the first line is deeper than the one above it by the rules of the language.
+    let least = target.len() + usize::from(first.trim_end().ends_with(':'));
+    let is_deeper = widths.peek().is_some_and(|second| *second >= least);
+    is_deeper && !first.trim().is_empty() && widths.all(|width| width >= target.len())
+}
+
+/// Tells whether the lines below a line belong to it.
 fn opens_block(line: &str) -> bool {
     let line = line.trim_end();
     let word = line.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     line.ends_with(['{', '(', '[', ':', ',', '\\', '|', '=', '>'])
         || matches!(word, "do" | "then" | "else" | "begin" | "ensure" | "rescue" | "in")
         || starts_block(line)
+        || line.matches(['(', '[', '{']).count() > line.matches([')', ']', '}']).count()
 }
 
 /// Tells whether the line begins a block that ends with a keyword, as in Ruby and Lua.
@@ -192,6 +216,9 @@ fn relative<'t>(line: &'t str, base: &str) -> &'t str {
 
 /// Returns the width of one level of a text that is indented by spaces.
 fn own_unit(lines: &[&str], base: &str, literal_rows: &HashSet<usize>) -> Option<usize> {
+    if lines.iter().any(|line| line.starts_with('\t')) {
+        return None;
+    }
     let widths = lines.iter().enumerate().filter(|(row, _)| !literal_rows.contains(row));
     let widths = widths.filter(|(_, line)| !line.trim().is_empty()).map(|(_, line)| {
         let relative = relative(line, base);
@@ -226,9 +253,13 @@ mod tests {
             ("a\nif b:\n    c", "  a\n  if b:\n      c"),
             ("        a\n        if b:\n            c", "  a\n  if b:\n      c"),
             ("a\n    b\n    c", "  a\n  b\n  c"),
-            ("if a:\n    b", "  if a:\n      b"),
             ("a\n\n\tb", "  a\n\n  b"),
             ("    a\n  b", "  a\n  b"),
+            ("if a {\n    b\n  }", "  if a {\n    b\n  }"),
+            ("if a {\n  b\n}", "  if a {\n    b\n  }"),
+            ("if a:\n    b\n  c", "  if a:\n    b\n  c"),
+            ("if a:\n  b\n  c", "  if a:\n    b\n    c"),
+            ("a = (b +\n     c)", "  a = (b +\n     c)"),
             ("", ""),
         ] {
             assert_eq!(moved(text, "  ", "  "), expected, "{text:?}");
@@ -238,7 +269,7 @@ mod tests {
     #[test]
     fn spaces_become_tabs_in_a_file_of_tabs() {
         assert_eq!(moved("if a {\n    b\n}", "\t", "\t"), "\tif a {\n\t\tb\n\t}");
-        assert_eq!(moved("if a {\n  b {\n    c\n", "", "\t"), "if a {\n\tb {\n\t\tc\n");
+        assert_eq!(moved("a {\n  b {\n    c\n}", "\t", "\t"), "\ta {\n\t\tb {\n\t\t\tc\n\t}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Replacement and removal of whole definitions.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::insertion::behind_symbol;
@@ -34,7 +35,11 @@ pub(super) fn replace(
         indentation::leading_white_space(line).to_owned()
     };
     let style = Indentation::of(language, source.text);
-    let moved = reindent(&fragment, &indent, &style, &literal_rows(language, &fragment));
+    let moved = if repeats_lines(&fragment, &source.text[range.clone()]) {
+        fragment.trim_start().to_owned()
+    } else {
+        reindent(&fragment, &indent, &style, &literal_rows(language, &fragment))
+    };
     let mut new = moved.strip_prefix(indent.as_str()).unwrap_or(&moved);
     // The separator behind the definition stays, and a second one would be wrong.
     let rest = source.text[range.end..].trim_start_matches([' ', '\t']);
@@ -47,6 +52,14 @@ pub(super) fn replace(
     let ending = line_feed_of(source.text, range.start);
     let splice = Splice::new(range, with_endings(new, ending));
     finish(source, &splice, Scope::Whole, index)
+}
+
+/// Tells whether most lines below the first are lines of the old text, with its indentation, however odd that is.
+fn repeats_lines(new: &str, old: &str) -> bool {
+    let old: HashSet<&str> = old.lines().skip(1).collect();
+    let lines = new.lines().skip(1).filter(|line| !line.trim().is_empty());
+    let (same, other): (Vec<_>, Vec<_>) = lines.partition(|line| old.contains(line));
+    same.len() > other.len()
 }
 
 pub(super) fn delete(

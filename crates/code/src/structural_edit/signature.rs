@@ -52,6 +52,7 @@ fn strip_opening(signature: &mut String, language: Language, has_body: bool) {
     if has_body {
         text = match language {
             Language::Python => text.strip_suffix(':').unwrap_or(text),
+            Language::Ruby => text.strip_suffix(';').unwrap_or(text),
             _ => text.strip_suffix('{').unwrap_or(text),
         };
     } else {

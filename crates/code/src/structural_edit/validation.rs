@@ -1,4 +1,7 @@
 //! The checks of a result: that it parses as well as the text did, and that only the edited symbol changed.
+//!
+//! "As well" means no more errors inside of the replaced range and outside of it. In a file of C or C++ with macros
+//! that the grammar does not understand, as half of the files of large projects have, further ones do not count.
 
 use std::ops::Range;
 
@@ -66,7 +69,9 @@ pub(super) fn finish(
     }
     let text = splice.apply(source.text);
     let result = ParsedSource::parse(source.language(), &text)?;
-    if let Some(failure) = first_new_error(&source.tree, &result.tree, &text, splice) {
+    if let Some(failure) =
+        first_new_error((&source.tree, source.text), (&result.tree, &text), splice)
+    {
         return Err(EditError::DidNotParse(failure));
     }
     Comparison { old: source, new: &result, splice, scope, edited }.run()?;
@@ -77,26 +82,30 @@ pub(super) fn finish(
 
 /// Returns the place of a syntax error that the splice brought.
 pub(crate) fn first_new_error(
-    old: &SyntaxTree,
-    new: &SyntaxTree,
-    text: &str,
+    (old, old_text): (&SyntaxTree, &str),
+    (new, text): (&SyntaxTree, &str),
     splice: &Splice,
 ) -> Option<ParseFailure> {
     let new_errors = errors(new);
     if new_errors.is_empty() {
         return None;
     }
+    let old_errors = errors(old);
+    let has_macros = matches!(new.language(), Language::C | Language::Cpp)
+        && old_errors.iter().any(|error| is_word(old_text, error));
     let within = |place: Range<usize>| {
         move |error: &Range<usize>| place.start <= error.start && error.end <= place.end
     };
     let (old_inside, old_outside): (Vec<_>, Vec<_>) =
-        errors(old).into_iter().partition(within(splice.range.clone()));
+        old_errors.iter().cloned().partition(within(splice.range.clone()));
     let (inside, outside): (Vec<_>, Vec<_>) =
         new_errors.into_iter().partition(within(splice.new_range()));
     let known: Vec<_> =
         old_outside.iter().filter_map(|error| splice.moved_start(error.start)).collect();
+    let is_macro = |error: &&Range<usize>| has_macros && is_word(text, error);
+    let inside: Vec<_> = inside.iter().filter(|error| !is_macro(error)).collect();
     let failure = if inside.len() > old_inside.len() {
-        inside.first()
+        inside.first().copied()
     } else if outside.len() > old_outside.len() {
         let unknown = outside.iter().find(|error| !known.contains(&error.start));
         unknown.or(outside.first())
@@ -114,6 +123,12 @@ fn errors(tree: &SyntaxTree) -> Vec<Range<usize>> {
         errors.sort_by_key(|range| range.start);
     }
     errors
+}
+
+/// Tells whether an error is one word, as a macro before a type is.
+fn is_word(text: &str, error: &Range<usize>) -> bool {
+    let word = text.get(error.clone()).unwrap_or_default().trim();
+    !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
 fn empty_blocks(tree: &SyntaxTree) -> Vec<Range<usize>> {

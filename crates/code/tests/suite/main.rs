@@ -1,6 +1,7 @@
 //! The tests of this crate that use its public interface.
 //!
 //! - `index`: the symbol index over real directories
+//! - `real_files`: random edits of real sources
 //! - `rewrites`: replacements by rules, and renames
 //! - `structural_edits`: edits that are addressed by symbols, in every language
 //! - `structural_search`: patterns and rules in every language
@@ -12,6 +13,7 @@
 )]
 
 mod index;
+mod real_files;
 mod rewrites;
 mod structural_edits;
 mod structural_search;

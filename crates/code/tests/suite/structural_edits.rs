@@ -925,6 +925,40 @@ fn data_and_documents() {
 }
 
 #[test]
+fn functions_with_macros_that_the_parser_does_not_understand_are_edited() {
+    let source = "\
+INLINE uint32_t first(uint32_t w, uint32_t c) {
+  return w;
+}
+
+REDIS_NO_SANITIZE(\"bounds\")
+int second(int a) { FOREACH(x, y) { z(); } }
+";
+    check(
+        Language::C,
+        source,
+        &[
+            (Body("first", "\n  return c;\n"), "return w;", "return c;"),
+            (Body("second", " return a; "), "FOREACH(x, y) { z(); }", "return a;"),
+            (
+                Signature("first", "INLINE int first(void)"),
+                "uint32_t first(uint32_t w, uint32_t c)",
+                "int first(void)",
+            ),
+            (
+                After("first", "INLINE int other(void) {\n  return 1;\n}"),
+                "return w;\n}\n",
+                "return w;\n}\n\nINLINE int other(void) {\n  return 1;\n}\n",
+            ),
+        ],
+    );
+    assert_eq!(
+        refusal(Language::C, "int f(void);\n", After("f", "UNKNOWN int other(void) {\n}")),
+        "replacement did not parse: line 3 of the result: `UNKNOWN int other(void) {`"
+    );
+}
+
+#[test]
 fn line_endings_byte_order_marks_and_missing_final_newlines_stay() {
     let crlf = GO.replace('\n', "\r\n");
     for operation in [
