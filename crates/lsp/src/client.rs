@@ -258,3 +258,196 @@ impl fmt::Debug for Client {
         f.debug_struct("Client").field("is_closed", &self.is_closed()).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::METHOD_NOT_FOUND;
+    use pretty_assertions::assert_eq;
+    use std::time::Duration;
+    use tokio::io::{DuplexStream, duplex};
+
+    /// A peer that notes notifications and knows one request.
+    #[derive(Default)]
+    struct Notes(Mutex<Vec<String>>);
+
+    impl Peer for Notes {
+        fn notified(&self, method: &str, params: Value) {
+            sync::lock(&self.0).push(format!("{method} {params}"));
+        }
+
+        fn asked(&self, method: &str, params: &Value) -> Result<Value, ResponseError> {
+            match method {
+                "double" => Ok(json!(params["number"].as_i64().unwrap_or_default() * 2)),
+                other => Err(ResponseError { code: METHOD_NOT_FOUND, message: other.to_owned() }),
+            }
+        }
+    }
+
+    /// The server's end of a connection.
+    struct Server {
+        frames: FrameReader<DuplexStream>,
+        output: DuplexStream,
+    }
+
+    impl Server {
+        async fn read(&mut self) -> Value {
+            serde_json::from_slice(&self.frames.next().await.unwrap()).unwrap()
+        }
+
+        async fn write(&mut self, message: Value) {
+            self.output.write_all(&frame(message.to_string().as_bytes())).await.unwrap();
+        }
+    }
+
+    fn connection() -> (Client, Server, Arc<Notes>) {
+        let (output, to_client) = duplex(1 << 16);
+        let (from_client, input) = duplex(1 << 16);
+        let notes = Arc::<Notes>::default();
+        let client = Client::new(output, input, Arc::clone(&notes) as Arc<dyn Peer>);
+        (client, Server { frames: FrameReader::new(from_client), output: to_client }, notes)
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(30)
+    }
+
+    #[tokio::test]
+    async fn replies_find_their_requests_in_any_order() {
+        let (client, mut server, _) = connection();
+        let serving = async {
+            let (one, two) = (server.read().await, server.read().await);
+            for request in [two, one] {
+                let reply = json!({ "id": request["id"], "result": request["params"] });
+                server.write(reply).await;
+            }
+        };
+        let (params, others) = (json!([1]), json!([2]));
+        let (one, two, ()) = tokio::join!(
+            client.request("a", &params, soon()),
+            client.request("b", &others, soon()),
+            serving
+        );
+        assert_eq!((one, two), (Ok(params), Ok(others)));
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_given_up_is_cancelled_and_its_late_reply_ignored() {
+        let (client, mut server, _) = connection();
+        let late = client.request("slow", &Value::Null, Instant::now()).await;
+        assert_eq!(late, Err(RequestError::TimedOut));
+        assert_eq!(server.read().await["method"], "slow");
+        let cancel = server.read().await;
+        assert_eq!(
+            (&cancel["method"], &cancel["params"]["id"]),
+            (&json!("$/cancelRequest"), &json!(1))
+        );
+        server.write(json!({ "id": 1, "result": "late" })).await;
+        let params = Value::Null;
+        let (result, ()) = tokio::join!(client.request("next", &params, soon()), async {
+            let request = server.read().await;
+            server.write(json!({ "id": request["id"], "result": "next" })).await;
+        });
+        assert_eq!(result, Ok(json!("next")));
+    }
+
+    #[tokio::test]
+    async fn a_dropped_request_is_cancelled_as_well() {
+        let (client, mut server, _) = connection();
+        let params = Value::Null;
+        let mut asking = Box::pin(client.request("slow", &params, soon()));
+        tokio::select! {
+            _ = &mut asking => panic!("there is no reply"),
+            request = server.read() => assert_eq!(request["method"], "slow"),
+        }
+        drop(asking);
+        assert_eq!(server.read().await["method"], "$/cancelRequest");
+    }
+
+    #[tokio::test]
+    async fn requests_of_the_server_are_answered_while_a_reply_is_awaited() {
+        let (client, mut server, notes) = connection();
+        let serving = async {
+            let request = server.read().await;
+            server.write(json!({ "method": "note", "params": 7 })).await;
+            server
+                .write(json!({ "id": "x", "method": "double", "params": { "number": 21 } }))
+                .await;
+            server.write(json!({ "id": 1, "method": "unknown" })).await;
+            let (doubled, unknown) = (server.read().await, server.read().await);
+            assert_eq!((&doubled["id"], &doubled["result"]), (&json!("x"), &json!(42)));
+            assert_eq!(
+                (&unknown["id"], &unknown["error"]["code"]),
+                (&json!(1), &json!(METHOD_NOT_FOUND))
+            );
+            server.write(json!({ "id": request["id"], "result": null })).await;
+        };
+        let params = Value::Null;
+        let (result, ()) = tokio::join!(client.request("a", &params, soon()), serving);
+        assert_eq!(result, Ok(Value::Null));
+        assert_eq!(*sync::lock(&notes.0), ["note 7"]);
+    }
+
+    #[tokio::test]
+    async fn what_is_no_message_is_skipped_and_what_is_no_frame_ends_the_connection() {
+        let (client, mut server, _) = connection();
+        let serving = async {
+            server.read().await;
+            server.output.write_all(&frame(b"{ this is no JSON")).await.unwrap();
+            server.write(json!([1, 2])).await;
+            server.output.write_all(b"nonsense\r\n\r\n").await.unwrap();
+        };
+        let params = Value::Null;
+        let (result, ()) = tokio::join!(client.request("a", &params, soon()), serving);
+        let reason = "it wrote a message without Content-Length";
+        assert_eq!(result, Err(RequestError::Closed(reason.into())));
+        let later = client.request("b", &params, soon()).await;
+        assert_eq!(later, Err(RequestError::Closed(reason.into())));
+        assert!(client.is_closed() && client.reserve(1).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_server_that_dies_in_the_middle_ends_every_request() {
+        let (client, mut server, _) = connection();
+        let params = Value::Null;
+        let serving = async move {
+            server.read().await;
+            server.output.write_all(b"Content-Length: 100\r\n\r\n{").await.unwrap();
+        };
+        let (one, two, ()) = tokio::join!(
+            client.request("a", &params, soon()),
+            client.request("b", &params, soon()),
+            serving
+        );
+        let closed =
+            |result: &Result<Value, RequestError>| matches!(result, Err(RequestError::Closed(_)));
+        assert!(closed(&one) && closed(&two), "{one:?} {two:?}");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_reads_nothing_and_asks_for_ever_is_given_up() {
+        let (client, mut server, _) = connection();
+        let asking = tokio::spawn(async move {
+            let request = json!({ "id": 1, "method": "x".repeat(1000) });
+            let body = frame(request.to_string().as_bytes());
+            // The client closes its end when it has given up.
+            while server.output.write_all(&body).await.is_ok() {}
+            server
+        });
+        let result = client.request("a", &Value::Null, soon()).await;
+        let expected = RequestError::Closed("it does not read its input".into());
+        assert_eq!(result, Err(expected));
+        asking.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_batch_is_sent_in_one_go() {
+        let (client, mut server, _) = connection();
+        let mut batch = client.reserve(2).await.unwrap();
+        batch.notify("one", &json!(1));
+        batch.notify("two", &json!(2));
+        drop(batch);
+        assert_eq!(server.read().await["method"], "one");
+        assert_eq!(server.read().await["method"], "two");
+    }
+}

@@ -421,3 +421,6 @@ impl LanguageServer {
         Ok(self.document(path)?.sent < self.documents.changed())
     }
 }
+
+#[cfg(test)]
+mod tests;
