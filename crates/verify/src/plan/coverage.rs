@@ -62,6 +62,8 @@ pub struct CoveragePlan {
     pub tests: Invocation,
     /// Leaves [`COVERAGE_PIECES`].
     pub after: Option<Invocation>,
+    /// Removes the files of the recorder, without which the workspace would stay over its quota.
+    pub removal: Invocation,
 }
 
 /// Bounds of the commands that run after the tests.
@@ -119,7 +121,8 @@ fn python(invocation: &Invocation) -> CoveragePlan {
     let mut tests = with_pieces(invocation.clone());
     set(&mut tests, "PYTHONPATH", &directory, ":");
     set(&mut tests, "CARREL_COVERAGE", super::ARTIFACTS, "");
-    CoveragePlan { before: Some(command(invocation, args(&write))), tests, after: None }
+    let before = Some(command(invocation, args(&write)));
+    CoveragePlan { before, tests, after: None, removal: removal(invocation) }
 }
 
 fn node(invocation: &Invocation) -> CoveragePlan {
@@ -135,6 +138,7 @@ fn node(invocation: &Invocation) -> CoveragePlan {
         before: Some(command(invocation, args(&write))),
         tests,
         after: Some(with_pieces(command(invocation, args(&export)))),
+        removal: removal(invocation),
     }
 }
 
@@ -167,7 +171,7 @@ fn one_process_each(
     let most = MAX_PROCESSES.to_string();
     let argv = args(&["sh", "-c", script, "sh", super::ARTIFACTS, &work, &time, &each, &most]);
     let after = Some(with_pieces(command(invocation, [argv, own].concat())));
-    CoveragePlan { before: None, tests: invocation.clone(), after }
+    CoveragePlan { before: None, tests: invocation.clone(), after, removal: removal(invocation) }
 }
 
 /// The parts of a `cargo test` or `cargo nextest run` command that its recorder needs.
@@ -273,6 +277,10 @@ fn go_words(argv: &[String]) -> GoWords {
         found.packages.push(".".to_owned());
     }
     found
+}
+
+fn removal(invocation: &Invocation) -> Invocation {
+    command(invocation, args(&["rm", "-rf", &format!("{KEPT_CACHE}/coverage")]))
 }
 
 /// Returns a command in the directory and environment of a test run.
