@@ -72,6 +72,7 @@ impl<'a> Tools<'a> {
             network: carrel_domain::NetworkRequest::default(),
             git: GitOptions::default(),
             reply_bytes: REPLY_BYTES,
+            symbols: std::sync::Arc::default(),
         });
         let registry = Registry::new(toolbox, ToolSelection::ALL);
         Ok(Self { ground, corpus, registry, session: Session::new("bench") })

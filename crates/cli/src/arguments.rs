@@ -15,6 +15,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::check::CheckArguments;
+use crate::code::CodeCommand;
 use crate::completion;
 use crate::conductor::ConductorCommand;
 use crate::events::EventsArguments;
@@ -114,6 +115,15 @@ pub(crate) enum Command {
         after_help = "Examples:\n  carrel tool\n  carrel tool Read --schema\n  carrel tool Read file_path=src/main.rs limit=20\n  carrel tool Grep pattern=TODO glob='*.rs'\n  carrel tool Edit '{\"file_path\": \"a.txt\", \"old_string\": \"x\", \"new_string\": \"y\"}' --json"
     )]
     Tool(Box<ToolArguments>),
+    /// Find your way in source code: symbols, definitions, references
+    ///
+    /// What agents ask with the tools of the group `code`. The index of a directory is built on first use,
+    /// and kept.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  carrel code outline src/main.rs\n  carrel code read Type::method\n  carrel code refs parse_header --in src\n  carrel code def src/main.rs:12:8\n  carrel code search where is the rate limit handled"
+    )]
+    Code(Box<CodeCommand>),
     /// Print the profile of a project: ecosystems, and the commands to test and lint
     #[command(after_help = "Examples:\n  carrel profile\n  carrel profile ~/api --json")]
     Profile(ProfileArguments),
@@ -221,6 +231,7 @@ impl Command {
             Self::Doctor(_) => Some("doctor"),
             Self::Mcp(_) => Some("mcp"),
             Self::Tool(_) => Some("tool"),
+            Self::Code(_) => Some("code"),
             Self::Profile(_) => Some("profile"),
             Self::Serve(_) => Some("serve"),
             Self::Worker(_) => Some("worker"),
@@ -439,7 +450,7 @@ pub(crate) struct ToolboxArguments {
     /// Offer only tools that change nothing, and make the sandbox read-only
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// Groups of tools to offer: files, shell, verify, git, secrets, workspace (the six of the service), or
+    /// Groups of tools to offer: files, shell, verify, git, code, secrets, workspace (the six of the service), or
     /// default for the default set
     #[arg(long, value_name = "GROUP,…")]
     pub(crate) tools: Option<ToolSelection>,

@@ -10,6 +10,7 @@
 
 mod arguments;
 mod check;
+mod code;
 mod completion;
 mod conductor;
 mod database;
@@ -88,6 +89,7 @@ fn dispatch(arguments: Arguments, early: Option<Prefork>) -> ExitCode {
         Command::Doctor(command) => doctor::run(&command, &cli),
         Command::Mcp(command) => mcp::run(&command, environment),
         Command::Tool(command) => tool::run(&command, &cli),
+        Command::Code(command) => code::run(&command, &cli),
         Command::Profile(command) => profile::run(&command, &cli),
         Command::Serve(command) => serve::run(&command, environment),
         Command::Run(command) => run::run(&command, &cli),

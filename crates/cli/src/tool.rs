@@ -13,10 +13,10 @@ use carrel_domain::Code;
 use carrel_tools::{
     CallOptions, Definition, Interface, Registry, ToolContent, ToolResponse, ToolSelection,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::ToolArguments;
+use crate::arguments::{ToolArguments, ToolboxArguments};
 use crate::error::Result;
 use crate::output::{self, Format, Invocation};
 use crate::progress::ProgressDisplay;
@@ -32,12 +32,7 @@ pub(crate) fn run(arguments: &ToolArguments, cli: &Invocation) -> Result<ExitCod
 }
 
 async fn work(arguments: &ToolArguments, cli: &Invocation) -> Result<ExitCode> {
-    let frees_space = arguments.name.as_deref().is_some_and(|name| FREES_SPACE.contains(&name));
-    let over_quota = if frees_space { OverQuota::Allowed } else { OverQuota::Refused };
-    // A person pays no tokens for definitions, so every tool is there unless the operator says less.
-    let (options, unless_chosen) = (&arguments.toolbox, ToolSelection::ALL);
-    let registry = toolbox::registry(options, &cli.environment, over_quota, unless_chosen).await?;
-    let registry = Arc::new(registry);
+    let registry = registry(arguments.name.as_deref(), &arguments.toolbox, cli).await?;
     let Some(name) = &arguments.name else { return list(&registry, cli) };
     let found = registry.definitions().find(|tool| tool.about.name == name);
     if let (Some(tool), true) = (found, arguments.schema) {
@@ -46,23 +41,56 @@ async fn work(arguments: &ToolArguments, cli: &Invocation) -> Result<ExitCode> {
     let given = match found {
         Some(tool) => values::read(&arguments.values, tool.input_schema())?,
         // The registry says which tools there are.
-        None => serde_json::Map::new(),
+        None => Map::new(),
     };
-    let session = session_file::load(&registry, &cli.environment);
+    print(&call_in(&registry, name, given, cli).await?, cli.format)
+}
+
+/// Calls a tool by name, as `carrel tool` does.
+pub(crate) async fn call(
+    name: &str,
+    arguments: Map<String, Value>,
+    toolbox: &ToolboxArguments,
+    cli: &Invocation,
+) -> Result<ToolResponse> {
+    let registry = registry(Some(name), toolbox, cli).await?;
+    call_in(&registry, name, arguments, cli).await
+}
+
+async fn registry(
+    name: Option<&str>,
+    toolbox: &ToolboxArguments,
+    cli: &Invocation,
+) -> Result<Arc<Registry>> {
+    let frees_space = name.is_some_and(|name| FREES_SPACE.contains(&name));
+    let over_quota = if frees_space { OverQuota::Allowed } else { OverQuota::Refused };
+    // A person pays no tokens for definitions, so every tool is there unless the operator says less.
+    let unless_chosen = ToolSelection::ALL;
+    let made = toolbox::registry(toolbox, &cli.environment, over_quota, unless_chosen);
+    Ok(Arc::new(made.await?))
+}
+
+async fn call_in(
+    registry: &Arc<Registry>,
+    name: &str,
+    arguments: Map<String, Value>,
+    cli: &Invocation,
+) -> Result<ToolResponse> {
+    let session = session_file::load(registry, &cli.environment);
     let cancel = CancellationToken::new();
     let stopped = cancel_on_signal(&cancel)?;
-    let mut progress = ProgressDisplay::new(cli.progress, name.as_str());
+    let mut progress = ProgressDisplay::new(cli.progress, name);
     let mut options = CallOptions { cancel, ..CallOptions::new(Interface::Cli) };
     let toolbox = Arc::clone(registry.toolbox());
     options.command_settings.output = progress.output(move |line| toolbox.mask(line));
-    let answer = progress.during(registry.call(&session, name, given, options)).await;
+    let answer = progress.during(registry.call(&session, name, arguments, options)).await;
     stopped.abort();
-    session_file::save(&registry, &session, &cli.environment);
-    let ended = toolbox::close(&registry).await;
+    session_file::save(registry, &session, &cli.environment);
+    let ended = toolbox::close(registry).await;
     if ended > 0 {
         output::note(&format!("ended in the background, with this program: {ended}"));
     }
-    print(&answer, cli.format)
+    Ok(answer)
 }
 
 pub(crate) fn print(answer: &ToolResponse, format: Format) -> Result<ExitCode> {

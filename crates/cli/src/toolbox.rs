@@ -53,6 +53,7 @@ pub(crate) async fn registry(
         network: NetworkRequest { requested: None, ..typed },
         git: GitOptions::new(environment),
         reply_bytes: arguments.max_reply,
+        symbols: Arc::default(),
     });
     Ok(Registry::new(toolbox, arguments.tools.unwrap_or(unless_chosen)))
 }

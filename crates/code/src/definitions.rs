@@ -190,7 +190,14 @@ fn rules(language: Language) -> Rules {
             const { Rules { definitions: JAVASCRIPT, wrappers: JAVASCRIPT_WRAPPERS, ..NOTHING } }
         }
         Language::TypeScript | Language::Tsx => {
-            const { Rules { definitions: TYPESCRIPT, wrappers: TYPESCRIPT_WRAPPERS, ..NOTHING } }
+            const {
+                Rules {
+                    definitions: TYPESCRIPT,
+                    wrappers: TYPESCRIPT_WRAPPERS,
+                    attributes: &["decorator"],
+                    ..NOTHING
+                }
+            }
         }
         Language::Java => {
             const {
@@ -470,7 +477,7 @@ const C: &[DefinitionRule] = &[
     rule("enum_specifier", Enum, NameRule::WithBody),
     rule("enumerator", Variant, NAME),
     rule("field_declaration", SymbolKind::Field, NameRule::CDeclaration),
-    rule("preproc_def", Macro, NAME),
+    rule("preproc_def", Macro, NameRule::FieldBeside("name", "value")),
     rule("preproc_function_def", Macro, NAME),
 ];
 
@@ -487,7 +494,7 @@ const CPP: &[DefinitionRule] = &[
     rule("enumerator", Variant, NAME),
     rule("namespace_definition", Module, NAME),
     rule("field_declaration", SymbolKind::Field, NameRule::CDeclaration),
-    rule("preproc_def", Macro, NAME),
+    rule("preproc_def", Macro, NameRule::FieldBeside("name", "value")),
     rule("preproc_function_def", Macro, NAME),
 ];
 

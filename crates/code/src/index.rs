@@ -42,7 +42,7 @@ use names::Names;
 
 use crate::language::Language;
 use crate::symbol::{NamePath, SymbolKind};
-use crate::syntax::MAX_SOURCE_BYTES;
+use crate::syntax::{MAX_SOURCE_BYTES, SyntaxError};
 
 /// The memory of one index. Beyond it files are left out, and answers say so.
 pub const MAX_INDEX_BYTES: usize = 512 << 20;
@@ -111,6 +111,14 @@ pub enum SkipReason {
 }
 
 impl SkipReason {
+    fn of(error: SyntaxError) -> Self {
+        match error {
+            SyntaxError::Grammar(_) => Self::NoGrammar,
+            SyntaxError::TooLarge { .. } => Self::TooLarge,
+            SyntaxError::TimedOut => Self::TimedOut,
+        }
+    }
+
     /// Returns the reason in words.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -178,6 +186,8 @@ pub struct Definition {
     pub bytes: (usize, usize, usize),
     /// It has a body.
     pub has_body: bool,
+    /// The number of symbols around it.
+    pub depth: usize,
 }
 
 /// The lines of a file that use a name, each with the path of the symbol around it.
@@ -311,6 +321,32 @@ impl SymbolIndex {
         (done, stale.len() - done)
     }
 
+    /// Returns the definitions of a file that the caller has just read, in the order of the source. It is parsed
+    /// only if the index does not know it in this state.
+    pub fn definitions_of(
+        &self,
+        path: &Path,
+        metadata: &Metadata,
+        source: &str,
+    ) -> Result<Vec<Definition>, SkipReason> {
+        let as_of = SystemTime::now();
+        let file = SourceFile { path: path.to_owned(), metadata: *metadata };
+        let hash = content_hash(source.as_bytes());
+        if !sync::read(&self.state).knows(&file, hash) {
+            let language = Language::of_path(path).ok_or(SkipReason::NoGrammar)?;
+            let parsed = ParsedFile::of(language, source).map_err(SkipReason::of)?;
+            let key = ChangeKey::of(metadata);
+            let read = ReadFile::Parsed { key, language, hash, parsed: Ok(parsed) };
+            sync::write(&self.state).insert(&file, read, as_of);
+        }
+        self.view().of_file(path).ok_or(SkipReason::NoRoom)
+    }
+
+    /// Returns the memory in use, about.
+    pub fn memory(&self) -> usize {
+        sync::read(&self.state).memory()
+    }
+
     /// Returns the index for questions. A refresh waits meanwhile.
     pub fn view(&self) -> IndexView<'_> {
         IndexView { state: sync::read(&self.state) }
@@ -359,7 +395,7 @@ impl ReadFile {
         }
         let parsed = match String::from_utf8(opened.bytes) {
             Err(_) => Err(SkipReason::NotUtf8),
-            Ok(source) => ParsedFile::of(language, &source).map_err(|_| SkipReason::TimedOut),
+            Ok(source) => ParsedFile::of(language, &source).map_err(SkipReason::of),
         };
         Self::Parsed { key, language, hash, parsed }
     }
@@ -407,6 +443,15 @@ impl State {
         self.bytes + self.names.bytes()
     }
 
+    /// Tells whether a file is in the index with this content.
+    fn knows(&self, file: &SourceFile, hash: u64) -> bool {
+        self.files.get(&file.path).is_some_and(|entry| {
+            entry.key == ChangeKey::of(&file.metadata)
+                && entry.content.is_none_or(|known| known == hash)
+                && matches!(entry.outcome, Outcome::Parsed { .. })
+        })
+    }
+
     /// Returns the parsed files in path order.
     fn parsed(&self) -> impl Iterator<Item = (&Path, Language, &Indexed)> {
         self.files.iter().filter_map(|(path, entry)| match &entry.outcome {
@@ -431,6 +476,7 @@ impl State {
             lines: (symbol.first as usize, symbol.last as usize),
             bytes: (symbol.start as usize, symbol.head as usize, symbol.signature_end as usize),
             has_body: symbol.has_body,
+            depth: content.depth(index),
         }
     }
 }
@@ -464,7 +510,8 @@ impl IndexView<'_> {
         let mut found = Vec::new();
         for file in state.parsed() {
             for (index, symbol) in file.2.symbols.iter().enumerate() {
-                if symbol.name == name && path.matches(&file.2.path(index, &state.names)) {
+                if symbol.name == name && path.matches_in(&file.2.path(index, &state.names), file.0)
+                {
                     found.push(state.definition(file, index));
                 }
             }

@@ -183,6 +183,17 @@ impl Language {
         )
     }
 
+    /// Tells whether files of two languages use each other's names.
+    pub fn is_related(self, other: Self) -> bool {
+        let family = |language| match language {
+            Self::C | Self::Cpp => Self::C,
+            Self::JavaScript | Self::TypeScript | Self::Tsx => Self::JavaScript,
+            Self::Java | Self::Kotlin | Self::Scala => Self::Java,
+            language => language,
+        };
+        family(self) == family(other)
+    }
+
     /// Returns the grammar.
     pub fn grammar(self) -> Result<Grammar, MissingGrammar> {
         /// The grammar of a crate, if its feature is on.

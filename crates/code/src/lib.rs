@@ -4,6 +4,9 @@
 mod definitions;
 mod index;
 mod language;
+mod rewrite;
+mod structural_edit;
+mod structural_search;
 mod symbol;
 mod symbols;
 mod syntax;
@@ -15,6 +18,20 @@ pub use index::{
     SymbolIndex, UseLine,
 };
 pub use language::{Language, MissingGrammar};
+pub use rewrite::{
+    CodeEdit, MAX_OPERATIONS, OperationEffect, Region, Rename, RenameTarget, Replacement,
+    RewriteError, RewriteProblem, RewrittenSource, Site, rewrite,
+};
+pub use structural_edit::{
+    AffectedSymbol, Candidate, Change, EditError, EditedSource, Escape, LeadingComments,
+    MAX_FRAGMENT_BYTES, MAX_LISTED, ParseFailure, ParsedSource, Side, SymbolTarget, TargetError,
+};
+pub use structural_search::{
+    Capture, CodeMatch, CodeSearch, Constraint, Constraints, MAX_COMPARED_DEPTH, MAX_CONDITIONS,
+    MAX_LIST_DEPTH, MAX_MATCHES, MAX_PATTERN_BYTES, MAX_PATTERN_DEPTH, MAX_REGEX_BYTES,
+    MAX_RULE_DEPTH, PatternError, PatternText, Relation, Rule, RuleError, SearchError,
+    SearchResult, StopBy, Strictness, TimeBudget,
+};
 pub use symbol::{NamePath, Symbol, SymbolKind};
 pub use symbols::{FileSymbols, MAX_SYMBOLS, signature, signature_of};
 pub use syntax::{MAX_SOURCE_BYTES, PARSE_TIME, SyntaxError, SyntaxTree};

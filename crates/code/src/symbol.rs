@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::path::Path;
 
 /// A named definition in a source file.
 ///
@@ -198,10 +199,43 @@ impl NamePath {
 
     /// Tells whether a symbol's path ends with these names.
     pub fn matches(&self, path: &[&str]) -> bool {
-        let is_same = |(own, other): (&String, &&str)| own == other;
-        path.len() >= self.names.len()
-            && self.names.iter().rev().zip(path.iter().rev()).all(is_same)
+        self.names.len() <= path.len() && self.matches_in(path, Path::new(""))
     }
+
+    /// Tells whether a symbol's path within its file ends with these names, or is the end of them and the
+    /// names before it are those of the file's modules, as in `click.utils.echo`.
+    pub fn matches_in(&self, path: &[&str], file: &Path) -> bool {
+        let is_same = |(own, other): (&String, &&str)| own == other;
+        let modules = self.names.len().saturating_sub(path.len());
+        self.names.iter().rev().zip(path.iter().rev()).all(is_same)
+            && is_module(&self.names[..modules], file)
+    }
+}
+
+/// Files that are named after the module's place and not after the module.
+const UNNAMED_MODULES: [&str; 5] = ["__init__", "index", "lib", "main", "mod"];
+
+/// The names by which source refers to its own package or module.
+const RELATIVE_MODULES: [&str; 3] = ["crate", "self", "super"];
+
+/// Tells whether the path of a file ends with the names of modules.
+fn is_module(names: &[String], file: &Path) -> bool {
+    let stem = file.file_stem().and_then(|stem| stem.to_str());
+    let stem = stem.filter(|stem| !UNNAMED_MODULES.contains(stem));
+    let above = file.parent().into_iter().flat_map(Path::components).rev();
+    let above = above.filter_map(|part| part.as_os_str().to_str()).filter(|part| *part != "src");
+    let mut parts = stem.into_iter().chain(above);
+    let names = names.iter().filter(|name| !RELATIVE_MODULES.contains(&name.as_str()));
+    names.rev().all(|name| parts.next().is_some_and(|part| is_same_module(name, part)))
+}
+
+/// Compares the name of a module with that of its file; packages write dashes where modules have underscores.
+fn is_same_module(name: &str, part: &str) -> bool {
+    name.len() == part.len()
+        && name
+            .bytes()
+            .zip(part.bytes())
+            .all(|(one, other)| one == other || (one, other) == (b'_', b'-'))
 }
 
 impl fmt::Display for NamePath {
@@ -245,5 +279,22 @@ mod tests {
         assert!(path.matches(&["B", "c"]));
         assert!(!path.matches(&["c"]));
         assert!(!path.matches(&["B", "c", "d"]));
+    }
+
+    #[test]
+    fn names_before_the_symbols_path_are_those_of_the_files_modules() {
+        for (text, file, expected) in [
+            ("click.utils.echo", "src/click/utils.py", true),
+            ("utils.echo", "src/click/utils.py", true),
+            ("click.echo", "src/click/__init__.py", true),
+            ("click.core.echo", "src/click/utils.py", false),
+            ("crate::http::echo", "crates/api/src/http/mod.rs", true),
+            ("carrel_api::http::echo", "crates/carrel-api/src/http.rs", true),
+            ("other::http::echo", "crates/api/src/http.rs", false),
+            ("a.b.c.echo", "c.py", false),
+        ] {
+            let path = NamePath::parse(text).unwrap();
+            assert_eq!(path.matches_in(&["echo"], Path::new(file)), expected, "{text} in {file}");
+        }
     }
 }

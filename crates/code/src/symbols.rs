@@ -160,7 +160,8 @@ impl<S: WordSink> Walk<'_, S> {
     ) -> Option<Symbol> {
         let name = self.source.get(naming.name.byte_range())?;
         let name = shortened(name.trim().trim_matches(['"', '\'']));
-        if name.is_empty() {
+        // A macro that the parser does not know makes it take a type for a name.
+        if name.is_empty() || naming.name.kind() == "primitive_type" {
             return None;
         }
         let node = naming.definition.unwrap_or(node);

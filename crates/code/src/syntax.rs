@@ -71,6 +71,11 @@ impl SyntaxTree {
         self.language
     }
 
+    /// Returns the tree of the parser's library.
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
     /// Returns the root of the tree.
     pub fn root(&self) -> Node<'_> {
         self.tree.root_node()

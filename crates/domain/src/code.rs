@@ -294,6 +294,20 @@ codes! {
         "pass `language` with one of the names in the message, or `all`";
     /// The project has no script of this name.
     ScriptNotFound = "E_SCRIPT_NOT_FOUND", "script_not_found", 404, "pass one of the names in the message";
+    /// No definition has this name, or it is not the one at this place.
+    SymbolNotFound = "E_SYMBOL_NOT_FOUND", "symbol_not_found", 404,
+        "pass one of the names in the message, or find it with search_code";
+    /// Several definitions have this name, and the call has to choose one.
+    SymbolAmbiguous = "E_SYMBOL_AMBIGUOUS", "symbol_ambiguous", 409,
+        "give more of its name path, or its file and line";
+    /// A symbol that is to be deleted has uses.
+    SymbolInUse = "E_SYMBOL_IN_USE", "symbol_in_use", 409, "remove its uses first, or pass `force`";
+    /// A file would have more syntax errors, or other symbols would change, if the new text were put in its place.
+    ReplacementInvalid = "E_REPLACEMENT_INVALID", "replacement_invalid", 422,
+        "correct the new text; nothing was written";
+    /// The file is of a language that the operation does not know.
+    UnsupportedLanguage = "E_UNSUPPORTED_LANGUAGE", "unsupported_language", 422,
+        "use Read, Grep and Edit for such files";
     /// A flag or operand of git is not accepted by the operation.
     GitRefused = "E_GIT_REFUSED", "git_refused", 403, "use the options in the message";
     /// No secret or credential has this name, or the server keeps none.

@@ -20,6 +20,8 @@ pub enum ToolGroup {
     Verify,
     /// Git.
     Git,
+    /// Symbols: overviews, definitions, references, search by words, structural search and edits.
+    Code,
     /// The operator's secrets.
     Secrets,
     /// The six tools of the workspace service.
@@ -28,8 +30,15 @@ pub enum ToolGroup {
 
 impl ToolGroup {
     /// Every group, in the order of lists.
-    pub const ALL: [Self; 6] =
-        [Self::Files, Self::Shell, Self::Verify, Self::Git, Self::Secrets, Self::Workspace];
+    pub const ALL: [Self; 7] = [
+        Self::Files,
+        Self::Shell,
+        Self::Verify,
+        Self::Git,
+        Self::Code,
+        Self::Secrets,
+        Self::Workspace,
+    ];
 
     /// Returns the word on the command line and in workflow files.
     pub const fn as_str(self) -> &'static str {
@@ -38,6 +47,7 @@ impl ToolGroup {
             Self::Shell => "shell",
             Self::Verify => "verify",
             Self::Git => "git",
+            Self::Code => "code",
             Self::Secrets => "secrets",
             Self::Workspace => "workspace",
         }
@@ -51,6 +61,7 @@ impl ToolGroup {
             Self::Git => 1 << 3,
             Self::Secrets => 1 << 4,
             Self::Workspace => 1 << 5,
+            Self::Code => 1 << 6,
         }
     }
 }
@@ -209,7 +220,7 @@ mod tests {
 
     #[test]
     fn another_word_is_named_with_the_groups() {
-        let groups = "the groups are files, shell, verify, git, secrets, workspace, and default for \
+        let groups = "the groups are files, shell, verify, git, code, secrets, workspace, and default for \
                       the default set";
         for (given, message) in [
             ("file,git", format!("unknown tool group \"file\"; did you mean files?; {groups}")),

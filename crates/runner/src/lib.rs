@@ -40,6 +40,7 @@ mod scratch_directory;
 mod server_directory;
 mod span;
 mod ssh_agent;
+mod symbol_index_file;
 mod trust;
 mod workspace_handle;
 mod write_lock;

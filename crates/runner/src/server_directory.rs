@@ -32,6 +32,7 @@ pub(crate) enum ServerPart {
     Scratch,
     Homes,
     WriteLocks,
+    Symbols,
 }
 
 impl ServerPart {
@@ -40,13 +41,14 @@ impl ServerPart {
             Self::Scratch => "scratch",
             Self::Homes => "homes",
             Self::WriteLocks => "writers",
+            Self::Symbols => "symbols",
         }
     }
 
     fn mode(self) -> u32 {
         match self {
             Self::Scratch | Self::Homes => TRAVERSE_MODE,
-            Self::WriteLocks => OWN_MODE,
+            Self::WriteLocks | Self::Symbols => OWN_MODE,
         }
     }
 }

@@ -25,6 +25,8 @@ use carrel_workspace::{Amount, Error, Exceeded, Quota, Workspace};
 #[derive(Debug)]
 pub struct WorkspaceHandle {
     pub(crate) directory: Root,
+    /// False for a directory within the workspace.
+    is_whole: bool,
     /// Set before the first command.
     pub(crate) trust: Arc<OnceLock<Mutex<TrustBaseline>>>,
     pub(crate) shared: Arc<SharedState>,
@@ -79,7 +81,7 @@ impl SharedState {
 
 impl WorkspaceHandle {
     fn new(directory: Root, shared: SharedState) -> Self {
-        Self { directory, trust: Arc::default(), shared: Arc::new(shared) }
+        Self { directory, is_whole: true, trust: Arc::default(), shared: Arc::new(shared) }
     }
 
     /// Opens a directory that an operator named, without lock and quota. `state` is Carrel's state
@@ -138,12 +140,18 @@ impl WorkspaceHandle {
     /// and write lock are shared; the trust baseline is its own.
     pub fn subdirectory(&self, path: &Path) -> Result<Self, RunError> {
         let directory = self.directory.open_root(path).map_err(RunError::Directory)?;
-        Ok(Self { directory, trust: Arc::default(), shared: Arc::clone(&self.shared) })
+        let shared = Arc::clone(&self.shared);
+        Ok(Self { directory, is_whole: false, trust: Arc::default(), shared })
     }
 
     /// Returns the real path.
     pub fn path(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// Tells whether it is the workspace and not a directory within.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     /// Returns the root that holds it; none for a directory that an operator named.

@@ -25,7 +25,9 @@ use carrel_exec::LazySpawner;
 use carrel_fsroot::{Capacity, Root};
 use carrel_runner::{RunError, Runner, WorkspaceHandle};
 use carrel_store::{Store, TaskFilter, Workspace};
-use carrel_tools::{GitOptions, NamedWorkspace, Secrets, Toolbox, ToolboxOptions, WorkspaceEntry};
+use carrel_tools::{
+    GitOptions, NamedWorkspace, Secrets, SymbolIndexes, Toolbox, ToolboxOptions, WorkspaceEntry,
+};
 use carrel_workspace::{
     Amount, Create, DEFAULT_KEEP_UNSAVED, Freshness, Hooks, MeasuredUsage, Quota, Remove,
     RootOptions, Target, UnsavedWork, Workspaces,
@@ -82,6 +84,8 @@ struct Inner {
     open: Mutex<HashMap<WorkspaceId, Arc<OpenWorkspace>>>,
     /// Workspaces that are being removed and must not be cached.
     removing: Mutex<HashSet<WorkspaceId>>,
+    /// The symbol indexes of all workspaces, which share one bound on memory.
+    symbols: Arc<SymbolIndexes>,
 }
 
 /// The mark of a workspace that is being removed.
@@ -143,6 +147,7 @@ impl HostedWorkspaces {
             store,
             open: Mutex::default(),
             removing: Mutex::default(),
+            symbols: Arc::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -428,6 +433,7 @@ impl Inner {
             network: NetworkRequest { workspace: workspace.network, ..NetworkRequest::default() },
             git: options.git.clone(),
             reply_bytes: carrel_tools::DEFAULT_REPLY_BYTES,
+            symbols: Arc::clone(&self.symbols),
         });
         Ok(OpenWorkspace::new(workspace, key, usage, named, toolbox))
     }

@@ -1,6 +1,7 @@
 //! Tools that read, write, search, move, delete and render files, and uploads.
 
 mod apply_patch;
+mod change_set;
 mod edit;
 mod move_and_delete;
 mod read;
@@ -12,10 +13,12 @@ mod upload;
 mod workspace_files;
 mod write;
 
-pub(crate) use search_tools::run_search;
+pub(crate) use refused_edit::RefusedEdit;
+pub(crate) use search_tools::{run_cancellable, run_search};
 pub use upload::{Upload, UploadedFile};
 pub(crate) use workspace_files::{
-    MAX_FILE_BYTES, WorkspaceFiles, check_given, check_is_text, diff_text, required_path, shown,
+    ChangeFacts, LoadedFile, MAX_FILE_BYTES, WorkspaceFiles, check_given, check_is_text, diff_text,
+    required_path, show_hash, shown,
 };
 
 use crate::registry::Catalogue;

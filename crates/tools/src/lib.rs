@@ -18,6 +18,7 @@ mod argument_coercion;
 mod blocking;
 mod brief_schema;
 mod client_roots;
+mod code;
 mod files;
 mod git;
 mod line_ranges;
@@ -51,6 +52,7 @@ pub use carrel_audit::{
 pub use carrel_domain::{Failure, ToolGroup, ToolSelection};
 pub use carrel_exec::{JobId, Owner};
 pub use client_roots::ClientRoots;
+pub use code::SymbolIndexes;
 pub use files::{Upload, UploadedFile};
 pub use git::{GitFacts, GitOptions};
 pub use named_workspace::{NamedWorkspace, Workspaces};

@@ -106,6 +106,7 @@ impl Catalogue {
             crate::shell::register(&mut catalogue);
             crate::git::register(&mut catalogue);
             crate::verify::register(&mut catalogue);
+            crate::code::register(&mut catalogue);
             crate::workspaces::register(&mut catalogue);
             crate::secret_tools::register(&mut catalogue);
             crate::workspace_tools::register(&mut catalogue);

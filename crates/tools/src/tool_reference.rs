@@ -42,6 +42,10 @@ fn purpose(group: ToolGroup) -> &'static str {
         ToolGroup::Shell => "Commands run in the sandbox. In the default set.",
         ToolGroup::Verify => "The project's own tests, linters and formatters. In the default set.",
         ToolGroup::Git => "Git, with the operator's credentials. In the default set.",
+        ToolGroup::Code => {
+            "Symbols: overviews, definitions, references, search by words. The few that pay most are in the \
+             default set; `--tools default,code` offers all."
+        }
         ToolGroup::Secrets => {
             "The operator's secrets. Offered by `--tools default,secrets`, and never to the \
              conductor's agents or over the service."

@@ -9,6 +9,7 @@ use carrel_runner::Runner;
 use carrel_verify::ProfileCache;
 
 use crate::client_roots::WorkspaceView;
+use crate::code::SymbolIndexes;
 use crate::git::GitOptions;
 use crate::named_workspace::Workspaces;
 use crate::redaction::{CutGuard, Redactor};
@@ -36,6 +37,8 @@ pub struct ToolboxOptions {
     pub git: GitOptions,
     /// Bytes of text in a reply, where the call sets no limit of its own.
     pub reply_bytes: usize,
+    /// The symbol indexes, which several toolboxes of a server share.
+    pub symbols: Arc<SymbolIndexes>,
 }
 
 /// The state that all sessions of a server share.
@@ -59,6 +62,7 @@ pub struct Toolbox {
     pub git: GitOptions,
     /// Bytes of text in a reply, where the call sets no limit of its own.
     pub reply_bytes: usize,
+    pub(crate) symbols: Arc<SymbolIndexes>,
     /// Commands of all sessions, by the ids of their jobs.
     pub(crate) shells: ShellTable,
     pub(crate) profiles: ProfileCache,
@@ -71,8 +75,16 @@ pub struct Toolbox {
 impl Toolbox {
     /// Makes a toolbox.
     pub fn new(options: ToolboxOptions) -> Arc<Self> {
-        let ToolboxOptions { workspaces, runner, secrets, access, network, git, reply_bytes } =
-            options;
+        let ToolboxOptions {
+            workspaces,
+            runner,
+            secrets,
+            access,
+            network,
+            git,
+            reply_bytes,
+            symbols,
+        } = options;
         let events = runner.events().clone();
         let redactor = RwLock::new(Arc::new(redactor(&secrets, &workspaces, &git)));
         let jobs = Jobs::new(JobLimits::default());
@@ -88,6 +100,7 @@ impl Toolbox {
             network,
             git,
             reply_bytes,
+            symbols,
             shells: ShellTable::default(),
             profiles,
             job_records: OnceLock::new(),

@@ -17,7 +17,7 @@ use tracing::{info, warn};
 use crate::blocking::blocking;
 use crate::error::Error;
 use crate::git_state::VIEWS;
-use crate::homes::HOMES;
+use crate::homes::{HOMES, SYMBOLS};
 use crate::hooks::Hooks;
 use crate::kept::{KEPT, KeptWork};
 use crate::lock::Mode;
@@ -69,6 +69,7 @@ pub enum GcAction {
     DropKept { name: String },
     DeleteLogs { name: String },
     DeleteHome { name: String },
+    DeleteSymbols { name: String },
     DeleteLock { name: String },
     DeleteUnfinished { path: String },
     DeleteTrash { name: String },
@@ -246,7 +247,7 @@ impl RootInner {
         }
     }
 
-    /// Lists what belongs to no workspace: logs, homes, locks and unfinished files.
+    /// Lists what belongs to no workspace: logs, homes, symbol indexes, locks and unfinished files.
     fn leftovers(&self) -> Result<Vec<GcAction>, Error> {
         let keys = self.records().keys()?;
         let known: HashSet<&str> = keys.iter().map(WorkspaceKey::as_str).collect();
@@ -255,13 +256,15 @@ impl RootInner {
         let is_old = |name: &str| self.age(&Path::new("logs").join(name)) > Some(KEEP_LOGS);
         logs.retain(|name| !known.contains(name.as_str()) && is_old(name));
         let logs = logs.into_iter().map(|name| GcAction::DeleteLogs { name });
-        let mut homes = self.names_in(HOMES)?;
-        homes.retain(|name| !known.contains(name.as_str()) && !self.locks().is_held(name));
-        let homes = homes.into_iter().map(|name| GcAction::DeleteHome { name });
+        let is_left = |name: &String| !known.contains(name.as_str()) && !self.locks().is_held(name);
+        let homes = self.names_in(HOMES)?.into_iter().filter(is_left);
+        let homes = homes.map(|name| GcAction::DeleteHome { name });
+        let symbols = self.names_in(SYMBOLS)?.into_iter().filter(is_left);
+        let symbols = symbols.map(|name| GcAction::DeleteSymbols { name });
         let locks = self.idle_locks(&keys)?.into_iter().map(|name| GcAction::DeleteLock { name });
         let unfinished = self.unfinished()?.into_iter();
         let unfinished = unfinished.map(|path| GcAction::DeleteUnfinished { path });
-        Ok(logs.chain(homes).chain(locks).chain(unfinished).collect())
+        Ok(logs.chain(homes).chain(symbols).chain(locks).chain(unfinished).collect())
     }
 
     fn delete(&self, leftover: &GcAction) -> Result<(), Error> {
@@ -272,6 +275,7 @@ impl RootInner {
         match leftover {
             GcAction::DeleteLogs { name } => remove_tree(&Path::new("logs").join(name)),
             GcAction::DeleteHome { name } => remove_tree(&Path::new(HOMES).join(name)),
+            GcAction::DeleteSymbols { name } => remove_tree(&Path::new(SYMBOLS).join(name)),
             GcAction::DeleteUnfinished { path } => remove_tree(path.as_ref()),
             GcAction::DeleteLock { name } => self.locks().remove_idle(name),
             // Workspaces and the trash are removed by other means.

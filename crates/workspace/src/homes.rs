@@ -1,8 +1,9 @@
-//! The home directories of commands, beside the workspaces.
+//! The home directories of commands and the symbol indexes, beside the workspaces.
 //!
 //! `homes/KEY` is made by the first command of a workspace whose directory is a work tree. It counts towards the
 //! workspace's quota and goes with it: removal moves it into the trash after the directory, so a crash in
 //! between leaves a home without a workspace, which the next creation with that key or the next clean-up discards.
+//! `symbols/KEY` is a cache that code tools write, and goes the same way, but is deleted at once.
 
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,8 @@ use crate::workspaces::RootInner;
 
 pub(crate) const HOMES: &str = "homes";
 
+pub(crate) const SYMBOLS: &str = "symbols";
+
 impl RootInner {
     /// Opens the home of a workspace; `None` if there is none.
     pub(crate) fn open_home(&self, key: &WorkspaceKey) -> Result<Option<Root>, Error> {
@@ -24,8 +27,14 @@ impl RootInner {
         }
     }
 
-    /// Moves the home of a workspace into the trash, if there is one.
+    /// Moves the home of a workspace into the trash and deletes its symbol index, as far as they are there.
     pub(crate) fn discard_home(&self, key: &WorkspaceKey) -> Result<(), Error> {
+        match self.root.own.remove_file(&Path::new(SYMBOLS).join(key.as_str())) {
+            Err(error) if !error.is_not_found() => {
+                return Err(Error::files("could not delete a symbol index")(error));
+            }
+            Ok(()) | Err(_) => {}
+        }
         let Some(directory) = self.open_home(key)? else { return Ok(()) };
         let own = &self.root.own;
         let target = Path::new(TRASH).join(self.trash_name(key));

@@ -72,6 +72,7 @@ impl AgentTools {
             network: NetworkRequest::default(),
             git: GitOptions::new(environment),
             reply_bytes: carrel_tools::DEFAULT_REPLY_BYTES,
+            symbols: Arc::default(),
         });
         let registry = Registry::new(toolbox, config.agent.tools).without_operator_tools();
         let session = Session::new(format!("agent:{name}"));

@@ -41,7 +41,7 @@ fn a_word_that_is_no_group_is_refused_with_the_groups() {
     let test_env = TestEnvironment::usual();
     for (groups, expected) in [
         ("files,everything", "unknown tool group \"everything\"; the groups are files, shell, "),
-        ("code", "unknown tool group \"code\"; the groups are "),
+        ("symbols", "unknown tool group \"symbols\"; the groups are "),
         ("snapshot", "unknown tool group \"snapshot\"; the groups are "),
     ] {
         for command in [&["mcp"][..], &["tool", "Read"]] {

@@ -12,6 +12,8 @@ const MAX_DECLARATORS: usize = 32;
 pub(crate) enum NameRule {
     /// The node in this field.
     Field(&'static str),
+    /// The node in the first field, if the second is there too. Macros without a value guard headers.
+    FieldBeside(&'static str, &'static str),
     /// Each node in this field is a name of its own.
     EachField(&'static str),
     /// Each node in this field is a definition of its own, which is its name alone.
@@ -76,6 +78,7 @@ impl NameRule {
         let one = |name: Option<Node<'t>>| name.map(Naming::of).into_iter().collect();
         match self {
             Self::Field(name) => one(field(name)),
+            Self::FieldBeside(name, other) => one(field(other).and_then(|_| field(name))),
             Self::EachField(name) => {
                 let mut cursor = node.walk();
                 let named = node.children_by_field_name(name, &mut cursor);

@@ -109,6 +109,11 @@ impl Indexed {
         None
     }
 
+    /// Returns the number of symbols around this one.
+    pub(crate) fn depth(&self, index: usize) -> usize {
+        std::iter::successors(self.symbols[index].parent(), |at| self.symbols[*at].parent()).count()
+    }
+
     /// Returns the names from the outermost symbol to this one.
     pub(crate) fn path<'n>(&self, index: usize, names: &'n Names) -> Vec<&'n str> {
         let mut path = Vec::new();

@@ -2,8 +2,9 @@
 //!
 //! Files are the nodes of a graph. A file that uses a name points to the files that define it, the more the more often it
 //! uses it and the fewer files define it. A method counts where the name of its type stands too, since half of all methods
-//! are called like those of a standard library, and a private definition counts within its directory. The rank of a file is that of a reader who follows these edges at
-//! random and now and then starts anew, at the files in focus if there are any; the rank of a symbol is what
+//! are called like those of a standard library, and a private definition counts within its directory. Uses in the file
+//! of the definition count only where that file is in focus. The rank of a file is that of a reader who follows these
+//! edges at random and now and then starts anew, at the files in focus if there are any; the rank of a symbol is what
 //! flows to its file over its name.
 
 use std::collections::HashMap;
@@ -24,7 +25,8 @@ const FOLLOWED: f64 = 0.85;
 /// A name that more files define tells nothing about any of them: `new`, `run`, `main`.
 const MAX_DEFINERS: usize = 4;
 
-/// A lower-case name that a larger part of the files use is a word of the language or its library: `format`, `test`.
+/// A lower-case name of no type that a larger part of the files use is a word of the language or its library: `format`,
+/// `test`.
 const MAX_USED_SHARE: f64 = 0.25;
 
 /// In fewer files a share says nothing.
@@ -45,6 +47,15 @@ const MENTIONED_FACTOR: f64 = 10.0;
 /// The factor for uses in the files in focus.
 const FOCUS_FACTOR: f64 = 20.0;
 
+/// Directories of code that others wrote, with the factor of its symbols.
+const VENDORED: [&str; 7] =
+    ["deps", "extern", "external", "third_party", "third-party", "thirdparty", "vendor"];
+const VENDORED_FACTOR: f64 = 0.05;
+
+/// Directories of tests, with the factor of their symbols.
+const TESTS: [&str; 4] = ["spec", "test", "testing", "tests"];
+const TEST_FACTOR: f64 = 0.3;
+
 /// A question for the most connected symbols.
 #[derive(Clone, Debug, Default)]
 pub struct MapRequest {
@@ -61,7 +72,7 @@ pub struct MapRequest {
 pub struct MapEntry {
     /// The symbol.
     pub definition: Definition,
-    /// Its share of all ranks.
+    /// Comparable within one answer; the higher, the more connected.
     pub rank: f64,
     /// The number of files that use its name.
     pub used_by: usize,
@@ -97,6 +108,11 @@ pub(super) fn rank(state: &State, request: &MapRequest) -> Vec<MapEntry> {
             entry.1 += usize::from(edge.to != from);
         }
     }
+    // Of two symbols to which as much flows, the one that more files use says more about the repository.
+    for ((file, _), (rank, used_by)) in &mut symbols {
+        let factor = if in_focus[*file] { 1.0 } else { place_factor(files[*file].0) };
+        *rank *= factor * (*used_by as f64).max(1.0).sqrt();
+    }
     let mut ranked: Vec<_> = symbols.into_iter().collect();
     // Equal ranks are in path and line order.
     ranked.sort_by(|one, other| other.1.0.total_cmp(&one.1.0).then(one.0.cmp(&other.0)));
@@ -109,17 +125,36 @@ pub(super) fn rank(state: &State, request: &MapRequest) -> Vec<MapEntry> {
     ranked.into_iter().map(entry).collect()
 }
 
+fn place_factor(file: &Path) -> f64 {
+    let is_below = |names: &[&str]| {
+        let mut above = file.parent().into_iter().flat_map(Path::components);
+        above.any(|part| part.as_os_str().to_str().is_some_and(|part| names.contains(&part)))
+    };
+    let vendored = if is_below(&VENDORED) { VENDORED_FACTOR } else { 1.0 };
+    if is_below(&TESTS) { vendored * TEST_FACTOR } else { vendored }
+}
+
 fn is_ranked(kind: SymbolKind) -> bool {
-    !matches!(kind, SymbolKind::Impl | SymbolKind::Field | SymbolKind::Variant | SymbolKind::Module)
+    !matches!(
+        kind,
+        SymbolKind::Impl
+            | SymbolKind::Field
+            | SymbolKind::Variant
+            | SymbolKind::Module
+            | SymbolKind::Variable
+    )
 }
 
 /// Tells whether a use of a name in one file can mean a definition in another.
 fn can_mean(files: &[File<'_>], from: usize, (to, index): (usize, usize)) -> bool {
-    let (user, _, uses) = files[from];
-    let (definer, _, content) = files[to];
+    let (user, one, uses) = files[from];
+    let (definer, other, content) = files[to];
     let symbol = &content.symbols[index];
     if from == to {
         return true;
+    }
+    if !one.is_related(other) {
+        return false;
     }
     if !symbol.is_exported && user.parent() != definer.parent() {
         return false;
@@ -141,7 +176,16 @@ fn definers(files: &[File<'_>]) -> HashMap<NameId, Vec<(usize, usize)>> {
             }
         }
     }
-    definers.retain(|_, places| places.len() <= MAX_DEFINERS);
+    definers.retain(|_, places| {
+        let has_body = |(file, index): &(usize, usize)| files[*file].2.symbols[*index].has_body;
+        // A function counts where it is defined, not where a header declares it.
+        if places.iter().any(has_body) {
+            let is_callable =
+                |(file, index): &(usize, usize)| files[*file].2.symbols[*index].kind.is_callable();
+            places.retain(|place| has_body(place) || !is_callable(place));
+        }
+        places.len() <= MAX_DEFINERS
+    });
     definers
 }
 
@@ -154,13 +198,18 @@ fn edges(
     let definers = definers(files);
     let users = users(files);
     let factors: HashMap<NameId, f64> = definers
-        .keys()
-        .map(|name| {
+        .iter()
+        .map(|(name, places)| {
             let text = state.names.text(*name);
             let share = users.get(name).copied().unwrap_or(0) as f64 / files.len() as f64;
+            let is_type = |(file, index): &(usize, usize)| {
+                files[*file].2.symbols[*index].kind.has_methods()
+                    || files[*file].2.symbols[*index].kind == SymbolKind::Type
+            };
             let is_common = share > MAX_USED_SHARE
                 && files.len() >= MIN_FILES_FOR_SHARE
-                && text.starts_with(char::is_lowercase);
+                && text.starts_with(char::is_lowercase)
+                && !places.iter().any(is_type);
             (*name, if is_common { 0.0 } else { name_factor(text, mentioned) })
         })
         .collect();
@@ -176,7 +225,7 @@ fn edges(
             let defined = places.iter().filter(|(file, _)| *file == from).count();
             let own = defined > 0;
             let uses = content.uses.lines_at(at).count().saturating_sub(defined);
-            if uses == 0 {
+            if uses == 0 || (own && !in_focus[from]) {
                 continue;
             }
             let focus = if in_focus[from] { FOCUS_FACTOR } else { 1.0 };

@@ -239,7 +239,7 @@ fn score(
     average: f64,
     exact: Option<&NamePath>,
 ) -> f64 {
-    let (_, language, content) = candidate.file;
+    let (path, language, content) = candidate.file;
     let symbol = &content.symbols[candidate.index];
     let relative = length(symbol) as f64 / average;
     let norm = 1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * relative.min(4.0);
@@ -250,8 +250,8 @@ fn score(
         .zip(rarity)
         .map(|(frequency, rarity)| rarity * frequency / (frequency + saturation))
         .sum();
-    let is_exact =
-        exact.is_some_and(|exact| exact.matches(&content.path(candidate.index, &state.names)));
+    let is_exact = exact
+        .is_some_and(|exact| exact.matches_in(&content.path(candidate.index, &state.names), path));
     let mut factor = if is_exact { EXACT_FACTOR } else { 1.0 };
     if !language.is_program() {
         factor *= DATA_FACTOR;

@@ -1,6 +1,9 @@
 //! The tests of this crate that use its public interface.
 //!
 //! - `index`: the symbol index over real directories
+//! - `rewrites`: replacements by rules, and renames
+//! - `structural_edits`: edits that are addressed by symbols, in every language
+//! - `structural_search`: patterns and rules in every language
 //! - `symbols`: the symbols of a source in every language
 #![expect(
     clippy::unwrap_used,
@@ -9,4 +12,7 @@
 )]
 
 mod index;
+mod rewrites;
+mod structural_edits;
+mod structural_search;
 mod symbols;

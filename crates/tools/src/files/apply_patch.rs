@@ -1,9 +1,7 @@
 //! The tool `ApplyPatch`.
 //!
-//! A patch of several files is applied all or nothing. It is applied in memory first; then every new version
-//! is written to a temporary file and synced; then the files are checked for changes since their reading; and
-//! only then are they renamed one after the other. If a rename fails, those before it are undone. A crash
-//! between two renames leaves some files patched and others not: there is no journal for this.
+//! A patch of several files is applied in memory first; then its new versions replace the old ones all or
+//! nothing ([`ChangeSet`]).
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,22 +9,19 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use carrel_domain::{Code, Failure};
-use carrel_edit::diff::Diff;
+use carrel_edit::Document;
 use carrel_edit::patch::{self, FileChange, FilePatch, Hunk, HunkLine, Operation, Patch, Sign};
-use carrel_edit::{Document, LineFacts};
-use carrel_fsroot::{AtomicFile, Collision, WriteOptions};
-use carrel_workspace::Amount;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use super::change_set::{After, Before, ChangeSet, NewFile};
 use super::trash;
 use super::workspace_files::{
-    ChangeFacts, LoadedFile, WorkspaceFiles, diff_text, growth, is_missing, show_hash, shown,
-    shown_context,
+    ChangeFacts, WorkspaceFiles, diff_text, is_missing, show_hash, shown,
 };
 use crate::blocking::blocking;
-use crate::read_tracker::{ContentHash, RequiredExtent};
+use crate::read_tracker::RequiredExtent;
 use crate::response::Reply;
 use crate::tool::{About, Tool, ToolResult};
 use crate::tool_context::ToolContext;
@@ -110,10 +105,9 @@ fn apply(files: &WorkspaceFiles, input: &Input) -> ToolResult<Facts> {
     let changes = in_memory(&parsed, &before)?;
     check_known(files, &parsed, (&before, &changes), &input.expected_hashes)?;
     let after = after(files, &changes);
-    check_room(files, &before, &after)?;
-    let staged = stage(files, &before, &after)?;
-    commit(files, &before, staged)?;
-    let reply = report(files, &before, &after, &changes);
+    let changes_of_files = ChangeSet { doing: "patch", before, after };
+    changes_of_files.commit(files)?;
+    let reply = report(files, &changes_of_files, &changes);
     drop(writing);
     trash::forget(files);
     Ok(reply)
@@ -134,19 +128,6 @@ fn check_modes(parsed: &Patch) -> Result<(), Failure> {
             Err(Failure::new(Code::PatchInvalid, message).with("path", path))
         }
     }
-}
-
-/// Files before the patch, by their path in the patch; none for missing files.
-type Before = BTreeMap<String, Option<LoadedFile>>;
-
-/// New versions by path; none for deleted files.
-type After = BTreeMap<PathBuf, Option<NewFile>>;
-
-#[derive(Debug)]
-struct NewFile {
-    text: String,
-    bytes: Vec<u8>,
-    mode: Option<u32>,
 }
 
 fn load_all(files: &WorkspaceFiles, parsed: &Patch) -> Result<Before, Failure> {
@@ -234,126 +215,15 @@ fn after(files: &WorkspaceFiles, changes: &[FileChange]) -> After {
     after
 }
 
-fn check_room(files: &WorkspaceFiles, before: &Before, after: &After) -> Result<(), Failure> {
-    let mut all = Amount::default();
-    for (path, new) in after {
-        let Some(new) = new else { continue };
-        let more = growth(new.bytes.len(), existing(before, files, path).map(|old| &old.metadata));
-        all = Amount { bytes: all.bytes + more.bytes, files: all.files + more.files };
-    }
-    Ok(files.workspace.handle().check_room(all)?)
-}
-
-/// A prepared change that is not yet visible.
-enum Staged {
-    Write(PathBuf, AtomicFile),
-    Remove(PathBuf),
-}
-
-/// Writes all new versions to temporary files. A failure here has changed nothing.
-fn stage(files: &WorkspaceFiles, before: &Before, after: &After) -> Result<Vec<Staged>, Failure> {
-    let mut staged = Vec::new();
-    for (path, new) in after {
-        new.as_ref().map_or(Ok(()), |new| files.check_runs_later(path, &new.bytes))?;
-    }
-    for (path, new) in after {
-        let Some(new) = new else {
-            // A file that the patch creates and deletes again does not exist.
-            if files.root().link_metadata(path).is_ok() {
-                staged.push(Staged::Remove(path.clone()));
-            }
-            continue;
-        };
-        let exists = existing(before, files, path).is_some();
-        if !exists {
-            files.create_parents(path)?;
-        }
-        let collision = if exists { Collision::Replace } else { Collision::Refuse };
-        let options = WriteOptions { collision, new_mode: new.mode, ..WriteOptions::default() };
-        let mut file = files.root().begin_write(path, options)?;
-        file.append(&new.bytes)?;
-        file.sync_contents()?;
-        if let (true, Some(mode)) = (exists, new.mode) {
-            file.set_mode(mode)?;
-        }
-        staged.push(Staged::Write(path.clone(), file));
-    }
-    unchanged(files, before)?;
-    Ok(staged)
-}
-
-fn existing<'a>(before: &'a Before, files: &WorkspaceFiles, path: &Path) -> Option<&'a LoadedFile> {
-    let found = before.iter().find(|(name, _)| files.workspace.relative(name) == path);
-    found.and_then(|(_, loaded)| loaded.as_ref())
-}
-
-/// Refuses to commit if a file has changed since it was loaded.
-fn unchanged(files: &WorkspaceFiles, before: &Before) -> Result<(), Failure> {
-    for (name, loaded) in before {
-        let Some(loaded) = loaded else { continue };
-        if !files.is_unchanged(&files.workspace.relative(name), &loaded.metadata)? {
-            let message = format!("refusing to patch {name}: it is being changed; Read it again");
-            return Err(Failure::new(Code::ChangedSinceRead, message).with("path", name.as_str()));
-        }
-    }
-    Ok(())
-}
-
-/// Commits the changes one after the other. If one fails, those before it are undone.
-fn commit(files: &WorkspaceFiles, before: &Before, staged: Vec<Staged>) -> Result<(), Failure> {
-    let mut done: Vec<Undo> = Vec::new();
-    for change in staged {
-        let undo = match change {
-            Staged::Write(path, file) => {
-                file.commit().map(|()| Undo::Written(path)).map_err(Failure::from)
-            }
-            Staged::Remove(path) => trash::discard(files, &path).map(|now| Undo::Moved(path, now)),
-        };
-        match undo {
-            Ok(undo) => done.push(undo),
-            Err(failure) => {
-                done.into_iter().rev().for_each(|undo| undo.run(files, before));
-                return Err(failure.during("the patch was undone"));
-            }
-        }
-    }
-    Ok(())
-}
-
-enum Undo {
-    Written(PathBuf),
-    Moved(PathBuf, PathBuf),
-}
-
-impl Undo {
-    fn run(self, files: &WorkspaceFiles, before: &Before) {
-        let undone = match &self {
-            Self::Written(path) => match existing(before, files, path) {
-                Some(loaded) => files.root().write(path, &loaded.bytes, WriteOptions::default()),
-                None => files.root().remove_file(path),
-            },
-            Self::Moved(path, now) => files.root().rename(now, path, Collision::Refuse),
-        };
-        if let Err(error) = undone {
-            tracing::error!(%error, "could not undo a part of a patch");
-        }
-    }
-}
-
-fn report(
-    files: &WorkspaceFiles,
-    before: &Before,
-    after: &After,
-    changes: &[FileChange],
-) -> Reply<Facts> {
+fn report(files: &WorkspaceFiles, set: &ChangeSet, changes: &[FileChange]) -> Reply<Facts> {
     let mut text = String::new();
     let mut written = Vec::new();
     let mut deleted = Vec::new();
-    for (path, new) in after {
-        let old = existing(before, files, path);
+    for (path, new) in &set.after {
+        let old = set.old(files, path);
         match (new, old) {
             (None, _) => {
-                forget(files, path, old);
+                set.forget(files, path);
                 deleted.push(shown(path));
             }
             (Some(new), old) => {
@@ -362,7 +232,7 @@ fn report(
                 let (diff, shown) =
                     diff_text(old_text.as_ref().map(Document::text), &new.text, &name);
                 text.push_str(&shown);
-                let hash = remember(files, path, old, (new, &diff));
+                let hash = set.record(files, path, (new, &diff));
                 let created = old.is_none();
                 written.push(ChangeFacts::new(name, created, new.bytes.len(), hash, &diff));
             }
@@ -381,28 +251,4 @@ fn report(
             .expect("a string takes all");
     }
     Reply::text(format!("{heading}\n\n{text}"), Facts { changed: written, deleted, moved_hunks })
-}
-
-fn forget(files: &WorkspaceFiles, path: &Path, old: Option<&LoadedFile>) {
-    let key = old.map(|old| old.key.clone()).or_else(|| files.key(path).ok());
-    if let Some(key) = key {
-        files.session.state().tracker.forget_file(&key);
-    }
-}
-
-fn remember(
-    files: &WorkspaceFiles,
-    path: &Path,
-    old: Option<&LoadedFile>,
-    (new, diff): (&NewFile, &Diff),
-) -> String {
-    let hash = ContentHash::of(&new.bytes);
-    match old {
-        Some(old) => {
-            let lines = LineFacts::of(&new.text).count;
-            files.record_change(&old.key, (old.hash(), hash), diff, (lines, shown_context(diff)))
-        }
-        // Without a key the file has to be read again.
-        None => files.record_write(path, &new.bytes).unwrap_or_else(|_| hash.short()),
-    }
 }

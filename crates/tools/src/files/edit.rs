@@ -290,7 +290,7 @@ impl EditAttempt<'_> {
             }
         };
         let refuse = |refusal| {
-            let refused = RefusedEdit::of(&before, &outcome);
+            let refused = RefusedEdit::of(&before, &outcome.document);
             refused.show(files, &file.key, hash_before(), refusal)
         };
         if let Err(refusal) = &read {

@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 
 use carrel_domain::Failure;
 use carrel_edit::diff::{Diff, LineChange, Options};
-use carrel_edit::replace::EditedDocument;
 use carrel_edit::{Document, LineFacts};
 
 use super::workspace_files::WorkspaceFiles;
@@ -27,7 +26,7 @@ const MAX_LINE_CHARACTERS: usize = 500;
 
 /// The lines that a refused edit would change, or those that are closest to the text it does not find.
 #[derive(Debug)]
-pub(super) struct RefusedEdit {
+pub(crate) struct RefusedEdit {
     /// The same call succeeds once the lines are shown.
     applies: bool,
     /// Ranges of line numbers, counted from 1, with both ends.
@@ -41,8 +40,8 @@ pub(super) struct RefusedEdit {
 }
 
 impl RefusedEdit {
-    pub(super) fn of(before: &Document, outcome: &EditedDocument) -> Self {
-        let diff = Diff::between(before.text(), outcome.document.text(), Options::default());
+    pub(crate) fn of(before: &Document, after: &Document) -> Self {
+        let diff = Diff::between(before.text(), after.text(), Options::default());
         let lines: Vec<_> = carrel_edit::lines(before.text()).map(|line| line.text).collect();
         let mut refused = Self::empty(before, true);
         let mut left = MAX_LINES;
@@ -88,7 +87,7 @@ impl RefusedEdit {
     }
 
     /// Adds the lines to a refusal, and records that they were shown.
-    pub(super) fn show(
+    pub(crate) fn show(
         &self,
         files: &WorkspaceFiles,
         key: &FileKey,

@@ -31,7 +31,7 @@ const MAX_SOURCE: usize = 1 << 20;
 const TIMEOUT: (u64, u64) = (60, 300);
 
 const ABOUT: About = About {
-    group: ToolGroup::Files,
+    group: ToolGroup::Code,
     in_default_set: false,
     effect: Effect { destructive: true, idempotent: true, open_world: false },
     ..About::EXECUTE

@@ -31,10 +31,18 @@ pub(crate) async fn run_search<T: Send + 'static>(
     + Send
     + 'static,
 ) -> Result<T, Failure> {
+    run_cancellable(context, |workspace, cancel| Ok(search(workspace, cancel)?)).await
+}
+
+/// Does the same for work that fails in other ways too.
+pub(crate) async fn run_cancellable<T: Send + 'static>(
+    context: &ToolContext,
+    search: impl FnOnce(&Arc<NamedWorkspace>, &Cancel) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
     let workspace = Arc::clone(context.workspace());
     let cancel = Cancel::new();
     let flag = cancel.clone();
-    let mut work = Box::pin(blocking(move || Ok(search(&workspace, &flag)?)));
+    let mut work = Box::pin(blocking(move || search(&workspace, &flag)));
     tokio::select! {
         done = &mut work => done,
         () = context.cancel().cancelled() => {

@@ -79,7 +79,7 @@ impl Tool for TestsCovering {
     const ABOUT: About = About {
         name: "tests_covering",
         title: "Find the tests of a line",
-        group: ToolGroup::Verify,
+        group: ToolGroup::Code,
         in_default_set: false,
         description: "Lists the tests that run a file or a line, as the last run_tests with \
             coverage recorded.",

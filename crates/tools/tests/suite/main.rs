@@ -5,6 +5,8 @@
     reason = "tests build the state that agents and people leave behind, and fail by panicking"
 )]
 
+/// Symbols: outlines, reading by name, definitions, references, search and maps.
+mod code;
 /// Replies without content: words, in every tool.
 mod empty_answers;
 /// Reading, writing, editing, patching, moving, deleting.
@@ -25,6 +27,8 @@ mod service;
 mod sessions;
 /// Commands: foreground, background, watched.
 mod shell;
+/// Changes of files by symbol.
+mod symbol_edits;
 /// What most tests begin with.
 mod test_environment;
 /// Groups of tools: each tool in one, and the operator's choice.

@@ -101,6 +101,10 @@ async fn a_job_as_a_task_is_found_by_owner_and_workspace_alone() {
     registry.toolbox().keep_jobs(state.path().join("jobs"));
     let one = Session::for_request(owner("one"), "a");
     let id = background(&test_env, &one, json!({ "workspace": "primary" })).await;
+    // It has printed its line before it is ended.
+    let first_line = json!({ "shell_id": id, "wait_seconds": 60, "workspace": "primary" });
+    let printed = test_env.call_as(&one, "BashOutput", first_line).await;
+    assert!(printed.text().contains("ready"), "{}", printed.text());
     let running = registry.job(&Session::for_request(owner("one"), "b"), &id).await.unwrap();
     assert!(matches!(running.phase, JobPhase::Running), "{running:?}");
     assert_eq!(running.command, "echo ready; sleep 1000");

@@ -117,6 +117,7 @@ impl TestEnvironment {
             network: carrel_domain::NetworkRequest::default(),
             git: setting.git,
             reply_bytes: carrel_tools::DEFAULT_REPLY_BYTES,
+            symbols: Arc::default(),
         });
         let registry = Registry::new(toolbox, setting.tools);
         Self { directory, registry, session: Session::new("test"), events }

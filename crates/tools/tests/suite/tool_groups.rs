@@ -16,17 +16,20 @@ fn names(selection: ToolSelection) -> Vec<&'static str> {
 fn every_group_has_tools_and_every_tool_one_group() {
     let by_group = ToolGroup::ALL.map(|group| (group.as_str(), names(ToolSelection::of(&[group]))));
     let expected = BTreeMap::from([
-        (
-            "files",
-            "Read Write Edit MultiEdit ApplyPatch LS Glob Grep Move Delete render_mermaid render_dot workspaces",
-        ),
+        ("files", "Read Write Edit MultiEdit ApplyPatch LS Glob Grep Move Delete workspaces"),
         ("shell", "Bash BashOutput KillShell watch_process watch_process_events shell_run"),
         (
             "verify",
             "profile run_tests run_lint run_typecheck run_failing_tests last_test_failures run_script \
-             format install tests_covering",
+             format install",
         ),
         ("git", "git git_inspect"),
+        (
+            "code",
+            "render_mermaid render_dot tests_covering outline read_symbol find_definition find_references search_code repo_map \
+             edit_function_body change_function_signature insert_after_method replace_symbol \
+             insert_before_symbol insert_after_symbol delete_symbol",
+        ),
         ("secrets", "secret secrets_available"),
         (
             "workspace",
@@ -40,11 +43,14 @@ fn every_group_has_tools_and_every_tool_one_group() {
 }
 
 #[test]
-fn the_default_set_is_files_shell_verify_and_git_without_rarer_tools() {
+fn the_default_set_is_files_shell_verify_git_and_a_few_of_code() {
     let groups = [ToolGroup::Files, ToolGroup::Shell, ToolGroup::Verify, ToolGroup::Git];
-    let mut usual = names(ToolSelection::of(&groups));
-    usual.retain(|name| !["render_mermaid", "render_dot", "tests_covering"].contains(name));
-    assert_eq!(names(ToolSelection::DEFAULT), usual);
+    let mut expected = names(ToolSelection::of(&groups));
+    expected.extend(["outline", "read_symbol", "find_references"]);
+    let mut offered = names(ToolSelection::DEFAULT);
+    expected.sort_unstable();
+    offered.sort_unstable();
+    assert_eq!(offered, expected);
 }
 
 #[tokio::test]

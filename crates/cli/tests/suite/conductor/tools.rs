@@ -240,12 +240,11 @@ fn tools_end_with_a_carrel_that_is_killed() {
 #[test]
 fn a_word_that_is_no_group_of_tools_is_named_with_those_that_are() {
     let fixture =
-        ConductorFixture::with("agent: {kind: command, command: 'true', tools: [files, code]}");
+        ConductorFixture::with("agent: {kind: command, command: 'true', tools: [files, symbols]}");
     let run = crate::Run::of(fixture.command(&["check"]));
     assert_eq!(run.code, 1);
     assert!(run.stderr.contains("agent.tools"), "{}", run.stderr);
-    let named =
-        "unknown tool group \"code\"; the groups are files, shell, verify, git, secrets, workspace";
+    let named = "unknown tool group \"symbols\"; the groups are files, shell, verify, git, code, secrets, workspace";
     assert!(run.stderr.contains(named), "{}", run.stderr);
     fixture.write("agent: {kind: command, command: 'true', tools: [files, git]}");
     let run = crate::Run::of(fixture.command(&["check"]));

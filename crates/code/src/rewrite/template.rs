@@ -1,0 +1,196 @@
+//! Templates of replacements: text with metavariables, filled with what a match captured.
+//!
+//! A template is written as if it stood at the left edge. Its lines take the indentation of the line that the match
+//! begins on, and the lines of what it captured are moved by the difference between their old line and their
+//! new one. Lines that begin inside of a literal are left as they are.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use crate::structural_edit::{
+    ParsedSource, leading_white_space, line_feed_of, line_of, literal_rows_of,
+};
+use crate::structural_search::{Capture, CodeMatch, metavariables};
+
+/// A piece of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Variable(String),
+}
+
+/// The text of a replacement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Template {
+    pieces: Vec<Piece>,
+}
+
+/// The source that a template is filled from.
+#[derive(Debug)]
+pub(super) struct Surroundings<'a> {
+    text: &'a str,
+    literal_rows: HashSet<usize>,
+}
+
+impl<'a> Surroundings<'a> {
+    pub(super) fn of(source: &'a ParsedSource<'_>) -> Self {
+        Self { text: source.text(), literal_rows: literal_rows_of(source.tree()) }
+    }
+
+    /// Returns the indentation of the line of a place.
+    fn indentation(&self, at: usize) -> &'a str {
+        let start = self.text[..at].rfind('\n').map_or(0, |feed| feed + 1);
+        leading_white_space(&self.text[start..])
+    }
+}
+
+impl Template {
+    pub(super) fn parse(text: &str) -> Self {
+        let text = text.replace("\r\n", "\n");
+        let mut pieces = Vec::new();
+        let mut at = 0;
+        let mut literal = String::new();
+        for variable in metavariables(&text) {
+            let before = &text[at..variable.range.start];
+            let is_escaped = before.ends_with('\\');
+            literal.push_str(before.strip_suffix('\\').unwrap_or(before));
+            if is_escaped || variable.is_nameless() {
+                literal.push_str(&text[variable.range.clone()]);
+            } else {
+                pieces.push(Piece::Text(std::mem::take(&mut literal)));
+                pieces.push(Piece::Variable(variable.name.to_owned()));
+            }
+            at = variable.range.end;
+        }
+        literal.push_str(&text[at..]);
+        pieces.push(Piece::Text(literal));
+        pieces.retain(|piece| *piece != Piece::Text(String::new()));
+        Self { pieces }
+    }
+
+    pub(super) fn variables(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Variable(name) => Some(name.as_str()),
+            Piece::Text(_) => None,
+        })
+    }
+
+    /// Returns the text for a match.
+    pub(super) fn fill(&self, source: &Surroundings<'_>, found: &CodeMatch) -> String {
+        let ending = line_feed_of(source.text, found.range.start);
+        let mut filling = Filling {
+            source,
+            indent: source.indentation(found.range.start),
+            ending,
+            text: String::new(),
+        };
+        let mut skips_comma = false;
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => {
+                    let text = if skips_comma { without_comma(text) } else { text };
+                    filling.push_text(text);
+                    skips_comma = false;
+                }
+                Piece::Variable(name) => {
+                    let capture = found.captures.iter().find(|capture| capture.name == *name);
+                    match capture.filter(|capture| !capture.nodes.is_empty()) {
+                        Some(capture) => filling.push_capture(capture),
+                        None => skips_comma = !filling.drop_comma(),
+                    }
+                }
+            }
+        }
+        filling.text
+    }
+}
+
+/// Removes the comma that separated a list from what follows, after a list that is empty.
+fn without_comma(text: &str) -> &str {
+    text.strip_prefix(',').map_or(text, |rest| rest.trim_start_matches([' ', '\t']))
+}
+
+/// A replacement in the making.
+struct Filling<'a> {
+    source: &'a Surroundings<'a>,
+    /// The indentation of the line that the match begins on.
+    indent: &'a str,
+    ending: &'static str,
+    text: String,
+}
+
+impl Filling<'_> {
+    fn push_text(&mut self, text: &str) {
+        for (index, line) in text.split('\n').enumerate() {
+            if index > 0 {
+                self.text.push_str(self.ending);
+                if !line.is_empty() {
+                    self.text.push_str(self.indent);
+                }
+            }
+            self.text.push_str(line);
+        }
+    }
+
+    fn push_capture(&mut self, capture: &Capture) {
+        let Range { start, end } = capture.range;
+        let captured = &self.source.text[start..end];
+        if !captured.contains('\n') {
+            self.text.push_str(captured);
+            return;
+        }
+        let old = self.source.indentation(start);
+        let new = self.line_indentation();
+        let first_row = line_of(self.source.text, start) - 1;
+        for (index, line) in captured.split('\n').enumerate() {
+            if index > 0 {
+                self.text.push('\n');
+            }
+            let is_moved = index > 0
+                && !line.trim().is_empty()
+                && !self.source.literal_rows.contains(&(first_row + index));
+            match line.strip_prefix(old).filter(|_| is_moved) {
+                Some(rest) => self.text.extend([new.as_str(), rest]),
+                None => self.text.push_str(line),
+            }
+        }
+    }
+
+    /// Returns the indentation of the line that is being written.
+    fn line_indentation(&self) -> String {
+        match self.text.rfind('\n') {
+            Some(feed) => leading_white_space(&self.text[feed + 1..]).to_owned(),
+            None => self.indent.to_owned(),
+        }
+    }
+
+    /// Removes the comma before an empty list. Tells whether there was one.
+    fn drop_comma(&mut self) -> bool {
+        let Some(text) = self.text.trim_end_matches([' ', '\t']).strip_suffix(',') else {
+            return false;
+        };
+        let length = text.len();
+        self.text.truncate(length);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    #[test]
+    fn a_template_is_text_and_variables() {
+        let text = |text: &str| Piece::Text(text.to_owned());
+        let variable = |name: &str| Piece::Variable(name.to_owned());
+        for (template, expected) in [
+            ("f($A, $$$B)", vec![text("f("), variable("A"), text(", "), variable("B"), text(")")]),
+            ("\\$A $x $_ $$$", vec![text("$A $x $_ $$$")]),
+            ("$A$B", vec![variable("A"), variable("B")]),
+            ("", vec![]),
+        ] {
+            assert_eq!(Template::parse(template).pieces, expected, "{template}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Code intelligence: overviews, symbols by name, definitions, references, search and maps.
+//!
+//! Answers come from syntax trees and the symbol index of the workspace (crate `code`). Each says of which kind
+//! it is ([`AnswerFacts`]): syntactic answers know names and where they stand, not which of several
+//! definitions a use means.
+
+mod answer;
+mod delete_symbol;
+mod find_definition;
+mod find_references;
+mod outline;
+mod read_symbol;
+mod repo_map;
+mod search_code;
+mod source_file;
+mod symbol_edit;
+mod symbol_edit_tools;
+mod symbol_indexes;
+mod symbol_query;
+mod target;
+
+pub use symbol_indexes::SymbolIndexes;
+
+use crate::registry::Catalogue;
+
+pub(crate) fn register(catalogue: &mut Catalogue) {
+    catalogue.add::<outline::Outline>();
+    catalogue.add::<read_symbol::ReadSymbol>();
+    catalogue.add::<find_definition::FindDefinition>();
+    catalogue.add::<find_references::FindReferences>();
+    catalogue.add::<search_code::SearchCode>();
+    catalogue.add::<repo_map::RepoMap>();
+    catalogue.add::<symbol_edit_tools::EditFunctionBody>();
+    catalogue.add::<symbol_edit_tools::ChangeFunctionSignature>();
+    catalogue.add::<symbol_edit_tools::InsertAfterMethod>();
+    catalogue.add::<symbol_edit_tools::ReplaceSymbol>();
+    catalogue.add::<symbol_edit_tools::InsertBeforeSymbol>();
+    catalogue.add::<symbol_edit_tools::InsertAfterSymbol>();
+    catalogue.add::<delete_symbol::DeleteSymbol>();
+}

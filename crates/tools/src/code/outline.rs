@@ -1,0 +1,223 @@
+//! The tool `outline`.
+
+use std::path::Path;
+
+use carrel_code::{Definition, IndexView};
+use carrel_domain::ToolGroup;
+use carrel_fsroot::FileKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::answer::AnswerFacts;
+use super::source_file::SourceFile;
+use super::symbol_indexes::refresh;
+use crate::files::{WorkspaceFiles, run_cancellable, show_hash, shown};
+use crate::reply_limit::MaxBytes;
+use crate::response::Reply;
+use crate::text::line;
+use crate::tool::{About, Tool, ToolResult};
+use crate::tool_context::ToolContext;
+
+/// Bytes of an outline unless the call sets a limit. More of a file is better read.
+const OUTLINE_BYTES: usize = 8_000;
+
+/// Bytes of a signature in an outline.
+const MAX_SIGNATURE: usize = 110;
+
+pub(super) struct Outline;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Input {
+    /// A file or directory; the workspace by default.
+    #[schemars(extend("x-brief" = ""))]
+    path: Option<String>,
+    /// Also show fields and members of enumerations.
+    #[serde(default)]
+    #[schemars(extend("x-brief" = false))]
+    members: bool,
+    max_bytes: Option<MaxBytes>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Facts {
+    /// The file or directory, relative to the workspace.
+    path: String,
+    #[serde(flatten)]
+    answer: AnswerFacts,
+    /// Symbols that are shown.
+    shown: usize,
+    /// Symbols that were left out, of deeper levels for example.
+    left_out: usize,
+    /// Of a file, for `expected_hash`.
+    hash: Option<String>,
+}
+
+impl Tool for Outline {
+    type Input = Input;
+    type Facts = Facts;
+
+    const ABOUT: About = About {
+        name: "outline",
+        title: "Outline of a file or directory",
+        group: ToolGroup::Code,
+        description: "Symbols of a file or directory with line ranges and signatures.",
+        ..About::READ
+    };
+
+    async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
+        let files = WorkspaceFiles::of(context);
+        let path = files.workspace.relative_or_top(input.path.as_deref());
+        let limit = match input.max_bytes {
+            None => OUTLINE_BYTES.min(context.reply_limit(None)),
+            asked => context.reply_limit(asked),
+        };
+        let own = context.clone();
+        let mut reply = run_cancellable(context, move |workspace, cancel| {
+            let top = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
+            if workspace.files().metadata(top)?.kind == FileKind::Directory {
+                let fresh = refresh(&own, workspace, cancel)?;
+                let answer = AnswerFacts::of_index(&fresh);
+                return Ok(of_directory(&fresh.view(), &path, answer, limit));
+            }
+            let file = SourceFile::load(&files, &own.toolbox.symbols, &path)?;
+            Ok(of_file(&files, &file, input.members, limit))
+        })
+        .await?;
+        if let Some(hash) = reply.facts.hash.clone() {
+            show_hash(context, &mut reply.content, &hash);
+        }
+        Ok(reply)
+    }
+}
+
+fn of_file(files: &WorkspaceFiles, file: &SourceFile, members: bool, limit: usize) -> Reply<Facts> {
+    let is_listed = |one: &&Definition| members || !one.kind.is_member();
+    let listed: Vec<&Definition> = file.definitions.iter().filter(is_listed).collect();
+    let mut text = format!("{} ({} lines)\n", file.shown, file.lines().len());
+    let forms: [fn(&SourceFile, &[&Definition]) -> Vec<Row>; 3] = [rows, brief_rows, top_rows];
+    let all = forms.iter().map(|form| form(file, &listed));
+    let bytes = |rows: &Vec<Row>| rows.iter().map(|row| row.text.len() + 1).sum::<usize>();
+    let fitting = all.clone().find(|rows| bytes(rows) + text.len() <= limit);
+    let mut ranges = Vec::new();
+    for row in fitting.or(all.last()).into_iter().flatten() {
+        if text.len() + row.text.len() > limit && !ranges.is_empty() {
+            break;
+        }
+        line(&mut text, &row.text);
+        ranges.extend(row.lines.into_iter().map(|line| (line, line)));
+    }
+    let shown = ranges.len();
+    if file.definitions.is_empty() {
+        line(&mut text, "no symbols");
+    }
+    if listed.len() > shown {
+        let hidden = listed.len() - shown;
+        line(&mut text, &format!("[{hidden} more; max_bytes, or read_symbol for one of these]"));
+    }
+    let left_out = file.definitions.len() - shown;
+    let hash = file.record_shown(files, ranges);
+    let (path, answer) = (file.shown.clone(), AnswerFacts::of_file());
+    Reply::text(text, Facts { path, answer, shown, left_out, hash: Some(hash) })
+}
+
+/// A row of an outline, and the lines of the names in it.
+struct Row {
+    text: String,
+    lines: Vec<usize>,
+}
+
+/// Returns a row with the signature for each symbol.
+fn rows(file: &SourceFile, listed: &[&Definition]) -> Vec<Row> {
+    listed.iter().map(|one| signature_row(file, one)).collect()
+}
+
+fn signature_row(file: &SourceFile, one: &Definition) -> Row {
+    let (first, last) = one.lines;
+    let indent = "  ".repeat(one.depth);
+    let range = if first == last { first.to_string() } else { format!("{first}-{last}") };
+    let text = format!("{indent}{range} {}", cut(&file.signature(one), MAX_SIGNATURE));
+    Row { text, lines: vec![one.line] }
+}
+
+/// Returns a row for each symbol of the top level, and one for all names inside of it.
+fn brief_rows(file: &SourceFile, listed: &[&Definition]) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut is_inside = false;
+    for one in listed {
+        if one.depth == 0 {
+            rows.push(signature_row(file, one));
+            is_inside = false;
+            continue;
+        }
+        if !is_inside {
+            rows.push(Row { text: " ".into(), lines: Vec::new() });
+            is_inside = true;
+        }
+        if let Some(row) = rows.last_mut() {
+            let name = one.path.last().map_or("", String::as_str);
+            row.text.push_str(&format!(" {name}:{}", one.line));
+            row.lines.push(one.line);
+        }
+    }
+    rows
+}
+
+/// Returns a row for each symbol of the top level.
+fn top_rows(file: &SourceFile, listed: &[&Definition]) -> Vec<Row> {
+    listed.iter().filter(|one| one.depth == 0).map(|one| signature_row(file, one)).collect()
+}
+
+pub(super) fn cut(text: &str, limit: usize) -> String {
+    match text.len() > limit {
+        true => format!("{}…", text[..text.floor_char_boundary(limit)].trim_end()),
+        false => text.to_owned(),
+    }
+}
+
+/// Shows the top-level symbols of each file, or only how many each has where there are too many.
+fn of_directory(
+    view: &IndexView<'_>,
+    below: &Path,
+    answer: AnswerFacts,
+    limit: usize,
+) -> Reply<Facts> {
+    let files = view.files(below);
+    let named = |path: &Path| {
+        let top = view.of_file(path).unwrap_or_default();
+        let top = top.iter().filter(|one| one.depth == 0 && one.language.is_program());
+        top.map(|one| format!("{}:{}", one.path.join("::"), one.line)).collect::<Vec<_>>()
+    };
+    let mut rows = Vec::new();
+    let mut bytes = 0;
+    for (path, count) in &files {
+        let names = if bytes <= limit { named(path) } else { Vec::new() };
+        let row = format!("{}: {}", shown(path), names.join(" "));
+        bytes += row.len() + 1;
+        rows.push((row, names.len(), *count));
+    }
+    let is_short = bytes <= limit;
+    let mut text = String::new();
+    let (mut shown_symbols, mut total, mut shown_files) = (0, 0, 0);
+    for ((path, _), (row, names, count)) in files.iter().zip(&rows) {
+        total += count;
+        let row = if is_short { row.clone() } else { format!("{} {count}", shown(path)) };
+        if text.len() + row.len() < limit {
+            line(&mut text, row.trim_end_matches([':', ' ']));
+            shown_symbols += if is_short { *names } else { 0 };
+            shown_files += 1;
+        }
+    }
+    if files.is_empty() {
+        line(&mut text, "no files with symbols");
+    }
+    if !is_short {
+        line(&mut text, "[number of symbols in each file; name a smaller directory or a file]");
+    }
+    if shown_files < files.len() {
+        line(&mut text, &format!("[{} more files]", files.len() - shown_files));
+    }
+    answer.note().iter().for_each(|note| line(&mut text, note));
+    let path = if below.as_os_str().is_empty() { ".".into() } else { shown(below) };
+    let left_out = total - shown_symbols;
+    Reply::text(text, Facts { path, answer, shown: shown_symbols, left_out, hash: None })
+}

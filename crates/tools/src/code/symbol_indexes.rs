@@ -1,0 +1,225 @@
+//! The symbol indexes of a server: one for each workspace, built on first use and shared by all sessions.
+//!
+//! A question first brings the index up to date, for at most [`ANSWER_TIME`]. If files are still pending then, the
+//! answer says so, and the rest is parsed in the background. An index that was built is kept on disk beside the
+//! workspace, so that another process or a later server need not build it again.
+//!
+//! Indexes together stay within [`MAX_BYTES`]: those that were asked longest ago are dropped from memory first.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use carrel_audit::Interface;
+use carrel_code::{IndexError, IndexView, Refreshed, SymbolIndex};
+use carrel_domain::{Code, Failure, sync};
+use carrel_search::Cancel;
+use tracing::{debug, warn};
+
+use crate::named_workspace::NamedWorkspace;
+use crate::tool_context::{Progress, ToolContext};
+
+/// The time that an answer waits for pending files.
+const ANSWER_TIME: Duration = Duration::from_secs(10);
+
+/// The same on the command line, where the process ends with the answer and nothing goes on in the background.
+const COMMAND_LINE_TIME: Duration = Duration::from_mins(10);
+
+/// The time after which work in the background lets questions have their turn.
+const SLICE: Duration = Duration::from_millis(250);
+
+/// The interval of progress reports.
+const PROGRESS_EVERY: Duration = Duration::from_millis(500);
+
+/// The memory of all indexes of a server together.
+const MAX_BYTES: usize = 1 << 30;
+
+/// Files that have to be parsed before an index is worth writing to disk.
+const WORTH_KEEPING: usize = 32;
+
+/// The largest index that is read back.
+const MAX_STORED_BYTES: u64 = 512 << 20;
+
+/// The symbol indexes of a server, by the paths of their workspaces.
+#[derive(Debug, Default)]
+pub struct SymbolIndexes(Mutex<BTreeMap<PathBuf, Arc<OpenIndex>>>);
+
+#[derive(Debug, Default)]
+struct OpenIndex {
+    /// Read from disk on first use, without holding up questions about other workspaces.
+    index: OnceLock<SymbolIndex>,
+    asked: Mutex<Option<Instant>>,
+    /// Pending files are parsed in the background.
+    is_building: AtomicBool,
+    /// Files that were parsed since the index was written to disk.
+    unsaved: Mutex<usize>,
+}
+
+/// An index that was brought up to date for a question.
+#[derive(Debug)]
+pub(super) struct FreshIndex {
+    open: Arc<OpenIndex>,
+    pub(super) refreshed: Refreshed,
+    /// The time that the pending files will take, about.
+    pub(super) remaining: Duration,
+}
+
+impl FreshIndex {
+    pub(super) fn view(&self) -> IndexView<'_> {
+        self.open.index.get_or_init(SymbolIndex::new).view()
+    }
+}
+
+impl SymbolIndexes {
+    fn of(&self, workspace: &NamedWorkspace) -> Arc<OpenIndex> {
+        let mut all = sync::lock(&self.0);
+        let open = all.entry(workspace.path().to_owned()).or_insert_with(Arc::default);
+        *sync::lock(&open.asked) = Some(Instant::now());
+        Arc::clone(open)
+    }
+
+    /// Drops the indexes that were asked longest ago until the rest is within the memory of all.
+    fn evict(&self) {
+        let mut all = sync::lock(&self.0);
+        while all.len() > 1 && all.values().map(|open| open.memory()).sum::<usize>() > MAX_BYTES {
+            let oldest = all.iter().min_by_key(|(_, open)| *sync::lock(&open.asked));
+            let Some(oldest) = oldest.map(|(path, _)| path.clone()) else { return };
+            all.remove(&oldest);
+        }
+    }
+
+    /// Calls `use_index` with the index as it is, for a question about one file.
+    pub(super) fn with<T>(
+        &self,
+        workspace: &NamedWorkspace,
+        use_index: impl FnOnce(&SymbolIndex) -> T,
+    ) -> T {
+        use_index(self.of(workspace).index(workspace))
+    }
+}
+
+/// Brings the index of the call's workspace up to date on the calling thread, which may block.
+pub(super) fn refresh(
+    context: &ToolContext,
+    workspace: &Arc<NamedWorkspace>,
+    cancel: &Cancel,
+) -> Result<FreshIndex, Failure> {
+    let open = context.toolbox.symbols.of(workspace);
+    let is_command_line = context.options.interface == Interface::Cli;
+    let time = if is_command_line { COMMAND_LINE_TIME } else { ANSWER_TIME };
+    let progress = context.options.progress.as_deref();
+    let fresh = open.refresh_for(workspace, time, cancel, progress)?;
+    context.toolbox.symbols.evict();
+    if fresh.refreshed.pending > 0 {
+        build_in_background(&fresh.open, workspace);
+    } else if is_command_line {
+        fresh.open.save(workspace);
+    } else {
+        save_in_background(&fresh.open, workspace);
+    }
+    Ok(fresh)
+}
+
+impl OpenIndex {
+    fn index(&self, workspace: &NamedWorkspace) -> &SymbolIndex {
+        self.index.get_or_init(|| stored(workspace).unwrap_or_default())
+    }
+
+    fn memory(&self) -> usize {
+        self.index.get().map_or(0, SymbolIndex::memory)
+    }
+
+    /// Parses what is pending until nothing is, or the time is over.
+    fn refresh_for(
+        self: &Arc<Self>,
+        workspace: &NamedWorkspace,
+        time: Duration,
+        cancel: &Cancel,
+        progress: Option<&dyn Progress>,
+    ) -> Result<FreshIndex, Failure> {
+        let begun = Instant::now();
+        let mut parsed = 0;
+        loop {
+            let until = (Instant::now() + PROGRESS_EVERY).min(begun + time);
+            let refreshed = self.refresh_until(workspace, until, cancel)?;
+            parsed += refreshed.parsed;
+            let Refreshed { pending, .. } = refreshed;
+            if pending > 0
+                && let Some(progress) = progress
+            {
+                let (done, total) = (parsed as f64, (parsed + pending) as f64);
+                progress.report(done, Some(total), "indexing symbols");
+            }
+            if pending == 0 || begun.elapsed() >= time {
+                let each = begun.elapsed() / u32::try_from(parsed.max(1)).unwrap_or(u32::MAX);
+                let remaining = each * u32::try_from(pending).unwrap_or(u32::MAX);
+                return Ok(FreshIndex { open: Arc::clone(self), refreshed, remaining });
+            }
+        }
+    }
+
+    fn refresh_until(
+        &self,
+        workspace: &NamedWorkspace,
+        until: Instant,
+        cancel: &Cancel,
+    ) -> Result<Refreshed, Failure> {
+        let refreshed = self.index(workspace).refresh(workspace.files(), until, cancel);
+        let refreshed = refreshed.map_err(|IndexError::Walk(error)| Failure::from(error))?;
+        if cancel.is_cancelled() {
+            return Err(Failure::new(Code::Cancelled, "the call was cancelled"));
+        }
+        *sync::lock(&self.unsaved) += refreshed.parsed;
+        Ok(refreshed)
+    }
+
+    /// Writes the index to disk if enough of it is new.
+    fn save(&self, workspace: &NamedWorkspace) {
+        let unsaved = std::mem::take(&mut *sync::lock(&self.unsaved));
+        if unsaved < WORTH_KEEPING {
+            *sync::lock(&self.unsaved) += unsaved;
+            return;
+        }
+        if let Err(error) = workspace.handle().write_symbol_index(&self.index(workspace).to_bytes())
+        {
+            warn!(%error, "could not keep a symbol index; it is built again when it is needed");
+        }
+    }
+}
+
+/// Returns the index of a workspace from disk, if there is one.
+fn stored(workspace: &NamedWorkspace) -> Option<SymbolIndex> {
+    let bytes = workspace.handle().read_symbol_index(MAX_STORED_BYTES).ok()??;
+    let stored = SymbolIndex::of_bytes(&bytes);
+    stored.inspect_err(|error| debug!(%error, "a stored symbol index is built again")).ok()
+}
+
+/// Parses pending files on a thread of its own until none are left. It ends with the workspace.
+fn build_in_background(open: &Arc<OpenIndex>, workspace: &Arc<NamedWorkspace>) {
+    if open.is_building.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let (open, workspace) = (Arc::downgrade(open), Arc::downgrade(workspace));
+    tokio::task::spawn_blocking(move || {
+        while let (Some(open), Some(workspace)) = (open.upgrade(), workspace.upgrade()) {
+            let refreshed = open.refresh_until(&workspace, Instant::now() + SLICE, &Cancel::new());
+            if !matches!(refreshed, Ok(Refreshed { pending: 1.., parsed: 1.., .. })) {
+                open.save(&workspace);
+                break;
+            }
+        }
+        if let Some(open) = open.upgrade() {
+            open.is_building.store(false, Ordering::Relaxed);
+        }
+    });
+}
+
+fn save_in_background(open: &Arc<OpenIndex>, workspace: &Arc<NamedWorkspace>) {
+    if *sync::lock(&open.unsaved) < WORTH_KEEPING {
+        return;
+    }
+    let (open, workspace) = (Arc::clone(open), Arc::clone(workspace));
+    tokio::task::spawn_blocking(move || open.save(&workspace));
+}
