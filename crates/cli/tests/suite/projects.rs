@@ -122,6 +122,49 @@ fn a_post_edit_check_beyond_the_quota_leaves_room_for_the_next_edit() {
     }
 }
 
+/// Returns true if the machine has the tools for coverage of the toolchain's version of LLVM.
+fn has_coverage_tools() -> bool {
+    let output = Command::new("rustc").arg("-vV").output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let text = text.unwrap_or_default();
+    let version = text.lines().find_map(|line| line.strip_prefix("LLVM version: "));
+    let major = version.and_then(|version| version.split('.').next());
+    major.is_some_and(|major| Path::new(&format!("/usr/bin/llvm-cov-{major}")).exists())
+}
+
+#[test]
+fn a_recording_beyond_the_quota_leaves_room_for_the_next_command() {
+    if !has("cargo") || !has_coverage_tools() {
+        return carrel_skip::unavailable("cargo with the coverage tools of its LLVM");
+    }
+    for test_env in with_toolchains() {
+        let workspace = test_env.managed("100M");
+        let write = |path: &str, text: &str| {
+            let path = workspace.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let fill = "let out = std::env::var(\"OUT_DIR\").unwrap(); \
+                    if out.contains(\"/coverage/\") { \
+                    std::fs::write(out.clone() + \"/a\", vec![1; 90 << 20]).unwrap(); \
+                    std::fs::write(out + \"/b\", vec![1; 90 << 20]).unwrap(); \
+                    std::thread::sleep(std::time::Duration::from_secs(60)); }";
+        slow_crate(write, fill);
+        write("src/lib.rs", "//! Sample.\n\n#[test]\nfn it_works() {}\n");
+        let options = ["--workspace", workspace.to_str().unwrap(), "--tier", test_env.tier];
+        let mut session = Interface::Stdio.open_with(&test_env, &options, |command| {
+            command.env("HOME", own_home());
+        });
+        let answer = session.call("run_tests", serde_json::json!({ "coverage": true }));
+        assert_eq!(answer.structured["verdict"], "passed", "{test_env}: {answer:?}");
+        let gap = "coverage gap: the quota of the workspace is reached; the files of the recorder were removed\n";
+        assert!(answer.text.contains(gap), "{test_env}: {answer:?}");
+        let next = serde_json::json!({ "command": "echo there is room >more.txt" });
+        let answer = session.call("Bash", next);
+        assert!(!answer.is_error, "{test_env}: {answer:?}");
+    }
+}
+
 #[test]
 fn a_post_edit_check_ends_with_the_command_line_that_it_is_too_slow_for() {
     if !has("cargo") {

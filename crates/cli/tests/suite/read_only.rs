@@ -247,6 +247,7 @@ fn calls(tool: &str) -> Option<Vec<(Value, bool)>> {
             (json!({ "path": "web" }), true),
             (json!({ "path": "py" }), true),
         ],
+        "tests_covering" => vec![(json!({ "file": "src/lib.rs" }), true)],
         "last_test_failures" | "workspaces" | "secrets_available" => vec![(json!({}), true)],
         "secret" => vec![(json!({ "name": "kit" }), true), (json!({ "name": "nope" }), false)],
         "workspace_read_file" => {
@@ -285,6 +286,8 @@ fn changing() -> Vec<(&'static str, Value)> {
         ("run_script", json!({ "name": "test" })),
         ("format", json!({})),
         ("install", json!({})),
+        ("render_dot", json!({ "source": "digraph {}", "output_path": "new.svg" })),
+        ("render_mermaid", json!({ "source": "graph TD", "output_path": "new.svg" })),
         ("workspace_write_file", json!({ "path": "new", "content": "x" })),
         ("workspace_exec", bash),
         ("workspace_git", json!({ "operation": "add", "args": "untracked" })),

@@ -10,7 +10,7 @@
 //! | 2, 3, 4 | later: search index, language servers |
 //! | 5 | `what_looks_like_a_secret_is_shown_and_edited_as_it_is`; tools `files::reading_never_rewrites_code_and_masks_known_secrets_only` |
 //! | 6 | `no_command_has_a_secret_of_the_server`; tools `shell::secrets_of_the_server_are_in_no_command` |
-//! | 7 | later: `render_*` |
+//! | 7 | tools `render::a_failure_leaves_the_picture_that_is_there` |
 //! | 8 | `a_script_stays_executable_whatever_changes_it` |
 //! | 9 | `lines_that_end_in_crlf_are_found_as_they_are_shown` |
 //! | 10 | `a_server_that_is_left_running_costs_no_output`; tools `shell::a_child_that_is_left_running_is_reported_and_its_output_kept` |
@@ -19,7 +19,7 @@
 //! | 13 | `a_file_of_a_new_edition_is_no_format_error`; tools `verify::an_edit_is_followed_by_what_the_formatter_says_about_that_file_and_no_other` |
 //! | 14 | `a_lint_script_that_prints_prose_is_not_zero_findings`; tools `verify::a_tool_that_is_missing_is_named_and_never_zero_findings` |
 //! | 15 | `tests_that_cannot_even_begin_are_no_pass`; tools `verify::a_build_that_fails_is_never_no_failures` |
-//! | 16 | later: coverage |
+//! | 16 | `a_line_that_no_test_ran_is_covered_by_none`; tools `verify::coverage` |
 //! | 17, 18 | later: snapshots; for a hostile configuration tools `git::planted`, `read_only` |
 //! | 19 | later: syntax edits |
 //! | 20 | `a_file_that_cannot_be_read_costs_a_search_only_itself`; tools `search::text_is_found_with_its_path_and_line_always_in_one_order` |
@@ -29,7 +29,7 @@
 //! | 24 | `servers::sigterm_with_open_streams_and_running_commands_ends_with_zero_and_leaves_nothing` |
 //! | 25 | `a_flood_of_output_does_not_grow_the_server` |
 //! | 26 | tools `shell::a_line_of_three_megabytes_does_not_stop_the_watch` |
-//! | 27 | `what_failed_in_one_workspace_did_not_fail_in_another` |
+//! | 27 | `what_failed_in_one_workspace_did_not_fail_in_another`; tools `verify::coverage::workspaces_never_answer_for_each_other` |
 //! | 28 | `a_command_that_is_over_is_ended_without_harm` |
 //!
 //! | acolyte | the better behaviour |
@@ -973,6 +973,32 @@ fn what_failed_in_one_workspace_did_not_fail_in_another() {
     let there = session.call("KillShell", json!({ "workspace": "other", "shell_id": id }));
     assert_eq!(there.refused().0, "E_JOB_NOT_FOUND");
     session.call("KillShell", json!({ "workspace": "one", "shell_id": id })).ok();
+}
+
+#[test]
+fn a_line_that_no_test_ran_is_covered_by_none() {
+    if !has("node") {
+        return;
+    }
+    through_each(|interface, test_env| {
+        test_env.write("package.json", NODE);
+        let less = "export function less(a, b) {\n  return a - b;\n}\n";
+        test_env.write("sum.js", &format!("{SUM}{less}"));
+        test_env.write("sum.test.js", SUM_TEST);
+        let workspace = test_env.workspace();
+        let options = ["--workspace", text(&workspace), "--tools", "default,verify"];
+        let mut session = interface.open(test_env, &options);
+        let line = |line: u32| json!({ "file": "sum.js", "line": line });
+        let before = session.call("tests_covering", line(1)).ok();
+        assert!(before.starts_with("no coverage data yet — run `run_tests` first"), "{before}");
+        let answer = session.call("run_tests", json!({ "coverage": true }));
+        assert_eq!(answer.structured["verdict"], "passed", "{answer:?}");
+        let ran = session.call("tests_covering", line(1)).ok();
+        assert!(ran.starts_with("1 test(s) cover sum.js:1:\n\nsum.test.js:\n"), "{ran}");
+        let count = SUM.lines().count();
+        let not = session.call("tests_covering", line(u32::try_from(count).unwrap() + 2)).ok();
+        assert!(not.starts_with(&format!("no coverage found for sum.js:{}\n", count + 2)), "{not}");
+    });
 }
 
 #[test]

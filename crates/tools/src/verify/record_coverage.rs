@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_domain::Failure;
+use carrel_runner::LimitReached;
 use carrel_verify::Profile;
 use carrel_verify::coverage::{Recording, RecordingPlace, read_recording};
 use carrel_verify::plan::{CoverageLimits, CoveragePlan, Invocation, plan_coverage};
@@ -108,7 +109,7 @@ impl Recorder {
         plan: CoveragePlan,
         bounds: Bounds,
     ) -> Result<FinishedCommand, Failure> {
-        let CoveragePlan { before, tests, after } = plan;
+        let CoveragePlan { before, tests, after, removal } = plan;
         if let Some(before) = before {
             let bounds = Bounds { timeout: MAX_PREPARATION.min(bounds.timeout), ..bounds };
             let name = "prepare the recording of coverage".to_owned();
@@ -124,10 +125,32 @@ impl Recorder {
             let name = "record coverage".to_owned();
             let recorded = run_named(context, &after, bounds, name).await?;
             self.read(context, usual, &recorded);
+            self.remove_beyond_quota(context, &recorded, &removal).await;
         } else {
             self.read(context, usual, &ran);
         }
         Ok(ran)
+    }
+
+    /// Removes the files of a recorder that was ended because of the quota.
+    async fn remove_beyond_quota(
+        &mut self,
+        context: &ToolContext,
+        ran: &FinishedCommand,
+        removal: &Invocation,
+    ) {
+        let limit = ran.facts.as_ref().and_then(|facts| facts.limit);
+        if limit != Some(LimitReached::Quota) {
+            return;
+        }
+        let bounds = Bounds { timeout: MAX_PREPARATION, ..Bounds::of_formatters(None) };
+        let name = "remove the files of the recorder".to_owned();
+        let removed = run_named(context, removal, bounds, name).await;
+        let is_done = removed.is_ok_and(|removed| removed.exit == 0);
+        let outcome = if is_done { "were removed" } else { "could not be removed" };
+        self.recording.add_gap(&format!(
+            "the quota of the workspace is reached; the files of the recorder {outcome}"
+        ));
     }
 
     fn read(&mut self, context: &ToolContext, invocation: &Invocation, ran: &FinishedCommand) {

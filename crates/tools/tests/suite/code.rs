@@ -43,7 +43,10 @@ class Context:
 
 /// A project on a machine without language servers.
 fn project() -> TestEnvironment {
-    let test_env = machine::bare();
+    with_project(machine::bare())
+}
+
+fn with_project(test_env: TestEnvironment) -> TestEnvironment {
     test_env.put("src/click/utils.py", UTILS);
     test_env.put("src/click/core.py", CORE);
     test_env
@@ -227,8 +230,8 @@ async fn references_are_grouped_by_file_with_the_symbol_around_them() {
 
 #[tokio::test]
 async fn an_answer_knows_every_write_however_it_was_made() {
-    let test_env = project();
-    let references = json!({ "symbol": "echo" });
+    let test_env = with_project(TestEnvironment::new());
+    let references = json!({ "symbol": "echo", "by_name": true });
     test_env.text("find_references", references.clone()).await;
     // As an editor or another program would.
     test_env.put("src/click/more.py", "from .utils import echo\n");
@@ -241,7 +244,8 @@ async fn an_answer_knows_every_write_however_it_was_made() {
     let edit =
         json!({ "file_path": "src/click/most.py", "old_string": "echo", "new_string": "shout" });
     test_env.text("Edit", edit).await;
-    let text = test_env.text("find_references", json!({ "symbol": "shout" })).await;
+    let text =
+        test_env.text("find_references", json!({ "symbol": "shout", "by_name": true })).await;
     assert!(text.contains("src/click/most.py"), "{text}");
 }
 

@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | pytest, unittest | a plugin with coverage.py, in the test run itself | test |
 //! | `go test` | after the run: each package compiled once, one process for each test | test |
+//! | cargo, nextest | after the run: test binaries with instrumentation, one process for each test | test |
 //! | `node --test` | V8's own counts of the processes of the run, read after it | test file |
 //!
 //! Other runners have none, which [`NoCoverage`] says.
@@ -15,7 +16,7 @@
 use std::time::Duration;
 
 use crate::plan::{Artifact, Invocation, KEPT_CACHE, ReportFormat, TreeAccess};
-use crate::profile::{Profile, ProfileField, args, words};
+use crate::profile::{Profile, ProfileField, args, has_word, words};
 use crate::tool::ProjectTool;
 
 /// Names of the files of a recording, in order; each has at most 8 MiB.
@@ -32,6 +33,7 @@ pub const COVERAGE_PIECES: [&str; 8] = [
 
 const PYTHON: &str = include_str!("coverage/carrel_coverage.py");
 const GO: &str = include_str!("coverage/go.sh");
+const RUST: &str = include_str!("coverage/rust.sh");
 const NODE_MAIN: &str = include_str!("coverage/node_main.cjs");
 const NODE_EXPORT: &str = include_str!("coverage/node_export.cjs");
 
@@ -60,6 +62,8 @@ pub struct CoveragePlan {
     pub tests: Invocation,
     /// Leaves [`COVERAGE_PIECES`].
     pub after: Option<Invocation>,
+    /// Removes the files of the recorder, without which the workspace would stay over its quota.
+    pub removal: Invocation,
 }
 
 /// Bounds of the commands that run after the tests.
@@ -73,7 +77,11 @@ pub struct CoverageLimits {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoCoverage {
     /// The runner has no recorder.
-    #[error("recording is not supported for {} yet; it is for pytest, unittest, go test and node --test", .0.name())]
+    #[error(
+        "recording is not supported for {} yet; it is for pytest, unittest, go test, cargo test, \
+         cargo nextest and node --test",
+        .0.name()
+    )]
     Unsupported(ProjectTool),
 }
 
@@ -87,6 +95,7 @@ pub fn plan_coverage(
         ProjectTool::Pytest => Ok(pytest(invocation)),
         ProjectTool::Unittest => Ok(unittest(invocation)),
         ProjectTool::GoTest => Ok(go(profile, invocation, limits)),
+        ProjectTool::CargoTest | ProjectTool::Nextest => Ok(rust(invocation, limits)),
         ProjectTool::NodeTest => Ok(node(invocation)),
         tool => Err(NoCoverage::Unsupported(tool)),
     }
@@ -112,7 +121,8 @@ fn python(invocation: &Invocation) -> CoveragePlan {
     let mut tests = with_pieces(invocation.clone());
     set(&mut tests, "PYTHONPATH", &directory, ":");
     set(&mut tests, "CARREL_COVERAGE", super::ARTIFACTS, "");
-    CoveragePlan { before: Some(command(invocation, args(&write))), tests, after: None }
+    let before = Some(command(invocation, args(&write)));
+    CoveragePlan { before, tests, after: None, removal: removal(invocation) }
 }
 
 fn node(invocation: &Invocation) -> CoveragePlan {
@@ -128,6 +138,7 @@ fn node(invocation: &Invocation) -> CoveragePlan {
         before: Some(command(invocation, args(&write))),
         tests,
         after: Some(with_pieces(command(invocation, args(&export)))),
+        removal: removal(invocation),
     }
 }
 
@@ -137,23 +148,74 @@ fn go(profile: &Profile, invocation: &Invocation, limits: CoverageLimits) -> Cov
         Some(command) => go_words(&command.argv).packages,
         None => packages.clone(),
     };
+    let own = vec![names, flags.join(" "), measured.join(",")];
+    one_process_each(invocation, limits, (GO, "go"), [own, packages].concat())
+}
+
+fn rust(invocation: &Invocation, limits: CoverageLimits) -> CoveragePlan {
+    let CargoWords { build, names } = cargo_words(&invocation.argv);
+    one_process_each(invocation, limits, (RUST, "rust"), [vec![names], build].concat())
+}
+
+/// Plans a script that runs after the tests, each of them in a process of its own.
+fn one_process_each(
+    invocation: &Invocation,
+    limits: CoverageLimits,
+    (script, language): (&str, &str),
+    own: Vec<String>,
+) -> CoveragePlan {
     let seconds = |time: Duration| time.as_secs().max(1).to_string();
-    let head = words("sh -c");
-    let script = vec![GO.to_owned(), "sh".to_owned()];
-    let work = format!("{KEPT_CACHE}/coverage/go");
-    let settings = vec![
-        super::ARTIFACTS.to_owned(),
-        work,
-        seconds(limits.time.saturating_sub(RESERVED)),
-        seconds(MAX_TEST_TIME.min(limits.time)),
-        MAX_PROCESSES.to_string(),
-        names,
-        flags.join(" "),
-        measured.join(","),
-    ];
-    let argv = [head, script, settings, packages].concat();
-    let after = Some(with_pieces(command(invocation, argv)));
-    CoveragePlan { before: None, tests: invocation.clone(), after }
+    let work = format!("{KEPT_CACHE}/coverage/{language}");
+    let time = seconds(limits.time.saturating_sub(RESERVED));
+    let each = seconds(MAX_TEST_TIME.min(limits.time));
+    let most = MAX_PROCESSES.to_string();
+    let argv = args(&["sh", "-c", script, "sh", super::ARTIFACTS, &work, &time, &each, &most]);
+    let after = Some(with_pieces(command(invocation, [argv, own].concat())));
+    CoveragePlan { before: None, tests: invocation.clone(), after, removal: removal(invocation) }
+}
+
+/// The parts of a `cargo test` or `cargo nextest run` command that its recorder needs.
+#[derive(Debug, PartialEq, Eq)]
+struct CargoWords {
+    /// The command that builds the test binaries.
+    build: Vec<String>,
+    /// Part of the names of tests; empty for all.
+    names: String,
+}
+
+/// Options of cargo that choose packages, targets and features.
+const CARGO_OPTIONS: &str = "--workspace --all --lib --bins --tests --examples --benches --all-targets \
+    --all-features --no-default-features --release --locked --offline --frozen";
+
+/// The same, with a value as the next word or after `=`.
+const CARGO_VALUES: &str =
+    "-p --package --exclude --test --bin --example --bench -F --features --manifest-path --target";
+
+/// Other options whose value is the next word.
+const OTHER_VALUES: &str = "-E --filterset --profile -P --message-format --color -j --jobs";
+
+fn cargo_words(argv: &[String]) -> CargoWords {
+    let toolchain = argv.get(1).filter(|word| word.starts_with('+')).cloned();
+    let mut build: Vec<String> = words("cargo").into_iter().chain(toolchain).collect();
+    build.push("test".to_owned());
+    let mut names = String::new();
+    let mut rest = argv.iter().skip_while(|word| *word != "test" && *word != "run").skip(1);
+    while let Some(word) = rest.next() {
+        let option = word.split('=').next().unwrap_or(word);
+        if has_word(CARGO_OPTIONS, word) {
+            build.push(word.clone());
+        } else if has_word(CARGO_VALUES, option) {
+            build.push(word.clone());
+            if !word.contains('=') {
+                build.extend(rest.next().cloned());
+            }
+        } else if has_word(OTHER_VALUES, word) {
+            rest.next();
+        } else if !word.starts_with('-') && names.is_empty() {
+            word.clone_into(&mut names);
+        }
+    }
+    CargoWords { build, names }
 }
 
 /// The parts of a `go test` command that its recorder needs.
@@ -217,6 +279,10 @@ fn go_words(argv: &[String]) -> GoWords {
     found
 }
 
+fn removal(invocation: &Invocation) -> Invocation {
+    command(invocation, args(&["rm", "-rf", &format!("{KEPT_CACHE}/coverage")]))
+}
+
 /// Returns a command in the directory and environment of a test run.
 fn command(invocation: &Invocation, argv: Vec<String>) -> Invocation {
     Invocation {
@@ -261,6 +327,32 @@ mod tests {
         for (line, (flags, names, packages)) in cases {
             let expected = GoWords { flags, names: names.to_owned(), packages };
             assert_eq!(go_words(&words(line)), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_recorder_of_rust_gets_packages_targets_features_and_a_name() {
+        let cases = [
+            (
+                "cargo test --workspace --no-fail-fast --message-format=json",
+                "cargo test --workspace",
+                "",
+            ),
+            (
+                "cargo +nightly test -p a --test it --features=x --no-fail-fast --message-format=json -- adds",
+                "cargo +nightly test -p a --test it --features=x",
+                "adds",
+            ),
+            (
+                "cargo nextest run -p a --lib b::c --no-fail-fast --message-format libtest-json-plus -E test(=x)",
+                "cargo test -p a --lib",
+                "b::c",
+            ),
+            ("cargo test -p a -- --test-threads=1 --nocapture", "cargo test -p a", ""),
+        ];
+        for (line, build, names) in cases {
+            let expected = CargoWords { build: words(build), names: names.to_owned() };
+            assert_eq!(cargo_words(&words(line)), expected, "{line}");
         }
     }
 }

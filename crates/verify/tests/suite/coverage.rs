@@ -18,7 +18,7 @@ use pretty_assertions::assert_eq;
 use crate::fixture::lay_out;
 use crate::recorded::WORKSPACE;
 
-const LIMITS: CoverageLimits = CoverageLimits { time: Duration::from_secs(300) };
+const LIMITS: CoverageLimits = CoverageLimits { time: Duration::from_mins(5) };
 
 fn place(directory: &str) -> RecordingPlace<'_> {
     RecordingPlace { workspace: WORKSPACE, directory }
@@ -206,13 +206,38 @@ fn go_and_node_are_recorded_after_or_beside_the_usual_run() {
 }
 
 #[test]
+fn rust_tests_are_recorded_after_the_usual_run() {
+    let (profile, plan) =
+        planned("-- Cargo.toml --\n[package]\nname = \"a\"\n-- src/lib.rs --\n", "cargo test ");
+    let usual = plan_tests(&profile, &Target::default()).unwrap().remove(0);
+    assert_eq!((plan.before, plan.tests), (None, usual));
+    let after = plan.after.unwrap();
+    assert_eq!(after.argv[5], format!("{KEPT_CACHE}/coverage/rust"));
+    assert_eq!(after.argv[6..], ["290", "60", "5000", "", "cargo", "test", "-p", "a"]);
+}
+
+#[test]
+fn cargo_tells_counts_of_each_test() {
+    let recording = recorded("rust", ".");
+    let at = |line| tests(&recording, "src/lib.rs", line);
+    let (adds, big, it) = ("lib probe tests::adds", "lib probe tests::big", "test it outside");
+    assert_eq!(at(4), owned(&[(adds, 4), (big, 1), (it, 1)]));
+    assert_eq!(at(6), owned(&[(big, 1)]));
+    assert_eq!(at(8), owned(&[(adds, 4), (it, 1)]));
+    assert_eq!(at(12), [], "a function that is never called");
+    assert_eq!((recording.tests(), recording.counts()), (3, HitCounts::Counted));
+}
+
+#[test]
 fn a_runner_without_a_recorder_is_named() {
-    let workspace = lay_out("-- Cargo.toml --\n[package]\nname = \"a\"\n-- src/lib.rs --\n");
+    let manifest = "-- package.json --\n{\"scripts\":{\"test\":\"jest\"},\"devDependencies\":{\"jest\":\"1\"}}\n";
+    let workspace = lay_out(manifest);
     let profile = detect(&workspace.root, ".".as_ref()).profiles[0].clone();
     let invocation = plan_tests(&profile, &Target::default()).unwrap().remove(0);
     let refused = plan_coverage(&profile, &invocation, LIMITS).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "recording is not supported for cargo test yet; it is for pytest, unittest, go test and node --test"
+        "recording is not supported for jest yet; it is for pytest, unittest, go test, cargo test, \
+         cargo nextest and node --test"
     );
 }

@@ -1,5 +1,6 @@
 //! The lines that each test runs, recorded by real runners.
 
+use std::path::Path;
 use std::process::Command;
 
 use carrel_tools::{Session, ToolResponse};
@@ -7,7 +8,7 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use super::machine::{bare, with_go, with_python_tools};
-use super::{counts, rust, section, verdict};
+use super::{LOCK, counts, rust, section, verdict};
 use crate::test_environment::{Setting, TestEnvironment};
 
 const SUMS: &str = "LIMIT = 3\n\n\ndef add(a, b):\n    if a > LIMIT:\n        return a + b + 0\n    return a + b\n\n\ndef unused():\n    return 1\n";
@@ -274,7 +275,7 @@ async fn go_records_counts_across_packages_and_failing_tests_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn node_records_test_files_and_rust_says_that_it_does_not() {
+async fn node_records_counts_of_test_files() {
     let test_env = TestEnvironment::new();
     test_env
         .put("package.json", "{ \"name\": \"probe\", \"scripts\": { \"test\": \"node --test\" } }");
@@ -292,12 +293,37 @@ async fn node_records_test_files_and_rust_says_that_it_does_not() {
         line,
         "2 test(s) cover lib/sum.js:6:\n\ntest/big.test.js:\n  (all tests of the file) (1 hit)\n\ntest/small.test.js:\n  (all tests of the file) (2 hits)\n"
     );
+}
 
+#[tokio::test(flavor = "multi_thread")]
+async fn cargo_records_counts_of_each_test() {
+    let llvm = Command::new("rustc").arg("-vV").output().unwrap();
+    let llvm = String::from_utf8(llvm.stdout).unwrap();
+    let version = llvm.lines().find_map(|line| line.strip_prefix("LLVM version: ")).unwrap();
+    let version = version.split('.').next().unwrap();
+    let tools = Path::new("/usr/bin").join(format!("llvm-cov-{version}"));
+    assert!(tools.exists(), "there is no {}: run scripts/install-test-tools", tools.display());
     let test_env = rust();
+    test_env.put("Cargo.lock", LOCK);
+    test_env
+        .put("tests/it.rs", "#[test]\nfn outside() {\n    assert_eq!(probe::add(2, 2), 4);\n}\n");
+    test_env.put(".gitignore", "target/\n");
+    // Cargo writes the lock file in its own form.
+    test_env.text("run_tests", json!({})).await;
+    commit(&test_env);
     let answer = record(&test_env).await;
     assert_eq!(verdict(&answer), "passed", "{}", answer.text());
-    let gap = "recording is not supported for cargo test yet; it is for pytest, unittest, go test and node --test";
-    assert_eq!(recorded(&answer), (0, 0, vec![gap.to_owned()]));
+    assert_eq!(recorded(&answer), (3, 2, vec![]), "{}", answer.text());
+    assert_eq!(status(&test_env), "!! target/\n");
+    let line = covering(&test_env, json!({ "file": "lib.rs", "line": 5 })).await;
+    assert_eq!(
+        line,
+        "3 test(s) cover src/lib.rs:5:\n\nlib probe:\n  tests::adds (1 hit)\n  tests::adds_nothing (1 hit)\n\n\
+         test it:\n  outside (1 hit)\n"
+    );
+    let narrowed = json!({ "coverage": true, "name": "adds_nothing" });
+    let answer = test_env.call("run_tests", narrowed).await;
+    assert_eq!(recorded(&answer), (1, 1, vec![]), "{}", answer.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
