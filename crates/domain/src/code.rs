@@ -305,6 +305,15 @@ codes! {
     /// A file would have more syntax errors, or other symbols would change, if the new text were put in its place.
     ReplacementInvalid = "E_REPLACEMENT_INVALID", "replacement_invalid", 422,
         "correct the new text; nothing was written";
+    /// The file to search by structure is of a language without a grammar.
+    ScanUnsupported = "E_SCAN_CODE_UNSUPPORTED_FILE", "scan_code_unsupported_file", 422, "use Grep for such files";
+    /// The file to rewrite by structure is of a language without a grammar.
+    EditUnsupported = "E_EDIT_CODE_UNSUPPORTED_FILE", "edit_code_unsupported_file", 422, "use Edit for such files";
+    /// Nothing in the files matches the rule, or the name is not declared as the call says.
+    CodeEditNoMatch = "E_EDIT_CODE_NO_MATCH", "edit_code_no_match", 409, "try the rule with code_scan first";
+    /// A replacement has a metavariable that its rule does not capture.
+    CodeEditUnbound = "E_EDIT_CODE_REPLACEMENT_META_MISMATCH", "edit_code_replacement_meta_mismatch", 422,
+        "use the variables in the message; `\\$` is a dollar sign";
     /// A language server is missing, is not ready, or does not answer.
     LanguageServer = "E_LANGUAGE_SERVER", "language_server", 503, "follow the reason that the message gives";
     /// The file is of a language that the operation does not know.

@@ -5,6 +5,8 @@
 //! answers know names and where they stand, not which of several definitions a use means.
 
 mod answer;
+mod code_edit;
+mod code_scan;
 mod delete_symbol;
 mod diagnostics;
 mod find_definition;
@@ -38,6 +40,8 @@ pub(crate) fn register(catalogue: &mut Catalogue) {
     catalogue.add::<diagnostics::Diagnostics>();
     catalogue.add::<rename_symbol::RenameSymbol>();
     catalogue.add::<search_code::SearchCode>();
+    catalogue.add::<code_scan::CodeScan>();
+    catalogue.add::<code_edit::CodeEdit>();
     catalogue.add::<repo_map::RepoMap>();
     catalogue.add::<symbol_edit_tools::EditFunctionBody>();
     catalogue.add::<symbol_edit_tools::ChangeFunctionSignature>();

@@ -55,6 +55,8 @@ fn emptiest() -> Vec<(&'static str, Value)> {
         ("diagnostics", json!({})),
         ("rename_symbol", json!({ "symbol": "nothing", "new_name": "something" })),
         ("search_code", json!({ "query": "nothing" })),
+        ("code_scan", json!({ "pattern": "nothing" })),
+        ("code_edit", json!({ "path": ".", "edits": [] })),
         ("repo_map", json!({})),
         ("edit_function_body", json!({ "function_name": "nothing", "new_body": "" })),
         ("change_function_signature", json!({ "function_name": "nothing", "new_signature": "" })),

@@ -7,6 +7,8 @@
 
 /// Symbols: outlines, reading by name, definitions, references, search and maps.
 mod code;
+/// Search and rewrites by structure.
+mod code_patterns;
 /// Replies without content: words, in every tool.
 mod empty_answers;
 /// Reading, writing, editing, patching, moving, deleting.

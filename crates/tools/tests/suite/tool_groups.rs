@@ -26,7 +26,7 @@ fn every_group_has_tools_and_every_tool_one_group() {
         ("git", "git git_inspect"),
         (
             "code",
-            "render_mermaid render_dot tests_covering outline read_symbol find_definition find_references find_implementations hover diagnostics rename_symbol search_code repo_map \
+            "render_mermaid render_dot tests_covering outline read_symbol find_definition find_references find_implementations hover diagnostics rename_symbol search_code code_scan code_edit repo_map \
              edit_function_body change_function_signature insert_after_method replace_symbol \
              insert_before_symbol insert_after_symbol delete_symbol",
         ),

@@ -1,0 +1,303 @@
+//! The tool `code_edit`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use carrel_code::{
+    CodeEdit as Operation, Language, RewriteError, RewriteProblem, TimeBudget, rewrite,
+};
+use carrel_domain::{Code, Failure, ToolGroup};
+use carrel_search::{Cancel, Scope, source_files};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::code_scan::{decoded, unsupported};
+use super::outline::cut;
+use crate::files::{
+    Before, ChangeFacts, ChangeSet, NewFile, RefusedEdit, WorkspaceFiles, diff_text, required_path,
+    run_cancellable, shown,
+};
+use crate::read_tracker::RequiredExtent;
+use crate::reply_limit::MaxBytes;
+use crate::response::Reply;
+use crate::text::line;
+use crate::tool::{About, CallRules, Tool, ToolResult, TrustMode};
+use crate::tool_context::ToolContext;
+
+/// The time of a rewrite over all files.
+const REWRITE_TIME: Duration = Duration::from_secs(30);
+
+/// Files that one call changes.
+const MAX_FILES: usize = 500;
+
+pub(super) struct CodeEdit;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Input {
+    /// The file, or a directory all of whose files are changed together.
+    #[schemars(extend("x-brief" = "file or directory"))]
+    path: String,
+    /// The operations, in order: `{"op": "replace", "rule": …, "replacement": "…"}` with a pattern or rule as in
+    /// `code_scan`, or `{"op": "rename", "from": "…", "to": "…", "target": "local|member"}`. Each may have `within`
+    /// (a rule), `withinSymbol` and `only` (numbers of matches).
+    #[schemars(
+        with = "Vec<serde_json::Map<String, Value>>",
+        extend("x-brief" = "{op:replace,rule,replacement} or {op:rename,from,to}; within, withinSymbol, only")
+    )]
+    edits: Value,
+    /// Only files of this language.
+    #[schemars(extend("x-brief" = false))]
+    language: Option<String>,
+    /// Only show what would change.
+    #[serde(default)]
+    #[schemars(extend("x-brief" = ""))]
+    dry_run: bool,
+    /// The `hash` of an earlier reply about the file, instead of reading it again.
+    #[schemars(extend("x-brief" = false))]
+    expected_hash: Option<String>,
+    max_bytes: Option<MaxBytes>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Facts {
+    /// True if files were changed.
+    applied: bool,
+    files: Vec<ChangeFacts>,
+    /// Nodes that match, in all files and operations.
+    matches: usize,
+    replaced: usize,
+    /// The symbols that contain changes.
+    symbols: Vec<String>,
+}
+
+impl Tool for CodeEdit {
+    type Input = Input;
+    type Facts = Facts;
+
+    const ABOUT: About = About {
+        name: "code_edit",
+        title: "Rewrite by structure",
+        group: ToolGroup::Code,
+        in_default_set: false,
+        rules: CallRules { trust: TrustMode::BeforeWrite, ..CallRules::WRITE },
+        description: "Rewrites code by patterns, in one file or all files of a directory: \
+            `$A.unwrap_or($B)` to `$A.unwrap_or_else(|| $B)`.",
+        ..About::WRITE
+    };
+
+    async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
+        let edits: Vec<Operation> = decoded("edits", &input.edits)?;
+        let language = input.language.as_deref().map(|word| {
+            Language::of_name(word)
+                .ok_or_else(|| Failure::argument("language", format!("no language \"{word}\"")))
+        });
+        let language = language.transpose()?;
+        let limit = context.reply_limit(input.max_bytes);
+        let own = context.clone();
+        run_cancellable(context, move |_, cancel| {
+            let files = WorkspaceFiles::of(&own);
+            let path = required_path(&files, "path", &input.path)?;
+            files.check_masks(&input.edits.to_string(), &input.path)?;
+            let call = EditCall { edits, language, input: &input, limit };
+            call.run(&files, &path, cancel)
+        })
+        .await
+    }
+}
+
+struct EditCall<'a> {
+    edits: Vec<Operation>,
+    language: Option<Language>,
+    input: &'a Input,
+    limit: usize,
+}
+
+/// The outcome over all files.
+#[derive(Default)]
+struct Totals {
+    matches: usize,
+    replaced: usize,
+    symbols: Vec<String>,
+    /// The refusal of the first file in which nothing matches.
+    no_match: Option<Failure>,
+}
+
+impl EditCall<'_> {
+    fn run(&self, files: &WorkspaceFiles, path: &Path, cancel: &Cancel) -> ToolResult<Facts> {
+        let writing = if self.input.dry_run { None } else { Some(files.writing()?) };
+        let paths = self.files(files, path, cancel)?;
+        let is_alone = paths.len() == 1 && paths[0] == path;
+        let is_cancelled = || cancel.is_cancelled();
+        let budget = TimeBudget::of(REWRITE_TIME);
+        let budget = budget.cancelled_by(&is_cancelled);
+        let mut set = ChangeSet { doing: "edit", before: Before::new(), after: Default::default() };
+        let mut totals = Totals::default();
+        for path in &paths {
+            self.add(files, path, (&mut set, &mut totals), &budget, is_alone)?;
+        }
+        if set.after.is_empty() {
+            let nothing = || Failure::new(Code::CodeEditNoMatch, "no file with a grammar is there");
+            return Err(totals.no_match.unwrap_or_else(nothing));
+        }
+        if set.after.len() > MAX_FILES {
+            let message = format!(
+                "{} files would change; at most {MAX_FILES} are changed at once, name a smaller directory",
+                set.after.len()
+            );
+            return Err(Failure::new(Code::EditBatchTooLarge, message));
+        }
+        if !self.input.dry_run {
+            self.check_known(files, &set)?;
+            set.commit(files)?;
+        }
+        let reply = self.reply(files, &set, totals);
+        drop(writing);
+        Ok(reply)
+    }
+
+    fn files(
+        &self,
+        files: &WorkspaceFiles,
+        path: &Path,
+        cancel: &Cancel,
+    ) -> Result<Vec<PathBuf>, Failure> {
+        let accepts = |path: &Path| {
+            Language::of_path(path)
+                .is_some_and(|found| self.language.is_none_or(|one| one == found))
+        };
+        let scope =
+            Scope::at(files.root(), if path == Path::new(".") { Path::new("") } else { path });
+        let list = source_files(&scope, accepts, cancel)?;
+        Ok(list.files.into_iter().map(|file| file.path).collect())
+    }
+
+    /// Rewrites one file in memory.
+    fn add(
+        &self,
+        files: &WorkspaceFiles,
+        path: &Path,
+        (set, totals): (&mut ChangeSet, &mut Totals),
+        budget: &TimeBudget<'_>,
+        is_alone: bool,
+    ) -> Result<(), Failure> {
+        let name = shown(path);
+        let Some(language) = Language::of_path(path) else {
+            return Err(unsupported(path, Code::EditUnsupported));
+        };
+        let loaded = files.load(path)?;
+        let before = match loaded.document(&name) {
+            Err(failure) if is_alone => return Err(failure),
+            Err(_) => return Ok(()),
+            Ok(document) => document,
+        };
+        let rewritten = match rewrite(language, before.text(), &self.edits, budget) {
+            Ok(rewritten) => rewritten,
+            Err(error) => {
+                let failure = failure(&error, &name);
+                let is_miss = matches!(
+                    error.problem,
+                    RewriteProblem::NoMatch { .. } | RewriteProblem::NoChange
+                );
+                // A pattern of one language is no pattern of another one.
+                let is_other =
+                    matches!(error.problem, RewriteProblem::Rule(_) | RewriteProblem::Syntax(_));
+                if is_alone || !(is_miss || is_other) {
+                    return Err(failure);
+                }
+                totals.no_match.get_or_insert(failure);
+                return Ok(());
+            }
+        };
+        for effect in &rewritten.operations {
+            totals.matches += effect.matches.len();
+            totals.replaced += effect.replaced;
+        }
+        totals.symbols.extend(rewritten.symbols.iter().map(|path| path.join("::")));
+        let after = before
+            .with_text(rewritten.text)
+            .map_err(|error| Failure::new(Code::InvalidArguments, format!("{name}: {error}")))?;
+        let new = NewFile {
+            text: after.text().to_owned(),
+            bytes: after.encode().into_owned(),
+            mode: None,
+        };
+        set.before.insert(name, Some(loaded));
+        set.after.insert(path.to_owned(), Some(new));
+        Ok(())
+    }
+
+    /// Refuses files that the session does not know, with the lines that would change.
+    fn check_known(&self, files: &WorkspaceFiles, set: &ChangeSet) -> Result<(), Failure> {
+        let expected = self.input.expected_hash.as_deref().filter(|_| set.after.len() == 1);
+        let mut refused: Option<Failure> = None;
+        for (path, new) in &set.after {
+            let (Some(old), Some(new)) = (set.old(files, path), new) else { continue };
+            let name = shown(path);
+            let known = files.check(old, expected, RequiredExtent::Part, ("edit", &name));
+            let Err(refusal) = known else { continue };
+            let before = old.document(&name)?;
+            let after = carrel_edit::Document::from_text(&new.text);
+            let shown = RefusedEdit::of(&before, &after).show(files, &old.key, old.hash(), refusal);
+            match &mut refused {
+                // Each file that is shown counts as read, as far as the reply has room for it.
+                Some(first) if first.message.len() < self.limit => {
+                    line(&mut first.message, &shown.message);
+                }
+                Some(_) => {}
+                None => refused = Some(shown),
+            }
+        }
+        refused.map_or(Ok(()), Err)
+    }
+
+    fn reply(&self, files: &WorkspaceFiles, set: &ChangeSet, totals: Totals) -> Reply<Facts> {
+        let applied = !self.input.dry_run;
+        let Totals { matches, replaced, mut symbols, .. } = totals;
+        symbols.dedup();
+        let (verb, count) = (if applied { "changed" } else { "would change" }, set.after.len());
+        let mut text =
+            format!("{verb} {count} file(s): {replaced} of {matches} match(es) replaced");
+        let mut changed = Vec::new();
+        for (path, new) in &set.after {
+            let (Some(old), Some(new)) = (set.old(files, path), new) else { continue };
+            let name = shown(path);
+            let before = old.document(&name).ok();
+            let (diff, shown) = diff_text(before.as_ref().map(|old| old.text()), &new.text, &name);
+            let hash =
+                if applied { set.record(files, path, (new, &diff)) } else { old.hash().short() };
+            let bytes = new.bytes.len();
+            if text.len() + shown.len() <= self.limit {
+                line(&mut text, shown.trim_end());
+            } else {
+                line(&mut text, &format!("{name}: +{} -{} lines", diff.added, diff.removed));
+            }
+            changed.push(ChangeFacts::new(name, false, bytes, hash, &diff));
+        }
+        let text = cut(&text, self.limit.max(1) * 2);
+        Reply::text(text, Facts { applied, files: changed, matches, replaced, symbols })
+    }
+}
+
+fn failure(error: &RewriteError, path: &str) -> Failure {
+    let code = match &error.problem {
+        RewriteProblem::OperationCount { .. } | RewriteProblem::NotAName { .. } => {
+            Code::InvalidArguments
+        }
+        RewriteProblem::Rule(_) => Code::InvalidPattern,
+        RewriteProblem::Search(carrel_code::SearchError::Cancelled) => Code::Cancelled,
+        RewriteProblem::Search(_) => Code::Timeout,
+        RewriteProblem::Syntax(_) => Code::EditUnsupported,
+        RewriteProblem::Target(_)
+        | RewriteProblem::NoMatch { .. }
+        | RewriteProblem::AmbiguousTarget { .. }
+        | RewriteProblem::NotDeclared { .. }
+        | RewriteProblem::NoSuchMatch { .. }
+        | RewriteProblem::Collision { .. } => Code::CodeEditNoMatch,
+        RewriteProblem::UnboundVariable { .. } => Code::CodeEditUnbound,
+        RewriteProblem::TooManyMatches | RewriteProblem::ResultTooLarge { .. } => Code::TooLarge,
+        RewriteProblem::DidNotParse(_) => Code::ReplacementInvalid,
+        RewriteProblem::NoChange => Code::EditNoChange,
+    };
+    Failure::new(code, format!("{path}: {error}")).with("path", path)
+}

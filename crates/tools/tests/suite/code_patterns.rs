@@ -1,0 +1,130 @@
+//! Search and rewrites by structure.
+
+use pretty_assertions::assert_eq;
+use serde_json::json;
+
+use crate::test_environment::TestEnvironment;
+
+const LIB: &str = "\
+fn load(path: &str) -> String {
+    read(path).unwrap_or(
+        default(),
+    )
+}
+
+fn other() {
+    // x.unwrap_or(y) in a comment
+    x.unwrap_or(1);
+}
+";
+
+fn project() -> TestEnvironment {
+    let test_env = TestEnvironment::new();
+    test_env.put("src/lib.rs", LIB);
+    test_env.put("src/more.rs", "fn more() { z.unwrap_or(2); }\n");
+    test_env.put("a.py", "x.unwrap_or(1)\n");
+    test_env.put("notes.txt", "x.unwrap_or(1)\n");
+    test_env
+}
+
+#[tokio::test]
+async fn a_pattern_finds_code_in_every_layout_with_its_symbol_and_captures() {
+    let test_env = project();
+    let scan = json!({ "pattern": "$A.unwrap_or($B)", "language": "rust" });
+    assert_eq!(
+        test_env.text("code_scan", scan).await,
+        "scanned=2 matches=3\n\
+         src/lib.rs:2:[load] read(path).unwrap_or(  {$A=read(path), $B=default()}\n\
+         src/lib.rs:9:[other] x.unwrap_or(1)  {$A=x, $B=1}\n\
+         src/more.rs:1:[more] z.unwrap_or(2)  {$A=z, $B=2}\n"
+    );
+    let rule = json!({ "rule": { "pattern": "$A.unwrap_or($B)", "inside": { "pattern": "fn other() { $$$ }", "stopBy": "end" } }, "path": "src" });
+    let text = test_env.text("code_scan", rule).await;
+    assert!(text.starts_with("scanned=2 matches=1\nsrc/lib.rs:9:"), "{text}");
+    let all = test_env.call("code_scan", json!({ "pattern": "$A.unwrap_or($B)" })).await;
+    assert_eq!(all.structured["total"], 4, "Python understands the pattern too");
+    let few = test_env
+        .text("code_scan", json!({ "pattern": "$A.unwrap_or($B)", "max_results": 1 }))
+        .await;
+    assert!(few.ends_with("[cut; max_results shows up to 200, or name a path]\n"), "{few}");
+    let none =
+        test_env.text("code_scan", json!({ "pattern": "nothing($A)", "language": "rust" })).await;
+    assert!(none.starts_with("scanned=2 matches=0\nNo matches."), "{none}");
+}
+
+#[tokio::test]
+async fn a_pattern_that_is_no_code_and_a_rule_with_an_unknown_field_are_refused() {
+    let test_env = project();
+    for (arguments, code) in [
+        (json!({ "pattern": "fn (", "language": "rust" }), "E_INVALID_PATTERN"),
+        (json!({ "rule": { "patern": "x" } }), "E_INVALID_ARGUMENTS"),
+        (json!({}), "E_INVALID_ARGUMENTS"),
+        (json!({ "pattern": "x", "language": "klingon" }), "E_INVALID_ARGUMENTS"),
+        (json!({ "pattern": "x", "path": "notes.txt" }), "E_SCAN_CODE_UNSUPPORTED_FILE"),
+        (json!({ "pattern": "x", "path": "gone" }), "E_NOT_FOUND"),
+        (json!({ "pattern": "x", "path": "../x" }), "E_SANDBOX_VIOLATION"),
+    ] {
+        let (found, text) = test_env.refusal("code_scan", arguments.clone()).await;
+        assert_eq!(found, code, "{arguments}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_rewrite_shows_what_it_would_change_and_then_changes_all_files_or_none() {
+    let test_env = project();
+    let edits = json!([{ "op": "replace", "rule": "$A.unwrap_or($B)", "replacement": "$A.unwrap_or_else(|| $B)" }]);
+    let dry = json!({ "path": "src", "edits": edits, "dry_run": true });
+    let text = test_env.text("code_edit", dry).await;
+    assert!(text.starts_with("would change 2 file(s): 3 of 3 match(es) replaced\n"), "{text}");
+    assert_eq!(test_env.get("src/lib.rs"), LIB);
+    let call = json!({ "path": "src", "edits": edits });
+    let (code, text) = test_env.refusal("code_edit", call.clone()).await;
+    assert_eq!(code, "E_NOT_READ");
+    assert!(text.contains("x.unwrap_or(1);") && text.contains("z.unwrap_or(2)"), "{text}");
+    test_env.text("code_edit", call).await;
+    assert_eq!(test_env.get("src/more.rs"), "fn more() { z.unwrap_or_else(|| 2); }\n");
+    assert!(test_env.get("src/lib.rs").contains("x.unwrap_or_else(|| 1);"));
+    assert!(test_env.get("src/lib.rs").contains("// x.unwrap_or(y) in a comment"));
+    // As another program would write it, while the session knows the version before.
+    test_env.put("src/more.rs", "fn more() { z.unwrap_or_else(|| 3); }\n");
+    let back = json!([{ "op": "replace", "rule": "$A.unwrap_or_else(|| $B)", "replacement": "$A.unwrap_or($B)" }]);
+    let lib = test_env.get("src/lib.rs");
+    let (code, _) = test_env.refusal("code_edit", json!({ "path": "src", "edits": back })).await;
+    assert_eq!(code, "E_CHANGED_SINCE_READ");
+    assert_eq!(test_env.get("src/lib.rs"), lib, "none is changed if one is refused");
+}
+
+#[tokio::test]
+async fn a_rewrite_names_what_is_wrong_with_it() {
+    let test_env = project();
+    test_env.text("Read", json!({ "file_path": "src/lib.rs" })).await;
+    let before = test_env.get("src/lib.rs");
+    for (edit, code) in [
+        (
+            json!({ "op": "replace", "rule": "nothing($A)", "replacement": "$A" }),
+            "E_EDIT_CODE_NO_MATCH",
+        ),
+        (
+            json!({ "op": "replace", "rule": "$A.unwrap_or($B)", "replacement": "$C" }),
+            "E_EDIT_CODE_REPLACEMENT_META_MISMATCH",
+        ),
+        (
+            json!({ "op": "replace", "rule": "$A.unwrap_or($B)", "replacement": "$A.(" }),
+            "E_REPLACEMENT_INVALID",
+        ),
+        (json!({ "op": "rename", "from": "load", "to": "a b" }), "E_INVALID_ARGUMENTS"),
+        (json!({ "op": "move" }), "E_INVALID_ARGUMENTS"),
+    ] {
+        let call = json!({ "path": "src/lib.rs", "edits": [edit.clone()] });
+        let (found, text) = test_env.refusal("code_edit", call).await;
+        assert_eq!(found, code, "{edit}: {text}");
+    }
+    let text =
+        json!({ "path": "notes.txt", "edits": [{ "op": "rename", "from": "x", "to": "y" }] });
+    assert_eq!(test_env.refusal("code_edit", text).await.0, "E_EDIT_CODE_UNSUPPORTED_FILE");
+    assert_eq!(test_env.get("src/lib.rs"), before);
+    let rename = json!({ "path": "src/lib.rs", "edits": [{ "op": "rename", "from": "load", "to": "fetch" }] });
+    let text = test_env.text("code_edit", rename).await;
+    assert!(text.contains("-fn load(path"), "{text}");
+    assert_eq!(test_env.get("src/lib.rs"), LIB.replace("fn load", "fn fetch"));
+}
