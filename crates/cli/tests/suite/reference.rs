@@ -986,7 +986,7 @@ fn a_line_that_no_test_ran_is_covered_by_none() {
         test_env.write("sum.js", &format!("{SUM}{less}"));
         test_env.write("sum.test.js", SUM_TEST);
         let workspace = test_env.workspace();
-        let options = ["--workspace", text(&workspace), "--tools", "default,verify"];
+        let options = ["--workspace", text(&workspace), "--tools", "default,code"];
         let mut session = interface.open(test_env, &options);
         let line = |line: u32| json!({ "file": "sum.js", "line": line });
         let before = session.call("tests_covering", line(1)).ok();

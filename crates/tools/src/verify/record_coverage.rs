@@ -30,7 +30,7 @@ const MAX_SHOWN_GAPS: usize = 5;
 /// Bounds the command that writes the files of a recorder.
 const MAX_PREPARATION: Duration = Duration::from_secs(30);
 
-/// Whether a run of tests records coverage.
+/// The choice to record coverage during a run of tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coverage {
     Off,
@@ -111,11 +111,11 @@ impl Recorder {
     ) -> Result<FinishedCommand, Failure> {
         let CoveragePlan { before, tests, after, removal } = plan;
         if let Some(before) = before {
-            let bounds = Bounds { timeout: MAX_PREPARATION.min(bounds.timeout), ..bounds };
+            let limited = Bounds { timeout: MAX_PREPARATION.min(bounds.timeout), ..bounds };
             let name = "prepare the recording of coverage".to_owned();
-            let prepared = run_named(&preparing(context), &before, bounds, name).await?;
-            if prepared.exit != 0 {
-                self.recording.add_gap(&failed("the recorder could not be written", &prepared));
+            let prepared = run_named(&preparing(context), &before, limited, name).await;
+            if let Some(gap) = gap_of(&prepared, "the recorder could not be written") {
+                self.recording.add_gap(&gap);
                 return run(context, usual, bounds).await;
             }
         }
@@ -123,9 +123,13 @@ impl Recorder {
         if let Some(after) = after {
             context.progress(0.0, None, "recording the lines of each test");
             let name = "record coverage".to_owned();
-            let recorded = run_named(context, &after, bounds, name).await?;
-            self.read(context, usual, &recorded);
-            self.remove_beyond_quota(context, &recorded, &removal).await;
+            match run_named(context, &after, bounds, name).await {
+                Ok(recorded) => {
+                    self.read(context, usual, &recorded);
+                    self.remove_beyond_quota(context, &recorded, &removal).await;
+                }
+                Err(failure) => self.recording.add_gap(&not_run(&failure)),
+            }
         } else {
             self.read(context, usual, &ran);
         }
@@ -168,6 +172,18 @@ fn preparing(context: &ToolContext) -> ToolContext {
     let mut own = context.clone();
     own.options.command_settings.started = None;
     own
+}
+
+/// Returns the gap that a command leaves which failed or could not start.
+fn gap_of(ran: &Result<FinishedCommand, Failure>, what: &str) -> Option<String> {
+    match ran {
+        Ok(ran) => (ran.exit != 0).then(|| failed(what, ran)),
+        Err(failure) => Some(not_run(failure)),
+    }
+}
+
+fn not_run(failure: &Failure) -> String {
+    format!("the recorder could not run: {}", failure.message)
 }
 
 fn failed(what: &str, ran: &FinishedCommand) -> String {

@@ -68,7 +68,7 @@ pub(super) struct Input {
     #[schemars(extend("x-brief" = ""))]
     network: Option<NetworkChoice>,
     /// Also record the lines that each test runs, for `tests_covering`; takes several times as long.
-    #[schemars(extend("x-brief" = "record lines for tests_covering"))]
+    #[schemars(extend("x-brief" = false))]
     #[serde(default)]
     coverage: bool,
     max_bytes: Option<MaxBytes>,

@@ -82,7 +82,7 @@ impl Tool for TestsCovering {
         group: ToolGroup::Code,
         in_default_set: false,
         description: "Lists the tests that run a file or a line, as the last run_tests with \
-            coverage recorded.",
+            `coverage: true` recorded.",
         ..About::READ
     };
 

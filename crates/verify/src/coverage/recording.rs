@@ -264,8 +264,10 @@ impl RecordingBuilder {
     }
 }
 
+/// Returns the beginning of a name or a sentence, without the control characters that a terminal obeys.
 fn bounded(text: &str) -> String {
-    text[..text.floor_char_boundary(MAX_TEXT)].to_owned()
+    let start = &text[..text.floor_char_boundary(MAX_TEXT)];
+    start.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 #[cfg(test)]

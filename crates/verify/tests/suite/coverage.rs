@@ -135,6 +135,13 @@ fn rows_of_any_other_form_are_skipped() {
 }
 
 #[test]
+fn control_characters_of_names_and_gaps_reach_no_terminal() {
+    let recording = read("T\tg\u{1b}[31m\tt\u{7}\nF\ta\u{1b}.py\nL\t1-1\n!\t\u{1b}[2J\nE\n");
+    assert_eq!(tests(&recording, "a?.py", 1), owned(&[("g?[31m t?", 1)]));
+    assert_eq!(gaps(&recording), ["?[2J"]);
+}
+
+#[test]
 fn a_recording_without_its_end_is_cut_and_pieces_are_joined_in_order() {
     let piece = |at: usize, text: &str| ArtifactFile {
         name: COVERAGE_PIECES[at].to_owned(),

@@ -24,6 +24,9 @@ const NOT_FOUND: i32 = 121;
 /// Bounds the output of a renderer that is kept for its message.
 const KEPT: CaptureLimits = CaptureLimits { head: ByteSize::kib(4), tail: ByteSize::kib(4) };
 
+/// The limit of a collected artifact, for the message.
+const MAX_PICTURE: &str = "10 MiB";
+
 /// Bytes of a renderer's message in a failure.
 const MAX_MESSAGE: usize = 2_000;
 
@@ -149,9 +152,6 @@ impl Renderer {
         Failure::new(Code::SpawnFailed, format!("{tool}: {what}"))
     }
 }
-
-/// The limit of a collected artifact, for the message.
-const MAX_PICTURE: &str = "10 MiB";
 
 /// Returns the beginning of a renderer's messages, without the stack traces of Node.
 fn said(context: &ToolContext, completed: &Completed) -> String {
