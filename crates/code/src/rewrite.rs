@@ -29,8 +29,9 @@ use std::ops::Range;
 use serde::Deserialize;
 
 use crate::language::Language;
+use crate::line_index::LineIndex;
 use crate::structural_edit::{ParsedSource, Splice, first_new_error};
-use crate::structural_search::{Constraints, Rule, TimeBudget, lines_of, symbols_around};
+use crate::structural_search::{Constraints, Rule, TimeBudget, symbols_around};
 use crate::syntax::MAX_SOURCE_BYTES;
 
 pub use error::{RewriteError, RewriteProblem};
@@ -188,15 +189,16 @@ impl Operation<'_> {
             return Err(RewriteProblem::DidNotParse(failure));
         }
         for change in &chosen {
+            self.budget.step()?;
             let path = symbols_around(&source, &change.range);
             if !path.is_empty() && !rewritten.symbols.contains(&path) {
                 rewritten.symbols.push(path);
             }
         }
-        let sites = all
-            .iter()
-            .map(|one| Site { lines: lines_of(&old, &one.range), range: one.range.clone() });
-        let matches = sites.collect();
+        let lines = LineIndex::of(&old);
+        let site =
+            |one: &Substitution| Site { range: one.range.clone(), lines: lines.lines(&one.range) };
+        let matches = all.iter().map(site).collect();
         rewritten.operations.push(OperationEffect { matches, replaced: chosen.len(), nested });
         rewritten.text = text;
         Ok(())

@@ -162,14 +162,16 @@ impl<'s> ParsedSource<'s> {
         signature::replace(self, target, signature)
     }
 
-    /// Inserts a method below a method of the same type, after a blank line.
+    /// Inserts a method below a method of the same type, after a blank line. The line tells a declaration from its
+    /// definition.
     pub fn insert_after_method(
         &self,
         receiver: &str,
         method: &str,
+        line: Option<usize>,
         text: &str,
     ) -> Result<EditedSource, EditError> {
-        insertion::insert_after_method(self, receiver, method, text)
+        insertion::insert_after_method(self, receiver, method, line, text)
     }
 
     /// Inserts text beside a symbol, at its indentation and with as many blank lines between as its neighbours have.

@@ -33,7 +33,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::language::{Language, MissingGrammar};
-use crate::structural_edit::{ParsedSource, line_of};
+use crate::structural_edit::ParsedSource;
 
 pub use pattern::PatternError;
 pub use rule::{Constraint, Constraints, PatternText, Relation, Rule, StopBy, Strictness};
@@ -282,11 +282,4 @@ pub(crate) fn symbols_around(source: &ParsedSource<'_>, range: &Range<usize>) ->
     let innermost = symbols.symbols.iter().rposition(contains);
     let path = innermost.map(|index| symbols.path(index)).unwrap_or_default();
     path.into_iter().map(str::to_owned).collect()
-}
-
-/// Returns the first and the last line of a range.
-pub(crate) fn lines_of(text: &str, range: &Range<usize>) -> (usize, usize) {
-    let first = line_of(text, range.start);
-    let inside = text.as_bytes().get(range.clone()).unwrap_or_default();
-    (first, first + memchr::memchr_iter(b'\n', inside).count())
 }

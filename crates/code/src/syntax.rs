@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 
 use crate::language::{Language, MissingGrammar};
+use crate::scanner_limits;
 
 /// Larger files are data or generated, and their trees take ten times the memory. The amalgamation of SQLite has
 /// 9 MB.
@@ -33,6 +34,12 @@ pub enum SyntaxError {
         /// Its size.
         bytes: usize,
     },
+    /// The file is nested so deeply that the parser could not hold its state.
+    #[error("nested more deeply than the parser of {language} can hold")]
+    TooDeep {
+        /// The language.
+        language: Language,
+    },
     /// The parser took too long.
     #[error("parsing took longer than {} s", PARSE_TIME.as_secs())]
     TimedOut,
@@ -51,8 +58,11 @@ impl SyntaxTree {
         if source.len() > MAX_SOURCE_BYTES {
             return Err(SyntaxError::TooLarge { bytes: source.len() });
         }
-        let mut parser = Parser::new();
         let grammar = language.grammar()?;
+        if !scanner_limits::is_within(language, source) {
+            return Err(SyntaxError::TooDeep { language });
+        }
+        let mut parser = Parser::new();
         parser.set_language(&grammar).expect("the grammars are of versions that the parser reads");
         let begun = Instant::now();
         let mut watch = |_: &ParseState| match begun.elapsed() < PARSE_TIME {

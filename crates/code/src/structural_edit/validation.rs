@@ -107,7 +107,7 @@ pub(crate) fn first_new_error(
     let failure = if inside.len() > old_inside.len() {
         inside.first().copied()
     } else if outside.len() > old_outside.len() {
-        let unknown = outside.iter().find(|error| !known.contains(&error.start));
+        let unknown = outside.iter().find(|error| known.binary_search(&error.start).is_err());
         unknown.or(outside.first())
     } else {
         None
@@ -328,7 +328,9 @@ fn affected(
             };
             let inside: Vec<_> = indices.filter(is_inside).collect();
             let is_outermost = |index: &usize| {
-                new.symbol(*index).parent.is_none_or(|parent| !inside.contains(&parent))
+                new.symbol(*index)
+                    .parent
+                    .is_none_or(|parent| inside.binary_search(&parent).is_err())
             };
             inside.iter().copied().filter(is_outermost).collect()
         }
