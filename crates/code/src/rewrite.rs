@@ -24,6 +24,7 @@ mod rename;
 mod replace;
 mod template;
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use serde::Deserialize;
@@ -188,19 +189,31 @@ impl Operation<'_> {
         {
             return Err(RewriteProblem::DidNotParse(failure));
         }
-        for change in &chosen {
-            self.budget.step()?;
-            let path = symbols_around(&source, &change.range);
-            if !path.is_empty() && !rewritten.symbols.contains(&path) {
-                rewritten.symbols.push(path);
-            }
-        }
+        self.add_symbols(&source, &chosen, &mut rewritten.symbols)?;
         let lines = LineIndex::of(&old);
         let site =
             |one: &Substitution| Site { range: one.range.clone(), lines: lines.lines(&one.range) };
         let matches = all.iter().map(site).collect();
         rewritten.operations.push(OperationEffect { matches, replaced: chosen.len(), nested });
         rewritten.text = text;
+        Ok(())
+    }
+
+    /// Adds the symbols around changes that are not among them yet.
+    fn add_symbols(
+        &self,
+        source: &ParsedSource<'_>,
+        changes: &[&Substitution],
+        symbols: &mut Vec<Vec<String>>,
+    ) -> Result<(), RewriteProblem> {
+        let mut known: HashSet<Vec<String>> = symbols.iter().cloned().collect();
+        for change in changes {
+            self.budget.step()?;
+            let path = symbols_around(source, &change.range);
+            if !path.is_empty() && known.insert(path.clone()) {
+                symbols.push(path);
+            }
+        }
         Ok(())
     }
 

@@ -21,6 +21,8 @@
 //! ```
 
 mod compile;
+mod contexts;
+mod grammar;
 mod matching;
 mod metavariable;
 mod pattern;
@@ -34,6 +36,7 @@ use std::ops::Range;
 
 use crate::language::{Language, MissingGrammar};
 use crate::structural_edit::ParsedSource;
+use crate::syntax::depth;
 
 pub use pattern::PatternError;
 pub use rule::{Constraint, Constraints, PatternText, Relation, Rule, StopBy, Strictness};
@@ -42,7 +45,7 @@ pub use time_budget::TimeBudget;
 pub(crate) use metavariable::metavariables;
 
 use compile::{CompiledConstraint, CompiledRule};
-use pattern::Grammar;
+use grammar::Grammar;
 use prefilter::Prefilter;
 
 /// The longest pattern.
@@ -255,7 +258,7 @@ impl CodeSearch {
             return Ok(SearchResult::default());
         }
         let repeats = self.variables.values().any(|count| *count > 1);
-        if repeats && pattern::depth(source.tree().root()) > MAX_COMPARED_DEPTH {
+        if repeats && depth(source.tree().root()) > MAX_COMPARED_DEPTH {
             return Err(SearchError::TooDeep);
         }
         matching::run(self, source, budget)

@@ -7,7 +7,7 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
+use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree, TreeCursor};
 
 use crate::language::{Language, MissingGrammar};
 use crate::scanner_limits;
@@ -115,6 +115,41 @@ impl SyntaxTree {
                     return errors;
                 }
             }
+        }
+    }
+}
+
+/// Returns a node and all nodes below it, parents before their children, without recursion.
+pub(crate) fn preorder(root: Node<'_>) -> impl Iterator<Item = Node<'_>> {
+    let mut cursor = root.walk();
+    let mut next = Some(root);
+    std::iter::from_fn(move || {
+        let node = next?;
+        next = advance(&mut cursor).then(|| cursor.node());
+        Some(node)
+    })
+}
+
+fn advance(cursor: &mut TreeCursor<'_>) -> bool {
+    if cursor.goto_first_child() {
+        return true;
+    }
+    while !cursor.goto_next_sibling() {
+        if !cursor.goto_parent() {
+            return false;
+        }
+    }
+    true
+}
+
+/// Returns the number of levels below a node.
+pub(crate) fn depth(root: Node<'_>) -> usize {
+    let mut cursor = root.walk();
+    let mut deepest = 0;
+    loop {
+        deepest = deepest.max(cursor.depth() as usize);
+        if !advance(&mut cursor) {
+            return deepest;
         }
     }
 }

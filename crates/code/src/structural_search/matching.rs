@@ -8,7 +8,7 @@ use ast_grep_core::{Matcher, Node};
 use tree_sitter::Node as SyntaxNode;
 
 use super::compile::{CompiledConstraint, CompiledRelation, CompiledRule, Condition, Distance};
-use super::pattern::Document;
+use super::grammar::Document;
 use super::{
     Capture, CodeMatch, CodeSearch, MAX_MATCHES, SearchError, SearchResult, TimeBudget,
     symbols_around,
