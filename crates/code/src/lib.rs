@@ -4,7 +4,9 @@
 mod definitions;
 mod index;
 mod language;
+mod line_index;
 mod rewrite;
+mod scanner_limits;
 mod structural_edit;
 mod structural_search;
 mod symbol;

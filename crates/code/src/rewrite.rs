@@ -24,13 +24,15 @@ mod rename;
 mod replace;
 mod template;
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use serde::Deserialize;
 
 use crate::language::Language;
+use crate::line_index::LineIndex;
 use crate::structural_edit::{ParsedSource, Splice, first_new_error};
-use crate::structural_search::{Constraints, Rule, TimeBudget, lines_of, symbols_around};
+use crate::structural_search::{Constraints, Rule, TimeBudget, symbols_around};
 use crate::syntax::MAX_SOURCE_BYTES;
 
 pub use error::{RewriteError, RewriteProblem};
@@ -187,18 +189,31 @@ impl Operation<'_> {
         {
             return Err(RewriteProblem::DidNotParse(failure));
         }
-        for change in &chosen {
-            let path = symbols_around(&source, &change.range);
-            if !path.is_empty() && !rewritten.symbols.contains(&path) {
-                rewritten.symbols.push(path);
-            }
-        }
-        let sites = all
-            .iter()
-            .map(|one| Site { lines: lines_of(&old, &one.range), range: one.range.clone() });
-        let matches = sites.collect();
+        self.add_symbols(&source, &chosen, &mut rewritten.symbols)?;
+        let lines = LineIndex::of(&old);
+        let site =
+            |one: &Substitution| Site { range: one.range.clone(), lines: lines.lines(&one.range) };
+        let matches = all.iter().map(site).collect();
         rewritten.operations.push(OperationEffect { matches, replaced: chosen.len(), nested });
         rewritten.text = text;
+        Ok(())
+    }
+
+    /// Adds the symbols around changes that are not among them yet.
+    fn add_symbols(
+        &self,
+        source: &ParsedSource<'_>,
+        changes: &[&Substitution],
+        symbols: &mut Vec<Vec<String>>,
+    ) -> Result<(), RewriteProblem> {
+        let mut known: HashSet<Vec<String>> = symbols.iter().cloned().collect();
+        for change in changes {
+            self.budget.step()?;
+            let path = symbols_around(source, &change.range);
+            if !path.is_empty() && known.insert(path.clone()) {
+                symbols.push(path);
+            }
+        }
         Ok(())
     }
 

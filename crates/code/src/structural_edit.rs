@@ -24,6 +24,7 @@ mod function_body;
 mod indentation;
 mod insertion;
 mod list_item;
+mod parse_check;
 mod removal;
 mod signature;
 mod splice;
@@ -46,8 +47,8 @@ pub use validation::Escape;
 pub(crate) use indentation::{
     Indentation, leading_white_space, literal_rows, literal_rows_of, reindent,
 };
+pub(crate) use parse_check::first_new_error;
 pub(crate) use splice::{Splice, line_feed_of, line_of, with_endings};
-pub(crate) use validation::first_new_error;
 
 /// The largest text that one operation inserts. A whole file is written by other means.
 pub const MAX_FRAGMENT_BYTES: usize = 1 << 20;
@@ -162,14 +163,16 @@ impl<'s> ParsedSource<'s> {
         signature::replace(self, target, signature)
     }
 
-    /// Inserts a method below a method of the same type, after a blank line.
+    /// Inserts a method below a method of the same type, after a blank line. The line tells a declaration from its
+    /// definition.
     pub fn insert_after_method(
         &self,
         receiver: &str,
         method: &str,
+        line: Option<usize>,
         text: &str,
     ) -> Result<EditedSource, EditError> {
-        insertion::insert_after_method(self, receiver, method, text)
+        insertion::insert_after_method(self, receiver, method, line, text)
     }
 
     /// Inserts text beside a symbol, at its indentation and with as many blank lines between as its neighbours have.

@@ -21,6 +21,8 @@
 //! ```
 
 mod compile;
+mod contexts;
+mod grammar;
 mod matching;
 mod metavariable;
 mod pattern;
@@ -33,7 +35,8 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::language::{Language, MissingGrammar};
-use crate::structural_edit::{ParsedSource, line_of};
+use crate::structural_edit::ParsedSource;
+use crate::syntax::depth;
 
 pub use pattern::PatternError;
 pub use rule::{Constraint, Constraints, PatternText, Relation, Rule, StopBy, Strictness};
@@ -42,7 +45,7 @@ pub use time_budget::TimeBudget;
 pub(crate) use metavariable::metavariables;
 
 use compile::{CompiledConstraint, CompiledRule};
-use pattern::Grammar;
+use grammar::Grammar;
 use prefilter::Prefilter;
 
 /// The longest pattern.
@@ -255,7 +258,7 @@ impl CodeSearch {
             return Ok(SearchResult::default());
         }
         let repeats = self.variables.values().any(|count| *count > 1);
-        if repeats && pattern::depth(source.tree().root()) > MAX_COMPARED_DEPTH {
+        if repeats && depth(source.tree().root()) > MAX_COMPARED_DEPTH {
             return Err(SearchError::TooDeep);
         }
         matching::run(self, source, budget)
@@ -282,11 +285,4 @@ pub(crate) fn symbols_around(source: &ParsedSource<'_>, range: &Range<usize>) ->
     let innermost = symbols.symbols.iter().rposition(contains);
     let path = innermost.map(|index| symbols.path(index)).unwrap_or_default();
     path.into_iter().map(str::to_owned).collect()
-}
-
-/// Returns the first and the last line of a range.
-pub(crate) fn lines_of(text: &str, range: &Range<usize>) -> (usize, usize) {
-    let first = line_of(text, range.start);
-    let inside = text.as_bytes().get(range.clone()).unwrap_or_default();
-    (first, first + memchr::memchr_iter(b'\n', inside).count())
 }

@@ -7,9 +7,10 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
+use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree, TreeCursor};
 
 use crate::language::{Language, MissingGrammar};
+use crate::scanner_limits;
 
 /// Larger files are data or generated, and their trees take ten times the memory. The amalgamation of SQLite has
 /// 9 MB.
@@ -33,6 +34,12 @@ pub enum SyntaxError {
         /// Its size.
         bytes: usize,
     },
+    /// The file is nested so deeply that the parser could not hold its state.
+    #[error("nested more deeply than the parser of {language} can hold")]
+    TooDeep {
+        /// The language.
+        language: Language,
+    },
     /// The parser took too long.
     #[error("parsing took longer than {} s", PARSE_TIME.as_secs())]
     TimedOut,
@@ -51,8 +58,11 @@ impl SyntaxTree {
         if source.len() > MAX_SOURCE_BYTES {
             return Err(SyntaxError::TooLarge { bytes: source.len() });
         }
-        let mut parser = Parser::new();
         let grammar = language.grammar()?;
+        if !scanner_limits::is_within(language, source) {
+            return Err(SyntaxError::TooDeep { language });
+        }
+        let mut parser = Parser::new();
         parser.set_language(&grammar).expect("the grammars are of versions that the parser reads");
         let begun = Instant::now();
         let mut watch = |_: &ParseState| match begun.elapsed() < PARSE_TIME {
@@ -105,6 +115,41 @@ impl SyntaxTree {
                     return errors;
                 }
             }
+        }
+    }
+}
+
+/// Returns a node and all nodes below it, parents before their children, without recursion.
+pub(crate) fn preorder(root: Node<'_>) -> impl Iterator<Item = Node<'_>> {
+    let mut cursor = root.walk();
+    let mut next = Some(root);
+    std::iter::from_fn(move || {
+        let node = next?;
+        next = advance(&mut cursor).then(|| cursor.node());
+        Some(node)
+    })
+}
+
+fn advance(cursor: &mut TreeCursor<'_>) -> bool {
+    if cursor.goto_first_child() {
+        return true;
+    }
+    while !cursor.goto_next_sibling() {
+        if !cursor.goto_parent() {
+            return false;
+        }
+    }
+    true
+}
+
+/// Returns the number of levels below a node.
+pub(crate) fn depth(root: Node<'_>) -> usize {
+    let mut cursor = root.walk();
+    let mut deepest = 0;
+    loop {
+        deepest = deepest.max(cursor.depth() as usize);
+        if !advance(&mut cursor) {
+            return deepest;
         }
     }
 }

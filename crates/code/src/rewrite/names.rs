@@ -5,6 +5,7 @@ use tree_sitter::Node;
 use crate::definitions::{Role, Roles};
 use crate::language::Language;
 use crate::structural_edit::ParsedSource;
+use crate::syntax::preorder;
 
 /// The role of a name at one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,25 +31,12 @@ impl NameRole {
 /// Finds all places of a name, in order.
 pub(super) fn occurrences<'t>(source: &'t ParsedSource<'_>, name: &str) -> Vec<Node<'t>> {
     let roles = Roles::of(source.language());
-    let mut found = Vec::new();
-    let mut cursor = source.tree().root().walk();
-    loop {
-        let node = cursor.node();
+    let is_occurrence = |node: &Node<'_>| {
         let is_name = matches!(roles.role(node.kind_id()), Role::Name)
             || node.kind() == "shorthand_property_identifier_pattern";
-        if is_name && node.child_count() == 0 && source.text().get(node.byte_range()) == Some(name)
-        {
-            found.push(node);
-        }
-        if cursor.goto_first_child() {
-            continue;
-        }
-        while !cursor.goto_next_sibling() {
-            if !cursor.goto_parent() {
-                return found;
-            }
-        }
-    }
+        is_name && node.child_count() == 0 && source.text().get(node.byte_range()) == Some(name)
+    };
+    preorder(source.tree().root()).filter(is_occurrence).collect()
 }
 
 pub(super) const fn is_javascript(language: Language) -> bool {

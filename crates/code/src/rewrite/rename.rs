@@ -34,7 +34,7 @@ pub(super) fn substitutions(
     let renaming = Renaming { source, edit, found: &found };
     let target = renaming.target()?;
     if is_javascript(language) && target == Some(RenameTarget::Local) {
-        renaming.check_collisions()?;
+        renaming.check_collisions(budget)?;
     }
     let is_meant = |role: NameRole| match (target, is_javascript(language)) {
         (None, _) => true,
@@ -100,16 +100,18 @@ impl Renaming<'_, '_, '_> {
     }
 
     /// Refuses a new name that is used in the scope of a declaration, which one of the two would hide.
-    fn check_collisions(&self) -> Result<(), RewriteProblem> {
+    fn check_collisions(&self, budget: &TimeBudget<'_>) -> Result<(), RewriteProblem> {
         let language = self.source.language();
         let taken = occurrences(self.source, &self.edit.to);
         let taken: Vec<_> =
             taken.into_iter().filter(|node| role(language, *node).is_local()).collect();
-        for (node, _) in self.found.iter().filter(|(_, role)| *role == NameRole::LocalDeclaration) {
+        let declarations =
+            self.found.iter().filter(|(_, role)| *role == NameRole::LocalDeclaration);
+        for (node, _) in declarations {
+            budget.step()?;
             let scope = scope(*node).byte_range();
-            let inside = taken
-                .iter()
-                .find(|other| scope.start <= other.start_byte() && other.end_byte() <= scope.end);
+            let first = taken.partition_point(|other| other.start_byte() < scope.start);
+            let inside = taken.get(first).filter(|other| other.end_byte() <= scope.end);
             if let Some(other) = inside {
                 return Err(RewriteProblem::Collision {
                     from: self.edit.from.clone(),

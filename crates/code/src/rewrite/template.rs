@@ -7,9 +7,8 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::structural_edit::{
-    ParsedSource, leading_white_space, line_feed_of, line_of, literal_rows_of,
-};
+use crate::line_index::LineIndex;
+use crate::structural_edit::{ParsedSource, leading_white_space, literal_rows_of};
 use crate::structural_search::{Capture, CodeMatch, metavariables};
 
 /// A piece of a template.
@@ -29,18 +28,19 @@ pub(super) struct Template {
 #[derive(Debug)]
 pub(super) struct Surroundings<'a> {
     text: &'a str,
+    lines: LineIndex,
     literal_rows: HashSet<usize>,
 }
 
 impl<'a> Surroundings<'a> {
     pub(super) fn of(source: &'a ParsedSource<'_>) -> Self {
-        Self { text: source.text(), literal_rows: literal_rows_of(source.tree()) }
+        let lines = LineIndex::of(source.text());
+        Self { text: source.text(), lines, literal_rows: literal_rows_of(source.tree()) }
     }
 
     /// Returns the indentation of the line of a place.
     fn indentation(&self, at: usize) -> &'a str {
-        let start = self.text[..at].rfind('\n').map_or(0, |feed| feed + 1);
-        leading_white_space(&self.text[start..])
+        leading_white_space(&self.text[self.lines.start_of_line(at)..])
     }
 }
 
@@ -77,7 +77,7 @@ impl Template {
 
     /// Returns the text for a match.
     pub(super) fn fill(&self, source: &Surroundings<'_>, found: &CodeMatch) -> String {
-        let ending = line_feed_of(source.text, found.range.start);
+        let ending = source.lines.ending(source.text, found.range.start);
         let mut filling = Filling {
             source,
             indent: source.indentation(found.range.start),
@@ -141,7 +141,7 @@ impl Filling<'_> {
         }
         let old = self.source.indentation(start);
         let new = self.line_indentation();
-        let first_row = line_of(self.source.text, start) - 1;
+        let first_row = self.source.lines.line(start) - 1;
         for (index, line) in captured.split('\n').enumerate() {
             if index > 0 {
                 self.text.push('\n');

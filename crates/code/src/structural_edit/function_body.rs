@@ -42,32 +42,15 @@ pub(super) fn replace(
     };
     check_head(source, index)?;
     let body = body.replace("\r\n", "\n");
-    let finish = |splice| finish(source, &splice, Scope::Body, index);
     let ending = line_feed_of(source.text, source.symbol(index).definition.start);
     let text = BodyText { source, index, ending };
-    match place {
-        BodyPlace::Braces(range) => finish(Splice::new(range.clone(), text.braced(&range, &body))),
-        BodyPlace::Lines(range) => {
-            finish(Splice::new(range.clone(), text.lined(&range, &body, true)))
-        }
-        BodyPlace::Block(range) => {
-            finish(Splice::new(range.clone(), text.lined(&range, &body, false)))
-        }
-        BodyPlace::Expression(range) => {
-            let plain = with_endings(body.trim(), ending).into_owned();
-            let edited = finish(Splice::new(range.clone(), plain));
-            match edited {
-                Err(EditError::DidNotParse(_) | EditError::Escapes(_)) if source.has_arrow() => {
-                    let block = format!(
-                        "{{{}}}",
-                        text.braced(&range, &format!("\n{}\n", body.trim_matches('\n')))
-                    );
-                    finish(Splice::new(range, block))
-                }
-                edited => edited,
-            }
-        }
-    }
+    let (range, new) = match place {
+        BodyPlace::Braces(range) => (range.clone(), text.braced(&range, &body)),
+        BodyPlace::Lines(range) => (range.clone(), text.lined(&range, &body, true)),
+        BodyPlace::Block(range) => (range.clone(), text.lined(&range, &body, false)),
+        BodyPlace::Expression(range) => return text.replace_expression(range, &body),
+    };
+    finish(source, &Splice::new(range, new), Scope::Body, index)
 }
 
 /// Refuses a function whose head was not understood behind its name: the place of its body would be a guess. Before
@@ -190,6 +173,24 @@ struct BodyText<'a, 's> {
 }
 
 impl BodyText<'_, '_> {
+    /// Replaces a body that is one expression; by a block, if the text is none and the language lets it be one.
+    fn replace_expression(
+        &self,
+        range: Range<usize>,
+        body: &str,
+    ) -> Result<EditedSource, EditError> {
+        let finish = |new: String| {
+            finish(self.source, &Splice::new(range.clone(), new), Scope::Body, self.index)
+        };
+        match finish(with_endings(body.trim(), self.ending).into_owned()) {
+            Err(EditError::DidNotParse(_) | EditError::Escapes(_)) if self.source.has_arrow() => {
+                let lines = format!("\n{}\n", body.trim_matches('\n'));
+                finish(format!("{{{}}}", self.braced(&range, &lines)))
+            }
+            edited => edited,
+        }
+    }
+
     /// Returns a text between braces: as it is, unless it is indented no deeper than the function.
     fn braced(&self, inside: &Range<usize>, body: &str) -> String {
         if !body.contains('\n') {

@@ -55,7 +55,8 @@ const fn custom(language: Language) -> &'static str {
 
 /// Returns the white space at the start of a line.
 pub(crate) fn leading_white_space(line: &str) -> &str {
-    &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
+    let length = line.bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    &line[..length]
 }
 
 /// Returns the rows of a fragment that begin inside of a literal, whose white space is its value.

@@ -2,6 +2,7 @@
 
 use super::list_item::{Commas, commas};
 use super::splice::{line_end, line_start};
+use super::target::single_names;
 use super::validation::{Scope, finish};
 use super::{
     EditError, EditedSource, Indentation, ParsedSource, Side, Splice, SymbolTarget,
@@ -17,12 +18,13 @@ pub(super) fn insert_after_method(
     source: &ParsedSource<'_>,
     receiver: &str,
     method: &str,
+    line: Option<usize>,
     text: &str,
 ) -> Result<EditedSource, EditError> {
     if !source.language().is_program() {
         return Err(EditError::NoFunctions { language: source.language() });
     }
-    let index = source.find_method(receiver, method)?;
+    let index = source.find_method(receiver, method, line)?;
     let edited = Insertion { source, index, min_blank_lines: 1 }.insert(Side::After, text)?;
     let of_type = source.path_text(index);
     let of_type = of_type.rsplit_once("::").map_or(receiver, |(of_type, _)| of_type);
@@ -30,7 +32,8 @@ pub(super) fn insert_after_method(
     let is_method = edited.symbols.iter().any(|symbol| {
         let (_, around) = symbol.path.split_last().expect("a symbol has a name");
         let around: Vec<_> = around.iter().map(String::as_str).collect();
-        symbol.kind.is_callable() && path.as_ref().is_some_and(|path| path.matches(&around))
+        symbol.kind.is_callable()
+            && path.as_ref().is_some_and(|path| path.matches(&single_names(&around)))
     });
     if is_method { Ok(edited) } else { Err(EditError::NotAMethod { receiver: of_type.to_owned() }) }
 }

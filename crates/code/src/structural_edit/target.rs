@@ -37,7 +37,8 @@ impl SymbolTarget {
     /// Tells whether it is the address of a symbol with this path, and is spelled as replies spell it.
     fn is_spelled(&self, path: &[&str]) -> bool {
         let path = path.join("::");
-        let before = path.strip_suffix(self.text.as_str());
+        // A long name is cut, perhaps at a blank.
+        let before = path.trim_end().strip_suffix(self.text.as_str());
         before.is_some_and(|before| before.is_empty() || before.ends_with("::"))
     }
 
@@ -153,6 +154,11 @@ fn candidates_text(candidates: &[Candidate]) -> String {
     }
 }
 
+/// Returns a path in which the receiver of a definition, such as `ns::Box`, is several names.
+pub(super) fn single_names<'n>(path: &[&'n str]) -> Vec<&'n str> {
+    path.iter().flat_map(|name| name.split("::")).collect()
+}
+
 impl ParsedSource<'_> {
     /// Finds a symbol.
     pub fn find(&self, target: &SymbolTarget) -> Result<usize, TargetError> {
@@ -190,7 +196,12 @@ impl ParsedSource<'_> {
     }
 
     /// Finds a method of a type.
-    pub(super) fn find_method(&self, receiver: &str, method: &str) -> Result<usize, TargetError> {
+    pub(super) fn find_method(
+        &self,
+        receiver: &str,
+        method: &str,
+        line: Option<usize>,
+    ) -> Result<usize, TargetError> {
         let of_type = NamePath::parse(receiver);
         let of_type = of_type.ok_or_else(|| TargetError::NoName { text: receiver.to_owned() })?;
         let name = NamePath::parse(method);
@@ -199,10 +210,15 @@ impl ParsedSource<'_> {
         let methods: Vec<usize> = (0..all.len())
             .filter(|index| {
                 let path = self.symbols.path(*index);
-                all[*index].kind.is_callable() && of_type.matches(&path[..path.len() - 1])
+                let around = single_names(&path[..path.len() - 1]);
+                all[*index].kind.is_callable() && of_type.matches(&around)
             })
             .collect();
-        let named = methods.iter().copied().filter(|index| all[*index].name == name.last());
+        let named = methods.iter().copied().filter(|index| {
+            let symbol = &all[*index];
+            let at_line = |line| (symbol.lines.0..=symbol.lines.1).contains(&line);
+            symbol.name == name.last() && line.is_none_or(at_line)
+        });
         let target = SymbolTarget::parse(&format!("{}::{}", of_type.last(), name.last()))?;
         match named.collect::<Vec<_>>() {
             found if !found.is_empty() => self.only(&target, found),
@@ -240,7 +256,7 @@ impl ParsedSource<'_> {
             let path = self.symbols.path(index);
             if target.is_spelled(&path) {
                 spelled.push(index);
-            } else if target.matches(&path) {
+            } else if target.matches(&single_names(&path)) {
                 matching.push(index);
             }
         }

@@ -7,7 +7,8 @@ use ast_grep_core::meta_var::MetaVariable;
 use ast_grep_core::{Matcher, Pattern};
 use regex::{Regex, RegexBuilder};
 
-use super::pattern::{self, Grammar, unknown_kind};
+use super::grammar::Grammar;
+use super::pattern::{self, unknown_kind};
 use super::rule::{Constraints, Relation, Rule, StopBy};
 use super::{MAX_CONDITIONS, MAX_REGEX_BYTES, MAX_RULE_DEPTH, RuleError};
 

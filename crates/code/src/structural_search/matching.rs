@@ -8,11 +8,12 @@ use ast_grep_core::{Matcher, Node};
 use tree_sitter::Node as SyntaxNode;
 
 use super::compile::{CompiledConstraint, CompiledRelation, CompiledRule, Condition, Distance};
-use super::pattern::Document;
+use super::grammar::Document;
 use super::{
-    Capture, CodeMatch, CodeSearch, MAX_MATCHES, SearchError, SearchResult, TimeBudget, lines_of,
+    Capture, CodeMatch, CodeSearch, MAX_MATCHES, SearchError, SearchResult, TimeBudget,
     symbols_around,
 };
+use crate::line_index::LineIndex;
 use crate::structural_edit::ParsedSource;
 
 type Environment<'t> = MetaVarEnv<'t, Document>;
@@ -24,7 +25,8 @@ pub(super) fn run(
     budget: &TimeBudget<'_>,
 ) -> Result<SearchResult, SearchError> {
     let document = search.grammar.document(source.tree(), source.text());
-    let matcher = RuleMatcher { search, budget };
+    let lines = LineIndex::of(source.text());
+    let matcher = RuleMatcher { search, budget, lines: &lines };
     let mut result = SearchResult::default();
     budget.check()?;
     let root = document.root().get_inner_node();
@@ -61,6 +63,7 @@ impl CompiledRule {
 struct RuleMatcher<'a> {
     search: &'a CodeSearch,
     budget: &'a TimeBudget<'a>,
+    lines: &'a LineIndex,
 }
 
 impl RuleMatcher<'_> {
@@ -77,9 +80,11 @@ impl RuleMatcher<'_> {
         if !self.meets_constraints(&environment) {
             return Ok(None);
         }
+        // The symbols around a match are looked for among all of the file.
+        self.budget.check()?;
         let range = node.range();
         Ok(Some(CodeMatch {
-            lines: lines_of(source.text(), &range),
+            lines: self.lines.lines(&range),
             kind: self.search.grammar.kind_name(node.kind_id()).to_owned(),
             symbol: symbols_around(source, &range),
             captures: captures(&environment),

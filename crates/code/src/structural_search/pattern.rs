@@ -5,114 +5,20 @@
 //! which it is one whole node without an error counts. A text that is understood in none is refused, for a tree
 //! with an error in it would match nothing, which reads like an answer.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
-use ast_grep_core::matcher::{PatternBuilder, PatternError as LibraryError, PatternNode};
+use ast_grep_core::matcher::PatternNode;
 use ast_grep_core::meta_var::MetaVariable;
-use ast_grep_core::tree_sitter::{LanguageExt, StrDoc, TSLanguage};
-use ast_grep_core::{AstGrep, MatchStrictness, Pattern};
-use tree_sitter::{Node, TreeCursor};
+use ast_grep_core::{MatchStrictness, Pattern};
+use tree_sitter::Node;
 
-use super::metavariable::{STAND_IN, has_quoted_variables, metavariables, readable};
+use super::contexts::contexts;
+use super::grammar::Grammar;
+use super::metavariable::readable;
 use super::rule::{PatternText, Strictness};
 use super::{MAX_LIST_DEPTH, MAX_PATTERN_BYTES, MAX_PATTERN_DEPTH};
-use crate::language::{Language, MissingGrammar};
-use crate::syntax::{SyntaxError, SyntaxTree};
-
-/// A language whose grammar is compiled in, as the matcher needs it.
-#[derive(Clone, Debug)]
-pub(super) struct Grammar {
-    language: Language,
-    grammar: TSLanguage,
-}
-
-/// A document of the matcher.
-pub(super) type Document = StrDoc<Grammar>;
-
-impl Grammar {
-    pub(super) fn of(language: Language) -> Result<Self, MissingGrammar> {
-        Ok(Self { language, grammar: language.grammar()? })
-    }
-
-    pub(super) fn language(&self) -> Language {
-        self.language
-    }
-
-    /// Makes a document of a tree that was parsed in bounded time.
-    pub(super) fn document(&self, tree: &SyntaxTree, source: &str) -> AstGrep<Document> {
-        let (src, tree) = (source.to_owned(), tree.tree().clone());
-        AstGrep::doc(StrDoc { src, lang: self.clone(), tree })
-    }
-
-    /// Returns the ids of the kinds of this name.
-    pub(super) fn kinds(&self, name: &str) -> Vec<u16> {
-        let count = u16::try_from(self.grammar.node_kind_count()).unwrap_or(u16::MAX);
-        let is_named = |id: &u16| self.grammar.node_kind_for_id(*id) == Some(name);
-        (0..count).filter(is_named).collect()
-    }
-
-    /// Returns the id of the field of this name.
-    pub(super) fn field(&self, name: &str) -> Option<u16> {
-        self.grammar.field_id_for_name(name).map(u16::from)
-    }
-
-    pub(super) fn kind_name(&self, id: u16) -> &str {
-        self.grammar.node_kind_for_id(id).unwrap_or_default()
-    }
-}
-
-impl ast_grep_core::Language for Grammar {
-    fn expando_char(&self) -> char {
-        STAND_IN
-    }
-
-    fn pre_process_pattern<'q>(&self, query: &'q str) -> Cow<'q, str> {
-        Cow::Owned(readable(self.language, query))
-    }
-
-    fn extract_meta_var(&self, source: &str) -> Option<MetaVariable> {
-        let name = if has_quoted_variables(self.language) {
-            source.strip_prefix('"')?.strip_suffix('"')?
-        } else {
-            source.strip_suffix(';').filter(|name| is_list(name)).unwrap_or(source)
-        };
-        let text: String = name.chars().map(|c| if c == STAND_IN { '$' } else { c }).collect();
-        let found = metavariables(&text);
-        let [variable] = &found[..] else { return None };
-        if variable.range != (0..text.len()) {
-            return None;
-        }
-        Some(match (variable.dollars, variable.is_nameless()) {
-            (3, true) => MetaVariable::Multiple,
-            (3, false) => MetaVariable::MultiCapture(variable.name.to_owned()),
-            (dollars, true) => MetaVariable::Dropped(dollars == 1),
-            (dollars, false) => MetaVariable::Capture(variable.name.to_owned(), dollars == 1),
-        })
-    }
-
-    fn kind_to_id(&self, kind: &str) -> u16 {
-        self.grammar.id_for_node_kind(kind, true)
-    }
-
-    fn field_to_id(&self, field: &str) -> Option<u16> {
-        self.field(field)
-    }
-
-    fn build_pattern(&self, builder: &PatternBuilder<'_>) -> Result<Pattern, LibraryError> {
-        builder.build(|source| StrDoc::try_new(source, self.clone()))
-    }
-}
-
-impl LanguageExt for Grammar {
-    fn get_ts_language(&self) -> TSLanguage {
-        self.grammar.clone()
-    }
-}
-
-fn is_list(name: &str) -> bool {
-    name.chars().take(3).all(|c| c == STAND_IN) && name.chars().count() >= 3
-}
+use crate::language::Language;
+use crate::syntax::{SyntaxError, SyntaxTree, depth, preorder};
 
 /// The reason for the refusal of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -247,7 +153,7 @@ struct Reading<'g> {
 
 /// Finds the reading of a text in which all of it is one node.
 fn whole(grammar: &Grammar, text: &str) -> Result<ParsedPattern, PatternError> {
-    let language = grammar.language;
+    let language = grammar.language();
     let mut readings: Vec<Reading<'_>> = Vec::new();
     let mut is_several = false;
     for context in contexts(language) {
@@ -300,7 +206,7 @@ fn parse_hint(language: Language) -> Option<String> {
 
 /// Finds the first node of a kind in a context.
 fn selected(grammar: &Grammar, text: &str, selector: &str) -> Result<ParsedPattern, PatternError> {
-    let language = grammar.language;
+    let language = grammar.language();
     let kinds = grammar.kinds(selector);
     if kinds.is_empty() {
         return Err(unknown_kind(grammar, selector));
@@ -332,14 +238,9 @@ fn selected(grammar: &Grammar, text: &str, selector: &str) -> Result<ParsedPatte
 }
 
 pub(super) fn unknown_kind(grammar: &Grammar, kind: &str) -> PatternError {
-    let count = u16::try_from(grammar.grammar.node_kind_count()).unwrap_or(u16::MAX);
-    let names = (0..count).filter(|id| grammar.grammar.node_kind_is_named(*id));
-    let near =
-        carrel_domain::suggest::closest(kind, names.map(|id| grammar.kind_name(id)), |name| {
-            name.len() / 3
-        });
+    let near = carrel_domain::suggest::closest(kind, grammar.named_kinds(), |name| name.len() / 3);
     let near = near.map(|near| format!("did you mean `{near}`?"));
-    PatternError::UnknownKind { kind: kind.to_owned(), language: grammar.language, near }
+    PatternError::UnknownKind { kind: kind.to_owned(), language: grammar.language(), near }
 }
 
 fn in_context(
@@ -347,56 +248,15 @@ fn in_context(
     text: &str,
     (before, after): (&str, &str),
 ) -> (String, Range<usize>) {
-    let text = readable(grammar.language, text);
+    let text = readable(grammar.language(), text);
     let range = before.len()..before.len() + text.len();
     (format!("{before}{text}{after}"), range)
 }
 
 /// Parses a pattern, and refuses one that is too deep for what walks it by recursion.
 fn parsed(grammar: &Grammar, source: &str) -> Result<SyntaxTree, PatternError> {
-    let tree = SyntaxTree::parse(grammar.language, source)?;
+    let tree = SyntaxTree::parse(grammar.language(), source)?;
     if depth(tree.root()) > MAX_PATTERN_DEPTH { Err(PatternError::TooDeep) } else { Ok(tree) }
-}
-
-/// Returns the number of levels of a tree.
-pub(super) fn depth(root: Node<'_>) -> usize {
-    let mut cursor = root.walk();
-    let (mut depth, mut deepest) = (0, 0);
-    loop {
-        if cursor.goto_first_child() {
-            depth += 1;
-            deepest = deepest.max(depth);
-            continue;
-        }
-        while !cursor.goto_next_sibling() {
-            if !cursor.goto_parent() {
-                return deepest;
-            }
-            depth -= 1;
-        }
-    }
-}
-
-fn preorder(root: Node<'_>) -> impl Iterator<Item = Node<'_>> {
-    let mut cursor = root.walk();
-    let mut next = Some(root);
-    std::iter::from_fn(move || {
-        let node = next?;
-        next = advance(&mut cursor).then(|| cursor.node());
-        Some(node)
-    })
-}
-
-fn advance(cursor: &mut TreeCursor<'_>) -> bool {
-    if cursor.goto_first_child() {
-        return true;
-    }
-    while !cursor.goto_next_sibling() {
-        if !cursor.goto_parent() {
-            return false;
-        }
-    }
-    true
 }
 
 /// Returns the innermost node that is exactly this range.
@@ -430,76 +290,4 @@ fn list_depth(node: &PatternNode) -> usize {
     };
     let inner = children.iter().map(list_depth).max().unwrap_or_default();
     inner + usize::from(children.iter().any(is_list))
-}
-
-/// Returns the texts around a pattern in which it may be read, the usual one first.
-const fn contexts(language: Language) -> &'static [(&'static str, &'static str)] {
-    match language {
-        Language::Rust => &[
-            ("", ""),
-            ("fn µ() { ", " }"),
-            ("fn µ() { let µ = ", "; }"),
-            ("impl µ { ", " }"),
-            ("struct µ { ", " }"),
-            ("enum µ { ", " }"),
-            ("fn µ() { match µ { ", " } }"),
-            ("type µ = ", ";"),
-        ],
-        Language::C => &[
-            ("void µ() { ", " }"),
-            ("void µ() { µ = ", "; }"),
-            ("", ""),
-            ("", "\n"),
-            ("struct µ { ", " };"),
-        ],
-        Language::Cpp => &[
-            ("void µ() { ", " }"),
-            ("void µ() { µ = ", "; }"),
-            ("", ""),
-            ("", "\n"),
-            ("class µ { ", " };"),
-        ],
-        Language::CSharp => &[
-            ("", ""),
-            ("class µ { ", " }"),
-            ("class µ { void µ() { ", " } }"),
-            ("class µ { object µ = ", "; }"),
-        ],
-        Language::Java => &[
-            ("", ""),
-            ("class µ { void µ() { ", " } }"),
-            ("class µ { Object µ = ", "; }"),
-            ("class µ { ", " }"),
-        ],
-        Language::Go => &[
-            ("", ""),
-            ("package µ\nfunc µ() {\n", "\n}\n"),
-            ("package µ\nvar µ = ", "\n"),
-            ("package µ\ntype µ struct {\n", "\n}\n"),
-            ("package µ\ntype µ interface {\n", "\n}\n"),
-        ],
-        Language::JavaScript => &[("", ""), ("(", ")"), ("class µ { ", " }"), ("({ ", " })")],
-        Language::TypeScript | Language::Tsx => &[
-            ("", ""),
-            ("(", ")"),
-            ("class µ { ", " }"),
-            ("({ ", " })"),
-            ("interface µ { ", " }"),
-            ("type µ = ", ";"),
-        ],
-        Language::Php => {
-            &[("<?php ", ""), ("<?php ", ";"), ("<?php class µ { ", " }"), ("<?php µ = ", ";")]
-        }
-        Language::Lua => &[("", ""), ("return ", "")],
-        Language::Css => &[("", ""), ("a { ", "; }"), ("a { ", " }"), ("", " {}")],
-        Language::Json => &[("", ""), ("{", "}")],
-        Language::Kotlin | Language::Swift | Language::Scala => &[("", ""), ("class µ { ", " }")],
-        Language::Bash
-        | Language::Html
-        | Language::Markdown
-        | Language::Python
-        | Language::Ruby
-        | Language::Toml
-        | Language::Yaml => &[("", ""), ("", "\n")],
-    }
 }

@@ -1,5 +1,6 @@
 //! The tests of this crate that use its public interface.
 //!
+//! - `hostile_code`: hostile sources, texts and rules
 //! - `index`: the symbol index over real directories
 //! - `real_files`: random edits of real sources
 //! - `rewrites`: replacements by rules, and renames
@@ -12,6 +13,7 @@
     reason = "a test that cannot go on fails, and its files are its own"
 )]
 
+mod hostile_code;
 mod index;
 mod real_files;
 mod rewrites;

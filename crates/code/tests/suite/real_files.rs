@@ -209,7 +209,7 @@ fn edits_of_real_files_change_what_they_name_and_nothing_else() {
     let mut tallies = Tallies::new();
     let mut suspicious = Vec::new();
     let mut random = fastrand::Rng::with_seed(fastrand::u64(..));
-    println!("seed {}", random.get_seed());
+    let seed = random.get_seed();
     for path in real_files() {
         let language = Language::of_path(&path).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
@@ -217,7 +217,7 @@ fn edits_of_real_files_change_what_they_name_and_nothing_else() {
         suspicious.extend(edit_some(language, &path, &text, &mut random, &mut tallies));
         edit_some(language, &path, &crlf, &mut random, &mut tallies);
     }
-    print(&tallies);
+    print(&tallies, &[format!("seed {seed}")]);
     assert!(suspicious.is_empty(), "{}", suspicious.join("\n"));
 }
 
@@ -247,17 +247,17 @@ fn edits_of_a_directory_change_what_they_name_and_nothing_else() {
             }
         }
     }
-    println!("{files} files");
-    print(&tallies);
-    println!("{}", suspicious.join("\n"));
+    suspicious.push(format!("{files} files"));
+    print(&tallies, &suspicious);
 }
 
 #[expect(clippy::print_stdout, reason = "shown for a failed test, or on request")]
-fn print(tallies: &Tallies) {
+fn print(tallies: &Tallies, remarks: &[String]) {
     for ((language, operation), tally) in tallies {
         let Tally { changed, unchanged, refused } = tally;
         println!(
             "{language:<12} {operation:<14?} changed {changed:>6} unchanged {unchanged:>6} refused {refused:>6}"
         );
     }
+    println!("{}", remarks.join("\n"));
 }

@@ -35,7 +35,10 @@ fn edit(language: Language, source: &str, operation: Operation) -> Result<Edited
     match operation {
         Body(name, body) => parsed.replace_body(&target(name), body),
         Signature(name, signature) => parsed.replace_signature(&target(name), signature),
-        AfterMethod(receiver, method, text) => parsed.insert_after_method(receiver, method, text),
+        AfterMethod(receiver, method, text) => {
+            let (method, line) = method.split_once('@').unwrap_or((method, ""));
+            parsed.insert_after_method(receiver, method, line.parse().ok(), text)
+        }
         Before(name, text) => parsed.insert(&target(name), Side::Before, text),
         After(name, text) => parsed.insert(&target(name), Side::After, text),
         Replace(name, text) => parsed.replace_symbol(&target(name), text, LeadingComments::Keep),
@@ -645,6 +648,11 @@ int ns::Box::get(int a) {
             ),
             (AfterMethod("Box", "~Box", "int size();"), "~Box();\n", "~Box();\n\n  int size();\n"),
             (Delete("~Box"), "  ~Box();\n", ""),
+            (
+                AfterMethod("Box", "get@10", "int ns::Box::put(int a) {\n  return 1;\n}"),
+                "return 1;\n}\n",
+                "return 1;\n}\n\nint ns::Box::put(int a) {\n  return 1;\n}\n",
+            ),
         ],
     );
 }
