@@ -12,7 +12,7 @@ use pretty_assertions::assert_eq;
 use crate::test_environment::{TestEnvironment, answered, shown, tree};
 
 /// Comparisons of a short run, and of a long one.
-const COMPARISONS: [usize; 2] = [3, 100];
+const COMPARISONS: [usize; 2] = [2, 100];
 
 /// Changes between two comparisons, at most.
 const MAX_CHANGES: usize = 50;
