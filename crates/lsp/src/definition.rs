@@ -85,7 +85,7 @@ pub(crate) struct ChangeRules {
     pub(crate) deleted: ChangeRule,
     /// A project file has changed, come or gone.
     pub(crate) project: ChangeRule,
-    /// Names of source files, and of directories directly above them, for which a new file changes the project.
+    /// Names of source files, and of directories above them, whose coming or going changes the project.
     pub(crate) targets: &'static [&'static str],
     /// The push of diagnostics about a changed document is the sign that the index has its new text.
     pub(crate) is_indexed_before_push: bool,
@@ -95,6 +95,8 @@ pub(crate) struct ChangeRules {
 pub(crate) enum ChangeRule {
     /// It is told, and takes the change in before the next request.
     Notify,
+    /// It is told, and has taken the change in when it refuses this request about the file.
+    AwaitRefusal(&'static str),
     /// It may answer from before the change for a while, so that a new one takes its place.
     Restart,
 }
@@ -172,7 +174,11 @@ pub(crate) static DEFINITIONS: &[ServerDefinition] = &[
             "rust-project.json",
         ],
         readiness: Readiness::QuiescentStatus,
-        changes: ChangeRules { targets: CARGO_TARGETS, ..BY_RESTART },
+        changes: ChangeRules {
+            deleted: ChangeRule::AwaitRefusal("rust-analyzer/viewFileText"),
+            targets: CARGO_TARGETS,
+            ..BY_RESTART
+        },
         diagnostics: DiagnosticSource::VersionedPush,
         unchecked: Some("only what rust-analyzer checks by itself; cargo check finds more"),
         line_breaks: LineBreaks::Newline,
@@ -444,7 +450,7 @@ impl ServerDefinition {
         Language::of_path(path).is_some_and(|language| self.languages.contains(&language))
     }
 
-    /// Returns whether a new source file changes the project.
+    /// Returns whether the project is another one with a source file than without it.
     pub(crate) fn is_target(&self, path: &Path) -> bool {
         let directory = path.parent().and_then(Path::file_name);
         let above = path.parent().and_then(Path::parent).and_then(Path::file_name);

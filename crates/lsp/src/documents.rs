@@ -94,6 +94,7 @@ struct FileChange {
 #[derive(Debug, Default)]
 pub(crate) struct SyncPlan {
     events: Vec<Value>,
+    deleted: Vec<PathBuf>,
     steps: Vec<Step>,
     known: KnownFiles,
 }
@@ -210,6 +211,11 @@ impl Documents {
         Arc::clone(&self.known)
     }
 
+    /// Returns whether the last look found a file.
+    pub(crate) fn is_known(&self, path: &Path) -> bool {
+        self.known.contains_key(path)
+    }
+
     pub(crate) fn open(&self, path: &Path) -> Option<&OpenDocument> {
         self.open.get(path)
     }
@@ -249,13 +255,16 @@ impl Documents {
             if is_project && rules.project == ChangeRule::Restart {
                 return SyncDecision::Restart("a project file has changed");
             }
-            if change.kind == CREATED && self.definition.is_target(&change.path) {
-                return SyncDecision::Restart("a target was added");
+            if change.kind != CHANGED && self.definition.is_target(&change.path) {
+                return SyncDecision::Restart("a target has come or gone");
             }
             if change.kind == DELETED && rules.deleted == ChangeRule::Restart {
                 return SyncDecision::Restart("a source file has gone");
             }
             plan.events.push(json!({ "uri": self.uri(&change.path), "type": change.kind }));
+            if change.kind == DELETED {
+                plan.deleted.push(change.path.clone());
+            }
             let is_open = self.open.contains_key(&change.path);
             match change.read.filter(|read| read.text.is_some() && !is_project) {
                 Some(read) if self.differs(&change.path, &read) => {
@@ -300,7 +309,7 @@ impl Documents {
         plan.steps.extend(closed);
     }
 
-    /// Sends the notifications of a plan, and returns the documents that were opened or changed.
+    /// Sends the notifications of a plan, and returns the files that were opened, changed or deleted.
     pub(crate) fn apply(&mut self, plan: SyncPlan, batch: &mut Batch<'_>) -> Vec<PathBuf> {
         let now = Instant::now();
         if plan.len() > 0 {
@@ -310,7 +319,7 @@ impl Documents {
             let params = json!({ "changes": plan.events });
             batch.notify("workspace/didChangeWatchedFiles", &params);
         }
-        let mut changed = Vec::new();
+        let mut changed = plan.deleted;
         for step in plan.steps {
             match step {
                 Step::Text(path, read) => {

@@ -25,7 +25,7 @@ use tracing::debug;
 use crate::activity::PendingWork;
 use crate::capabilities::{ServerCapabilities, initialize_params};
 use crate::client::{Client, Peer, RequestError};
-use crate::definition::{Readiness, ServerDefinition};
+use crate::definition::{ChangeRule, Readiness, ServerDefinition};
 use crate::documents::{self, Documents, KnownFiles, OpenDocument, SyncDecision};
 use crate::fault::{Fault, QueryError, blocking};
 use crate::observed::Observed;
@@ -70,7 +70,7 @@ pub(crate) struct LanguageServer {
     pub(crate) observed: Arc<Observed>,
     pub(crate) capabilities: ServerCapabilities,
     pub(crate) documents: Documents,
-    /// Documents whose last text may not be in the server's index yet.
+    /// Files whose last change the server may not have taken in yet.
     unsettled: BTreeSet<PathBuf>,
     files: Root,
 }
@@ -266,22 +266,41 @@ impl LanguageServer {
         Ok((as_of, is_cut))
     }
 
-    /// Waits until changed documents are in the server's index, where that comes later than their text.
+    /// Waits until the server has taken changes in, where that comes later than their notification.
     async fn settle(&mut self, until: Instant) -> Result<(), Fault> {
         let until = until.min(Instant::now() + INDEX_TIME);
         while let Some(path) = self.unsettled.first().cloned() {
-            if self.definition.changes.is_indexed_before_push
-                && let Some(open) = self.documents.open(&path)
-            {
-                let (version, uri) = (open.version, self.documents.uri(&path));
-                let is_indexed = |observed: &Observed| {
-                    observed.pushed(&uri).filter(|pushed| pushed.version == Some(version))
-                };
-                self.observe(until, is_indexed).await?;
+            let changes = self.definition.changes;
+            let uri = self.documents.uri(&path);
+            let version = self.documents.open(&path).map(|open| open.version);
+            match (version, changes.deleted) {
+                (Some(version), _) if changes.is_indexed_before_push => {
+                    let is_indexed = |observed: &Observed| {
+                        observed.pushed(&uri).filter(|pushed| pushed.version == Some(version))
+                    };
+                    self.observe(until, is_indexed).await?;
+                }
+                (None, ChangeRule::AwaitRefusal(method)) if !self.documents.is_known(&path) => {
+                    self.await_refusal(method, &uri, until).await?;
+                }
+                (Some(_) | None, _) => {}
             }
             self.unsettled.remove(&path);
         }
         Ok(())
+    }
+
+    /// Sends a request about a file until it is refused.
+    async fn await_refusal(&self, method: &str, uri: &str, until: Instant) -> Result<(), Fault> {
+        loop {
+            match self.client.request(method, &json!({ "uri": uri }), until).await {
+                Ok(_) => {}
+                Err(RequestError::Refused(error)) if error.is_transient() => {}
+                Err(RequestError::Refused(_)) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+            timeout_at(until, sleep(REPEAT_PAUSE)).await.map_err(|_| Fault::TimedOut)?;
+        }
     }
 
     /// Waits until something that the server sent is found.

@@ -196,3 +196,24 @@ async fn a_module_in_a_file_of_its_own_is_renamed_with_the_file() {
     assert!(refused.to_string().starts_with("rust-analyzer refuses: "), "{refused}");
     env.close().await;
 }
+
+#[tokio::test]
+async fn a_module_that_comes_and_goes_needs_no_new_server() {
+    let env = TestEnvironment::new("rust");
+    let definition = ("src/lib.rs", "pub fn |doubled");
+    let before = env.references(definition.0, definition.1).await;
+    let processes = env.processes();
+    let library = env.text("src/lib.rs");
+    env.put("src/more.rs", "pub fn more(r: &crate::Rectangle) { crate::doubled(r); }\n");
+    env.put("src/lib.rs", &library.replace("pub mod circle;", "pub mod circle; mod more;"));
+    let with_module = env.references(definition.0, definition.1).await;
+    assert_eq!(with_module.len(), before.len() + 1);
+    assert!(with_module.contains(&"src/more.rs:1:44".to_owned()), "{with_module:?}");
+    std::fs::remove_file(env.path("src/more.rs")).unwrap();
+    assert_eq!(env.references(definition.0, definition.1).await, before);
+    env.put("src/lib.rs", &library);
+    assert_eq!(env.references(definition.0, definition.1).await, before);
+    // Commands that it runs for the project come and go.
+    assert!(env.processes().iter().any(|process| processes.contains(process)));
+    env.close().await;
+}

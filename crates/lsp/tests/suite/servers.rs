@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pretty_assertions::assert_eq;
-use serde_json::json;
 
 use crate::test_environment::{TestEnvironment, answered, tree};
 
@@ -284,7 +283,7 @@ async fn typescript_language_server_finds_what_there_is_before_and_after_changes
 #[tokio::test]
 async fn clangd_finds_what_there_is_before_and_after_changes() {
     let scenario = Scenario {
-        project: "c",
+        project: "c-built",
         server: "clangd",
         name: "with_tax",
         new_name: "taxed",
@@ -302,12 +301,5 @@ async fn clangd_finds_what_there_is_before_and_after_changes() {
         implemented: None,
         hover: "Returns a price with its tax.",
     };
-    let env = TestEnvironment::new("c");
-    let top = env.path("");
-    let command =
-        |file: &&str| json!({ "directory": top, "file": file, "arguments": ["cc", "-c", file] });
-    let commands: Vec<_> =
-        ["added.c", "cart.c", "main.c", "prices.c"].iter().map(command).collect();
-    env.put("compile_commands.json", &json!(commands).to_string());
-    scenario.run_in(env).await;
+    scenario.run().await;
 }

@@ -27,7 +27,7 @@ pub(crate) struct TestEnvironment {
 }
 
 impl TestEnvironment {
-    /// Makes a workspace with the files of `tests/projects/NAME`.
+    /// Makes a workspace with the files of `tests/projects/NAME`; `c-built` is `c` with a description of its build.
     pub(crate) fn new(project: &str) -> Self {
         Self::with(project, LanguageServerOptions::default(), |_| {})
     }
@@ -57,10 +57,17 @@ impl TestEnvironment {
         let directory = tempfile::tempdir().unwrap();
         let (workspace, state) = (directory.path().join("main"), directory.path().join("state"));
         std::fs::create_dir(&state).unwrap();
+        let (project, is_built) = match project {
+            "c-built" => ("c", true),
+            project => (project, false),
+        };
         copy(
             &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/projects").join(project),
             &workspace,
         );
+        if is_built {
+            write_compile_commands(&workspace);
+        }
         let tools = tools();
         let mut policy = OperatorPolicy {
             path: vec![
@@ -267,6 +274,18 @@ pub(crate) fn tree(top: &Path) -> BTreeMap<PathBuf, String> {
         }
     }
     texts
+}
+
+/// Describes the build of a C project, including files that are not there yet.
+fn write_compile_commands(workspace: &Path) {
+    let random = (0..4).map(|number| format!("random{number}.c"));
+    let files = ["added.c", "cart.c", "main.c", "prices.c"].map(str::to_owned).into_iter();
+    let commands = files.chain(random).map(|file| {
+        let arguments = ["cc", "-c", &file];
+        serde_json::json!({ "directory": workspace, "file": file, "arguments": arguments })
+    });
+    let commands: serde_json::Value = commands.collect();
+    std::fs::write(workspace.join("compile_commands.json"), commands.to_string()).unwrap();
 }
 
 fn copy(from: &Path, to: &Path) {

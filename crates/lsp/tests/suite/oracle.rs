@@ -1,0 +1,184 @@
+//! Random changes of a project, and each answer compared with that of a server which was started after them.
+//!
+//! `CARREL_SOAK=1` makes the runs long: at least a hundred comparisons for each server.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use carrel_lsp::{LanguageServerOptions, LanguageServers};
+use fastrand::Rng;
+use pretty_assertions::assert_eq;
+
+use crate::test_environment::{TestEnvironment, answered, shown, tree};
+
+/// Comparisons of a short run, and of a long one.
+const COMPARISONS: [usize; 2] = [2, 100];
+
+/// Changes between two comparisons, at most.
+const MAX_CHANGES: usize = 50;
+
+/// A project in one language that random changes leave readable.
+struct Grammar {
+    project: &'static str,
+    directory: &'static str,
+    extension: &'static str,
+    /// The definition of the function that is asked for: its file, and the text around the mark.
+    definition: (&'static str, &'static str),
+    /// A comment line with the number of the change.
+    comment: fn(usize) -> String,
+    /// A file that uses the function the given number of times.
+    user: fn(number: usize, uses: usize) -> String,
+}
+
+impl Grammar {
+    async fn run(&self) {
+        let seed = std::env::var("CARREL_SEED").ok().and_then(|seed| seed.parse().ok());
+        let seed = seed.unwrap_or_else(|| fastrand::u64(..));
+        eprintln!("CARREL_SEED={seed}");
+        let mut random = Rng::with_seed(seed);
+        let is_long = std::env::var_os("CARREL_SOAK").is_some();
+        let env = TestEnvironment::new(self.project);
+        let before = tree(env.context.workspace.path());
+        for comparison in 0..COMPARISONS[usize::from(is_long)] {
+            for number in 0..random.usize(1..=MAX_CHANGES) {
+                self.change(&env, &before, &mut random, number);
+            }
+            let (kept, fresh) = (self.ask(&env, &env.servers).await, self.ask_fresh(&env).await);
+            assert_eq!(kept, fresh, "seed {seed}, comparison {comparison}");
+            assert!(kept.len() > 1, "{kept:?}");
+        }
+        env.close().await;
+    }
+
+    /// Asks a server that has seen none of the changes.
+    async fn ask_fresh(&self, env: &TestEnvironment) -> Vec<String> {
+        let servers = LanguageServers::new(LanguageServerOptions::default());
+        let found = self.ask(env, &servers).await;
+        servers.close_workspace(env.context.workspace.path()).await;
+        found
+    }
+
+    /// Returns all references, and the definition that the first of them leads to.
+    async fn ask(&self, env: &TestEnvironment, servers: &LanguageServers) -> Vec<String> {
+        let target = env.at(self.definition.0, self.definition.1);
+        let mut found =
+            shown(answered(servers.references(&env.context, &target, true).await).value);
+        let definition = shown(answered(servers.definition(&env.context, &target).await).value);
+        found.extend(definition.into_iter().map(|place| format!("defined at {place}")));
+        found
+    }
+
+    /// Adds a line to a file, takes one back, adds a file, changes one or removes one.
+    fn change(
+        &self,
+        env: &TestEnvironment,
+        before: &BTreeMap<PathBuf, String>,
+        random: &mut Rng,
+        number: usize,
+    ) {
+        let sources = before.iter().filter(|(path, _)| {
+            path.extension().is_some_and(|extension| extension == self.extension)
+        });
+        let sources: Vec<_> = sources.collect();
+        let (path, original) = sources[random.usize(..sources.len())];
+        let path = path.to_str().unwrap();
+        let own = format!("{}/random{}.{}", self.directory, random.usize(..4), self.extension);
+        match random.usize(..5) {
+            0 | 1 => env.put(path, &format!("{}\n{}", (self.comment)(number), env.text(path))),
+            2 => env.put(path, original),
+            3 => {
+                let name =
+                    own.bytes().filter(u8::is_ascii_digit).map(|digit| usize::from(digit - b'0'));
+                env.put(&own, &(self.user)(name.sum(), random.usize(1..4)));
+            }
+            _ if env.path(&own).exists() => std::fs::remove_file(env.path(&own)).unwrap(),
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn ty_agrees_with_a_fresh_server_after_random_changes() {
+    let grammar = Grammar {
+        project: "python",
+        directory: "shop",
+        extension: "py",
+        definition: ("shop/prices.py", "def |with_tax"),
+        comment: |number| format!("# \u{1d49c} line {number}"),
+        user: |_, uses| {
+            let line = "x = \"\u{1d49c}\" and prices.with_tax(1)\n";
+            format!("from shop import prices\n\n{}", line.repeat(uses))
+        },
+    };
+    grammar.run().await;
+}
+
+#[tokio::test]
+async fn gopls_agrees_with_a_fresh_server_after_random_changes() {
+    let grammar = Grammar {
+        project: "go",
+        directory: "shapes",
+        extension: "go",
+        definition: ("shapes/shape.go", "func |Doubled"),
+        comment: |number| format!("// \u{1d49c} line {number}\n"),
+        user: |name, uses| {
+            let line = "\t_ = Doubled(Rectangle{1, 1})\n";
+            format!("package shapes\n\nfunc random{name}() {{\n{}}}\n", line.repeat(uses))
+        },
+    };
+    grammar.run().await;
+}
+
+#[tokio::test]
+async fn clangd_agrees_with_a_fresh_server_after_random_changes() {
+    let grammar = Grammar {
+        project: "c-built",
+        directory: "",
+        extension: "c",
+        definition: ("prices.c", "int |with_tax"),
+        comment: |number| format!("/* \u{1d49c} line {number} */"),
+        user: |name, uses| {
+            let line = "  x += with_tax(x);\n";
+            format!(
+                "#include \"prices.h\"\nint random{name}(int x) {{\n{}  return x;\n}}\n",
+                line.repeat(uses)
+            )
+        },
+    };
+    grammar.run().await;
+}
+
+#[tokio::test]
+async fn typescript_language_server_agrees_with_a_fresh_server_after_random_changes() {
+    let grammar = Grammar {
+        project: "typescript",
+        directory: "src",
+        extension: "ts",
+        definition: ("src/prices.ts", "function |withTax"),
+        comment: |number| format!("/* \u{1d49c} line {number} */"),
+        user: |name, uses| {
+            let line = "/* \u{1d49c} */ withTax(1);\n";
+            format!(
+                "import {{ withTax }} from \"./prices.js\";\nexport const x{name} = 1;\n{}",
+                line.repeat(uses)
+            )
+        },
+    };
+    grammar.run().await;
+}
+
+#[tokio::test]
+async fn rust_analyzer_agrees_with_a_fresh_server_after_random_changes() {
+    let grammar = Grammar {
+        project: "rust",
+        directory: "src",
+        extension: "rs",
+        definition: ("src/lib.rs", "pub fn |doubled"),
+        comment: |number| format!("// \u{1d49c} line {number}"),
+        user: |_, uses| {
+            // No module of the crate, so that what it says must not count.
+            "fn f() { crate::doubled(&x); }\n".repeat(uses)
+        },
+    };
+    grammar.run().await;
+}
