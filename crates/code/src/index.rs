@@ -104,6 +104,8 @@ pub enum SkipReason {
     Unreadable,
     /// The parser gave up.
     TimedOut,
+    /// It is nested too deeply.
+    TooDeep,
     /// The build lacks the grammar.
     NoGrammar,
     /// The index has used up its memory.
@@ -116,6 +118,7 @@ impl SkipReason {
             SyntaxError::Grammar(_) => Self::NoGrammar,
             SyntaxError::TooLarge { .. } => Self::TooLarge,
             SyntaxError::TimedOut => Self::TimedOut,
+            SyntaxError::TooDeep { .. } => Self::TooDeep,
         }
     }
 
@@ -126,6 +129,7 @@ impl SkipReason {
             Self::TooLarge => "too large",
             Self::Unreadable => "could not be read",
             Self::TimedOut => "parsing took too long",
+            Self::TooDeep => "nested too deeply",
             Self::NoGrammar => "this build has no grammar for it",
             Self::NoRoom => "the index is full",
         }

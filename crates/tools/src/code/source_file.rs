@@ -111,7 +111,7 @@ pub(super) fn unsupported(shown: &str) -> Failure {
 fn skipped(shown: &str, reason: SkipReason) -> Failure {
     let code = match reason {
         SkipReason::NotUtf8 => Code::BinaryFile,
-        SkipReason::TooLarge | SkipReason::NoRoom => Code::TooLarge,
+        SkipReason::TooLarge | SkipReason::TooDeep | SkipReason::NoRoom => Code::TooLarge,
         SkipReason::TimedOut => Code::Timeout,
         SkipReason::NoGrammar => Code::UnsupportedLanguage,
         SkipReason::Unreadable => Code::Io,

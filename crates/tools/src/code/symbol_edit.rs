@@ -153,11 +153,14 @@ fn file_of(
     }
 }
 
+pub(super) fn line_number(line: Option<u64>) -> Option<usize> {
+    line.and_then(|line| usize::try_from(line).ok())
+}
+
 /// Returns the target of an edit in its file. Module names before the path count only for the lookup of the file.
 pub(super) fn target(symbol: &str, line: Option<u64>) -> Result<SymbolTarget, EditError> {
     let target = SymbolTarget::parse(symbol)?;
-    let line = line.and_then(|line| usize::try_from(line).ok());
-    Ok(line.map_or(target.clone(), |line| target.at_line(line)))
+    Ok(line_number(line).map_or(target.clone(), |line| target.at_line(line)))
 }
 
 fn reply(tool: &str, change: ChangeFacts, edited: &EditedSource) -> Reply<EditFacts> {

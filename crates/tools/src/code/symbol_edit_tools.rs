@@ -5,7 +5,7 @@ use carrel_domain::ToolGroup;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::symbol_edit::{EditFacts, Place, SymbolEdit, target};
+use super::symbol_edit::{EditFacts, Place, SymbolEdit, line_number, target};
 use crate::tool::{About, CallRules, Tool, ToolResult, TrustMode};
 use crate::tool_context::ToolContext;
 
@@ -119,9 +119,9 @@ impl Tool for InsertAfterMethod {
     async fn call(context: &ToolContext, input: MethodInput) -> ToolResult<EditFacts> {
         let MethodInput { place, receiver_type, method_name, new_method: text } = input;
         let symbol = format!("{receiver_type}.{method_name}");
-        let method = text.clone();
+        let (method, line) = (text.clone(), line_number(place.line));
         let operation = move |source: &carrel_code::ParsedSource<'_>| {
-            source.insert_after_method(&receiver_type, &method_name, &method)
+            source.insert_after_method(&receiver_type, &method_name, line, &method)
         };
         SymbolEdit { tool: Self::ABOUT.name, symbol, place, text, operation }.run(context).await
     }
