@@ -121,7 +121,7 @@ pub(crate) enum Command {
     /// and kept.
     #[command(
         subcommand,
-        after_help = "Examples:\n  carrel code outline src/main.rs\n  carrel code read Type::method\n  carrel code refs parse_header --in src\n  carrel code def src/main.rs:12:8\n  carrel code search where is the rate limit handled"
+        after_help = "Examples:\n  carrel code outline src/main.rs\n  carrel code read Type::method\n  carrel code refs parse_header --in src\n  carrel code def src/main.rs:12:8\n  carrel code search where is the rate limit handled\n  carrel code rename parse_header read_header --dry-run\n  carrel code scan '$A.unwrap_or($B)' --language rust"
     )]
     Code(Box<CodeCommand>),
     /// Print the profile of a project: ecosystems, and the commands to test and lint

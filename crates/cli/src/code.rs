@@ -41,6 +41,60 @@ pub(crate) enum CodeCommand {
         #[command(flatten)]
         common: CommonArguments,
     },
+    /// Print the implementations of an interface, trait or abstract method
+    Impls {
+        #[command(flatten)]
+        symbol: SymbolArguments,
+        #[command(flatten)]
+        common: CommonArguments,
+    },
+    /// Print the type and documentation of a symbol
+    Hover {
+        #[command(flatten)]
+        symbol: SymbolArguments,
+        #[command(flatten)]
+        common: CommonArguments,
+    },
+    /// Print the problems of a file or directory
+    Diag {
+        /// The file or directory; the workspace if none is given
+        path: Option<String>,
+        #[command(flatten)]
+        common: CommonArguments,
+    },
+    /// Rename a symbol in all files, by a language server
+    Rename {
+        #[command(flatten)]
+        symbol: SymbolArguments,
+        /// The new name
+        new_name: String,
+        /// Only print what would change
+        #[arg(long)]
+        dry_run: bool,
+        /// Rename although the language server does not know everything
+        #[arg(long)]
+        force: bool,
+        #[command(flatten)]
+        common: CommonArguments,
+    },
+    /// Find code by its structure: `$A.unwrap_or($B)`
+    Scan {
+        /// Source text with `$A` for one node and `$$$A` for any number of them
+        pattern: String,
+        /// The file or directory; the workspace if none is given
+        path: Option<String>,
+        /// Replace each match by this text, with the same variables
+        #[arg(long, value_name = "TEXT")]
+        replace: Option<String>,
+        /// Only print what `--replace` would change
+        #[arg(long, requires = "replace")]
+        dry_run: bool,
+        /// Only files of this language
+        #[arg(long)]
+        language: Option<String>,
+        #[command(flatten)]
+        common: CommonArguments,
+    },
     /// Search for symbols by words of their names, comments and bodies
     Search {
         /// The words
@@ -112,6 +166,27 @@ fn call_of(command: &CodeCommand) -> (&'static str, Map<String, Value>, &CommonA
             let query = words.join(" ");
             let arguments = json!({ "query": query, "kind": kind, "path": path, "limit": limit });
             ("search_code", arguments, common)
+        }
+        CodeCommand::Impls { symbol, common } => ("find_implementations", symbol.target(), common),
+        CodeCommand::Hover { symbol, common } => ("hover", symbol.target(), common),
+        CodeCommand::Diag { path, common } => ("diagnostics", json!({ "path": path }), common),
+        CodeCommand::Rename { symbol, new_name, dry_run, force, common } => {
+            let mut arguments = symbol.target();
+            arguments["new_name"] = json!(new_name);
+            arguments["dry_run"] = json!(dry_run);
+            arguments["force"] = json!(force);
+            ("rename_symbol", arguments, common)
+        }
+        CodeCommand::Scan { pattern, path, replace: None, language, common, .. } => {
+            let arguments = json!({ "pattern": pattern, "path": path, "language": language });
+            ("code_scan", arguments, common)
+        }
+        CodeCommand::Scan { pattern, path, replace: Some(new), dry_run, language, common } => {
+            let edit = json!({ "op": "replace", "rule": pattern, "replacement": new });
+            let path = path.as_deref().unwrap_or(".");
+            let arguments =
+                json!({ "path": path, "edits": [edit], "dry_run": dry_run, "language": language });
+            ("code_edit", arguments, common)
         }
         CodeCommand::Map { files, common } => ("repo_map", json!({ "files": files }), common),
     };

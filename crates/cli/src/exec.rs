@@ -136,7 +136,7 @@ fn request(arguments: ExecArguments) -> Result<RunRequest> {
             wall: arguments.timeout.map(Duration::from_secs),
             memory: arguments.memory,
             processes: arguments.processes,
-            lifetime: None,
+            ..LimitRequest::default()
         },
         environment: pairs.map(|(name, value)| (name.into(), value.into())).collect(),
         stdin: input()?,
