@@ -275,6 +275,11 @@ impl LanguageServers {
             server: launch.definition.name,
         };
         let mut slots = sync::lock(&self.shared.slots);
+        slots.retain(|_, slot| slot.is_needed());
+        // A program that was installed since, as into the project, takes the place of the one before.
+        if slots.get(&key).is_some_and(|slot| slot.launch != launch) {
+            slots.remove(&key);
+        }
         let slot = slots.entry(key).or_insert_with(|| {
             let stop = self.shared.stop.child_token();
             let last_used = Instant::now();
@@ -419,6 +424,12 @@ impl Slot {
             Ok(Err(error)) => Err(QueryError::Interrupted(error.to_string())),
             Err(_) => Ok(Some(self.not_ready())),
         }
+    }
+
+    /// Returns whether the server runs, or the history of its ends may still matter.
+    fn is_needed(&self) -> bool {
+        let progress = sync::lock(&self.progress);
+        progress.is_running || progress.last_used.elapsed() < WINDOW
     }
 
     fn used(&self) {
