@@ -28,6 +28,7 @@ use carrel_search::Cancel;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 
 use crate::definition::ServerDefinition;
@@ -118,6 +119,8 @@ struct Slot {
 #[derive(Debug, Default)]
 struct SlotState {
     server: Option<LanguageServer>,
+    /// Ends the server when it is idle.
+    idle: Option<AbortOnDropHandle<()>>,
     history: RestartHistory,
 }
 
@@ -125,6 +128,7 @@ struct SlotState {
 #[derive(Debug)]
 struct SlotProgress {
     last_used: Instant,
+    /// From the beginning of its start.
     is_running: bool,
     observed: Option<Arc<Observed>>,
 }
@@ -389,7 +393,7 @@ impl Slot {
                 return Err(QueryError::KeepsEnding { server, times, minutes, reason });
             }
         };
-        shared.make_room().await?;
+        shared.make_room(self).await?;
         let slot = Arc::clone(self);
         let context = context.clone();
         let idle = shared.options.idle;
@@ -400,10 +404,12 @@ impl Slot {
                 Ok(server) => {
                     slot.set_running(Some(&server));
                     state.server = Some(server);
-                    tokio::spawn(end_when_idle(Arc::downgrade(&slot), slot.stop.clone(), idle));
+                    let ending = end_when_idle(Arc::downgrade(&slot), idle);
+                    state.idle = Some(AbortOnDropHandle::new(tokio::spawn(ending)));
                     Ok(())
                 }
                 Err(error) => {
+                    slot.set_running(None);
                     if let QueryError::NotStarted { reason, .. } = &error {
                         state.history.ended(Instant::now(), reason.as_str().into());
                     }
@@ -489,18 +495,20 @@ impl Launch {
 }
 
 impl Shared {
-    /// Ends the server that was used least recently, if as many run as may.
-    async fn make_room(&self) -> Result<(), QueryError> {
+    /// Counts a server as running. If as many run as may, the one that was used least recently is ended.
+    async fn make_room(&self, starting: &Slot) -> Result<(), QueryError> {
         loop {
             let mut running: Vec<_> = {
                 let slots = sync::lock(&self.slots);
-                let slots = slots.values().filter(|slot| sync::lock(&slot.progress).is_running);
-                slots.cloned().collect()
+                let is_running = |slot: &&Arc<Slot>| sync::lock(&slot.progress).is_running;
+                let running: Vec<_> = slots.values().filter(is_running).cloned().collect();
+                if running.len() < self.options.most {
+                    sync::lock(&starting.progress).is_running = true;
+                    return Ok(());
+                }
+                running
             };
             let count = running.len();
-            if count < self.options.most {
-                return Ok(());
-            }
             running.sort_by_key(|slot| sync::lock(&slot.progress).last_used);
             // One that is locked answers a query.
             let unused = running
@@ -519,16 +527,11 @@ impl Shared {
 }
 
 /// Ends a server that had no query for some time.
-async fn end_when_idle(slot: Weak<Slot>, stop: CancellationToken, idle: Duration) {
+async fn end_when_idle(slot: Weak<Slot>, idle: Duration) {
     loop {
-        let Some(last_used) = slot.upgrade().map(|slot| sync::lock(&slot.progress).last_used)
-        else {
-            return;
-        };
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = sleep_until(last_used + idle) => {}
-        }
+        let last_used = slot.upgrade().map(|slot| sync::lock(&slot.progress).last_used);
+        let Some(last_used) = last_used else { return };
+        sleep_until(last_used + idle).await;
         let Some(slot) = slot.upgrade() else { return };
         let mut state = slot.state.lock().await;
         if sync::lock(&slot.progress).last_used.elapsed() < idle {
