@@ -86,4 +86,4 @@ soak: ## The long runs: races, kills, 10 GB of output, 10,000 starts, 100,000 hi
 	CARREL_HISTORIES=100000 $(CARGO) test --release -p carrel-conductor --test suite -- --nocapture simulation::
 	CARREL_RACE_SECONDS=60 CARREL_KILL_ROUNDS=20 CARREL_SOAK=1 \
 	  $(CARGO) nextest run --workspace --profile ci \
-	  -E 'test(race::) | test(kill::) | test(load::) | test(resources::) | test(exec::) | test(service::) | test(attacks::) | test(conductor::crash::) | test(drive::load::)'
+	  -E 'test(race::) | test(kill::) | test(load::) | test(resources::) | test(exec::) | test(service::) | test(attacks::) | test(conductor::crash::) | test(drive::load::) | test(oracle::)'

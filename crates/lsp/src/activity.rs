@@ -14,12 +14,22 @@ const MAX_TRACKED: usize = 256;
 /// The time after which a server that would report its work has none.
 const MAX_SILENCE: Duration = Duration::from_secs(15);
 
+/// The beginning of a title by which gopls reports as work that a project could not be loaded. It ends when the project
+/// can be loaded.
+const FAILURE: &str = "Error";
+
+/// The words of rust-analyzer about dependencies of the standard library, and of the project, that are missing.
+const STANDARD_LIBRARY: &str = "dependencies for sysroot of";
+const PROJECT: &str = "dependencies for `";
+
 /// The work of a server.
 #[derive(Debug)]
 pub(crate) struct Activity {
     since: Instant,
     /// By token.
     work: BTreeMap<String, Work>,
+    /// Problems that are reported as work without an end, by token.
+    failures: BTreeMap<String, String>,
     /// Work that has ended.
     ended: u64,
     status: Option<ServerStatus>,
@@ -52,7 +62,14 @@ pub(crate) struct PendingWork {
 
 impl Activity {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { since: now, work: BTreeMap::new(), ended: 0, status: None, is_notified: false }
+        Self {
+            since: now,
+            work: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            ended: 0,
+            status: None,
+            is_notified: false,
+        }
     }
 
     /// Takes in `$/progress`.
@@ -61,7 +78,12 @@ impl Activity {
         let value = &params["value"];
         let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
         match value["kind"].as_str() {
-            Some("begin") if self.work.len() < MAX_TRACKED => {
+            Some("begin") if self.work.len() + self.failures.len() >= MAX_TRACKED => {}
+            Some("begin") if text("title").starts_with(FAILURE) => {
+                let failure = format!("{}: {}", text("title"), text("message").trim());
+                self.failures.insert(token, failure);
+            }
+            Some("begin") => {
                 let percentage = value["percentage"].as_u64();
                 let (title, message) = (text("title"), text("message"));
                 self.work.insert(token, Work { title, message, percentage, began: now });
@@ -73,6 +95,7 @@ impl Activity {
                 }
             }
             Some("end") => {
+                self.failures.remove(&token);
                 self.ended += u64::from(self.work.remove(&token).is_some());
             }
             Some(_) | None => {}
@@ -81,8 +104,12 @@ impl Activity {
 
     /// Takes in `experimental/serverStatus`.
     pub(crate) fn status(&mut self, params: &Value) {
-        let is_failure = params["health"] == "error";
         let message = params["message"].as_str().unwrap_or("the project could not be loaded");
+        // A warning is about manifests or a standard library that could not be read, without which names are not found.
+        // Dependencies of the standard library itself are rarely there, and of no use to a project.
+        let is_about_project = !message.contains(STANDARD_LIBRARY) || message.contains(PROJECT);
+        let is_failure =
+            params["health"] == "error" || params["health"] == "warning" && is_about_project;
         self.status = Some(ServerStatus {
             is_quiescent: params["quiescent"].as_bool().unwrap_or(false),
             failure: is_failure.then(|| message.trim().to_owned()),
@@ -136,7 +163,8 @@ impl Activity {
 
     /// Returns the reason for which answers are not complete although the server is ready.
     pub(crate) fn failure(&self) -> Option<&str> {
-        self.status.as_ref()?.failure.as_deref()
+        let status = self.status.as_ref().and_then(|status| status.failure.as_deref());
+        status.or_else(|| self.failures.values().next().map(String::as_str))
     }
 }
 
@@ -217,8 +245,17 @@ mod tests {
             .status(&json!({ "quiescent": true, "health": "error", "message": " no manifest\n" }));
         assert!(!is_pending(&activity));
         assert_eq!(activity.failure(), Some("no manifest"));
-        activity.status(&json!({ "quiescent": true, "health": "warning", "message": "x" }));
-        assert_eq!(activity.failure(), None);
+        let sysroot = "Failed to read Cargo metadata with dependencies for sysroot of `x`";
+        let project = "Failed to read Cargo metadata with dependencies for `x`";
+        for (health, message, failure) in [
+            ("ok", "x".to_owned(), None),
+            ("warning", sysroot.to_owned(), None),
+            ("warning", project.to_owned(), Some(project.to_owned())),
+            ("warning", format!("{project}\n{sysroot}"), Some(format!("{project}\n{sysroot}"))),
+        ] {
+            activity.status(&json!({ "quiescent": true, "health": health, "message": message }));
+            assert_eq!(activity.failure(), failure.as_deref());
+        }
     }
 
     #[test]
@@ -232,6 +269,18 @@ mod tests {
         assert!(activity.pending(readiness, true, now).is_some());
         activity.notified("language/status", &json!({ "type": "ServiceReady" }), readiness);
         assert_eq!(activity.pending(readiness, true, now), None);
+    }
+
+    #[test]
+    fn an_error_that_is_reported_as_work_is_not_waited_for() {
+        let now = Instant::now();
+        let mut activity = Activity::new(now);
+        let value = json!({ "kind": "begin", "title": "Error loading workspace", "message": "no go.sum\n" });
+        activity.progress(&json!({ "token": 1, "value": value }), now);
+        assert_eq!(activity.pending(Readiness::Requests, true, now), None);
+        assert_eq!(activity.failure(), Some("Error loading workspace: no go.sum"));
+        activity.progress(&serde_json::from_str(END).unwrap(), now);
+        assert_eq!(activity.failure(), None);
     }
 
     #[test]

@@ -28,6 +28,7 @@ use carrel_search::Cancel;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
 
 use crate::definition::ServerDefinition;
@@ -118,6 +119,8 @@ struct Slot {
 #[derive(Debug, Default)]
 struct SlotState {
     server: Option<LanguageServer>,
+    /// Ends the server when it is idle.
+    idle: Option<AbortOnDropHandle<()>>,
     history: RestartHistory,
 }
 
@@ -125,6 +128,7 @@ struct SlotState {
 #[derive(Debug)]
 struct SlotProgress {
     last_used: Instant,
+    /// From the beginning of its start.
     is_running: bool,
     observed: Option<Arc<Observed>>,
 }
@@ -284,6 +288,11 @@ impl LanguageServers {
             server: launch.definition.name,
         };
         let mut slots = sync::lock(&self.shared.slots);
+        slots.retain(|_, slot| slot.is_needed());
+        // A program that was installed since, as into the project, takes the place of the one before.
+        if slots.get(&key).is_some_and(|slot| slot.launch != launch) {
+            slots.remove(&key);
+        }
         let slot = slots.entry(key).or_insert_with(|| {
             let stop = self.shared.stop.child_token();
             let last_used = Instant::now();
@@ -393,7 +402,7 @@ impl Slot {
                 return Err(QueryError::KeepsEnding { server, times, minutes, reason });
             }
         };
-        shared.make_room().await?;
+        shared.make_room(self).await?;
         let slot = Arc::clone(self);
         let context = context.clone();
         let idle = shared.options.idle;
@@ -404,10 +413,12 @@ impl Slot {
                 Ok(server) => {
                     slot.set_running(Some(&server));
                     state.server = Some(server);
-                    tokio::spawn(end_when_idle(Arc::downgrade(&slot), slot.stop.clone(), idle));
+                    let ending = end_when_idle(Arc::downgrade(&slot), idle);
+                    state.idle = Some(AbortOnDropHandle::new(tokio::spawn(ending)));
                     Ok(())
                 }
                 Err(error) => {
+                    slot.set_running(None);
                     if let QueryError::NotStarted { reason, .. } = &error {
                         state.history.ended(Instant::now(), reason.as_str().into());
                     }
@@ -428,6 +439,12 @@ impl Slot {
             Ok(Err(error)) => Err(QueryError::Interrupted(error.to_string())),
             Err(_) => Ok(Some(self.not_ready())),
         }
+    }
+
+    /// Returns whether the server runs, or the history of its ends may still matter.
+    fn is_needed(&self) -> bool {
+        let progress = sync::lock(&self.progress);
+        progress.is_running || progress.last_used.elapsed() < WINDOW
     }
 
     fn used(&self) {
@@ -487,18 +504,20 @@ impl Launch {
 }
 
 impl Shared {
-    /// Ends the server that was used least recently, if as many run as may.
-    async fn make_room(&self) -> Result<(), QueryError> {
+    /// Counts a server as running. If as many run as may, the one that was used least recently is ended.
+    async fn make_room(&self, starting: &Slot) -> Result<(), QueryError> {
         loop {
             let mut running: Vec<_> = {
                 let slots = sync::lock(&self.slots);
-                let slots = slots.values().filter(|slot| sync::lock(&slot.progress).is_running);
-                slots.cloned().collect()
+                let is_running = |slot: &&Arc<Slot>| sync::lock(&slot.progress).is_running;
+                let running: Vec<_> = slots.values().filter(is_running).cloned().collect();
+                if running.len() < self.options.most {
+                    sync::lock(&starting.progress).is_running = true;
+                    return Ok(());
+                }
+                running
             };
             let count = running.len();
-            if count < self.options.most {
-                return Ok(());
-            }
             running.sort_by_key(|slot| sync::lock(&slot.progress).last_used);
             // One that is locked answers a query.
             let unused = running
@@ -517,16 +536,11 @@ impl Shared {
 }
 
 /// Ends a server that had no query for some time.
-async fn end_when_idle(slot: Weak<Slot>, stop: CancellationToken, idle: Duration) {
+async fn end_when_idle(slot: Weak<Slot>, idle: Duration) {
     loop {
-        let Some(last_used) = slot.upgrade().map(|slot| sync::lock(&slot.progress).last_used)
-        else {
-            return;
-        };
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = sleep_until(last_used + idle) => {}
-        }
+        let last_used = slot.upgrade().map(|slot| sync::lock(&slot.progress).last_used);
+        let Some(last_used) = last_used else { return };
+        sleep_until(last_used + idle).await;
         let Some(slot) = slot.upgrade() else { return };
         let mut state = slot.state.lock().await;
         if sync::lock(&slot.progress).last_used.elapsed() < idle {

@@ -17,8 +17,9 @@ use crate::client::Peer;
 use crate::definition::ServerDefinition;
 use crate::message::{METHOD_NOT_FOUND, ResponseError};
 
-/// Documents whose pushed diagnostics are kept. A server that analyses the whole project pushes one for each file.
-const MAX_PUSHED: usize = 4096;
+/// The JSON of pushed diagnostics that is kept, the newest. A server that analyses the whole project pushes some for each
+/// file.
+const MAX_PUSHED_BYTES: usize = 32 << 20;
 
 /// Registrations of capabilities that are kept.
 const MAX_REGISTRATIONS: usize = 512;
@@ -37,6 +38,8 @@ pub(crate) struct Observed {
 struct State {
     activity: Activity,
     pushed: BTreeMap<String, Arc<Pushed>>,
+    /// The sum of their sizes.
+    pushed_bytes: usize,
     /// The methods of capabilities that were registered later, by their ids.
     registered: BTreeMap<String, String>,
 }
@@ -48,6 +51,7 @@ pub(crate) struct Pushed {
     pub(crate) version: Option<i64>,
     pub(crate) diagnostics: Value,
     pub(crate) at: Instant,
+    bytes: usize,
 }
 
 impl Observed {
@@ -55,6 +59,7 @@ impl Observed {
         let state = State {
             activity: Activity::new(Instant::now()),
             pushed: BTreeMap::new(),
+            pushed_bytes: 0,
             registered: BTreeMap::new(),
         };
         let (changes, _) = watch::channel(0);
@@ -89,11 +94,14 @@ impl Observed {
         let Some(uri) = params["uri"].as_str().map(str::to_owned) else { return };
         let version = params["version"].as_i64();
         let diagnostics = params["diagnostics"].take();
-        let pushed = Arc::new(Pushed { version, diagnostics, at: Instant::now() });
+        let bytes = uri.len() + diagnostics.to_string().len();
+        let pushed = Arc::new(Pushed { version, diagnostics, at: Instant::now(), bytes });
         let mut state = sync::lock(&self.state);
-        if state.pushed.len() < MAX_PUSHED || state.pushed.contains_key(&uri) {
-            state.pushed.insert(uri, pushed);
+        state.pushed_bytes += bytes;
+        if let Some(before) = state.pushed.insert(uri, pushed) {
+            state.pushed_bytes -= before.bytes;
         }
+        state.drop_old_pushes();
     }
 
     fn register(&self, params: &Value) {
@@ -127,6 +135,19 @@ impl Observed {
 
     fn folders(&self) -> Value {
         json!([{ "uri": self.root, "name": "workspace" }])
+    }
+}
+
+impl State {
+    /// Drops the oldest pushes beyond the bound, and never the newest.
+    fn drop_old_pushes(&mut self) {
+        while self.pushed_bytes > MAX_PUSHED_BYTES && self.pushed.len() > 1 {
+            let oldest = self.pushed.iter().min_by_key(|(_, pushed)| pushed.at);
+            let Some(uri) = oldest.map(|(uri, _)| uri.clone()) else { return };
+            if let Some(dropped) = self.pushed.remove(&uri) {
+                self.pushed_bytes -= dropped.bytes;
+            }
+        }
     }
 }
 
@@ -244,5 +265,18 @@ mod tests {
         let pushed = observed.pushed("file:///w/a.c").unwrap();
         assert_eq!((pushed.version, &pushed.diagnostics), (Some(2), &json!([2])));
         assert_eq!(*observed.changes().borrow(), 2);
+    }
+
+    #[test]
+    fn old_pushes_are_dropped_when_they_are_too_many() {
+        let observed = observed("clangd");
+        let long = "x".repeat(MAX_PUSHED_BYTES / 4);
+        for number in 0..10 {
+            let params = json!({ "uri": format!("file:///w/{number}.c"), "diagnostics": [long] });
+            observed.notified("textDocument/publishDiagnostics", params);
+        }
+        let kept =
+            (0..10).filter(|number| observed.pushed(&format!("file:///w/{number}.c")).is_some());
+        assert_eq!(kept.collect::<Vec<_>>(), [7, 8, 9]);
     }
 }

@@ -102,13 +102,11 @@ impl ServerProcess {
             }
         });
         let process = Self { stop: stop.drop_guard(), end };
-        match started.await {
-            Ok(_) => Ok((process, output, input)),
-            Err(_) => {
-                let reason = process.ended(KILL_TIMEOUT).await;
-                Err(reason.map_or_else(|| "it never ran".to_owned(), |reason| reason.to_string()))
-            }
+        if started.await.is_ok() {
+            return Ok((process, output, input));
         }
+        let reason = process.ended(KILL_TIMEOUT).await;
+        Err(reason.map_or_else(|| "it never ran".to_owned(), |reason| reason.to_string()))
     }
 
     /// Waits for its end, and returns the reason; none if it has not ended in time.

@@ -217,3 +217,28 @@ async fn a_module_that_comes_and_goes_needs_no_new_server() {
     assert!(env.processes().iter().any(|process| processes.contains(process)));
     env.close().await;
 }
+
+#[tokio::test]
+async fn dependencies_that_are_missing_make_answers_incomplete() {
+    let env = TestEnvironment::new("rust");
+    assert!(env.references("src/lib.rs", "pub fn |doubled").await.len() == 5);
+    env.put(
+        "Cargo.toml",
+        &format!("{}\n[dependencies]\nmissing = \"1\"\n", env.text("Cargo.toml")),
+    );
+    let target = env.at("src/lib.rs", "pub fn |doubled");
+    let answer = answered(env.servers.references(&env.context, &target, true).await);
+    let reason = answer.incomplete.unwrap_or_default();
+    assert!(reason.contains("missing"), "{reason}");
+    env.close().await;
+
+    let env = TestEnvironment::new("go");
+    env.put("go.mod", &format!("{}\nrequire example.org/missing v1.0.0\n", env.text("go.mod")));
+    env.put("more.go", "package main\n\nimport \"example.org/missing\"\n\nvar _ = missing.X\n");
+    let target = env.at("main.go", "shapes.|Doubled(");
+    let answer = answered(env.servers.definition(&env.context, &target).await);
+    let reason = answer.incomplete.unwrap_or_default();
+    assert!(reason.contains("example.org/missing"), "{reason}");
+    assert_eq!(shown(answer.value), ["shapes/shape.go:10:6"]);
+    env.close().await;
+}
