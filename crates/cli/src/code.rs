@@ -123,7 +123,7 @@ pub(crate) enum CodeCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct SymbolArguments {
-    /// The name or a path such as `Type::method`, or a place as FILE:LINE:COLUMN
+    /// The name or a path such as `Type::method`, or a place: `FILE:LINE:COLUMN`
     symbol: String,
     /// Only in this file or directory
     #[arg(long = "in", value_name = "PATH")]
@@ -203,7 +203,7 @@ impl SymbolArguments {
         }
     }
 
-    /// Splits FILE:LINE:COLUMN.
+    /// Splits `FILE:LINE:COLUMN`.
     fn place(&self) -> Option<(&str, u64, u64)> {
         let (rest, col) = self.symbol.rsplit_once(':')?;
         let (file, line) = rest.rsplit_once(':')?;

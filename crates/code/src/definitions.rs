@@ -14,7 +14,10 @@ use naming::NameRule::{self, Child, EachField, Field};
 pub(crate) use naming::Naming;
 
 use crate::language::Language;
-use crate::symbol::SymbolKind::{self, *};
+use crate::symbol::SymbolKind::{
+    self, Class, Constant, Element, Enum, Function, Heading, Impl, Interface, Key, Macro, Method,
+    Module, Selector, Struct, Trait, Type, Variable, Variant,
+};
 
 /// A kind of node that defines a name.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +36,7 @@ struct Rules {
     wrappers: &'static [&'static str],
     /// Nodes above a definition that belong to it, beside comments.
     attributes: &'static [&'static str],
-    /// Nodes without children that are names, beside those that the grammar calls identifiers.
+    /// Nodes without children that are names, beside what the grammar calls identifiers.
     names: &'static [&'static str],
 }
 

@@ -113,7 +113,7 @@ pub enum SkipReason {
 }
 
 impl SkipReason {
-    fn of(error: SyntaxError) -> Self {
+    fn of(error: &SyntaxError) -> Self {
         match error {
             SyntaxError::Grammar(_) => Self::NoGrammar,
             SyntaxError::TooLarge { .. } => Self::TooLarge,
@@ -318,8 +318,7 @@ impl SymbolIndex {
             drop(sender);
             for (file, read) in receiver {
                 done += 1;
-                let mut state = sync::write(&self.state);
-                state.insert(file, read, as_of);
+                sync::write(&self.state).insert(file, read, as_of);
             }
         });
         (done, stale.len() - done)
@@ -338,7 +337,8 @@ impl SymbolIndex {
         let hash = content_hash(source.as_bytes());
         if !sync::read(&self.state).knows(&file, hash) {
             let language = Language::of_path(path).ok_or(SkipReason::NoGrammar)?;
-            let parsed = ParsedFile::of(language, source).map_err(SkipReason::of)?;
+            let parsed =
+                ParsedFile::of(language, source).map_err(|error| SkipReason::of(&error))?;
             let key = ChangeKey::of(metadata);
             let read = ReadFile::Parsed { key, language, hash, parsed: Ok(parsed) };
             sync::write(&self.state).insert(&file, read, as_of);
@@ -399,7 +399,7 @@ impl ReadFile {
         }
         let parsed = match String::from_utf8(opened.bytes) {
             Err(_) => Err(SkipReason::NotUtf8),
-            Ok(source) => ParsedFile::of(language, &source).map_err(SkipReason::of),
+            Ok(source) => ParsedFile::of(language, &source).map_err(|error| SkipReason::of(&error)),
         };
         Self::Parsed { key, language, hash, parsed }
     }

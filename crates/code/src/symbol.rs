@@ -148,7 +148,7 @@ impl fmt::Display for SymbolKind {
 }
 
 /// Appends the names from the outermost symbol to this one.
-pub(crate) fn path_of<'a>(symbols: &'a [Symbol], index: usize) -> Vec<&'a str> {
+pub(crate) fn path_of(symbols: &[Symbol], index: usize) -> Vec<&str> {
     let mut path = Vec::new();
     let mut next = Some(index);
     while let Some(index) = next {
@@ -194,7 +194,7 @@ impl NamePath {
 
     /// Returns the last name.
     pub fn last(&self) -> &str {
-        self.names.last().expect("a name path has a name")
+        self.names.last().map_or("", String::as_str)
     }
 
     /// Tells whether a symbol's path ends with these names.

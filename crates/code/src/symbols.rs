@@ -109,12 +109,11 @@ impl<S: WordSink> Walk<'_, S> {
 
     fn visit(&mut self, node: Node<'_>, depth: usize) {
         match self.roles.role(node.kind_id()) {
-            Role::None | Role::Attribute => {}
             Role::Name if node.child_count() == 0 => {
                 let text = self.source.get(node.byte_range()).unwrap_or_default();
                 self.sink.name(text, node.start_position().row);
             }
-            Role::Name => {}
+            Role::None | Role::Attribute | Role::Name => {}
             Role::Comment => {
                 let text = self.source.get(node.byte_range()).unwrap_or_default();
                 self.sink.comment(text, node.start_position().row);
@@ -184,8 +183,7 @@ impl<S: WordSink> Walk<'_, S> {
             kind => kind,
         };
         let body = naming.body.or_else(|| self.body_of(node));
-        let lines =
-            self.source.as_bytes()[start..end].iter().filter(|byte| **byte == b'\n').count();
+        let lines = self.source[start..end].matches('\n').count();
         let first = self.row_of(start, definition) + 1;
         let is_exported = self.is_exported(&name, kind, node, definition);
         Some(Symbol {
@@ -308,8 +306,8 @@ impl<S: WordSink> Walk<'_, S> {
 
     fn row_of(&self, start: usize, definition: Node<'_>) -> usize {
         let row = definition.start_position().row;
-        let between = self.source.as_bytes().get(start..definition.start_byte());
-        row - between.unwrap_or_default().iter().filter(|byte| **byte == b'\n').count()
+        let between = self.source.get(start..definition.start_byte());
+        row - between.unwrap_or_default().matches('\n').count()
     }
 }
 
@@ -341,10 +339,10 @@ fn is_constant_name(name: &str) -> bool {
 
 fn shortened(name: &str) -> String {
     let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
-    match name.len() > MAX_NAME_BYTES {
-        true => name[..name.floor_char_boundary(MAX_NAME_BYTES)].to_owned(),
-        false => name,
+    if name.len() > MAX_NAME_BYTES {
+        return name[..name.floor_char_boundary(MAX_NAME_BYTES)].to_owned();
     }
+    name
 }
 
 /// The longest signature that is shown.
@@ -374,8 +372,8 @@ fn one_line(kind: SymbolKind, text: &str) -> String {
     };
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = line.trim_end_matches(['{', ':', ' ', '=', ';']).trim_end_matches("=>").trim_end();
-    match line.len() > MAX_SIGNATURE_BYTES {
-        true => format!("{}…", &line[..line.floor_char_boundary(MAX_SIGNATURE_BYTES)]),
-        false => line.to_owned(),
+    if line.len() > MAX_SIGNATURE_BYTES {
+        return format!("{}…", &line[..line.floor_char_boundary(MAX_SIGNATURE_BYTES)]);
     }
+    line.to_owned()
 }

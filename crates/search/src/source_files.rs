@@ -18,7 +18,7 @@ use crate::walk::walk;
 pub const MAX_SOURCE_FILES: usize = 500_000;
 
 /// The time after which a list is given up.
-const LIST_TIME: Duration = Duration::from_secs(60);
+const LIST_TIME: Duration = Duration::from_mins(1);
 
 /// The files of a scope, in path order.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +40,7 @@ pub struct SourceFile {
 }
 
 /// Lists the regular files that a search of the scope would visit and `accepts` takes. A scope that is a
-/// single file is listed whatever `accepts` says.
+/// single file is listed without asking `accepts`.
 pub fn source_files(
     scope: &Scope<'_>,
     accepts: impl Fn(&Path) -> bool + Sync,

@@ -13,7 +13,7 @@ mod upload;
 mod workspace_files;
 mod write;
 
-pub(crate) use change_set::{Before, ChangeSet, NewFile};
+pub(crate) use change_set::{After, Before, ChangeSet, NewFile};
 pub(crate) use refused_edit::RefusedEdit;
 pub(crate) use search_tools::{run_cancellable, run_search};
 pub use upload::{Upload, UploadedFile};

@@ -328,10 +328,10 @@ impl Iterator for Lines<'_> {
 pub(crate) fn put(bytes: &mut Vec<u8>, number: u32) {
     let mut number = number;
     while number >= 0x80 {
-        bytes.push((number & 0x7f) as u8 | 0x80);
+        bytes.push(number.to_le_bytes()[0] | 0x80);
         number >>= 7;
     }
-    bytes.push(number as u8);
+    bytes.push(number.to_le_bytes()[0]);
 }
 
 /// Takes a number off the front. Too short an input reads as zeros.

@@ -6,6 +6,7 @@
 //! of the definition count only where that file is in focus. The rank of a file is that of a reader who follows these
 //! edges at random and now and then starts anew, at the files in focus if there are any; the rank of a symbol is what
 //! flows to its file over its name.
+#![expect(clippy::cast_precision_loss, reason = "counts of names, far below 2^52")]
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -147,23 +148,23 @@ fn is_ranked(kind: SymbolKind) -> bool {
 
 /// Tells whether a use of a name in one file can mean a definition in another.
 fn can_mean(files: &[File<'_>], from: usize, (to, index): (usize, usize)) -> bool {
-    let (user, one, uses) = files[from];
-    let (definer, other, content) = files[to];
+    let (user_path, user_language, user) = files[from];
+    let (path, language, content) = files[to];
     let symbol = &content.symbols[index];
     if from == to {
         return true;
     }
-    if !one.is_related(other) {
+    if !user_language.is_related(language) {
         return false;
     }
-    if !symbol.is_exported && user.parent() != definer.parent() {
+    if !symbol.is_exported && user_path.parent() != path.parent() {
         return false;
     }
     let container = symbol.receiver().or_else(|| {
         let parent = symbol.parent().filter(|_| symbol.kind == SymbolKind::Method)?;
         Some(content.symbols[parent].name)
     });
-    container.is_none_or(|container| uses.uses.names.binary_search(&container).is_ok())
+    container.is_none_or(|container| user.uses.names.binary_search(&container).is_ok())
 }
 
 /// Returns the definitions of each name that few files define.
@@ -224,12 +225,12 @@ fn edges(
             // A file that defines a name itself means its own, and the definition is no use of it.
             let defined = places.iter().filter(|(file, _)| *file == from).count();
             let own = defined > 0;
-            let uses = content.uses.lines_at(at).count().saturating_sub(defined);
-            if uses == 0 || (own && !in_focus[from]) {
+            let count = content.uses.lines_at(at).count().saturating_sub(defined);
+            if count == 0 || (own && !in_focus[from]) {
                 continue;
             }
             let focus = if in_focus[from] { FOCUS_FACTOR } else { 1.0 };
-            let weight = factor * focus * (uses as f64).sqrt() / places.len() as f64;
+            let weight = factor * focus * (count as f64).sqrt() / places.len() as f64;
             let meant = places
                 .iter()
                 .filter(|place| (!own || place.0 == from) && can_mean(files, from, **place));

@@ -3,6 +3,7 @@
 //! A symbol is a document with five fields: its name, the path of its file, its signature, the comment above it, and
 //! its body. Every answer counts the frequencies of the query's words anew, over what the index holds at that
 //! time, so that a rebuilt index gives the same answers as one that followed each change.
+#![expect(clippy::cast_precision_loss, reason = "counts of names, far below 2^52")]
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -83,9 +83,12 @@ impl AnswerFacts {
 
     /// Returns lines for the text of a reply about its source and about the part that is missing.
     pub(super) fn notes(&self) -> impl Iterator<Item = String> {
-        let by_name = |reason: &String| match reason.is_empty() {
-            true => "[by name alone]".to_owned(),
-            false => format!("[by name alone: {reason}]"),
+        let by_name = |reason: &String| {
+            if reason.is_empty() {
+                "[by name alone]".to_owned()
+            } else {
+                format!("[by name alone: {reason}]")
+            }
         };
         let server = self.server.map(|server| format!("[by {server}]"));
         let missing = self.missing.as_ref().map(|missing| format!("[incomplete: {missing}]"));

@@ -7,6 +7,8 @@ use carrel_code::{
     CodeEdit as Operation, Language, RewriteError, RewriteProblem, TimeBudget, rewrite,
 };
 use carrel_domain::{Code, Failure, ToolGroup};
+use carrel_edit::diff::Diff;
+use carrel_edit::{Document, LineFacts};
 use carrel_search::{Cancel, Scope, source_files};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,10 +17,10 @@ use serde_json::Value;
 use super::code_scan::{decoded, unsupported};
 use super::outline::cut;
 use crate::files::{
-    Before, ChangeFacts, ChangeSet, NewFile, RefusedEdit, WorkspaceFiles, diff_text, required_path,
-    run_cancellable, shown,
+    After, Before, ChangeFacts, ChangeSet, LoadedFile, NewFile, RefusedEdit, WorkspaceFiles,
+    diff_text, required_path, run_cancellable, shown,
 };
-use crate::read_tracker::RequiredExtent;
+use crate::read_tracker::{ReadExtent, RequiredExtent};
 use crate::reply_limit::MaxBytes;
 use crate::response::Reply;
 use crate::text::line;
@@ -131,7 +133,7 @@ impl EditCall<'_> {
         let is_cancelled = || cancel.is_cancelled();
         let budget = TimeBudget::of(REWRITE_TIME);
         let budget = budget.cancelled_by(&is_cancelled);
-        let mut set = ChangeSet { doing: "edit", before: Before::new(), after: Default::default() };
+        let mut set = ChangeSet { doing: "edit", before: Before::new(), after: After::new() };
         let mut totals = Totals::default();
         for path in &paths {
             self.add(files, path, (&mut set, &mut totals), &budget, is_alone)?;
@@ -263,9 +265,14 @@ impl EditCall<'_> {
             let (Some(old), Some(new)) = (set.old(files, path), new) else { continue };
             let name = shown(path);
             let before = old.document(&name).ok();
-            let (diff, shown) = diff_text(before.as_ref().map(|old| old.text()), &new.text, &name);
-            let hash =
-                if applied { set.record(files, path, (new, &diff)) } else { old.hash().short() };
+            let (diff, shown) =
+                diff_text(before.as_ref().map(carrel_edit::Document::text), &new.text, &name);
+            let hash = if applied {
+                set.record(files, path, (new, &diff))
+            } else {
+                record_shown(files, old, (before.as_ref(), &new.text), &diff);
+                old.hash().short()
+            };
             let bytes = new.bytes.len();
             if text.len() + shown.len() <= self.limit {
                 line(&mut text, shown.trim_end());
@@ -276,6 +283,24 @@ impl EditCall<'_> {
         }
         let text = cut(&text, self.limit.max(1) * 2);
         Reply::text(text, Facts { applied, files: changed, matches, replaced, symbols })
+    }
+}
+
+/// Records the lines that a dry run shows of a file as read, so that the rewrite itself can follow.
+fn record_shown(
+    files: &WorkspaceFiles,
+    old: &LoadedFile,
+    (before, new): (Option<&Document>, &str),
+    diff: &Diff,
+) {
+    let text = before.map_or(new, Document::text);
+    let lines = LineFacts::of(text).count;
+    for change in &diff.changes {
+        let (first, last) = (change.old.start.max(1), (change.old.end + 1).min(lines));
+        if first <= last {
+            let extent = ReadExtent::Lines(first, last, lines);
+            files.record_read(old.key.clone(), old.hash(), &extent);
+        }
     }
 }
 

@@ -256,7 +256,7 @@ impl Outcome {
         let Some(search) = Language::of_path(path).and_then(|one| scan.searches.get(&one)) else {
             return Ok(true);
         };
-        // A file that vanished meanwhile, or that nobody can read, has no matches to show.
+        // A file that vanished meanwhile, or that cannot be read, has no matches to show.
         let Ok(loaded) = files.load(path) else { return Ok(true) };
         self.scanned += 1;
         if !search.may_match(&loaded.bytes) {

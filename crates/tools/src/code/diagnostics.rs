@@ -91,7 +91,9 @@ impl Tool for Diagnostics {
             _ => format!("{total} problem(s) in {} file(s):", paths.len()),
         };
         problems.truncate(MAX_SHOWN);
-        problems.iter().for_each(|problem| line(&mut text, &problem.row()));
+        for problem in &problems {
+            line(&mut text, &problem.row());
+        }
         if total > MAX_SHOWN {
             line(&mut text, &format!("[{} more; name a file]", total - MAX_SHOWN));
         }

@@ -38,7 +38,7 @@ pub(super) struct FindReferences;
 pub(super) struct Input {
     #[serde(flatten)]
     target: TargetInput,
-    /// Instead of all uses: the functions that call it (`callers`), or those that it calls (`callees`).
+    /// Instead of all uses: the functions that call it (`callers`), or the ones that it calls (`callees`).
     #[schemars(extend("x-brief" = false))]
     calls: Option<Calls>,
     /// Do not ask a language server.
@@ -162,7 +162,7 @@ async fn show_answer(
             Location::Outside { .. } => outside += 1,
         }
     }
-    uses.values_mut().for_each(|lines| lines.dedup());
+    uses.values_mut().for_each(std::vec::Vec::dedup);
     let by_name = uses_by_name(context, question.name.clone()).await?;
     let count = |uses: &Uses| uses.values().map(Vec::len).sum::<usize>();
     let same_name = count(&by_name).saturating_sub(count(&uses));

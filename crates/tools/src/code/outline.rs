@@ -1,5 +1,6 @@
 //! The tool `outline`.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use carrel_code::{Definition, IndexView};
@@ -94,12 +95,14 @@ fn of_file(files: &WorkspaceFiles, file: &SourceFile, members: bool, limit: usiz
     let is_listed = |one: &&Definition| members || !one.kind.is_member();
     let listed: Vec<&Definition> = file.definitions.iter().filter(is_listed).collect();
     let mut text = format!("{} ({} lines)\n", file.shown, file.lines().len());
-    let forms: [fn(&SourceFile, &[&Definition]) -> Vec<Row>; 3] = [rows, brief_rows, top_rows];
-    let all = forms.iter().map(|form| form(file, &listed));
-    let bytes = |rows: &Vec<Row>| rows.iter().map(|row| row.text.len() + 1).sum::<usize>();
-    let fitting = all.clone().find(|rows| bytes(rows) + text.len() <= limit);
+    let fits = |rows: &Vec<Row>| {
+        let bytes: usize = rows.iter().map(|row| row.text.len() + 1).sum();
+        bytes + text.len() <= limit
+    };
+    let fitting = Some(rows(file, &listed)).filter(fits);
+    let fitting = fitting.or_else(|| Some(brief_rows(file, &listed)).filter(fits));
     let mut ranges = Vec::new();
-    for row in fitting.or(all.last()).into_iter().flatten() {
+    for row in fitting.unwrap_or_else(|| top_rows(file, &listed)) {
         if text.len() + row.text.len() > limit && !ranges.is_empty() {
             break;
         }
@@ -155,7 +158,7 @@ fn brief_rows(file: &SourceFile, listed: &[&Definition]) -> Vec<Row> {
         }
         if let Some(row) = rows.last_mut() {
             let name = one.path.last().map_or("", String::as_str);
-            row.text.push_str(&format!(" {name}:{}", one.line));
+            write!(row.text, " {name}:{}", one.line).expect("writing to a string cannot fail");
             row.lines.push(one.line);
         }
     }
@@ -168,9 +171,10 @@ fn top_rows(file: &SourceFile, listed: &[&Definition]) -> Vec<Row> {
 }
 
 pub(super) fn cut(text: &str, limit: usize) -> String {
-    match text.len() > limit {
-        true => format!("{}…", text[..text.floor_char_boundary(limit)].trim_end()),
-        false => text.to_owned(),
+    if text.len() > limit {
+        format!("{}…", text[..text.floor_char_boundary(limit)].trim_end())
+    } else {
+        text.to_owned()
     }
 }
 
@@ -182,7 +186,7 @@ fn of_directory(
     limit: usize,
 ) -> Reply<Facts> {
     let files = view.files(below);
-    let named = |path: &Path| {
+    let top_symbols = |path: &Path| {
         let top = view.of_file(path).unwrap_or_default();
         let top = top.iter().filter(|one| one.depth == 0 && one.language.is_program());
         top.map(|one| format!("{}:{}", one.path.join("::"), one.line)).collect::<Vec<_>>()
@@ -190,20 +194,20 @@ fn of_directory(
     let mut rows = Vec::new();
     let mut bytes = 0;
     for (path, count) in &files {
-        let names = if bytes <= limit { named(path) } else { Vec::new() };
-        let row = format!("{}: {}", shown(path), names.join(" "));
+        let symbols = if bytes <= limit { top_symbols(path) } else { Vec::new() };
+        let row = format!("{}: {}", shown(path), symbols.join(" "));
         bytes += row.len() + 1;
-        rows.push((row, names.len(), *count));
+        rows.push((row, symbols.len(), *count));
     }
     let is_short = bytes <= limit;
     let mut text = String::new();
     let (mut shown_symbols, mut total, mut shown_files) = (0, 0, 0);
-    for ((path, _), (row, names, count)) in files.iter().zip(&rows) {
+    for ((path, _), (row, symbols, count)) in files.iter().zip(&rows) {
         total += count;
         let row = if is_short { row.clone() } else { format!("{} {count}", shown(path)) };
         if text.len() + row.len() < limit {
             line(&mut text, row.trim_end_matches([':', ' ']));
-            shown_symbols += if is_short { *names } else { 0 };
+            shown_symbols += if is_short { *symbols } else { 0 };
             shown_files += 1;
         }
     }

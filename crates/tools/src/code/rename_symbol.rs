@@ -7,7 +7,7 @@
 mod undo;
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use carrel_domain::{Code, Failure, ToolGroup};
 use carrel_lsp::{Answer, FileEdits, FileOperation, WorkspaceChange};
@@ -22,7 +22,8 @@ use super::find_definition::prepare;
 use super::question::{Question, TargetInput};
 use super::semantics::require;
 use crate::files::{
-    Before, ChangeSet, LoadedFile, NewFile, WorkspaceFiles, diff_text, run_cancellable, shown,
+    After, Before, ChangeSet, LoadedFile, NewFile, WorkspaceFiles, diff_text, run_cancellable,
+    shown,
 };
 use crate::named_workspace::NamedWorkspace;
 use crate::reply_limit::MaxBytes;
@@ -188,7 +189,8 @@ impl Rename {
             let hash = new.as_ref().and_then(|new| {
                 let old = set.old(&files, path);
                 let old = old.and_then(|old| old.document(&name).ok());
-                let (diff, shown) = diff_text(old.as_ref().map(|old| old.text()), &new.text, &name);
+                let (diff, shown) =
+                    diff_text(old.as_ref().map(carrel_edit::Document::text), &new.text, &name);
                 diffs.push_str(&shown);
                 self.applies.then(|| set.record(&files, path, (new, &diff)))
             });
@@ -232,7 +234,7 @@ impl Rename {
 
 /// Loads the files of a change and computes their new versions.
 fn change_set(files: &WorkspaceFiles, change: &WorkspaceChange) -> Result<ChangeSet, Failure> {
-    let mut set = ChangeSet { doing: "rename", before: Before::new(), after: Default::default() };
+    let mut set = ChangeSet { doing: "rename", before: Before::new(), after: After::new() };
     for edits in &change.files {
         let loaded = files.load(&edits.path)?;
         let text = edited(&loaded, edits)?;
@@ -268,13 +270,13 @@ fn change_set(files: &WorkspaceFiles, change: &WorkspaceChange) -> Result<Change
 }
 
 fn load(files: &WorkspaceFiles, set: &mut ChangeSet, path: &Path) -> Result<(), Failure> {
-    if !set.before.contains_key(&shown(path)) {
-        set.before.insert(shown(path), Some(files.load(path)?));
+    if let std::collections::btree_map::Entry::Vacant(e) = set.before.entry(shown(path)) {
+        e.insert(Some(files.load(path)?));
     }
     Ok(())
 }
 
-fn unchanged(set: &ChangeSet, files: &WorkspaceFiles, path: &PathBuf) -> Result<NewFile, Failure> {
+fn unchanged(set: &ChangeSet, files: &WorkspaceFiles, path: &Path) -> Result<NewFile, Failure> {
     let old = set
         .old(files, path)
         .ok_or_else(|| Failure::new(Code::NotFound, format!("{} does not exist", shown(path))))?;

@@ -147,9 +147,10 @@ fn file_of(
     let fresh = refresh(context, &files.workspace, cancel)?;
     let found = query.find(&fresh.view())?;
     let Some((first, rest)) = found.split_first() else { return Err(query.ambiguous(&found)) };
-    match rest.iter().all(|one| one.file == first.file) {
-        true => Ok(first.file.clone()),
-        false => Err(query.ambiguous(&found)),
+    if rest.iter().all(|one| one.file == first.file) {
+        Ok(first.file.clone())
+    } else {
+        Err(query.ambiguous(&found))
     }
 }
 
@@ -185,8 +186,7 @@ pub(super) fn failure(tool: &str, error: &EditError, path: &str) -> Failure {
         | EditError::NoBody { .. }
         | EditError::EmptyFragment => Code::InvalidArguments,
         EditError::FragmentTooLarge { .. } => Code::TooLarge,
-        EditError::NoFunctions { .. } => Code::UnsupportedLanguage,
-        EditError::Syntax(_) => Code::UnsupportedLanguage,
+        EditError::NoFunctions { .. } | EditError::Syntax(_) => Code::UnsupportedLanguage,
         EditError::Broken { .. }
         | EditError::NotAMethod { .. }
         | EditError::DidNotParse(_)

@@ -4,7 +4,7 @@
 //! answer says so, and the rest is parsed in the background. An index that was built is kept on disk beside the
 //! workspace, so that another process or a later server need not build it again.
 //!
-//! Indexes together stay within [`MAX_BYTES`]: those that were asked longest ago are dropped from memory first.
+//! Indexes together stay within [`MAX_BYTES`]: the ones that were asked longest ago are dropped from memory first.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -75,7 +75,7 @@ impl FreshIndex {
 impl SymbolIndexes {
     fn of(&self, workspace: &NamedWorkspace) -> Arc<OpenIndex> {
         let mut all = sync::lock(&self.0);
-        let open = all.entry(workspace.path().to_owned()).or_insert_with(Arc::default);
+        let open = all.entry(workspace.path().to_owned()).or_default();
         *sync::lock(&open.asked) = Some(Instant::now());
         Arc::clone(open)
     }
@@ -149,8 +149,7 @@ impl OpenIndex {
             if pending > 0
                 && let Some(progress) = progress
             {
-                let (done, total) = (parsed as f64, (parsed + pending) as f64);
-                progress.report(done, Some(total), "indexing symbols");
+                report(progress, parsed, parsed + pending);
             }
             if pending == 0 || begun.elapsed() >= time {
                 let each = begun.elapsed() / u32::try_from(parsed.max(1)).unwrap_or(u32::MAX);
@@ -187,6 +186,11 @@ impl OpenIndex {
             warn!(%error, "could not keep a symbol index; it is built again when it is needed");
         }
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "numbers of files, far below 2^52")]
+fn report(progress: &dyn Progress, done: usize, total: usize) {
+    progress.report(done as f64, Some(total as f64), "indexing symbols");
 }
 
 /// Returns the index of a workspace from disk, if there is one.

@@ -73,12 +73,12 @@ impl SymbolQuery {
     fn not_found(&self, view: &IndexView<'_>) -> Failure {
         let name = self.path.to_string();
         let elsewhere = view.definitions(&self.path);
-        let message = if !elsewhere.is_empty() {
+        let message = if elsewhere.is_empty() {
+            not_defined(&name, view, self.path.last())
+        } else {
             let place = place_of(&self.below, self.line);
             let first = &elsewhere[0];
             format!("{name} is not defined {place}, but in {}:{}", first.file.display(), first.line)
-        } else {
-            not_defined(&name, view, self.path.last())
         };
         let near = view.near(self.path.last());
         let detail = json!({ "symbol": name, "near": near });
@@ -93,12 +93,18 @@ pub(super) fn ambiguous(symbol: &str, found: &[Definition]) -> Failure {
         format!("{symbol} is defined {count} times; give more of its path, or file_path and line:");
     for one in found.iter().take(MAX_CANDIDATES) {
         let (file, line, path) = (one.file.display(), one.line, one.path.join("::"));
-        message.push_str(&format!("\n{file}:{line} {} {path}", one.kind));
+        append(&mut message, &format!("{file}:{line} {} {path}", one.kind));
     }
     if count > MAX_CANDIDATES {
-        message.push_str(&format!("\n… {} more", count - MAX_CANDIDATES));
+        append(&mut message, &format!("… {} more", count - MAX_CANDIDATES));
     }
     Failure::new(Code::SymbolAmbiguous, message).with("symbol", symbol)
+}
+
+/// Appends a line to a message, which has no line feed at its end.
+fn append(message: &mut String, text: &str) {
+    message.push('\n');
+    message.push_str(text);
 }
 
 fn place_of(below: &Path, line: Option<usize>) -> String {

@@ -78,9 +78,12 @@ async fn a_rewrite_shows_what_it_would_change_and_then_changes_all_files_or_none
     assert!(text.starts_with("would change 2 file(s): 3 of 3 match(es) replaced\n"), "{text}");
     assert_eq!(test_env.get("src/lib.rs"), LIB);
     let call = json!({ "path": "src", "edits": edits });
-    let (code, text) = test_env.refusal("code_edit", call.clone()).await;
-    assert_eq!(code, "E_NOT_READ");
+    let other = carrel_tools::Session::new("other");
+    let refused = test_env.call_as(&other, "code_edit", call.clone()).await;
+    assert_eq!(refused.structured["error"]["code"], "E_NOT_READ");
+    let text = refused.text();
     assert!(text.contains("x.unwrap_or(1);") && text.contains("z.unwrap_or(2)"), "{text}");
+    // The dry run has shown the lines to this session.
     test_env.text("code_edit", call).await;
     assert_eq!(test_env.get("src/more.rs"), "fn more() { z.unwrap_or_else(|| 2); }\n");
     assert!(test_env.get("src/lib.rs").contains("x.unwrap_or_else(|| 1);"));

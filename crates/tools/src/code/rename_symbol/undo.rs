@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use carrel_domain::{Code, Failure};
 
 use super::{Facts, FileFacts};
-use crate::files::{Before, ChangeSet, NewFile, WorkspaceFiles, diff_text, run_cancellable, shown};
+use crate::files::{
+    After, Before, ChangeSet, NewFile, WorkspaceFiles, diff_text, run_cancellable, shown,
+};
 use crate::read_tracker::ContentHash;
 use crate::response::Reply;
 use crate::session::SessionLifetime;
@@ -59,7 +61,7 @@ pub(super) async fn run(context: &ToolContext) -> ToolResult<Facts> {
         let files = WorkspaceFiles::of(&own);
         let renamed = renamed_files(&own, &files)?;
         let writing = files.writing()?;
-        let mut set = ChangeSet { doing: "undo", before: Before::new(), after: Default::default() };
+        let mut set = ChangeSet { doing: "undo", before: Before::new(), after: After::new() };
         for file in &renamed {
             take_back(&files, &mut set, file)?;
         }
@@ -71,7 +73,8 @@ pub(super) async fn run(context: &ToolContext) -> ToolResult<Facts> {
             line(&mut text, &format!("  - {name}"));
             let hash = new.as_ref().map(|new| {
                 let old = set.old(&files, path).and_then(|old| old.document(&name).ok());
-                let (diff, _) = diff_text(old.as_ref().map(|old| old.text()), &new.text, &name);
+                let (diff, _) =
+                    diff_text(old.as_ref().map(carrel_edit::Document::text), &new.text, &name);
                 set.record(&files, path, (new, &diff))
             });
             if new.is_none() {
