@@ -63,11 +63,15 @@ impl SyntaxTree {
             return Err(SyntaxError::TooDeep { language });
         }
         let mut parser = Parser::new();
-        parser.set_language(&grammar).expect("the grammars are of versions that the parser reads");
+        // A grammar of a version that the parser does not read is as good as none.
+        parser.set_language(&grammar).map_err(|_| MissingGrammar { language })?;
         let begun = Instant::now();
-        let mut watch = |_: &ParseState| match begun.elapsed() < PARSE_TIME {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
+        let mut watch = |_: &ParseState| {
+            if begun.elapsed() < PARSE_TIME {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
         };
         let options = ParseOptions::new().progress_callback(&mut watch);
         let bytes = source.as_bytes();
