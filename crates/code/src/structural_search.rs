@@ -27,6 +27,7 @@ mod matching;
 mod metavariable;
 mod pattern;
 mod prefilter;
+mod readable_pattern;
 mod rule;
 mod time_budget;
 

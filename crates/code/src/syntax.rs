@@ -67,7 +67,8 @@ impl SyntaxTree {
             return Err(SyntaxError::TooDeep { language });
         }
         let mut parser = Parser::new();
-        parser.set_language(&grammar).expect("the grammars are of versions that the parser reads");
+        // A grammar of a version that the parser does not read is as good as none.
+        parser.set_language(&grammar).map_err(|_| MissingGrammar { language })?;
         let begun = Instant::now();
         let mut watch = |_: &ParseState| {
             if begun.elapsed() < PARSE_TIME {

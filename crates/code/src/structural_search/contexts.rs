@@ -3,8 +3,9 @@
 use crate::language::Language;
 
 /// Returns the texts around a pattern in which it may be read, the usual one first.
-pub(super) const fn contexts(language: Language) -> &'static [(&'static str, &'static str)] {
+pub(super) fn contexts(language: Language, text: &str) -> &'static [(&'static str, &'static str)] {
     match language {
+        Language::Java if begins_with_modifier(text) => &[("class µ { ", " }"), ("", "")],
         Language::Rust => &[
             ("", ""),
             ("fn µ() { ", " }"),
@@ -40,6 +41,7 @@ pub(super) const fn contexts(language: Language) -> &'static [(&'static str, &'s
             ("class µ { void µ() { ", " } }"),
             ("class µ { Object µ = ", "; }"),
             ("class µ { ", " }"),
+            ("", " class µ {}"),
         ],
         Language::Go => &[
             ("", ""),
@@ -48,7 +50,9 @@ pub(super) const fn contexts(language: Language) -> &'static [(&'static str, &'s
             ("package µ\ntype µ struct {\n", "\n}\n"),
             ("package µ\ntype µ interface {\n", "\n}\n"),
         ],
-        Language::JavaScript => &[("", ""), ("(", ")"), ("class µ { ", " }"), ("({ ", " })")],
+        Language::JavaScript => {
+            &[("", ""), ("(", ")"), ("class µ { ", " }"), ("({ ", " })"), ("", " class µ {}")]
+        }
         Language::TypeScript | Language::Tsx => &[
             ("", ""),
             ("(", ")"),
@@ -56,20 +60,44 @@ pub(super) const fn contexts(language: Language) -> &'static [(&'static str, &'s
             ("({ ", " })"),
             ("interface µ { ", " }"),
             ("type µ = ", ";"),
+            ("", " class µ {}"),
         ],
         Language::Php => {
             &[("<?php ", ""), ("<?php ", ";"), ("<?php class µ { ", " }"), ("<?php µ = ", ";")]
         }
+        Language::Python => &[("", ""), ("", "\ndef µ(): pass\n")],
         Language::Lua => &[("", ""), ("return ", "")],
         Language::Css => &[("", ""), ("a { ", "; }"), ("a { ", " }"), ("", " {}")],
         Language::Json => &[("", ""), ("{", "}")],
+        Language::Toml if is_array(text) => &[("a = ", "\n")],
         Language::Kotlin | Language::Swift | Language::Scala => &[("", ""), ("class µ { ", " }")],
         Language::Bash
         | Language::Html
         | Language::Markdown
-        | Language::Python
         | Language::Ruby
         | Language::Toml
         | Language::Yaml => &[("", ""), ("", "\n")],
     }
+}
+
+/// Tells whether a declaration of Java can only be a member of a class.
+fn begins_with_modifier(text: &str) -> bool {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    matches!(
+        first,
+        "public"
+            | "private"
+            | "protected"
+            | "static"
+            | "volatile"
+            | "transient"
+            | "synchronized"
+            | "native"
+    )
+}
+
+/// Tells whether a text in brackets is an array, and not the head of a table.
+fn is_array(text: &str) -> bool {
+    let list = text.find("$$$");
+    text.starts_with('[') && list.is_some_and(|list| text.find(']').is_some_and(|end| list < end))
 }

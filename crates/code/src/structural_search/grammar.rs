@@ -7,7 +7,8 @@ use ast_grep_core::meta_var::MetaVariable;
 use ast_grep_core::tree_sitter::{LanguageExt, StrDoc, TSLanguage};
 use ast_grep_core::{AstGrep, Pattern};
 
-use super::metavariable::{STAND_IN, has_quoted_variables, metavariables, readable};
+use super::metavariable::metavariables;
+use super::readable_pattern::{STAND_IN, readable, undecorated};
 use crate::language::{Language, MissingGrammar};
 use crate::syntax::SyntaxTree;
 
@@ -70,11 +71,7 @@ impl ast_grep_core::Language for Grammar {
     }
 
     fn extract_meta_var(&self, source: &str) -> Option<MetaVariable> {
-        let name = if has_quoted_variables(self.language) {
-            source.strip_prefix('"')?.strip_suffix('"')?
-        } else {
-            source.strip_suffix(';').filter(|name| is_list(name)).unwrap_or(source)
-        };
+        let name = undecorated(self.language, source)?;
         let text: String = name.chars().map(|c| if c == STAND_IN { '$' } else { c }).collect();
         let found = metavariables(&text);
         let [variable] = &found[..] else { return None };
@@ -106,8 +103,4 @@ impl LanguageExt for Grammar {
     fn get_ts_language(&self) -> TSLanguage {
         self.grammar.clone()
     }
-}
-
-fn is_list(name: &str) -> bool {
-    name.chars().take(3).all(|c| c == STAND_IN) && name.chars().count() >= 3
 }

@@ -77,7 +77,7 @@ impl RuleMatcher<'_> {
         if !node.is_named() || !self.matches(&self.search.rule, node, &mut environment)? {
             return Ok(None);
         }
-        if !self.meets_constraints(&environment) {
+        if !self.meets_constraints(&environment) || has_torn_list(&environment) {
             return Ok(None);
         }
         // The symbols around a match are looked for among all of the file.
@@ -316,6 +316,17 @@ fn is_in_field(outer: SyntaxNode<'_>, inner: SyntaxNode<'_>, field: u16) -> bool
         goes_on = cursor.goto_next_sibling();
     }
     false
+}
+
+/// Tells whether a list goes on behind the bracket that closes it, as the pairs of a table do behind its head.
+fn has_torn_list(environment: &Environment<'_>) -> bool {
+    let is_closing =
+        |node: &Target<'_>| !node.is_named() && matches!(node.text().as_ref(), ")" | "]" | "}");
+    environment.get_matched_variables().any(|variable| {
+        let MetaVariable::MultiCapture(name) = variable else { return false };
+        let nodes = environment.get_multiple_matches(&name);
+        nodes.iter().skip_while(|node| !is_closing(node)).any(Node::is_named)
+    })
 }
 
 fn captures(environment: &Environment<'_>) -> Vec<Capture> {

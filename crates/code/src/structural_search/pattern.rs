@@ -14,7 +14,8 @@ use tree_sitter::Node;
 
 use super::contexts::contexts;
 use super::grammar::Grammar;
-use super::metavariable::readable;
+use super::metavariable::{Metavariable, metavariables};
+use super::readable_pattern::readable;
 use super::rule::{PatternText, Strictness};
 use super::{MAX_LIST_DEPTH, MAX_PATTERN_BYTES, MAX_PATTERN_DEPTH};
 use crate::language::Language;
@@ -47,6 +48,21 @@ pub enum PatternError {
         "`$$$` stands inside of more than {MAX_LIST_DEPTH} other lists with `$$$`; match the inner part with `has`"
     )]
     TooManyLists,
+    /// Two lists have nothing between them.
+    #[error(
+        "two lists with `$$$` stand beside each other, and nothing tells where one ends; write `$A` for one of them"
+    )]
+    AdjacentLists,
+    /// A variable of it is part of a longer token.
+    #[error(
+        "`${name}` is part of a longer token in the pattern `{text}`, such as a string; a variable is a whole node: use a          rule with `kind` and `regex`"
+    )]
+    InsideToken {
+        /// The pattern.
+        text: String,
+        /// The variable.
+        name: String,
+    },
     /// The grammar does not understand it.
     #[error("the pattern `{text}` does not parse as {language}{}", hint_text(.hint.as_deref()))]
     DoesNotParse {
@@ -133,6 +149,12 @@ pub(super) fn parse(
         Strictness::Relaxed => MatchStrictness::Relaxed,
         Strictness::Signature => MatchStrictness::Signature,
     };
+    if has_adjacent_lists(&parsed.pattern.node) {
+        return Err(PatternError::AdjacentLists);
+    }
+    if pattern.strictness != Strictness::Cst {
+        drop_tokens_behind_lists(&mut parsed.pattern.node);
+    }
     if list_depth(&parsed.pattern.node) > MAX_LIST_DEPTH {
         return Err(PatternError::TooManyLists);
     }
@@ -156,13 +178,13 @@ fn whole(grammar: &Grammar, text: &str) -> Result<ParsedPattern, PatternError> {
     let language = grammar.language();
     let mut readings: Vec<Reading<'_>> = Vec::new();
     let mut is_several = false;
-    for context in contexts(language) {
+    for context in contexts(language, text) {
         let (source, range) = in_context(grammar, text, *context);
         let tree = parsed(grammar, &source)?;
         if tree.has_error() {
             continue;
         }
-        match whole_node(tree.root(), &range) {
+        match whole_node(tree.root(), &source, &range) {
             Some(node) => readings.push(Reading {
                 kind: grammar.kind_name(node.kind_id()),
                 pattern: pattern_of(grammar, &tree, &source, node),
@@ -171,6 +193,15 @@ fn whole(grammar: &Grammar, text: &str) -> Result<ParsedPattern, PatternError> {
             None => is_several = true,
         }
     }
+    let variables = metavariables(text);
+    let is_complete = |reading: &Reading<'_>| variables.iter().all(|one| captures(reading, one));
+    if let Some(reading) = readings.iter().find(|reading| is_complete(reading)).or(readings.first())
+        && let Some(lost) = variables.iter().find(|one| !captures(reading, one))
+    {
+        let name = lost.name.to_owned();
+        return Err(PatternError::InsideToken { text: text.to_owned(), name });
+    }
+    readings.retain(is_complete);
     let text = text.to_owned();
     if readings.is_empty() {
         return Err(if is_several {
@@ -189,6 +220,11 @@ fn whole(grammar: &Grammar, text: &str) -> Result<ParsedPattern, PatternError> {
         )
     });
     Ok(ParsedPattern { pattern: first.pattern, hint })
+}
+
+/// Tells whether a variable is a node of a pattern.
+fn captures(reading: &Reading<'_>, variable: &Metavariable<'_>) -> bool {
+    variable.is_nameless() || reading.pattern.defined_vars().contains(variable.name)
 }
 
 fn parse_hint(language: Language) -> Option<String> {
@@ -212,7 +248,7 @@ fn selected(grammar: &Grammar, text: &str, selector: &str) -> Result<ParsedPatte
         return Err(unknown_kind(grammar, selector));
     }
     let mut last = None;
-    for context in contexts(language) {
+    for context in contexts(language, text) {
         let (source, range) = in_context(grammar, text, *context);
         let tree = parsed(grammar, &source)?;
         if tree.has_error() {
@@ -259,10 +295,11 @@ fn parsed(grammar: &Grammar, source: &str) -> Result<SyntaxTree, PatternError> {
     if depth(tree.root()) > MAX_PATTERN_DEPTH { Err(PatternError::TooDeep) } else { Ok(tree) }
 }
 
-/// Returns the innermost node that is exactly this range.
-fn whole_node<'t>(root: Node<'t>, range: &Range<usize>) -> Option<Node<'t>> {
+/// Returns the innermost node that is exactly this range, perhaps with a line feed behind it.
+fn whole_node<'t>(root: Node<'t>, source: &str, range: &Range<usize>) -> Option<Node<'t>> {
     let node = root.named_descendant_for_byte_range(range.start, range.end)?;
-    let is_whole = node.byte_range() == *range;
+    let behind = source.get(range.end..node.end_byte()).unwrap_or_default();
+    let is_whole = node.start_byte() == range.start && behind.trim().is_empty();
     // A file of several statements is no statement.
     (is_whole && (node.parent().is_some() || node.named_child_count() <= 1)).then_some(node)
 }
@@ -276,18 +313,53 @@ fn pattern_of(grammar: &Grammar, tree: &SyntaxTree, source: &str, node: Node<'_>
     Pattern::from(document.adopt(found))
 }
 
+fn is_list(node: &PatternNode) -> bool {
+    matches!(
+        node,
+        PatternNode::MetaVar { meta_var: MetaVariable::Multiple | MetaVariable::MultiCapture(_) }
+    )
+}
+
+fn is_token(node: &PatternNode) -> bool {
+    matches!(node, PatternNode::Terminal { is_named: false, .. })
+}
+
+fn has_adjacent_lists(node: &PatternNode) -> bool {
+    let PatternNode::Internal { children, .. } = node else { return false };
+    let mut parts = children.iter().filter(|child| !is_token(child)).map(is_list);
+    let mut last = false;
+    parts.any(|is_list| std::mem::replace(&mut last, is_list) && is_list)
+        || children.iter().any(has_adjacent_lists)
+}
+
+/// Removes separators behind a list, and the brackets behind one at the end of a node.
+///
+/// The matcher takes as many nodes from the end of what a list matched as there are tokens behind it in the pattern,
+/// even where the source leaves a separator out, and what the list should have captured would be lost. The
+/// kind of the node tells its brackets.
+fn drop_tokens_behind_lists(node: &mut PatternNode) {
+    let PatternNode::Internal { children, .. } = node else { return };
+    if let Some(last) = children.iter().rposition(is_list)
+        && children[last + 1..].iter().all(is_token)
+    {
+        children.truncate(last + 1);
+    }
+    let is_separator = |node: &PatternNode| matches!(node, PatternNode::Terminal { text, is_named: false, .. } if text == "," || text == ";");
+    let mut follows_list = false;
+    children.retain(|child| {
+        let is_dropped = follows_list && is_separator(child);
+        follows_list = is_list(child) || is_dropped;
+        !is_dropped
+    });
+    for child in children {
+        drop_tokens_behind_lists(child);
+    }
+}
+
 /// Returns the most lists with `$$$` that stand inside of each other. The matcher tries an inner list twice for each
 /// outer one.
 fn list_depth(node: &PatternNode) -> usize {
     let PatternNode::Internal { children, .. } = node else { return 0 };
-    let is_list = |node: &PatternNode| {
-        matches!(
-            node,
-            PatternNode::MetaVar {
-                meta_var: MetaVariable::Multiple | MetaVariable::MultiCapture(_)
-            }
-        )
-    };
     let inner = children.iter().map(list_depth).max().unwrap_or_default();
     inner + usize::from(children.iter().any(is_list))
 }

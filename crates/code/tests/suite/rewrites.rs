@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use carrel_code::{
-    CodeEdit, Language, RewriteError, RewriteProblem, RewrittenSource, TimeBudget, rewrite,
+    CodeEdit, Language, RewriteError, RewriteProblem, RewrittenSource, SyntaxTree, TimeBudget,
+    rewrite,
 };
 use pretty_assertions::assert_eq;
 
@@ -394,5 +395,125 @@ fn names_are_renamed_exactly_in_other_languages() {
         ),
     ] {
         assert_eq!(rewritten(language, source, edit), expected, "{language}: {edit}");
+    }
+}
+
+/// Returns the words of a source, without comments.
+fn words(language: Language, source: &str) -> Vec<String> {
+    let tree = SyntaxTree::parse(language, source).unwrap();
+    let mut cursor = tree.root().walk();
+    let mut words = Vec::new();
+    loop {
+        let node = cursor.node();
+        let is_word = node.child_count() == 0 && node.is_named() && !node.is_extra();
+        if is_word {
+            words.push(source[node.byte_range()].to_owned());
+        }
+        if !node.is_extra() && cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return words;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_pattern_that_replaces_itself_loses_no_word() {
+    for (source, language, patterns) in [
+        (
+            include_str!("../real/route.js"),
+            Language::JavaScript,
+            &[
+                "if ($C) { $$$B }",
+                "$F($$$A)",
+                "function $N($$$P) { $$$B }",
+                "var $A = $B",
+                "$A($$$B, $C)",
+                "return $$$A;",
+            ][..],
+        ),
+        (
+            include_str!("../real/Subject.ts"),
+            Language::TypeScript,
+            &["if ($C) { $$$B }", "$F($$$A)", "$A = $B;", "$F($A, $$$B)", "$M($$$P) { $$$B }"],
+        ),
+        (
+            include_str!("../real/shlex.py"),
+            Language::Python,
+            &["if $C:\n    $$$B", "$F($$$A)", "def $N($$$P):\n    $$$B", "$A = $B", "$F($A, $$$B)"],
+        ),
+        (
+            include_str!("../real/scan.go"),
+            Language::Go,
+            &["if $C { $$$B }", "$F($$$A)", "func $N($$$P) $R { $$$B }", "$A := $B", "return $$$A"],
+        ),
+        (
+            include_str!("../real/walkdir_error.rs"),
+            Language::Rust,
+            &[
+                "match $A { $$$B }",
+                "$F($$$A)",
+                "fn $N($$$P) -> $R { $$$B }",
+                "impl $A for $B { $$$C }",
+                "$A { $$$B }",
+            ],
+        ),
+        (
+            include_str!("../real/blake3_dispatch.c"),
+            Language::C,
+            &["if ($C) { $$$B }", "$F($$$A);", "$T $A = $B;", "$F($A, $$$B)"],
+        ),
+        (
+            include_str!("../real/PluginHandle.java"),
+            Language::Java,
+            &[
+                "if ($C) { $$$B }",
+                "$O.$F($$$A)",
+                "public $T $N($$$P) { $$$B }",
+                "throw new $E($$$A);",
+            ],
+        ),
+        (
+            include_str!("../real/TestLogger.php"),
+            Language::Php,
+            &["if ($C) { $$$B }", "$F($$$A)", "public function $N($$$P) { $$$B }", "$A->$B($$$C)"],
+        ),
+        (
+            include_str!("../real/static.rb"),
+            Language::Ruby,
+            &["def $N($$$P)\n  $$$B\nend", "$F($$$A)", "$A = $B"],
+        ),
+        (
+            include_str!("../real/Set.lua"),
+            Language::Lua,
+            &["$F($$$A)", "for $A in $B do $$$C end", "function $N($$$P) $$$B end", "return $$$A"],
+        ),
+        (
+            include_str!("../real/bootstrap-reboot.css"),
+            Language::Css,
+            &["color: $A", "$S { $$$B }"],
+        ),
+        (
+            include_str!("../real/capacitor.json"),
+            Language::Json,
+            &["{$$$A}", "[$$$A]", "\"type\": $V"],
+        ),
+        (include_str!("../real/walkdir.toml"), Language::Toml, &["name = $V", "[$$$A]"]),
+    ] {
+        for pattern in patterns {
+            let edit = replace(pattern, pattern);
+            match run(language, source, &edit) {
+                Ok(rewritten) => {
+                    let (before, after) =
+                        (words(language, source), words(language, &rewritten.text));
+                    assert_eq!(before, after, "{language}: {pattern}");
+                }
+                Err(RewriteError { problem: RewriteProblem::NoChange, .. }) => {}
+                Err(error) => panic!("{language}: {pattern}: {error}"),
+            }
+        }
     }
 }

@@ -180,6 +180,65 @@ const PATTERNS: &[(Language, &str, &str, &str)] = &[
     (Language::Yaml, "a:\n  b: [1]\nc: d\n", "c: $V", "3 c: d {$V=d}"),
     (Language::Yaml, "a:\n  b: 1\n", "$K: 1", "2 b: 1 {$K=b}"),
     (Language::Toml, "[a]\nb = [1]\n", "b = $V", "2 b = [1] {$V=[1]}"),
+    (
+        Language::Rust,
+        "fn f() { match x { A => 1, B => 2 } }",
+        "match $A { $$$B }",
+        "1 match x { A => 1, B => 2 } {$A=x, $$$B=A => 1, B => 2}",
+    ),
+    (
+        Language::Rust,
+        "struct S { a: u8, b: u8 }",
+        "struct $A { $$$B }",
+        "1 struct S { a: u8, b: u8 } {$A=S, $$$B=a: u8, b: u8}",
+    ),
+    (
+        Language::Css,
+        ".a { color: red; top: 0 }",
+        ".$A { $$$B }",
+        "1 .a { color: red; top: 0 } {$A=a, $$$B=color: red; top: 0}",
+    ),
+    (
+        Language::Php,
+        "<?php class A { public function m($a, $b) { return 1; } }",
+        "public function $M($$$P) { $$$B }",
+        "1 public function m($a, $b) { return 1; } {$$$B=return 1;, $M=m, $$$P=$a, $b}",
+    ),
+    (Language::Php, "<?php $a->b(1, 2);", "$A->$B($$$C)", "1 $a->b(1, 2) {$A=$a, $B=b, $$$C=1, 2}"),
+    (
+        Language::Ruby,
+        "class A < B\n  def c; end\nend\n",
+        "class $A < $B\n  $$$C\nend",
+        "1 class A < B {$A=A, $B=B, $$$C=def c; end}",
+    ),
+    (
+        Language::Lua,
+        "if a then b() end\n",
+        "if $A then $$$B end",
+        "1 if a then b() end {$A=a, $$$B=b()}",
+    ),
+    (Language::Bash, "f() {\n  a\n}\n", "$F() { $$$B; }", "1 f() { {$$$B=a, $F=f}"),
+    (
+        Language::Java,
+        "class A { private int x = 1; }",
+        "private int $X = $V;",
+        "1 private int x = 1; {$V=1, $X=x}",
+    ),
+    (
+        Language::TypeScript,
+        "@Component({a: 1}) class X {}",
+        "@Component($A)",
+        "1 @Component({a: 1}) {$A={a: 1}}",
+    ),
+    (
+        Language::Json,
+        "{\"b\": 1, \"c\": 2}",
+        "{\"b\": $A, $$$R}",
+        "1 {\"b\": 1, \"c\": 2} {$A=1, $$$R=\"c\": 2}",
+    ),
+    (Language::Toml, "[a]\nb = 1\nc = 2\n", "[a]\n$$$C", "1 [a] {$$$C=b = 1\nc = 2}"),
+    (Language::Markdown, "- a\n- b\n", "- a", "1 - a {}"),
+    (Language::Toml, "a = [1, 2]\n[b]\nc = 1\n", "[$$$A]", "1 [1, 2] {$$$A=1, 2}"),
 ];
 
 #[test]
@@ -353,6 +412,9 @@ fn a_pattern_that_is_not_understood_is_refused_and_never_matches_nothing() {
         (Language::JavaScript, "a; b", "is several nodes of javascript"),
         (Language::JavaScript, "$$$A", "would match any list of nodes"),
         (Language::Python, "", "the pattern is empty"),
+        (Language::Bash, "echo \"a $HOME\"", "`$HOME` is part of a longer token"),
+        (Language::C, "#include <$A>", "`$A` is part of a longer token"),
+        (Language::Python, "f($$$A, $$$B)", "two lists with `$$$` stand beside each other"),
         (Language::Json, "{\"a\": nope}", "does not parse as json"),
         (Language::Rust, &"(".repeat(5_000), "does not parse"),
         (
