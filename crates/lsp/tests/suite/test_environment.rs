@@ -1,4 +1,4 @@
-//! What the tests begin with: a workspace with the files of a project, and servers for it.
+//! A workspace with the files of a project, and servers for it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
