@@ -251,7 +251,7 @@ pub(crate) static DEFINITIONS: &[ServerDefinition] = &[
         settings: settings::none,
         root: RootRule::Outermost(&["composer.json"]),
         project_files: &["composer.json"],
-        readiness: Readiness::Notified { method: "indexingEnded", kind: None },
+        readiness: Readiness::Logged("Indexing finished"),
         changes: BY_RESTART,
         diagnostics: QUIET,
         unchecked: None,
