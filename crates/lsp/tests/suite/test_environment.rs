@@ -134,7 +134,7 @@ impl TestEnvironment {
         let text = self.text(path);
         let found = text.find(&format!("{before}{after}"));
         let offset = found.unwrap_or_else(|| panic!("{path} has no {piece:?}")) + before.len();
-        Target { path: path.into(), offset }
+        Target::new(path, offset)
     }
 
     pub(crate) async fn definition(&self, path: &str, piece: &str) -> Vec<String> {
