@@ -1,4 +1,4 @@
-//! What client and server can do, as `initialize` exchanges it.
+//! The capabilities of client and server, as `initialize` exchanges them.
 
 use serde_json::{Value, json};
 

@@ -225,6 +225,11 @@ impl Documents {
         self.changed
     }
 
+    /// Returns the absolute path of a file, as text.
+    pub(crate) fn absolute(&self, path: &Path) -> String {
+        self.top.join(path).to_string_lossy().into_owned()
+    }
+
     pub(crate) fn uri(&self, path: &Path) -> String {
         uri::of_path(&self.top.join(path))
     }

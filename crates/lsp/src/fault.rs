@@ -71,6 +71,8 @@ pub enum QueryError {
     NotText { path: PathBuf },
     #[error("{} has {length} bytes, and the position is byte {offset}; read the file again", path.display())]
     NoSuchPosition { path: PathBuf, offset: usize, length: usize },
+    #[error("{} has changed since the position was found; read the file again", path.display())]
+    HasChanged { path: PathBuf },
     #[error("the files kept changing while {server} answered; try again when they are at rest")]
     KeepsChanging { server: &'static str },
     #[error("the language servers of this workspace are being ended")]

@@ -13,7 +13,7 @@ pub(crate) const MAX_HEADER_BYTES: u64 = 16 << 10;
 /// Bounds one message: references to a common name of a large project, with room.
 pub(crate) const MAX_BODY_BYTES: u64 = 64 << 20;
 
-/// The only header that matters. Bodies are UTF-8 whatever `Content-Type` says.
+/// The only header that matters. Bodies are UTF-8, with or without a `Content-Type`.
 const LENGTH_HEADER: &str = "content-length";
 
 /// Why no further message can be read.

@@ -47,6 +47,7 @@ mod query;
 mod reply;
 mod restarts;
 mod server;
+mod slot;
 mod stamp;
 mod uri;
 

@@ -1,7 +1,7 @@
-//! What a server sends on its own: its work, diagnostics, and requests for settings, folders and registrations.
+//! Messages of a server on its own account: its work, diagnostics, and requests for settings, folders and registrations.
 //!
 //! All of it arrives on the task that reads from the server, which must not wait. So state is behind a lock that is held
-//! for a moment, and a counter tells those who wait that something has come.
+//! for a moment, and a counter tells waiting queries of each message.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,8 +1,8 @@
 //! The process of a server in the sandbox, as a pair of streams.
 //!
 //! It sees the workspace read-only, has no network and writes to the home of the workspace's commands. It is a session
-//! for the runner: more memory than a command, neither deadline nor limit of CPU time. Its output is read whether or not
-//! anything takes it, because a process with a full pipe cannot exit. Dropping a [`ServerProcess`] cancels its run, and
+//! for the runner: more memory than a command, neither deadline nor limit of CPU time. Its output is read even
+//! when the connection takes none, because a process with a full pipe cannot exit. Dropping a [`ServerProcess`] cancels its run, and
 //! the runner kills the whole process tree.
 
 use std::ffi::OsString;

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use crate::fault::{Fault, QueryError};
 use crate::position::TextIndex;
 use crate::server::LanguageServer;
+use crate::stamp::ContentHash;
 
 /// A position in a file of the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,21 @@ pub struct Target {
     pub path: PathBuf,
     /// The byte offset in the file.
     pub offset: usize,
+    /// The content that the offset is about; the present one if absent.
+    pub content: Option<ContentHash>,
+}
+
+impl Target {
+    /// Returns a position in the present content of a file.
+    pub fn new(path: impl Into<PathBuf>, offset: usize) -> Self {
+        Self { path: path.into(), offset, content: None }
+    }
+
+    /// Returns the same position for a content that was read before. Another one is an error then.
+    #[must_use]
+    pub fn in_content(self, content: ContentHash) -> Self {
+        Self { content: Some(content), ..self }
+    }
 }
 
 /// A query about one file.
@@ -70,7 +86,11 @@ impl<T> Finding<T> {
 impl LanguageServer {
     /// Returns `TextDocumentPositionParams`.
     pub(crate) fn position_params(&self, target: &Target) -> Result<Value, Fault> {
-        let text = &self.document(&target.path)?.text;
+        let document = self.document(&target.path)?;
+        if target.content.is_some_and(|content| content != document.hash) {
+            return Err(QueryError::HasChanged { path: target.path.clone() }.into());
+        }
+        let text = &document.text;
         if target.offset > text.len() {
             let (path, length) = (target.path.clone(), text.len());
             return Err(QueryError::NoSuchPosition { path, offset: target.offset, length }.into());

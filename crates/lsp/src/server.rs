@@ -179,8 +179,8 @@ impl LanguageServer {
         query: &Q,
         until: Instant,
     ) -> Result<Reply<Q::Answer>, Fault> {
-        let mut before = None;
-        for _ in 0..MAX_ROUNDS {
+        let (mut before, mut rounds) = (None, 0);
+        while rounds < MAX_ROUNDS {
             let (as_of, is_cut) = self.synchronize(query.file(), until).await?;
             let reports = self.reports_work(query.file()).await?;
             if self.observed.pending(reports).is_some() {
@@ -191,7 +191,10 @@ impl LanguageServer {
                 }
             }
             let value = match query.ask(self, until).await {
-                Err(Fault::Stale) => continue,
+                Err(Fault::Stale) => {
+                    rounds += 1;
+                    continue;
+                }
                 Err(Fault::TimedOut) => return Ok(self.not_ready(self.unanswered(reports))),
                 asked => asked?,
             };

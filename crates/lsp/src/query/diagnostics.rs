@@ -23,6 +23,9 @@ use crate::server::LanguageServer;
 /// The method by which diagnostics are asked for.
 const PULL: &str = "textDocument/diagnostic";
 
+/// The command that passes requests through to TypeScript's own server.
+const TYPESCRIPT_REQUEST: &str = "typescript.tsserverRequest";
+
 /// A problem that a server reports.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Diagnostic {
@@ -157,19 +160,33 @@ impl Diagnose<'_> {
 
     /// Asks TypeScript's own server, through a command of the language server.
     async fn by_command(&self, server: &LanguageServer, until: Instant) -> Result<Value, Fault> {
-        let file = server.documents.uri(self.path);
         let mut found = Vec::new();
         for request in ["syntacticDiagnosticsSync", "semanticDiagnosticsSync"] {
-            let arguments = json!([request, { "file": file }]);
-            let params = json!({ "command": "typescript.tsserverRequest", "arguments": arguments });
-            let mut answer = server.request("workspace/executeCommand", &params, until).await?;
-            let Value::Array(diagnostics) = answer["body"].take() else {
+            let Some(diagnostics) = self.ask_typescript(server, request, until).await? else {
                 let reason = format!("{request} without diagnostics");
                 return Err(server.malformed(reason).into());
             };
             found.extend(diagnostics.iter().map(of_typescript));
         }
         Ok(found.into())
+    }
+
+    /// Passes a request through. One of the language servers takes the file by its URI, the other by its path.
+    async fn ask_typescript(
+        &self,
+        server: &LanguageServer,
+        request: &str,
+        until: Instant,
+    ) -> Result<Option<Vec<Value>>, Fault> {
+        for file in [server.documents.uri(self.path), server.documents.absolute(self.path)] {
+            let arguments = json!([request, { "file": file }]);
+            let params = json!({ "command": TYPESCRIPT_REQUEST, "arguments": arguments });
+            let mut answer = server.request("workspace/executeCommand", &params, until).await?;
+            if let Value::Array(diagnostics) = answer["body"].take() {
+                return Ok(Some(diagnostics));
+            }
+        }
+        Ok(None)
     }
 
     fn convert(

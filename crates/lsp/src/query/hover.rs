@@ -1,4 +1,4 @@
-//! What a server shows about a position: type, signature, documentation.
+//! The text of a server about a position: type, signature, documentation.
 
 use std::path::Path;
 

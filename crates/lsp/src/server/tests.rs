@@ -144,7 +144,7 @@ impl Setting {
     }
 
     async fn ask_within(&mut self, path: &str, time: Duration) -> Result<Reply<Locations>, Fault> {
-        let target = Target { path: path.into(), offset: 0 };
+        let target = Target::new(path, 0);
         let relation = Relation::References { with_declaration: true };
         self.server
             .answer(&FindLocations { target: &target, relation }, Instant::now() + time)

@@ -191,7 +191,7 @@ async fn a_module_in_a_file_of_its_own_is_renamed_with_the_file() {
     let rename = FileOperation::Rename { from: "src/circle.rs".into(), to: "src/disc.rs".into() };
     assert_eq!(answer.value.operations, [rename]);
     assert_eq!(answer.value.files.len(), 1);
-    let nothing = Target { path: "src/lib.rs".into(), offset: 0 };
+    let nothing = Target::new("src/lib.rs", 0);
     let refused = env.servers.rename(&env.context, &nothing, "x").await.unwrap_err();
     assert!(refused.to_string().starts_with("rust-analyzer refuses: "), "{refused}");
     env.close().await;

@@ -172,17 +172,24 @@ async fn a_server_writes_nothing_into_the_tree_and_its_end_undoes_nothing() {
 #[tokio::test]
 async fn a_position_or_file_that_does_not_exist_is_an_error_that_names_it() {
     let env = TestEnvironment::new("python");
-    let beyond = Target { path: "shop/cart.py".into(), offset: 10_000 };
+    let beyond = Target::new("shop/cart.py", 10_000);
     let error = env.servers.definition(&env.context, &beyond).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "shop/cart.py has 215 bytes, and the position is byte 10000; read the file again"
     );
-    let missing = Target { path: "shop/none.py".into(), offset: 0 };
+    let missing = Target::new("shop/none.py", 0);
     let error = env.servers.definition(&env.context, &missing).await.unwrap_err();
     assert!(error.to_string().contains("shop/none.py"), "{error}");
+    let content = carrel_lsp::ContentHash::of(env.text("shop/cart.py").as_bytes());
+    let target = Target::new("shop/cart.py", 0).in_content(content);
+    answered(env.servers.definition(&env.context, &target).await);
+    env.replace("shop/cart.py", "class Cart", "# More.\nclass Cart");
+    let error = env.servers.definition(&env.context, &target).await.unwrap_err();
+    let changed = "shop/cart.py has changed since the position was found; read the file again";
+    assert_eq!(error.to_string(), changed);
     std::fs::write(env.path("latin.py"), b"x = '\xff'\n").unwrap();
-    let latin = Target { path: "latin.py".into(), offset: 0 };
+    let latin = Target::new("latin.py", 0);
     let error = env.servers.definition(&env.context, &latin).await.unwrap_err();
     assert!(error.to_string().contains("latin.py is not UTF-8"), "{error}");
     env.close().await;

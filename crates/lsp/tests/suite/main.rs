@@ -13,5 +13,5 @@ mod lifecycle;
 mod oracle;
 /// Each server on a small project: what it finds, before and after changes.
 mod servers;
-/// What the tests begin with.
+/// Workspaces with projects, and servers for them.
 mod test_environment;

@@ -252,9 +252,19 @@ fn python(server: &'static str, problems: &'static [&'static str]) -> Scenario {
 
 #[tokio::test]
 async fn typescript_language_server_finds_what_there_is_before_and_after_changes() {
-    let scenario = Scenario {
+    typescript("typescript-language-server").run().await;
+}
+
+#[tokio::test]
+async fn vtsls_finds_what_there_is_before_and_after_changes() {
+    let env = TestEnvironment::without_program("typescript", "typescript-language-server");
+    typescript("vtsls").run_in(env).await;
+}
+
+fn typescript(server: &'static str) -> Scenario {
+    Scenario {
         project: "typescript",
-        server: "typescript-language-server",
+        server,
         name: "withTax",
         new_name: "taxed",
         used: ("src/main.ts", " + |withTax("),
@@ -276,8 +286,7 @@ async fn typescript_language_server_finds_what_there_is_before_and_after_changes
         broken: ("src/prices.ts", "return price * 1.19", "return \"1.19\"", &["7 Error 2322"]),
         implemented: Some(("src/prices.ts", "interface |Priced", &["src/cart.ts:3:14"])),
         hover: "Returns a price with its tax.",
-    };
-    scenario.run().await;
+    }
 }
 
 #[tokio::test]

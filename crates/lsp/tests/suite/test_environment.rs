@@ -1,4 +1,4 @@
-//! What the tests begin with: a workspace with the files of a project, and servers for it.
+//! A workspace with the files of a project, and servers for it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,18 +32,19 @@ impl TestEnvironment {
         Self::with(project, LanguageServerOptions::default(), |_| {})
     }
 
-    /// Makes a workspace on a machine without one of the programs for Python.
+    /// Makes a workspace on a machine that lacks one of the programs.
     pub(crate) fn without_program(project: &str, missing: &str) -> Self {
         let programs = tempfile::tempdir().unwrap();
-        let installed = tools().join("test-tools/python/bin");
-        for entry in std::fs::read_dir(&installed).unwrap().map(Result::unwrap) {
-            if entry.file_name() != missing {
-                std::os::unix::fs::symlink(entry.path(), programs.path().join(entry.file_name()))
-                    .unwrap();
-            }
-        }
         let mut env = Self::with(project, LanguageServerOptions::default(), |policy| {
-            programs.path().clone_into(&mut policy.path[0]);
+            for installed in std::mem::take(&mut policy.path) {
+                for entry in std::fs::read_dir(installed).unwrap().map(Result::unwrap) {
+                    let link = programs.path().join(entry.file_name());
+                    if entry.file_name() != missing {
+                        std::os::unix::fs::symlink(entry.path(), link).unwrap();
+                    }
+                }
+            }
+            policy.path = vec![programs.path().to_owned()];
         });
         env.programs = Some(programs);
         env
@@ -133,7 +134,7 @@ impl TestEnvironment {
         let text = self.text(path);
         let found = text.find(&format!("{before}{after}"));
         let offset = found.unwrap_or_else(|| panic!("{path} has no {piece:?}")) + before.len();
-        Target { path: path.into(), offset }
+        Target::new(path, offset)
     }
 
     pub(crate) async fn definition(&self, path: &str, piece: &str) -> Vec<String> {
