@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let index = SymbolIndex::new();
     let cancel = Cancel::new();
     let refresh = |index: &SymbolIndex| {
-        index.refresh(&root, Instant::now() + Duration::from_secs(3600), &cancel)
+        index.refresh(&root, Instant::now() + Duration::from_hours(1), &cancel)
     };
     let timed = |what: &str, begun: Instant| println!("{what}: {:?}", begun.elapsed());
     let begun = Instant::now();

@@ -104,6 +104,7 @@ fn workspace_of(directory: &Root, name: &Path) -> Option<PathBuf> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests look at the state directory as it is")]
 mod tests {
     use super::*;
 

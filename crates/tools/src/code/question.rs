@@ -112,7 +112,7 @@ impl Question {
             Failure::new(Code::SymbolNotFound, message).with("col", col)
         })?;
         let column = text[..begin].chars().count() + 1;
-        let place = file.offset_of(line, column).map(|offset| target(file.path().into(), offset));
+        let place = file.offset_of(line, column).map(|offset| target(&file, offset));
         let definitions = nearest(view, name, (file.path(), line));
         let label = format!("symbol at {}:{line}:{col}", file.shown);
         Ok(Self { label, name: name.to_owned(), definitions, place })
@@ -156,7 +156,7 @@ fn place_of(
     let line = definition.line;
     let text = file.lines().get(line - 1).copied().unwrap_or_default().to_owned();
     let offset = file.offset_of(line, column_of(&text, name));
-    Ok(offset.map(|offset| target(definition.file.clone(), offset)))
+    Ok(offset.map(|offset| target(&file, offset)))
 }
 
 /// Returns the definitions of a name, those in the same file first, then those in near directories.

@@ -4,14 +4,17 @@
 //! answer, and the tools answer by syntax and say what the server is doing. A tool that changes files waits longer,
 //! and refuses where no complete answer comes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_audit::Interface;
 use carrel_domain::{Code, Failure};
-use carrel_lsp::{Answer, LanguageServers, NotReady, QueryContext, QueryError, Reply, Target};
+use carrel_lsp::{
+    Answer, ContentHash, LanguageServers, NotReady, QueryContext, QueryError, Reply, Target,
+};
 
+use super::source_file::SourceFile;
 use crate::tool_context::ToolContext;
 
 /// The time for an answer that syntax can stand in for.
@@ -101,9 +104,10 @@ pub(super) fn knows(path: &Path) -> bool {
     LanguageServers::knows(path)
 }
 
-/// Returns the place of a question.
-pub(super) fn target(path: PathBuf, offset: usize) -> Target {
-    Target { path, offset }
+/// Returns the place of a question in a file as it was read.
+pub(super) fn target(file: &SourceFile, offset: usize) -> Target {
+    let content = ContentHash::of(file.source.as_bytes());
+    Target::new(file.path(), offset).in_content(content)
 }
 
 fn pending(not_ready: &NotReady) -> String {
