@@ -193,6 +193,10 @@ pub struct Capture {
     pub range: Range<usize>,
     /// The bytes of each node, without the separators between them.
     pub nodes: Vec<Range<usize>>,
+    /// It begins with a directive of the preprocessor, before which nothing can stand on its line.
+    pub begins_line: bool,
+    /// It ends with a directive, or with a comment up to the end of its line, so that nothing can follow there.
+    pub ends_line: bool,
 }
 
 impl Capture {

@@ -83,6 +83,7 @@ impl Template {
             indent: source.indentation(found.range.start),
             ending,
             text: String::new(),
+            is_in_comment: false,
         };
         let mut skips_comma = false;
         for piece in &self.pieces {
@@ -101,6 +102,8 @@ impl Template {
                 }
             }
         }
+        let rest = &source.text[found.replaced.end..];
+        filling.behind_comment(rest);
         filling.text
     }
 }
@@ -117,10 +120,28 @@ struct Filling<'a> {
     indent: &'a str,
     ending: &'static str,
     text: String,
+    /// The text ends with a directive, or with a comment up to the end of its line.
+    is_in_comment: bool,
 }
 
 impl Filling<'_> {
+    /// Begins a new line after a comment, unless the following text does, and returns that text.
+    fn behind_comment<'f>(&mut self, following: &'f str) -> &'f str {
+        let rest = following.trim_start_matches([' ', '\t', '\r']);
+        if !self.is_in_comment || following.is_empty() {
+            return following;
+        }
+        self.is_in_comment = false;
+        if rest.is_empty() || rest.starts_with('\n') {
+            return following;
+        }
+        let indent = self.line_indentation();
+        self.text.extend([self.ending, &indent]);
+        rest
+    }
+
     fn push_text(&mut self, text: &str) {
+        let text = self.behind_comment(text);
         for (index, line) in text.split('\n').enumerate() {
             if index > 0 {
                 self.text.push_str(self.ending);
@@ -133,6 +154,11 @@ impl Filling<'_> {
     }
 
     fn push_capture(&mut self, capture: &Capture) {
+        self.behind_comment("$");
+        if capture.begins_line && !self.text.trim_end_matches([' ', '\t']).ends_with('\n') {
+            self.text.push_str(self.ending);
+        }
+        self.is_in_comment = capture.ends_line;
         let Range { start, end } = capture.range;
         let captured = &self.source.text[start..end];
         if !captured.contains('\n') {

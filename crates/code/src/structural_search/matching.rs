@@ -9,6 +9,7 @@ use tree_sitter::Node as SyntaxNode;
 
 use super::compile::{CompiledConstraint, CompiledRelation, CompiledRule, Condition, Distance};
 use super::grammar::Document;
+use super::pattern;
 use super::{
     Capture, CodeMatch, CodeSearch, MAX_MATCHES, SearchError, SearchResult, TimeBudget,
     symbols_around,
@@ -77,7 +78,10 @@ impl RuleMatcher<'_> {
         if !node.is_named() || !self.matches(&self.search.rule, node, &mut environment)? {
             return Ok(None);
         }
-        if !self.meets_constraints(&environment) || has_torn_list(&environment) {
+        if !self.meets_constraints(&environment)
+            || has_torn_list(&environment)
+            || self.search.rule.ends_early(node, &environment)
+        {
             return Ok(None);
         }
         // The symbols around a match are looked for among all of the file.
@@ -294,6 +298,23 @@ impl CompiledConstraint {
 }
 
 impl CompiledRule {
+    /// Tells whether a list took too little of a node, so that named parts of it are left behind the last variable.
+    fn ends_early(&self, node: &Target<'_>, environment: &Environment<'_>) -> bool {
+        let last = self.conditions.iter().find_map(|condition| match condition {
+            Condition::Pattern(pattern) => pattern::variable_behind_list(&pattern.node),
+            _ => None,
+        });
+        let Some(end) =
+            last.and_then(|name| environment.get_match(name)).map(|last| last.range().end)
+        else {
+            return false;
+        };
+        let is_left = |child: &Target<'_>| {
+            child.is_named() && !child.is_extra() && child.range().start >= end
+        };
+        node.children().any(|child| is_left(&child))
+    }
+
     /// Returns the end of a match without the trailing tokens that its pattern lacks.
     fn match_end(&self, node: &Target<'_>) -> usize {
         let patterns = self.conditions.iter().filter_map(|condition| match condition {
@@ -334,8 +355,11 @@ fn captures(environment: &Environment<'_>) -> Vec<Capture> {
         .get_matched_variables()
         .filter_map(|variable| match variable {
             MetaVariable::Capture(name, _) => {
-                let range = trimmed(environment.get_match(&name)?);
-                Some(Capture { name, is_variadic: false, nodes: vec![range.clone()], range })
+                let node = environment.get_match(&name)?;
+                let range = trimmed(node);
+                let (begins_line, ends_line) = (is_directive(node), ends_line(node));
+                let nodes = vec![range.clone()];
+                Some(Capture { name, is_variadic: false, range, nodes, begins_line, ends_line })
             }
             MetaVariable::MultiCapture(name) => {
                 let nodes = environment.get_multiple_matches(&name);
@@ -349,14 +373,42 @@ fn captures(environment: &Environment<'_>) -> Vec<Capture> {
 }
 
 fn variadic(name: String, nodes: &[Target<'_>]) -> Capture {
-    let named: Vec<Range<usize>> =
-        nodes.iter().filter(|node| node.is_named()).map(trimmed).collect();
+    let is_content =
+        |node: &&Target<'_>| node.is_named() && node.kind().as_ref() != "line_continuation";
+    let content: Vec<_> = nodes.iter().filter(is_content).collect();
+    let begins_line = content.first().is_some_and(|node| is_directive(node));
+    let ends_line = content.last().is_some_and(|node| ends_line(node));
+    let named: Vec<Range<usize>> = content.into_iter().map(trimmed).collect();
     // Separators at either end belong to what is around the list.
     let range = match (named.first(), named.last()) {
         (Some(first), Some(last)) => first.start..last.end,
         _ => 0..0,
     };
-    Capture { name, is_variadic: true, range, nodes: named }
+    Capture { name, is_variadic: true, range, nodes: named, begins_line, ends_line }
+}
+
+fn is_directive(node: &Target<'_>) -> bool {
+    node.kind().starts_with("preproc_")
+}
+
+/// Tells whether the last part of a node lasts to the end of its line.
+fn ends_line(node: &Target<'_>) -> bool {
+    const DELIMITED: [&str; 4] = ["/*", "--[", "<!--", "=begin"];
+    let mut node = node.clone();
+    loop {
+        if is_directive(&node) {
+            return true;
+        }
+        if node.kind().contains("comment") {
+            let text = node.text();
+            return !DELIMITED.iter().any(|opening| text.starts_with(opening));
+        }
+        let last = node.children().last();
+        match last {
+            Some(last) => node = last,
+            None => return false,
+        }
+    }
 }
 
 /// Returns the range of a node without the line feed that some grammars put at its end.

@@ -320,6 +320,16 @@ fn is_list(node: &PatternNode) -> bool {
     )
 }
 
+/// Returns the variable that is the last part of a pattern, if a list is among the parts before it.
+pub(super) fn variable_behind_list(node: &PatternNode) -> Option<&str> {
+    let PatternNode::Internal { children, .. } = node else { return None };
+    let mut parts = children.iter().rev().filter(|child| !is_token(child));
+    let PatternNode::MetaVar { meta_var: MetaVariable::Capture(name, _) } = parts.next()? else {
+        return None;
+    };
+    parts.any(is_list).then_some(name)
+}
+
 fn is_token(node: &PatternNode) -> bool {
     matches!(node, PatternNode::Terminal { is_named: false, .. })
 }

@@ -517,3 +517,37 @@ fn a_pattern_that_replaces_itself_loses_no_word() {
         }
     }
 }
+
+#[test]
+fn what_follows_a_comment_of_a_list_begins_a_new_line() {
+    let source = "if (a) {\n  b(); // note\n}\n";
+    assert_eq!(
+        rewritten(
+            Language::JavaScript,
+            source,
+            &replace("if ($C) { $$$B }", "while ($C) { $$$B }")
+        ),
+        "while (a) { b(); // note\n}\n"
+    );
+    let source = "f(() => { g() /* x */ }) || h;\nlambda = 1;\n";
+    assert_eq!(
+        rewritten(Language::JavaScript, source, &replace("() => { $$$B }", "function () { $$$B }")),
+        "f(function () { g() /* x */ }) || h;\nlambda = 1;\n"
+    );
+}
+
+#[test]
+fn a_match_that_would_leave_a_part_behind_is_none() {
+    let edit = replace("lambda $$$P: $B", "f($$$P, $B)");
+    assert_eq!(
+        refusal(Language::Python, "lambda x: x[1]\n", &edit),
+        "nothing matches pattern `lambda $$$P: $B`"
+    );
+    let source = "void f(void) {\n  {\n#if A\n    a();\n#endif\n  }\n}\n";
+    let edit =
+        r#"{"op": "replace", "rule": "{$$$A}", "replacement": "{$$$A}", "within": "{ { $$$B } }"}"#;
+    assert_eq!(
+        run(Language::C, source, edit).unwrap().text,
+        "void f(void) {{\n#if A\n  a();\n#endif\n}}\n"
+    );
+}
