@@ -358,7 +358,9 @@ mod tests {
     fn numbers_come_back_from_their_bytes() {
         let numbers = [0, 1, 127, 128, 300, 65_535, u32::MAX];
         let mut bytes = Vec::new();
-        numbers.iter().for_each(|number| put(&mut bytes, *number));
+        for number in numbers {
+            put(&mut bytes, number);
+        }
         let mut rest = bytes.as_slice();
         assert_eq!(numbers.map(|_| get(&mut rest)), numbers);
         assert_eq!(get(&mut rest), 0);

@@ -22,7 +22,9 @@ impl Project {
         let directory = tempfile::tempdir().unwrap();
         let root = Root::open(&directory.path().canonicalize().unwrap()).unwrap();
         let project = Self { directory, root, index: SymbolIndex::new() };
-        files.iter().for_each(|(path, text)| project.write(path, text));
+        for (path, text) in files {
+            project.write(path, text);
+        }
         project
     }
 
@@ -73,7 +75,7 @@ fn names(index: &SymbolIndex, request: &SearchRequest) -> Vec<String> {
 }
 
 fn refresh(index: &SymbolIndex, root: &Root) -> carrel_code::Refreshed {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     index.refresh(root, deadline, &Cancel::new()).unwrap()
 }
 
