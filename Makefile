@@ -67,6 +67,7 @@ bench: build ## Measure against plain work and other sandboxes, as ratios in one
 
 agents: build ## Scripted agent tasks against Carrel and other MCP servers (needs npm and pip)
 	python3 benches/agent/run.py --carrel $(BINARIES)/carrel
+	python3 benches/agent/run.py --carrel $(BINARIES)/carrel --code
 
 fuzz: ## Fuzz the path layer, the workflow parser and the command-line parser for SOAK_SECONDS each
 	scripts/fuzz $(SOAK_SECONDS)

@@ -1,0 +1,69 @@
+"""`carrel mcp` with all tools for code, and without any of them."""
+
+import re
+
+from client import Refused
+from servers.carrel import Carrel
+
+
+class CarrelFiles(Carrel):
+    """The tools that know text alone."""
+
+    name = "Carrel, files only"
+
+    @staticmethod
+    def argv(program, root):
+        return [*Carrel.argv(program, root), "--tools", "files,shell,verify,git"]
+
+
+class CarrelCode(Carrel):
+    name = "Carrel"
+
+    @staticmethod
+    def argv(program, root):
+        return [*Carrel.argv(program, root), "--tools", "default,code"]
+
+    def rename_function(self, path, old, new):
+        return self.client.call("rename_symbol", {"symbol": old, "new_name": new})
+
+    def read_method(self, path, owner, name):
+        """Of several definitions, the refusal lists the lines; the last one is the implementation."""
+        arguments = {"symbol": f"{owner}.{name}", "file_path": path}
+        try:
+            text = self.client.call("read_symbol", arguments)
+        except Refused as refusal:
+            line = re.findall(rf"{re.escape(path)}:(\d+)", str(refusal))[-1]
+            text = self.client.call("read_symbol", {**arguments, "line": int(line)})
+        return body_of(text)
+
+    def callers(self, path, name, head):
+        arguments = {"symbol": name, "file_path": path, "calls": "callers"}
+        try:
+            text = self.client.call("find_references", arguments)
+        except Refused:
+            return super().callers(path, name, head)
+        return sorted(set(re.findall(r"^ +\S+:\d+ (\S+) at ", text, re.M)))
+
+    def where(self, question, pattern, sign, head):
+        """Reads the hits in their order until one shows the sign."""
+        text = self.client.call("search_code", {"query": question})
+        for path, line, found in re.findall(r"^\d+\. (\S+?):(\d+)\S* (.+)$", text, re.M):
+            name = re.search(r"function (\w+)", found)
+            if not name:
+                continue
+            body = self.client.call("read_symbol", {"symbol": name[1], "file_path": path, "line": int(line)})
+            if sign in body:
+                outer = re.match(r"(\w+): ", found)
+                return [path, outer[1] if outer else name[1]]
+        return None
+
+    def change_signature(self, path, name, head, new_head, argument):
+        self.client.call(
+            "change_function_signature", {"file_path": path, "function_name": name, "new_signature": new_head}
+        )
+        edit = {"op": "replace", "rule": f"{name}($A)", "replacement": f"{name}($A, {argument})"}
+        self.client.call("code_edit", {"path": path, "edits": [edit]})
+
+
+def body_of(text):
+    return "\n".join(hit[2] for hit in re.finditer(r"^ *(\d+)\t(.*)$", text, re.M))
