@@ -37,30 +37,27 @@ class CarrelCode(Carrel):
         return body_of(text)
 
     def callers(self, path, name, head):
-        arguments = {"symbol": name, "file_path": path, "calls": "callers"}
-        try:
-            text = self.client.call("find_references", arguments)
-        except Refused:
-            return super().callers(path, name, head)
-        return sorted(set(re.findall(r"^ +\S+:\d+ (\S+) at ", text, re.M)))
+        """Each line of the reply begins with the function around the use."""
+        text = self.client.call("find_references", {"symbol": name, "file_path": path})
+        found = re.findall(r"^ +\d+ (\S+): ", text, re.M)
+        return sorted({place.split("::")[-1] for place in found if place != "(definition)"})
 
     def where(self, question, pattern, sign, head):
         """Reads the hits in their order until one shows the sign."""
         text = self.client.call("search_code", {"query": question})
-        for path, line, found in re.findall(r"^\d+\. (\S+?):(\d+)\S* (.+)$", text, re.M):
-            name = re.search(r"function (\w+)", found)
-            if not name:
+        for path, found in re.findall(r"^\d+\. (\S+?):\S+ (.+)$", text, re.M):
+            names = re.match(r"(?:(\w+): )?(?:async )?function (\w+)", found)
+            if not names:
                 continue
-            body = self.client.call("read_symbol", {"symbol": name[1], "file_path": path, "line": int(line)})
-            if sign in body:
-                outer = re.match(r"(\w+): ", found)
-                return [path, outer[1] if outer else name[1]]
+            symbol = "::".join(name for name in names.groups() if name)
+            if sign in self.client.call("read_symbol", {"symbol": symbol, "file_path": path}):
+                return [path, names[1] or names[2]]
         return None
 
     def change_signature(self, path, name, head, new_head, argument):
-        self.client.call(
-            "change_function_signature", {"file_path": path, "function_name": name, "new_signature": new_head}
-        )
+        self.client.call("find_references", {"symbol": name, "file_path": path})
+        change = {"file_path": path, "function_name": name, "new_signature": new_head}
+        self.unlocked(path, head, lambda: self.client.call("change_function_signature", change))
         edit = {"op": "replace", "rule": f"{name}($A)", "replacement": f"{name}($A, {argument})"}
         self.client.call("code_edit", {"path": path, "edits": [edit]})
 
