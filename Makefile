@@ -65,8 +65,9 @@ docs: ## Write the generated parts of docs/
 bench: build ## Measure against plain work and other sandboxes, as ratios in one run
 	$(CARGO) run --release -p carrel-bench
 
-agents: build ## Scripted agent tasks against Carrel and other MCP servers (needs npm and pip)
+agents: build ## Scripted agent tasks against Carrel and other MCP servers (needs npm, pip, cargo and clangd)
 	python3 benches/agent/run.py --carrel $(BINARIES)/carrel
+	python3 benches/agent/run.py --carrel $(BINARIES)/carrel --code
 
 fuzz: ## Fuzz the path layer, the workflow parser and the command-line parser for SOAK_SECONDS each
 	scripts/fuzz $(SOAK_SECONDS)

@@ -1,8 +1,9 @@
 """Runs the scripted agent tasks against Carrel and three other servers, and prints one table.
 
-    python3 benches/agent/run.py [--carrel PROGRAM] [--cache DIR] [--server NAME]… [--task NAME]… [--json FILE]
+    python3 benches/agent/run.py [--code] [--carrel PROGRAM] [--cache DIR] [--server NAME]… [--task NAME]… [--json FILE]
 
-Projects and servers are fetched once, with pip and npm, into the cache (target/agent by default).
+With --code the tasks are those for code intelligence, with Carrel's tools for it and without them. They need clangd,
+and rust-analyzer by rustup. Projects and servers are fetched once, with pip, npm and cargo, into the cache (target/agent by default).
 """
 
 import argparse
@@ -21,15 +22,18 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from client import Cannot, Client, Refused, Usage  # noqa: E402
+from code_tasks import CODE_TASKS  # noqa: E402
 from servers.carrel import Carrel  # noqa: E402
+from servers.carrel_code import CarrelCode, CarrelFiles  # noqa: E402
 from servers.desktop_commander import DesktopCommander  # noqa: E402
 from servers.filesystem import Filesystem  # noqa: E402
 from servers.serena import Serena  # noqa: E402
 from tasks import TASKS  # noqa: E402
 
 SERVERS = [Carrel, Filesystem, DesktopCommander, Serena]
+CODE_SERVERS = [CarrelCode, CarrelFiles, Filesystem, DesktopCommander, Serena]
 # Left behind by servers and test tools beside the work itself.
-NOT_WORK = {".git", ".venv", ".serena", ".pytest_cache", "__pycache__", ".gitignore"}
+NOT_WORK = {".git", ".venv", ".serena", ".pytest_cache", ".cache", "target", "__pycache__", ".gitignore"}
 
 
 def quiet(argv, **options):
@@ -45,6 +49,8 @@ def fetch(cache, pins):
             wanted = f"{name}=={pin['version']}"
             if pin["registry"] == "pypi":
                 quiet(["pip", "download", "--no-deps", "--no-binary", ":all:", wanted], cwd=cache)
+            elif pin["registry"] == "crates.io":
+                fetch_crate(cache, name, pin)
             else:
                 quiet(["npm", "pack", f"{name}@{pin['version']}"], cwd=cache)
         found = hashlib.sha256(archive.read_bytes()).hexdigest()
@@ -61,11 +67,28 @@ def fetch(cache, pins):
         quiet([str(cache / "serena/bin/pip"), "install", *packages])
 
 
+def fetch_crate(cache, name, pin):
+    """Has cargo fetch the dependency of a manifest that is thrown away."""
+    with tempfile.TemporaryDirectory() as scratch:
+        manifest = Path(scratch) / "Cargo.toml"
+        package = '[package]\nname = "fetch"\nversion = "0.0.0"\nedition = "2021"\n[lib]\npath = "lib.rs"\n'
+        manifest.write_text(f'{package}[dependencies]\n{name} = "={pin["version"]}"\n')
+        manifest.with_name("lib.rs").write_text("")
+        quiet(["cargo", "fetch"], cwd=scratch)
+    (archive,) = (cargo_home() / "registry/cache").glob(f"*/{pin['archive']}")
+    shutil.copy(archive, cache)
+
+
+def cargo_home():
+    return Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
+
+
 def environment(cache, server):
     """A home of its own, so that a server's settings are its defaults."""
     home = cache / "homes" / server.__name__
     home.mkdir(parents=True, exist_ok=True)
-    env = {"HOME": str(home)}
+    rustup = os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup"))
+    env = {"HOME": str(home), "CARGO_HOME": str(cargo_home()), "RUSTUP_HOME": rustup}
     if server is Serena:
         binaries = cache / "serena/bin"
         env["PATH"] = f"{binaries}:{os.environ['PATH']}"
@@ -73,8 +96,10 @@ def environment(cache, server):
         if not config.exists():
             quiet([str(binaries / "serena"), "init"], env={**os.environ, **env}, stdin=subprocess.DEVNULL)
         text = config.read_text()
-        # The language server that it would otherwise fetch with an interpreter of its own.
+        # Language servers that it would otherwise fetch, one of them with an interpreter of its own.
         own = f"ls_specific_settings:\n  python:\n    ls_path: {binaries}/pyright-langserver"
+        if clangd := shutil.which("clangd"):
+            own += f"\n  cpp:\n    ls_path: {clangd}"
         config.write_text(text.replace("ls_specific_settings: {}", own))
     return env
 
@@ -83,23 +108,26 @@ def unpack(cache, pins, name, into):
     with tarfile.open(cache / pins["projects"][name]["archive"]) as archive:
         archive.extractall(into, filter="data")
     (only,) = into.iterdir()
-    return only
+    return only / pins["projects"][name].get("directory", "")
 
 
-def prepare(cache, pins):
-    """Unpacks each project once, as a repository with what its tests need."""
+def prepare(cache, pins, projects):
+    """Unpacks each project once, as a repository with what its tests and type checker need."""
     ready = cache / "ready"
     if ready.exists():
         shutil.rmtree(ready)
-    for name in pins["projects"]:
+    for name in projects:
         into = ready / name
         into.mkdir(parents=True)
         root = unpack(cache, pins, name, into)
         root.rename(into / "tree")
         root = into / "tree"
-        (root / ".gitignore").write_text(".venv/\n__pycache__/\n.pytest_cache/\n.serena/\n")
+        ignored = [".venv/", "__pycache__/", ".pytest_cache/", ".serena/", ".cache/", "target/"]
+        (root / ".gitignore").write_text("\n".join(ignored) + "\n")
         quiet(["git", "init", "-q", "."], cwd=root)
         commit(root, "pinned")
+        if (root / "Cargo.toml").exists():
+            quiet(["cargo", "fetch"], cwd=root)
     return ready
 
 
@@ -109,11 +137,23 @@ def commit(root, message):
     quiet(["git", *identity, "commit", "-qm", message], cwd=root)
 
 
+def python():
+    return "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
+
+
 def environment_of_tests(root, pins):
     """A virtual environment in the place where people put it."""
-    python = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
-    quiet([python, "-m", "venv", ".venv"], cwd=root)
+    quiet([python(), "-m", "venv", ".venv"], cwd=root)
     quiet([".venv/bin/pip", "install", f"pytest=={pins['pytest']}", "-e", "."], cwd=root)
+
+
+def environment_of_checker(root, ready, pins):
+    """A virtual environment with the type checker, made once and copied."""
+    made = ready / "checker"
+    if not made.exists():
+        quiet([python(), "-m", "venv", str(made)])
+        quiet([str(made / "bin/pip"), "install", f"ty=={pins['ty']}"])
+    shutil.copytree(made, root / ".venv", symlinks=True)
 
 
 def change(root, replacements):
@@ -167,10 +207,12 @@ def attempt(task, server, options, pins, ready):
         shutil.copytree(pristine, root, symlinks=True)
         if task.project == "click" and task.name in ("fix-python", "new-module"):
             environment_of_tests(root, pins)
+        if task.type_checker:
+            environment_of_checker(root, ready, pins)
         change(root, task.given)
         if task.given:
             commit(root, "given")
-        place = options.carrel if server is Carrel else options.cache
+        place = options.carrel if issubclass(server, Carrel) else options.cache
         agents = []
         for _ in range(task.agents):
             client = Client(server.argv(place, root), root, environment(options.cache, server))
@@ -208,7 +250,7 @@ def attempt(task, server, options, pins, ready):
 
 def definitions(server, options, ready):
     root = ready / "fastify" / "tree"
-    place = options.carrel if server is Carrel else options.cache
+    place = options.carrel if issubclass(server, Carrel) else options.cache
     client = Client(server.argv(place, root), root, environment(options.cache, server))
     try:
         agent = server(client, root)
@@ -258,7 +300,7 @@ def compare(results, tasks):
     compared = 0
     for task in tasks:
         outcome, usage, _ = results["Carrel"][task.name]
-        rivals = [entry[task.name] for name, entry in results.items() if name != "Carrel"]
+        rivals = [entry[task.name] for name, entry in results.items() if not name.startswith("Carrel")]
         rivals = [rival for result, rival, _ in rivals if result == "right"]
         if outcome != "right" or not rivals:
             continue
@@ -278,6 +320,7 @@ def main():
     target = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent.parent / "target")).resolve()
     parser.add_argument("--carrel", default=str(target / "release/carrel"))
     parser.add_argument("--cache", type=Path, default=target / "agent")
+    parser.add_argument("--code", action="store_true")
     parser.add_argument("--server", action="append")
     parser.add_argument("--task", action="append")
     parser.add_argument("--json", type=Path)
@@ -289,9 +332,10 @@ def main():
         sys.exit(f"{options.carrel} is not there; make build makes it")
     pins = json.loads((HERE / "pins.json").read_text())
     fetch(options.cache, pins)
-    ready = prepare(options.cache, pins)
-    servers = [server for server in SERVERS if not options.server or server.name in options.server]
-    tasks = [task for task in TASKS if not options.task or task.name in options.task]
+    servers, tasks = (CODE_SERVERS, CODE_TASKS) if options.code else (SERVERS, TASKS)
+    servers = [server for server in servers if not options.server or server.name in options.server]
+    tasks = [task for task in tasks if not options.task or task.name in options.task]
+    ready = prepare(options.cache, pins, {"fastify", *(task.project for task in tasks)})
     results, costs = {}, {}
     with tempfile.TemporaryDirectory(prefix="agents-") as scratch:
         options.scratch = scratch

@@ -26,6 +26,8 @@ class Task:
     # Replacements in that tree which make the one that the task must end with.
     changes: list = field(default_factory=list)
     agents: int = 1
+    # The project's virtual environment has a type checker, which serves code intelligence too.
+    type_checker: bool = False
 
 
 def find_definition(agent):

@@ -43,6 +43,61 @@ class Server:
         found = [line for place, line in self.find_text(rf"def {name}\(", path) if place == path]
         return self.read_block(path, found[-1])
 
+    def read_method(self, path, owner, name):
+        """The text of a method: an agent sees from the lines of a search which definition is below which class."""
+        line, inside = None, False
+        for _, found in self.find_text(rf"^class |def {name}\(", path):
+            text = self.shown(path, found)
+            if text.startswith("class "):
+                inside = re.match(rf"class {owner}\b", text) is not None
+            elif inside:
+                line = found
+        return self.read_block(path, line)
+
+    def callers(self, path, name, head):
+        """The names of the functions that call `name`. `head` matches the first line of a function."""
+        found = set()
+        for _, line in self.find_text(rf"\b{name}\(", path):
+            text = self.shown(path, line)
+            if not re.match(head, text) and f"{name}()" not in text:
+                found.add(self.enclosing(path, line, head))
+        return sorted(found)
+
+    def where(self, question, pattern, sign, head):
+        """The file and the function that do something: an agent knows by `sign` that it has found the place."""
+        for path, line in self.find_text(pattern):
+            if sign in self.shown(path, line):
+                return [path, self.enclosing(path, line, head)]
+        return None
+
+    def enclosing(self, path, line, head, step=60):
+        """The name of the function around a line: read upwards until its head."""
+        while line > 1:
+            first = max(1, line - step)
+            for text in reversed(self.read(path, first, line - first).splitlines()):
+                if found := re.match(head, text):
+                    return found[1]
+            line = first
+        return None
+
+    def change_signature(self, path, name, head, new_head, argument):
+        """Gives a function another head, and each call one more argument."""
+        calls = set()
+        for place, line in self.find_text(rf"\b{name}\("):
+            text = self.shown(place, line)
+            if head not in text:
+                calls.add((place, re.search(rf"\b{name}\([^()]*\)", text)[0]))
+        self.edit(path, head, new_head)
+        for place, call in sorted(calls):
+            self.edit(place, call, f"{call[:-1]}, {argument})", every=True)
+
+    def shown(self, path, line):
+        """A line that a search before has shown."""
+        return (self.root / path).read_text(errors="replace").split("\n")[line - 1]
+
+    def rename_function(self, path, old, new):
+        self.rename(path, old, new)
+
     def read_block(self, path, line, step=60):
         lines = []
         while True:

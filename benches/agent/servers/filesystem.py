@@ -1,5 +1,6 @@
 """The reference server `@modelcontextprotocol/server-filesystem`."""
 
+import re
 from pathlib import Path
 
 from servers import Server, block_of, hunks
@@ -24,6 +25,14 @@ class Filesystem(Server):
         lines = self.read_all(path).splitlines()
         line = [number for number, text in enumerate(lines) if f"def {name}(" in text][-1]
         return "\n".join(block_of(lines[line:]))
+
+    def read_method(self, path, owner, name):
+        """Of the definitions below the class, the last one is the implementation."""
+        lines = self.read_all(path).splitlines()
+        start = next(number for number, text in enumerate(lines) if re.match(rf"class {owner}\b", text))
+        members = block_of(lines[start:])
+        line = [number for number, text in enumerate(members) if f"def {name}(" in text][-1]
+        return "\n".join(block_of(members[line:]))
 
     def read(self, path, first, count):
         text = self.client.call("read_text_file", {"path": self.at(path), "head": first + count - 1})

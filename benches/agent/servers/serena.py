@@ -68,6 +68,21 @@ class Serena(Server):
         text = self.python(f"s.lsp.find_symbol({'Context/' + name!r}, relative_path={path!r}, include_body=True)")
         return json.loads(text)[0]["body"]
 
+    def read_method(self, path, owner, name):
+        """Overloads come in the order of the file, the implementation last."""
+        text = self.python(f"s.lsp.find_symbol({f'{owner}/{name}'!r}, relative_path={path!r}, include_body=True)")
+        return json.loads(text)[-1]["body"]
+
+    def callers(self, path, name, head):
+        found = f"s.lsp.find_referencing_symbols({name!r}, {path!r}).references"
+        return ast.literal_eval(self.python(f"repr(sorted({{r.symbol.name for r in {found}}}))"))
+
+    def change_signature(self, path, name, head, new_head, argument):
+        self.python(f"s.lsp.find_referencing_symbols({name!r}, {path!r})")
+        self.edit(path, head, new_head)
+        needle, call = rf"(?<!fn )\b{name}\(([^()]*)\)", f"{name}($!1, {argument})"
+        self.python(f"s.edit.replace_content({path!r}, {needle!r}, {call!r}, 'regex', True)")
+
     def edit(self, path, old, new, every=False):
         more = ", True" if every else ""
         return self.python(f"s.edit.replace_content({path!r}, {old!r}, {new!r}, 'literal'{more})")

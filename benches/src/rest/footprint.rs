@@ -11,7 +11,7 @@ use crate::report::{Budget, Row};
 
 const READY: Duration = Duration::from_millis(50);
 const MEMORY: u64 = 20_000_000;
-const PROGRAM: u64 = 25_000_000;
+const PROGRAM: u64 = 42_000_000;
 
 /// Until nothing of the start is going on any more.
 const AT_REST: Duration = Duration::from_secs(2);

@@ -107,7 +107,7 @@ pub(crate) enum CodeCommand {
         #[arg(long, value_name = "PATH")]
         path: Option<String>,
         /// Maximum number of hits
-        #[arg(long, default_value_t = 20)]
+        #[arg(long, default_value_t = 10)]
         limit: usize,
         #[command(flatten)]
         common: CommonArguments,

@@ -5,6 +5,8 @@
 //! can write a byte or two behind the end, upon which the parser aborts the process. Sources that could come near
 //! are refused before they are parsed. The counts below are upper bounds of what the scanners hold.
 
+use std::collections::VecDeque;
+
 use crate::language::Language;
 
 /// Levels of indentation in YAML. The scanner holds 253, two for each level that is counted here.
@@ -16,8 +18,8 @@ const MAX_PYTHON_LEVELS: usize = 300;
 /// Bytes of the words of heredocs in Ruby that are open at a time, with four for each.
 const MAX_HEREDOC_BYTES: usize = 500;
 
-/// Interpolations in Ruby inside of each other. The scanner takes five bytes for each.
-const MAX_INTERPOLATIONS: usize = 80;
+/// Interpolations of a source in Ruby that has heredocs. The scanner takes five bytes for each literal around one.
+const MAX_INTERPOLATIONS: usize = 100;
 
 /// Tells whether a source stays far from the limits of its scanner.
 pub(crate) fn is_within(language: Language, source: &str) -> bool {
@@ -73,39 +75,58 @@ fn yaml_columns(line: &str, pass: &mut dyn FnMut(usize)) {
     }
 }
 
-/// Counts the heredocs that are open at each line, and the interpolations that may be.
-fn is_ruby_within(source: &str) -> bool {
-    let mut open: Vec<&str> = Vec::new();
-    let mut bytes = 0;
-    let mut interpolations: usize = 0;
-    for line in source.lines() {
-        if let Some(place) = open.iter().position(|word| *word == line.trim()) {
-            bytes -= open.remove(place).len() + 4;
-        }
-        for word in heredoc_words(line) {
-            bytes += word.len() + 4;
-            open.push(word);
-        }
-        interpolations += line.matches("#{").count();
-        if bytes > MAX_HEREDOC_BYTES || interpolations > MAX_INTERPOLATIONS {
-            return false;
-        }
-        interpolations = interpolations.saturating_sub(line.matches('}').count());
-    }
-    true
+/// A heredoc that is open, as far as its lines tell.
+struct Heredoc<'s> {
+    word: &'s str,
+    /// Its last line may be indented.
+    is_indented: bool,
 }
 
-fn heredoc_words(line: &str) -> impl Iterator<Item = &str> {
+/// Counts the heredocs that may be open at each line, and the interpolations of the whole source.
+///
+/// Both are upper bounds for any source: a heredoc counts as closed only by the line that closes the first open one,
+/// and an interpolation never does, since its end cannot be told from a brace in a string.
+fn is_ruby_within(source: &str) -> bool {
+    let mut open: VecDeque<Heredoc<'_>> = VecDeque::new();
+    let mut bytes = 0;
+    let mut most = 0;
+    for line in source.lines() {
+        let is_end = |first: &Heredoc<'_>| {
+            let line = if first.is_indented { line.trim_start() } else { line };
+            line.trim_end_matches('\r') == first.word
+        };
+        if open.front().is_some_and(is_end) {
+            bytes -= open.pop_front().map_or(0, |first| first.bytes());
+        }
+        for heredoc in heredocs(line) {
+            bytes += heredoc.bytes();
+            open.push_back(heredoc);
+        }
+        most = most.max(bytes);
+    }
+    // Without a heredoc the scanner checks its own bound.
+    most == 0 || (most <= MAX_HEREDOC_BYTES && source.matches("#{").count() <= MAX_INTERPOLATIONS)
+}
+
+impl Heredoc<'_> {
+    fn bytes(&self) -> usize {
+        self.word.len() + 4
+    }
+}
+
+fn heredocs(line: &str) -> impl Iterator<Item = Heredoc<'_>> {
     line.split("<<").skip(1).filter_map(|rest| {
-        let rest = rest.trim_start_matches(['~', '-']);
+        let is_indented = rest.starts_with(['~', '-']);
+        let rest = rest.strip_prefix(['~', '-']).unwrap_or(rest);
         let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\'' | '`'));
-        if let Some(quote) = quote {
-            rest[1..].split(quote).next()
+        let word = if let Some(quote) = quote {
+            rest[1..].split(quote).next()?
         } else {
             let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
             let word = &rest[..end.unwrap_or(rest.len())];
-            word.starts_with(|c: char| c.is_alphabetic() || c == '_').then_some(word)
-        }
+            Some(word).filter(|word| word.starts_with(|c: char| c.is_alphabetic() || c == '_'))?
+        };
+        Some(Heredoc { word, is_indented })
     })
 }
 
@@ -140,7 +161,14 @@ mod tests {
         assert!(!is_within(Language::Python, &nested(400, "if a:")));
         assert!(!is_within(Language::Ruby, &format!("puts <<{}\n", "A".repeat(1_000))));
         assert!(!is_within(Language::Ruby, &format!("f({})\n", "<<A, ".repeat(200))));
-        assert!(!is_within(Language::Ruby, &"\"#{".repeat(200)));
+        let interpolations = "\"#{} }\"\n".repeat(200);
+        assert!(is_within(Language::Ruby, &interpolations), "without a heredoc there is no danger");
+        assert!(!is_within(Language::Ruby, &format!("puts <<A\nA\n{interpolations}")));
+        // Lines that look like the end of a heredoc and are none.
+        let inside_another = "f(<<B, <<A)\nA\n".repeat(100);
+        assert!(!is_within(Language::Ruby, &inside_another));
+        let indented = "f(<<A)\n  A\n".repeat(200);
+        assert!(!is_within(Language::Ruby, &indented));
         assert!(is_within(Language::Rust, &"{".repeat(2_000)));
     }
 }

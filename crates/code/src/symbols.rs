@@ -127,8 +127,15 @@ impl<S: WordSink> Walk<'_, S> {
     }
 
     fn define(&mut self, rule: &DefinitionRule, node: Node<'_>, depth: usize) {
-        let parent = self.containers.last().map(|(index, _)| *index);
-        let parent_kind = parent.map(|parent| self.symbols[parent].kind);
+        let mut parent = self.containers.last().map(|(index, _)| *index);
+        let mut parent_kind = parent.map(|parent| self.symbols[parent].kind);
+        // C has no functions in functions: a brace that a macro hides makes the rest of the file look so.
+        if self.language == Language::C
+            && rule.kind == SymbolKind::Function
+            && parent_kind.is_some_and(SymbolKind::is_callable)
+        {
+            (parent, parent_kind) = (None, None);
+        }
         if !rule.in_functions && parent_kind.is_some_and(SymbolKind::is_callable) {
             return;
         }

@@ -16,7 +16,7 @@ use carrel_search::{Cancel, Scope, source_files};
 const CLOCK_STEP: Duration = Duration::from_millis(20);
 
 /// The largest file that is sent to a server.
-pub(crate) const MAX_DOCUMENT_BYTES: u64 = 8 << 20;
+pub(crate) const MAX_DOCUMENT_BYTES: u64 = 12 << 20;
 
 /// The BLAKE3 digest of a file's content.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -30,6 +30,9 @@ use crate::tool_context::ToolContext;
 /// The time of a rewrite over all files.
 const REWRITE_TIME: Duration = Duration::from_secs(30);
 
+/// Bytes of a changed line in a reply.
+const MAX_LINE: usize = 120;
+
 /// Files that one call changes.
 const MAX_FILES: usize = 500;
 
@@ -274,7 +277,9 @@ impl EditCall<'_> {
                 old.hash().short()
             };
             let bytes = new.bytes.len();
-            if text.len() + shown.len() <= self.limit {
+            if applied {
+                add_changed_lines(&mut text, &name, &new.text, &diff);
+            } else if text.len() + shown.len() <= self.limit {
                 line(&mut text, shown.trim_end());
             } else {
                 line(&mut text, &format!("{name}: +{} -{} lines", diff.added, diff.removed));
@@ -283,6 +288,23 @@ impl EditCall<'_> {
         }
         let text = cut(&text, self.limit.max(1) * 2);
         Reply::text(text, Facts { applied, files: changed, matches, replaced, symbols })
+    }
+}
+
+/// Changed lines of a file that a reply shows. Its author knows the old ones and the rule.
+const MAX_CHANGED_LINES: usize = 10;
+
+/// Appends the new lines of a file.
+fn add_changed_lines(text: &mut String, name: &str, new: &str, diff: &Diff) {
+    let lines: Vec<_> = carrel_edit::lines(new).map(|line| line.text).collect();
+    let changed: Vec<usize> = diff.changes.iter().flat_map(|change| change.new.clone()).collect();
+    for at in changed.iter().take(MAX_CHANGED_LINES) {
+        let source = lines.get(*at).copied().unwrap_or_default().trim();
+        line(text, &format!("{name}:{}: {}", at + 1, cut(source, MAX_LINE)));
+    }
+    let rest = changed.len().saturating_sub(MAX_CHANGED_LINES);
+    if rest > 0 || changed.is_empty() {
+        line(text, &format!("{name}: {rest} more lines changed"));
     }
 }
 

@@ -269,7 +269,10 @@ async fn calls_of(context: &ToolContext, question: Question, calls: Calls) -> To
     };
     let found =
         require(context, async |servers, query| servers.calls(query, &place, direction).await);
-    let found = found.await?;
+    let found = found.await.map_err(|failure| Failure {
+        message: format!("{}; without `calls` every use is found by name", failure.message),
+        ..failure
+    })?;
     let word = match calls {
         Calls::Callers => "caller",
         Calls::Callees => "callee",

@@ -81,7 +81,8 @@ impl Tool for ReadSymbol {
             let path = input.file_path.as_deref();
             let query = SymbolQuery::new(workspace, &input.symbol, path, input.line)?;
             let fresh = refresh(&own, workspace, cancel)?;
-            let found = query.find(&fresh.view())?;
+            let mut found = query.find(&fresh.view())?;
+            let overloads = split_overloads(&mut found);
             let lines: usize = found.iter().map(|one| one.lines.1 - one.lines.0 + 1).sum();
             if found.len() > MAX_TOGETHER || (found.len() > 1 && lines > MAX_LINES_TOGETHER) {
                 return Err(query.ambiguous(&found));
@@ -98,6 +99,10 @@ impl Tool for ReadSymbol {
             if symbols.is_empty() {
                 return Err(query.ambiguous(&found));
             }
+            if !overloads.is_empty() {
+                let lines = overloads.iter().map(ToString::to_string).collect::<Vec<_>>();
+                line(&mut text, &format!("[overloads at lines {}]", lines.join(", ")));
+            }
             Ok(Reply::text(text, Facts { answer: AnswerFacts::of_index(&fresh), symbols }))
         })
         .await?;
@@ -107,6 +112,24 @@ impl Tool for ReadSymbol {
         }
         Ok(reply)
     }
+}
+
+/// Leaves the longest of several definitions with the same path in one file, which are overloads, and returns the
+/// lines of the others.
+fn split_overloads(found: &mut Vec<Definition>) -> Vec<usize> {
+    let Some(first) = found.first().cloned() else { return Vec::new() };
+    let is_same = |one: &Definition| {
+        (&one.file, &one.path, one.kind) == (&first.file, &first.path, first.kind)
+    };
+    if found.len() < 2 || !first.kind.is_callable() || !found.iter().all(is_same) {
+        return Vec::new();
+    }
+    let longest = found.iter().max_by_key(|one| one.lines.1 - one.lines.0).cloned();
+    let Some(longest) = longest else { return Vec::new() };
+    found.retain(|one| one.line != longest.line);
+    let others = found.iter().map(|one| one.line).collect();
+    *found = vec![longest];
+    others
 }
 
 /// Returns the definition of a symbol in its file as that is now.

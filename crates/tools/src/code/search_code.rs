@@ -16,10 +16,10 @@ use crate::tool::{About, Tool, ToolResult};
 use crate::tool_context::ToolContext;
 
 /// Hits of a search unless the call asks for more.
-const DEFAULT_LIMIT: usize = 20;
+const DEFAULT_LIMIT: usize = 10;
 
 /// Bytes of a signature in a hit.
-const MAX_SIGNATURE: usize = 140;
+const MAX_SIGNATURE: usize = 100;
 
 pub(super) struct SearchCode;
 
@@ -37,7 +37,7 @@ pub(super) struct Input {
     /// Only files of this language, such as `rust`.
     #[schemars(extend("x-brief" = false))]
     language: Option<String>,
-    /// Maximum number of hits; 20 by default, at most 100.
+    /// Maximum number of hits; 10 by default, at most 100.
     #[schemars(extend("x-brief" = ""))]
     limit: Option<usize>,
 }

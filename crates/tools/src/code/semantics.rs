@@ -115,5 +115,7 @@ fn pending(not_ready: &NotReady) -> String {
     let estimate = estimate.map_or(String::new(), |estimate| {
         format!(", for about {} s more", estimate.as_secs().max(1))
     });
+    // The server is at work on the question itself.
+    let pending = if pending == "the answer" { "it is working on this" } else { pending };
     format!("{server} is not ready ({pending}{estimate}); ask again for its answer")
 }

@@ -152,6 +152,18 @@ async fn a_long_symbol_that_is_defined_twice_is_chosen_by_the_caller() {
 }
 
 #[tokio::test]
+async fn of_overloads_the_longest_is_shown_with_the_lines_of_the_others() {
+    let test_env = TestEnvironment::new();
+    let stub = "    @t.overload\n    def run(self, x: int) -> int: ...\n\n";
+    let body = "    def run(self, x):\n        return x\n";
+    test_env.put("a.py", format!("class A:\n{stub}{stub}{body}"));
+    assert_eq!(
+        test_env.text("read_symbol", json!({ "symbol": "A.run" })).await,
+        "a.py:8-9\n8\t    def run(self, x):\n9\t        return x\n[overloads at lines 3, 6]\n"
+    );
+}
+
+#[tokio::test]
 async fn reading_a_symbol_or_an_outline_allows_an_edit_of_the_file() {
     for (tool, arguments) in [
         ("read_symbol", json!({ "symbol": "echo" })),

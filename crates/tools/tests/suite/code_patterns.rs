@@ -128,6 +128,6 @@ async fn a_rewrite_names_what_is_wrong_with_it() {
     assert_eq!(test_env.get("src/lib.rs"), before);
     let rename = json!({ "path": "src/lib.rs", "edits": [{ "op": "rename", "from": "load", "to": "fetch" }] });
     let text = test_env.text("code_edit", rename).await;
-    assert!(text.contains("-fn load(path"), "{text}");
+    assert!(text.ends_with("src/lib.rs:1: fn fetch(path: &str) -> String {\n"), "{text}");
     assert_eq!(test_env.get("src/lib.rs"), LIB.replace("fn load", "fn fetch"));
 }
