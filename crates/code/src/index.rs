@@ -325,7 +325,8 @@ impl SymbolIndex {
     }
 
     /// Returns the definitions of a file that the caller has just read, in the order of the source. It is parsed
-    /// only if the index does not know it in this state.
+    /// only if the index does not know it in this state. The caller may hold a view: an index that is in use is
+    /// neither waited for nor changed.
     pub fn definitions_of(
         &self,
         path: &Path,
@@ -335,15 +336,20 @@ impl SymbolIndex {
         let as_of = SystemTime::now();
         let file = SourceFile { path: path.to_owned(), metadata: *metadata };
         let hash = content_hash(source.as_bytes());
-        if !sync::read(&self.state).knows(&file, hash) {
-            let language = Language::of_path(path).ok_or(SkipReason::NoGrammar)?;
-            let parsed =
-                ParsedFile::of(language, source).map_err(|error| SkipReason::of(&error))?;
-            let key = ChangeKey::of(metadata);
-            let read = ReadFile::Parsed { key, language, hash, parsed: Ok(parsed) };
-            sync::write(&self.state).insert(&file, read, as_of);
+        if let Ok(state) = self.state.try_read()
+            && state.knows(&file, hash)
+        {
+            return state.definitions_in(path).ok_or(SkipReason::NoRoom);
         }
-        self.view().of_file(path).ok_or(SkipReason::NoRoom)
+        let language = Language::of_path(path).ok_or(SkipReason::NoGrammar)?;
+        let parsed = ParsedFile::of(language, source).map_err(|error| SkipReason::of(&error))?;
+        let key = ChangeKey::of(metadata);
+        let read = ReadFile::Parsed { key, language, hash, parsed: Ok(parsed) };
+        let mut own = State::default();
+        let mut shared = self.state.try_write();
+        let state = shared.as_deref_mut().unwrap_or(&mut own);
+        state.insert(&file, read, as_of);
+        state.definitions_in(path).ok_or(SkipReason::NoRoom)
     }
 
     /// Returns the memory in use, about.
@@ -447,6 +453,13 @@ impl State {
         self.bytes + self.names.bytes()
     }
 
+    fn definitions_in(&self, path: &Path) -> Option<Vec<Definition>> {
+        let entry = self.files.get(path)?;
+        let Outcome::Parsed { content, .. } = &entry.outcome else { return None };
+        let file = (path, entry.language, content);
+        Some((0..content.symbols.len()).map(|index| self.definition(file, index)).collect())
+    }
+
     /// Tells whether a file is in the index with this content.
     fn knows(&self, file: &SourceFile, hash: u64) -> bool {
         self.files.get(&file.path).is_some_and(|entry| {
@@ -525,11 +538,7 @@ impl IndexView<'_> {
 
     /// Returns the definitions of a file in the order of the source; none if it is not in the index.
     pub fn of_file(&self, path: &Path) -> Option<Vec<Definition>> {
-        let state = &*self.state;
-        let entry = state.files.get(path)?;
-        let Outcome::Parsed { content, .. } = &entry.outcome else { return None };
-        let file = (path, entry.language, content);
-        Some((0..content.symbols.len()).map(|index| state.definition(file, index)).collect())
+        self.state.definitions_in(path)
     }
 
     /// Returns the parsed files below a directory in path order, with the number of their symbols.

@@ -50,6 +50,14 @@ pub enum EditError {
         /// The line of the error.
         line: usize,
     },
+    /// A part of a conditional of the preprocessor is in the range, and its other part is not.
+    #[error(
+        "line {line} and below have one end of an `#if` and not the other; change them by a text edit"
+    )]
+    Conditional {
+        /// The first line of the range.
+        line: usize,
+    },
     /// The new text is blank.
     #[error("the new text is empty; delete the symbol instead")]
     EmptyFragment,

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
+use super::splice::line_of;
 use super::{AffectedSymbol, EditError, EditedSource, ParsedSource, Splice, first_new_error};
+use crate::language::Language;
 use crate::symbol::{Symbol, SymbolKind};
 use crate::symbols::FileSymbols;
 
@@ -51,6 +53,7 @@ pub(super) fn finish(
     scope: Scope,
     edited: usize,
 ) -> Result<EditedSource, EditError> {
+    check_conditionals(source, splice)?;
     if source.text[splice.range.clone()] == splice.new {
         return Err(EditError::NoChange);
     }
@@ -193,6 +196,30 @@ impl Comparison<'_, '_> {
         let symbol = self.new.symbol(new);
         Escape::Added { path: self.new.path_text(new), kind: symbol.kind, line: symbol.line }
     }
+}
+
+/// Refuses a range that has one end of a conditional and not the other, which the grammar takes for a part of the
+/// function.
+fn check_conditionals(source: &ParsedSource<'_>, splice: &Splice) -> Result<(), EditError> {
+    if !matches!(source.language(), Language::C | Language::Cpp | Language::CSharp) {
+        return Ok(());
+    }
+    let is_balanced = |text: &str| {
+        let directives = text.lines().filter_map(|line| line.trim_start().strip_prefix('#'));
+        let depth =
+            directives.map(str::trim_start).try_fold(0_usize, |depth, directive| match directive {
+                _ if directive.starts_with("if") => Some(depth + 1),
+                _ if directive.starts_with("endif") => depth.checked_sub(1),
+                _ if directive.starts_with("el") && depth == 0 => None,
+                _ => Some(depth),
+            });
+        depth == Some(0)
+    };
+    let old = source.text().get(splice.range.clone()).unwrap_or_default();
+    if is_balanced(old) && is_balanced(&splice.new) {
+        return Ok(());
+    }
+    Err(EditError::Conditional { line: line_of(source.text(), splice.range.start) })
 }
 
 /// Returns the symbols that are not inside of a replaced range.

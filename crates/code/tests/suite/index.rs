@@ -320,3 +320,26 @@ fn many_threads_ask_while_files_change() {
     });
     assert!(project.index.view().of_file(Path::new("src/lib.rs")).is_some());
 }
+
+#[test]
+fn a_file_is_asked_about_while_a_view_is_held_and_the_index_wants_to_change() {
+    let project = Project::new(&[("a.rs", "fn one() {}\n")]);
+    project.refresh();
+    let view = project.index.view();
+    // A refresh on another thread waits for the view, and this thread must not wait for the refresh.
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            project.write("b.rs", "fn two() {}\n");
+            project.refresh();
+        });
+        for round in 0..50 {
+            let source = format!("fn three{round}() {{}}\n");
+            project.write("c.rs", &source);
+            let metadata = project.root.metadata(Path::new("c.rs")).unwrap();
+            let found = project.index.definitions_of(Path::new("c.rs"), &metadata, &source);
+            assert_eq!(found.unwrap()[0].path, [format!("three{round}")]);
+        }
+        drop(view);
+    });
+    assert_eq!(project.definitions("two").len(), 1);
+}

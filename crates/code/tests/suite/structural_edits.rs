@@ -997,3 +997,19 @@ fn line_endings_byte_order_marks_and_missing_final_newlines_stay() {
     let body = edit(Language::Python, "def f():\r\n    pass\r\n", Body("f", "a()\nb()")).unwrap();
     assert_eq!(body.text, "def f():\r\n    a()\r\n    b()\r\n");
 }
+
+#[test]
+fn a_body_with_one_end_of_a_conditional_is_refused() {
+    let text =
+        "#ifdef X\nint dual(int a) {\n#else\nint dual(long a) {\n#endif\n  return (int)a;\n}\n";
+    let source = ParsedSource::parse(Language::C, text).unwrap();
+    let target = SymbolTarget::parse("dual").unwrap();
+    if let Ok(edited) = source.replace_body(&target, "\n  return 2;\n") {
+        assert_eq!(edited.text.matches("#endif").count(), 1, "{}", edited.text);
+    }
+    let whole = "int f(int a) {\n#ifdef X\n  a++;\n#endif\n  return a;\n}\n";
+    let source = ParsedSource::parse(Language::C, whole).unwrap();
+    let target = SymbolTarget::parse("f").unwrap();
+    let edited = source.replace_body(&target, "\n  return 2;\n").unwrap();
+    assert_eq!(edited.text, "int f(int a) {\n  return 2;\n}\n");
+}

@@ -123,6 +123,8 @@ struct EditCall<'a> {
 struct Totals {
     matches: usize,
     replaced: usize,
+    /// Matches inside of others that were replaced.
+    nested: usize,
     symbols: Vec<String>,
     /// The refusal of the first file in which nothing matches.
     no_match: Option<Failure>,
@@ -169,7 +171,7 @@ impl EditCall<'_> {
     ) -> Result<Vec<PathBuf>, Failure> {
         let accepts = |path: &Path| {
             Language::of_path(path)
-                .is_some_and(|found| self.language.is_none_or(|one| one == found))
+                .is_some_and(|found| self.language.map_or(found.is_program(), |one| one == found))
         };
         let scope =
             Scope::at(files.root(), if path == Path::new(".") { Path::new("") } else { path });
@@ -205,18 +207,26 @@ impl EditCall<'_> {
                     RewriteProblem::NoMatch { .. } | RewriteProblem::NoChange
                 );
                 // A pattern of one language is no pattern of another one.
-                let is_other =
-                    matches!(error.problem, RewriteProblem::Rule(_) | RewriteProblem::Syntax(_));
+                let is_other = matches!(
+                    error.problem,
+                    RewriteProblem::Rule(_)
+                        | RewriteProblem::Syntax(_)
+                        | RewriteProblem::UnboundVariable { .. }
+                );
                 if is_alone || !(is_miss || is_other) {
                     return Err(failure);
                 }
-                totals.no_match.get_or_insert(failure);
+                // A refusal tells more than that nothing matches.
+                if is_other || totals.no_match.is_none() {
+                    totals.no_match = Some(failure);
+                }
                 return Ok(());
             }
         };
         for effect in &rewritten.operations {
             totals.matches += effect.matches.len();
             totals.replaced += effect.replaced;
+            totals.nested += effect.nested;
         }
         totals.symbols.extend(rewritten.symbols.iter().map(|path| path.join("::")));
         let after = before
@@ -258,11 +268,17 @@ impl EditCall<'_> {
 
     fn reply(&self, files: &WorkspaceFiles, set: &ChangeSet, totals: Totals) -> Reply<Facts> {
         let applied = !self.input.dry_run;
-        let Totals { matches, replaced, mut symbols, .. } = totals;
+        let Totals { matches, replaced, nested, mut symbols, .. } = totals;
         symbols.dedup();
         let (verb, count) = (if applied { "changed" } else { "would change" }, set.after.len());
         let mut text =
             format!("{verb} {count} file(s): {replaced} of {matches} match(es) replaced");
+        if nested > 0 {
+            line(
+                &mut text,
+                &format!("[{nested} matches inside of these were left; call again for them]"),
+            );
+        }
         let mut changed = Vec::new();
         for (path, new) in &set.after {
             let (Some(old), Some(new)) = (set.old(files, path), new) else { continue };

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use carrel_code::{CodeMatch, CodeSearch, Constraints, Language, ParsedSource, Rule, TimeBudget};
 use carrel_domain::{Code, Failure, ToolGroup};
+use carrel_fsroot::FileKind;
 use carrel_search::{Cancel, Scope, source_files};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -175,9 +176,19 @@ impl Scan {
         question: &ScanQuestion,
         cancel: &Cancel,
     ) -> Result<Self, Failure> {
+        // A file that is named is searched in any language; in directories data has to be asked for.
+        let is_file = workspace.files().metadata(if below.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            below
+        })?;
+        let is_file = is_file.kind == FileKind::File;
         let wanted = |path: &Path| {
-            Language::of_path(path)
-                .filter(|found| question.language.is_none_or(|one| one == *found))
+            let is_wanted = |found: &Language| match question.language {
+                Some(one) => one == *found,
+                None => is_file || found.is_program(),
+            };
+            Language::of_path(path).filter(is_wanted)
         };
         let scope = Scope::at(workspace.files(), below);
         let list = source_files(&scope, |path| wanted(path).is_some(), cancel)?;
@@ -259,14 +270,14 @@ impl Outcome {
         // A file that vanished meanwhile, or that cannot be read, has no matches to show.
         let Ok(loaded) = files.load(path) else { return Ok(true) };
         self.scanned += 1;
-        if !search.may_match(&loaded.bytes) {
-            return Ok(true);
-        }
         let name = shown(path);
         let Ok(text) = std::str::from_utf8(&loaded.bytes) else {
             self.skipped.push(format!("{name} (not UTF-8)"));
             return Ok(true);
         };
+        if !search.may_match(&loaded.bytes) {
+            return Ok(true);
+        }
         let source = match ParsedSource::parse(search.language(), text) {
             Ok(source) => source,
             Err(error) => {

@@ -29,9 +29,6 @@ const REFERENCES_BYTES: usize = 12_000;
 /// The files beyond the limit that are named with their numbers of lines.
 const MAX_COUNTED_FILES: usize = 50;
 
-/// The calls that a reply shows.
-const MAX_CALLS: usize = 200;
-
 pub(super) struct FindReferences;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -95,7 +92,7 @@ impl Tool for FindReferences {
         };
         let (question, by_name) = prepare(context, input.target).await?;
         if let Some(calls) = input.calls {
-            return calls_of(context, question, calls).await;
+            return calls_of(context, question, calls, limit).await;
         }
         let asked = question.place.clone().filter(|place| !input.by_name && knows(&place.path));
         let Some(place) = asked else {
@@ -105,7 +102,9 @@ impl Tool for FindReferences {
         let found =
             ask(context, async |servers, query| servers.references(query, &place, true).await);
         match found.await {
-            Semantics::Answered(found) => show_answer(context, question, &found, limit).await,
+            Semantics::Answered(found) => {
+                show_answer(context, question, (&found, by_name), limit).await
+            }
             Semantics::Unanswered(reason) => {
                 show_by_name(context, question, by_name.without_server(Some(reason)), limit).await
             }
@@ -148,7 +147,7 @@ async fn uses_by_name(context: &ToolContext, name: String) -> Result<Uses, Failu
 async fn show_answer(
     context: &ToolContext,
     question: Question,
-    answer: &Answer<Locations>,
+    (answer, named): (&Answer<Locations>, AnswerFacts),
     limit: usize,
 ) -> ToolResult<Facts> {
     let facts = AnswerFacts::of_server(answer);
@@ -166,6 +165,14 @@ async fn show_answer(
     let by_name = uses_by_name(context, question.name.clone()).await?;
     let count = |uses: &Uses| uses.values().map(Vec::len).sum::<usize>();
     let same_name = count(&by_name).saturating_sub(count(&uses));
+    if let (1.., Some(missing)) = (same_name, &answer.incomplete) {
+        // What a server that knows a part of the project leaves out may be what is asked for.
+        let (server, known) = (answer.server, count(&uses));
+        let reason =
+            format!("{server} knows a part of the project ({missing}) and {known} of these lines");
+        let facts = named.without_server(Some(reason));
+        return show(context, question, (facts, by_name, None), limit).await;
+    }
     show(context, question, (facts, uses, Some((outside, same_name))), limit).await
 }
 
@@ -261,7 +268,12 @@ fn count_rest(rest: &[(&PathBuf, usize)], text: &mut String) {
 }
 
 /// Answers with the functions that call a function, or that it calls.
-async fn calls_of(context: &ToolContext, question: Question, calls: Calls) -> ToolResult<Facts> {
+async fn calls_of(
+    context: &ToolContext,
+    question: Question,
+    calls: Calls,
+    limit: usize,
+) -> ToolResult<Facts> {
     let place = question.only_place()?;
     let direction = match calls {
         Calls::Callers => CallDirection::Incoming,
@@ -282,15 +294,19 @@ async fn calls_of(context: &ToolContext, question: Question, calls: Calls) -> To
         0 => format!("no {word}s found of {}", question.short_label()),
         _ => format!("Found {total} {word}(s) of {}:", question.label),
     };
-    for call in found.value.iter().take(MAX_CALLS) {
+    let mut shown = 0;
+    for call in &found.value {
+        if text.len() >= limit {
+            break;
+        }
         line(&mut text, &format!("  {}", call_row(call)));
+        shown += 1;
     }
-    if total > MAX_CALLS {
-        line(&mut text, &format!("[{} more]", total - MAX_CALLS));
+    if total > shown {
+        line(&mut text, &format!("[{} more; max_bytes shows more]", total - shown));
     }
     let answer = AnswerFacts::of_server(&found);
     answer.notes().for_each(|note| line(&mut text, &note));
-    let shown = total.min(MAX_CALLS);
     let name = question.name;
     Ok(Reply::text(
         text,
@@ -306,7 +322,7 @@ fn call_row(call: &Call) -> String {
             format!("{}:{} {}{sites}", shown(path), range.start.line, call.name)
         }
         Location::Outside { path, line } => {
-            format!("{}:{line} {}{sites}", path.display(), call.name)
+            format!("{}:{line} {}{sites} (outside of the workspace)", path.display(), call.name)
         }
     }
 }

@@ -79,9 +79,9 @@ impl Question {
             found => found?,
         };
         let name = query.name().to_owned();
-        let place = match definitions.as_slice() {
-            [one] => place_of(context, files, one, &name)?,
-            _ => None,
+        let place = match the_one(&definitions) {
+            Some(one) => place_of(context, files, one, &name)?,
+            None => None,
         };
         Ok(Self { label: symbol.trim().to_owned(), name, definitions, place })
     }
@@ -139,6 +139,13 @@ impl Question {
     pub(super) fn short_label(&self) -> &str {
         self.label.trim_start_matches("symbol at ")
     }
+}
+
+/// Returns the only definition, or the last of overloads, which is the one with a body.
+fn the_one(definitions: &[Definition]) -> Option<&Definition> {
+    let (last, others) = definitions.split_last()?;
+    let is_same = |one: &Definition| (&one.file, &one.path) == (&last.file, &last.path);
+    (others.is_empty() || (last.kind.is_callable() && others.iter().all(is_same))).then_some(last)
 }
 
 fn number_of(value: u64) -> usize {

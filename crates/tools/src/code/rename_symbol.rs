@@ -4,6 +4,7 @@
 //! files or in none ([`ChangeSet`]), and only if the server knows the whole project. The session can take its last
 //! rename back. What is left of the old name, in comments, strings and documents, is listed.
 
+mod check;
 mod undo;
 
 use std::fmt::Write as _;
@@ -110,11 +111,17 @@ impl Tool for RenameSymbol {
         let new_name = checked(input.new_name.as_deref())?.to_owned();
         let (question, _) = prepare(context, input.target).await?;
         let place = question.only_place()?;
+        if question.name == new_name {
+            let message = format!("{new_name} has this name already; nothing was renamed");
+            return Err(Failure::new(Code::EditNoChange, message));
+        }
         let found =
             require(context, async |servers, query| servers.rename(query, &place, &new_name).await)
                 .await?;
         if !input.dry_run && !input.force {
             check_complete(&found)?;
+            let rename = (&question, new_name.as_str(), &found.value);
+            check::run(context, rename, &place).await?;
         }
         let limit = context.reply_limit(input.max_bytes).min(match input.max_bytes {
             None => DRY_RUN_BYTES,
@@ -129,10 +136,15 @@ impl Tool for RenameSymbol {
 fn checked(name: Option<&str>) -> Result<&str, Failure> {
     let name = name.map(str::trim).filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| Failure::argument("new_name", "new_name is required"))?;
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '#' | '?' | '!' | '@');
     let is_name = name.len() <= MAX_NAME_BYTES
-        && !name.contains(|c: char| c.is_whitespace() || c.is_control());
+        && name.chars().all(is_part)
+        && !name.starts_with(|c: char| c.is_numeric());
     is_name.then_some(name).ok_or_else(|| {
-        Failure::argument("new_name", "new_name is one name, without blanks and without its path")
+        Failure::argument(
+            "new_name",
+            "new_name is one identifier, without blanks and without its path",
+        )
     })
 }
 

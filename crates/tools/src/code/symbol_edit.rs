@@ -188,6 +188,7 @@ pub(super) fn failure(tool: &str, error: &EditError, path: &str) -> Failure {
         EditError::FragmentTooLarge { .. } => Code::TooLarge,
         EditError::NoFunctions { .. } | EditError::Syntax(_) => Code::UnsupportedLanguage,
         EditError::Broken { .. }
+        | EditError::Conditional { .. }
         | EditError::NotAMethod { .. }
         | EditError::DidNotParse(_)
         | EditError::Escapes(_) => Code::ReplacementInvalid,

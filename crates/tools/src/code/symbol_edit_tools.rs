@@ -50,10 +50,18 @@ impl Tool for EditFunctionBody {
         let BodyInput { place, function_name: symbol, new_body: text } = input;
         let (name, body, line) = (symbol.clone(), text.clone(), place.line);
         let operation = move |source: &carrel_code::ParsedSource<'_>| {
-            source.replace_body(&target(&name, line)?, &body)
+            source.replace_body(&target(&name, line)?, &on_own_lines(&body))
         };
         SymbolEdit { tool: Self::ABOUT.name, symbol, place, text, operation }.run(context).await
     }
+}
+
+/// Returns a body that stands on lines of its own between braces. Other delimiters have lines anyway.
+fn on_own_lines(body: &str) -> String {
+    if body.trim().is_empty() || body.starts_with(['\n', '\r']) {
+        return body.to_owned();
+    }
+    format!("\n{}\n", body.trim_end())
 }
 
 pub(super) struct ChangeFunctionSignature;

@@ -125,14 +125,16 @@ fn not_defined(name: &str, view: &IndexView<'_>, last: &str) -> String {
         return format!("{name} is not defined; there is {}", paths.join(", "));
     }
     match near.as_slice() {
-        [] => format!("{name} is not defined in this workspace"),
+        [] => format!("{name} is not defined in this workspace; ignored files are not searched"),
         near => format!("{name} is not defined; there is {}", near.join(", ")),
     }
 }
 
 /// Leaves out declarations and blocks of methods where there are definitions too.
 fn likeliest(found: Vec<Definition>) -> Vec<Definition> {
-    let keeps: [fn(&Definition) -> bool; 2] = [
+    let keeps: [fn(&Definition) -> bool; 3] = [
+        // The heading of a document may have the name of what it is about.
+        |one| one.language.is_program(),
         |one| one.kind != SymbolKind::Impl,
         |one| one.has_body || !matches!(one.kind, SymbolKind::Function | SymbolKind::Method),
     ];

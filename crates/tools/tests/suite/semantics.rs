@@ -192,3 +192,49 @@ async fn gopls_and_clangd_answer_for_go_and_c() {
     let text = semantic(&test_env, "find_definition", place).await;
     assert!(text.contains("[by clangd]") && text.contains("price."), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rename_that_would_leave_code_behind_is_refused() {
+    let test_env = project();
+    // ty leaves the second name of such an import as it is, and the first one with it.
+    test_env.put("shop/__init__.py", "from .utils import echo as echo\n");
+    let rename = json!({ "symbol": "echo", "new_name": "shout" });
+    let renamed = test_env.call("rename_symbol", rename).await;
+    if renamed.is_error {
+        assert_eq!(renamed.structured["error"]["code"], "E_SYMBOL_IN_USE");
+        assert!(renamed.text().contains("shop/__init__.py:1"), "{}", renamed.text());
+        assert_eq!(test_env.get("shop/utils.py"), UTILS);
+    } else {
+        assert!(test_env.get("shop/__init__.py").contains("shout as"), "a newer ty renames it");
+    }
+    for (arguments, code) in [
+        (json!({ "symbol": "echo", "new_name": "class" }), "E_REPLACEMENT_INVALID"),
+        (json!({ "symbol": "echo", "new_name": "2x" }), "E_INVALID_ARGUMENTS"),
+        (json!({ "symbol": "echo", "new_name": "a-b" }), "E_INVALID_ARGUMENTS"),
+        (json!({ "symbol": "echo", "new_name": "echo" }), "E_EDIT_FILE_NO_CHANGE"),
+        (json!({ "symbol": "echo", "new_name": "LazyFile" }), "E_EDIT_CODE_NO_MATCH"),
+    ] {
+        let (found, text) = test_env.refusal("rename_symbol", arguments.clone()).await;
+        assert!(found == code || found == "E_LANGUAGE_SERVER", "{arguments}: {found} {text}");
+    }
+    assert_eq!(test_env.get("shop/utils.py"), UTILS);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_about_an_ignored_file_is_answered() {
+    let test_env = project();
+    std::process::Command::new("git")
+        .args(["init", "-q"])
+        .arg(test_env.path("main"))
+        .status()
+        .unwrap();
+    test_env.put(".gitignore", "built.py\n");
+    test_env.put("built.py", "def made():\n    pass\n");
+    let place = json!({ "file_path": "built.py", "line": 1, "col": 5 });
+    let asked = tokio::time::timeout(
+        std::time::Duration::from_mins(2),
+        test_env.call("find_definition", place),
+    );
+    let answer = asked.await.unwrap();
+    assert!(answer.text().contains("built.py:1:5"), "{}", answer.text());
+}
