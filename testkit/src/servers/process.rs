@@ -1,11 +1,13 @@
 //! A server process that ends with the test, also if that is killed.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
 /// The time for a server to become ready on a busy machine.
 pub(super) const READY: Duration = Duration::from_mins(1);
@@ -93,8 +95,26 @@ pub(super) fn remove(directory: &Path) {
     }
 }
 
+/// Kills a server and the processes that it started, and waits for all of them. The workers of a killed PostgreSQL
+/// notice its end by themselves only after a while, and answer on their connections until then.
 pub(super) fn kill(child: &mut Child) {
-    // It may have ended by itself.
+    let workers = children(child.id());
+    // They may have ended by themselves.
     let _ = child.kill();
     let _ = child.wait();
+    for worker in &workers {
+        let _ = pidfd_send_signal(worker, Signal::KILL);
+    }
+    for worker in &workers {
+        let _ = poll(&mut [PollFd::new(worker, PollFlags::IN)], None);
+    }
+}
+
+/// Holds the children of a process, so that none of their numbers is given to another process.
+#[expect(clippy::disallowed_methods, reason = "asks the kernel")]
+fn children(parent: u32) -> Vec<OwnedFd> {
+    let listed = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"))
+        .unwrap_or_default();
+    let pids = listed.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+    pids.filter_map(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()).collect()
 }
