@@ -145,13 +145,19 @@ fn file_of(
     }
     let query = SymbolQuery::new(&files.workspace, symbol, None, place.line)?;
     let fresh = refresh(context, &files.workspace, cancel)?;
-    let found = query.find(&fresh.view())?;
+    let found = query.find(&fresh)?;
     let Some((first, rest)) = found.split_first() else { return Err(query.ambiguous(&found)) };
-    if rest.iter().all(|one| one.file == first.file) {
-        Ok(first.file.clone())
-    } else {
-        Err(query.ambiguous(&found))
+    if !rest.iter().all(|one| one.file == first.file) {
+        return Err(query.ambiguous(&found));
     }
+    if let Some(unread) = fresh.unread() {
+        let (file, line) = (shown(&first.file), first.line);
+        let message = format!(
+            "{symbol} is defined at {file}:{line}, and there may be further definitions: {unread}; give file_path"
+        );
+        return Err(Failure::new(Code::SymbolAmbiguous, message).with("symbol", symbol));
+    }
+    Ok(first.file.clone())
 }
 
 pub(super) fn line_number(line: Option<u64>) -> Option<usize> {

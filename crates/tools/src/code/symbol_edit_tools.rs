@@ -122,16 +122,20 @@ async fn add_uses(
             let lines = file.lines.iter().filter(|one| !one.is_definition);
             uses.extend(lines.map(|one| format!("{}:{}", shown(&file.file), one.line)));
         }
-        Ok(uses)
+        Ok((uses, fresh.missing()))
     });
-    let uses = uses.await?;
+    let (uses, missing) = uses.await?;
     let Some(ToolContent::Text(text)) = reply.content.first_mut() else { return Ok(()) };
     let named = uses.iter().take(MAX_NAMED_USES).cloned().collect::<Vec<_>>().join(", ");
     let rest = uses.len().saturating_sub(MAX_NAMED_USES);
     match (uses.len(), rest) {
+        (0, _) if missing.is_some() => line(text, "no line of the index has its name"),
         (0, _) => line(text, "no other line has its name"),
         (_, 0) => line(text, &format!("used at {named}")),
         _ => line(text, &format!("used at {named} and {rest} more; find_references has them")),
+    }
+    if let Some(missing) = missing {
+        line(text, &format!("[incomplete: {missing}]"));
     }
     Ok(())
 }
