@@ -15,6 +15,8 @@ mod empty_answers;
 mod files;
 /// Git: operations, what a repository configures, remotes.
 mod git;
+/// Language servers and the callers for whom none is started.
+mod helper_programs;
 /// Answers from an index that does not have all files.
 mod incomplete_index;
 /// What counts as having read a file, and what a refusal shows.
