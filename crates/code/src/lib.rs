@@ -5,6 +5,7 @@ mod definitions;
 mod index;
 mod language;
 mod line_index;
+mod name_ranges;
 mod rewrite;
 mod scanner_limits;
 mod structural_edit;
@@ -20,6 +21,7 @@ pub use index::{
     SymbolIndex, UseLine,
 };
 pub use language::{Language, MissingGrammar};
+pub use name_ranges::name_ranges;
 pub use rewrite::{
     CodeEdit, MAX_OPERATIONS, OperationEffect, Region, Rename, RenameTarget, Replacement,
     RewriteError, RewriteProblem, RewrittenSource, Site, rewrite,

@@ -24,6 +24,7 @@ mod symbol_edit;
 mod symbol_edit_tools;
 mod symbol_indexes;
 mod symbol_query;
+mod unindexed;
 
 pub(crate) use rename_symbol::LastRename;
 pub use symbol_indexes::SymbolIndexes;

@@ -1,25 +1,20 @@
 //! The tool `delete_symbol`.
 
-use std::path::PathBuf;
-
-use carrel_code::{FileUses, ParsedSource, SkipReason};
+use carrel_code::{FileUses, ParsedSource};
 use carrel_domain::{Code, Failure, ToolGroup};
-use carrel_search::{Cancel, GrepRequest, Scope, Syntax};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::symbol_edit::{EditFacts, Place, SymbolEdit, target};
 use super::symbol_indexes::refresh;
 use super::symbol_query::SymbolQuery;
+use super::unindexed::unseen_uses;
 use crate::files::{WorkspaceFiles, run_cancellable, shown};
 use crate::tool::{About, CallRules, Tool, ToolResult, TrustMode};
 use crate::tool_context::ToolContext;
 
 /// The uses that a refusal names.
 const MAX_NAMED_USES: usize = 10;
-
-/// The files without a syntax tree that are searched for the name.
-const MAX_SKIPPED: usize = 500;
 
 pub(super) struct DeleteSymbol;
 
@@ -72,15 +67,11 @@ async fn check_unused(context: &ToolContext, symbol: &str, place: &Place) -> Res
         let query = SymbolQuery::new(workspace, &symbol, file_path.as_deref(), line)?;
         let fresh = refresh(&own, workspace, cancel)?;
         let found = query.find(&fresh)?;
-        if let Some(unread) = fresh.unread() {
-            return Err(may_be_in_use(&symbol, &unread));
-        }
         let files = WorkspaceFiles::of(&own);
-        let (mut uses, skipped) = {
-            let view = fresh.view();
-            (view.uses(query.name()), view.skipped())
-        };
-        check_skipped(&files, (&symbol, query.name()), &skipped, cancel)?;
+        if let Some(reason) = unseen_uses(&files, &fresh, query.name(), cancel)? {
+            return Err(may_be_in_use(&symbol, &reason));
+        }
+        let mut uses = fresh.view().uses(query.name());
         for file in &mut uses {
             let inside = |line: usize| {
                 let mut here = found.iter().filter(|one| one.file == file.file);
@@ -94,43 +85,10 @@ async fn check_unused(context: &ToolContext, symbol: &str, place: &Place) -> Res
     .await
 }
 
-/// Refuses a symbol whose name is in a file that the index leaves out.
-fn check_skipped(
-    files: &WorkspaceFiles,
-    (symbol, name): (&str, &str),
-    skipped: &[(PathBuf, SkipReason)],
-    cancel: &Cancel,
-) -> Result<(), Failure> {
-    if skipped.len() > MAX_SKIPPED {
-        let reason = format!("{} files have no syntax tree", skipped.len());
-        return Err(may_be_in_use(symbol, &reason));
-    }
-    let request =
-        GrepRequest { syntax: Syntax::Literal, whole_word: true, ..GrepRequest::new(name) };
-    for (path, reason) in skipped {
-        let found = carrel_search::grep(&Scope::at(files.root(), path), &request, cancel);
-        let report = match found {
-            Err(carrel_search::Error::Cancelled) => {
-                return Err(Failure::new(Code::Cancelled, "the call was cancelled"));
-            }
-            found => found.ok(),
-        };
-        let is_without = report.is_some_and(|report| {
-            let is_whole = report.truncation.is_none() && report.unreadable.total == 0;
-            is_whole && report.files.is_empty() && report.binary_matches == 0
-        });
-        if !is_without {
-            let reason = format!("{} ({}) has the word", shown(path), reason.as_str());
-            return Err(may_be_in_use(symbol, &reason));
-        }
-    }
-    Ok(())
-}
-
 fn may_be_in_use(symbol: &str, reason: &str) -> Failure {
     let message = format!(
-        "{symbol} may be used where the index does not look: {reason}; call again when the index is complete, or \
-         pass force"
+        "{symbol} may be used where the index of symbols does not look: {reason}; call again when it does, or pass \
+         force"
     );
     Failure::new(Code::SymbolInUse, message).with("symbol", symbol).with("complete", false)
 }

@@ -42,6 +42,9 @@ const MAX_NAMED_FILES: usize = 40;
 /// Bytes of the diff of a dry run unless the call sets a limit.
 const DRY_RUN_BYTES: usize = 8_000;
 
+/// The permissions that a file keeps under a new path.
+const PERMISSIONS: u32 = 0o777;
+
 /// The longest new name.
 const MAX_NAME_BYTES: usize = 200;
 
@@ -273,6 +276,8 @@ fn change_set(files: &WorkspaceFiles, change: &WorkspaceChange) -> Result<Change
                     Some(new) => new,
                     None => unchanged(&set, files, from)?,
                 };
+                let mode = set.old(files, from).map(|old| old.metadata.mode & PERMISSIONS);
+                let new = NewFile { mode, ..new };
                 set.before.entry(shown(to)).or_insert(None);
                 set.after.insert(to.clone(), Some(new));
             }

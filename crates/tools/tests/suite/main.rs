@@ -21,6 +21,8 @@ mod helper_programs;
 mod incomplete_index;
 /// What counts as having read a file, and what a refusal shows.
 mod reading_first;
+/// Renames, by a language server of the tests.
+mod renames;
 /// Diagrams that real and fake renderers draw.
 mod render;
 /// The size of replies: limits, and the way to the rest.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use carrel_domain::{Code, Failure};
 
-use super::{Facts, FileFacts};
+use super::{Facts, FileFacts, PERMISSIONS};
 use crate::files::{
     After, Before, ChangeSet, NewFile, WorkspaceFiles, diff_text, run_cancellable, shown,
 };
@@ -32,9 +32,15 @@ pub(crate) struct LastRename {
 struct RenamedFile {
     path: PathBuf,
     /// None for a file that was made.
-    old: Option<Vec<u8>>,
+    old: Option<OldFile>,
     /// None for a file that was removed.
     new: Option<ContentHash>,
+}
+
+#[derive(Clone, Debug)]
+struct OldFile {
+    bytes: Vec<u8>,
+    mode: u32,
 }
 
 /// Keeps the old contents of a rename in place of those of the one before.
@@ -44,11 +50,14 @@ pub(super) fn remember(context: &ToolContext, files: &WorkspaceFiles, set: &Chan
     }
     let file = |(path, new): (&PathBuf, &Option<NewFile>)| RenamedFile {
         path: path.clone(),
-        old: set.old(files, path).map(|old| old.bytes.clone()),
+        old: set
+            .old(files, path)
+            .map(|old| OldFile { bytes: old.bytes.clone(), mode: old.metadata.mode }),
         new: new.as_ref().map(|new| ContentHash::of(&new.bytes)),
     };
     let renamed: Vec<_> = set.after.iter().map(file).collect();
-    let bytes: usize = renamed.iter().filter_map(|file| file.old.as_ref()).map(Vec::len).sum();
+    let bytes: usize =
+        renamed.iter().filter_map(|file| file.old.as_ref()).map(|old| old.bytes.len()).sum();
     let workspace = files.workspace.name().to_owned();
     let kept = (bytes <= MAX_KEPT_BYTES).then_some(LastRename { workspace, files: renamed });
     context.session.state().last_rename = kept;
@@ -114,11 +123,13 @@ fn take_back(
     if loaded.as_ref().map(|loaded| ContentHash::of(&loaded.bytes)) != file.new {
         return Err(changed_since(&file.path));
     }
+    // A file that is still there keeps its permissions.
+    let is_gone = loaded.is_none();
     set.before.insert(name, loaded);
-    let new = file.old.as_ref().map(|bytes| NewFile {
-        text: String::from_utf8_lossy(bytes).into_owned(),
-        bytes: bytes.clone(),
-        mode: None,
+    let new = file.old.as_ref().map(|old| NewFile {
+        text: String::from_utf8_lossy(&old.bytes).into_owned(),
+        bytes: old.bytes.clone(),
+        mode: is_gone.then_some(old.mode & PERMISSIONS),
     });
     set.after.insert(file.path.clone(), new);
     Ok(())
