@@ -1,6 +1,7 @@
 //! Source files as syntax trees: symbols, an index of them, structural search and edits.
 #![forbid(unsafe_code)]
 
+mod call_fit;
 mod definitions;
 mod index;
 mod language;
@@ -15,6 +16,7 @@ mod symbols;
 mod syntax;
 mod words;
 
+pub use call_fit::{CallFit, CallSite, Parameters, call_sites};
 pub use index::{
     Definition, FileUses, IndexError, IndexStatistics, IndexView, MAX_HITS, MAX_INDEX_BYTES,
     MapEntry, MapRequest, Refreshed, SearchHit, SearchRequest, SkipReason, StoredIndexError,

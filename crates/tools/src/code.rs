@@ -19,6 +19,7 @@ mod rename_symbol;
 mod repo_map;
 mod search_code;
 mod semantics;
+mod signature_calls;
 mod source_file;
 mod symbol_edit;
 mod symbol_edit_tools;
