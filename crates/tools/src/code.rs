@@ -12,6 +12,7 @@ mod diagnostics;
 mod find_definition;
 mod find_references;
 mod hover;
+mod moved_imports;
 mod outline;
 mod question;
 mod read_symbol;
@@ -27,6 +28,7 @@ mod symbol_indexes;
 mod symbol_query;
 mod unindexed;
 
+pub(crate) use moved_imports::{MovedImports, UpdatedFile, update as update_imports};
 pub(crate) use rename_symbol::LastRename;
 pub use symbol_indexes::SymbolIndexes;
 

@@ -32,6 +32,7 @@ use crate::response::Reply;
 use crate::text::line;
 use crate::tool::{About, CallRules, Tool, ToolResult, TrustMode};
 use crate::tool_context::ToolContext;
+use crate::verify::edit_feedback;
 
 /// Lines with the old name that a reply shows.
 const MAX_LEFT_OVER: usize = 10;
@@ -132,7 +133,18 @@ impl Tool for RenameSymbol {
         });
         let rename = Rename { question, new_name, found, limit, applies: !input.dry_run };
         let own = context.clone();
-        run_cancellable(context, move |workspace, cancel| rename.run(&own, workspace, cancel)).await
+        let renaming =
+            run_cancellable(context, move |workspace, cancel| rename.run(&own, workspace, cancel));
+        let mut reply = renaming.await?;
+        if reply.facts.applied {
+            let files = reply.facts.files.iter_mut();
+            let changed = files.filter_map(|file| Some((file.path.as_str(), file.hash.as_mut()?)));
+            let changed = changed.collect();
+            let formatted =
+                edit_feedback::add_for_files(context, changed, &mut reply.content).await;
+            undo::follow(context, &formatted).await?;
+        }
+        Ok(reply)
     }
 }
 
@@ -302,7 +314,7 @@ fn unchanged(set: &ChangeSet, files: &WorkspaceFiles, path: &Path) -> Result<New
 }
 
 /// Returns the new text of a file, or refuses one that has changed since the server saw it.
-fn edited(loaded: &LoadedFile, edits: &FileEdits) -> Result<String, Failure> {
+pub(super) fn edited(loaded: &LoadedFile, edits: &FileEdits) -> Result<String, Failure> {
     let name = shown(&edits.path);
     let changed = || {
         let message = format!("{name} has changed meanwhile; nothing was renamed, call again");

@@ -41,14 +41,11 @@ pub(super) enum Semantics<T> {
     Unanswered(String),
 }
 
-/// Asks the server of a file. Errors of the file system are failures, all other reasons are words for the reply.
+/// Asks the server of a file. All reasons for which there is no answer are words for the reply.
 pub(super) async fn ask<T>(
     context: &ToolContext,
     query: impl AsyncFnOnce(&LanguageServers, &QueryContext) -> Result<Reply<T>, QueryError>,
 ) -> Semantics<T> {
-    if let Some(refusal) = context.helper_refusal(PROGRAM) {
-        return Semantics::Unanswered(once(context, refusal.message));
-    }
     let time = match context.options.interface {
         Interface::Cli => COMMAND_LINE_TIME,
         Interface::Stdio
@@ -57,6 +54,18 @@ pub(super) async fn ask<T>(
         | Interface::Task
         | Interface::Agent => QUESTION_TIME,
     };
+    ask_within(context, time, query).await
+}
+
+/// Does the same within a time of the caller's.
+pub(super) async fn ask_within<T>(
+    context: &ToolContext,
+    time: Duration,
+    query: impl AsyncFnOnce(&LanguageServers, &QueryContext) -> Result<Reply<T>, QueryError>,
+) -> Semantics<T> {
+    if let Some(refusal) = context.helper_refusal(PROGRAM) {
+        return Semantics::Unanswered(once(context, refusal.message));
+    }
     let query_context = query_context(context, time);
     let asking = query(&context.toolbox.language_servers, &query_context);
     let answered = tokio::select! {

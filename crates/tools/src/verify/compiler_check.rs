@@ -126,7 +126,7 @@ pub(crate) async fn add_feedback(
     deadline: Instant,
 ) {
     let mut paths: Vec<_> = paths.iter().filter(|path| is_compiled(path)).cloned().collect();
-    if paths.is_empty() {
+    if paths.is_empty() || context.helper_refusal("compiler").is_some() {
         return;
     }
     let mut packages = packages_of(context, paths.clone()).await.unwrap_or_default();

@@ -123,3 +123,88 @@ async fn a_file_that_is_renamed_with_its_symbol_keeps_its_permissions_also_when_
     assert!(!test_env.has("shout.py"));
     assert_eq!(format!("{:o}", mode("echo.py")), "755");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_move_updates_the_imports_that_its_server_knows() {
+    let answers = json!({ "moves": [["b.py", 0, 5, 6, "lib.a"], ["a.py", 0, 0, 8, "import c"]] });
+    let files = [("a.py", "import b\n"), ("b.py", "from a import x\n")];
+    let test_env = project(&files, &answers);
+    let moved = json!({ "source": "a.py", "destination": "lib/a.py" });
+    let answer = test_env.call("Move", moved).await;
+    let text = answer.text();
+    assert_eq!(text, "moved a.py to lib/a.py\n[imports updated by ty: b.py, lib/a.py]\n");
+    assert_eq!(test_env.get("b.py"), "from lib.a import x\n");
+    assert_eq!(test_env.get("lib/a.py"), "import c\n", "also in what was moved");
+    assert!(!test_env.has("a.py"));
+    let edit = json!({ "file_path": "b.py", "old_string": "x", "new_string": "y",
+        "expected_hash": answer.structured["updated"][0]["hash"] });
+    test_env.text("Edit", edit).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_moved_directory_takes_its_imports_along() {
+    let answers = json!({ "moves": [["b.py", 0, 5, 8, "new"], ["old/a.py", 0, 5, 8, "new"]] });
+    let files =
+        [("old/a.py", "from old import c\n"), ("old/c.py", ""), ("b.py", "from old import a\n")];
+    let test_env = project(&files, &answers);
+    test_env.text("Move", json!({ "source": "old", "destination": "new" })).await;
+    assert_eq!(test_env.get("b.py"), "from new import a\n");
+    assert_eq!(test_env.get("new/a.py"), "from new import c\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_move_without_a_server_names_the_imports_that_it_leaves() {
+    let test_env = crate::verify::machine::bare();
+    test_env.put("shop/price.py", "def price(n): pass\n");
+    test_env.put("cart.py", "from shop import price\n\nprice.price(1)\n");
+    let moved = json!({ "source": "shop/price.py", "destination": "shop/cost.py" });
+    let answer = test_env.call("Move", moved).await;
+    let text = answer.text();
+    assert!(text.contains("[imports may be left at cart.py:1 (no language server"), "{text}");
+    assert_eq!(answer.structured["left"], json!(["cart.py:1"]));
+    assert!(test_env.has("shop/cost.py") && !test_env.has("shop/price.py"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn imports_that_cannot_be_changed_are_left_and_named_and_the_file_is_moved() {
+    // A hook would run later, outside, so that no tool writes it.
+    let answers = json!({ "moves": [["b.py", 0, 5, 6, "c"], [".git/hooks/x.py", 0, 5, 6, "c"]] });
+    let hook = (".git/hooks/x.py", "from a import x\n");
+    let test_env = project(&[("a.py", ""), ("b.py", "from a import x\n"), hook], &answers);
+    let moved = json!({ "source": "a.py", "destination": "c.py" });
+    let text = test_env.text("Move", moved).await;
+    assert!(text.contains("[imports were left in .git/hooks/x.py, b.py: "), "{text}");
+    assert_eq!(test_env.get("b.py"), "from a import x\n", "all imports are updated or none");
+    assert!(test_env.has("c.py"));
+}
+
+/// The settings of a project whose formatter takes blanks away that stand before a parenthesis.
+const FORMATTER: (&str, &str) = (
+    "carrel.toml",
+    "[profile]\nformat = [\"sed\", \"-i\", \"s/ (/(/\", \"$FILES\"]\nformat_on_edit = true\n",
+);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rename_is_formatted_as_other_edits_are_and_can_still_be_taken_back() {
+    let answers = json!({ "edits": [["a.py", 0, 4, 8]] });
+    let source = "def echo ():\n    pass\n";
+    let test_env = project(&[("a.py", source), FORMATTER], &answers);
+    let answer = test_env.call("rename_symbol", rename()).await;
+    assert!(answer.text().contains("formatted:\n"), "{}", answer.text());
+    assert_eq!(test_env.get("a.py"), "def shout():\n    pass\n");
+    let read = test_env.call("Read", json!({ "file_path": "a.py" })).await;
+    assert_eq!(answer.structured["files"][0]["hash"], read.structured["hash"]);
+    test_env.text("rename_symbol", json!({ "undo": true })).await;
+    assert_eq!(test_env.get("a.py"), source);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rewrite_by_structure_is_formatted_as_other_edits_are() {
+    let test_env = project(&[("a.py", "run(1)\n"), FORMATTER], &json!({}));
+    test_env.text("Read", json!({ "file_path": "a.py" })).await;
+    let edit = json!({ "op": "replace", "rule": "run($A)", "replacement": "walk ($A)" });
+    let rewrite = json!({ "path": "a.py", "edits": [edit] });
+    let answer = test_env.call("code_edit", rewrite).await;
+    assert!(answer.text().contains("formatted:\n"), "{}", answer.text());
+    assert_eq!(test_env.get("a.py"), "walk(1)\n");
+}

@@ -63,6 +63,27 @@ pub(super) fn remember(context: &ToolContext, files: &WorkspaceFiles, set: &Chan
     context.session.state().last_rename = kept;
 }
 
+/// Takes over the contents that a formatter gave to renamed files, so that the rename can still be taken back.
+pub(super) async fn follow(context: &ToolContext, formatted: &[PathBuf]) -> Result<(), Failure> {
+    if formatted.is_empty() {
+        return Ok(());
+    }
+    let (own, formatted) = (context.clone(), formatted.to_owned());
+    run_cancellable(context, move |_, _| {
+        let files = WorkspaceFiles::of(&own);
+        let now = |path: &PathBuf| Some((path.clone(), files.load(path).ok()?.hash()));
+        let now: Vec<_> = formatted.iter().filter_map(now).collect();
+        let mut state = own.session.state();
+        let renamed = state.last_rename.as_mut().into_iter().flat_map(|last| &mut last.files);
+        for file in renamed {
+            let found = now.iter().find(|(path, _)| *path == file.path);
+            file.new = found.map_or(file.new, |(_, hash)| Some(*hash));
+        }
+        Ok(())
+    })
+    .await
+}
+
 /// Takes the last rename of the session back.
 pub(super) async fn run(context: &ToolContext) -> ToolResult<Facts> {
     let own = context.clone();
