@@ -141,20 +141,22 @@ impl FreshIndex {
 
     /// Returns the part that the index has not looked at yet, or cannot list.
     pub(super) fn unread(&self) -> Option<String> {
-        let Refreshed { pending, files, is_cut, .. } = self.refreshed;
-        let mut parts = Vec::new();
-        if pending > 0 {
-            let seconds = self.remaining.max(Duration::from_secs(1)).as_secs();
-            let total = files + pending;
-            parts.push(format!(
-                "{pending} of {total} files are not indexed yet; all will be in about {seconds} s"
-            ));
-        }
-        if is_cut {
-            let reason = "some directories could not be read, or the tree has too many files";
-            parts.push(reason.to_owned());
-        }
+        let reason = "some directories could not be read, or the tree has too many files";
+        let cut = self.refreshed.is_cut.then(|| reason.to_owned());
+        let parts: Vec<_> = [self.pending(), cut].into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    /// Returns the part that the index has not looked at yet, and will have soon.
+    pub(super) fn pending(&self) -> Option<String> {
+        let Refreshed { pending, files, .. } = self.refreshed;
+        let seconds = self.remaining.max(Duration::from_secs(1)).as_secs();
+        let total = files + pending;
+        (pending > 0).then(|| {
+            format!(
+                "{pending} of {total} files are not indexed yet; all will be in about {seconds} s"
+            )
+        })
     }
 }
 

@@ -29,6 +29,9 @@ const MAX_MOVED: usize = 500;
 /// The lines of a reply that seem to import a moved file.
 const MAX_LEFT: usize = 10;
 
+/// The moved files whose names are searched for.
+const MAX_NAMES: usize = 20;
+
 /// Words of a line that imports something, in any language with a server.
 const IMPORT_WORDS: [&str; 8] =
     ["import", "from", "require", "include", "use ", "mod ", "source", "export"];
@@ -63,6 +66,11 @@ impl MovedImports {
         if moves.is_empty() {
             return Ok(None);
         }
+        let places = places_left(context, from, &moves).await?;
+        // Only a file in another directory may import others by another path then.
+        if places.is_empty() && from.parent() == to.parent() {
+            return Ok(None);
+        }
         let asked = ask_within(context, ASKING_TIME, async |servers, query| {
             servers.rename_files(query, &moves).await
         });
@@ -71,7 +79,6 @@ impl MovedImports {
                 Ok(Some(Self::Known { server: answer.server, edits: answer.value.files }))
             }
             Semantics::Unanswered(reason) => {
-                let places = places_left(context, moves).await?;
                 Ok((!places.is_empty()).then_some(Self::Left { places, reason }))
             }
         }
@@ -113,15 +120,27 @@ async fn moves(
 /// Returns lines that seem to import a moved file, in files that stay where they are.
 async fn places_left(
     context: &ToolContext,
-    moves: Vec<(PathBuf, PathBuf)>,
+    from: &Path,
+    moves: &[(PathBuf, PathBuf)],
 ) -> Result<Vec<String>, Failure> {
+    let from = from.to_owned();
+    let files = moves.iter().filter_map(|(path, _)| imported_name(path));
+    let mut names: Vec<_> = files.take(MAX_NAMES).chain(imported_name(&from)).collect();
+    names.sort();
+    names.dedup();
     run_cancellable(context, move |workspace, cancel| {
-        let Some(name) = moves.first().and_then(|(from, _)| imported_name(from)) else {
-            return Ok(Vec::new());
-        };
         let scope = Scope::whole(workspace.files());
-        let is_moved = |path: &Path| moves.iter().any(|(from, _)| from == path);
-        importing_lines(&scope, &name, is_moved, cancel)
+        let mut places = Vec::new();
+        for name in &names {
+            let stays = |path: &Path| !path.starts_with(&from);
+            for place in importing_lines(&scope, name, stays, cancel)? {
+                if !places.contains(&place) {
+                    places.push(place);
+                }
+            }
+        }
+        places.truncate(MAX_LEFT);
+        Ok(places)
     })
     .await
 }
@@ -129,13 +148,13 @@ async fn places_left(
 fn importing_lines(
     scope: &Scope<'_>,
     name: &str,
-    is_moved: impl Fn(&Path) -> bool,
+    stays: impl Fn(&Path) -> bool,
     cancel: &Cancel,
 ) -> Result<Vec<String>, Failure> {
     let request =
         GrepRequest { syntax: Syntax::Literal, whole_word: true, ..GrepRequest::new(name) };
     let report = carrel_search::grep(scope, &request, cancel)?;
-    let files = report.files.iter().filter(|file| knows(&file.path) && !is_moved(&file.path));
+    let files = report.files.iter().filter(|file| knows(&file.path) && stays(&file.path));
     let lines = files.flat_map(|file| {
         let imports = file
             .lines

@@ -207,7 +207,7 @@ fn sites(
 }
 
 /// Returns the language that stands for those that call each other.
-fn family(language: Language) -> Language {
+pub(super) fn family(language: Language) -> Language {
     match language {
         Language::JavaScript | Language::Tsx => Language::TypeScript,
         Language::Cpp => Language::C,

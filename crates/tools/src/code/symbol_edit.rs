@@ -155,10 +155,10 @@ fn file_of(
     if !rest.iter().all(|one| one.file == first.file) {
         return Err(query.ambiguous(&found));
     }
-    if let Some(unread) = fresh.unread() {
+    if let Some(pending) = fresh.pending() {
         let (file, line) = (shown(&first.file), first.line);
         let message = format!(
-            "{symbol} is defined at {file}:{line}, and there may be further definitions: {unread}; give file_path"
+            "{symbol} is defined at {file}:{line}, and there may be further definitions: {pending}; give file_path"
         );
         return Err(Failure::new(Code::SymbolAmbiguous, message).with("symbol", symbol));
     }

@@ -86,6 +86,14 @@ async fn a_use_of_one_of_several_definitions_is_looked_at() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_same_word_in_another_language_is_no_use() {
+    let answers = json!({ "edits": [["a.py", 0, 4, 8]] });
+    let test_env = project(&[FUNCTION, ("run.sh", "echo one\n")], &answers);
+    test_env.text("rename_symbol", rename()).await;
+    assert_eq!(test_env.get("a.py"), "def shout():\n    pass\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_rename_waits_for_the_index_and_for_files_that_it_leaves_out() {
     let answers = json!({ "edits": [["a.py", 0, 4, 8]] });
     let setting = Setting { index_time: Some(std::time::Duration::ZERO), ..Setting::default() };

@@ -30,6 +30,7 @@ use tokio::time::Instant;
 use super::edited;
 use crate::code::question::Question;
 use crate::code::semantics::{self, Semantics, ask};
+use crate::code::signature_calls::family;
 use crate::code::source_file::SourceFile;
 use crate::code::symbol_indexes::refresh;
 use crate::code::unindexed::unseen_uses;
@@ -101,7 +102,8 @@ pub(super) async fn run(
         };
         let kept: Places = implementations.difference(&changed.lines).cloned().collect();
         refuse_if_any(&kept, &format!("implementations or overrides of {name} keep their name"))?;
-        let uses = fresh.view().uses(&name);
+        let mut uses = fresh.view().uses(&name);
+        uses.retain(|file| is_related(&file.file, &change));
         let mut left = Vec::new();
         for file in uses {
             let lines = file.lines.iter().map(|one| one.line);
@@ -162,6 +164,13 @@ fn uses_left(
         target: Some(semantics::target(&file, range.start)),
     };
     uses.into_iter().map(left).collect()
+}
+
+/// Tells whether code of a file can mean what a change renames. The same word in another language is another one.
+fn is_related(path: &Path, change: &WorkspaceChange) -> bool {
+    let language = Language::of_path(path).map(family);
+    let mut changed = change.files.iter();
+    changed.any(|file| Language::of_path(&file.path).map(family) == language)
 }
 
 fn parsed(
