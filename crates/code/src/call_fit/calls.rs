@@ -123,8 +123,9 @@ fn call_of<'t>(
         };
         if CALLS.iter().any(|(kind, field)| parent.kind() == *kind && is_field(field)) {
             let own = match parent.kind() {
-                "method_invocation" | "member_call_expression" => "object",
-                "nullsafe_member_call_expression" => "object",
+                "method_invocation"
+                | "member_call_expression"
+                | "nullsafe_member_call_expression" => "object",
                 "scoped_call_expression" => "scope",
                 _ => "",
             };

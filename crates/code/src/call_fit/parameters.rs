@@ -124,7 +124,6 @@ fn kinds(language: Language, node: Node<'_>, source: &str) -> Vec<Parameter> {
         | "spread_parameter"
         | "rest_pattern"
         | "list_splat_pattern" => Parameter::Rest,
-        "dictionary_splat_pattern" | "positional_separator" => Parameter::Ignored,
         "keyword_separator" => Parameter::KeywordsFollow,
         "default_parameter"
         | "typed_default_parameter"
@@ -166,7 +165,7 @@ fn kinds(language: Language, node: Node<'_>, source: &str) -> Vec<Parameter> {
         | "formal_parameter"
         | "simple_parameter"
         | "property_promotion_parameter" => Parameter::Required,
-        // Comments and attributes.
+        // Comments and attributes, `/` and `**keywords` of Python.
         _ => Parameter::Ignored,
     };
     vec![one]

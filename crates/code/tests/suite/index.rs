@@ -214,7 +214,7 @@ fn bucket_list() {}
 
 #[test]
 fn a_search_has_as_many_hits_as_it_may() {
-    let source: String = (0..150).map(|n| format!("fn take_{n}() {{}}\n")).collect();
+    let source = (0..150).map(|n| format!("fn take_{n}() {{}}")).collect::<Vec<_>>().join("\n");
     let project = Project::new(&[("a.rs", source.as_str())]);
     project.refresh();
     let found = |limit: usize| {

@@ -78,7 +78,7 @@ impl AnswerFacts {
 
     /// Replaces the facts of the index by those of a later look at it, and keeps the reason for which no server answered.
     #[must_use]
-    pub(super) fn as_of_index(self, now: Self) -> Self {
+    pub(super) fn with_index(self, now: Self) -> Self {
         Self { unanswered: self.unanswered, ..now }
     }
 

@@ -127,7 +127,7 @@ async fn show_by_name(
 ) -> ToolResult<Facts> {
     let name = question.name.clone();
     let (uses, now) = uses_by_name(context, name).await?;
-    show(context, question, (answer.as_of_index(now), uses, None), limit).await
+    show(context, question, (answer.with_index(now), uses, None), limit).await
 }
 
 /// Returns the uses of a name, and the facts of the index that has them.

@@ -125,13 +125,10 @@ impl CallFacts {
     ) {
         let path = shown(&uses.file);
         let sites = function.and_then(|function| sites(context, files, function, uses));
-        let lines = match sites {
-            Some(lines) => lines,
-            None => {
-                let used = uses.lines.iter().filter(|one| !one.is_definition);
-                used.map(|one| (one.line, CallFit::Unknown)).collect()
-            }
-        };
+        let lines = sites.unwrap_or_else(|| {
+            let others = uses.lines.iter().filter(|one| !one.is_definition);
+            others.map(|one| (one.line, CallFit::Unknown)).collect()
+        });
         for (at, fit) in lines {
             match fit {
                 CallFit::Fits => self.fitting += 1,

@@ -58,7 +58,7 @@ impl Feedback {
 pub(crate) async fn add_for_files(
     context: &ToolContext,
     changed: Vec<(&str, &mut String)>,
-    content: &mut Vec<ToolContent>,
+    blocks: &mut Vec<ToolContent>,
 ) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     let mut formatted = Vec::new();
@@ -68,11 +68,11 @@ pub(crate) async fn add_for_files(
         if feedback.hash.is_some() {
             formatted.push(path.clone());
         }
-        feedback.add_to(content, hash);
+        feedback.add_to(blocks, hash);
         paths.push(path);
     }
     let deadline = tokio::time::Instant::now() + BUDGET;
-    compiler_check::add_feedback(context, &paths, content, deadline).await;
+    compiler_check::add_feedback(context, &paths, blocks, deadline).await;
     formatted
 }
 
