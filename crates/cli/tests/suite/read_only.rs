@@ -303,10 +303,11 @@ fn calls(tool: &str) -> Option<Vec<(Value, bool)>> {
             (json!({ "path": "web/shop.ts" }), false),
         ],
         "search_code" => vec![(json!({ "query": "add" }), true)],
-        "repo_map" => vec![(json!({}), true)],
         "code_scan" => vec![(json!({ "pattern": "price($N)" }), true)],
         "tests_covering" => vec![(json!({ "file": "src/lib.rs" }), true)],
-        "last_test_failures" | "workspaces" | "secrets_available" => vec![(json!({}), true)],
+        "repo_map" | "last_test_failures" | "workspaces" | "secrets_available" => {
+            vec![(json!({}), true)]
+        }
         "secret" => vec![(json!({ "name": "kit" }), true), (json!({ "name": "nope" }), false)],
         "workspace_read_file" => {
             vec![(json!({ "path": "file" }), true), (json!({ "path": "fifo" }), false)]

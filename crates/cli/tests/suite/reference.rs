@@ -318,7 +318,7 @@ fn neither_the_index_nor_a_language_server_is_older_than_the_last_write() {
     let session = &mut *session;
     let place = json!({ "file_path": "probe_test.go", "line": 6, "col": 5 });
     let search = json!({ "query": "Add" });
-    let mut expect = |session: &mut dyn ToolSession, at: &str, what: &str| {
+    let expect = |session: &mut dyn ToolSession, at: &str, what: &str| {
         let definition = semantic(session, "find_definition", &place);
         assert!(definition.contains(&format!("1. {at}:")), "{what}: {definition}");
         let found = session.call("search_code", search.clone()).ok();
