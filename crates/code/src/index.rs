@@ -19,6 +19,7 @@
 
 mod file_entry;
 mod map;
+mod missing;
 mod names;
 mod search;
 mod stored;
@@ -251,7 +252,7 @@ impl SymbolIndex {
         let list = source_files(&scope, |path| Language::of_path(path).is_some(), cancel)?;
         let is_cut = list.is_cut || list.unreadable.total > 0;
         let stale = self.stale(&list);
-        self.remove_missing(&list);
+        self.remove_missing(root, &list);
         let (parsed, pending) = self.parse_all(root, &stale, as_of, deadline, cancel);
         let files = sync::read(&self.state).files.len();
         Ok(Refreshed { as_of, parsed, pending, files, is_cut })
@@ -266,15 +267,11 @@ impl SymbolIndex {
         list.files.iter().filter(is_stale).collect()
     }
 
-    fn remove_missing(&self, list: &FileList) {
-        let is_listed =
-            |path: &Path| list.files.binary_search_by(|file| compare(&file.path, path)).is_ok();
+    fn remove_missing(&self, root: &Root, list: &FileList) {
         let gone: Vec<PathBuf> = {
             let state = sync::read(&self.state);
-            if list.is_cut {
-                return;
-            }
-            state.files.keys().filter(|path| !is_listed(path)).cloned().collect()
+            let files = state.files.keys();
+            files.filter(|path| missing::has_gone(root, list, path)).cloned().collect()
         };
         if !gone.is_empty() {
             let mut state = sync::write(&self.state);
@@ -361,11 +358,6 @@ impl SymbolIndex {
     pub fn view(&self) -> IndexView<'_> {
         IndexView { state: sync::read(&self.state) }
     }
-}
-
-/// Compares paths by component, as walks do.
-fn compare(one: &Path, other: &Path) -> std::cmp::Ordering {
-    one.cmp(other)
 }
 
 /// A file that a worker has read.

@@ -1,10 +1,12 @@
 //! Source files as syntax trees: symbols, an index of them, structural search and edits.
 #![forbid(unsafe_code)]
 
+mod call_fit;
 mod definitions;
 mod index;
 mod language;
 mod line_index;
+mod name_ranges;
 mod rewrite;
 mod scanner_limits;
 mod structural_edit;
@@ -14,12 +16,14 @@ mod symbols;
 mod syntax;
 mod words;
 
+pub use call_fit::{CallFit, CallSite, Parameters, call_sites};
 pub use index::{
     Definition, FileUses, IndexError, IndexStatistics, IndexView, MAX_HITS, MAX_INDEX_BYTES,
     MapEntry, MapRequest, Refreshed, SearchHit, SearchRequest, SkipReason, StoredIndexError,
     SymbolIndex, UseLine,
 };
 pub use language::{Language, MissingGrammar};
+pub use name_ranges::name_ranges;
 pub use rewrite::{
     CodeEdit, MAX_OPERATIONS, OperationEffect, Region, Rename, RenameTarget, Replacement,
     RewriteError, RewriteProblem, RewrittenSource, Site, rewrite,

@@ -12,6 +12,7 @@ mod diagnostics;
 mod find_definition;
 mod find_references;
 mod hover;
+mod moved_imports;
 mod outline;
 mod question;
 mod read_symbol;
@@ -19,12 +20,15 @@ mod rename_symbol;
 mod repo_map;
 mod search_code;
 mod semantics;
+mod signature_calls;
 mod source_file;
 mod symbol_edit;
 mod symbol_edit_tools;
 mod symbol_indexes;
 mod symbol_query;
+mod unindexed;
 
+pub(crate) use moved_imports::{MovedImports, UpdatedFile, update as update_imports};
 pub(crate) use rename_symbol::LastRename;
 pub use symbol_indexes::SymbolIndexes;
 

@@ -68,7 +68,7 @@ pub use tool::{
     About, CallRules, Class, Effect, Exposure, ListingRule, Masking, QuotaRule, Tool, ToolResult,
     TrustMode, WorkspaceChoice,
 };
-pub use tool_context::{CallOptions, CommandSettings, Progress, ToolContext};
+pub use tool_context::{CallOptions, CommandSettings, HelperPrograms, Progress, ToolContext};
 pub use tool_reference::tool_reference_markdown;
 pub use tool_schema::WorkspaceCount;
 pub use toolbox::{Toolbox, ToolboxOptions};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrel_domain::{NetworkRequest, Secret};
+use carrel_domain::{Code, Failure, NetworkRequest, Secret, TokenScope, WorkspaceAccess};
 use carrel_exec::{JobId, Piece};
 use carrel_git::CredentialSource;
 use carrel_traces::TraceParent;
@@ -35,8 +35,21 @@ pub struct CallOptions {
     pub progress: Option<Arc<dyn Progress>>,
     /// Settings for the commands of the call.
     pub command_settings: CommandSettings,
+    /// The right to have programs started that help with the call.
+    pub helper_programs: HelperPrograms,
     /// The parent of the call's span.
     pub under: Option<TraceParent>,
+}
+
+/// A caller's right to have programs started that help with a call and are not its purpose, such as language servers.
+/// They may come from the project, and some run code of it. Tools whose purpose is a program have a class and a scope
+/// that say so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HelperPrograms {
+    /// They are started, unless the workspace is read-only.
+    Allowed,
+    /// The caller's token lacks the scope `exec`.
+    Denied,
 }
 
 /// Settings that an interface gives to the commands of a call.
@@ -80,13 +93,14 @@ impl CommandSettings {
 }
 
 impl CallOptions {
-    /// Makes options without progress and cancellation, below the current span.
+    /// Makes options without progress and cancellation, below the current span, for a caller that may run programs.
     pub fn new(interface: Interface) -> Self {
         Self {
             interface,
             cancel: CancellationToken::new(),
             progress: None,
             command_settings: CommandSettings::default(),
+            helper_programs: HelperPrograms::Allowed,
             under: carrel_traces::current_context(),
         }
     }
@@ -145,6 +159,26 @@ impl ToolContext {
             tool: self.tool.to_owned(),
             workspace: self.workspace.as_ref().map(|workspace| workspace.name().to_owned()),
             mask: self.toolbox.event_mask(&self.options.command_settings),
+        }
+    }
+
+    /// Returns the refusal to start a program that helps with the call, such as a language server; none if it may be
+    /// started.
+    pub(crate) fn helper_refusal(&self, program: &str) -> Option<Failure> {
+        let access = [self.toolbox.access, self.workspace().access()];
+        if access.contains(&WorkspaceAccess::ReadOnly) {
+            let name = self.workspace().name();
+            let message = format!("no {program} is started in a read-only workspace");
+            return Some(Failure::new(Code::ReadOnly, message).with("workspace", name));
+        }
+        match self.options.helper_programs {
+            HelperPrograms::Allowed => None,
+            HelperPrograms::Denied => {
+                let scope = TokenScope::Exec.as_str();
+                let message =
+                    format!("no {program} is started for a token without the scope `{scope}`");
+                Some(Failure::new(Code::Forbidden, message).with("scope", scope))
+            }
         }
     }
 

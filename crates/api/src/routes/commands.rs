@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use carrel_domain::{Code, Network, NetworkRequest, TokenScope, WorkspaceId};
 use carrel_tools::{
-    CallOptions, Class, CommandSettings, Definition, Interface, Owner, QuotaRule, Session,
-    ToolResponse,
+    CallOptions, Class, CommandSettings, Definition, HelperPrograms, Interface, Owner, QuotaRule,
+    Session, ToolResponse,
 };
 use carrel_wire::limits::{DEFAULT_EXEC_SECONDS, MAX_COMMAND_CHARS, MAX_EXEC_SECONDS};
 use carrel_wire::{CommandReply, ExecRequest, GitArguments, GitReply, GitRequest};
@@ -92,6 +92,9 @@ impl ToolCall<'_> {
         let token = self.caller.network_cap();
         let network = NetworkRequest { token, ..NetworkRequest::of(self.network) };
         options.command_settings = CommandSettings { network, ..CommandSettings::default() };
+        if self.caller.check_scope(TokenScope::Exec).is_err() {
+            options.helper_programs = HelperPrograms::Denied;
+        }
         let (tool, arguments) = (self.tool.about.name, self.arguments);
         // A dropped request does not drop the call: cancellation ends it, and the permit is free when it
         // has ended.

@@ -115,8 +115,13 @@ impl Tools for AgentTools {
         let (command_settings, under) = (self.command_settings.clone(), self.under);
         let progress =
             progress.map(|progress| Arc::new(AgentProgress(progress)) as Arc<dyn Progress>);
-        let options =
-            CallOptions { interface: Interface::Agent, cancel, progress, command_settings, under };
+        let options = CallOptions {
+            cancel,
+            progress,
+            command_settings,
+            under,
+            ..CallOptions::new(Interface::Agent)
+        };
         let answer = self.registry.call(&self.session, &name, arguments, options).await;
         let is_error = answer.is_error;
         let (content, facts) = reply_for_client(client.as_deref(), answer);

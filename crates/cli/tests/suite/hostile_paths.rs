@@ -57,6 +57,16 @@ const fn slot(
 /// What a command does that finds itself outside.
 const STEAL: &str = "cat secret file ../outside/secret; touch written";
 
+/// The arguments of a question about a place in a file.
+fn at_place(path: &str) -> Value {
+    json!({ "file_path": path, "line": 1, "col": 1 })
+}
+
+/// The arguments of a picture.
+fn drawn(source: &str, path: &str) -> Value {
+    json!({ "source": source, "output_path": path })
+}
+
 /// Every argument that takes a path, in the groups for work on code.
 const CODE: &[Slot] = &[
     slot("Read", "file_path", Rule::Follows, |path| json!({ "file_path": path })),
@@ -144,6 +154,81 @@ const CODE: &[Slot] = &[
     slot("run_script", "path", Rule::Follows, |path| json!({ "name": "test", "path": path })),
     slot("format", "path", Rule::Follows, |path| json!({ "path": path })),
     slot("install", "path", Rule::Follows, |path| json!({ "path": path })),
+    slot("outline", "path", Rule::Follows, |path| json!({ "path": path })),
+    slot(
+        "read_symbol",
+        "file_path",
+        Rule::Words,
+        |path| json!({ "symbol": "secret", "file_path": path }),
+    ),
+    slot("search_code", "path", Rule::Words, |path| json!({ "query": "secret", "path": path })),
+    slot("find_definition", "file_path", Rule::Follows, at_place),
+    slot("find_references", "file_path", Rule::Follows, at_place),
+    slot("find_implementations", "file_path", Rule::Follows, at_place),
+    slot("hover", "file_path", Rule::Follows, at_place),
+    slot(
+        "rename_symbol",
+        "file_path",
+        Rule::Follows,
+        |path| json!({ "file_path": path, "line": 1, "col": 1, "new_name": "written" }),
+    ),
+    slot("diagnostics", "path", Rule::Follows, |path| json!({ "path": path })),
+    slot("code_scan", "path", Rule::Follows, |path| json!({ "path": path, "pattern": "SECRET" })),
+    slot("code_edit", "path", Rule::Follows, |path| {
+        let edit = json!({ "op": "replace", "rule": SECRET, "replacement": "written" });
+        json!({ "path": path, "edits": [edit] })
+    }),
+    // Looked up in what was recorded.
+    slot("tests_covering", "file", Rule::Words, |path| json!({ "file": path })),
+    // Refused for its extension alone.
+    slot("render_dot", "output_path", Rule::Words, |path| drawn("digraph { a }", path)),
+    slot("render_mermaid", "output_path", Rule::Words, |path| drawn("graph TD; a", path)),
+    slot("render_dot", "output_path", Rule::Words, |path| {
+        drawn("digraph { a }", &format!("{path}/new.svg"))
+    }),
+    slot("repo_map", "files", Rule::Follows, |path| json!({ "files": [path] })),
+    slot(
+        "edit_function_body",
+        "file_path",
+        Rule::Follows,
+        |path| json!({ "file_path": path, "function_name": "f", "new_body": "written" }),
+    ),
+    slot(
+        "change_function_signature",
+        "file_path",
+        Rule::Follows,
+        |path| json!({ "file_path": path, "function_name": "f", "new_signature": "written" }),
+    ),
+    slot(
+        "insert_after_method",
+        "file_path",
+        Rule::Follows,
+        |path| json!({ "file_path": path, "receiver_type": "T", "method_name": "f", "new_method": "written" }),
+    ),
+    slot(
+        "replace_symbol",
+        "file_path",
+        Rule::Follows,
+        |path| json!({ "file_path": path, "symbol": "f", "new_text": "written" }),
+    ),
+    slot(
+        "insert_before_symbol",
+        "file_path",
+        Rule::Follows,
+        |path| json!({ "file_path": path, "symbol": "f", "new_text": "written" }),
+    ),
+    slot(
+        "insert_after_symbol",
+        "file_path",
+        Rule::Follows,
+        |path| json!({ "file_path": path, "symbol": "f", "new_text": "written" }),
+    ),
+    slot(
+        "delete_symbol",
+        "file_path",
+        Rule::Follows,
+        |path| json!({ "file_path": path, "symbol": "f", "force": true }),
+    ),
 ];
 
 /// Every argument that takes a path, in the group of the workspace service.
@@ -206,6 +291,28 @@ const NO_PATHS: &[(&str, &str)] = &[
     ("Glob", "sort_by_path"),
     ("Delete", "recursive"),
     ("workspace_write_file", "content"),
+    // Names of symbols, which are looked up in the index alone.
+    ("read_symbol", "symbol"),
+    ("find_definition", "symbol"),
+    ("find_references", "symbol"),
+    ("find_implementations", "symbol"),
+    ("hover", "symbol"),
+    ("rename_symbol", "symbol"),
+    ("replace_symbol", "symbol"),
+    ("insert_before_symbol", "symbol"),
+    ("insert_after_symbol", "symbol"),
+    ("delete_symbol", "symbol"),
+    ("code_edit", "expected_hash"),
+    ("edit_function_body", "expected_hash"),
+    ("change_function_signature", "expected_hash"),
+    ("insert_after_method", "expected_hash"),
+    ("replace_symbol", "expected_hash"),
+    ("insert_before_symbol", "expected_hash"),
+    ("insert_after_symbol", "expected_hash"),
+    ("delete_symbol", "expected_hash"),
+    // The text of a diagram.
+    ("render_mermaid", "source"),
+    ("render_dot", "source"),
     // Commands for a shell: what they reach is the business of the suite `escape`.
     ("Bash", "command"),
     ("watch_process", "command"),
@@ -504,7 +611,7 @@ enum Part {
     OneOf(usize),
 }
 
-const CODE_GROUPS: &str = "files,shell,verify,git,secrets";
+const CODE_GROUPS: &str = "files,shell,verify,git,code,secrets";
 
 /// Paths that no slot goes without.
 const PLAINEST: &[&str] =

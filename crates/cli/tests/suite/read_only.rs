@@ -57,6 +57,9 @@ impl Ground {
             (".gitignore", "ignored\n"),
             ("ignored", "one\n"),
             (".hidden", "one\n"),
+            ("py/shop.py", "def price(n):\n    return n\n\n\nprice(2)\n"),
+            ("web/shop.ts", "export function cost(n: number) { return n; }\ncost(2);\n"),
+            ("build.rs", "fn main() {}\n"),
         ] {
             test_env.write(name, text);
         }
@@ -79,6 +82,7 @@ impl Ground {
         let options = options.read(true).write(true).custom_flags(nonblocking);
         let ear = options.open(top.join("fifo")).unwrap();
         plant(&top);
+        plant_servers(&top);
         let ground = Self { test_env, top, ear };
         ground.show_that_the_plants_work();
         ground.date();
@@ -192,10 +196,35 @@ fn plant(top: &Path) {
     std::fs::write(top.join(".gitattributes"), "* filter=evil diff=evil\n").unwrap();
 }
 
+/// Puts a program wherever language servers are looked for in a project, and a build script beside the manifest.
+fn plant_servers(top: &Path) {
+    for name in [
+        "py/.venv/bin/ty",
+        "py/.venv/bin/basedpyright-langserver",
+        ".venv/bin/ty",
+        "web/node_modules/.bin/typescript-language-server",
+        "node_modules/.bin/typescript-language-server",
+        "node_modules/.bin/vtsls",
+    ] {
+        let path = top.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, evil(top)).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let command = format!(
+        "fn main() {{\n    std::process::Command::new(\"{}/.git/evil\").status().unwrap();\n}}\n",
+        top.display()
+    );
+    std::fs::write(top.join("build.rs"), command).unwrap();
+}
+
 /// Calls of one tool, and whether they have to succeed.
 fn calls(tool: &str) -> Option<Vec<(Value, bool)>> {
     let inspect = |operation: &str, args: &[&str]| json!({ "operation": operation, "args": args });
     let read = |path: &str| json!({ "file_path": path });
+    let named = |symbol: &str| json!({ "symbol": symbol });
+    let use_at =
+        |path: &str, line: u64, col: u64| json!({ "file_path": path, "line": line, "col": col });
     let rows = match tool {
         "Read" => vec![
             (read("file"), true),
@@ -247,8 +276,38 @@ fn calls(tool: &str) -> Option<Vec<(Value, bool)>> {
             (json!({ "path": "web" }), true),
             (json!({ "path": "py" }), true),
         ],
+        "outline" => vec![
+            (json!({}), true),
+            (json!({ "path": "src/lib.rs" }), true),
+            (json!({ "path": "gone.rs" }), false),
+        ],
+        "read_symbol" => vec![(named("add"), true), (named("nothing"), false)],
+        "find_definition" => vec![
+            (named("add"), true),
+            (use_at("src/lib.rs", 1, 8), true),
+            (use_at("py/shop.py", 5, 1), true),
+            (use_at("web/shop.ts", 2, 1), true),
+        ],
+        "find_references" => vec![
+            (named("add"), true),
+            (named("price"), true),
+            (named("cost"), true),
+            (json!({ "symbol": "price", "calls": "callers" }), false),
+        ],
+        "find_implementations" => vec![(named("add"), false), (named("price"), false)],
+        "hover" => vec![(named("add"), true), (named("price"), true), (named("cost"), true)],
+        "diagnostics" => vec![
+            (json!({}), false),
+            (json!({ "path": "src/lib.rs" }), false),
+            (json!({ "path": "py/shop.py" }), false),
+            (json!({ "path": "web/shop.ts" }), false),
+        ],
+        "search_code" => vec![(json!({ "query": "add" }), true)],
+        "code_scan" => vec![(json!({ "pattern": "price($N)" }), true)],
         "tests_covering" => vec![(json!({ "file": "src/lib.rs" }), true)],
-        "last_test_failures" | "workspaces" | "secrets_available" => vec![(json!({}), true)],
+        "repo_map" | "last_test_failures" | "workspaces" | "secrets_available" => {
+            vec![(json!({}), true)]
+        }
         "secret" => vec![(json!({ "name": "kit" }), true), (json!({ "name": "nope" }), false)],
         "workspace_read_file" => {
             vec![(json!({ "path": "file" }), true), (json!({ "path": "fifo" }), false)]
@@ -291,6 +350,24 @@ fn changing() -> Vec<(&'static str, Value)> {
         ("workspace_write_file", json!({ "path": "new", "content": "x" })),
         ("workspace_exec", bash),
         ("workspace_git", json!({ "operation": "add", "args": "untracked" })),
+        ("rename_symbol", json!({ "symbol": "add", "new_name": "sum" })),
+        (
+            "code_edit",
+            json!({ "path": "src", "edits": [{ "op": "rename", "from": "add", "to": "sum" }] }),
+        ),
+        ("edit_function_body", json!({ "function_name": "add", "new_body": "0" })),
+        (
+            "change_function_signature",
+            json!({ "function_name": "add", "new_signature": "pub fn add()" }),
+        ),
+        (
+            "insert_after_method",
+            json!({ "receiver_type": "A", "method_name": "b", "new_method": "fn c() {}" }),
+        ),
+        ("replace_symbol", json!({ "symbol": "add", "new_text": "fn add() {}" })),
+        ("insert_before_symbol", json!({ "symbol": "add", "new_text": "fn first() {}" })),
+        ("insert_after_symbol", json!({ "symbol": "add", "new_text": "fn last() {}" })),
+        ("delete_symbol", json!({ "symbol": "add", "force": true })),
     ]
 }
 
@@ -307,7 +384,7 @@ fn names(session: &mut dyn ToolSession) -> BTreeSet<String> {
 }
 
 /// The groups of tools for work on code.
-const CODE: &str = "files,shell,verify,git,secrets";
+const CODE: &str = "files,shell,verify,git,code,secrets";
 
 /// Calls everything that there is, and everything that there is not.
 fn call_everything(interface: Interface, ground: &Ground, groups: &str) -> Vec<String> {

@@ -7,7 +7,8 @@
 //! | codegen-sandbox | the better behaviour |
 //! |---|---|
 //! | 1 | `a_test_that_failed_is_really_run_again`; tools `verify::rust_tests_pass_fail_are_rerun_and_mended` |
-//! | 2, 3, 4 | later: search index, language servers |
+//! | 2, 3 | `neither_the_index_nor_a_language_server_is_older_than_the_last_write`; tools `code::an_answer_knows_every_write_however_it_was_made`; lsp `changes`, `oracle` |
+//! | 4 | `a_language_server_that_was_killed_is_replaced_by_the_next_question`; lsp `lifecycle` |
 //! | 5 | `what_looks_like_a_secret_is_shown_and_edited_as_it_is`; tools `files::reading_never_rewrites_code_and_masks_known_secrets_only` |
 //! | 6 | `no_command_has_a_secret_of_the_server`; tools `shell::secrets_of_the_server_are_in_no_command` |
 //! | 7 | tools `render::a_failure_leaves_the_picture_that_is_there` |
@@ -21,7 +22,7 @@
 //! | 15 | `tests_that_cannot_even_begin_are_no_pass`; tools `verify::a_build_that_fails_is_never_no_failures` |
 //! | 16 | `a_line_that_no_test_ran_is_covered_by_none`; tools `verify::coverage` |
 //! | 17, 18 | later: snapshots; for a hostile configuration tools `git::planted`, `read_only` |
-//! | 19 | later: syntax edits |
+//! | 19 | `a_function_without_a_body_is_refused_and_nothing_is_written`; code `structural_edits` |
 //! | 20 | `a_file_that_cannot_be_read_costs_a_search_only_itself`; tools `search::text_is_found_with_its_path_and_line_always_in_one_order` |
 //! | 21 | `a_directory_that_is_called_like_an_option_is_a_directory` |
 //! | 22 | `only_a_command_is_refused_never_a_word`; tools `shell::privilege_commands_are_refused_in_command_position_only` |
@@ -57,7 +58,7 @@
 //! | D25 | `servers::a_cancelled_call_kills_its_command_and_the_next_call_works` |
 //! | D26 | `a_wrong_setting_of_a_project_is_named` |
 //! | D27 | `resources` |
-//! | D28 | later: syntax edits |
+//! | D28 | `code_of_every_language_is_rewritten_and_parsed_again`; code `rewrites`, `structural_edits` |
 //! | D29 | `no_test_at_all_is_no_pass` |
 //! | D30 | `policy`; shell `reference` |
 
@@ -72,7 +73,7 @@ use serde_json::{Value, json};
 
 use crate::Run;
 use crate::interfaces::{Answer, Interface, Stdin, ToolSession, through_each};
-use crate::test_environment::{Caller, Mark, TestEnvironment, peak_memory};
+use crate::test_environment::{Caller, Mark, Process, TestEnvironment, peak_memory, processes};
 
 /// A workspace with a session to it.
 struct Bench {
@@ -204,6 +205,222 @@ fn work_from_the_first_file_to_a_mended_test() {
         assert!(whole.ends_with("exit: 0\n"), "{whole}");
         let clean = session.call("git_inspect", json!({ "operation": "status" }));
         assert_eq!(clean.structured["status"]["clean"], true, "{clean:?}");
+    }
+}
+
+/// A session with the tools for code.
+fn open_with_code(interface: Interface, test_env: &TestEnvironment) -> Box<dyn ToolSession> {
+    let groups = "files,shell,verify,git,code";
+    interface.open(test_env, &["--workspace", text(&test_env.workspace()), "--tools", groups])
+}
+
+fn has_gopls() -> bool {
+    let is_there = Path::new("/usr/bin/gopls").exists();
+    if !is_there {
+        carrel_skip::unavailable("gopls");
+    }
+    is_there
+}
+
+/// Asks until a language server answers.
+fn semantic(session: &mut dyn ToolSession, tool: &str, arguments: &Value) -> String {
+    for _ in 0..40 {
+        let answer = session.call(tool, arguments.clone());
+        if !answer.is_error && answer.structured["source"] == "semantic" {
+            return answer.ok();
+        }
+    }
+    panic!("{tool} {arguments}: {:?}", session.call(tool, arguments.clone()));
+}
+
+const GO_MODULE: &str = "module probe\n\ngo 1.19\n";
+const GO_ADD: &str = "package probe\n\n// Add adds.\nfunc Add(a, b int) int {\n\treturn a + b\n}\n\n\
+     type Counter struct{}\n\nfunc (c Counter) Next() int {\n\treturn 1\n}\n";
+const GO_TEST: &str = "package probe\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\t\
+     if Add(1, 2) != 3 {\n\t\tt.Fatal(\"not 3\")\n\t}\n}\n";
+
+/// The chain of the reference for code, with the history of git in place of snapshots.
+#[test]
+fn code_is_found_renamed_broken_and_mended_over_the_wire() {
+    if !has_gopls() {
+        return;
+    }
+    for interface in [Interface::Stdio, Interface::Http] {
+        let test_env = TestEnvironment::usual();
+        let mut session = open_with_code(interface, &test_env);
+        let session = &mut *session;
+        let files = [("go.mod", GO_MODULE), ("probe.go", GO_ADD), ("probe_test.go", GO_TEST)];
+        for (path, contents) in files {
+            let command = format!("cat > {path} <<'END'\n{contents}END\n");
+            session.call("Bash", json!({ "command": command })).ok();
+        }
+        session.call("Bash", json!({ "command": "git init -q -b main ." })).ok();
+        session.call("git", json!({ "operation": "add", "args": ["."] })).ok();
+        let commit = json!({ "operation": "commit", "args": ["-m", "baseline"],
+            "author_name": "A", "author_email": "a@example.com" });
+        session.call("git", commit).ok();
+
+        let found = session.call("search_code", json!({ "query": "Add" })).ok();
+        assert!(found.contains("1. probe.go:4-6 func Add(a, b int) int"), "{found}");
+        session.call("Read", json!({ "file_path": "probe.go" })).ok();
+        let place = json!({ "file_path": "probe_test.go", "line": 6, "col": 5 });
+        let definition = semantic(session, "find_definition", &place);
+        assert!(definition.contains("probe.go:4:6  func Add(a, b int) int {"), "{definition}");
+        let references = semantic(session, "find_references", &json!({ "symbol": "Add" }));
+        assert!(
+            references.contains("probe_test.go\n  6 TestAdd: if Add(1, 2) != 3 {"),
+            "{references}"
+        );
+        let rename = json!({ "symbol": "Add", "new_name": "Sum", "dry_run": true });
+        let diff = session.call("rename_symbol", rename).ok();
+        for line in ["would touch 2 file(s)", "+func Sum(a, b int) int {", "+\tif Sum(1, 2) != 3 {"]
+        {
+            assert!(diff.contains(line), "{line}: {diff}");
+        }
+        assert_eq!(std::fs::read_to_string(test_env.workspace().join("probe.go")).unwrap(), GO_ADD);
+
+        let subtract = json!({ "function_name": "Add", "new_body": "return a - b" });
+        session.call("edit_function_body", subtract).ok();
+        let broken = session.call("run_tests", json!({}));
+        assert_eq!(broken.structured["verdict"], "failed", "{broken:?}");
+        let last = session.call("last_test_failures", json!({})).ok();
+        assert!(last.contains("TestAdd"), "{last}");
+        let diff = session.call("git_inspect", json!({ "operation": "diff" })).ok();
+        assert!(diff.contains("-\treturn a + b") && diff.contains("+\treturn a - b"), "{diff}");
+        session.call("Bash", json!({ "command": "git checkout -q -- ." })).ok();
+        let mended = session.call("run_tests", json!({})).ok();
+        assert!(mended.ends_with("exit: 0\n"), "{mended}");
+
+        session.call("Read", json!({ "file_path": "probe.go" })).ok();
+        let method = json!({ "receiver_type": "Counter", "method_name": "Next",
+            "new_method": "func (c Counter) Last() int {\n\treturn 2\n}" });
+        session.call("insert_after_method", method).ok();
+        let head = json!({ "function_name": "Add", "new_signature": "func Add(a, b, c int) int" });
+        let changed = session.call("change_function_signature", head).ok();
+        assert!(changed.contains("1 call(s) no longer fit: probe_test.go:6"), "{changed}");
+        let source = std::fs::read_to_string(test_env.workspace().join("probe.go")).unwrap();
+        let expected = GO_ADD.replace("a, b int", "a, b, c int")
+            + "\nfunc (c Counter) Last() int {\n\treturn 2\n}\n";
+        assert_eq!(source, expected, "{interface:?}");
+    }
+}
+
+#[test]
+fn neither_the_index_nor_a_language_server_is_older_than_the_last_write() {
+    if !has_gopls() {
+        return;
+    }
+    let test_env = TestEnvironment::usual();
+    test_env.write("go.mod", GO_MODULE);
+    test_env.write("probe.go", GO_ADD);
+    test_env.write("probe_test.go", GO_TEST);
+    let mut session = open_with_code(Interface::Stdio, &test_env);
+    let session = &mut *session;
+    let place = json!({ "file_path": "probe_test.go", "line": 6, "col": 5 });
+    let search = json!({ "query": "Add" });
+    let expect = |session: &mut dyn ToolSession, at: &str, what: &str| {
+        let definition = semantic(session, "find_definition", &place);
+        assert!(definition.contains(&format!("1. {at}:")), "{what}: {definition}");
+        let found = session.call("search_code", search.clone()).ok();
+        assert!(found.contains(&format!("1. {at}-")), "{what}: {found}");
+    };
+    expect(session, "probe.go:4", "at first");
+    session.call("Read", json!({ "file_path": "probe.go" })).ok();
+    let edit = json!({ "file_path": "probe.go", "old_string": "// Add adds.\n",
+        "new_string": "const One = 1\n\n// Add adds.\n" });
+    session.call("Edit", edit).ok();
+    expect(session, "probe.go:6", "after an edit by a tool");
+    session.call("Bash", json!({ "command": "sed -i '3i // A line.' probe.go" })).ok();
+    expect(session, "probe.go:7", "after an edit by a command");
+    session.call("Bash", json!({ "command": "mv probe.go add.go" })).ok();
+    expect(session, "add.go:7", "after a new path");
+    std::fs::write(test_env.workspace().join("add.go"), GO_ADD).unwrap();
+    expect(session, "add.go:4", "after a write by another program");
+}
+
+/// The language server of the tests of the tools.
+const LANGUAGE_SERVER: &str = include_str!("../../../tools/tests/suite/language_server.py");
+
+#[test]
+fn a_language_server_that_was_killed_is_replaced_by_the_next_question() {
+    let test_env = TestEnvironment::usual();
+    test_env.write("pyproject.toml", "[project]\nname = \"shop\"\nversion = \"1\"\n");
+    test_env.write("a.py", "def echo():\n    pass\n\n\necho()\n");
+    let answers = json!({ "means": [["a.py", 4, 0, "a.py", 0, 4, 8]] });
+    test_env.write("answers.json", &answers.to_string());
+    test_env.write(".venv/bin/ty", LANGUAGE_SERVER);
+    let program = test_env.workspace().join(".venv/bin/ty");
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    let mut session = open_with_code(Interface::Stdio, &test_env);
+    let place = json!({ "file_path": "a.py", "line": 5, "col": 1 });
+    let servers = || {
+        let is_it = |process: &Process| {
+            let line = std::fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            line.contains("python3 ") && line.contains(text(&program)) && process.is_running()
+        };
+        processes().into_iter().filter(is_it).collect::<Vec<_>>()
+    };
+    semantic(&mut *session, "find_definition", &place);
+    let before = servers();
+    assert!(!before.is_empty());
+    for process in &before {
+        let pid = rustix::process::Pid::from_raw(process.pid).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    }
+    semantic(&mut *session, "find_definition", &place);
+    let after = servers();
+    assert!(!after.is_empty() && after.iter().all(|process| !before.contains(process)));
+}
+
+#[test]
+fn a_function_without_a_body_is_refused_and_nothing_is_written() {
+    for (path, source, name) in [
+        ("a.go", "package p\n\nfunc asm(x int) int\n", "asm"),
+        ("a.c", "int asm_(int x);\n", "asm_"),
+        ("a.rs", "trait T {\n    fn run(&self);\n}\n", "run"),
+        ("a.ts", "declare function run(): void;\n", "run"),
+    ] {
+        let test_env = TestEnvironment::usual();
+        test_env.write(path, source);
+        let mut session = open_with_code(Interface::Stdio, &test_env);
+        session.call("Read", json!({ "file_path": path })).ok();
+        let body = json!({ "file_path": path, "function_name": name, "new_body": "return 1" });
+        let refused = session.call("edit_function_body", body);
+        assert_eq!(refused.code(), Some("E_INVALID_ARGUMENTS"), "{path}: {refused:?}");
+        assert!(refused.text.contains("a declaration without a body"), "{path}: {refused:?}");
+        let now = std::fs::read_to_string(test_env.workspace().join(path)).unwrap();
+        assert_eq!(now, source, "{path}");
+        session.call("outline", json!({ "path": path })).ok();
+    }
+}
+
+#[test]
+fn code_of_every_language_is_rewritten_and_parsed_again() {
+    let test_env = TestEnvironment::usual();
+    let mut session = open_with_code(Interface::Stdio, &test_env);
+    for (path, source) in [
+        ("a.rs", "fn f() {\n    old(1);\n}\n"),
+        ("a.py", "def f():\n    old(1)\n"),
+        ("a.go", "package p\n\nfunc f() {\n\told(1)\n}\n"),
+        ("A.java", "class A { void f() { old(1); } }\n"),
+        ("a.c", "void f(void) { old(1); }\n"),
+        ("a.cpp", "void f() { old(1); }\n"),
+        ("a.ts", "function f() { old(1); }\n"),
+    ] {
+        test_env.write(path, source);
+        session.call("Read", json!({ "file_path": path })).ok();
+        let edit = |replacement: String| {
+            let edit = json!({ "op": "replace", "rule": "old($A)", "replacement": replacement });
+            json!({ "path": path, "edits": [edit] })
+        };
+        let broken = session.call("code_edit", edit("old(($A)".to_owned()));
+        assert_eq!(broken.code(), Some("E_REPLACEMENT_INVALID"), "{path}: {broken:?}");
+        let file = test_env.workspace().join(path);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), source, "{path}");
+        session.call("code_edit", edit("next($A)".to_owned())).ok();
+        let expected = source.replace("old(1)", "next(1)");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), expected, "{path}");
     }
 }
 

@@ -199,6 +199,34 @@ fn a_search_finds_words_in_names_comments_signatures_and_bodies() {
 }
 
 #[test]
+fn a_comment_with_all_words_outranks_names_that_have_one_of_them() {
+    let source = "\
+/// Keeps a token bucket for each client.
+fn throttle() {}
+fn token_kind() {}
+fn bucket_list() {}
+";
+    let project = Project::new(&[("a.rs", source)]);
+    project.refresh();
+    assert_eq!(project.search("token bucket client")[0], "throttle");
+    assert_eq!(project.search("token_kind")[0], "token_kind", "an exact name is the first");
+}
+
+#[test]
+fn a_search_has_as_many_hits_as_it_may() {
+    let source = (0..150).map(|n| format!("fn take_{n}() {{}}")).collect::<Vec<_>>().join("\n");
+    let project = Project::new(&[("a.rs", source.as_str())]);
+    project.refresh();
+    let found = |limit: usize| {
+        let request = SearchRequest { query: "take".into(), limit, ..SearchRequest::default() };
+        names(&project.index, &request)
+    };
+    assert_eq!(found(3).len(), 3);
+    assert_eq!(found(7)[..3], found(3), "more hits come behind the others");
+    assert_eq!(found(1_000).len(), carrel_code::MAX_HITS);
+}
+
+#[test]
 fn a_rebuilt_index_gives_the_same_answers_as_one_that_followed_each_change() {
     let project = Project::new(&[("src/lib.rs", LIB)]);
     project.refresh();

@@ -1,6 +1,6 @@
 //! Facts about an answer: its source, its completeness, and its age.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use carrel_code::{Refreshed, SkipReason};
@@ -50,7 +50,7 @@ impl AnswerFacts {
 
     /// Returns the facts of an answer from the symbol index.
     pub(super) fn of_index(fresh: &FreshIndex) -> Self {
-        let missing = missing(fresh);
+        let missing = fresh.missing();
         Self {
             complete: missing.is_none(),
             missing,
@@ -76,6 +76,12 @@ impl AnswerFacts {
         Self { unanswered: reason, ..self }
     }
 
+    /// Replaces the facts of the index by those of a later look at it, and keeps the reason for which no server answered.
+    #[must_use]
+    pub(super) fn with_index(self, now: Self) -> Self {
+        Self { unanswered: self.unanswered, ..now }
+    }
+
     fn complete(source: AnswerSource) -> Self {
         let as_of = Timestamp::from_millis(0);
         Self { source, complete: true, missing: None, server: None, unanswered: None, as_of }
@@ -96,31 +102,66 @@ impl AnswerFacts {
     }
 }
 
+/// The files of an answer that could not be read any more when it was written.
+#[derive(Debug, Default)]
+pub(super) struct GoneFiles(Vec<PathBuf>);
+
+impl GoneFiles {
+    pub(super) fn add(&mut self, path: &Path) {
+        self.0.push(path.to_owned());
+    }
+
+    /// Adds the files to the part of an answer that is missing.
+    pub(super) fn told(self, answer: AnswerFacts) -> AnswerFacts {
+        if self.0.is_empty() {
+            return answer;
+        }
+        let named: Vec<_> =
+            self.0.iter().take(MAX_NAMED_FILES).map(|path| path.display().to_string()).collect();
+        let rest = self.0.len().saturating_sub(MAX_NAMED_FILES);
+        let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+        let gone = format!("gone or unreadable meanwhile: {}{rest}", named.join(", "));
+        let missing = answer.missing.map_or(gone.clone(), |missing| format!("{missing}; {gone}"));
+        AnswerFacts { complete: false, missing: Some(missing), ..answer }
+    }
+}
+
 fn timestamp(time: SystemTime) -> Timestamp {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Returns the part of the workspace that the index does not have.
-fn missing(fresh: &FreshIndex) -> Option<String> {
-    let Refreshed { pending, files, is_cut, .. } = fresh.refreshed;
-    let mut parts = Vec::new();
-    if pending > 0 {
-        let seconds = fresh.remaining.max(Duration::from_secs(1)).as_secs();
+impl FreshIndex {
+    /// Returns the part of the workspace that the index does not have.
+    pub(super) fn missing(&self) -> Option<String> {
+        let parts = [self.unread(), left_out(&self.view().skipped())];
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    /// Returns the part that the index has not looked at yet, or cannot list.
+    pub(super) fn unread(&self) -> Option<String> {
+        let reason = "some directories could not be read, or the tree has too many files";
+        let cut = self.refreshed.is_cut.then(|| reason.to_owned());
+        let parts: Vec<_> = [self.pending(), cut].into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    /// Returns the part that the index has not looked at yet, and will have soon.
+    pub(super) fn pending(&self) -> Option<String> {
+        let Refreshed { pending, files, .. } = self.refreshed;
+        let seconds = self.remaining.max(Duration::from_secs(1)).as_secs();
         let total = files + pending;
-        parts.push(format!(
-            "{pending} of {total} files are not indexed yet; all will be in about {seconds} s"
-        ));
+        (pending > 0).then(|| {
+            format!(
+                "{pending} of {total} files are not indexed yet; all will be in about {seconds} s"
+            )
+        })
     }
-    if is_cut {
-        parts.push("some directories could not be read, or the tree has too many files".to_owned());
-    }
-    parts.extend(skipped(&fresh.view().skipped()));
-    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// Returns the files that hold code and are not in the index.
-fn skipped(all: &[(PathBuf, SkipReason)]) -> Option<String> {
+fn left_out(all: &[(PathBuf, SkipReason)]) -> Option<String> {
     let first = all.iter().take(MAX_NAMED_FILES);
     let named: Vec<_> =
         first.map(|(path, reason)| format!("{} ({})", path.display(), reason.as_str())).collect();

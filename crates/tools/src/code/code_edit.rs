@@ -26,6 +26,7 @@ use crate::response::Reply;
 use crate::text::line;
 use crate::tool::{About, CallRules, Tool, ToolResult, TrustMode};
 use crate::tool_context::ToolContext;
+use crate::verify::edit_feedback;
 
 /// The time of a rewrite over all files.
 const REWRITE_TIME: Duration = Duration::from_secs(30);
@@ -100,14 +101,20 @@ impl Tool for CodeEdit {
         let language = language.transpose()?;
         let limit = context.reply_limit(input.max_bytes);
         let own = context.clone();
-        run_cancellable(context, move |_, cancel| {
+        let editing = run_cancellable(context, move |_, cancel| {
             let files = WorkspaceFiles::of(&own);
             let path = required_path(&files, "path", &input.path)?;
             files.check_masks(&input.edits.to_string(), &input.path)?;
             let call = EditCall { edits, language, input: &input, limit };
             call.run(&files, &path, cancel)
-        })
-        .await
+        });
+        let mut reply = editing.await?;
+        if reply.facts.applied {
+            let files = reply.facts.files.iter_mut();
+            let changed = files.map(|file| (file.path.as_str(), &mut file.hash)).collect();
+            edit_feedback::add_for_files(context, changed, &mut reply.content).await;
+        }
+        Ok(reply)
     }
 }
 

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use super::symbol_edit::{EditFacts, Place, SymbolEdit, target};
 use super::symbol_indexes::refresh;
 use super::symbol_query::SymbolQuery;
-use crate::files::{run_cancellable, shown};
+use super::unindexed::unseen_uses;
+use crate::files::{WorkspaceFiles, run_cancellable, shown};
 use crate::tool::{About, CallRules, Tool, ToolResult, TrustMode};
 use crate::tool_context::ToolContext;
 
@@ -65,9 +66,12 @@ async fn check_unused(context: &ToolContext, symbol: &str, place: &Place) -> Res
     run_cancellable(context, move |workspace, cancel| {
         let query = SymbolQuery::new(workspace, &symbol, file_path.as_deref(), line)?;
         let fresh = refresh(&own, workspace, cancel)?;
-        let view = fresh.view();
-        let found = query.find(&view)?;
-        let mut uses = view.uses(query.name());
+        let found = query.find(&fresh)?;
+        let files = WorkspaceFiles::of(&own);
+        if let Some(reason) = unseen_uses(&files, &fresh, query.name(), cancel)? {
+            return Err(may_be_in_use(&symbol, &reason));
+        }
+        let mut uses = fresh.view().uses(query.name());
         for file in &mut uses {
             let inside = |line: usize| {
                 let mut here = found.iter().filter(|one| one.file == file.file);
@@ -79,6 +83,14 @@ async fn check_unused(context: &ToolContext, symbol: &str, place: &Place) -> Res
         if uses.is_empty() { Ok(()) } else { Err(in_use(&symbol, &uses)) }
     })
     .await
+}
+
+fn may_be_in_use(symbol: &str, reason: &str) -> Failure {
+    let message = format!(
+        "{symbol} may be used where the index of symbols does not look: {reason}; call again when it does, or pass \
+         force"
+    );
+    Failure::new(Code::SymbolInUse, message).with("symbol", symbol).with("complete", false)
 }
 
 fn in_use(symbol: &str, uses: &[FileUses]) -> Failure {

@@ -1,6 +1,6 @@
 //! The tools `find_definition` and `find_implementations`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use carrel_code::Definition;
 use carrel_domain::{Failure, ToolGroup};
@@ -8,7 +8,7 @@ use carrel_lsp::{Answer, Location, Locations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::AnswerFacts;
+use super::answer::{AnswerFacts, GoneFiles};
 use super::outline::cut;
 use super::question::{Question, TargetInput, column_of};
 use super::semantics::{Semantics, ask, knows};
@@ -130,7 +130,7 @@ pub(super) async fn prepare(
     let own = context.clone();
     run_cancellable(context, move |workspace, cancel| {
         let fresh = refresh(&own, workspace, cancel)?;
-        let question = Question::of(&own, &files, &input, &fresh.view())?;
+        let question = Question::of(&own, &files, &input, &fresh)?;
         Ok((question, AnswerFacts::of_index(&fresh)))
     })
     .await
@@ -143,6 +143,12 @@ enum Found {
 }
 
 impl Found {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Inside { path, .. } | Self::Outside { path, .. } => path,
+        }
+    }
+
     fn of_definitions(definitions: &[Definition]) -> Vec<Self> {
         let inside = |one: &Definition| Self::Inside {
             path: one.file.clone(),
@@ -179,14 +185,20 @@ async fn show(
             _ => format!("Found {total} {what}(s) for {label}:"),
         };
         let mut definitions = Vec::new();
+        let mut gone = GoneFiles::default();
         for (number, one) in found.iter().take(MAX_SHOWN).enumerate() {
-            let place = place(&own, &files, one, &question.name)?;
+            // A file may vanish between its indexing and its reading.
+            let Ok(place) = place(&own, &files, one, &question.name) else {
+                gone.add(one.path());
+                continue;
+            };
             line(&mut text, &format!("  {}. {}", number + 1, place.1));
             definitions.push(place.0);
         }
         if total > MAX_SHOWN {
             line(&mut text, &format!("[{} more; name file_path]", total - MAX_SHOWN));
         }
+        let answer = gone.told(answer);
         answer.notes().for_each(|note| line(&mut text, &note));
         Ok(Reply::text(text, Facts { answer, name: question.name, total, definitions }))
     })

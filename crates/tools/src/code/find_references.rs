@@ -9,7 +9,7 @@ use carrel_lsp::{Answer, Call, CallDirection, Location, Locations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::AnswerFacts;
+use super::answer::{AnswerFacts, GoneFiles};
 use super::find_definition::{MAX_SOURCE_LINE, prepare};
 use super::outline::cut;
 use super::question::{Question, TargetInput};
@@ -102,9 +102,7 @@ impl Tool for FindReferences {
         let found =
             ask(context, async |servers, query| servers.references(query, &place, true).await);
         match found.await {
-            Semantics::Answered(found) => {
-                show_answer(context, question, (&found, by_name), limit).await
-            }
+            Semantics::Answered(found) => show_answer(context, question, &found, limit).await,
             Semantics::Unanswered(reason) => {
                 show_by_name(context, question, by_name.without_server(Some(reason)), limit).await
             }
@@ -128,18 +126,20 @@ async fn show_by_name(
     limit: usize,
 ) -> ToolResult<Facts> {
     let name = question.name.clone();
-    let uses = uses_by_name(context, name).await?;
-    show(context, question, (answer, uses, None), limit).await
+    let (uses, now) = uses_by_name(context, name).await?;
+    show(context, question, (answer.with_index(now), uses, None), limit).await
 }
 
-async fn uses_by_name(context: &ToolContext, name: String) -> Result<Uses, Failure> {
+/// Returns the uses of a name, and the facts of the index that has them.
+async fn uses_by_name(context: &ToolContext, name: String) -> Result<(Uses, AnswerFacts), Failure> {
     let own = context.clone();
     run_cancellable(context, move |workspace, cancel| {
         let fresh = refresh(&own, workspace, cancel)?;
         let lines = |file: FileUses| {
             (file.file, file.lines.into_iter().map(|one| one.line).collect::<Vec<_>>())
         };
-        Ok(fresh.view().uses(&name).into_iter().map(lines).collect())
+        let uses = fresh.view().uses(&name).into_iter().map(lines).collect();
+        Ok((uses, AnswerFacts::of_index(&fresh)))
     })
     .await
 }
@@ -147,7 +147,7 @@ async fn uses_by_name(context: &ToolContext, name: String) -> Result<Uses, Failu
 async fn show_answer(
     context: &ToolContext,
     question: Question,
-    (answer, named): (&Answer<Locations>, AnswerFacts),
+    answer: &Answer<Locations>,
     limit: usize,
 ) -> ToolResult<Facts> {
     let facts = AnswerFacts::of_server(answer);
@@ -162,7 +162,7 @@ async fn show_answer(
         }
     }
     uses.values_mut().for_each(std::vec::Vec::dedup);
-    let by_name = uses_by_name(context, question.name.clone()).await?;
+    let (by_name, now) = uses_by_name(context, question.name.clone()).await?;
     let count = |uses: &Uses| uses.values().map(Vec::len).sum::<usize>();
     let same_name = count(&by_name).saturating_sub(count(&uses));
     if let (1.., Some(missing)) = (same_name, &answer.incomplete) {
@@ -170,7 +170,7 @@ async fn show_answer(
         let (server, known) = (answer.server, count(&uses));
         let reason =
             format!("{server} knows a part of the project ({missing}) and {known} of these lines");
-        let facts = named.without_server(Some(reason));
+        let facts = now.without_server(Some(reason));
         return show(context, question, (facts, by_name, None), limit).await;
     }
     show(context, question, (facts, uses, Some((outside, same_name))), limit).await
@@ -192,12 +192,17 @@ async fn show(
         };
         let mut shown_lines = 0;
         let mut rest = Vec::new();
+        let mut gone = GoneFiles::default();
         for (path, lines) in &uses {
             if text.len() >= limit {
                 rest.push((path, lines.len()));
                 continue;
             }
-            let file = SourceFile::load(&files, &own.toolbox.symbols, path)?;
+            // A file may vanish between its indexing and its reading.
+            let Ok(file) = SourceFile::load(&files, &own.toolbox.symbols, path) else {
+                gone.add(path);
+                continue;
+            };
             shown_lines += show_file(&files, (&file, &question.name), lines, limit, &mut text);
         }
         count_rest(&rest, &mut text);
@@ -211,6 +216,7 @@ async fn show(
             );
             line(&mut text, &note);
         }
+        let answer = gone.told(answer);
         answer.notes().for_each(|note| line(&mut text, &note));
         let facts = Facts {
             answer,

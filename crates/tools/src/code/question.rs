@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::semantics::target;
 use super::source_file::SourceFile;
+use super::symbol_indexes::FreshIndex;
 use super::symbol_query::{SymbolQuery, ambiguous};
 use crate::files::WorkspaceFiles;
 use crate::tool_context::ToolContext;
@@ -42,6 +43,8 @@ pub(super) struct Question {
     pub(super) definitions: Vec<Definition>,
     /// The place to ask a language server about; none if the name has several definitions, or none here.
     pub(super) place: Option<Target>,
+    /// The part of the workspace in which there may be further definitions.
+    missing: Option<String>,
 }
 
 impl TargetInput {
@@ -57,11 +60,11 @@ impl Question {
         context: &ToolContext,
         files: &WorkspaceFiles,
         input: &TargetInput,
-        view: &IndexView<'_>,
+        fresh: &FreshIndex,
     ) -> Result<Self, Failure> {
         match &input.symbol {
-            Some(symbol) => Self::of_name(context, files, (symbol, input), view),
-            None => Self::of_place(context, files, input, view),
+            Some(symbol) => Self::of_name(context, files, (symbol, input), fresh),
+            None => Self::of_place(context, files, input, fresh),
         }
     }
 
@@ -69,28 +72,29 @@ impl Question {
         context: &ToolContext,
         files: &WorkspaceFiles,
         (symbol, input): (&str, &TargetInput),
-        view: &IndexView<'_>,
+        fresh: &FreshIndex,
     ) -> Result<Self, Failure> {
         let path = input.file_path.as_deref();
         let query = SymbolQuery::new(&files.workspace, symbol, path, input.line)?;
-        let definitions = match query.find(view) {
-            // It is defined elsewhere, as the names of libraries are.
-            Err(_) if !view.uses(query.name()).is_empty() => Vec::new(),
+        let definitions = match query.find(fresh) {
+            // It is defined elsewhere, as the names of libraries are, or in a file that is not indexed.
+            Err(_) if !fresh.view().uses(query.name()).is_empty() => Vec::new(),
             found => found?,
         };
         let name = query.name().to_owned();
         let place = match the_one(&definitions) {
-            Some(one) => place_of(context, files, one, &name)?,
+            Some(one) => place_of(context, files, one, &name),
             None => None,
         };
-        Ok(Self { label: symbol.trim().to_owned(), name, definitions, place })
+        let missing = fresh.missing();
+        Ok(Self { label: symbol.trim().to_owned(), name, definitions, place, missing })
     }
 
     fn of_place(
         context: &ToolContext,
         files: &WorkspaceFiles,
         input: &TargetInput,
-        view: &IndexView<'_>,
+        fresh: &FreshIndex,
     ) -> Result<Self, Failure> {
         let required =
             |name: &str, rule: &str| Failure::argument(name, format!("{name} is required{rule}"));
@@ -113,9 +117,10 @@ impl Question {
         })?;
         let column = text[..begin].chars().count() + 1;
         let place = file.offset_of(line, column).map(|offset| target(&file, offset));
-        let definitions = nearest(view, name, (file.path(), line));
+        let definitions = nearest(&fresh.view(), name, (file.path(), line));
         let label = format!("symbol at {}:{line}:{col}", file.shown);
-        Ok(Self { label, name: name.to_owned(), definitions, place })
+        let missing = fresh.missing();
+        Ok(Self { label, name: name.to_owned(), definitions, place, missing })
     }
 
     /// Returns the place to ask a language server about, or the refusal of a name that does not tell it.
@@ -125,10 +130,15 @@ impl Question {
         }
         match self.definitions.as_slice() {
             [] => {
-                let message = format!(
-                    "{} is not defined in this workspace; give the place of a use",
-                    self.label
-                );
+                let label = &self.label;
+                let message = match &self.missing {
+                    None => {
+                        format!("{label} is not defined in this workspace; give the place of a use")
+                    }
+                    Some(missing) => format!(
+                        "{label} is not in the index; give the place of a use [incomplete: {missing}]"
+                    ),
+                };
                 Err(Failure::new(Code::SymbolNotFound, message).with("symbol", self.label.as_str()))
             }
             found => Err(ambiguous(&self.label, found)),
@@ -152,18 +162,18 @@ fn number_of(value: u64) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX)
 }
 
-/// Returns the place of a definition's name.
+/// Returns the place of a definition's name; none in a file that has vanished since.
 fn place_of(
     context: &ToolContext,
     files: &WorkspaceFiles,
     definition: &Definition,
     name: &str,
-) -> Result<Option<Target>, Failure> {
-    let file = SourceFile::load(files, &context.toolbox.symbols, &definition.file)?;
+) -> Option<Target> {
+    let file = SourceFile::load(files, &context.toolbox.symbols, &definition.file).ok()?;
     let line = definition.line;
     let text = file.lines().get(line - 1).copied().unwrap_or_default().to_owned();
     let offset = file.offset_of(line, column_of(&text, name));
-    Ok(offset.map(|offset| target(&file, offset)))
+    offset.map(|offset| target(&file, offset))
 }
 
 /// Returns the definitions of a name, those in the same file first, then those in near directories.

@@ -81,7 +81,7 @@ impl Tool for ReadSymbol {
             let path = input.file_path.as_deref();
             let query = SymbolQuery::new(workspace, &input.symbol, path, input.line)?;
             let fresh = refresh(&own, workspace, cancel)?;
-            let mut found = query.find(&fresh.view())?;
+            let mut found = query.find(&fresh)?;
             let overloads = split_overloads(&mut found);
             let lines: usize = found.iter().map(|one| one.lines.1 - one.lines.0 + 1).sum();
             if found.len() > MAX_TOGETHER || (found.len() > 1 && lines > MAX_LINES_TOGETHER) {
@@ -102,6 +102,9 @@ impl Tool for ReadSymbol {
             if !overloads.is_empty() {
                 let lines = overloads.iter().map(ToString::to_string).collect::<Vec<_>>();
                 line(&mut text, &format!("[overloads at lines {}]", lines.join(", ")));
+            }
+            if let Some(unread) = fresh.unread() {
+                line(&mut text, &format!("[incomplete: {unread}]"));
             }
             Ok(Reply::text(text, Facts { answer: AnswerFacts::of_index(&fresh), symbols }))
         })

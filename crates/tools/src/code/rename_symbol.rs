@@ -32,6 +32,7 @@ use crate::response::Reply;
 use crate::text::line;
 use crate::tool::{About, CallRules, Tool, ToolResult, TrustMode};
 use crate::tool_context::ToolContext;
+use crate::verify::edit_feedback;
 
 /// Lines with the old name that a reply shows.
 const MAX_LEFT_OVER: usize = 10;
@@ -41,6 +42,9 @@ const MAX_NAMED_FILES: usize = 40;
 
 /// Bytes of the diff of a dry run unless the call sets a limit.
 const DRY_RUN_BYTES: usize = 8_000;
+
+/// The permissions that a file keeps under a new path.
+const PERMISSIONS: u32 = 0o777;
 
 /// The longest new name.
 const MAX_NAME_BYTES: usize = 200;
@@ -129,7 +133,18 @@ impl Tool for RenameSymbol {
         });
         let rename = Rename { question, new_name, found, limit, applies: !input.dry_run };
         let own = context.clone();
-        run_cancellable(context, move |workspace, cancel| rename.run(&own, workspace, cancel)).await
+        let renaming =
+            run_cancellable(context, move |workspace, cancel| rename.run(&own, workspace, cancel));
+        let mut reply = renaming.await?;
+        if reply.facts.applied {
+            let files = reply.facts.files.iter_mut();
+            let changed = files.filter_map(|file| Some((file.path.as_str(), file.hash.as_mut()?)));
+            let changed = changed.collect();
+            let formatted =
+                edit_feedback::add_for_files(context, changed, &mut reply.content).await;
+            undo::follow(context, &formatted).await?;
+        }
+        Ok(reply)
     }
 }
 
@@ -273,6 +288,8 @@ fn change_set(files: &WorkspaceFiles, change: &WorkspaceChange) -> Result<Change
                     Some(new) => new,
                     None => unchanged(&set, files, from)?,
                 };
+                let mode = set.old(files, from).map(|old| old.metadata.mode & PERMISSIONS);
+                let new = NewFile { mode, ..new };
                 set.before.entry(shown(to)).or_insert(None);
                 set.after.insert(to.clone(), Some(new));
             }
@@ -297,7 +314,7 @@ fn unchanged(set: &ChangeSet, files: &WorkspaceFiles, path: &Path) -> Result<New
 }
 
 /// Returns the new text of a file, or refuses one that has changed since the server saw it.
-fn edited(loaded: &LoadedFile, edits: &FileEdits) -> Result<String, Failure> {
+pub(super) fn edited(loaded: &LoadedFile, edits: &FileEdits) -> Result<String, Failure> {
     let name = shown(&edits.path);
     let changed = || {
         let message = format!("{name} has changed meanwhile; nothing was renamed, call again");

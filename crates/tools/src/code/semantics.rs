@@ -3,6 +3,10 @@
 //! A server starts with the first question about a file of its language. While it reads the project it gives no
 //! answer, and the tools answer by syntax and say what the server is doing. A tool that changes files waits longer,
 //! and refuses where no complete answer comes.
+//!
+//! Servers are programs of the project or run code of it. For callers that may not start programs
+//! ([`crate::HelperPrograms`], read-only workspaces) none is asked, not even one that runs: it may end with the
+//! question, and the answer would start the next one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,6 +30,9 @@ const COMMAND_LINE_TIME: Duration = Duration::from_secs(30);
 /// The time for an answer that nothing can stand in for.
 pub(super) const CHANGE_TIME: Duration = Duration::from_secs(90);
 
+/// A language server in words of a refusal.
+const PROGRAM: &str = "language server";
+
 /// The outcome of a question.
 #[derive(Debug)]
 pub(super) enum Semantics<T> {
@@ -34,7 +41,7 @@ pub(super) enum Semantics<T> {
     Unanswered(String),
 }
 
-/// Asks the server of a file. Errors of the file system are failures, all other reasons are words for the reply.
+/// Asks the server of a file. All reasons for which there is no answer are words for the reply.
 pub(super) async fn ask<T>(
     context: &ToolContext,
     query: impl AsyncFnOnce(&LanguageServers, &QueryContext) -> Result<Reply<T>, QueryError>,
@@ -47,6 +54,18 @@ pub(super) async fn ask<T>(
         | Interface::Task
         | Interface::Agent => QUESTION_TIME,
     };
+    ask_within(context, time, query).await
+}
+
+/// Does the same within a time of the caller's.
+pub(super) async fn ask_within<T>(
+    context: &ToolContext,
+    time: Duration,
+    query: impl AsyncFnOnce(&LanguageServers, &QueryContext) -> Result<Reply<T>, QueryError>,
+) -> Semantics<T> {
+    if let Some(refusal) = context.helper_refusal(PROGRAM) {
+        return Semantics::Unanswered(once(context, refusal.message));
+    }
     let query_context = query_context(context, time);
     let asking = query(&context.toolbox.language_servers, &query_context);
     let answered = tokio::select! {
@@ -73,6 +92,13 @@ pub(super) async fn require<T>(
     context: &ToolContext,
     query: impl AsyncFnOnce(&LanguageServers, &QueryContext) -> Result<Reply<T>, QueryError>,
 ) -> Result<Answer<T>, Failure> {
+    if let Some(refusal) = context.helper_refusal(PROGRAM) {
+        let message = format!(
+            "{} needs a language server, and {}; outline, read_symbol, find_definition and find_references need none",
+            context.tool, refusal.message
+        );
+        return Err(Failure { message, ..refusal });
+    }
     let query_context = query_context(context, CHANGE_TIME);
     let asking = query(&context.toolbox.language_servers, &query_context);
     let answered = tokio::select! {

@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use super::signature_calls::CallFacts;
 use super::source_file::unsupported;
 use super::symbol_indexes::refresh;
 use super::symbol_query::SymbolQuery;
@@ -47,12 +48,15 @@ pub(super) struct Place {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct EditFacts {
     #[serde(flatten)]
-    change: ChangeFacts,
+    pub(super) change: ChangeFacts,
     /// The symbols that were edited, inserted or removed, by their paths.
-    symbols: Vec<String>,
+    pub(super) symbols: Vec<String>,
     /// The first and last line of the changed part, after the change.
-    first_line: usize,
+    pub(super) first_line: usize,
     last_line: usize,
+    /// The calls of a function whose head was changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) calls: Option<CallFacts>,
 }
 
 /// An edit of one file by symbol.
@@ -88,9 +92,10 @@ where
         let path = file_of(context, &files, &self.symbol, &self.place, cancel)?;
         let name = shown(&path);
         files.check_masks(&self.text, &name)?;
-        let language = Language::of_path(&path).ok_or_else(|| unsupported(&name))?;
         let _writing = files.writing()?;
+        // A path that leaves the workspace is refused for that, whatever its name.
         let loaded = files.load(&path)?;
+        let language = Language::of_path(&path).ok_or_else(|| unsupported(&name))?;
         let before = loaded.document(&name)?;
         let source = ParsedSource::parse(language, before.text())
             .map_err(|error| failure(self.tool, &EditError::Syntax(error), &name))?;
@@ -145,13 +150,19 @@ fn file_of(
     }
     let query = SymbolQuery::new(&files.workspace, symbol, None, place.line)?;
     let fresh = refresh(context, &files.workspace, cancel)?;
-    let found = query.find(&fresh.view())?;
+    let found = query.find(&fresh)?;
     let Some((first, rest)) = found.split_first() else { return Err(query.ambiguous(&found)) };
-    if rest.iter().all(|one| one.file == first.file) {
-        Ok(first.file.clone())
-    } else {
-        Err(query.ambiguous(&found))
+    if !rest.iter().all(|one| one.file == first.file) {
+        return Err(query.ambiguous(&found));
     }
+    if let Some(pending) = fresh.pending() {
+        let (file, line) = (shown(&first.file), first.line);
+        let message = format!(
+            "{symbol} is defined at {file}:{line}, and there may be further definitions: {pending}; give file_path"
+        );
+        return Err(Failure::new(Code::SymbolAmbiguous, message).with("symbol", symbol));
+    }
+    Ok(first.file.clone())
 }
 
 pub(super) fn line_number(line: Option<u64>) -> Option<usize> {
@@ -172,7 +183,7 @@ fn reply(tool: &str, change: ChangeFacts, edited: &EditedSource) -> Reply<EditFa
     let mut text = format!("{tool}: modified {} at line {at}", change.path);
     let (added, removed) = (change.added, change.removed);
     line(&mut text, &format!("{}: +{added} -{removed} lines", symbols.join(", ")));
-    Reply::text(text, EditFacts { change, symbols, first_line, last_line })
+    Reply::text(text, EditFacts { change, symbols, first_line, last_line, calls: None })
 }
 
 pub(super) fn failure(tool: &str, error: &EditError, path: &str) -> Failure {

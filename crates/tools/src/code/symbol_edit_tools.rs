@@ -1,15 +1,12 @@
 //! The tools that change a file by symbol.
 
-use carrel_code::{LeadingComments, NamePath, Side};
-use carrel_domain::{Failure, ToolGroup};
+use carrel_code::{LeadingComments, Side};
+use carrel_domain::ToolGroup;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::signature_calls;
 use super::symbol_edit::{EditFacts, Place, SymbolEdit, line_number, target};
-use super::symbol_indexes::refresh;
-use crate::files::{run_cancellable, shown};
-use crate::response::{Reply, ToolContent};
-use crate::text::line;
 use crate::tool::{About, CallRules, Tool, ToolResult, TrustMode};
 use crate::tool_context::ToolContext;
 
@@ -85,8 +82,8 @@ impl Tool for ChangeFunctionSignature {
     const ABOUT: About = About {
         name: "change_function_signature",
         title: "Replace the head of a function",
-        description: "Replaces the head of a function and lists its uses; comments, decorators and \
-            the body stay.",
+        description: "Replaces the head of a function and lists the calls that no longer fit; \
+            comments, decorators and the body stay.",
         ..SYMBOL_EDIT
     };
 
@@ -96,44 +93,11 @@ impl Tool for ChangeFunctionSignature {
         let operation = move |source: &carrel_code::ParsedSource<'_>| {
             source.replace_signature(&target(&name, line)?, &signature)
         };
-        let called = symbol.clone();
         let edit = SymbolEdit { tool: Self::ABOUT.name, symbol, place, text, operation };
         let mut reply = edit.run(context).await?;
-        add_uses(context, &called, &mut reply).await?;
+        signature_calls::add(context, &mut reply).await?;
         Ok(reply)
     }
-}
-
-/// Uses that the reply to a changed head names.
-const MAX_NAMED_USES: usize = 10;
-
-/// Adds the lines that use the name of a function whose head was changed.
-async fn add_uses(
-    context: &ToolContext,
-    symbol: &str,
-    reply: &mut Reply<EditFacts>,
-) -> Result<(), Failure> {
-    let Some(path) = NamePath::parse(symbol) else { return Ok(()) };
-    let own = context.clone();
-    let uses = run_cancellable(context, move |workspace, cancel| {
-        let fresh = refresh(&own, workspace, cancel)?;
-        let mut uses = Vec::new();
-        for file in fresh.view().uses(path.last()) {
-            let lines = file.lines.iter().filter(|one| !one.is_definition);
-            uses.extend(lines.map(|one| format!("{}:{}", shown(&file.file), one.line)));
-        }
-        Ok(uses)
-    });
-    let uses = uses.await?;
-    let Some(ToolContent::Text(text)) = reply.content.first_mut() else { return Ok(()) };
-    let named = uses.iter().take(MAX_NAMED_USES).cloned().collect::<Vec<_>>().join(", ");
-    let rest = uses.len().saturating_sub(MAX_NAMED_USES);
-    match (uses.len(), rest) {
-        (0, _) => line(text, "no other line has its name"),
-        (_, 0) => line(text, &format!("used at {named}")),
-        _ => line(text, &format!("used at {named} and {rest} more; find_references has them")),
-    }
-    Ok(())
 }
 
 pub(super) struct InsertAfterMethod;

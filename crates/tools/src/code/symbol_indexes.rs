@@ -42,9 +42,15 @@ const WORTH_KEEPING: usize = 32;
 /// The largest index that is read back.
 const MAX_STORED_BYTES: u64 = 512 << 20;
 
-/// The symbol indexes of a server, by the paths of their workspaces.
+/// The symbol indexes of a server.
 #[derive(Debug, Default)]
-pub struct SymbolIndexes(Mutex<BTreeMap<PathBuf, Arc<OpenIndex>>>);
+pub struct SymbolIndexes {
+    /// By the paths of their workspaces.
+    open: Mutex<BTreeMap<PathBuf, Arc<OpenIndex>>>,
+    /// The time that an answer waits for pending files, after which nothing parses them; none for the usual time and
+    /// the background.
+    only_within: Option<Duration>,
+}
 
 #[derive(Debug, Default)]
 struct OpenIndex {
@@ -73,8 +79,13 @@ impl FreshIndex {
 }
 
 impl SymbolIndexes {
+    /// Returns indexes that are built only while an answer waits, for this long.
+    pub fn built_within(answer_time: Duration) -> Self {
+        Self { only_within: Some(answer_time), ..Self::default() }
+    }
+
     fn of(&self, workspace: &NamedWorkspace) -> Arc<OpenIndex> {
-        let mut all = sync::lock(&self.0);
+        let mut all = sync::lock(&self.open);
         let open = all.entry(workspace.path().to_owned()).or_default();
         *sync::lock(&open.asked) = Some(Instant::now());
         Arc::clone(open)
@@ -82,7 +93,7 @@ impl SymbolIndexes {
 
     /// Drops the indexes that were asked longest ago until the rest is within the memory of all.
     fn evict(&self) {
-        let mut all = sync::lock(&self.0);
+        let mut all = sync::lock(&self.open);
         while all.len() > 1 && all.values().map(|open| open.memory()).sum::<usize>() > MAX_BYTES {
             let oldest = all.iter().min_by_key(|(_, open)| *sync::lock(&open.asked));
             let Some(oldest) = oldest.map(|(path, _)| path.clone()) else { return };
@@ -108,10 +119,14 @@ pub(super) fn refresh(
 ) -> Result<FreshIndex, Failure> {
     let open = context.toolbox.symbols.of(workspace);
     let is_command_line = context.options.interface == Interface::Cli;
-    let time = if is_command_line { COMMAND_LINE_TIME } else { ANSWER_TIME };
+    let usual = if is_command_line { COMMAND_LINE_TIME } else { ANSWER_TIME };
+    let time = context.toolbox.symbols.only_within.unwrap_or(usual);
     let progress = context.options.progress.as_deref();
     let fresh = open.refresh_for(workspace, time, cancel, progress)?;
     context.toolbox.symbols.evict();
+    if context.toolbox.symbols.only_within.is_some() {
+        return Ok(fresh);
+    }
     if fresh.refreshed.pending > 0 {
         build_in_background(&fresh.open, workspace);
     } else if is_command_line {

@@ -10,6 +10,7 @@ use carrel_code::{Definition, IndexView, NamePath, SymbolKind};
 use carrel_domain::{Code, Failure};
 use serde_json::json;
 
+use super::symbol_indexes::FreshIndex;
 use crate::named_workspace::NamedWorkspace;
 
 /// The definitions that a refusal lists.
@@ -51,8 +52,18 @@ impl SymbolQuery {
         self.path.last()
     }
 
-    /// Returns the definitions that fit, the likely ones alone if some are likelier.
-    pub(super) fn find(&self, view: &IndexView<'_>) -> Result<Vec<Definition>, Failure> {
+    /// Returns the definitions that fit, the likely ones alone if some are likelier. A refusal says what the index
+    /// does not have.
+    pub(super) fn find(&self, fresh: &FreshIndex) -> Result<Vec<Definition>, Failure> {
+        let missing = fresh.missing();
+        self.find_in(&fresh.view(), missing.as_deref())
+    }
+
+    fn find_in(
+        &self,
+        view: &IndexView<'_>,
+        missing: Option<&str>,
+    ) -> Result<Vec<Definition>, Failure> {
         let mut found = view.definitions(&self.path);
         found.retain(|definition| definition.file.starts_with(&self.below));
         if let Some(line) = self.line {
@@ -60,7 +71,7 @@ impl SymbolQuery {
             found.retain(|definition| (first(definition)..=last(definition)).contains(&line));
         }
         if found.is_empty() {
-            return Err(self.not_found(view));
+            return Err(self.not_found(view, missing));
         }
         Ok(likeliest(found))
     }
@@ -70,18 +81,18 @@ impl SymbolQuery {
         ambiguous(&self.path.to_string(), found)
     }
 
-    fn not_found(&self, view: &IndexView<'_>) -> Failure {
+    fn not_found(&self, view: &IndexView<'_>, missing: Option<&str>) -> Failure {
         let name = self.path.to_string();
         let elsewhere = view.definitions(&self.path);
         let message = if elsewhere.is_empty() {
-            not_defined(&name, view, self.path.last())
+            not_defined(&name, view, self.path.last(), missing)
         } else {
             let place = place_of(&self.below, self.line);
             let first = &elsewhere[0];
             format!("{name} is not defined {place}, but in {}:{}", first.file.display(), first.line)
         };
         let near = view.near(self.path.last());
-        let detail = json!({ "symbol": name, "near": near });
+        let detail = json!({ "symbol": name, "near": near, "complete": missing.is_none() });
         Failure { code: Code::SymbolNotFound, message, detail }
     }
 }
@@ -116,17 +127,24 @@ fn place_of(below: &Path, line: Option<usize>) -> String {
     line.map_or(path.clone(), |line| format!("{path} at line {line}"))
 }
 
-fn not_defined(name: &str, view: &IndexView<'_>, last: &str) -> String {
+fn not_defined(name: &str, view: &IndexView<'_>, last: &str, missing: Option<&str>) -> String {
+    let Some(missing) = missing else { return not_in(name, view, last, "defined") };
+    let message = not_in(name, view, last, "in the index");
+    format!("{message} [incomplete: {missing}]")
+}
+
+/// Says that a name is not there, with near names.
+fn not_in(name: &str, view: &IndexView<'_>, last: &str, there: &str) -> String {
     let near = view.near(last);
     if near.iter().any(|near| near == last) {
         let last = NamePath::parse(last).map_or_else(Vec::new, |last| view.definitions(&last));
         let paths: Vec<_> =
             last.iter().take(MAX_CANDIDATES).map(|one| one.path.join("::")).collect();
-        return format!("{name} is not defined; there is {}", paths.join(", "));
+        return format!("{name} is not {there}; there is {}", paths.join(", "));
     }
     match near.as_slice() {
-        [] => format!("{name} is not defined in this workspace; ignored files are not searched"),
-        near => format!("{name} is not defined; there is {}", near.join(", ")),
+        [] => format!("{name} is not {there}; ignored files are not searched"),
+        near => format!("{name} is not {there}; there is {}", near.join(", ")),
     }
 }
 

@@ -6,14 +6,12 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
 use carrel_domain::{Code, Failure};
 use carrel_edit::Document;
 use carrel_edit::patch::{self, FileChange, FilePatch, Hunk, HunkLine, Operation, Patch, Sign};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
 
 use super::change_set::{After, Before, ChangeSet, NewFile};
 use super::trash;
@@ -25,16 +23,13 @@ use crate::read_tracker::RequiredExtent;
 use crate::response::Reply;
 use crate::tool::{About, Tool, ToolResult};
 use crate::tool_context::ToolContext;
-use crate::verify::{compiler_check, edit_feedback};
+use crate::verify::edit_feedback;
 
 /// The file type bits of a mode, and those of a regular file.
 const FILE_TYPE: u32 = 0o170_000;
 const REGULAR: u32 = 0o100_000;
 
 const PERMISSIONS: u32 = 0o777;
-
-/// Files of a patch that the project's linter and formatter check, each within its time budget.
-const MAX_CHECKED: usize = 3;
 
 pub(super) struct ApplyPatch;
 
@@ -75,14 +70,9 @@ impl Tool for ApplyPatch {
     async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
         let files = WorkspaceFiles::of(context);
         let mut reply = blocking(move || apply(&files, &input)).await?;
-        for changed in reply.facts.changed.iter_mut().take(MAX_CHECKED) {
-            let feedback = edit_feedback::of(context, Path::new(&changed.path)).await;
-            feedback.add_to(&mut reply.content, &mut changed.hash);
-        }
-        let changed = reply.facts.changed.iter().take(MAX_CHECKED);
-        let paths: Vec<_> = changed.map(|changed| PathBuf::from(&changed.path)).collect();
-        let deadline = Instant::now() + edit_feedback::BUDGET;
-        compiler_check::add_feedback(context, &paths, &mut reply.content, deadline).await;
+        let files = reply.facts.changed.iter_mut();
+        let changed = files.map(|file| (file.path.as_str(), &mut file.hash)).collect();
+        edit_feedback::add_for_files(context, changed, &mut reply.content).await;
         for changed in &reply.facts.changed {
             show_hash(
                 context,

@@ -10,10 +10,12 @@ use serde::{Deserialize, Serialize};
 use super::trash;
 use super::workspace_files::{WorkspaceFiles, required_path, shown};
 use crate::blocking::blocking;
+use crate::code::{MovedImports, UpdatedFile, update_imports};
 use crate::response::Reply;
 use crate::text::line;
 use crate::tool::{About, CallRules, QuotaRule, Tool, ToolResult};
 use crate::tool_context::ToolContext;
+use crate::verify::edit_feedback;
 
 pub(super) struct Move;
 
@@ -37,6 +39,18 @@ pub(super) struct MoveFacts {
     destination: String,
     /// The trash path of the replaced file.
     replaced: Option<String>,
+    /// Files whose imports of the moved one were updated.
+    updated: Vec<UpdatedImports>,
+    /// Places that may import it and were left, as `path:line`.
+    left: Vec<String>,
+}
+
+/// A file whose imports were updated.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct UpdatedImports {
+    path: String,
+    /// After the change, for `expected_hash`.
+    hash: String,
 }
 
 impl Tool for Move {
@@ -46,17 +60,42 @@ impl Tool for Move {
     const ABOUT: About = About {
         name: "Move",
         title: "Move a file",
-        description: "Moves or renames a file or directory.",
+        description: "Moves or renames a file or directory; imports of it follow where a language \
+            server knows them.",
         ..About::WRITE
     };
 
     async fn call(context: &ToolContext, input: MoveInput) -> ToolResult<MoveFacts> {
         let files = WorkspaceFiles::of(context);
-        blocking(move || relocate(&files, &input)).await
+        let imports = imports_of(context, &files, &input).await?;
+        let mut reply = blocking(move || relocate(&files, &input, imports.as_ref())).await?;
+        let updated = reply.facts.updated.iter_mut();
+        let changed = updated.map(|file| (file.path.as_str(), &mut file.hash)).collect();
+        edit_feedback::add_for_files(context, changed, &mut reply.content).await;
+        Ok(reply)
     }
 }
 
-fn relocate(files: &WorkspaceFiles, input: &MoveInput) -> ToolResult<MoveFacts> {
+/// Asks for the imports that a move changes, unless the move is going to be refused.
+async fn imports_of(
+    context: &ToolContext,
+    files: &WorkspaceFiles,
+    input: &MoveInput,
+) -> Result<Option<MovedImports>, Failure> {
+    let source = required_path(files, "source", &input.source)?;
+    let destination = required_path(files, "destination", &input.destination)?;
+    let is_taken = files.root().link_metadata(&destination).is_ok();
+    if trash::is_inside(&source) || (is_taken && !input.overwrite) {
+        return Ok(None);
+    }
+    MovedImports::of_move(context, &source, &destination).await
+}
+
+fn relocate(
+    files: &WorkspaceFiles,
+    input: &MoveInput,
+    imports: Option<&MovedImports>,
+) -> ToolResult<MoveFacts> {
     let source = required_path(files, "source", &input.source)?;
     let destination = required_path(files, "destination", &input.destination)?;
     let root = files.root();
@@ -76,16 +115,51 @@ fn relocate(files: &WorkspaceFiles, input: &MoveInput) -> ToolResult<MoveFacts> 
     if let (Some(old), Ok(new)) = (old, files.key(&destination)) {
         files.session.state().tracker.rename(&old, new);
     }
+    let mut text = format!("moved {} to {}\n", input.source, input.destination);
+    if let Some(replaced) = &replaced {
+        line(&mut text, &format!("the replaced file is now {replaced}"));
+    }
+    let (updated, left) = imports.map_or_else(Default::default, |imports| {
+        follow(files, imports, (&source, &destination), &mut text)
+    });
     drop(writing);
     if replaced.is_some() {
         trash::forget(files);
     }
-    let facts = MoveFacts { source: shown(&source), destination: shown(&destination), replaced };
-    let mut text = format!("moved {} to {}\n", input.source, input.destination);
-    if let Some(replaced) = &facts.replaced {
-        line(&mut text, &format!("the replaced file is now {replaced}"));
+    let (source, destination) = (shown(&source), shown(&destination));
+    Ok(Reply::text(text, MoveFacts { source, destination, replaced, updated, left }))
+}
+
+/// Updates imports after a move, and says which were left.
+fn follow(
+    files: &WorkspaceFiles,
+    imports: &MovedImports,
+    moved: (&Path, &Path),
+    text: &mut String,
+) -> (Vec<UpdatedImports>, Vec<String>) {
+    match imports {
+        MovedImports::Known { edits, .. } if edits.is_empty() => Default::default(),
+        MovedImports::Known { server, edits } => match update_imports(files, edits, moved) {
+            Ok(updated) => {
+                let names: Vec<_> = updated.iter().map(|file| file.path.as_str()).collect();
+                line(text, &format!("[imports updated by {server}: {}]", names.join(", ")));
+                let updated = updated.into_iter();
+                let fact = |UpdatedFile { path, hash }| UpdatedImports { path, hash };
+                (updated.map(fact).collect(), Vec::new())
+            }
+            Err(failure) => {
+                let left: Vec<_> = edits.iter().map(|one| shown(&one.path)).collect();
+                let (names, reason) = (left.join(", "), failure.message);
+                line(text, &format!("[imports were left in {names}: {reason}]"));
+                (Vec::new(), left)
+            }
+        },
+        MovedImports::Left { places, reason } => {
+            let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+            line(text, &format!("[imports may be left at {}{reason}]", places.join(", ")));
+            (Vec::new(), places.clone())
+        }
     }
-    Ok(Reply::text(text, facts))
 }
 
 /// Moves an existing destination to the trash, if the call allows it.

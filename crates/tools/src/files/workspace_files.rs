@@ -418,11 +418,12 @@ pub(crate) fn check_given(name: &str, given: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a path without a valid file name, before parent directories are created.
+/// Refuses a path without a valid file name, or below a directory without one, before parent directories are created.
 pub(crate) fn check_name(path: &Path) -> Result<(), Failure> {
+    let is_too_long = path.components().any(|one| one.as_os_str().len() > MAX_NAME_BYTES);
     let (code, reason) = match path.file_name() {
         None => (Code::InvalidPath, "it does not end in a name"),
-        Some(name) if name.len() > MAX_NAME_BYTES => (Code::NameTooLong, "its name is too long"),
+        Some(_) if is_too_long => (Code::NameTooLong, "its name is too long"),
         Some(_) => return Ok(()),
     };
     // The message does not repeat a long path.

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use carrel_audit::Interface;
-use carrel_domain::{Failure, WorkspaceAccess, sync};
+use carrel_domain::{Failure, sync};
 use carrel_runner::LimitReached;
 use carrel_verify::parse::{self, CouldNotRunReason, Verdict};
 use carrel_verify::plan::{EDIT_CHECK_OUTPUT, Invocation, plan_edit_check};
@@ -126,7 +126,7 @@ pub(crate) async fn add_feedback(
     deadline: Instant,
 ) {
     let mut paths: Vec<_> = paths.iter().filter(|path| is_compiled(path)).cloned().collect();
-    if paths.is_empty() {
+    if paths.is_empty() || context.helper_refusal("compiler").is_some() {
         return;
     }
     let mut packages = packages_of(context, paths.clone()).await.unwrap_or_default();
@@ -183,8 +183,7 @@ pub(crate) async fn add_late(context: &ToolContext, blocks: &mut Vec<ToolContent
 pub(crate) fn warm(context: &ToolContext, path: &str) {
     let path = PathBuf::from(path);
     let is_operators = matches!(context.options.interface, Interface::Stdio | Interface::Agent);
-    let access = [context.toolbox.access, context.workspace().access()];
-    if !is_compiled(&path) || !is_operators || access.contains(&WorkspaceAccess::ReadOnly) {
+    if !is_compiled(&path) || !is_operators || context.helper_refusal("compiler").is_some() {
         return;
     }
     let checks = context.toolbox.compiler_checks.of(context);

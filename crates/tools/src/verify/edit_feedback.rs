@@ -15,10 +15,10 @@ use carrel_verify::plan::{CommandScope, Invocation, plan_check};
 use carrel_verify::{EditLimits, FileProject, Profile, ProfileField};
 use tracing::debug;
 
-use super::effects;
 use super::lint_and_typecheck::shown;
 use super::project_command::{Bounds, run};
 use super::writer_turn::as_writer;
+use super::{compiler_check, effects};
 use crate::blocking::blocking;
 use crate::files::{MAX_FILE_BYTES, WorkspaceFiles, diff_text};
 use crate::response::ToolContent;
@@ -30,6 +30,9 @@ use crate::toolbox::Toolbox;
 pub(crate) const BUDGET: Duration = Duration::from_secs(2);
 
 const MAX_SHOWN: usize = 20;
+
+/// Files of one call that the project's linter and formatter check, each within its time.
+const MAX_CHECKED: usize = 3;
 
 /// The findings about a file, and its hash if the formatter changed it.
 #[derive(Debug, Default)]
@@ -48,6 +51,29 @@ impl Feedback {
             *hash = formatted;
         }
     }
+}
+
+/// Adds the findings about the files of one call to its reply, and the new hashes of those that the formatter
+/// changed, whose paths are returned. Of many files the first few are looked at.
+pub(crate) async fn add_for_files(
+    context: &ToolContext,
+    changed: Vec<(&str, &mut String)>,
+    blocks: &mut Vec<ToolContent>,
+) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    let mut formatted = Vec::new();
+    for (path, hash) in changed.into_iter().take(MAX_CHECKED) {
+        let path = PathBuf::from(path);
+        let feedback = of(context, &path).await;
+        if feedback.hash.is_some() {
+            formatted.push(path.clone());
+        }
+        feedback.add_to(blocks, hash);
+        paths.push(path);
+    }
+    let deadline = tokio::time::Instant::now() + BUDGET;
+    compiler_check::add_feedback(context, &paths, blocks, deadline).await;
+    formatted
 }
 
 pub(crate) async fn of(context: &ToolContext, path: &Path) -> Feedback {
@@ -83,6 +109,9 @@ pub(crate) fn project_and_limits(
 }
 
 pub(crate) async fn of_project(context: &ToolContext, project: &Profile, path: &Path) -> Feedback {
+    if context.helper_refusal("linter").is_some() {
+        return Feedback::default();
+    }
     let feedback = tokio::time::timeout(BUDGET, Box::pin(collect(context, project, path)));
     feedback.await.unwrap_or_else(|_| {
         debug!(path = %path.display(), "feedback on an edit took too long");

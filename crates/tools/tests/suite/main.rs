@@ -15,8 +15,14 @@ mod empty_answers;
 mod files;
 /// Git: operations, what a repository configures, remotes.
 mod git;
+/// Language servers and the callers for whom none is started.
+mod helper_programs;
+/// Answers from an index that does not have all files.
+mod incomplete_index;
 /// What counts as having read a file, and what a refusal shows.
 mod reading_first;
+/// Renames, by a language server of the tests.
+mod renames;
 /// Diagrams that real and fake renderers draw.
 mod render;
 /// The size of replies: limits, and the way to the rest.

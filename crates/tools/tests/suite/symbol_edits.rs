@@ -178,3 +178,35 @@ async fn other_files_paths_outside_and_files_that_run_later_are_refused() {
     let call = json!({ "function_name": "run", "new_body": "return 1", "file_path": path });
     assert_eq!(test_env.refusal("edit_function_body", call).await.0, "E_RUNS_LATER");
 }
+
+#[tokio::test]
+async fn a_changed_head_lists_the_calls_that_no_longer_fit() {
+    let test_env = TestEnvironment::new();
+    test_env.put("shop.py", "def price(n):\n    return n\n\n\nprice(1)\n");
+    test_env.put("cart.py", "from shop import price\n\nprice(1)\nprice(1, 2)\nprice(n=1)\n");
+    test_env.put("more.py", "import shop\n\ntotal = map(shop.price, [])\n");
+    read(&test_env, "shop.py").await;
+    let head = json!({ "function_name": "price", "new_signature": "def price(n, tax)" });
+    let answer = test_env.call("change_function_signature", head).await;
+    let text = answer.text();
+    assert!(
+        text.ends_with(
+            "2 call(s) no longer fit: cart.py:3, shop.py:5\n\
+             cannot be told (keywords, spread arguments, no call): cart.py:5, more.py:3\n\
+             1 call(s) fit\n"
+        ),
+        "{text}"
+    );
+    assert_eq!(answer.structured["calls"]["misfits"], json!(["cart.py:3", "shop.py:5"]));
+    assert_eq!(answer.structured["calls"]["counted"], true);
+}
+
+#[tokio::test]
+async fn a_language_whose_calls_are_not_known_has_all_uses_listed() {
+    let test_env = TestEnvironment::new();
+    test_env.put("a.lua", "function price(n)\n    return n\nend\n\nprice(1)\n");
+    read(&test_env, "a.lua").await;
+    let head = json!({ "function_name": "price", "new_signature": "function price(n, tax)" });
+    let text = test_env.text("change_function_signature", head).await;
+    assert!(text.ends_with("used at a.lua:5 (arguments were not counted)\n"), "{text}");
+}

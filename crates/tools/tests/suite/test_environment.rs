@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
 use carrel_config::{Environment, OperatorPolicy, TierChoice};
 use carrel_domain::WorkspaceAccess;
@@ -10,7 +11,8 @@ use carrel_exec::LazySpawner;
 use carrel_runner::{Runner, RunnerMode, RunnerOptions, SandboxMode, WorkspaceHandle};
 use carrel_tools::{
     AuditLog, AuditRecord, CallOptions, GitOptions, Interface, NamedWorkspace, Registry, Secrets,
-    Session, ToolResponse, ToolSelection, Toolbox, ToolboxOptions, WorkspaceEntry, Workspaces,
+    Session, SymbolIndexes, ToolResponse, ToolSelection, Toolbox, ToolboxOptions, WorkspaceEntry,
+    Workspaces,
 };
 use serde_json::{Map, Value};
 
@@ -34,6 +36,8 @@ pub(crate) struct Setting {
     pub(crate) git: GitOptions,
     pub(crate) tier: TierChoice,
     pub(crate) policy: OperatorPolicy,
+    /// The time that an answer waits for the symbol index, if it is not the usual one.
+    pub(crate) index_time: Option<Duration>,
     /// Looks at, and adds to, the directories before they are opened.
     pub(crate) prepare: fn(&Path),
 }
@@ -48,6 +52,7 @@ impl Default for Setting {
             git: GitOptions::default(),
             tier: TierChoice::Auto,
             policy: OperatorPolicy::default(),
+            index_time: None,
             prepare: |_| {},
         }
     }
@@ -117,7 +122,9 @@ impl TestEnvironment {
             network: carrel_domain::NetworkRequest::default(),
             git: setting.git,
             reply_bytes: carrel_tools::DEFAULT_REPLY_BYTES,
-            symbols: Arc::default(),
+            symbols: Arc::new(
+                setting.index_time.map_or_else(SymbolIndexes::default, SymbolIndexes::built_within),
+            ),
         });
         let registry = Registry::new(toolbox, setting.tools);
         Self { directory, registry, session: Session::new("test"), events }

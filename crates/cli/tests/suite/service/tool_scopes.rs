@@ -155,3 +155,19 @@ fn a_token_without_exec_cannot_use_the_credentials_of_git() {
         client.post(&client.at("/tools/git_inspect"), &json!({ "operation": "status" }));
     inspected.is(403, "E_GIT_REFUSED");
 }
+
+#[test]
+fn a_token_without_exec_starts_no_language_server() {
+    let service = Service::start();
+    let workspace = new_id();
+    let writes = service.client_for(&workspace, "write");
+    writes.write("shop.py", "def price(n):\n    return n\n\n\nprice(2)\n").expect(200);
+    let place = json!({ "file_path": "shop.py", "line": 5, "col": 1 });
+    for (scopes, is_denied) in [("read", true), ("read,write", true), ("read,exec", false)] {
+        let client = service.client_for(&workspace, scopes);
+        let reply = client.post(&client.at("/tools/find_definition"), &place).expect(200);
+        let reason = reply["facts"]["unanswered"].as_str().unwrap_or_default();
+        assert_eq!(reason.contains("without the scope `exec`"), is_denied, "{scopes}: {reply}");
+        assert_eq!(reply["facts"]["total"], 1, "{scopes}: {reply}");
+    }
+}

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use carrel_domain::{Code, Failure};
 
-use super::{Facts, FileFacts};
+use super::{Facts, FileFacts, PERMISSIONS};
 use crate::files::{
     After, Before, ChangeSet, NewFile, WorkspaceFiles, diff_text, run_cancellable, shown,
 };
@@ -32,9 +32,15 @@ pub(crate) struct LastRename {
 struct RenamedFile {
     path: PathBuf,
     /// None for a file that was made.
-    old: Option<Vec<u8>>,
+    old: Option<OldFile>,
     /// None for a file that was removed.
     new: Option<ContentHash>,
+}
+
+#[derive(Clone, Debug)]
+struct OldFile {
+    bytes: Vec<u8>,
+    mode: u32,
 }
 
 /// Keeps the old contents of a rename in place of those of the one before.
@@ -44,14 +50,38 @@ pub(super) fn remember(context: &ToolContext, files: &WorkspaceFiles, set: &Chan
     }
     let file = |(path, new): (&PathBuf, &Option<NewFile>)| RenamedFile {
         path: path.clone(),
-        old: set.old(files, path).map(|old| old.bytes.clone()),
+        old: set
+            .old(files, path)
+            .map(|old| OldFile { bytes: old.bytes.clone(), mode: old.metadata.mode }),
         new: new.as_ref().map(|new| ContentHash::of(&new.bytes)),
     };
     let renamed: Vec<_> = set.after.iter().map(file).collect();
-    let bytes: usize = renamed.iter().filter_map(|file| file.old.as_ref()).map(Vec::len).sum();
+    let bytes: usize =
+        renamed.iter().filter_map(|file| file.old.as_ref()).map(|old| old.bytes.len()).sum();
     let workspace = files.workspace.name().to_owned();
     let kept = (bytes <= MAX_KEPT_BYTES).then_some(LastRename { workspace, files: renamed });
     context.session.state().last_rename = kept;
+}
+
+/// Takes over the contents that a formatter gave to renamed files, so that the rename can still be taken back.
+pub(super) async fn follow(context: &ToolContext, formatted: &[PathBuf]) -> Result<(), Failure> {
+    if formatted.is_empty() {
+        return Ok(());
+    }
+    let (own, formatted) = (context.clone(), formatted.to_owned());
+    run_cancellable(context, move |_, _| {
+        let files = WorkspaceFiles::of(&own);
+        let now = |path: &PathBuf| Some((path.clone(), files.load(path).ok()?.hash()));
+        let now: Vec<_> = formatted.iter().filter_map(now).collect();
+        let mut state = own.session.state();
+        let renamed = state.last_rename.as_mut().into_iter().flat_map(|last| &mut last.files);
+        for file in renamed {
+            let found = now.iter().find(|(path, _)| *path == file.path);
+            file.new = found.map_or(file.new, |(_, hash)| Some(*hash));
+        }
+        Ok(())
+    })
+    .await
 }
 
 /// Takes the last rename of the session back.
@@ -114,11 +144,13 @@ fn take_back(
     if loaded.as_ref().map(|loaded| ContentHash::of(&loaded.bytes)) != file.new {
         return Err(changed_since(&file.path));
     }
+    // A file that is still there keeps its permissions.
+    let is_gone = loaded.is_none();
     set.before.insert(name, loaded);
-    let new = file.old.as_ref().map(|bytes| NewFile {
-        text: String::from_utf8_lossy(bytes).into_owned(),
-        bytes: bytes.clone(),
-        mode: None,
+    let new = file.old.as_ref().map(|old| NewFile {
+        text: String::from_utf8_lossy(&old.bytes).into_owned(),
+        bytes: old.bytes.clone(),
+        mode: is_gone.then_some(old.mode & PERMISSIONS),
     });
     set.after.insert(file.path.clone(), new);
     Ok(())

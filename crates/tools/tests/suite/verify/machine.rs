@@ -15,7 +15,8 @@ pub(super) fn test_tools() -> PathBuf {
         "there are no tools for Python projects in {}: run scripts/install-test-tools",
         tools.display()
     );
-    tools
+    // Commands see the directory itself, and not a link to it.
+    std::fs::canonicalize(tools).unwrap()
 }
 
 /// A machine on which the operator shares the tools for Python projects.
