@@ -15,9 +15,9 @@ mod syntax;
 mod words;
 
 pub use index::{
-    Definition, FileUses, IndexError, IndexStatistics, IndexView, MAX_HITS, MAX_INDEX_BYTES,
-    MapEntry, MapRequest, Refreshed, SearchHit, SearchRequest, SkipReason, StoredIndexError,
-    SymbolIndex, UseLine,
+    Definition, FileDefinitions, FileUses, IndexError, IndexStatistics, IndexView, MAX_HITS,
+    MAX_INDEX_BYTES, MapEntry, MapRequest, Refreshed, SearchHit, SearchRequest, SkipReason,
+    StoredIndexError, SymbolIndex, UseLine,
 };
 pub use language::{Language, MissingGrammar};
 pub use rewrite::{
