@@ -353,9 +353,9 @@ impl SymbolIndex {
             {
                 let Some(file) = stale.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
                 let (known, has_room) = {
-                    let state = sync::read(&self.state);
-                    let known = state.files.get(&file.path).and_then(|entry| entry.content);
-                    (known, state.has_room_for(0))
+                    let now = sync::read(&self.state);
+                    let known = now.files.get(&file.path).and_then(|entry| entry.content);
+                    (known, now.has_room_for(0))
                 };
                 let read = if has_room {
                     ReadFile::read(root, file, known)
