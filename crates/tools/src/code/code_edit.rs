@@ -13,6 +13,7 @@ use carrel_search::{Cancel, Scope, source_files};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::code_scan::{decoded, unsupported};
 use super::left_out::LeftOut;
@@ -27,6 +28,7 @@ use crate::response::Reply;
 use crate::text::line;
 use crate::tool::{About, CallRules, Tool, ToolResult, TrustMode};
 use crate::tool_context::ToolContext;
+use crate::verify::{compiler_check, edit_feedback};
 
 /// The time of a rewrite over all files.
 const REWRITE_TIME: Duration = Duration::from_secs(30);
@@ -105,14 +107,21 @@ impl Tool for CodeEdit {
         let language = language.transpose()?;
         let limit = context.reply_limit(input.max_bytes);
         let own = context.clone();
-        run_cancellable(context, move |_, cancel| {
+        let mut reply = run_cancellable(context, move |_, cancel| {
             let files = WorkspaceFiles::of(&own);
             let path = required_path(&files, "path", &input.path)?;
             files.check_masks(&input.edits.to_string(), &input.path)?;
             let call = EditCall { edits, language, input: &input, limit };
             call.run(&files, &path, cancel)
         })
-        .await
+        .await?;
+        if reply.facts.applied {
+            let deadline = Instant::now() + edit_feedback::BUDGET;
+            let paths: Vec<_> =
+                reply.facts.files.iter().map(|file| PathBuf::from(&file.path)).collect();
+            compiler_check::add_feedback(context, &paths, &mut reply.content, deadline).await;
+        }
+        Ok(reply)
     }
 }
 
