@@ -387,7 +387,9 @@ fn a_full_index_names_the_files_it_leaves_out_and_takes_them_in_when_there_is_ro
         .map(|file| format!("f{file}.rs"))
         .filter(|name| project.index.view().of_file(Path::new(name)).is_some())
         .collect();
-    kept.iter().for_each(|name| project.remove(name));
+    for name in &kept {
+        project.remove(name);
+    }
     project.refresh();
     project.refresh();
     assert_eq!(skipped(&project), []);

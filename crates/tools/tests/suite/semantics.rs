@@ -324,5 +324,5 @@ async fn a_server_that_never_answers_has_the_time_of_the_call_and_no_more() {
     let answer = call.await;
     assert_eq!(answer.structured["error"]["code"], "E_LANGUAGE_SERVER", "{}", answer.text());
     // Each file alone could have 90 seconds, and this call has two.
-    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
 }

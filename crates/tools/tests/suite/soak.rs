@@ -331,7 +331,7 @@ async fn four_sessions_of_a_repository_leave_memory_bounded_and_no_process_behin
         let random = Rng::with_seed(seed.wrapping_add(number as u64));
         Caller { env: &env, session, random, counts: Counts::new() }.run(begun + time)
     });
-    let (counted, seen) = tokio::join!(join_all(callers), Seen::look(&env, begun, time));
+    let (counted, most) = tokio::join!(join_all(callers), Seen::look(&env, begun, time));
     let mut all = Counts::new();
     for (tool, count) in counted.into_iter().flatten() {
         let sum = all.entry(tool).or_default();
@@ -339,7 +339,7 @@ async fn four_sessions_of_a_repository_leave_memory_bounded_and_no_process_behin
         sum.semantic += count.semantic;
         sum.refused += count.refused;
     }
-    eprintln!("{all:#?}\n{seen:?}");
+    eprintln!("{all:#?}\n{most:?}");
 
     let below = descendants();
     assert!(below.iter().any(Process::is_language_server), "no server was asked: {below:?}");
@@ -352,9 +352,9 @@ async fn four_sessions_of_a_repository_leave_memory_bounded_and_no_process_behin
     }
     assert_eq!(running(), Vec::<&Process>::new());
 
-    assert!(seen.late <= seen.early + MOST_GROWTH, "{seen:?}");
-    assert!((1..=MOST_SERVERS).contains(&seen.servers), "{seen:?}");
-    assert!(seen.server_memory <= SERVER_MEMORY, "{seen:?}");
+    assert!(most.late <= most.early + MOST_GROWTH, "{most:?}");
+    assert!((1..=MOST_SERVERS).contains(&most.servers), "{most:?}");
+    assert!(most.server_memory <= SERVER_MEMORY, "{most:?}");
     let answered: usize = all.values().map(|count| count.answered).sum();
     assert!(answered > 50, "{all:?}");
     if is_long {
