@@ -4,13 +4,13 @@
 //! the same machine and disk. The table goes to stdout as Markdown, progress to stderr.
 //!
 //! ```text
-//! carrel-bench [--quick] [--only GROUP] [DIRECTORY]
+//! carrel-bench [--quick] [--large] [--only GROUP] [DIRECTORY]
 //! ```
 //!
 //! `DIRECTORY` is where scratch files are made, on the disk to be measured; what is made is
 //! removed at the end. `--quick` takes few rounds and small trees, to see that everything runs;
-//! `--only` measures one of the groups `lifecycle`, `files`, `commands`, `sandbox`, `tools`, `queue`,
-//! `rest`, `usage` and `removal`.
+//! `--large` adds a symbol index of 1 GB of sources, which takes minutes; `--only` measures one of the groups
+//! `lifecycle`, `files`, `commands`, `sandbox`, `tools`, `code`, `queue`, `rest`, `usage` and `removal`.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
@@ -18,6 +18,7 @@
 )]
 
 mod canned;
+mod code;
 mod commands;
 mod corpus;
 mod crowd;
@@ -65,12 +66,13 @@ type Group = fn(&Ground) -> Result<Vec<Row>, Fault>;
 const DEFAULT_DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench");
 
 /// Those that delete much come last; see [`removal`].
-const GROUPS: [(&str, Group); 9] = [
+const GROUPS: [(&str, Group); 10] = [
     ("lifecycle", lifecycle::rows),
     ("files", files::rows),
     ("commands", commands::rows),
     ("sandbox", sandbox::rows),
     ("tools", tool_rows),
+    ("code", code::rows),
     ("queue", queue::rows),
     ("rest", rest::rows),
     ("usage", usage::rows),
@@ -92,6 +94,9 @@ fn main() -> ExitCode {
     }
     // As the servers do whose work is measured here.
     carrel_sandbox::limit_malloc_arenas();
+    if let Some(code) = code::run_helper(std::env::args_os().skip(1)) {
+        return code;
+    }
     match run(std::env::args_os().skip(1)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
@@ -133,16 +138,23 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), Fault> {
 
 fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Request, Fault> {
     let (mut pace, mut only, mut directory) = (Pace::FULL, None, None);
+    let mut is_large = false;
     while let Some(argument) = arguments.next() {
         match argument.to_str() {
             Some("--quick") => pace = Pace::QUICK,
+            Some("--large") => is_large = true,
             Some("--only") => only = Some(group_named(arguments.next())?),
             Some(option) if option.starts_with('-') => {
-                return Err(format!("unknown option {option}; known are --quick, --only").into());
+                return Err(
+                    format!("unknown option {option}; known are --quick, --large, --only").into()
+                );
             }
             _ if directory.is_some() => return Err("only one directory can be measured".into()),
             _ => directory = Some(PathBuf::from(argument)),
         }
+    }
+    if is_large {
+        pace.indexed_megabytes = Pace::LARGE_INDEXES;
     }
     let directory = directory.unwrap_or_else(|| Path::new(DEFAULT_DIRECTORY).to_owned());
     Ok(Request { pace, only, directory })

@@ -25,9 +25,14 @@ pub(crate) struct Pace {
     pub(crate) counted_files: usize,
     /// The files of a tree that is searched.
     pub(crate) searched_files: usize,
+    /// The sources whose symbols are indexed, in megabytes.
+    pub(crate) indexed_megabytes: &'static [u64],
 }
 
 impl Pace {
+    /// Indexes that take minutes.
+    pub(crate) const LARGE_INDEXES: &'static [u64] = &[7, 113, 1000];
+
     /// About two minutes on a machine at rest, up to five soon after an earlier run.
     pub(crate) const FULL: Self = Self {
         fast: 5000,
@@ -41,6 +46,7 @@ impl Pace {
         deleted_files: 50_000,
         counted_files: 200_000,
         searched_files: crate::haystack::FILES,
+        indexed_megabytes: &[7, 113],
     };
 
     /// A few seconds; the figures mean little.
@@ -56,5 +62,6 @@ impl Pace {
         deleted_files: 2000,
         counted_files: 5000,
         searched_files: 650,
+        indexed_megabytes: &[1],
     };
 }

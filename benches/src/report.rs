@@ -225,6 +225,9 @@ struct Bytes(u64);
 impl fmt::Display for Bytes {
     #[expect(clippy::cast_precision_loss, reason = "a decimal is shown")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 < 10_000 {
+            return write!(f, "{} B", self.0);
+        }
         write!(f, "{:.1} MB", self.0 as f64 / 1e6)
     }
 }

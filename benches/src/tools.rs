@@ -48,33 +48,8 @@ struct Tools<'a> {
 }
 
 impl<'a> Tools<'a> {
-    /// Puts together what `carrel mcp` does, events included.
     fn prepare(ground: &'a Ground, corpus: &'a Corpus) -> Result<Self, Fault> {
-        let state = ground.directory("tools-state")?;
-        let environment = Environment::process();
-        let access = WorkspaceAccess::ReadWrite;
-        let entry = WorkspaceEntry { name: "main".into(), path: corpus.path.clone(), access };
-        let place =
-            NamedWorkspace::new(entry, WorkspaceHandle::for_directory(&corpus.path, &state)?);
-        let toolbox = Toolbox::new(ToolboxOptions {
-            workspaces: Workspaces::new(vec![place])?,
-            secrets: Secrets::new(&environment, None),
-            runner: Runner::new(RunnerOptions {
-                spawner: LazySpawner::new(std::env::current_exe()?),
-                policy: OperatorPolicy::default(),
-                environment,
-                sandbox: SandboxMode::Enforced(TierChoice::Auto),
-                disabled: Vec::new(),
-                mode: carrel_runner::RunnerMode::Server,
-                events: AuditLog::to_file(&state.join("events.jsonl")),
-            }),
-            access,
-            network: carrel_domain::NetworkRequest::default(),
-            git: GitOptions::default(),
-            reply_bytes: REPLY_BYTES,
-            symbols: std::sync::Arc::default(),
-        });
-        let registry = Registry::new(toolbox, ToolSelection::ALL);
+        let registry = registry(&corpus.path, &ground.directory("tools-state")?)?;
         Ok(Self { ground, corpus, registry, session: Session::new("bench") })
     }
 
@@ -209,7 +184,34 @@ pub(crate) fn must_agree(
     Err(format!("{tool} finds {} lines, {} finds {}", ours.len(), argv[0], theirs.len()).into())
 }
 
-fn object(value: Value) -> Map<String, Value> {
+/// Puts together what `carrel mcp` does for one workspace, events included.
+pub(crate) fn registry(directory: &Path, state: &Path) -> Result<Registry, Fault> {
+    let environment = Environment::process();
+    let access = WorkspaceAccess::ReadWrite;
+    let entry = WorkspaceEntry { name: "main".into(), path: directory.to_owned(), access };
+    let place = NamedWorkspace::new(entry, WorkspaceHandle::for_directory(directory, state)?);
+    let toolbox = Toolbox::new(ToolboxOptions {
+        workspaces: Workspaces::new(vec![place])?,
+        secrets: Secrets::new(&environment, None),
+        runner: Runner::new(RunnerOptions {
+            spawner: LazySpawner::new(std::env::current_exe()?),
+            policy: OperatorPolicy::default(),
+            environment,
+            sandbox: SandboxMode::Enforced(TierChoice::Auto),
+            disabled: Vec::new(),
+            mode: carrel_runner::RunnerMode::Server,
+            events: AuditLog::to_file(&state.join("events.jsonl")),
+        }),
+        access,
+        network: carrel_domain::NetworkRequest::default(),
+        git: GitOptions::default(),
+        reply_bytes: REPLY_BYTES,
+        symbols: std::sync::Arc::default(),
+    });
+    Ok(Registry::new(toolbox, ToolSelection::ALL))
+}
+
+pub(crate) fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
         _ => Map::new(),

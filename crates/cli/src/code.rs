@@ -18,49 +18,49 @@ pub(crate) enum CodeCommand {
         /// The file or directory; the workspace if none is given
         path: Option<String>,
         #[command(flatten)]
-        common: CommonArguments,
+        limited: LimitedArguments,
     },
     /// Print the source of a symbol
     Read {
         #[command(flatten)]
         symbol: SymbolArguments,
         #[command(flatten)]
-        common: CommonArguments,
+        limited: LimitedArguments,
     },
     /// Print the definitions of a symbol
     Def {
         #[command(flatten)]
         symbol: SymbolArguments,
         #[command(flatten)]
-        common: CommonArguments,
+        toolbox: ToolboxArguments,
     },
     /// Print the uses of a symbol, by file
     Refs {
         #[command(flatten)]
         symbol: SymbolArguments,
         #[command(flatten)]
-        common: CommonArguments,
+        limited: LimitedArguments,
     },
     /// Print the implementations of an interface, trait or abstract method
     Impls {
         #[command(flatten)]
         symbol: SymbolArguments,
         #[command(flatten)]
-        common: CommonArguments,
+        toolbox: ToolboxArguments,
     },
     /// Print the type and documentation of a symbol
     Hover {
         #[command(flatten)]
         symbol: SymbolArguments,
         #[command(flatten)]
-        common: CommonArguments,
+        toolbox: ToolboxArguments,
     },
     /// Print the problems of a file or directory
     Diag {
         /// The file or directory; the workspace if none is given
         path: Option<String>,
         #[command(flatten)]
-        common: CommonArguments,
+        toolbox: ToolboxArguments,
     },
     /// Rename a symbol in all files, by a language server
     Rename {
@@ -75,7 +75,7 @@ pub(crate) enum CodeCommand {
         #[arg(long)]
         force: bool,
         #[command(flatten)]
-        common: CommonArguments,
+        limited: LimitedArguments,
     },
     /// Find code by its structure: `$A.unwrap_or($B)`
     Scan {
@@ -93,7 +93,7 @@ pub(crate) enum CodeCommand {
         #[arg(long)]
         language: Option<String>,
         #[command(flatten)]
-        common: CommonArguments,
+        limited: LimitedArguments,
     },
     /// Search for symbols by words of their names, comments and bodies
     Search {
@@ -110,14 +110,14 @@ pub(crate) enum CodeCommand {
         #[arg(long, default_value_t = 10)]
         limit: usize,
         #[command(flatten)]
-        common: CommonArguments,
+        toolbox: ToolboxArguments,
     },
     /// Print the most used symbols, of the repository or around files
     Map {
         /// Files or directories whose neighbourhood is wanted
         files: Vec<String>,
         #[command(flatten)]
-        common: CommonArguments,
+        limited: LimitedArguments,
     },
 }
 
@@ -131,7 +131,7 @@ pub(crate) struct SymbolArguments {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct CommonArguments {
+pub(crate) struct LimitedArguments {
     /// Most bytes of the answer: 1000 to 102400
     #[arg(long, value_name = "BYTES")]
     max_bytes: Option<u64>,
@@ -140,11 +140,11 @@ pub(crate) struct CommonArguments {
 }
 
 pub(crate) fn run(command: &CodeCommand, cli: &Invocation) -> Result<ExitCode> {
-    let (name, mut arguments, common) = call_of(command);
-    if let Some(bytes) = common.max_bytes {
+    let ToolCall { name, mut arguments, limit, toolbox } = call_of(command);
+    if let Some(bytes) = limit {
         arguments.insert("max_bytes".into(), bytes.into());
     }
-    let called = tool::call(name, arguments, &common.toolbox, cli);
+    let called = tool::call(name, arguments, toolbox, cli);
     let answer = crate::runtime()?.block_on(called)?;
     if answer.is_error || cli.format == Format::Json || !console::colors_enabled() {
         return tool::print(&answer, cli.format);
@@ -153,46 +153,67 @@ pub(crate) fn run(command: &CodeCommand, cli: &Invocation) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The call of a tool that a command stands for.
+struct ToolCall<'a> {
+    name: &'static str,
+    arguments: Map<String, Value>,
+    /// Most bytes of the answer, of tools that can be told.
+    limit: Option<u64>,
+    toolbox: &'a ToolboxArguments,
+}
+
 /// Returns the tool of a command and its arguments.
-fn call_of(command: &CodeCommand) -> (&'static str, Map<String, Value>, &CommonArguments) {
-    let (name, arguments, common) = match command {
-        CodeCommand::Outline { path, common } => ("outline", json!({ "path": path }), common),
-        CodeCommand::Read { symbol, common } => {
-            ("read_symbol", json!({ "symbol": symbol.symbol, "file_path": symbol.below }), common)
-        }
-        CodeCommand::Def { symbol, common } => ("find_definition", symbol.target(), common),
-        CodeCommand::Refs { symbol, common } => ("find_references", symbol.target(), common),
-        CodeCommand::Search { words, kind, path, limit, common } => {
+fn call_of(command: &CodeCommand) -> ToolCall<'_> {
+    match command {
+        CodeCommand::Outline { path, limited } => limited.call("outline", json!({ "path": path })),
+        CodeCommand::Read { symbol, limited } => limited
+            .call("read_symbol", json!({ "symbol": symbol.symbol, "file_path": symbol.below })),
+        CodeCommand::Def { symbol, toolbox } => call("find_definition", symbol.target(), toolbox),
+        CodeCommand::Refs { symbol, limited } => limited.call("find_references", symbol.target()),
+        CodeCommand::Search { words, kind, path, limit, toolbox } => {
             let query = words.join(" ");
             let arguments = json!({ "query": query, "kind": kind, "path": path, "limit": limit });
-            ("search_code", arguments, common)
+            call("search_code", arguments, toolbox)
         }
-        CodeCommand::Impls { symbol, common } => ("find_implementations", symbol.target(), common),
-        CodeCommand::Hover { symbol, common } => ("hover", symbol.target(), common),
-        CodeCommand::Diag { path, common } => ("diagnostics", json!({ "path": path }), common),
-        CodeCommand::Rename { symbol, new_name, dry_run, force, common } => {
+        CodeCommand::Impls { symbol, toolbox } => {
+            call("find_implementations", symbol.target(), toolbox)
+        }
+        CodeCommand::Hover { symbol, toolbox } => call("hover", symbol.target(), toolbox),
+        CodeCommand::Diag { path, toolbox } => {
+            call("diagnostics", json!({ "path": path }), toolbox)
+        }
+        CodeCommand::Rename { symbol, new_name, dry_run, force, limited } => {
             let mut arguments = symbol.target();
             arguments["new_name"] = json!(new_name);
             arguments["dry_run"] = json!(dry_run);
             arguments["force"] = json!(force);
-            ("rename_symbol", arguments, common)
+            limited.call("rename_symbol", arguments)
         }
-        CodeCommand::Scan { pattern, path, replace: None, language, common, .. } => {
+        CodeCommand::Scan { pattern, path, replace: None, language, limited, .. } => {
             let arguments = json!({ "pattern": pattern, "path": path, "language": language });
-            ("code_scan", arguments, common)
+            limited.call("code_scan", arguments)
         }
-        CodeCommand::Scan { pattern, path, replace: Some(new), dry_run, language, common } => {
+        CodeCommand::Scan { pattern, path, replace: Some(new), dry_run, language, limited } => {
             let edit = json!({ "op": "replace", "rule": pattern, "replacement": new });
             let path = path.as_deref().unwrap_or(".");
             let arguments =
                 json!({ "path": path, "edits": [edit], "dry_run": dry_run, "language": language });
-            ("code_edit", arguments, common)
+            limited.call("code_edit", arguments)
         }
-        CodeCommand::Map { files, common } => ("repo_map", json!({ "files": files }), common),
-    };
+        CodeCommand::Map { files, limited } => limited.call("repo_map", json!({ "files": files })),
+    }
+}
+
+fn call<'a>(name: &'static str, arguments: Value, toolbox: &'a ToolboxArguments) -> ToolCall<'a> {
     let Value::Object(mut arguments) = arguments else { unreachable!("all are objects") };
     arguments.retain(|_, value| !value.is_null());
-    (name, arguments, common)
+    ToolCall { name, arguments, limit: None, toolbox }
+}
+
+impl LimitedArguments {
+    fn call(&self, name: &'static str, arguments: Value) -> ToolCall<'_> {
+        ToolCall { limit: self.max_bytes, ..call(name, arguments, &self.toolbox) }
+    }
 }
 
 impl SymbolArguments {

@@ -48,6 +48,10 @@ use crate::syntax::{MAX_SOURCE_BYTES, SyntaxError};
 /// The memory of one index. Beyond it files are left out, and answers say so.
 pub const MAX_INDEX_BYTES: usize = 512 << 20;
 
+/// The memory of removed files from which on their names are dropped. Below it they are not worth a walk over all
+/// files.
+const WORTH_COMPACTING: usize = 256 << 10;
+
 /// The step of the coarsest clock for file times, with a margin. A file that changed this shortly before it was
 /// read may have changed again at the same time.
 const CLOCK_STEP: Duration = Duration::from_millis(20);
@@ -71,12 +75,28 @@ pub struct SymbolIndex {
     refreshing: Mutex<()>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     names: Names,
     files: BTreeMap<PathBuf, FileEntry>,
     /// The memory of the entries.
     bytes: usize,
+    /// The memory of entries that were removed since names without uses were dropped.
+    removed: usize,
+    /// The memory that entries and names may take.
+    capacity: usize,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            names: Names::default(),
+            files: BTreeMap::new(),
+            bytes: 0,
+            removed: 0,
+            capacity: MAX_INDEX_BYTES,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -90,7 +110,14 @@ struct FileEntry {
 
 #[derive(Debug)]
 enum Outcome {
-    Parsed { content: Indexed, has_error: bool },
+    Parsed {
+        content: Indexed,
+        has_error: bool,
+    },
+    /// The memory is used up. It is tried again when there is so much.
+    NoRoom {
+        needed: usize,
+    },
     Skipped(SkipReason),
 }
 
@@ -195,6 +222,15 @@ pub struct Definition {
     pub depth: usize,
 }
 
+/// The definitions of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileDefinitions {
+    /// The definitions in the order of the source.
+    pub definitions: Vec<Definition>,
+    /// A part of the file was not understood, so that definitions may be missing.
+    pub has_error: bool,
+}
+
 /// The lines of a file that use a name, each with the path of the symbol around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileUses {
@@ -238,6 +274,12 @@ impl SymbolIndex {
         Self::default()
     }
 
+    /// Creates an empty index that takes at most so much memory, in place of [`MAX_INDEX_BYTES`].
+    pub fn with_capacity(bytes: usize) -> Self {
+        let state = State { capacity: bytes, ..State::default() };
+        Self { state: state.into(), ..Self::default() }
+    }
+
     /// Brings the index up to date with the files of a workspace, by the ignore rules of a search, and stops
     /// parsing at the deadline. Blocks the calling thread, which takes part.
     pub fn refresh(
@@ -261,7 +303,15 @@ impl SymbolIndex {
     fn stale<'l>(&self, list: &'l FileList) -> Vec<&'l SourceFile> {
         let state = sync::read(&self.state);
         let is_stale = |file: &&SourceFile| match state.files.get(&file.path) {
-            Some(entry) => entry.key != ChangeKey::of(&file.metadata) || entry.content.is_some(),
+            Some(entry) => {
+                let is_known = entry.key == ChangeKey::of(&file.metadata);
+                match entry.outcome {
+                    Outcome::NoRoom { needed } => !is_known || state.has_room_for(needed),
+                    Outcome::Parsed { .. } | Outcome::Skipped(_) => {
+                        !is_known || entry.content.is_some()
+                    }
+                }
+            }
             None => true,
         };
         list.files.iter().filter(is_stale).collect()
@@ -299,8 +349,17 @@ impl SymbolIndex {
                 && Instant::now() < deadline
             {
                 let Some(file) = stale.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                let known = sync::read(&self.state).files.get(&file.path).and_then(|e| e.content);
-                if sender.send((*file, ReadFile::read(root, file, known))).is_err() {
+                let (known, has_room) = {
+                    let now = sync::read(&self.state);
+                    let known = now.files.get(&file.path).and_then(|entry| entry.content);
+                    (known, now.has_room_for(0))
+                };
+                let read = if has_room {
+                    ReadFile::read(root, file, known)
+                } else {
+                    ReadFile::skipped(file, SkipReason::NoRoom)
+                };
+                if sender.send((*file, read)).is_err() {
                     break;
                 }
             }
@@ -321,32 +380,43 @@ impl SymbolIndex {
         (done, stale.len() - done)
     }
 
-    /// Returns the definitions of a file that the caller has just read, in the order of the source. It is parsed
-    /// only if the index does not know it in this state. The caller may hold a view: an index that is in use is
+    /// Returns the definitions of a file that the caller has just read. It is parsed only if the index does not know it in this state. The caller may hold a view: an index that is in use is
     /// neither waited for nor changed.
     pub fn definitions_of(
         &self,
         path: &Path,
         metadata: &Metadata,
         source: &str,
-    ) -> Result<Vec<Definition>, SkipReason> {
+    ) -> Result<FileDefinitions, SkipReason> {
         let as_of = SystemTime::now();
         let file = SourceFile { path: path.to_owned(), metadata: *metadata };
         let hash = content_hash(source.as_bytes());
         if let Ok(state) = self.state.try_read()
             && state.knows(&file, hash)
         {
-            return state.definitions_in(path).ok_or(SkipReason::NoRoom);
+            return state.definitions_in(path).ok_or(SkipReason::Unreadable);
         }
         let language = Language::of_path(path).ok_or(SkipReason::NoGrammar)?;
-        let parsed = ParsedFile::of(language, source).map_err(|error| SkipReason::of(&error))?;
-        let key = ChangeKey::of(metadata);
-        let read = ReadFile::Parsed { key, language, hash, parsed: Ok(parsed) };
-        let mut own = State::default();
-        let mut shared = self.state.try_write();
-        let state = shared.as_deref_mut().unwrap_or(&mut own);
-        state.insert(&file, read, as_of);
-        state.definitions_in(path).ok_or(SkipReason::NoRoom)
+        let parse = || ParsedFile::of(language, source).map_err(|error| SkipReason::of(&error));
+        let insert = |state: &mut State, parsed: ParsedFile| {
+            let key = ChangeKey::of(metadata);
+            state.insert(
+                &file,
+                ReadFile::Parsed { key, language, hash, parsed: Ok(parsed) },
+                as_of,
+            );
+            state.definitions_in(path)
+        };
+        let parsed = parse()?;
+        let unused = match self.state.try_write() {
+            Ok(mut state) => match insert(&mut state, parsed) {
+                Some(found) => return Ok(found),
+                // The index is full.
+                None => parse()?,
+            },
+            Err(_) => parsed,
+        };
+        insert(&mut State::default(), unused).ok_or(SkipReason::NoRoom)
     }
 
     /// Returns the memory in use, about.
@@ -373,14 +443,15 @@ enum ReadFile {
 }
 
 impl ReadFile {
+    fn skipped(file: &SourceFile, reason: SkipReason) -> Self {
+        let Some(language) = Language::of_path(&file.path) else { return Self::Same };
+        let key = ChangeKey::of(&file.metadata);
+        Self::Parsed { key, language, hash: 0, parsed: Err(reason) }
+    }
+
     fn read(root: &Root, file: &SourceFile, known: Option<u64>) -> Self {
         let Some(language) = Language::of_path(&file.path) else { return Self::Same };
-        let failed = |reason| Self::Parsed {
-            key: ChangeKey::of(&file.metadata),
-            language,
-            hash: 0,
-            parsed: Err(reason),
-        };
+        let failed = |reason| Self::skipped(file, reason);
         if language.grammar().is_err() {
             return failed(SkipReason::NoGrammar);
         }
@@ -422,34 +493,78 @@ impl State {
         };
         self.remove(&file.path);
         let outcome = match parsed {
+            Err(SkipReason::NoRoom) => Outcome::NoRoom { needed: 0 },
             Err(reason) => Outcome::Skipped(reason),
-            Ok(_) if self.memory() >= MAX_INDEX_BYTES => Outcome::Skipped(SkipReason::NoRoom),
-            Ok(parsed) => {
-                let has_error = parsed.has_error;
-                Outcome::Parsed { content: parsed.indexed(&mut self.names), has_error }
-            }
+            Ok(parsed) => self.take_in(parsed),
         };
-        let content = is_racy(&key, as_of).then_some(hash);
+        // A file that is left out is read anew when it is tried again.
+        let is_left_out = matches!(outcome, Outcome::NoRoom { .. });
+        let content = (is_racy(&key, as_of) && !is_left_out).then_some(hash);
         let entry = FileEntry { language, key, content, outcome };
         self.bytes += entry.bytes(&file.path);
         self.files.insert(file.path.clone(), entry);
     }
 
+    /// Gives the names of a file ids, unless the memory does not suffice for it.
+    fn take_in(&mut self, parsed: ParsedFile) -> Outcome {
+        let (count, before) = (self.names.len(), self.names.bytes());
+        let has_error = parsed.has_error;
+        let content = parsed.indexed(&mut self.names);
+        if self.has_room_for(content.bytes()) {
+            return Outcome::Parsed { content, has_error };
+        }
+        let needed = content.bytes() + self.names.bytes() - before;
+        self.names.truncate(count);
+        Outcome::NoRoom { needed }
+    }
+
     fn remove(&mut self, path: &Path) {
         if let Some(entry) = self.files.remove(path) {
-            self.bytes -= entry.bytes(path);
+            let bytes = entry.bytes(path);
+            self.bytes -= bytes;
+            self.removed += bytes;
+            if self.removed > self.bytes.max(WORTH_COMPACTING.min(self.capacity / 8)) {
+                self.drop_unused_names();
+            }
         }
+    }
+
+    /// Drops the names that no file has any more. As many bytes as there are have been removed since the last
+    /// time, so that the walk over all files costs each of them no more than its parsing did.
+    fn drop_unused_names(&mut self) {
+        let mut is_used = vec![false; self.names.len()];
+        for entry in self.files.values() {
+            if let Outcome::Parsed { content, .. } = &entry.outcome {
+                content.each_name(|name| {
+                    if let Some(used) = is_used.get_mut(name as usize) {
+                        *used = true;
+                    }
+                });
+            }
+        }
+        let new_ids = self.names.retain(&is_used);
+        for entry in self.files.values_mut() {
+            if let Outcome::Parsed { content, .. } = &mut entry.outcome {
+                content.renumber(&new_ids);
+            }
+        }
+        self.removed = 0;
+    }
+
+    fn has_room_for(&self, bytes: usize) -> bool {
+        self.memory() + bytes < self.capacity
     }
 
     fn memory(&self) -> usize {
         self.bytes + self.names.bytes()
     }
 
-    fn definitions_in(&self, path: &Path) -> Option<Vec<Definition>> {
+    fn definitions_in(&self, path: &Path) -> Option<FileDefinitions> {
         let entry = self.files.get(path)?;
-        let Outcome::Parsed { content, .. } = &entry.outcome else { return None };
+        let Outcome::Parsed { content, has_error } = &entry.outcome else { return None };
         let file = (path, entry.language, content);
-        Some((0..content.symbols.len()).map(|index| self.definition(file, index)).collect())
+        let definitions = (0..content.symbols.len()).map(|index| self.definition(file, index));
+        Some(FileDefinitions { definitions: definitions.collect(), has_error: *has_error })
     }
 
     /// Tells whether a file is in the index with this content.
@@ -465,7 +580,7 @@ impl State {
     fn parsed(&self) -> impl Iterator<Item = (&Path, Language, &Indexed)> {
         self.files.iter().filter_map(|(path, entry)| match &entry.outcome {
             Outcome::Parsed { content, .. } => Some((path.as_path(), entry.language, content)),
-            Outcome::Skipped(_) => None,
+            Outcome::NoRoom { .. } | Outcome::Skipped(_) => None,
         })
     }
 
@@ -499,7 +614,7 @@ impl FileEntry {
     fn bytes(&self, path: &Path) -> usize {
         let content = match &self.outcome {
             Outcome::Parsed { content, .. } => content.bytes(),
-            Outcome::Skipped(_) => 0,
+            Outcome::NoRoom { .. } | Outcome::Skipped(_) => 0,
         };
         size_of::<Self>() + 2 * size_of::<PathBuf>() + path.as_os_str().len() + content
     }
@@ -530,7 +645,7 @@ impl IndexView<'_> {
 
     /// Returns the definitions of a file in the order of the source; none if it is not in the index.
     pub fn of_file(&self, path: &Path) -> Option<Vec<Definition>> {
-        self.state.definitions_in(path)
+        self.state.definitions_in(path).map(|found| found.definitions)
     }
 
     /// Returns the parsed files below a directory in path order, with the number of their symbols.
@@ -587,15 +702,19 @@ impl IndexView<'_> {
     pub fn skipped(&self) -> Vec<(PathBuf, SkipReason)> {
         let skipped = self.state.files.iter().filter_map(|(path, entry)| match &entry.outcome {
             Outcome::Skipped(reason) => Some((path.clone(), *reason)),
+            Outcome::NoRoom { .. } => Some((path.clone(), SkipReason::NoRoom)),
             Outcome::Parsed { .. } => None,
         });
         skipped.collect()
     }
 
-    /// Tells whether a part of a file was not understood.
-    pub fn has_error(&self, path: &Path) -> bool {
-        let entry = self.state.files.get(path);
-        entry.is_some_and(|entry| matches!(entry.outcome, Outcome::Parsed { has_error: true, .. }))
+    /// Returns the files below a directory of which a part was not understood, in path order.
+    pub fn with_errors(&self, below: &Path) -> Vec<PathBuf> {
+        let is_one = |(path, entry): &(&PathBuf, &FileEntry)| {
+            path.starts_with(below)
+                && matches!(entry.outcome, Outcome::Parsed { has_error: true, .. })
+        };
+        self.state.files.iter().filter(is_one).map(|(path, _)| path.clone()).collect()
     }
 
     /// Returns the number and size of the parts.

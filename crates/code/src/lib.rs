@@ -18,9 +18,9 @@ mod words;
 
 pub use call_fit::{CallFit, CallSite, Parameters, call_sites};
 pub use index::{
-    Definition, FileUses, IndexError, IndexStatistics, IndexView, MAX_HITS, MAX_INDEX_BYTES,
-    MapEntry, MapRequest, Refreshed, SearchHit, SearchRequest, SkipReason, StoredIndexError,
-    SymbolIndex, UseLine,
+    Definition, FileDefinitions, FileUses, IndexError, IndexStatistics, IndexView, MAX_HITS,
+    MAX_INDEX_BYTES, MapEntry, MapRequest, Refreshed, SearchHit, SearchRequest, SkipReason,
+    StoredIndexError, SymbolIndex, UseLine,
 };
 pub use language::{Language, MissingGrammar};
 pub use name_ranges::name_ranges;

@@ -253,6 +253,18 @@ impl CodeSearch {
         source: &ParsedSource<'_>,
         budget: &TimeBudget<'_>,
     ) -> Result<SearchResult, SearchError> {
+        let mut result = SearchResult::default();
+        self.run_into(source, budget, &mut result)?;
+        Ok(result)
+    }
+
+    /// Finds the matches in a source. Those before an error are in the result.
+    pub fn run_into(
+        &self,
+        source: &ParsedSource<'_>,
+        budget: &TimeBudget<'_>,
+        result: &mut SearchResult,
+    ) -> Result<(), SearchError> {
         if source.language() != self.language {
             return Err(SearchError::OtherLanguage {
                 rule: self.language,
@@ -260,13 +272,13 @@ impl CodeSearch {
             });
         }
         if !self.may_match(source.text().as_bytes()) {
-            return Ok(SearchResult::default());
+            return Ok(());
         }
         let repeats = self.variables.values().any(|count| *count > 1);
         if repeats && depth(source.tree().root()) > MAX_COMPARED_DEPTH {
             return Err(SearchError::TooDeep);
         }
-        matching::run(self, source, budget)
+        matching::run(self, source, budget, result)
     }
 }
 

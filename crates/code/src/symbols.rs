@@ -68,6 +68,7 @@ pub(crate) fn collect(tree: &SyntaxTree, source: &str, sink: &mut impl WordSink)
         source,
         symbols: Vec::new(),
         containers: Vec::new(),
+        mentions_exports: source.contains("exports"),
         is_cut: false,
         sink,
     };
@@ -82,6 +83,8 @@ struct Walk<'a, S> {
     symbols: Vec<Symbol>,
     /// The symbols around the current node, with the depth of their nodes.
     containers: Vec<(usize, usize)>,
+    /// The source has the word with which modules of Node name what they export.
+    mentions_exports: bool,
     is_cut: bool,
     sink: &'a mut S,
 }
@@ -241,7 +244,7 @@ impl<S: WordSink> Walk<'_, S> {
             Language::JavaScript | Language::TypeScript | Language::Tsx => {
                 !self.containers.is_empty()
                     || definition.kind() == "export_statement"
-                    || self.source.contains("exports")
+                    || self.mentions_exports
             }
             _ => true,
         }
@@ -277,7 +280,8 @@ impl<S: WordSink> Walk<'_, S> {
                 || matches!(self.roles.role(child.kind_id()), Role::Definition(_))
         };
         let mut cursor = parent.walk();
-        parent.named_children(&mut cursor).filter(defines).count() == 1
+        // A list of thousands of variables is not counted for each of them.
+        parent.named_children(&mut cursor).filter(defines).take(2).count() == 1
     }
 
     /// Returns the start of the comments and attributes right above a node, each on lines of its own.

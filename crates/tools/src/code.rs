@@ -12,6 +12,7 @@ mod diagnostics;
 mod find_definition;
 mod find_references;
 mod hover;
+mod left_out;
 mod moved_imports;
 mod outline;
 mod question;

@@ -73,7 +73,7 @@ pub(crate) enum RequiredExtent {
 }
 
 /// A file of a workspace by its resolved path.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct FileKey {
     pub(crate) workspace: String,
     pub(crate) path: PathBuf,

@@ -21,13 +21,16 @@ use tokio_util::sync::CancellationToken;
 use crate::client_roots::{ClientRoots, WorkspaceView};
 use crate::code::LastRename;
 use crate::named_workspace::Workspaces;
-use crate::read_tracker::ReadTracker;
+use crate::read_tracker::{FileKey, ReadTracker};
 use crate::shell::{EndCause, JobEnd};
 use crate::toolbox::Toolbox;
 use crate::verify::{LastRuns, LateCheck};
 
 /// Jobs that a session lists; older ones are still found by their ids.
 const MAX_STARTED_JOBS: usize = 64;
+
+/// Changed files that a session remembers.
+const MAX_CHANGED: usize = 200;
 
 const READ: &str = "read";
 const TESTED: &str = "tested";
@@ -74,6 +77,8 @@ pub(crate) struct State {
     /// Recordings of coverage of an earlier process, as JSON. They are parsed when they are asked for.
     pub(crate) saved_coverage: Option<String>,
     pub(crate) last_rename: Option<LastRename>,
+    /// Files that the session changed since it asked for their problems.
+    pub(crate) changed: BTreeSet<FileKey>,
     /// Missing linters and formatters that were reported.
     pub(crate) missing_tools: BTreeSet<String>,
     /// Checks whose findings come with a later reply, by workspace.
@@ -84,6 +89,15 @@ pub(crate) struct State {
     pub(crate) checks: CancellationToken,
     /// Workspaces whose first use is in the audit log.
     pub(crate) used_workspaces: BTreeSet<String>,
+}
+
+impl State {
+    /// Remembers that the session changed a file.
+    pub(crate) fn note_change(&mut self, key: &FileKey) {
+        if self.changed.len() < MAX_CHANGED {
+            self.changed.insert(key.clone());
+        }
+    }
 }
 
 impl Session {

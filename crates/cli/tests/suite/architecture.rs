@@ -86,3 +86,16 @@ fn declared(counts: impl Fn(&str) -> bool) -> Dependencies {
         .filter(|(_, names): &(_, BTreeSet<_>)| !names.is_empty() || counts("carrel-"))
         .collect()
 }
+
+#[test]
+fn the_program_can_be_built_with_all_grammars() {
+    let feature = |krate: &str| {
+        let path = repository().join("crates").join(krate).join("Cargo.toml");
+        let manifest = fs::read_to_string(path).unwrap();
+        let line = manifest.lines().find(|line| line.starts_with("all-grammars = "));
+        line.unwrap_or_else(|| panic!("{krate} has no such feature")).to_owned()
+    };
+    assert_eq!(feature("cli"), "all-grammars = [\"carrel-tools/all-grammars\"]");
+    assert_eq!(feature("tools"), "all-grammars = [\"carrel-code/all-grammars\"]");
+    assert_eq!(feature("code"), "all-grammars = [\"csharp\", \"kotlin\", \"scala\", \"swift\"]");
+}

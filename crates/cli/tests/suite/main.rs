@@ -10,6 +10,8 @@
 mod architecture;
 /// Everything about a tree of files, compared before and after.
 mod audit;
+/// `carrel code`: every command on a small project, for people and as JSON.
+mod code;
 /// A collector of traces.
 mod collector;
 /// What each command prints, and how it fails.

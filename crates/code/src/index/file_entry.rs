@@ -93,6 +93,28 @@ impl Indexed {
             + self.comment_words.bytes()
     }
 
+    /// Passes each name on, some more than once.
+    pub(crate) fn each_name(&self, mut take: impl FnMut(NameId)) {
+        for symbol in &self.symbols {
+            take(symbol.name);
+            symbol.receiver().into_iter().for_each(&mut take);
+        }
+        self.uses.names.iter().chain(&self.comment_words.names).copied().for_each(take);
+    }
+
+    /// Gives each name its new id. New ids are in the order of the old ones, so that lists of names stay sorted.
+    pub(crate) fn renumber(&mut self, new_ids: &[NameId]) {
+        let renumber = |name: &mut NameId| {
+            *name = new_ids.get(*name as usize).copied().unwrap_or(*name);
+        };
+        for symbol in &mut self.symbols {
+            renumber(&mut symbol.name);
+            // No receiver has a number that is no name's.
+            renumber(&mut symbol.receiver);
+        }
+        self.uses.names.iter_mut().chain(&mut self.comment_words.names).for_each(renumber);
+    }
+
     /// Returns the innermost symbol whose lines contain this one.
     pub(crate) fn enclosing(&self, line: u32) -> Option<usize> {
         let before = self.symbols.partition_point(|symbol| symbol.first <= line);

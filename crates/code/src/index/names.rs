@@ -68,6 +68,36 @@ impl Names {
         self.by_word.get(word).map_or(&[], Vec::as_slice)
     }
 
+    /// Drops all but the oldest names.
+    pub(crate) fn truncate(&mut self, count: usize) {
+        while self.texts.len() > count {
+            let Some(name) = self.texts.pop() else { return };
+            self.ids.remove(&name);
+            self.bytes -= name.len() + NAME_OVERHEAD;
+            let (by_word, bytes) = (&mut self.by_word, &mut self.bytes);
+            words::of_name(&name, |word| {
+                *bytes -= WORD_BYTES;
+                let Some(ids) = by_word.get_mut(word) else { return };
+                // Ids are in order, so that those of dropped names are at the end.
+                while ids.last().is_some_and(|id| *id as usize >= self.texts.len()) {
+                    ids.pop();
+                }
+                if ids.is_empty() {
+                    by_word.remove(word);
+                }
+            });
+        }
+    }
+
+    /// Keeps the names that are used, in their order, and returns the new id of each old one.
+    pub(crate) fn retain(&mut self, is_used: &[bool]) -> Vec<NameId> {
+        let old = std::mem::take(self);
+        let keep = |(text, is_used): (Arc<str>, &bool)| {
+            if *is_used { self.intern(&text) } else { NameId::MAX }
+        };
+        old.texts.into_iter().zip(is_used).map(keep).collect()
+    }
+
     /// Returns the memory in use, about.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes

@@ -46,7 +46,7 @@ impl SymbolIndex {
         }
         let parsed = state.files.iter().filter_map(|(path, entry)| match &entry.outcome {
             Outcome::Parsed { content, has_error } => Some((path, entry, content, *has_error)),
-            Outcome::Skipped(_) => None,
+            Outcome::NoRoom { .. } | Outcome::Skipped(_) => None,
         });
         let parsed: Vec<_> = parsed.collect();
         number(&mut bytes, parsed.len());

@@ -24,11 +24,11 @@ pub(super) fn run(
     search: &CodeSearch,
     source: &ParsedSource<'_>,
     budget: &TimeBudget<'_>,
-) -> Result<SearchResult, SearchError> {
+    result: &mut SearchResult,
+) -> Result<(), SearchError> {
     let document = search.grammar.document(source.tree(), source.text());
     let lines = LineIndex::of(source.text());
     let matcher = RuleMatcher { search, budget, lines: &lines };
-    let mut result = SearchResult::default();
     budget.check()?;
     let root = document.root().get_inner_node();
     let mut cursor = root.walk();
@@ -40,7 +40,7 @@ pub(super) fn run(
         {
             if result.matches.len() >= MAX_MATCHES {
                 result.is_cut = true;
-                return Ok(result);
+                return Ok(());
             }
             result.matches.push(found);
         }
@@ -49,7 +49,7 @@ pub(super) fn run(
         }
         while !cursor.goto_next_sibling() {
             if !cursor.goto_parent() {
-                return Ok(result);
+                return Ok(());
             }
         }
     }

@@ -365,9 +365,111 @@ fn a_file_is_asked_about_while_a_view_is_held_and_the_index_wants_to_change() {
             project.write("c.rs", &source);
             let metadata = project.root.metadata(Path::new("c.rs")).unwrap();
             let found = project.index.definitions_of(Path::new("c.rs"), &metadata, &source);
-            assert_eq!(found.unwrap()[0].path, [format!("three{round}")]);
+            assert_eq!(found.unwrap().definitions[0].path, [format!("three{round}")]);
         }
         drop(view);
     });
     assert_eq!(project.definitions("two").len(), 1);
+}
+
+/// A module with so many functions, whose names begin with a word of their own.
+fn functions(word: &str, count: usize) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::new();
+    for number in 0..count {
+        writeln!(text, "fn {word}_{number}() {{}}").unwrap();
+    }
+    text
+}
+
+#[test]
+fn a_full_index_names_the_files_it_leaves_out_and_takes_them_in_when_there_is_room() {
+    const CAPACITY: usize = 200_000;
+    let mut project = Project::new(&[]);
+    project.index = SymbolIndex::with_capacity(CAPACITY);
+    for file in 0..8 {
+        project.write(&format!("f{file}.rs"), &functions(&format!("word{file}"), 250));
+    }
+    project.refresh();
+    let skipped = |project: &Project| project.index.view().skipped();
+    let left_out = skipped(&project).len();
+    assert!((1..8).contains(&left_out), "{left_out}");
+    assert!(skipped(&project).iter().all(|(_, reason)| *reason == SkipReason::NoRoom));
+    assert!(project.index.memory() <= CAPACITY, "{}", project.index.memory());
+    assert_eq!(project.index.view().statistics().files, 8 - left_out);
+
+    // What does not fit is not parsed again and again.
+    std::thread::sleep(Duration::from_millis(30));
+    project.refresh();
+    assert_eq!(project.refresh(), 0);
+
+    // A file that is left out has definitions when it is asked for by its path.
+    let (path, _) = skipped(&project)[0].clone();
+    let source = std::fs::read_to_string(project.directory.path().join(&path)).unwrap();
+    let metadata = project.root.metadata(&path).unwrap();
+    let found = project.index.definitions_of(&path, &metadata, &source).unwrap();
+    assert_eq!(found.definitions.len(), 250);
+    assert!(project.index.memory() <= CAPACITY, "{}", project.index.memory());
+
+    let kept: Vec<_> = (0..8)
+        .map(|file| format!("f{file}.rs"))
+        .filter(|name| project.index.view().of_file(Path::new(name)).is_some())
+        .collect();
+    for name in &kept {
+        project.remove(name);
+    }
+    project.refresh();
+    project.refresh();
+    assert_eq!(skipped(&project), []);
+    assert_eq!(project.index.view().statistics().files, left_out);
+}
+
+#[test]
+fn names_that_no_file_has_any_more_take_no_memory() {
+    let project = Project::new(&[("src/lib.rs", LIB)]);
+    let mut most = 0;
+    for round in 0..60 {
+        project.write("a.rs", &functions(&format!("round{round}"), 500));
+        project.write("b.rs", &functions(&format!("other{round}"), 10));
+        project.refresh();
+        if round < 20 {
+            most = most.max(project.index.view().statistics().names);
+        }
+    }
+    let view = project.index.view();
+    // All names of all rounds would be three times as many.
+    assert!(view.statistics().names < most + most / 2, "{} and {most}", view.statistics().names);
+    let rebuilt = SymbolIndex::new();
+    refresh(&rebuilt, &project.root);
+    assert!(view.statistics().names >= rebuilt.view().statistics().names);
+    drop(view);
+    for query in ["round59 7", "other59", "bucket", "take a token", "round3"] {
+        let request = SearchRequest { query: query.into(), limit: 50, ..SearchRequest::default() };
+        let (ours, theirs) =
+            (project.index.view().search(&request), rebuilt.view().search(&request));
+        assert_eq!(ours, theirs, "{query}");
+    }
+    for name in ["Bucket", "round59_499", "round3_1", "other59_9"] {
+        assert_eq!(project.index.view().uses(name), rebuilt.view().uses(name), "{name}");
+    }
+    let bytes = project.index.to_bytes();
+    let loaded = SymbolIndex::of_bytes(&bytes).unwrap();
+    assert_eq!(loaded.view().uses("round59_499"), rebuilt.view().uses("round59_499"));
+}
+
+#[test]
+fn a_file_with_syntax_errors_says_so() {
+    let project = Project::new(&[("a/good.rs", "fn good() {}\n"), ("b/bad.rs", "fn bad( {}\n")]);
+    project.refresh();
+    let view = project.index.view();
+    assert_eq!(view.with_errors(Path::new("")), [Path::new("b/bad.rs")]);
+    assert_eq!(view.with_errors(Path::new("a")), Vec::<std::path::PathBuf>::new());
+    assert_eq!(view.statistics().files_with_errors, 1);
+    drop(view);
+    let has_error = |path: &str| {
+        let metadata = project.root.metadata(Path::new(path)).unwrap();
+        let source = std::fs::read_to_string(project.directory.path().join(path)).unwrap();
+        project.index.definitions_of(Path::new(path), &metadata, &source).unwrap().has_error
+    };
+    assert_eq!([has_error("a/good.rs"), has_error("b/bad.rs")], [false, true]);
 }

@@ -388,3 +388,22 @@ fn a_declaration_has_no_body_and_a_definition_has_its_braces() {
     let body = found.symbols[1].body.clone().unwrap();
     assert_eq!(&source[body], "{ return 1 }");
 }
+
+#[test]
+fn symbols_of_a_long_module_take_time_by_its_length_whether_or_not_it_exports() {
+    let functions: String =
+        (0..12_000).fold(String::new(), |text, n| text + &format!("function f{n}() {{}}\n"));
+    let variables = (0..12_000).map(|n| format!("v{n} = 1")).collect::<Vec<_>>().join(", ");
+    let time = |source: &str| {
+        let tree = SyntaxTree::parse(Language::JavaScript, source).unwrap();
+        let begun = std::time::Instant::now();
+        assert!(FileSymbols::of(&tree, source).symbols.len() >= 12_000);
+        begun.elapsed()
+    };
+    // The word stands at the very start or nowhere; a search for it in each symbol would take a hundred times as long.
+    let fastest = |source: &str| (0..3).map(|_| time(source)).min().unwrap();
+    let (with, without) = (fastest(&format!("// exports\n{functions}")), fastest(&functions));
+    assert!(without < 4 * with, "{without:?} against {with:?}");
+    let list = fastest(&format!("var {variables};\n// exports\n"));
+    assert!(list < 8 * with, "{list:?} against {with:?}");
+}

@@ -70,6 +70,18 @@ impl AnswerFacts {
         }
     }
 
+    /// Adds a later answer of the same server about another file.
+    #[must_use]
+    pub(super) fn and(self, later: &Self) -> Self {
+        let complete = self.complete && later.complete;
+        Self { complete, missing: self.missing.or_else(|| later.missing.clone()), ..self }
+    }
+
+    /// Returns true unless something is known to be missing.
+    pub(super) fn is_complete(&self) -> bool {
+        self.complete
+    }
+
     /// Adds the reason for which no server answered.
     #[must_use]
     pub(super) fn without_server(self, reason: Option<String>) -> Self {

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::code_scan::{decoded, unsupported};
+use super::left_out::LeftOut;
 use super::outline::cut;
 use crate::files::{
     After, Before, ChangeFacts, ChangeSet, LoadedFile, NewFile, RefusedEdit, WorkspaceFiles,
@@ -75,6 +76,10 @@ pub(super) struct Facts {
     replaced: usize,
     /// The symbols that contain changes.
     symbols: Vec<String>,
+    /// Files that could not be read or parsed, with the reason.
+    skipped: Vec<String>,
+    /// Further files that were not looked at.
+    missing: Option<String>,
 }
 
 impl Tool for CodeEdit {
@@ -135,24 +140,27 @@ struct Totals {
     symbols: Vec<String>,
     /// The refusal of the first file in which nothing matches.
     no_match: Option<Failure>,
+    left_out: LeftOut,
 }
 
 impl EditCall<'_> {
     fn run(&self, files: &WorkspaceFiles, path: &Path, cancel: &Cancel) -> ToolResult<Facts> {
         let writing = if self.input.dry_run { None } else { Some(files.writing()?) };
-        let paths = self.files(files, path, cancel)?;
+        let (paths, left_out) = self.files(files, path, cancel)?;
         let is_alone = paths.len() == 1 && paths[0] == path;
         let is_cancelled = || cancel.is_cancelled();
         let budget = TimeBudget::of(REWRITE_TIME);
         let budget = budget.cancelled_by(&is_cancelled);
         let mut set = ChangeSet { doing: "edit", before: Before::new(), after: After::new() };
-        let mut totals = Totals::default();
+        let mut totals = Totals { left_out, ..Totals::default() };
         for path in &paths {
             self.add(files, path, (&mut set, &mut totals), &budget, is_alone)?;
         }
         if set.after.is_empty() {
             let nothing = || Failure::new(Code::CodeEditNoMatch, "no file with a grammar is there");
-            return Err(totals.no_match.unwrap_or_else(nothing));
+            let mut failure = totals.no_match.unwrap_or_else(nothing);
+            totals.left_out.notes("looked at").for_each(|note| line(&mut failure.message, &note));
+            return Err(failure);
         }
         if set.after.len() > MAX_FILES {
             let message = format!(
@@ -175,7 +183,7 @@ impl EditCall<'_> {
         files: &WorkspaceFiles,
         path: &Path,
         cancel: &Cancel,
-    ) -> Result<Vec<PathBuf>, Failure> {
+    ) -> Result<(Vec<PathBuf>, LeftOut), Failure> {
         let accepts = |path: &Path| {
             Language::of_path(path)
                 .is_some_and(|found| self.language.map_or(found.is_program(), |one| one == found))
@@ -183,7 +191,8 @@ impl EditCall<'_> {
         let scope =
             Scope::at(files.root(), if path == Path::new(".") { Path::new("") } else { path });
         let list = source_files(&scope, accepts, cancel)?;
-        Ok(list.files.into_iter().map(|file| file.path).collect())
+        let left_out = LeftOut::of_walk(&list);
+        Ok((list.files.into_iter().map(|file| file.path).collect(), left_out))
     }
 
     /// Rewrites one file in memory.
@@ -199,11 +208,21 @@ impl EditCall<'_> {
         let Some(language) = Language::of_path(path) else {
             return Err(unsupported(path, Code::EditUnsupported));
         };
-        let loaded = files.load(path)?;
-        let before = match loaded.document(&name) {
+        let loaded = match files.load(path) {
+            Ok(loaded) => loaded,
             Err(failure) if is_alone => return Err(failure),
-            Err(_) => return Ok(()),
+            Err(failure) => {
+                totals.left_out.add_unread(&name, &failure);
+                return Ok(());
+            }
+        };
+        let before = match loaded.document(&name) {
             Ok(document) => document,
+            Err(failure) if is_alone => return Err(failure),
+            Err(failure) => {
+                totals.left_out.add_unread(&name, &failure);
+                return Ok(());
+            }
         };
         let rewritten = match rewrite(language, before.text(), &self.edits, budget) {
             Ok(rewritten) => rewritten,
@@ -222,6 +241,13 @@ impl EditCall<'_> {
                 );
                 if is_alone || !(is_miss || is_other) {
                     return Err(failure);
+                }
+                match &error.problem {
+                    RewriteProblem::Rule(_) => totals.left_out.add_language(language),
+                    RewriteProblem::Syntax(problem) => {
+                        totals.left_out.add(&name, &problem.to_string());
+                    }
+                    _ => {}
                 }
                 // A refusal tells more than that nothing matches.
                 if is_other || totals.no_match.is_none() {
@@ -275,7 +301,7 @@ impl EditCall<'_> {
 
     fn reply(&self, files: &WorkspaceFiles, set: &ChangeSet, totals: Totals) -> Reply<Facts> {
         let applied = !self.input.dry_run;
-        let Totals { matches, replaced, nested, mut symbols, .. } = totals;
+        let Totals { matches, replaced, nested, mut symbols, left_out, .. } = totals;
         symbols.dedup();
         let (verb, count) = (if applied { "changed" } else { "would change" }, set.after.len());
         let mut text =
@@ -309,8 +335,11 @@ impl EditCall<'_> {
             }
             changed.push(ChangeFacts::new(name, false, bytes, hash, &diff));
         }
-        let text = cut(&text, self.limit.max(1) * 2);
-        Reply::text(text, Facts { applied, files: changed, matches, replaced, symbols })
+        let mut text = cut(&text, self.limit.max(1) * 2);
+        left_out.notes("looked at").for_each(|note| line(&mut text, &note));
+        let (skipped, missing) = (left_out.files(), left_out.missing());
+        let files = changed;
+        Reply::text(text, Facts { applied, files, matches, replaced, symbols, skipped, missing })
     }
 }
 

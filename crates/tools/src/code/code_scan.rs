@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use carrel_code::{CodeMatch, CodeSearch, Constraints, Language, ParsedSource, Rule, TimeBudget};
+use carrel_code::{
+    CodeMatch, CodeSearch, Constraints, Language, ParsedSource, Rule, SearchError, SearchResult,
+    TimeBudget,
+};
 use carrel_domain::{Code, Failure, ToolGroup};
 use carrel_fsroot::FileKind;
 use carrel_search::{Cancel, Scope, source_files};
@@ -12,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::left_out::LeftOut;
 use super::outline::cut;
 use crate::files::{WorkspaceFiles, run_cancellable, shown};
 use crate::named_workspace::NamedWorkspace;
@@ -66,8 +70,10 @@ pub(super) struct Facts {
     /// Matches in them; with a cut, those until then.
     total: usize,
     matches: Vec<MatchFacts>,
-    /// Files that could not be parsed, with the reason.
+    /// Files that could not be read or parsed, with the reason.
     skipped: Vec<String>,
+    /// Further files that were not looked at.
+    missing: Option<String>,
     /// The scan ended before all files were looked at.
     is_cut: bool,
 }
@@ -101,11 +107,12 @@ impl Tool for CodeScan {
         let below = files.workspace.relative_or_top(input.path.as_deref());
         let limit = context.reply_limit(input.max_bytes);
         let most = input.max_results.filter(|most| *most > 0).unwrap_or(DEFAULT_RESULTS);
+        let time = context.options.command_settings.timeout.unwrap_or(SCAN_TIME).min(SCAN_TIME);
         run_cancellable(context, move |workspace, cancel| {
-            let scan = Scan::of(workspace, &below, &question, cancel)?;
-            let mut outcome = Outcome::new(most.min(MAX_RESULTS), limit);
+            let (scan, left_out) = Scan::of(workspace, &below, &question, cancel)?;
+            let mut outcome = Outcome::new(most.min(MAX_RESULTS), limit, left_out);
             let is_cancelled = || cancel.is_cancelled();
-            let budget = TimeBudget::of(SCAN_TIME);
+            let budget = TimeBudget::of(time);
             let budget = budget.cancelled_by(&is_cancelled);
             for path in &scan.files {
                 if !outcome.add_file(&files, &scan, path, &budget)? {
@@ -175,7 +182,7 @@ impl Scan {
         below: &Path,
         question: &ScanQuestion,
         cancel: &Cancel,
-    ) -> Result<Self, Failure> {
+    ) -> Result<(Self, LeftOut), Failure> {
         // A file that is named is searched in any language; in directories data has to be asked for.
         let is_file = workspace.files().metadata(if below.as_os_str().is_empty() {
             Path::new(".")
@@ -192,6 +199,7 @@ impl Scan {
         };
         let scope = Scope::at(workspace.files(), below);
         let list = source_files(&scope, |path| wanted(path).is_some(), cancel)?;
+        let mut left_out = LeftOut::of_walk(&list);
         let mut files: Vec<_> = list.files.into_iter().map(|file| file.path).collect();
         let mut searches = BTreeMap::new();
         let mut refused = None;
@@ -218,8 +226,15 @@ impl Scan {
         if let (true, Some(error)) = (searches.is_empty(), refused) {
             return Err(Failure::new(Code::InvalidPattern, error.to_string()));
         }
-        files.retain(|path| wanted(path).is_some_and(|one| searches.contains_key(&one)));
-        Ok(Self { files, searches })
+        files.retain(|path| {
+            let Some(language) = wanted(path) else { return false };
+            let is_searched = searches.contains_key(&language);
+            if !is_searched {
+                left_out.add_language(language);
+            }
+            is_searched
+        });
+        Ok((Self { files, searches }, left_out))
     }
 }
 
@@ -237,22 +252,24 @@ struct Outcome {
     rows: String,
     matches: Vec<MatchFacts>,
     total: usize,
-    skipped: Vec<String>,
+    left_out: LeftOut,
     is_cut: bool,
+    /// The file in which the time was over.
+    timed_out: Option<String>,
 }
 
 impl Outcome {
-    fn new(most: usize, limit: usize) -> Self {
-        let (matches, skipped) = (Vec::new(), Vec::new());
+    fn new(most: usize, limit: usize, left_out: LeftOut) -> Self {
         Self {
             most,
             limit,
             scanned: 0,
             rows: String::new(),
-            matches,
+            matches: Vec::new(),
             total: 0,
-            skipped,
+            left_out,
             is_cut: false,
+            timed_out: None,
         }
     }
 
@@ -267,12 +284,17 @@ impl Outcome {
         let Some(search) = Language::of_path(path).and_then(|one| scan.searches.get(&one)) else {
             return Ok(true);
         };
-        // A file that vanished meanwhile, or that cannot be read, has no matches to show.
-        let Ok(loaded) = files.load(path) else { return Ok(true) };
-        self.scanned += 1;
         let name = shown(path);
+        let loaded = match files.load(path) {
+            Ok(loaded) => loaded,
+            Err(failure) => {
+                self.left_out.add_unread(&name, &failure);
+                return Ok(true);
+            }
+        };
+        self.scanned += 1;
         let Ok(text) = std::str::from_utf8(&loaded.bytes) else {
-            self.skipped.push(format!("{name} (not UTF-8)"));
+            self.left_out.add(&name, "not UTF-8");
             return Ok(true);
         };
         if !search.may_match(&loaded.bytes) {
@@ -281,15 +303,22 @@ impl Outcome {
         let source = match ParsedSource::parse(search.language(), text) {
             Ok(source) => source,
             Err(error) => {
-                self.skipped.push(format!("{name} ({error})"));
+                self.left_out.add(&name, &error.to_string());
                 return Ok(true);
             }
         };
-        let found = search.run(&source, budget).map_err(|error| match error {
-            carrel_code::SearchError::Cancelled => Failure::new(Code::Cancelled, error.to_string()),
-            carrel_code::SearchError::TimedOut => Failure::new(Code::Timeout, error.to_string()),
-            _ => Failure::new(Code::InvalidPattern, format!("{name}: {error}")),
-        })?;
+        let mut found = SearchResult::default();
+        match search.run_into(&source, budget, &mut found) {
+            Ok(()) => {}
+            Err(error @ SearchError::Cancelled) => {
+                return Err(Failure::new(Code::Cancelled, error.to_string()));
+            }
+            Err(SearchError::TimedOut) => self.timed_out = Some(name.clone()),
+            Err(error @ (SearchError::TooDeep | SearchError::OtherLanguage { .. })) => {
+                self.left_out.add(&name, &error.to_string());
+            }
+        }
+        self.is_cut |= found.is_cut || self.timed_out.is_some();
         let mut ranges = Vec::new();
         for one in &found.matches {
             self.total += 1;
@@ -328,9 +357,11 @@ impl Outcome {
     }
 
     fn reply(self, scan: &Scan) -> Reply<Facts> {
-        let Self { scanned, rows, matches, total, skipped, is_cut, .. } = self;
+        let Self { scanned, rows, matches, total, left_out, is_cut, timed_out, .. } = self;
         let mut text = format!("scanned={scanned} matches={total}");
-        if total == 0 {
+        if total == 0 && timed_out.is_some() {
+            line(&mut text, "No matches until the time was over.");
+        } else if total == 0 {
             line(&mut text, "No matches.");
             // Only a hint for the one language that was asked.
             if let [only] = scan.searches.values().collect::<Vec<_>>()[..]
@@ -340,13 +371,15 @@ impl Outcome {
             }
         }
         line(&mut text, rows.trim_end());
-        if is_cut {
+        if let Some(name) = timed_out {
+            let advice = "narrow the files, or add a `kind` or a literal word to the rule";
+            line(&mut text, &format!("[incomplete: the time was over in {name}; {advice}]"));
+        } else if is_cut {
             line(&mut text, "[cut; max_results shows up to 200, or name a path]");
         }
-        if !skipped.is_empty() {
-            line(&mut text, &format!("[not scanned: {}]", skipped.join(", ")));
-        }
-        Reply::text(text, Facts { scanned, total, matches, skipped, is_cut })
+        left_out.notes("scanned").for_each(|note| line(&mut text, &note));
+        let (skipped, missing) = (left_out.files(), left_out.missing());
+        Reply::text(text, Facts { scanned, total, matches, skipped, missing, is_cut })
     }
 }
 

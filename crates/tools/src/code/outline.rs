@@ -25,6 +25,10 @@ const OUTLINE_BYTES: usize = 8_000;
 /// Bytes of a signature in an outline.
 const MAX_SIGNATURE: usize = 110;
 
+/// Files with syntax errors that the text of a reply names, and its facts.
+const MAX_NAMED: usize = 3;
+const MAX_WITH_ERRORS: usize = 100;
+
 pub(super) struct Outline;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -49,6 +53,8 @@ pub(super) struct Facts {
     shown: usize,
     /// Symbols that were left out, of deeper levels for example.
     left_out: usize,
+    /// Files with a part that was not understood, so that symbols of it may be missing.
+    with_errors: Vec<String>,
     /// Of a file, for `expected_hash`.
     hash: Option<String>,
 }
@@ -117,10 +123,14 @@ fn of_file(files: &WorkspaceFiles, file: &SourceFile, members: bool, limit: usiz
         let hidden = listed.len() - shown;
         line(&mut text, &format!("[{hidden} more; max_bytes, or read_symbol for one of these]"));
     }
+    if file.has_error {
+        line(&mut text, "[syntax errors: symbols may be missing]");
+    }
     let left_out = file.definitions.len() - shown;
-    let hash = file.record_shown(files, ranges);
+    let hash = Some(file.record_shown(files, ranges));
     let (path, answer) = (file.shown.clone(), AnswerFacts::of_file());
-    Reply::text(text, Facts { path, answer, shown, left_out, hash: Some(hash) })
+    let with_errors = file.has_error.then(|| file.shown.clone()).into_iter().collect();
+    Reply::text(text, Facts { path, answer, shown, left_out, with_errors, hash })
 }
 
 /// A row of an outline, and the lines of the names in it.
@@ -220,8 +230,24 @@ fn of_directory(
     if shown_files < files.len() {
         line(&mut text, &format!("[{} more files]", files.len() - shown_files));
     }
+    let with_errors: Vec<_> = view.with_errors(below).iter().map(|path| shown(path)).collect();
+    if !with_errors.is_empty() {
+        line(&mut text, &errors_note(&with_errors));
+    }
+    let with_errors = with_errors.into_iter().take(MAX_WITH_ERRORS).collect();
     answer.notes().for_each(|note| line(&mut text, &note));
     let path = if below.as_os_str().is_empty() { ".".into() } else { shown(below) };
     let left_out = total - shown_symbols;
-    Reply::text(text, Facts { path, answer, shown: shown_symbols, left_out, hash: None })
+    Reply::text(
+        text,
+        Facts { path, answer, shown: shown_symbols, left_out, with_errors, hash: None },
+    )
+}
+
+/// Says which files have a part that was not understood.
+fn errors_note(files: &[String]) -> String {
+    let named = files.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let rest = files.len().checked_sub(MAX_NAMED).filter(|rest| *rest > 0);
+    let rest = rest.map_or(String::new(), |rest| format!(" and {rest} more"));
+    format!("[syntax errors, symbols may be missing: {named}{rest}]")
 }

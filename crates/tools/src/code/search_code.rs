@@ -47,6 +47,8 @@ pub(super) struct Facts {
     #[serde(flatten)]
     answer: AnswerFacts,
     hits: Vec<Hit>,
+    /// Hits whose files could not be read any more, with the reason.
+    left_out: Vec<String>,
 }
 
 /// A symbol that fits the query.
@@ -83,17 +85,56 @@ impl Tool for SearchCode {
             let fresh = refresh(&own, workspace, cancel)?;
             let hits = fresh.view().search(&request);
             let answer = AnswerFacts::of_index(&fresh);
-            let mut text = match hits.len() {
-                0 => format!("no results for \"{}\"", input.query),
-                count => format!("{count} results for \"{}\":", input.query),
-            };
-            for (number, hit) in hits.iter().enumerate() {
-                line(&mut text, &format!("{}. {}", number + 1, described(&own, &files, hit)?));
-            }
+            let shown = ShownHits::of(&hits, |hit| described(&own, &files, hit));
+            let mut text = shown.text(&input.query);
             answer.notes().for_each(|note| line(&mut text, &note));
-            Ok(Reply::text(text, Facts { answer, hits: hits.iter().map(fact).collect() }))
+            let ShownHits { hits, left_out, .. } = shown;
+            Ok(Reply::text(text, Facts { answer, hits, left_out }))
         })
         .await
+    }
+}
+
+/// The hits whose files are still as the index knows them, and the others.
+struct ShownHits {
+    rows: Vec<String>,
+    hits: Vec<Hit>,
+    left_out: Vec<String>,
+}
+
+impl ShownHits {
+    fn of(hits: &[SearchHit], described: impl Fn(&SearchHit) -> Result<String, Failure>) -> Self {
+        let mut all = Self { rows: Vec::new(), hits: Vec::new(), left_out: Vec::new() };
+        for hit in hits {
+            match described(hit) {
+                Ok(row) => {
+                    all.rows.push(row);
+                    all.hits.push(fact(hit));
+                }
+                // It vanished since it was listed, for example.
+                Err(failure) => {
+                    let name = shown(&hit.definition.file);
+                    let reason = failure.message.trim_start_matches(&*name);
+                    let reason = reason.trim_start_matches([':', ' ']);
+                    all.left_out.push(format!("{name} ({reason})"));
+                }
+            }
+        }
+        all
+    }
+
+    fn text(&self, query: &str) -> String {
+        let mut text = match self.rows.len() {
+            0 => format!("no results for \"{query}\""),
+            count => format!("{count} results for \"{query}\":"),
+        };
+        for (number, row) in self.rows.iter().enumerate() {
+            line(&mut text, &format!("{}. {row}", number + 1));
+        }
+        if !self.left_out.is_empty() {
+            line(&mut text, &format!("[left out: {}]", self.left_out.join(", ")));
+        }
+        text
     }
 }
 
@@ -148,5 +189,43 @@ fn fact(hit: &SearchHit) -> Hit {
         symbol: one.path.join("::"),
         kind: one.kind.as_str(),
         score: (hit.score * 100.0).round() / 100.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use carrel_code::Definition;
+    use carrel_domain::Code;
+    use pretty_assertions::assert_eq;
+
+    fn hit(file: &str) -> SearchHit {
+        let definition = Definition {
+            file: file.into(),
+            language: Language::Rust,
+            path: vec!["take".into()],
+            kind: SymbolKind::Function,
+            line: 3,
+            lines: (3, 5),
+            bytes: (0, 0, 9),
+            has_body: true,
+            depth: 0,
+        };
+        SearchHit { definition, score: 1.0 }
+    }
+
+    #[test]
+    fn a_file_that_vanished_takes_no_other_hit_with_it() {
+        let described = |hit: &SearchHit| match hit.definition.file.to_str() {
+            Some("gone.rs") => Err(Failure::new(Code::NotFound, "gone.rs: no such file")),
+            _ => Ok(format!("{}:3-5 fn take()", shown(&hit.definition.file))),
+        };
+        let found = ShownHits::of(&[hit("a.rs"), hit("gone.rs"), hit("b.rs")], described);
+        assert_eq!(
+            found.text("take"),
+            "2 results for \"take\":\n1. a.rs:3-5 fn take()\n2. b.rs:3-5 fn take()\n\
+             [left out: gone.rs (no such file)]\n"
+        );
+        assert_eq!(found.hits.iter().map(|hit| &*hit.path).collect::<Vec<_>>(), ["a.rs", "b.rs"]);
     }
 }

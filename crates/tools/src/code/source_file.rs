@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use carrel_code::{Definition, Language, SkipReason, signature_of};
+use carrel_code::{Definition, FileDefinitions, Language, SkipReason, signature_of};
 use carrel_domain::{Code, Failure};
 
 use super::symbol_indexes::SymbolIndexes;
@@ -16,6 +16,8 @@ pub(super) struct SourceFile {
     pub(super) shown: String,
     pub(super) source: String,
     pub(super) definitions: Vec<Definition>,
+    /// A part of the file was not understood, so that definitions may be missing.
+    pub(super) has_error: bool,
     loaded: LoadedFile,
     hash: ContentHash,
 }
@@ -38,8 +40,9 @@ impl SourceFile {
         let found = indexes.with(&files.workspace, |index| {
             index.definitions_of(&loaded.key.path, &loaded.metadata, &source)
         });
-        let definitions = found.map_err(|reason| skipped(&shown, reason))?;
-        Ok(Self { shown, source, definitions, loaded, hash })
+        let FileDefinitions { definitions, has_error } =
+            found.map_err(|reason| skipped(&shown, reason))?;
+        Ok(Self { shown, source, definitions, has_error, loaded, hash })
     }
 
     /// Returns the path without links, relative to the workspace.

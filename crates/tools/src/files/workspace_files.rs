@@ -287,6 +287,7 @@ impl WorkspaceFiles {
     pub(crate) fn record_write(&self, path: &Path, bytes: &[u8]) -> Result<String, Failure> {
         let key = self.key(path)?;
         let hash = ContentHash::of(bytes);
+        self.session.state().note_change(&key);
         self.record_read(key, hash, &ReadExtent::Whole);
         Ok(hash.short())
     }
@@ -319,7 +320,9 @@ impl WorkspaceFiles {
         diff: &Diff,
         (lines, context): (usize, usize),
     ) -> String {
-        let tracker = &mut self.session.state().tracker;
+        let mut state = self.session.state();
+        state.note_change(key);
+        let tracker = &mut state.tracker;
         tracker.record_change(key, &FileChange { before, after, changes: &diff.changes, lines });
         for LineChange { new, .. } in &diff.changes {
             let first = (new.start + 1).saturating_sub(context).max(1);

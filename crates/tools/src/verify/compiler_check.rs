@@ -30,7 +30,7 @@ use std::time::Duration;
 use carrel_audit::Interface;
 use carrel_domain::{Failure, sync};
 use carrel_runner::LimitReached;
-use carrel_verify::parse::{self, CouldNotRunReason, Verdict};
+use carrel_verify::parse::{self, CouldNotRunReason, Finding, Verdict};
 use carrel_verify::plan::{EDIT_CHECK_OUTPUT, Invocation, plan_edit_check};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -182,8 +182,8 @@ pub(crate) async fn add_late(context: &ToolContext, blocks: &mut Vec<ToolContent
 /// Only for interfaces whose caller may run programs, and once for each directory.
 pub(crate) fn warm(context: &ToolContext, path: &str) {
     let path = PathBuf::from(path);
-    let is_operators = matches!(context.options.interface, Interface::Stdio | Interface::Agent);
-    if !is_compiled(&path) || !is_operators || context.helper_refusal("compiler").is_some() {
+    let lasts = matches!(context.options.interface, Interface::Stdio | Interface::Agent);
+    if !is_compiled(&path) || !lasts || context.helper_refusal("compiler").is_some() {
         return;
     }
     let checks = context.toolbox.compiler_checks.of(context);
@@ -205,6 +205,63 @@ pub(crate) fn warm(context: &ToolContext, path: &str) {
             start(&context, packages);
         }
     });
+}
+
+/// The findings of compilers about files.
+#[derive(Debug, Default)]
+pub(crate) struct CheckedFiles {
+    pub(crate) commands: Vec<String>,
+    /// The files that were compiled.
+    pub(crate) files: BTreeSet<String>,
+    /// Findings in these.
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// Checks Rust and Go files as they are, for a caller who may run programs. The error says why there is no result.
+pub(crate) async fn check_now(
+    context: &ToolContext,
+    mut paths: Vec<PathBuf>,
+    deadline: Instant,
+) -> Result<CheckedFiles, String> {
+    paths.retain(|path| is_compiled(path));
+    if paths.is_empty() || context.helper_refusal("compiler").is_some() {
+        return Ok(CheckedFiles::default());
+    }
+    let packages = packages_of(context, paths).await.unwrap_or_default();
+    if packages.is_empty() || context.toolbox.compiler_checks.of(context).is_off() {
+        return Ok(CheckedFiles::default());
+    }
+    let mut check = start(context, packages);
+    let ended = tokio::select! {
+        biased;
+        outcome = check.ended() => Some(outcome),
+        () = context.cancel().cancelled() => None,
+        () = tokio::time::sleep_until(deadline) => None,
+    };
+    let reports = match ended {
+        Some(Outcome::Finished(reports)) => reports,
+        Some(Outcome::Ended | Outcome::OverQuota) => {
+            return Err(format!("{} could not be run", check.command()));
+        }
+        None => {
+            check.cancel.cancel();
+            check.ended().await;
+            return Err(format!("{} did not finish in time", check.command()));
+        }
+    };
+    let mut checked = CheckedFiles::default();
+    for (package, report) in check.packages.iter().zip(&*reports) {
+        if let Verdict::CouldNotRun { reason } = &report.report.verdict {
+            return Err(format!("{}: {reason}", report.command));
+        }
+        let is_about = |finding: &&Finding| {
+            finding.file.as_ref().is_some_and(|file| package.files.contains_key(file))
+        };
+        checked.findings.extend(report.report.findings.iter().filter(is_about).cloned());
+        checked.files.extend(package.files.keys().cloned());
+        checked.commands.push(report.command.clone());
+    }
+    Ok(checked)
 }
 
 fn is_compiled(path: &Path) -> bool {

@@ -341,3 +341,50 @@ async fn a_kept_index_is_read_by_the_next_server() {
     assert!(again.call("find_definition", json!({ "symbol": "f7" })).await.is_error);
     assert!(!again.call("find_definition", json!({ "symbol": "f8" })).await.is_error);
 }
+
+#[tokio::test]
+async fn an_outline_says_which_files_have_syntax_errors() {
+    let test_env = TestEnvironment::new();
+    test_env.put("good.py", "def good():\n    pass\n");
+    test_env.put("bad.py", "def bad(:\n    pass\n\ndef after():\n    pass\n");
+    let answer = test_env.call("outline", json!({ "path": "bad.py" })).await;
+    assert!(
+        answer.text().contains("[syntax errors: symbols may be missing]\n"),
+        "{}",
+        answer.text()
+    );
+    assert_eq!(answer.structured["with_errors"], json!(["bad.py"]));
+    let answer = test_env.call("outline", json!({ "path": "good.py" })).await;
+    assert!(!answer.text().contains("syntax errors"), "{}", answer.text());
+    assert_eq!(answer.structured["with_errors"], json!([]));
+    let answer = test_env.call("outline", json!({})).await;
+    assert!(
+        answer.text().contains("[syntax errors, symbols may be missing: bad.py]"),
+        "{}",
+        answer.text()
+    );
+    assert_eq!(answer.structured["with_errors"], json!(["bad.py"]));
+}
+
+#[tokio::test]
+async fn a_language_without_its_grammar_is_an_error_that_names_the_feature() {
+    let test_env = TestEnvironment::new();
+    test_env.put("a.kt", "fun main() {}\n");
+    test_env.put("a.rs", "fn main() {}\n");
+    if carrel_code::Language::Kotlin.grammar().is_ok() {
+        return;
+    }
+    for (tool, arguments) in [
+        ("outline", json!({ "path": "a.kt" })),
+        ("code_scan", json!({ "pattern": "fun $A() {}", "path": "a.kt" })),
+        ("code_scan", json!({ "pattern": "fun $A() {}", "language": "kotlin" })),
+    ] {
+        let (code, text) = test_env.refusal(tool, arguments).await;
+        assert_ne!(code, "E_INTERNAL", "{text}");
+        assert!(text.contains("grammar"), "{tool}: {text}");
+    }
+    // The file of the other language is found nevertheless, and the one that is left out is named.
+    let answer = test_env.call("search_code", json!({ "query": "main" })).await;
+    assert!(answer.text().contains("a.rs:1"), "{}", answer.text());
+    assert!(answer.text().contains("a.kt (this build has no grammar for it)"), "{}", answer.text());
+}

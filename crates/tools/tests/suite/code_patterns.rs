@@ -1,9 +1,12 @@
 //! Search and rewrites by structure.
 
+use std::time::Duration;
+
+use carrel_tools::{CallOptions, Interface};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use crate::test_environment::TestEnvironment;
+use crate::test_environment::{TestEnvironment, object};
 
 const LIB: &str = "\
 fn load(path: &str) -> String {
@@ -130,4 +133,64 @@ async fn a_rewrite_names_what_is_wrong_with_it() {
     let text = test_env.text("code_edit", rename).await;
     assert!(text.ends_with("src/lib.rs:1: fn fetch(path: &str) -> String {\n"), "{text}");
     assert_eq!(test_env.get("src/lib.rs"), LIB.replace("fn load", "fn fetch"));
+}
+
+#[tokio::test]
+async fn a_scan_names_the_languages_and_files_that_it_did_not_look_at() {
+    let test_env = TestEnvironment::new();
+    test_env.put("a.rs", "fn a() { x.unwrap_or(1); }\n");
+    test_env.put("b.go", "package b\n");
+    test_env.put("c.go", "package c\n");
+    test_env.put("table.rs", b"fn b() { x.unwrap_or(1); } // \0\xe9\n");
+    // Rust alone has `fn`.
+    let scan = json!({ "pattern": "fn $F() { $$$B }" });
+    let answer = test_env.call("code_scan", scan).await;
+    assert!(!answer.is_error, "{}", answer.text());
+    assert_eq!(
+        answer.text(),
+        "scanned=2 matches=1\na.rs:1:fn a() { x.unwrap_or(1); }  {$B=x.unwrap_or(1);, $F=a}\n\
+         [not scanned: table.rs (not UTF-8)]\n\
+         [not scanned: files whose language does not understand the pattern: 2 in go]\n"
+    );
+    assert_eq!(answer.structured["skipped"], json!(["table.rs (not UTF-8)"]));
+    let missing = "files whose language does not understand the pattern: 2 in go";
+    assert_eq!(answer.structured["missing"], missing);
+
+    let edit = json!({ "op": "replace", "rule": "$A.unwrap_or($B)", "replacement": "$A.or($B)" });
+    let edit = json!({ "path": ".", "edits": [edit], "dry_run": true });
+    let answer = test_env.call("code_edit", edit).await;
+    assert!(!answer.is_error, "{}", answer.text());
+    let skipped = answer.structured["skipped"][0].as_str().unwrap();
+    assert!(skipped.starts_with("table.rs ("), "{skipped}");
+    assert!(answer.text().contains("[not looked at: table.rs ("), "{}", answer.text());
+
+    let edit = json!({ "op": "replace", "rule": "fn $F() { $$$B }", "replacement": "fn $F() {}" });
+    let edit = json!({ "path": ".", "edits": [edit], "dry_run": true });
+    let answer = test_env.call("code_edit", edit).await;
+    assert_eq!(answer.structured["missing"], missing, "{}", answer.text());
+}
+
+/// A file in which a rule with `has` takes longer than a test waits: each block is searched with all those in it.
+fn nested_blocks() -> String {
+    let calls = "x();".repeat(100);
+    let (open, close) = (format!("{{ {calls} ").repeat(400), "}".repeat(400));
+    format!("// needle\nfn long() {{ {open} {close} }}\n")
+}
+
+#[tokio::test]
+async fn matches_until_the_time_was_over_are_shown_and_marked() {
+    let test_env = TestEnvironment::new();
+    test_env.put("a.rs", "fn a() { { needle(); } }\n");
+    test_env.put("b.rs", nested_blocks());
+    let rule = json!({ "kind": "block", "has": { "pattern": "needle()", "stopBy": "end" } });
+    let mut options = CallOptions::new(Interface::Cli);
+    options.command_settings.timeout = Some(Duration::from_secs(2));
+    let arguments = object(json!({ "rule": rule }));
+    let answer = test_env.registry.call(&test_env.session, "code_scan", arguments, options).await;
+    assert!(!answer.is_error, "{}", answer.text());
+    assert_eq!(
+        (&answer.structured["total"], &answer.structured["is_cut"]),
+        (&2.into(), &true.into())
+    );
+    assert!(answer.text().contains("[incomplete: the time was over in b.rs;"), "{}", answer.text());
 }

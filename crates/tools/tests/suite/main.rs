@@ -37,6 +37,8 @@ mod service;
 mod sessions;
 /// Commands: foreground, background, watched.
 mod shell;
+/// Random use of the tools for code, for as long as it is asked for.
+mod soak;
 /// Changes of files by symbol.
 mod symbol_edits;
 /// What most tests begin with.

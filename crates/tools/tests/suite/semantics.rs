@@ -1,9 +1,13 @@
 //! Answers of real language servers: gopls and clangd from the system, ty for Python.
 
+use std::time::{Duration, Instant};
+
+use carrel_config::OperatorPolicy;
+use carrel_tools::{CallOptions, Interface};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use crate::test_environment::TestEnvironment;
+use crate::test_environment::{Setting, TestEnvironment, object};
 use crate::verify::machine;
 
 const UTILS: &str = "\
@@ -239,4 +243,88 @@ async fn a_question_about_an_ignored_file_is_answered() {
     );
     let answer = asked.await.unwrap();
     assert!(answer.text().contains("built.py:1:5"), "{}", answer.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_language_without_a_server_takes_no_problems_of_others_with_it() {
+    let test_env = project();
+    test_env.put("shop/core.py", CORE.replace("LazyFile()", "LazyFiles()"));
+    test_env.put("a.lua", "function greet() end\n");
+    let answer = test_env.call("diagnostics", json!({})).await;
+    assert!(!answer.is_error, "{}", answer.text());
+    let text = answer.text();
+    assert!(text.contains("shop/core.py:8:16 error [unresolved-reference]"), "{text}");
+    assert!(text.contains("[no answer for lua, 1 file(s): "), "{text}");
+    let facts = &answer.structured;
+    assert_eq!((&facts["complete"], &facts["files"]), (&false.into(), &3.into()), "{facts}");
+    assert_eq!(facts["answers"]["python"]["server"], "ty");
+    assert!(facts["unanswered"]["lua"].as_str().unwrap().contains("lua-language-server"));
+    // Alone it has no answer at all.
+    let (code, text) = test_env.refusal("diagnostics", json!({ "path": "a.lua" })).await;
+    assert_eq!(code, "E_LANGUAGE_SERVER", "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn problems_are_those_of_the_files_that_the_session_changed() {
+    let test_env = project();
+    test_env.put("shop/other.py", "unknown_before()\n");
+    let changed = json!({ "changed": true });
+    let text = test_env.text("diagnostics", changed.clone()).await;
+    assert!(text.starts_with("no problems in 0 file(s)"), "{text}");
+    test_env.text("Read", json!({ "file_path": "shop/core.py" })).await;
+    let edit = json!({ "file_path": "shop/core.py", "old_string": "LazyFile().", "new_string": "Lazy()." });
+    test_env.text("Edit", edit).await;
+    let text = test_env.text("diagnostics", changed.clone()).await;
+    assert!(text.contains("1 problem(s) in 1 file(s):\nshop/core.py:8:16 error"), "{text}");
+    let text = test_env.text("diagnostics", changed).await;
+    assert!(text.starts_with("no problems in 0 file(s)"), "{text}");
+    let text = test_env.text("diagnostics", json!({})).await;
+    assert!(text.contains("shop/other.py:1:1 error"), "{text}");
+}
+
+/// A machine whose gopls is another program.
+fn with_gopls(program: &str) -> (tempfile::TempDir, TestEnvironment) {
+    use std::os::unix::fs::PermissionsExt;
+    // Commands have a `/tmp` of their own.
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), mode.clone()).unwrap();
+    let top = directory.path().to_owned();
+    let programs = top.join("bin");
+    std::fs::create_dir(&programs).unwrap();
+    std::fs::write(programs.join("gopls"), program).unwrap();
+    std::fs::set_permissions(programs.join("gopls"), mode).unwrap();
+    let policy =
+        OperatorPolicy { path: vec![programs], readable: vec![top], ..OperatorPolicy::default() };
+    let test_env = TestEnvironment::with(Setting { policy, ..Setting::default() });
+    test_env.put("go.mod", "module shop\n\ngo 1.19\n");
+    test_env.put("main.go", "package main\n\nfunc main() { price(\"two\") }\n");
+    test_env.put("price.go", "package main\n\nfunc price(n int) int { return n }\n");
+    (directory, test_env)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_compiler_finds_the_problems_where_a_server_cannot() {
+    let (_programs, test_env) = with_gopls("#!/bin/sh\nexit 1\n");
+    let answer = test_env.call("diagnostics", json!({ "path": "main.go" })).await;
+    assert!(!answer.is_error, "{}", answer.text());
+    let text = answer.text();
+    assert!(text.starts_with("1 problem(s) in 1 file(s):\nmain.go:3:"), "{text}");
+    assert!(text.contains("[by go vet"), "{text}");
+    assert_eq!(answer.structured["complete"], true);
+    let text = test_env.text("diagnostics", json!({})).await;
+    assert!(text.starts_with("1 problem(s) in 2 file(s):\nmain.go:3:"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_never_answers_has_the_time_of_the_call_and_no_more() {
+    let (_programs, test_env) = with_gopls("#!/bin/sh\nexec sleep 1000\n");
+    let mut options = CallOptions::new(Interface::Http);
+    options.command_settings.timeout = Some(Duration::from_secs(2));
+    let begun = Instant::now();
+    let call = test_env.registry.call(&test_env.session, "diagnostics", object(json!({})), options);
+    let answer = call.await;
+    assert_eq!(answer.structured["error"]["code"], "E_LANGUAGE_SERVER", "{}", answer.text());
+    // Each file alone could have 90 seconds, and this call has two.
+    assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
 }

@@ -324,3 +324,18 @@ async fn reading_starts_a_check_only_where_the_caller_may_run_programs() {
     call(&read_only, "Read", json!({ "file_path": "src/lib.rs" })).await;
     assert_eq!(read_only.registry.toolbox().jobs.list().len(), 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rewrite_by_structure_is_checked_like_an_edit() {
+    let test_env = go();
+    call(&test_env, "Read", json!({ "file_path": "a.go" })).await;
+    let edit = json!({ "op": "replace", "rule": "return 1", "replacement": "return missing" });
+    let mut text = call(&test_env, "code_edit", json!({ "path": "a.go", "edits": [edit] })).await;
+    let begun = Instant::now();
+    // A check that takes longer comes with a later reply. Versions of Go have different words for it.
+    while !text.contains(": missing") && begun.elapsed() < CHECK_TIME {
+        text = call(&test_env, "Read", json!({ "file_path": "b/b.go" })).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(text.contains("post-edit check (go vet") && text.contains(": missing"), "{text}");
+}
