@@ -17,6 +17,8 @@ mod files;
 mod git;
 /// What counts as having read a file, and what a refusal shows.
 mod reading_first;
+/// Language servers on real projects, compared with the text.
+mod real_projects;
 /// Diagrams that real and fake renderers draw.
 mod render;
 /// The size of replies: limits, and the way to the rest.
