@@ -27,6 +27,8 @@ mod reply_limit;
 mod search;
 /// Answers of language servers.
 mod semantics;
+/// What a running language server tells about an edit.
+mod server_feedback;
 /// What the service gets of its six tools.
 mod service;
 /// Sessions and their owners: commands, hashes of files, roots.

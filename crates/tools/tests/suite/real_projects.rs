@@ -278,7 +278,7 @@ impl Run {
 
     fn uses(&self, line: &str, name: &str) -> bool {
         let is_comment = |start: &&str| line.trim_start().starts_with(*start);
-        if self.project.comments.iter().any(|start| is_comment(&start)) {
+        if self.project.comments.iter().any(|start| is_comment(start)) {
             return false;
         }
         let code: String = line.split('"').step_by(2).collect::<Vec<_>>().join("\"");
@@ -488,7 +488,8 @@ async fn clangd_knows_jansson() {
             let sources = std::fs::read_dir(top.join("src")).unwrap().map(Result::unwrap);
             let names = sources.map(|entry| format!("src/{}", entry.file_name().to_str().unwrap()));
             let names = names.chain(["src/added.c".to_owned()]);
-            let commands = names.filter(|name| name.ends_with(".c")).map(|file| {
+            let is_unit = |name: &String| Path::new(name).extension().is_some_and(|end| end == "c");
+            let commands = names.filter(is_unit).map(|file| {
                 let arguments = ["cc", "-Isrc", "-Iandroid", "-c", &file];
                 json!({ "directory": top, "file": file, "arguments": arguments })
             });
