@@ -46,8 +46,9 @@ pub use effective_settings::{EffectiveSetting, Origin};
 pub use environment::{Environment, is_variable_name};
 pub use path_expansion::PathError;
 pub use policy::{
-    DetectedToolchains, LoadedPolicy, MAX_POLICY_BYTES, OperatorPolicy, PolicyError, PolicyFile,
-    PolicyOrigin, SYSTEM_POLICY_FILE, TOOLCHAINS, TierChoice, Toolchain, ToolchainChoice, Trust,
+    BUILT_IN_SERVERS, DetectedToolchains, LanguageServerPolicy, LoadedPolicy, MAX_POLICY_BYTES,
+    OperatorPolicy, PolicyError, PolicyFile, PolicyOrigin, SERVER_LANGUAGES, SYSTEM_POLICY_FILE,
+    ServerEntry, ServerReadiness, TOOLCHAINS, TierChoice, Toolchain, ToolchainChoice, Trust,
     UidRange, policy_reference_markdown, policy_template, user_policy_file,
 };
 pub use prompt::{Prompt, TemplateError};

@@ -10,6 +10,7 @@
 //! target may not be: the whole file system, the sandbox's own directories, for writing also the system's
 //! directories and the policy itself.
 
+mod language_servers;
 mod loaded_policy;
 mod operator_policy;
 mod policy_error;
@@ -22,6 +23,9 @@ mod policy_reference;
 mod toolchain;
 mod uid_range;
 
+pub use language_servers::{
+    BUILT_IN_SERVERS, LanguageServerPolicy, SERVER_LANGUAGES, ServerEntry, ServerReadiness,
+};
 pub use loaded_policy::{LoadedPolicy, PolicyFile};
 pub use operator_policy::{OperatorPolicy, TierChoice, ToolchainChoice, Trust};
 pub use policy_error::PolicyError;

@@ -11,16 +11,19 @@ use crate::definition::Readiness;
 /// Work in progress that is known at a time; more is counted and not described.
 const MAX_TRACKED: usize = 256;
 
-/// The time after which a server that would report its work has none.
+/// Bytes of a text of a server that are kept, of which each of its works has two.
+const MAX_TEXT: usize = 1000;
+
+/// The time for which the first report of a server's work is waited for. Without one, answers say so.
 const MAX_SILENCE: Duration = Duration::from_secs(15);
+
+/// The reason of a server that should report the end of its index and has not.
+const UNREPORTED: &str = "the server has not reported that it has read the project; the description of its build may \
+    name no files";
 
 /// The beginning of a title by which gopls reports as work that a project could not be loaded. It ends when the project
 /// can be loaded.
 const FAILURE: &str = "Error";
-
-/// The words of rust-analyzer about dependencies of the standard library, and of the project, that are missing.
-const STANDARD_LIBRARY: &str = "dependencies for sysroot of";
-const PROJECT: &str = "dependencies for `";
 
 /// The work of a server.
 #[derive(Debug)]
@@ -76,7 +79,10 @@ impl Activity {
     pub(crate) fn progress(&mut self, params: &Value, now: Instant) {
         let token = params["token"].to_string();
         let value = &params["value"];
-        let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+        let text = |name: &str| cut(value[name].as_str().unwrap_or_default());
+        if token.len() > MAX_TEXT {
+            return;
+        }
         match value["kind"].as_str() {
             Some("begin") if self.work.len() + self.failures.len() >= MAX_TRACKED => {}
             Some("begin") if text("title").starts_with(FAILURE) => {
@@ -106,13 +112,10 @@ impl Activity {
     pub(crate) fn status(&mut self, params: &Value) {
         let message = params["message"].as_str().unwrap_or("the project could not be loaded");
         // A warning is about manifests or a standard library that could not be read, without which names are not found.
-        // Dependencies of the standard library itself are rarely there, and of no use to a project.
-        let is_about_project = !message.contains(STANDARD_LIBRARY) || message.contains(PROJECT);
-        let is_failure =
-            params["health"] == "error" || params["health"] == "warning" && is_about_project;
+        let is_failure = params["health"] == "error" || params["health"] == "warning";
         self.status = Some(ServerStatus {
             is_quiescent: params["quiescent"].as_bool().unwrap_or(false),
-            failure: is_failure.then(|| message.trim().to_owned()),
+            failure: is_failure.then(|| cut(message.trim())),
         });
     }
 
@@ -161,11 +164,28 @@ impl Activity {
         }
     }
 
+    /// Returns the reason for doubt about a server that should report its work, and has not reported the end of any.
+    pub(crate) fn doubt(&self, readiness: Readiness, reports: bool) -> Option<&'static str> {
+        match readiness {
+            Readiness::WorkReported if reports && self.ended == 0 => Some(UNREPORTED),
+            Readiness::WorkReported
+            | Readiness::Requests
+            | Readiness::QuiescentStatus
+            | Readiness::Notified { .. }
+            | Readiness::Logged(_)
+            | Readiness::Settled(_) => None,
+        }
+    }
+
     /// Returns the reason for which answers are not complete although the server is ready.
     pub(crate) fn failure(&self) -> Option<&str> {
         let status = self.status.as_ref().and_then(|status| status.failure.as_deref());
         status.or_else(|| self.failures.values().next().map(String::as_str))
     }
+}
+
+fn cut(text: &str) -> String {
+    text[..text.floor_char_boundary(MAX_TEXT)].to_owned()
 }
 
 impl Work {
@@ -225,10 +245,29 @@ mod tests {
         assert_eq!(pending(&activity, true, start).as_deref(), Some("loading the project"));
         assert_eq!(pending(&activity, false, start), None);
         assert_eq!(pending(&activity, true, start + MAX_SILENCE), None);
+        let doubt = |activity: &Activity, reports| activity.doubt(Readiness::WorkReported, reports);
+        assert_eq!((doubt(&activity, true), doubt(&activity, false)), (Some(UNREPORTED), None));
         activity.progress(&begin(None), start);
         assert_eq!(pending(&activity, false, start).as_deref(), Some("indexing: 1/4"));
         activity.progress(&serde_json::from_str(END).unwrap(), start);
         assert_eq!(pending(&activity, true, start), None);
+        assert_eq!(doubt(&activity, true), None);
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_long_tokens_ignored() {
+        let now = Instant::now();
+        let mut activity = Activity::new(now);
+        let long = "\u{e9}".repeat(1 << 20);
+        let begin =
+            |token: &str| json!({ "token": token, "value": { "kind": "begin", "title": long } });
+        activity.progress(&begin(&long), now);
+        assert_eq!(activity.pending(Readiness::Requests, true, now), None);
+        activity.progress(&begin("1"), now);
+        let pending = activity.pending(Readiness::Requests, true, now).unwrap();
+        assert_eq!(pending.what.len(), MAX_TEXT);
+        activity.status(&json!({ "quiescent": true, "health": "error", "message": long }));
+        assert_eq!(activity.failure().map(str::len), Some(MAX_TEXT));
     }
 
     #[test]
@@ -245,16 +284,11 @@ mod tests {
             .status(&json!({ "quiescent": true, "health": "error", "message": " no manifest\n" }));
         assert!(!is_pending(&activity));
         assert_eq!(activity.failure(), Some("no manifest"));
+        // Without the dependencies of the standard library, uses inside of its macros are not found.
         let sysroot = "Failed to read Cargo metadata with dependencies for sysroot of `x`";
-        let project = "Failed to read Cargo metadata with dependencies for `x`";
-        for (health, message, failure) in [
-            ("ok", "x".to_owned(), None),
-            ("warning", sysroot.to_owned(), None),
-            ("warning", project.to_owned(), Some(project.to_owned())),
-            ("warning", format!("{project}\n{sysroot}"), Some(format!("{project}\n{sysroot}"))),
-        ] {
-            activity.status(&json!({ "quiescent": true, "health": health, "message": message }));
-            assert_eq!(activity.failure(), failure.as_deref());
+        for (health, failure) in [("ok", None), ("warning", Some(sysroot))] {
+            activity.status(&json!({ "quiescent": true, "health": health, "message": sysroot }));
+            assert_eq!(activity.failure(), failure);
         }
     }
 

@@ -15,7 +15,7 @@ pub(crate) fn initialize_params(definition: &ServerDefinition, root: &str, path:
         "rootPath": path,
         "rootUri": root,
         "workspaceFolders": [{ "uri": root, "name": "workspace" }],
-        "initializationOptions": (definition.options)(),
+        "initializationOptions": definition.options.value(),
         "capabilities": client_capabilities(),
         "trace": "off",
     })

@@ -2,8 +2,9 @@
 //!
 //! A row has all that differs between servers: languages, program, settings, the directory that is its project,
 //! when its answers are complete, and what has to be done when files change behind its back. Code elsewhere asks the
-//! row and knows no server by name. Further rows of an operator can be added to [`DEFINITIONS`] without other changes.
+//! row and knows no server by name. An operator can add and change rows ([`definitions`]).
 
+mod operator;
 mod settings;
 mod table;
 
@@ -11,27 +12,34 @@ use std::path::Path;
 use std::time::Duration;
 
 use carrel_code::Language;
+use carrel_domain::ByteSize;
 use serde_json::Value;
 
 use crate::position::LineBreaks;
+pub(crate) use operator::{definitions, is_known};
+#[cfg(test)]
 pub(crate) use table::DEFINITIONS;
 
 /// A language server and its use.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ServerDefinition {
     /// The name in answers and errors.
     pub(crate) name: &'static str,
     pub(crate) languages: &'static [Language],
     /// The programs that are looked for, in this order.
     pub(crate) programs: &'static [&'static str],
+    /// A program of the project is the first choice. Where an operator names the program, it is none.
+    pub(crate) is_of_project: bool,
+    /// The memory that it takes for a project of medium size.
+    pub(crate) expected_memory: ByteSize,
     pub(crate) arguments: &'static [&'static str],
     /// Variables in addition to those of every command. [`KEPT_CACHE`] stands for a directory that stays with the
     /// workspace.
     pub(crate) environment: &'static [(&'static str, &'static str)],
     /// `initializationOptions`.
-    pub(crate) options: fn() -> Value,
+    pub(crate) options: ServerSettings,
     /// The answers to `workspace/configuration`, by section.
-    pub(crate) settings: fn() -> Value,
+    pub(crate) settings: ServerSettings,
     pub(crate) root: RootRule,
     /// Names of files, other than sources, whose change matters to the server.
     pub(crate) project_files: &'static [&'static str],
@@ -40,11 +48,32 @@ pub(crate) struct ServerDefinition {
     pub(crate) diagnostics: DiagnosticSource,
     /// The reason for which diagnostics are not all that there are.
     pub(crate) unchecked: Option<&'static str>,
+    /// Definitions in files that are not open are found by the index; without it, declarations stand for them.
+    pub(crate) defines_by_index: bool,
+    /// Its search misses uses after changes, though it knows them when it is asked about their places.
+    pub(crate) misses_uses: bool,
     pub(crate) line_breaks: LineBreaks,
     /// Without one of these files above the document, answers about other files are not complete.
     pub(crate) completeness: Option<Completeness>,
     /// One line that says how to get it.
     pub(crate) installation: &'static str,
+}
+
+/// Settings as data.
+#[derive(Clone, Debug)]
+pub(crate) enum ServerSettings {
+    BuiltIn(fn() -> Value),
+    /// Of an operator.
+    Given(Value),
+}
+
+impl ServerSettings {
+    pub(crate) fn value(&self) -> Value {
+        match self {
+            Self::BuiltIn(value) => value(),
+            Self::Given(value) => value.clone(),
+        }
+    }
 }
 
 /// Replaced by the path of a directory for caches that stay with the workspace.
@@ -124,11 +153,6 @@ pub(crate) struct Completeness {
 }
 
 impl ServerDefinition {
-    /// Returns the servers of a language, the preferred first.
-    pub(crate) fn of_language(language: Language) -> impl Iterator<Item = &'static Self> {
-        DEFINITIONS.iter().filter(move |definition| definition.languages.contains(&language))
-    }
-
     /// Returns whether a file is a source or project file of the server.
     pub(crate) fn concerns(&self, path: &Path) -> bool {
         self.is_source(path) || self.is_project_file(path)
@@ -174,8 +198,8 @@ mod tests {
     #[test]
     fn candidates_of_a_language_come_in_the_order_of_the_table() {
         let names = |language| {
-            let definitions = ServerDefinition::of_language(language);
-            definitions.map(|definition| definition.name).collect::<Vec<_>>()
+            let rows = DEFINITIONS.iter().filter(|row| row.languages.contains(&language));
+            rows.map(|row| row.name).collect::<Vec<_>>()
         };
         assert_eq!(names(Language::Python), ["ty", "basedpyright"]);
         assert_eq!(names(Language::Tsx), ["typescript-language-server", "vtsls"]);
@@ -210,7 +234,7 @@ mod tests {
 
     #[test]
     fn project_files_are_known_by_their_whole_names() {
-        let go = ServerDefinition::of_language(Language::Go).next().unwrap();
+        let go = DEFINITIONS.iter().find(|row| row.name == "gopls").unwrap();
         for (path, concerns) in
             [("a/b.go", true), ("a/go.mod", true), ("a/xgo.mod", false), ("a.rs", false)]
         {

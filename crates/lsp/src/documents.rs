@@ -48,6 +48,8 @@ pub(crate) struct Documents {
     clock: i64,
     /// The time of the last change that was sent.
     changed: Instant,
+    /// A file has changed since the server started.
+    is_changed: bool,
 }
 
 /// The files at the last look.
@@ -204,6 +206,7 @@ impl Documents {
             open: BTreeMap::new(),
             clock: 0,
             changed: Instant::now(),
+            is_changed: false,
         }
     }
 
@@ -223,6 +226,11 @@ impl Documents {
     /// Returns the time of the last change that was sent.
     pub(crate) fn changed(&self) -> Instant {
         self.changed
+    }
+
+    /// Returns whether a file has changed since the server started.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.is_changed
     }
 
     /// Returns the absolute path of a file, as text.
@@ -321,6 +329,7 @@ impl Documents {
             self.changed = now;
         }
         if !plan.events.is_empty() {
+            self.is_changed = true;
             let params = json!({ "changes": plan.events });
             batch.notify("workspace/didChangeWatchedFiles", &params);
         }

@@ -8,7 +8,8 @@
 //! A server starts with the first query that needs it. Queries of one server take turns, each within its own time.
 //! A start is a task of its own: a query that has no time left leaves it to the next one. A server that has ended is
 //! replaced by the query that notices it; one that keeps ending is given up for a while. A server without a query for
-//! some time is ended, and so is the one that was used least recently when too many run.
+//! some time is ended, and so is the one that was used least recently when too many run in the process, or when they
+//! are expected to use too much memory together. The next answer says so ([`LanguageServers::take_notices`]).
 //!
 //! | what ends | what happens to servers |
 //! |---|---|
@@ -18,16 +19,17 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, Weak};
 use std::time::Duration;
 
 use carrel_code::Language;
+use carrel_config::LanguageServerPolicy;
 use carrel_domain::sync;
 use carrel_runner::{Runner, WorkspaceHandle};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::definition::ServerDefinition;
+use crate::definition::{self, ServerDefinition};
 use crate::fault::{QueryError, blocking};
 use crate::process::Launch;
 use crate::project;
@@ -40,24 +42,19 @@ use crate::query::hover::Hover;
 use crate::query::locations::{FindLocations, Locations, Relation};
 use crate::query::rename::{Rename, RenameFiles};
 use crate::reply::Reply;
-use crate::slot::Slot;
+use crate::slot::{EndReason, Slot};
 
-/// The choices of an operator.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LanguageServerOptions {
-    /// The time without a query after which a server is ended.
-    pub idle: Duration,
-    /// Servers that run at a time.
-    pub most: usize,
-    /// Directories of programs, searched before `PATH`. Commands must see them.
-    pub programs: Vec<PathBuf>,
+/// Notices that wait for a reply, for each workspace.
+const MAX_NOTICES: usize = 8;
+
+/// The running servers that count together: by default all of a process.
+#[derive(Debug, Default)]
+pub struct ServerPool {
+    running: Mutex<Vec<Weak<Slot>>>,
 }
 
-impl Default for LanguageServerOptions {
-    fn default() -> Self {
-        Self { idle: Duration::from_mins(10), most: 8, programs: Vec::new() }
-    }
-}
+/// The pool of servers that no other one is chosen for.
+static PROCESS: LazyLock<Arc<ServerPool>> = LazyLock::new(Arc::default);
 
 /// The workspace and the time of a query.
 #[derive(Clone, Debug)]
@@ -79,7 +76,12 @@ pub struct LanguageServers {
 
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) options: LanguageServerOptions,
+    pub(crate) policy: LanguageServerPolicy,
+    /// In the order in which they are tried.
+    definitions: Vec<&'static ServerDefinition>,
+    pool: Arc<ServerPool>,
+    /// Words for the next reply, by workspace.
+    notices: Mutex<BTreeMap<PathBuf, Vec<String>>>,
     slots: Mutex<BTreeMap<SlotKey, Arc<Slot>>>,
     stop: CancellationToken,
 }
@@ -94,17 +96,45 @@ struct SlotKey {
 }
 
 impl LanguageServers {
-    /// Starts nothing yet. Queries need a tokio runtime.
-    pub fn new(options: LanguageServerOptions) -> Self {
+    /// Starts nothing yet. Queries need a tokio runtime. The limits hold for all servers of the process together.
+    pub fn new(policy: LanguageServerPolicy) -> Self {
+        Self::in_pool(policy, Arc::clone(&PROCESS))
+    }
+
+    /// Does the same with limits for the servers of a pool.
+    pub fn in_pool(policy: LanguageServerPolicy, pool: Arc<ServerPool>) -> Self {
         let stop = CancellationToken::new();
-        let shared = Shared { options, slots: Mutex::default(), stop: stop.clone() };
+        let shared = Shared {
+            definitions: definition::definitions(&policy.servers),
+            policy,
+            pool,
+            notices: Mutex::default(),
+            slots: Mutex::default(),
+            stop: stop.clone(),
+        };
         Self { shared: Arc::new(shared), _stop: stop.drop_guard() }
     }
 
     /// Returns whether a server is known for the language of a file.
     pub fn knows(path: &Path) -> bool {
-        let language = Language::of_path(path);
-        language.is_some_and(|language| ServerDefinition::of_language(language).next().is_some())
+        Language::of_path(path).is_some_and(definition::is_known)
+    }
+
+    /// Takes what the next reply about a workspace should say about its servers, such as that one was ended because it
+    /// was idle.
+    pub fn take_notices(&self, workspace: &Path) -> Vec<String> {
+        sync::lock(&self.shared.notices).remove(workspace).unwrap_or_default()
+    }
+
+    /// Returns whether a server runs that can be asked about a file.
+    pub fn runs_for(&self, workspace: &Path, file: &Path) -> bool {
+        let slots = sync::lock(&self.shared.slots);
+        let mut own = slots.iter().filter(|(key, _)| key.workspace == workspace);
+        own.any(|(key, slot)| {
+            slot.is_running()
+                && file.starts_with(&key.root)
+                && slot.launch().definition.is_source(file)
+        })
     }
 
     /// Finds the definition of the symbol at a position.
@@ -257,26 +287,29 @@ impl LanguageServers {
         let language = Language::of_path(file).ok_or(QueryError::NoLanguage { path })?;
         let files = context.workspace.files().try_clone()?;
         let path: Vec<PathBuf> = context.runner.programs().map(Path::to_owned).collect();
-        let configured = self.shared.options.programs.clone();
+        let configured = self.shared.policy.programs.clone();
         let file = file.to_owned();
+        let known = self.shared.definitions.iter().copied();
+        let candidates: Vec<_> =
+            known.filter(|definition| definition.languages.contains(&language)).collect();
         blocking(move || {
-            let mut candidates = ServerDefinition::of_language(language).peekable();
-            if candidates.peek().is_none() {
+            if candidates.is_empty() {
                 return Err(QueryError::NoLanguage { path: file });
             }
-            let found = candidates.find_map(|definition| {
+            let found = candidates.iter().find_map(|definition| {
                 let root = project::root_of(&files, &file, definition.root);
                 let program = project::program_of(definition, &files, &root, &configured, &path)?;
                 Some(Launch { definition, program, root })
             });
-            found.ok_or_else(|| not_installed(language))
+            found.ok_or_else(|| not_installed(language, &candidates))
         })
         .await
     }
 }
 
-fn not_installed(language: Language) -> QueryError {
-    let candidates = ServerDefinition::of_language(language)
+fn not_installed(language: Language, candidates: &[&ServerDefinition]) -> QueryError {
+    let candidates = candidates
+        .iter()
         .map(|definition| format!("{} ({})", definition.name, definition.installation));
     let candidates = candidates.collect::<Vec<_>>().join(", or ");
     QueryError::NotInstalled { language: language.as_str(), candidates }
@@ -284,23 +317,15 @@ fn not_installed(language: Language) -> QueryError {
 
 impl Shared {
     /// Counts a server as running. If as many run as may, the one that was used least recently is ended.
-    pub(crate) async fn make_room(&self, starting: &Slot) -> Result<(), QueryError> {
+    pub(crate) async fn make_room(&self, starting: &Arc<Slot>) -> Result<(), QueryError> {
         loop {
-            let mut running: Vec<_> = {
-                let slots = sync::lock(&self.slots);
-                let running: Vec<_> =
-                    slots.values().filter(|slot| slot.is_running()).cloned().collect();
-                if running.len() < self.options.most {
-                    starting.count_as_running();
-                    return Ok(());
-                }
-                running
-            };
+            let Err(mut running) = self.pool.count(&self.policy, starting) else { return Ok(()) };
             let count = running.len();
             running.sort_by_key(|slot| slot.last_used());
             let mut ended = false;
             for slot in running {
-                ended = slot.close_unless_in_use().await;
+                let reason = EndReason::Room { server: starting.launch().definition.name };
+                ended = slot.close_unless_in_use(reason).await;
                 if ended {
                     break;
                 }
@@ -309,5 +334,36 @@ impl Shared {
                 return Err(QueryError::TooMany { running: count });
             }
         }
+    }
+
+    /// Keeps words for the next reply about a workspace.
+    pub(crate) fn notice(&self, workspace: &Path, text: String) {
+        let mut all = sync::lock(&self.notices);
+        let notices = all.entry(workspace.to_owned()).or_default();
+        if notices.len() < MAX_NOTICES {
+            notices.push(text);
+        }
+    }
+}
+
+impl ServerPool {
+    /// Counts a server as running if the limits leave room for it; the error are those that run.
+    fn count(
+        &self,
+        policy: &LanguageServerPolicy,
+        starting: &Arc<Slot>,
+    ) -> Result<(), Vec<Arc<Slot>>> {
+        let mut all = sync::lock(&self.running);
+        all.retain(|slot| slot.upgrade().is_some_and(|slot| slot.is_running()));
+        let running: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
+        let memory = running.iter().map(|slot| slot.expected_memory()).sum::<u64>();
+        let fits = memory.saturating_add(starting.expected_memory()) <= policy.memory.as_u64();
+        // One server always may run, whatever it takes.
+        if running.is_empty() || running.len() < policy.most && fits {
+            starting.count_as_running();
+            all.push(Arc::downgrade(starting));
+            return Ok(());
+        }
+        Err(running)
     }
 }

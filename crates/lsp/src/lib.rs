@@ -52,7 +52,7 @@ mod stamp;
 mod uri;
 
 pub use fault::QueryError;
-pub use language_servers::{LanguageServerOptions, LanguageServers, QueryContext};
+pub use language_servers::{LanguageServers, QueryContext, ServerPool};
 pub use position::{Place, TextRange};
 pub use query::Target;
 pub use query::calls::{Call, CallDirection};

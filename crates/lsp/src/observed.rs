@@ -21,8 +21,12 @@ use crate::message::{METHOD_NOT_FOUND, ResponseError};
 /// file.
 const MAX_PUSHED_BYTES: usize = 32 << 20;
 
-/// Registrations of capabilities that are kept.
+/// Registrations of capabilities that are kept, and the bytes of the id and the method of each.
 const MAX_REGISTRATIONS: usize = 512;
+const MAX_REGISTRATION_BYTES: usize = 512;
+
+/// Sections of settings that are answered at a time. An answer is larger than the question.
+const MAX_SECTIONS: usize = 100;
 
 /// The state of a server as far as it has told it.
 #[derive(Debug)]
@@ -76,6 +80,12 @@ impl Observed {
         state.activity.pending(self.definition.readiness, reports, Instant::now())
     }
 
+    /// Returns the reason for which the server may not have read the project although nothing is waited for.
+    pub(crate) fn doubt(&self, reports: bool) -> Option<&'static str> {
+        let state = sync::lock(&self.state);
+        state.activity.doubt(self.definition.readiness, reports)
+    }
+
     /// Returns the reason for which answers are not complete.
     pub(crate) fn failure(&self) -> Option<String> {
         sync::lock(&self.state).activity.failure().map(str::to_owned)
@@ -110,6 +120,7 @@ impl Observed {
             let text = |name: &str| registration[name].as_str().map(str::to_owned);
             if let (Some(id), Some(method)) = (text("id"), text("method"))
                 && state.registered.len() < MAX_REGISTRATIONS
+                && id.len() + method.len() <= MAX_REGISTRATION_BYTES
             {
                 state.registered.insert(id, method);
             }
@@ -128,8 +139,8 @@ impl Observed {
 
     /// Returns the settings of each section that is asked for, null for one that there is not.
     fn configuration(&self, params: &Value) -> Value {
-        let settings = (self.definition.settings)();
-        let items = params["items"].as_array().into_iter().flatten();
+        let settings = self.definition.settings.value();
+        let items = params["items"].as_array().into_iter().flatten().take(MAX_SECTIONS);
         items.map(|item| section(&settings, item["section"].as_str().unwrap_or_default())).collect()
     }
 
@@ -252,6 +263,25 @@ mod tests {
         let taken = json!({ "unregisterations": [registration] });
         observed.asked("client/unregisterCapability", &taken).unwrap();
         assert!(!observed.has_registered(method));
+    }
+
+    #[test]
+    fn a_million_registrations_and_questions_cost_little() {
+        let observed = observed("basedpyright");
+        let registration =
+            |id: String| json!({ "id": id, "method": "workspace/didChangeWatchedFiles" });
+        let many: Vec<_> = (0..1_000_000).map(|number| registration(number.to_string())).collect();
+        observed.asked("client/registerCapability", &json!({ "registrations": many })).unwrap();
+        assert_eq!(sync::lock(&observed.state).registered.len(), MAX_REGISTRATIONS);
+        let taken = json!({ "unregisterations": many });
+        observed.asked("client/unregisterCapability", &taken).unwrap();
+        assert!(sync::lock(&observed.state).registered.is_empty());
+        let long = json!({ "registrations": [registration("x".repeat(1 << 20))] });
+        observed.asked("client/registerCapability", &long).unwrap();
+        assert!(sync::lock(&observed.state).registered.is_empty());
+        let items = vec![json!({}); 1_000_000];
+        let answer = observed.asked("workspace/configuration", &json!({ "items": items })).unwrap();
+        assert_eq!(answer.as_array().map(Vec::len), Some(MAX_SECTIONS));
     }
 
     #[test]

@@ -68,7 +68,8 @@ pub(crate) fn program_of(
     configured: &[PathBuf],
     path: &[PathBuf],
 ) -> Option<PathBuf> {
-    let in_project = root.ancestors().flat_map(|directory| {
+    let own = definition.is_of_project.then(|| root.ancestors());
+    let in_project = own.into_iter().flatten().flat_map(|directory| {
         let directories = PROJECT_PROGRAMS.iter().map(|programs| directory.join(programs));
         directories
             .flat_map(|directory| definition.programs.iter().map(move |name| directory.join(name)))

@@ -9,6 +9,7 @@ pub(crate) mod diagnostics;
 pub(crate) mod edits;
 pub(crate) mod hover;
 pub(crate) mod locations;
+mod missed_uses;
 pub(crate) mod rename;
 
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::definition::ServerDefinition;
 use crate::fault::{Fault, QueryError};
 use crate::position::TextIndex;
 use crate::server::LanguageServer;
@@ -53,7 +55,7 @@ pub(crate) trait Query: Sync {
     fn file(&self) -> &Path;
 
     /// Returns whether the answer depends on files that the document does not name.
-    fn concerns_other_files(&self) -> bool;
+    fn concerns_other_files(&self, definition: &ServerDefinition) -> bool;
 
     fn ask(
         &self,

@@ -11,7 +11,7 @@
 //! often than that.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -72,7 +72,7 @@ pub(crate) struct LanguageServer {
     pub(crate) documents: Documents,
     /// Files whose last change the server may not have taken in yet.
     unsettled: BTreeSet<PathBuf>,
-    files: Root,
+    pub(crate) files: Root,
 }
 
 /// A server's streams, and its process where it is one.
@@ -115,7 +115,7 @@ impl LanguageServer {
             let until = Instant::now() + INITIALIZE_TIME;
             let result = client.request("initialize", &params, until).await?;
             client.notify("initialized", &json!({})).await?;
-            let settings = (definition.settings)();
+            let settings = definition.settings.value();
             if !settings.is_null() {
                 let params = json!({ "settings": settings });
                 client.notify("workspace/didChangeConfiguration", &params).await?;
@@ -366,7 +366,8 @@ impl LanguageServer {
                 };
                 Ok(blocking(look).await?)
             }
-            Some(_) | None => Ok(false),
+            Some(_) => Ok(false),
+            None => Ok(true),
         }
     }
 
@@ -375,8 +376,11 @@ impl LanguageServer {
         if let Some(failure) = self.observed.failure() {
             return Some(failure);
         }
-        if !query.concerns_other_files() {
+        if !query.concerns_other_files(self.definition) {
             return None;
+        }
+        if let Some(doubt) = self.observed.doubt(reports) {
+            return Some(doubt.to_owned());
         }
         if is_cut {
             return Some("the workspace has files that could not be listed".to_owned());
@@ -403,9 +407,11 @@ impl LanguageServer {
     /// Returns the path of a URI relative to the workspace; the error is the path or URI of anything else.
     pub(crate) fn relative(&self, uri: &str) -> Result<PathBuf, PathBuf> {
         let Some(path) = uri::to_path(uri) else { return Err(uri.into()) };
+        // A path that goes up may lead anywhere, whatever it begins with.
+        let goes_up = path.components().any(|part| part == Component::ParentDir);
         match path.strip_prefix(self.files.path()) {
-            Ok(relative) => Ok(relative.to_owned()),
-            Err(_) => Err(path),
+            Ok(relative) if !goes_up => Ok(relative.to_owned()),
+            Ok(_) | Err(_) => Err(path),
         }
     }
 

@@ -1,9 +1,10 @@
 //! The place of one server: its start, its queries in turn, its end and its next start.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use carrel_domain::sync;
+use carrel_domain::{Age, sync};
 use carrel_search::Cancel;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -26,6 +27,9 @@ const MAX_SERVERS_OF_QUERY: usize = 4;
 
 /// The time that a server which has lost its connection has for its last words.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// The time for which the reason of an end waits for the next start.
+const END_KEPT: Duration = Duration::from_hours(24);
 
 /// The place of one server, which may not run.
 #[derive(Debug)]
@@ -51,13 +55,25 @@ struct SlotProgress {
     last_used: Instant,
     /// From the beginning of its start.
     is_running: bool,
+    /// The reason for which it was ended while it worked, until it starts again.
+    end: Option<EndReason>,
     observed: Option<Arc<Observed>>,
+}
+
+/// The reason for which a working server was ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum EndReason {
+    Idle(Duration),
+    /// Another one needed its place.
+    Room {
+        server: &'static str,
+    },
 }
 
 impl Slot {
     pub(crate) fn new(launch: Launch, stop: CancellationToken) -> Self {
         let last_used = Instant::now();
-        let progress = SlotProgress { last_used, is_running: false, observed: None };
+        let progress = SlotProgress { last_used, is_running: false, end: None, observed: None };
         Self { launch, stop, state: Arc::default(), progress: Mutex::new(progress) }
     }
 
@@ -72,6 +88,10 @@ impl Slot {
 
     pub(crate) fn count_as_running(&self) {
         sync::lock(&self.progress).is_running = true;
+    }
+
+    pub(crate) fn expected_memory(&self) -> u64 {
+        self.launch.definition.expected_memory.as_u64()
     }
 
     pub(crate) fn last_used(&self) -> Instant {
@@ -95,9 +115,10 @@ impl Slot {
     }
 
     /// Does the same, unless a query or start is in progress. Returns whether it did.
-    pub(crate) async fn close_unless_in_use(&self) -> bool {
+    pub(crate) async fn close_unless_in_use(&self, reason: EndReason) -> bool {
         let Ok(mut state) = Arc::clone(&self.state).try_lock_owned() else { return false };
         self.close_server(&mut state).await;
+        sync::lock(&self.progress).end = Some(reason);
         true
     }
 
@@ -191,9 +212,14 @@ impl Slot {
             }
         };
         shared.make_room(self).await?;
+        let end = sync::lock(&self.progress).end.take();
+        if let Some(end) = end {
+            let server = self.launch.definition.name;
+            shared.notice(context.workspace.path(), format!("{server} {end}, and starts again"));
+        }
         let slot = Arc::clone(self);
         let context = context.clone();
-        let idle = shared.options.idle;
+        let idle = shared.policy.idle;
         let starting = async move {
             sleep_until(at).await;
             let connected = slot.launch.connect(&context).await;
@@ -232,7 +258,8 @@ impl Slot {
     /// Returns whether the server runs, or the history of its ends may still matter.
     pub(crate) fn is_needed(&self) -> bool {
         let progress = sync::lock(&self.progress);
-        progress.is_running || progress.last_used.elapsed() < WINDOW
+        let kept = if progress.end.is_some() { END_KEPT } else { WINDOW };
+        progress.is_running || progress.last_used.elapsed() < kept
     }
 
     fn set_running(&self, server: Option<&LanguageServer>) {
@@ -259,6 +286,15 @@ impl Slot {
             None => "its start".to_owned(),
         };
         NotReady { server, pending, estimate: None }
+    }
+}
+
+impl fmt::Display for EndReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Idle(time) => write!(f, "was ended after {} without a question", Age(*time)),
+            Self::Room { server } => write!(f, "was ended to make room for {server}"),
+        }
     }
 }
 
@@ -300,6 +336,7 @@ async fn end_when_idle(slot: Weak<Slot>, idle: Duration) {
         }
         info!(server = slot.launch.definition.name, "ending an idle language server");
         slot.close_server(&mut state).await;
+        sync::lock(&slot.progress).end = Some(EndReason::Idle(idle));
         return;
     }
 }

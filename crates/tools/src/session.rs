@@ -24,7 +24,7 @@ use crate::named_workspace::Workspaces;
 use crate::read_tracker::{FileKey, ReadTracker};
 use crate::shell::{EndCause, JobEnd};
 use crate::toolbox::Toolbox;
-use crate::verify::{LastRuns, LateCheck};
+use crate::verify::{LastRuns, LateCheck, LateServerCheck};
 
 /// Jobs that a session lists; older ones are still found by their ids.
 const MAX_STARTED_JOBS: usize = 64;
@@ -83,6 +83,8 @@ pub(crate) struct State {
     pub(crate) missing_tools: BTreeSet<String>,
     /// Checks whose findings come with a later reply, by workspace.
     pub(crate) late_checks: BTreeMap<String, Vec<LateCheck>>,
+    /// Questions to language servers whose answers come with a later reply, by workspace.
+    pub(crate) late_server_checks: BTreeMap<String, Vec<LateServerCheck>>,
     /// Reasons why checks could not run that were reported.
     pub(crate) told_checks: BTreeSet<String>,
     /// Cancelled when the session ends; a check that has not begun then never does.

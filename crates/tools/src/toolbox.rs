@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, RwLock};
 
 use carrel_domain::{Failure, NetworkRequest, WorkspaceAccess, sync};
 use carrel_exec::{JobLimits, Jobs};
-use carrel_lsp::{LanguageServerOptions, LanguageServers};
+use carrel_lsp::LanguageServers;
 use carrel_runner::Runner;
 use carrel_verify::ProfileCache;
 
@@ -18,7 +18,7 @@ use crate::secrets::Secrets;
 use crate::session::Session;
 use crate::shell::{JobRecords, ShellTable};
 use crate::tool_context::CommandSettings;
-use crate::verify::{CompilerChecks, CoverageStore};
+use crate::verify::{CompilerChecks, CoverageStore, ServerChecks};
 use carrel_audit::{AuditLog, Mask};
 
 /// The parts of a toolbox.
@@ -70,6 +70,7 @@ pub struct Toolbox {
     pub(crate) profiles: ProfileCache,
     job_records: OnceLock<Arc<JobRecords>>,
     pub(crate) compiler_checks: CompilerChecks,
+    pub(crate) server_checks: ServerChecks,
     pub(crate) coverage: CoverageStore,
     redactor: RwLock<Arc<Redactor>>,
 }
@@ -88,6 +89,7 @@ impl Toolbox {
             symbols,
         } = options;
         let events = runner.events().clone();
+        let language_servers = LanguageServers::new(runner.policy().language_servers.clone());
         let redactor = RwLock::new(Arc::new(redactor(&secrets, &workspaces, &git)));
         let jobs = Jobs::new(JobLimits::default());
         let workspaces = Arc::new(workspaces);
@@ -103,11 +105,12 @@ impl Toolbox {
             git,
             reply_bytes,
             symbols,
-            language_servers: LanguageServers::new(LanguageServerOptions::default()),
+            language_servers,
             shells: ShellTable::default(),
             profiles,
             job_records: OnceLock::new(),
             compiler_checks: CompilerChecks::default(),
+            server_checks: ServerChecks::default(),
             coverage: CoverageStore::default(),
             redactor,
         })

@@ -19,12 +19,14 @@ mod project_command;
 mod record_coverage;
 mod run_script;
 mod run_tests;
+mod server_check;
 mod tests_covering;
 mod writer_turn;
 
 pub(crate) use compiler_check::{CompilerChecks, LateCheck};
 pub(crate) use coverage_store::CoverageStore;
 pub(crate) use last_test_runs::LastRuns;
+pub(crate) use server_check::{LateServerCheck, ServerChecks};
 
 use crate::registry::Catalogue;
 

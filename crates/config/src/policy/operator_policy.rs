@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use carrel_domain::{Network, NetworkPolicy, ResourceLimits, Tier, UnknownPolicyValue};
 
+use super::language_servers::LanguageServerPolicy;
 use super::policy_error::PolicyError;
 use super::policy_file;
 use super::policy_keys as keys;
@@ -42,6 +43,7 @@ pub struct OperatorPolicy {
     pub limits: ResourceLimits,
     pub wall_limit: Duration,
     pub uids: UidRange,
+    pub language_servers: LanguageServerPolicy,
 }
 
 /// The required strength of the sandbox.
@@ -98,6 +100,7 @@ impl Default for OperatorPolicy {
             limits: ResourceLimits::default(),
             wall_limit: DEFAULT_WALL_LIMIT,
             uids: UidRange::default(),
+            language_servers: LanguageServerPolicy::default(),
         }
     }
 }
@@ -134,11 +137,14 @@ impl OperatorPolicy {
         let default = Self::default();
         let (network, network_limit) = read_networks(reader, &default);
         let (limits, wall_limit) = read_limits(reader, &default);
+        let language_servers = LanguageServerPolicy::read(reader);
+        let mut readable = reader.paths(&keys::READABLE, PathUse::Read);
+        readable.extend(language_servers.programs.iter().cloned());
         Self {
             tier: reader.settings.choice(&keys::TIER, |word| word.parse().ok()).unwrap_or_default(),
             network,
             network_limit,
-            readable: reader.paths(&keys::READABLE, PathUse::Read),
+            readable,
             writable: reader.paths(&keys::WRITABLE, PathUse::Write),
             path: reader.paths(&keys::PATH, PathUse::Search),
             toolchains: reader.toolchains(&keys::TOOLCHAINS).unwrap_or_default(),
@@ -147,6 +153,7 @@ impl OperatorPolicy {
             limits,
             wall_limit,
             uids: UidRange::read(reader),
+            language_servers,
         }
     }
 

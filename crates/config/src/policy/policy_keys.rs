@@ -7,7 +7,7 @@ use carrel_domain::{ByteSize, Code};
 use super::operator_policy::Trust;
 use super::toolchain;
 use crate::schema::DefaultValue::{Computed, Literal};
-use crate::schema::ValueKind::{AutoOrNames, Choice, Count, Paths, Size, Time, Variables};
+use crate::schema::ValueKind::{AutoOrNames, Choice, Count, Paths, Servers, Size, Time, Variables};
 use crate::schema::{Syntax, ValueKind, settings};
 
 const TIERS: &[&str] = &["auto", "full", "landlock"];
@@ -28,6 +28,8 @@ const MAX_PROCESSES: u64 = 1 << 22;
 const MIN_OPEN_FILES: u64 = 16;
 /// The kernel's usual upper bound, `fs.nr_open`.
 const MAX_OPEN_FILES: u64 = 1 << 20;
+/// Each has processes, memory and a view of a workspace.
+const MAX_SERVERS: u64 = 64;
 /// Ids below belong to accounts of people and services; 65534 is the overflow id.
 pub(crate) const MIN_UID: u64 = 1 << 16;
 /// Programs that read ids as signed 32-bit numbers fail above.
@@ -76,6 +78,18 @@ settings! {
             "File descriptors that one process may have open.";
         LIMIT_LOG = "limits.log", Size { min: MIN_FILE, max: MAX_SIZE }, Literal("\"64MiB\""), None,
             "Output that is kept in the log.";
+    }
+    Some("language_servers"), "Programs that answer questions about source code, in the sandbox. No file of a workspace changes these settings. See [below](#language-servers)." {
+        SERVERS_MOST = "language_servers.most", Count { min: 1, max: MAX_SERVERS }, Literal("8"), None,
+            "Servers that run at a time, in the whole process. One more ends the one that was used least recently.";
+        SERVERS_MEMORY = "language_servers.memory", Size { min: MIN_MEMORY, max: MAX_SIZE }, Literal("\"8GiB\""), None,
+            "The memory that the running servers are expected to use together; beyond it the one that was used least recently is ended. Each has `limits.session_memory` as its own limit.";
+        SERVERS_IDLE = "language_servers.idle", TIME, Literal("\"10m\""), None,
+            "The time without a question after which a server is ended.";
+        SERVERS_PROGRAMS = "language_servers.programs", Paths, Literal("[]"), None,
+            "Directories in which servers are looked for before all others. Commands may read them.";
+        SERVERS_TABLE = "language_servers.servers", Servers, Literal("{}"), None,
+            "Further servers, and changes of built-in ones, by name.";
     }
     Some("uids"), "Used only when Carrel runs as root: the user ids that commands have on the host, one for each workspace. No account, and no other program that assigns ids, may use them." {
         UID_FIRST = "uids.first", Count { min: MIN_UID, max: MAX_UID }, Literal("2000000000"), None,

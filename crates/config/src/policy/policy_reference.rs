@@ -1,5 +1,6 @@
 //! The reference page of policy files, generated from the tables of settings and toolchains.
 
+use super::language_servers::{BUILT_IN_SERVERS, SERVER_LANGUAGES};
 use super::policy_file::MAX_POLICY_BYTES;
 use super::policy_keys::SCHEMA;
 use super::toolchain::{InstallLocation, TOOLCHAINS};
@@ -14,6 +15,8 @@ pub fn policy_reference_markdown() -> String {
         .replace("%EXAMPLE%", EXAMPLE)
         .replace("%MAX_FILE%", &MAX_POLICY_BYTES.to_string())
         .replace("%SECTIONS%", &settings_tables(&SCHEMA))
+        .replace("%LANGUAGES%", &listed(SERVER_LANGUAGES.iter().map(|name| format!("`{name}`"))))
+        .replace("%BUILT_IN%", &listed(BUILT_IN_SERVERS.iter().map(|name| format!("`{name}`"))))
         .replace("%TOOLCHAINS%", toolchains().trim_end())
 }
 
@@ -87,7 +90,7 @@ mod tests {
     #[test]
     fn no_marker_is_left_in_the_guide() {
         let guide = policy_reference_markdown();
-        for marker in ["%EXAMPLE", "%MAX", "%SECTIONS", "%TOOLCHAINS"] {
+        for marker in ["%EXAMPLE", "%MAX", "%SECTIONS", "%TOOLCHAINS", "%LANGUAGES", "%BUILT_IN"] {
             assert!(!guide.contains(marker), "{marker}");
         }
     }

@@ -41,6 +41,8 @@ pub(crate) enum ValueKind {
     TextOrMap,
     /// Environment variables. No message shows a value.
     Variables,
+    /// Language servers by name. Each is checked by its reader.
+    Servers,
     Time {
         min: Duration,
         max: Duration,
@@ -93,7 +95,7 @@ impl ValueKind {
             Self::Texts => texts(node).is_some(),
             Self::Paths => node.as_list().is_some(),
             Self::AutoOrNames(_) => node.as_text() == Some("auto") || node.as_list().is_some(),
-            Self::Map | Self::Variables => node.as_map().is_some(),
+            Self::Map | Self::Variables | Self::Servers => node.as_map().is_some(),
             Self::TextOrMap => matches!(node.value, Value::Map(_) | Value::Text(_)),
             Self::Time { min, max } => time(node).is_some_and(|time| (*min..=*max).contains(&time)),
             Self::TimeOrOff { max } => time_or_off(node).is_some_and(|time| time <= *max),
@@ -123,6 +125,7 @@ impl ValueKind {
             Self::Map => "a map".to_owned(),
             Self::TextOrMap => "text or a map".to_owned(),
             Self::Variables => "a table of texts".to_owned(),
+            Self::Servers => "a table of servers".to_owned(),
             Self::Time { min, max } => format!("a time from {} to {}", Age(*min), Age(*max)),
             Self::TimeOrOff { max } => format!("0 or a time up to {}", Age(*max)),
             Self::Size { min, max } => format!("a size from {} to {}", exact(*min), exact(*max)),
@@ -138,7 +141,9 @@ impl ValueKind {
                 return format!("must be at most {max}, found {}", node.shown(syntax));
             }
             // The value may be a secret, or one that belongs into the map.
-            Self::Secret | Self::Map | Self::Variables => node.type_name(syntax).to_owned(),
+            Self::Secret | Self::Map | Self::Variables | Self::Servers => {
+                node.type_name(syntax).to_owned()
+            }
             _ => node.shown(syntax),
         };
         let hint = self.hint(node, syntax).unwrap_or_default();
@@ -170,6 +175,7 @@ impl ValueKind {
                 _ => "write [] for none".to_owned(),
             },
             Self::Variables => "write [environment], and NAME = \"value\" below it".to_owned(),
+            Self::Servers => "write [language_servers.servers.NAME]".to_owned(),
             Self::Time { .. } => "write it as \"90s\", \"15m\" or \"2h\"".to_owned(),
             Self::TimeOrOff { .. } => "write it as 36h, 14d or 0".to_owned(),
             Self::Size { .. } => "write it as \"512MiB\" or \"2GiB\"".to_owned(),

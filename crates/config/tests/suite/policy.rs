@@ -2,8 +2,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use carrel_config::{
-    Diagnostic, Environment, MAX_POLICY_BYTES, OperatorPolicy, PolicyError, TOOLCHAINS, TierChoice,
-    ToolchainChoice, Trust,
+    Diagnostic, Environment, LanguageServerPolicy, MAX_POLICY_BYTES, OperatorPolicy, PolicyError,
+    TOOLCHAINS, TierChoice, ToolchainChoice, Trust,
 };
 use carrel_domain::{ByteSize, Network, NetworkPolicy, ResourceLimits, Tier};
 use pretty_assertions::assert_eq;
@@ -53,13 +53,19 @@ fn every_setting_is_read() {
         limits.open_files = 1_024
         limits.log = "1 MiB"
         uids = { first = 65536, count = 2 }
+        language_servers.programs = ["/opt/servers"]
     "#;
     let policy = policy(text);
     let expected = OperatorPolicy {
         tier: TierChoice::Only(Tier::Full),
         network: Network::Loopback,
         network_limit: Some(Network::Loopback),
-        readable: vec!["/srv/b".into(), "/home/anna/data".into(), "/srv/data".into()],
+        readable: vec![
+            "/srv/b".into(),
+            "/home/anna/data".into(),
+            "/srv/data".into(),
+            "/opt/servers".into(),
+        ],
         writable: vec!["/home/anna/.cache/shared".into()],
         path: vec!["/opt/tool/bin".into()],
         toolchains: ToolchainChoice::Only(vec![&TOOLCHAINS[3], &TOOLCHAINS[0]]),
@@ -77,6 +83,10 @@ fn every_setting_is_read() {
         },
         wall_limit: Duration::from_hours(2),
         uids: policy.uids,
+        language_servers: LanguageServerPolicy {
+            programs: vec!["/opt/servers".into()],
+            ..LanguageServerPolicy::default()
+        },
     };
     assert_eq!(policy, expected);
     assert_eq!((policy.uids.first(), policy.uids.count()), (65_536, 2));

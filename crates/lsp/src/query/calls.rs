@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::locations::{Location, read_list};
 use super::{Finding, Query, Target};
+use crate::definition::ServerDefinition;
 use crate::fault::Fault;
 use crate::position::{Range, TextRange};
 use crate::protocol::{self, CallHierarchyItem, Lenient};
@@ -47,7 +48,7 @@ impl Query for FindCalls<'_> {
         &self.target.path
     }
 
-    fn concerns_other_files(&self) -> bool {
+    fn concerns_other_files(&self, _definition: &ServerDefinition) -> bool {
         self.direction == CallDirection::Incoming
     }
 

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::locations::read_list;
 use super::{Finding, Query};
-use crate::definition::DiagnosticSource;
+use crate::definition::{DiagnosticSource, ServerDefinition};
 use crate::fault::Fault;
 use crate::observed::{Observed, Pushed};
 use crate::position::TextRange;
@@ -76,7 +76,7 @@ impl Query for Diagnose<'_> {
         self.path
     }
 
-    fn concerns_other_files(&self) -> bool {
+    fn concerns_other_files(&self, _definition: &ServerDefinition) -> bool {
         false
     }
 

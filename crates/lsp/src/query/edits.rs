@@ -147,7 +147,7 @@ impl Draft {
 fn byte_edits(index: &TextIndex<'_>, edits: Vec<TextEdit>) -> Result<Vec<ByteEdit>, String> {
     let mut converted = Vec::with_capacity(edits.len());
     for TextEdit { range, new_text } in edits {
-        let line = range.start.line + 1;
+        let line = range.start.line.saturating_add(1);
         let range = index.byte_range(range).ok_or_else(|| format!("there is no line {line}"))?;
         converted.push(ByteEdit { range, text: new_text });
     }
@@ -201,6 +201,9 @@ mod tests {
         assert_eq!(overlapping, Err("two edits overlap at byte 5".to_owned()));
         let nowhere = convert(vec![edit((9, 0), (9, 0), "")]);
         assert_eq!(nowhere, Err("there is no line 10".to_owned()));
+        let last = (u32::MAX, u32::MAX);
+        let beyond = convert(vec![edit(last, last, "")]);
+        assert_eq!(beyond, Err(format!("there is no line {}", u32::MAX)));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 use tokio::time::Instant;
 
 use super::{Finding, Query, Target};
+use crate::definition::ServerDefinition;
 use crate::fault::Fault;
 use crate::protocol::markup_text;
 use crate::server::LanguageServer;
@@ -22,7 +23,7 @@ impl Query for Hover<'_> {
         &self.target.path
     }
 
-    fn concerns_other_files(&self) -> bool {
+    fn concerns_other_files(&self, _definition: &ServerDefinition) -> bool {
         false
     }
 

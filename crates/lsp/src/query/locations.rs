@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::missed_uses::MissedUses;
 use super::{Finding, Query, Target};
+use crate::definition::ServerDefinition;
 use crate::fault::Fault;
 use crate::position::TextRange;
 use crate::protocol::{self, Lenient};
@@ -83,9 +85,9 @@ impl Query for FindLocations<'_> {
         &self.target.path
     }
 
-    fn concerns_other_files(&self) -> bool {
+    fn concerns_other_files(&self, definition: &ServerDefinition) -> bool {
         match self.relation {
-            Relation::Definition => false,
+            Relation::Definition => definition.defines_by_index,
             Relation::References { .. } | Relation::Implementations => true,
         }
     }
@@ -104,11 +106,47 @@ impl Query for FindLocations<'_> {
         let result = server.request(self.relation.method(), &params, until).await?;
         let read = Lenient::read(result, protocol::Location::read);
         let (mut list, unresolved) = server.resolve(read.items).await?;
+        let mut doubt = None;
+        if let Relation::References { .. } = self.relation {
+            let known = list.iter().filter_map(Location::start).collect();
+            match server.missed_uses(self.target, &known, until).await? {
+                MissedUses::These(missed) if missed.is_empty() => {}
+                MissedUses::These(_) if server.documents.is_changed() => {
+                    return Err(Fault::Restart(MISSED_USES));
+                }
+                MissedUses::These(missed) => list.extend(missed),
+                MissedUses::TooMany(count) => {
+                    doubt = server.documents.is_changed().then(|| doubt_about(count));
+                }
+            }
+        }
         list.sort();
         list.dedup();
         let total = list.len();
         list.truncate(MAX_LOCATIONS);
-        Ok(Finding::without(Locations { list, total }, unresolved + read.malformed))
+        let mut found = Finding::without(Locations { list, total }, unresolved + read.malformed);
+        found.incomplete = found.incomplete.or(doubt);
+        Ok(found)
+    }
+}
+
+/// The reason for a new server in the place of one that has missed uses.
+pub(super) const MISSED_USES: &str = "its search has missed uses of a symbol";
+
+/// Returns the reason for which uses of a common name may be missing.
+pub(super) fn doubt_about(count: usize) -> String {
+    format!(
+        "uses inside of macros may be missing since files have changed, and {count} other places have the name"
+    )
+}
+
+impl Location {
+    /// Returns the file and byte offset of one in the workspace.
+    fn start(&self) -> Option<(PathBuf, usize)> {
+        match self {
+            Self::Inside { path, range } => Some((path.clone(), range.start.offset)),
+            Self::Outside { .. } => None,
+        }
     }
 }
 

@@ -6,7 +6,10 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::edits::{FileOperation, WorkspaceChange};
+use super::locations::{MISSED_USES, doubt_about};
+use super::missed_uses::MissedUses;
 use super::{Finding, Query, Target};
+use crate::definition::ServerDefinition;
 use crate::fault::{Fault, QueryError};
 use crate::server::LanguageServer;
 
@@ -31,7 +34,7 @@ impl Query for Rename<'_> {
         &self.target.path
     }
 
-    fn concerns_other_files(&self) -> bool {
+    fn concerns_other_files(&self, _definition: &ServerDefinition) -> bool {
         true
     }
 
@@ -53,12 +56,29 @@ impl Query for Rename<'_> {
         params["newName"] = self.new_name.into();
         let edit = server.request("textDocument/rename", &params, until).await?;
         let mut change = server.workspace_change(edit).await?;
+        let edits = change
+            .files
+            .iter()
+            .flat_map(|file| file.edits.iter().map(|edit| (file.path.clone(), edit.range.start)));
+        let edits = edits.collect();
+        let doubt = match server.missed_uses(self.target, &edits, until).await? {
+            // A module is renamed with its file, and what that changes is asked for below.
+            _ if !change.operations.is_empty() => None,
+            MissedUses::These(missed) if missed.is_empty() => None,
+            MissedUses::These(_) if server.documents.is_changed() => {
+                return Err(Fault::Restart(MISSED_USES));
+            }
+            MissedUses::These(missed) => {
+                Some(format!("{} uses of the symbol would keep their name", missed.len()))
+            }
+            MissedUses::TooMany(count) => server.documents.is_changed().then(|| doubt_about(count)),
+        };
         // rust-analyzer answers with the new path of a module alone, and expects to be asked what that changes.
         let moves: Vec<_> = change.operations.iter().filter_map(new_path).collect();
         if change.files.is_empty() && !moves.is_empty() && server.capabilities.renames_files() {
             change.files = RenameFiles { moves: &moves }.change(server, until).await?.files;
         }
-        Ok(Finding::complete(change))
+        Ok(Finding { value: change, incomplete: doubt })
     }
 }
 
@@ -69,7 +89,7 @@ impl Query for RenameFiles<'_> {
         self.moves.first().map_or(Path::new(""), |(from, _)| from)
     }
 
-    fn concerns_other_files(&self) -> bool {
+    fn concerns_other_files(&self, _definition: &ServerDefinition) -> bool {
         true
     }
 

@@ -14,7 +14,9 @@ use super::*;
 use crate::definition::DEFINITIONS;
 use crate::framing::{FrameReader, frame};
 use crate::query::Target;
+use crate::query::edits::WorkspaceChange;
 use crate::query::locations::{FindLocations, Location, Locations, Relation};
+use crate::query::rename::Rename;
 
 /// A server that knows documents by what it is sent, and finds each `here` in them and on disk.
 #[derive(Default)]
@@ -23,6 +25,10 @@ struct Script {
     log: Arc<Mutex<Vec<String>>>,
     /// Replies to a request for references before the true one.
     before: Vec<Value>,
+    /// Messages before each reply to a request.
+    flood: Vec<Value>,
+    /// The answer to a rename.
+    change: Value,
 }
 
 impl Script {
@@ -46,8 +52,7 @@ impl Script {
         let name = uri.rsplit('/').next().unwrap_or_default();
         match method.unwrap_or_default() {
             "initialize" => {
-                let capabilities =
-                    json!({ "referencesProvider": true, "positionEncoding": "utf-8" });
+                let capabilities = json!({ "referencesProvider": true, "renameProvider": true, "positionEncoding": "utf-8" });
                 vec![json!({ "id": id, "result": { "capabilities": capabilities } })]
             }
             "textDocument/didOpen" => {
@@ -73,6 +78,12 @@ impl Script {
                     self.note(format!("event {} {name}", change["type"]));
                 }
                 Vec::new()
+            }
+            "textDocument/rename" => vec![json!({ "id": id, "result": self.change })],
+            "textDocument/references" if !self.flood.is_empty() => {
+                let mut all = std::mem::take(&mut self.flood);
+                all.push(json!({ "id": id, "result": self.found() }));
+                all
             }
             "textDocument/references" => match self.before.pop() {
                 Some(Value::Null) => Vec::new(),
@@ -113,16 +124,31 @@ struct Setting {
 #[expect(clippy::disallowed_methods, reason = "tests change files as commands would")]
 impl Setting {
     async fn new(server: &str, files: &[(&str, &str)], before: Vec<Value>) -> Self {
+        Self::with(server, files, Script { before, ..Script::default() }).await
+    }
+
+    async fn with(server: &str, files: &[(&str, &str)], script: Script) -> Self {
+        Self::in_directory(server, Self::directory(files), script).await
+    }
+
+    fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
         for (path, text) in files {
             std::fs::write(directory.path().join(path), text).unwrap();
         }
+        directory
+    }
+
+    fn text(&self, path: &str) -> String {
+        std::fs::read_to_string(self.directory.path().join(path)).unwrap()
+    }
+
+    async fn in_directory(server: &str, directory: tempfile::TempDir, script: Script) -> Self {
         let definition = DEFINITIONS.iter().find(|definition| definition.name == server).unwrap();
         let files = Root::open(directory.path()).unwrap();
         let known = documents::first_look(&files, definition, &Cancel::new()).unwrap();
         let (output, to_client) = duplex(1 << 20);
         let (from_client, input) = duplex(1 << 20);
-        let script = Script { before, ..Script::default() };
         let log = Arc::clone(&script.log);
         tokio::spawn(script.serve(from_client, to_client));
         let connection = Connection { output, input, process: None };
@@ -149,6 +175,12 @@ impl Setting {
         self.server
             .answer(&FindLocations { target: &target, relation }, Instant::now() + time)
             .await
+    }
+
+    async fn rename(&mut self, path: &str) -> Result<Reply<WorkspaceChange>, Fault> {
+        let target = Target::new(path, 0);
+        let query = Rename { target: &target, new_name: "there" };
+        self.server.answer(&query, Instant::now() + Duration::from_secs(30)).await
     }
 
     async fn found(&mut self, path: &str) -> Vec<String> {
@@ -312,4 +344,84 @@ async fn locations_outside_of_the_workspace_are_named() {
     let at = |path: &str| Location::Outside { path: path.into(), line: 5 };
     let list = vec![at("/usr/lib/go/fmt/print.go"), at("jdt://contents/String.class")];
     assert_eq!(answer.value, Locations { list, total: 2 });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_answers_initialize_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = Root::open(directory.path()).unwrap();
+    let definition = DEFINITIONS.iter().find(|definition| definition.name == "gopls").unwrap();
+    let (output, _silent) = duplex(1 << 20);
+    let (_read, input) = duplex(1 << 20);
+    let connection = Connection { output, input, process: None };
+    let project = Project { files, root: PathBuf::new(), known: KnownFiles::new() };
+    let error = LanguageServer::connect(definition, connection, project).await.unwrap_err();
+    assert_eq!(error, "initialize: no reply in time");
+}
+
+#[tokio::test]
+async fn messages_that_nobody_asked_for_delay_no_answer() {
+    let text = "x".repeat(1000);
+    let range =
+        json!({ "start": { "line": 0, "character": 0 }, "end": { "line": 0, "character": 1 } });
+    let edit = json!({ "changes": { "file:///etc/passwd": [{ "range": range, "newText": "" }] } });
+    let of_kind = |number: usize| match number % 5 {
+        0 => json!({ "method": "window/logMessage", "params": { "type": 3, "message": text } }),
+        1 => {
+            json!({ "method": "$/progress", "params": { "token": number, "value": { "kind": "report" } } })
+        }
+        2 => json!({ "id": 1_000_000, "result": "to no request" }),
+        3 => json!({ "method": "textDocument/publishDiagnostics", "params": {
+            "uri": format!("file:///elsewhere/{number}"), "diagnostics": [{ "range": range, "message": text }],
+        } }),
+        _ => json!({ "method": "unknown", "params": [number] }),
+    };
+    let mut flood: Vec<_> = (0..50_000).map(of_kind).collect();
+    let apply =
+        json!({ "id": "edit", "method": "workspace/applyEdit", "params": { "edit": edit } });
+    flood.push(apply);
+    let script = Script { flood, ..Script::default() };
+    let mut setting = Setting::with("gopls", &[("a.go", "here\n")], script).await;
+    assert_eq!(setting.found("a.go").await, ["a.go:1"]);
+}
+
+#[tokio::test]
+async fn a_change_that_leaves_the_workspace_or_its_files_is_refused_as_a_whole() {
+    let at = |line: u64| json!({ "line": line, "character": 0 });
+    let edit = |line| json!([{ "range": { "start": at(line), "end": at(line) }, "newText": "x" }]);
+    for (path, line, reason) in [
+        ("a.go", 7, "gopls sent what is no answer: a.go: there is no line 8"),
+        (
+            "a.go",
+            u64::from(u32::MAX),
+            "gopls sent what is no answer: a.go: there is no line 4294967295",
+        ),
+        ("a.go", u64::MAX, "gopls sent what is no answer: "),
+        ("none.go", 0, "none.go is not UTF-8"),
+        ("../other/a.go", 0, "gopls would change "),
+        ("x/../../../etc/passwd", 0, "gopls would change "),
+    ] {
+        let directory = Setting::directory(&[("a.go", "here\n")]);
+        let uri = format!("file://{}/{path}", directory.path().display());
+        let mut changes = serde_json::Map::new();
+        changes.insert(uri, edit(line));
+        let change = json!({ "changes": changes });
+        let script = Script { change, ..Script::default() };
+        let mut setting = Setting::in_directory("gopls", directory, script).await;
+        let error = setting.rename("a.go").await.unwrap_err().to_string();
+        assert!(error.starts_with(reason), "{path} {line}: {error}");
+        assert_eq!(setting.text("a.go"), "here\n");
+    }
+}
+
+#[tokio::test]
+async fn a_location_that_goes_up_is_outside() {
+    let at = json!({ "line": 4, "character": 1 });
+    let directory = Setting::directory(&[("a.go", "here\n")]);
+    let uri = format!("file://{}/../secret.go", directory.path().display());
+    let before = vec![json!({ "result": [{ "uri": uri, "range": { "start": at, "end": at } }] })];
+    let script = Script { before, ..Script::default() };
+    let mut setting = Setting::in_directory("gopls", directory, script).await;
+    let found = setting.found("a.go").await;
+    assert!(found[0].starts_with("outside ") && found[0].ends_with("/../secret.go"), "{found:?}");
 }

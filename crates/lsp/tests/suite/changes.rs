@@ -184,6 +184,37 @@ async fn an_answer_without_a_build_description_says_that_it_may_lack_something()
 }
 
 #[tokio::test]
+async fn an_index_whose_end_was_not_reported_is_no_complete_one() {
+    let env = TestEnvironment::new("c");
+    // There is a description of the build, and clangd cannot read it.
+    env.put("compile_commands.json", "{ no list");
+    let target = env.at("main.c", "+ |with_tax(5");
+    let answer = answered(env.servers.references(&env.context, &target, true).await);
+    let reason = answer.incomplete.unwrap_or_default();
+    assert!(reason.starts_with("the server has not reported that it has read"), "{reason}");
+    let answer = answered(env.servers.definition(&env.context, &target).await);
+    assert!(answer.incomplete.is_some(), "the declaration stands for the definition");
+    env.close().await;
+}
+
+#[tokio::test]
+async fn uses_inside_of_macros_are_found_after_changes_of_another_crate() {
+    let env = TestEnvironment::new("rust");
+    let tests = "#[cfg(test)]\nmod tests {\n    #[test]\n    fn two() {\n        let one = crate::Rectangle { width: 1.0, height: 1.0 };\n        assert_eq!(crate::doubled(&one), 2.0);\n    }\n}\n";
+    env.put("src/lib.rs", &format!("{}\n{tests}", env.text("src/lib.rs")));
+    env.put("tests/more.rs", "#[test]\nfn more() {}\n");
+    let definition = ("src/lib.rs", "pub fn |doubled");
+    let before = env.references(definition.0, definition.1).await;
+    assert_eq!(before.len(), 6, "{before:?}");
+    env.put("tests/more.rs", "#[test]\nfn even_more() {}\n");
+    env.put("src/circle.rs", &format!("// Moved.\n{}", env.text("src/circle.rs")));
+    assert_eq!(env.references(definition.0, definition.1).await.len(), 6);
+    let change = env.rename(definition.0, definition.1, "two_times").await;
+    assert_eq!(change.files.iter().map(|file| file.edits.len()).sum::<usize>(), 6);
+    env.close().await;
+}
+
+#[tokio::test]
 async fn a_module_in_a_file_of_its_own_is_renamed_with_the_file() {
     let env = TestEnvironment::new("rust");
     let target = env.at("src/lib.rs", "pub mod |circle");

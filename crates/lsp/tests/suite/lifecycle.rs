@@ -2,10 +2,12 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use carrel_config::{LanguageServerPolicy, ServerEntry, ServerReadiness};
 use carrel_domain::ByteSize;
-use carrel_lsp::{LanguageServerOptions, LanguageServers, QueryError, Reply, Target};
+use carrel_lsp::{LanguageServers, QueryError, Reply, Target};
 use pretty_assertions::assert_eq;
 
 use crate::test_environment::{ANSWER_TIME, TestEnvironment, answered, shown};
@@ -31,16 +33,19 @@ fn put_program(env: &TestEnvironment, script: &str) {
 
 #[tokio::test]
 async fn an_idle_server_is_ended_and_the_next_query_has_a_new_one() {
-    let options = LanguageServerOptions {
-        idle: Duration::from_millis(300),
-        ..LanguageServerOptions::default()
-    };
+    let options =
+        LanguageServerPolicy { idle: Duration::from_secs(1), ..LanguageServerPolicy::default() };
     let env = TestEnvironment::with("python", options, |_| {});
     let (path, piece) = USED;
     assert_eq!(env.definition(path, piece).await, ["shop/prices.py:6:5"]);
     until(|| env.servers.running().is_empty() && env.processes().is_empty()).await;
+    let workspace = env.context.workspace.path();
+    assert_eq!(env.servers.take_notices(workspace), Vec::<String>::new());
     assert_eq!(env.definition(path, piece).await, ["shop/prices.py:6:5"]);
     assert_eq!(env.servers.running(), [("ty", env.path(""))]);
+    let notice = "ty was ended after 1s without a question, and starts again";
+    assert_eq!(env.servers.take_notices(workspace), [notice]);
+    assert_eq!(env.servers.take_notices(workspace), Vec::<String>::new());
     env.close().await;
 }
 
@@ -102,7 +107,7 @@ async fn a_server_that_keeps_ending_is_given_up_with_its_last_words() {
 
 #[tokio::test]
 async fn a_server_that_reaches_its_memory_limit_says_so() {
-    let env = TestEnvironment::with("python", LanguageServerOptions::default(), |policy| {
+    let env = TestEnvironment::with("python", LanguageServerPolicy::default(), |policy| {
         policy.limits.session_memory = ByteSize::mib(64);
     });
     put_program(&env, "#!/bin/sh\nexec python3 -c 'x = [b\"x\" * 2**20 for _ in range(200)]'\n");
@@ -131,7 +136,7 @@ async fn a_server_that_floods_or_garbles_its_output_is_an_error() {
 
 #[tokio::test]
 async fn the_server_that_was_used_least_recently_makes_room() {
-    let options = LanguageServerOptions { most: 1, ..LanguageServerOptions::default() };
+    let options = LanguageServerPolicy { most: 1, ..LanguageServerPolicy::default() };
     let env = TestEnvironment::with("python", options, |_| {});
     env.definition(USED.0, USED.1).await;
     env.put("other/pyproject.toml", "[project]\nname = 'other'\nversion = '1'\n");
@@ -140,6 +145,87 @@ async fn the_server_that_was_used_least_recently_makes_room() {
     assert_eq!(env.servers.running().len(), 1);
     assert_eq!(env.definition(USED.0, USED.1).await, ["shop/prices.py:6:5"]);
     env.close().await;
+}
+
+#[tokio::test]
+async fn the_limits_hold_for_all_servers_of_a_process_together() {
+    let two = LanguageServerPolicy { most: 2, ..LanguageServerPolicy::default() };
+    // ty is expected to take 256 MiB.
+    let little =
+        LanguageServerPolicy { memory: ByteSize::mib(600), ..LanguageServerPolicy::default() };
+    for policy in [two, little] {
+        let envs = [(); 3].map(|()| TestEnvironment::with("python", policy.clone(), |_| {}));
+        let running = || envs.each_ref().map(|env| env.servers.running().len());
+        for env in &envs {
+            assert_eq!(env.definition(USED.0, USED.1).await, ["shop/prices.py:6:5"]);
+        }
+        assert_eq!(running(), [0, 1, 1]);
+        envs[1].definition(USED.0, USED.1).await;
+        envs[0].definition(USED.0, USED.1).await;
+        assert_eq!(running(), [1, 1, 0]);
+        let [first, ..] = &envs;
+        let notices = first.servers.take_notices(first.context.workspace.path());
+        assert_eq!(notices, ["ty was ended to make room for ty, and starts again"]);
+        for env in envs {
+            env.close().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_pool_of_its_own_has_limits_of_its_own() {
+    let policy = LanguageServerPolicy { most: 1, ..LanguageServerPolicy::default() };
+    let env = TestEnvironment::with("python", policy.clone(), |_| {});
+    let other = TestEnvironment::with("python", policy.clone(), |_| {});
+    let apart = LanguageServers::in_pool(policy, Arc::default());
+    env.definition(USED.0, USED.1).await;
+    let target = other.at(USED.0, USED.1);
+    answered(apart.definition(&other.context, &target).await);
+    assert_eq!((env.servers.running().len(), apart.running().len()), (1, 1));
+    apart.close().await;
+    env.close().await;
+}
+
+#[tokio::test]
+async fn an_operator_names_a_server_and_a_workspace_cannot() {
+    let entry = ServerEntry {
+        name: "own-python".into(),
+        languages: Some(vec!["python".into()]),
+        command: Some(vec!["ty".into(), "server".into()]),
+        roots: Some(vec!["pyproject.toml".into()]),
+        readiness: Some(ServerReadiness::Requests),
+        ..ServerEntry::default()
+    };
+    let policy = LanguageServerPolicy { servers: vec![entry], ..LanguageServerPolicy::default() };
+    let env = TestEnvironment::with("python", policy, |_| {});
+    // A project that has a program of this name, and a file with settings, changes nothing.
+    put_program(&env, "#!/bin/sh\ntouch /tmp/ran\nexit 1\n");
+    let settings =
+        "[language_servers.servers.other]\nlanguages = ['python']\ncommand = ['/bin/false']\n";
+    env.put("carrel.toml", settings);
+    env.put("policy.toml", settings);
+    let target = env.at(USED.0, USED.1);
+    let answer = answered(env.servers.definition(&env.context, &target).await);
+    assert_eq!((answer.server, answer.incomplete), ("own-python", None));
+    assert_eq!(shown(answer.value), ["shop/prices.py:6:5"]);
+    assert_eq!(env.servers.running(), [("own-python", env.path(""))]);
+    env.close().await;
+}
+
+#[tokio::test]
+async fn a_directory_of_the_policy_comes_before_the_path() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("ty");
+    std::fs::write(&program, "#!/bin/sh\necho of the operator >&2\nexit 1\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let top = std::fs::canonicalize(directory.path()).unwrap();
+    std::fs::set_permissions(&top, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let programs = vec![top.clone()];
+    let policy = LanguageServerPolicy { programs, ..LanguageServerPolicy::default() };
+    let env = TestEnvironment::with("python", policy, |policy| policy.readable.push(top));
+    let target = env.at(USED.0, USED.1);
+    let error = env.servers.definition(&env.context, &target).await.unwrap_err();
+    assert!(error.to_string().contains("of the operator"), "{error}");
 }
 
 #[tokio::test]

@@ -1,15 +1,20 @@
-//! Random changes of a project, and each answer compared with that of a server which was started after them.
+//! Random changes of a project, and each answer compared with that of a server which was started after them:
+//! definition, references, rename and problems. An answer that may lack something is asked for again until it lacks
+//! nothing.
 //!
 //! `CARREL_SOAK=1` makes the runs long: at least a hundred comparisons for each server.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use carrel_lsp::{LanguageServerOptions, LanguageServers};
+use carrel_config::LanguageServerPolicy;
+use carrel_lsp::{LanguageServers, QueryError, Reply};
 use fastrand::Rng;
 use pretty_assertions::assert_eq;
 
-use crate::test_environment::{TestEnvironment, answered, shown, tree};
+use crate::test_environment::{ANSWER_TIME, TestEnvironment, answered, shown, tree};
 
 /// Comparisons of a short run, and of a long one.
 const COMPARISONS: [usize; 2] = [2, 100];
@@ -17,11 +22,16 @@ const COMPARISONS: [usize; 2] = [2, 100];
 /// Changes between two comparisons, at most.
 const MAX_CHANGES: usize = 50;
 
+/// The pause before an answer that may lack something is asked for again.
+const PAUSE: Duration = Duration::from_millis(200);
+
 /// A project in one language that random changes leave readable.
 struct Grammar {
     project: &'static str,
     directory: &'static str,
     extension: &'static str,
+    /// Text at the end of a file that makes the added files a part of the project.
+    included: Option<(&'static str, &'static str)>,
     /// The definition of the function that is asked for: its file, and the text around the mark.
     definition: (&'static str, &'static str),
     /// A comment line with the number of the change.
@@ -39,6 +49,9 @@ impl Grammar {
         let mut random = Rng::with_seed(seed);
         let is_long = std::env::var_os("CARREL_SOAK").is_some();
         let env = TestEnvironment::new(self.project);
+        if let Some((path, text)) = self.included {
+            env.put(path, &format!("{}{text}", env.text(path)));
+        }
         let before = tree(env.context.workspace.path());
         for comparison in 0..COMPARISONS[usize::from(is_long)] {
             for number in 0..random.usize(1..=MAX_CHANGES) {
@@ -53,20 +66,45 @@ impl Grammar {
 
     /// Asks a server that has seen none of the changes.
     async fn ask_fresh(&self, env: &TestEnvironment) -> Vec<String> {
-        let servers = LanguageServers::new(LanguageServerOptions::default());
+        let servers = LanguageServers::new(LanguageServerPolicy::default());
         let found = self.ask(env, &servers).await;
         servers.close_workspace(env.context.workspace.path()).await;
         found
     }
 
-    /// Returns all references, and the definition that the first of them leads to.
+    /// Returns all references, the definition, the edits of a rename, and the problems of the definition's file and of the
+    /// added ones.
     async fn ask(&self, env: &TestEnvironment, servers: &LanguageServers) -> Vec<String> {
         let target = env.at(self.definition.0, self.definition.1);
+        let context = &env.context;
         let mut found =
-            shown(answered(servers.references(&env.context, &target, true).await).value);
-        let definition = shown(answered(servers.definition(&env.context, &target).await).value);
-        found.extend(definition.into_iter().map(|place| format!("defined at {place}")));
+            shown(complete(async || servers.references(context, &target, true).await).await);
+        let definition = complete(async || servers.definition(context, &target).await).await;
+        found.extend(shown(definition).into_iter().map(|place| format!("defined at {place}")));
+        let change = complete(async || servers.rename(context, &target, "AnotherName").await).await;
+        let edits = change.files.iter().flat_map(|file| {
+            let edits = file.edits.iter().map(|edit| format!("{:?} {}", edit.range, edit.text));
+            edits.map(|edit| format!("rename {} {edit}", file.path.display()))
+        });
+        found.extend(edits);
+        let added = (0..4).map(|number| self.added(number)).filter(|path| env.path(path).exists());
+        for path in added.chain([self.definition.0.to_owned()]) {
+            // Some servers know but a part of the problems, and say so each time.
+            let answer = answered(servers.diagnostics(context, Path::new(&path)).await);
+            found.extend(answer.value.iter().map(|one| {
+                let start = one.range.start;
+                format!(
+                    "{path}:{}:{} {:?} {}",
+                    start.line, start.char_column, one.severity, one.code
+                )
+            }));
+        }
         found
+    }
+
+    fn added(&self, number: usize) -> String {
+        let name = format!("random{number}.{}", self.extension);
+        Path::new(self.directory).join(name).to_string_lossy().into_owned()
     }
 
     /// Adds a line to a file, takes one back, adds a file, changes one or removes one.
@@ -83,7 +121,7 @@ impl Grammar {
         let sources: Vec<_> = sources.collect();
         let (path, original) = sources[random.usize(..sources.len())];
         let path = path.to_str().unwrap();
-        let own = format!("{}/random{}.{}", self.directory, random.usize(..4), self.extension);
+        let own = self.added(random.usize(..4));
         match random.usize(..5) {
             0 | 1 => env.put(path, &format!("{}\n{}", (self.comment)(number), env.text(path))),
             2 => env.put(path, original),
@@ -98,12 +136,24 @@ impl Grammar {
     }
 }
 
+/// Asks until an answer lacks nothing.
+async fn complete<T: Debug>(ask: impl AsyncFn() -> Result<Reply<T>, QueryError>) -> T {
+    let end = Instant::now() + ANSWER_TIME;
+    loop {
+        let answer = answered(ask().await);
+        let Some(reason) = answer.incomplete else { return answer.value };
+        assert!(Instant::now() < end, "no complete answer: {reason}");
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
 #[tokio::test]
 async fn ty_agrees_with_a_fresh_server_after_random_changes() {
     let grammar = Grammar {
         project: "python",
         directory: "shop",
         extension: "py",
+        included: None,
         definition: ("shop/prices.py", "def |with_tax"),
         comment: |number| format!("# \u{1d49c} line {number}"),
         user: |_, uses| {
@@ -120,6 +170,7 @@ async fn gopls_agrees_with_a_fresh_server_after_random_changes() {
         project: "go",
         directory: "shapes",
         extension: "go",
+        included: None,
         definition: ("shapes/shape.go", "func |Doubled"),
         comment: |number| format!("// \u{1d49c} line {number}\n"),
         user: |name, uses| {
@@ -136,6 +187,7 @@ async fn clangd_agrees_with_a_fresh_server_after_random_changes() {
         project: "c-built",
         directory: "",
         extension: "c",
+        included: None,
         definition: ("prices.c", "int |with_tax"),
         comment: |number| format!("/* \u{1d49c} line {number} */"),
         user: |name, uses| {
@@ -155,6 +207,7 @@ async fn typescript_language_server_agrees_with_a_fresh_server_after_random_chan
         project: "typescript",
         directory: "src",
         extension: "ts",
+        included: None,
         definition: ("src/prices.ts", "function |withTax"),
         comment: |number| format!("/* \u{1d49c} line {number} */"),
         user: |name, uses| {
@@ -174,11 +227,18 @@ async fn rust_analyzer_agrees_with_a_fresh_server_after_random_changes() {
         project: "rust",
         directory: "src",
         extension: "rs",
+        included: Some((
+            "src/lib.rs",
+            "\nmod random0;\nmod random1;\nmod random2;\nmod random3;\n",
+        )),
         definition: ("src/lib.rs", "pub fn |doubled"),
         comment: |number| format!("// \u{1d49c} line {number}"),
         user: |_, uses| {
-            // No module of the crate, so that what it says must not count.
-            "fn f() { crate::doubled(&x); }\n".repeat(uses)
+            // One use is inside of a macro.
+            let line = "    crate::doubled(shape);\n".repeat(uses);
+            format!(
+                "pub fn f(shape: &dyn crate::Shape) {{\n{line}    assert!(crate::doubled(shape) > 0.0);\n}}\n"
+            )
         },
     };
     grammar.run().await;

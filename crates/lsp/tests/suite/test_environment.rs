@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_audit::AuditLog;
-use carrel_config::{Environment, OperatorPolicy, TierChoice};
+use carrel_config::{Environment, LanguageServerPolicy, OperatorPolicy, TierChoice};
 use carrel_exec::LazySpawner;
 use carrel_lsp::{
-    Answer, LanguageServerOptions, LanguageServers, Location, Locations, QueryContext, QueryError,
-    Reply, Target, WorkspaceChange,
+    Answer, LanguageServers, Location, Locations, QueryContext, QueryError, Reply, Target,
+    WorkspaceChange,
 };
 use carrel_runner::{Runner, RunnerMode, RunnerOptions, SandboxMode, WorkspaceHandle};
 
@@ -29,13 +29,13 @@ pub(crate) struct TestEnvironment {
 impl TestEnvironment {
     /// Makes a workspace with the files of `tests/projects/NAME`; `c-built` is `c` with a description of its build.
     pub(crate) fn new(project: &str) -> Self {
-        Self::with(project, LanguageServerOptions::default(), |_| {})
+        Self::with(project, LanguageServerPolicy::default(), |_| {})
     }
 
     /// Makes a workspace on a machine that lacks one of the programs.
     pub(crate) fn without_program(project: &str, missing: &str) -> Self {
         let programs = tempfile::tempdir().unwrap();
-        let mut env = Self::with(project, LanguageServerOptions::default(), |policy| {
+        let mut env = Self::with(project, LanguageServerPolicy::default(), |policy| {
             for installed in std::mem::take(&mut policy.path) {
                 for entry in std::fs::read_dir(installed).unwrap().map(Result::unwrap) {
                     let link = programs.path().join(entry.file_name());
@@ -52,7 +52,7 @@ impl TestEnvironment {
 
     pub(crate) fn with(
         project: &str,
-        options: LanguageServerOptions,
+        options: LanguageServerPolicy,
         adjust: impl FnOnce(&mut OperatorPolicy),
     ) -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -69,13 +69,12 @@ impl TestEnvironment {
         if is_built {
             write_compile_commands(&workspace);
         }
-        let tools = tools();
+        // The sandbox shows directories by their real paths.
+        let installed = |name| std::fs::canonicalize(tools().join(name)).unwrap();
+        let (python, servers) = (installed("test-tools/python"), installed("language-servers"));
         let mut policy = OperatorPolicy {
-            path: vec![
-                tools.join("test-tools/python/bin"),
-                tools.join("language-servers/node_modules/.bin"),
-            ],
-            readable: vec![tools.join("test-tools/python"), tools.join("language-servers")],
+            path: vec![python.join("bin"), servers.join("node_modules/.bin")],
+            readable: vec![python, servers],
             ..OperatorPolicy::default()
         };
         adjust(&mut policy);
@@ -102,7 +101,7 @@ impl TestEnvironment {
 
     /// Drops the servers, and leaves the workspace.
     pub(crate) fn without_servers(self) -> Self {
-        Self { servers: LanguageServers::new(LanguageServerOptions::default()), ..self }
+        Self { servers: LanguageServers::new(LanguageServerPolicy::default()), ..self }
     }
 
     /// Returns a path in the workspace.

@@ -38,6 +38,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::project_command::{Bounds, run};
+use super::server_check;
 use crate::blocking::blocking;
 use crate::files::WorkspaceFiles;
 use crate::read_tracker::ContentHash;
@@ -117,16 +118,38 @@ pub(crate) struct LateCheck {
     restarts: u32,
 }
 
-/// Checks the packages of changed Rust and Go files, and adds the findings to the reply, or a line that they follow.
-/// Waits until `deadline` at most.
+/// Checks the packages of changed Rust and Go files, asks running language servers about others, and adds the findings
+/// to the reply, or a line that they follow. Waits until `deadline` at most.
 pub(crate) async fn add_feedback(
     context: &ToolContext,
     paths: &[PathBuf],
     blocks: &mut Vec<ToolContent>,
     deadline: Instant,
 ) {
-    let mut paths: Vec<_> = paths.iter().filter(|path| is_compiled(path)).cloned().collect();
-    if paths.is_empty() || context.helper_refusal("compiler").is_some() {
+    if context.helper_refusal("compiler").is_some() {
+        return;
+    }
+    let (compiled, others): (Vec<_>, Vec<_>) =
+        paths.iter().cloned().partition(|path| is_compiled(path));
+    let mut asked = Vec::new();
+    tokio::join!(
+        add_findings(context, compiled, blocks, deadline),
+        server_check::add_feedback(context, &others, &mut asked, deadline)
+    );
+    for block in asked {
+        if let ToolContent::Text(text) = block {
+            add(blocks, &text);
+        }
+    }
+}
+
+async fn add_findings(
+    context: &ToolContext,
+    mut paths: Vec<PathBuf>,
+    blocks: &mut Vec<ToolContent>,
+    deadline: Instant,
+) {
+    if paths.is_empty() {
         return;
     }
     let mut packages = packages_of(context, paths.clone()).await.unwrap_or_default();
@@ -163,9 +186,13 @@ pub(crate) async fn add_feedback(
     }
 }
 
-/// Adds the findings of checks that have finished since their edits.
+/// Adds the findings of checks that have finished since their edits, and what happened to language servers meanwhile.
 pub(crate) async fn add_late(context: &ToolContext, blocks: &mut Vec<ToolContent>) {
     let Some(workspace) = context.optional_workspace() else { return };
+    server_check::add_late(context, workspace.name(), blocks);
+    for notice in context.toolbox.language_servers.take_notices(workspace.shared_handle().path()) {
+        add(blocks, &format!("[{notice}]"));
+    }
     let waiting = context.session.state().late_checks.remove(workspace.name());
     for late in waiting.into_iter().flatten() {
         match late.check.outcome_now() {
@@ -183,8 +210,11 @@ pub(crate) async fn add_late(context: &ToolContext, blocks: &mut Vec<ToolContent
 pub(crate) fn warm(context: &ToolContext, path: &str) {
     let path = PathBuf::from(path);
     let lasts = matches!(context.options.interface, Interface::Stdio | Interface::Agent);
-    if !is_compiled(&path) || !lasts || context.helper_refusal("compiler").is_some() {
+    if !lasts || context.helper_refusal("compiler").is_some() {
         return;
+    }
+    if !is_compiled(&path) {
+        return server_check::warm(context, &path);
     }
     let checks = context.toolbox.compiler_checks.of(context);
     let directory = path.parent().unwrap_or(Path::new("")).to_owned();
@@ -408,7 +438,7 @@ fn states(packages: &[PackageCheck]) -> BTreeMap<String, &BTreeMap<String, Conte
     packages.iter().map(|package| (package.key(), &package.files)).collect()
 }
 
-fn add(blocks: &mut Vec<ToolContent>, text: &str) {
+pub(super) fn add(blocks: &mut Vec<ToolContent>, text: &str) {
     if text.is_empty() {
         return;
     }

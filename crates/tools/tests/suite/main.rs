@@ -21,6 +21,8 @@ mod helper_programs;
 mod incomplete_index;
 /// What counts as having read a file, and what a refusal shows.
 mod reading_first;
+/// Language servers on real projects, compared with the text.
+mod real_projects;
 /// Renames, by a language server of the tests.
 mod renames;
 /// Diagrams that real and fake renderers draw.
@@ -31,6 +33,8 @@ mod reply_limit;
 mod search;
 /// Answers of language servers.
 mod semantics;
+/// What a running language server tells about an edit.
+mod server_feedback;
 /// What the service gets of its six tools.
 mod service;
 /// Sessions and their owners: commands, hashes of files, roots.
