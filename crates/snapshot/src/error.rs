@@ -32,6 +32,12 @@ pub enum StorageError {
         /// The identity of the content.
         id: ObjectId,
     },
+    /// The record of a snapshot is damaged, so what it needs is not known.
+    #[error("{file} of the snapshot store is damaged; remove it to give that snapshot up")]
+    DamagedRecord {
+        /// The name of the file.
+        file: String,
+    },
     /// A file of the store was written by a newer version.
     #[error("{file} was written by a newer version; use that version, or move the store away")]
     NewerVersion {

@@ -3,6 +3,7 @@
 
 mod bytes;
 mod change_key;
+mod collect;
 mod compare;
 mod create;
 mod disk;
@@ -19,7 +20,9 @@ mod snapshot;
 mod store;
 mod tree;
 mod tree_writer;
+mod undo;
 
+pub use collect::{Budget, Collected, Retention, Usage};
 pub use compare::{Change, ChangeKind, CompareError, Comparison, Renames, Side};
 pub use create::{CreateError, CreateRequest, Created, SameName};
 pub use error::StorageError;
@@ -31,3 +34,6 @@ pub use snapshot::{Reason, Snapshot};
 pub use store::{FindError, Reference, Store};
 pub use tree::{Entry, Node, Omission};
 pub use tree_writer::Times;
+pub use undo::{
+    Checkpoint, CheckpointId, Conflict, MAX_CHECKPOINTS, PendingCheckpoint, UndoError, Undone,
+};

@@ -320,6 +320,10 @@ impl Objects {
     /// old ones are untouched; afterwards a crash leaves content twice at most.
     pub(crate) fn compact(&mut self, live: &HashSet<ObjectId>) -> Result<(), StorageError> {
         self.flush()?;
+        // What is needed and lost may still be read from the old segments by other means.
+        if let Some(id) = live.iter().find(|id| !self.contains(id)) {
+            return Err(StorageError::Damaged { id: *id });
+        }
         let old: Vec<_> = self.segments.keys().copied().collect();
         let number = old.last().map_or(1, |newest| newest + 1);
         let name = name_of(number);

@@ -183,7 +183,7 @@ impl<'a> TreeWriter<'a> {
     }
 
     /// Makes a directory that stays writable until [`finish`](Self::finish).
-    fn put_directory(&mut self, path: &Path, mode: u32) -> Result<(), Error> {
+    pub(crate) fn put_directory(&mut self, path: &Path, mode: u32) -> Result<(), Error> {
         let (parent, name) = self.parent_to_change(path)?;
         match parent.create_directory(name, OWNER_ALL) {
             Err(error) if error.problem() == Problem::Exists => {
@@ -198,7 +198,7 @@ impl<'a> TreeWriter<'a> {
         Ok(())
     }
 
-    fn put_link(&mut self, path: &Path, target: &Path) -> Result<(), Error> {
+    pub(crate) fn put_link(&mut self, path: &Path, target: &Path) -> Result<(), Error> {
         let (parent, name) = self.parent_to_change(path)?;
         match parent.remove_file(name) {
             Err(error) if error.is_not_found() => {}

@@ -5,6 +5,8 @@
     reason = "tests lay out their own trees and fail by panicking"
 )]
 
+/// Deleting, retention, garbage.
+mod collecting;
 /// Differences between two states.
 mod comparing;
 /// Taking and listing snapshots.
@@ -13,6 +15,8 @@ mod creating;
 mod restoring;
 /// Finding what changed, and what is left out.
 mod scanning;
+/// Taking calls back.
+mod undoing;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
