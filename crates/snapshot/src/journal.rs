@@ -18,6 +18,8 @@ const MAGIC: &[u8; 16] = b"carrel-restore-1";
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct Journal {
+    /// The process that began the restore.
+    pub(crate) process: u32,
     pub(crate) snapshot: SnapshotId,
     pub(crate) before: SnapshotId,
     pub(crate) times: Times,
@@ -26,8 +28,24 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
+    /// Returns the changes that take these back.
+    pub(crate) fn reversed(&self) -> Self {
+        let reversed = |change: &Change| Change {
+            path: change.path.clone(),
+            kind: match &change.kind {
+                ChangeKind::Added | ChangeKind::Renamed { .. } => ChangeKind::Deleted,
+                ChangeKind::Deleted => ChangeKind::Added,
+                kind @ (ChangeKind::Modified | ChangeKind::Mode | ChangeKind::Type) => kind.clone(),
+            },
+            old: change.new.clone(),
+            new: change.old.clone(),
+        };
+        Self { changes: self.changes.iter().map(reversed).collect(), ..*self }
+    }
+
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
+        put_number(&mut bytes, u64::from(self.process));
         put_number(&mut bytes, self.snapshot.0);
         put_number(&mut bytes, self.before.0);
         bytes.push(match self.times {
@@ -67,6 +85,7 @@ impl Journal {
             return None;
         }
         let mut reader = Reader::new(body.strip_prefix(MAGIC)?);
+        let process = reader.small()?;
         let (snapshot, before) = (SnapshotId(reader.number()?), SnapshotId(reader.number()?));
         let times = match reader.byte()? {
             0 => Times::Now,
@@ -81,7 +100,7 @@ impl Journal {
         };
         let changes =
             (0..reader.count()?).map(|_| change(&mut reader)).collect::<Option<Vec<_>>>()?;
-        let journal = Self { snapshot, before, times, durability, changes };
+        let journal = Self { process, snapshot, before, times, durability, changes };
         reader.is_empty().then_some(journal)
     }
 }

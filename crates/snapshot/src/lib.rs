@@ -12,6 +12,10 @@ mod journal;
 mod name;
 mod object_id;
 mod objects;
+#[cfg(test)]
+mod power_loss;
+#[cfg(test)]
+mod reader_tests;
 mod restore;
 mod scan;
 mod scan_cache;

@@ -21,13 +21,13 @@ const INDEX: &str = "objects.index";
 const INDEX_MAGIC: &[u8; 16] = b"carrel-objects-1";
 
 /// A segment beyond this size is not appended to any more, so that collecting garbage can go piece by piece.
-const MAX_SEGMENT_BYTES: u64 = 256 << 20;
+const MAX_SEGMENT_BYTES: u64 = if cfg!(test) { 4096 } else { 256 << 20 };
 
 /// Appended records are written in pieces of this size.
 const MAX_PENDING_BYTES: usize = 1 << 20;
 
 /// The records that the next opening may have to find by scanning, beyond which the index is written.
-const MAX_UNCOVERED: usize = 256;
+const MAX_UNCOVERED: usize = if cfg!(test) { 8 } else { 256 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Location {
@@ -49,6 +49,8 @@ pub(crate) struct Objects {
     is_unsynced: bool,
     uncovered: usize,
     damaged: u64,
+    /// Content was found to be damaged when it was read.
+    has_lost: bool,
     writer: segment::Writer,
 }
 
@@ -75,6 +77,7 @@ impl Objects {
             is_unsynced: true,
             uncovered: 0,
             damaged: 0,
+            has_lost: false,
             writer: segment::Writer::new(),
         };
         if objects.load_index()?.is_none() {
@@ -246,7 +249,7 @@ impl Objects {
         if self.uncovered > MAX_UNCOVERED && !self.is_unsynced { self.save_index() } else { Ok(()) }
     }
 
-    fn save_index(&mut self) -> Result<(), StorageError> {
+    pub(crate) fn save_index(&mut self) -> Result<(), StorageError> {
         disk::replace_cache(&*self.disk, INDEX, &self.index_bytes())?;
         self.uncovered = 0;
         Ok(())
@@ -282,8 +285,18 @@ impl Objects {
         let Some(record) = self.record(&id)? else { return Err(damaged) };
         match segment::content(&record) {
             Some((header, content)) if header.id == id => Ok(content),
-            _ => Err(damaged),
+            _ => {
+                // The next scan that meets this content stores it again.
+                self.index.remove(&id);
+                self.has_lost = true;
+                Err(damaged)
+            }
         }
+    }
+
+    /// Returns whether content was lost since this was last asked.
+    pub(crate) fn take_loss(&mut self) -> bool {
+        std::mem::take(&mut self.has_lost)
     }
 
     /// Returns the bytes of a record; `None` if there is none.

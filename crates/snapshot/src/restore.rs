@@ -11,7 +11,8 @@
 //! sync, remove restore.journal
 //! ```
 //!
-//! A process that ends in between leaves the journal. The next opening of the store goes through the list again: an
+//! If an entry cannot be written, the changes before it are taken back. A process that ends in between leaves the
+//! journal. The next opening of the store goes through the list again: an
 //! entry that is as it was is changed, one that is as it will be is left, and one that has become something
 //! else is left and reported. So finishing can itself be interrupted and repeated.
 
@@ -96,6 +97,8 @@ pub struct Recovery {
     pub finished: usize,
     /// Entries that had become something else since, and were left alone.
     pub conflicts: Vec<PathBuf>,
+    /// Entries that could not be changed.
+    pub failed: Vec<PathBuf>,
 }
 
 /// Why a restore was refused or failed.
@@ -125,14 +128,15 @@ pub enum RestoreError {
     /// The workspace could not be read.
     #[error(transparent)]
     Scan(#[from] ScanError),
-    /// An entry could not be written. The restore is finished when the store is opened again; the state before is
-    /// kept in a snapshot.
-    #[error("could not restore {}; the state before is snapshot {before}", path.display())]
+    /// An entry could not be written, and the changes before it were taken back.
+    #[error("could not restore {}; {}", path.display(), state_after(left, *before))]
     Write {
         /// The entry.
         path: PathBuf,
         /// The snapshot of the state before.
         before: SnapshotId,
+        /// Entries whose change could not be taken back.
+        left: Vec<PathBuf>,
         /// The cause.
         #[source]
         source: carrel_fsroot::Error,
@@ -140,6 +144,17 @@ pub enum RestoreError {
     /// The store failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
+}
+
+fn state_after(left: &[PathBuf], before: SnapshotId) -> String {
+    match left {
+        [] => "the workspace is as it was before".to_owned(),
+        [first, ..] => format!(
+            "{} and {} others are not as they were in snapshot {before}",
+            first.display(),
+            left.len() - 1
+        ),
+    }
 }
 
 impl Store {
@@ -174,8 +189,8 @@ impl Store {
         let (mut found, left_alone) = (differences.found, differences.left_out_of_old);
         for path in &paths {
             let is_known = found.changes.iter().any(|change| change.path.starts_with(path))
-                || self.has(state, scanned.top, path)?
-                || self.has(state, snapshot.top, path)?;
+                || has(state, scanned.top, path)?
+                || has(state, snapshot.top, path)?;
             if !is_known {
                 return Err(RestoreError::UnknownPath { path: path.clone() });
             }
@@ -194,30 +209,6 @@ impl Store {
         };
         plan.keep(&left_alone);
         Ok((plan, scanned))
-    }
-
-    /// Returns whether a tree has an entry at a path.
-    fn has(
-        &self,
-        state: &mut State,
-        top: crate::ObjectId,
-        path: &Path,
-    ) -> Result<bool, StorageError> {
-        let mut list = Some(top);
-        for name in path {
-            let Some(id) = list else { return Ok(false) };
-            let entries = crate::compare::entries_of(&mut state.objects, id)?;
-            match entries.into_iter().find(|entry| entry.name == name) {
-                Some(entry) => {
-                    list = match entry.node {
-                        Node::Directory { id, .. } => Some(id),
-                        Node::File { .. } | Node::Link { .. } | Node::LeftOut(_) => None,
-                    }
-                }
-                None => return Ok(false),
-            }
-        }
-        Ok(true)
     }
 
     /// Restores what a plan says, after a snapshot of the present state. If the process ends in between, the next
@@ -239,8 +230,15 @@ impl Store {
                 },
                 ..CreateRequest::unnamed(Reason::BeforeRestore)
             };
+            for change in &plan.changes {
+                if let Some(Node::File { id, .. }) = &change.new {
+                    // Before anything changes: what is damaged would stop the restore halfway.
+                    state.objects.get(*id)?;
+                }
+            }
             let before = self.record(state, &request, scanned, bytes_before)?.snapshot;
             let journal = Journal {
+                process: std::process::id(),
                 snapshot: plan.snapshot.id,
                 before: before.id,
                 times: plan.options.times,
@@ -248,8 +246,16 @@ impl Store {
                 changes: plan.changes,
             };
             disk::replace(&*self.disk, journal::FILE, &journal.to_bytes())?;
-            let (_, mut kept) = self.carry_out(state, &journal, Trusted::Plan)?;
+            let outcome = self.carry_out(state, &journal, Trusted::Plan)?;
+            if let Some((path, source)) = outcome.failed.into_iter().next() {
+                let reversed = self.carry_out(state, &journal.reversed(), Trusted::Nothing)?;
+                self.end_journal()?;
+                let left = reversed.failed.into_iter().map(|(path, _)| path);
+                let left = left.chain(reversed.conflicts).collect();
+                return Err(RestoreError::Write { path, before: before.id, left, source });
+            }
             self.end_journal()?;
+            let mut kept = outcome.kept;
             kept.extend(plan.kept);
             kept.sort_unstable();
             Ok(Restored { before, changes: journal.changes, kept })
@@ -270,46 +276,67 @@ impl Store {
             self.end_journal()?;
             return Ok(None);
         };
-        let (recovery, _) = self.carry_out(state, &journal, Trusted::Nothing)?;
+        if journal.process != std::process::id() {
+            let mut writer = TreeWriter::new(&self.workspace, journal.durability, journal.times);
+            for change in &journal.changes {
+                if let Err(error) = writer.remove_leftovers(&change.path, journal.process) {
+                    warn!(%error, "could not remove what an interrupted restore was writing");
+                }
+            }
+        }
+        let outcome = self.carry_out(state, &journal, Trusted::Nothing)?;
+        // Also if something failed: later the entries would not be what they are now.
         self.end_journal()?;
-        info!(snapshot = %journal.snapshot, finished = recovery.finished, "finished an interrupted restore");
-        Ok(Some(recovery))
+        let Journal { snapshot, before, .. } = journal;
+        info!(%snapshot, finished = outcome.finished, "finished an interrupted restore");
+        Ok(Some(Recovery {
+            snapshot,
+            before,
+            finished: outcome.finished,
+            conflicts: outcome.conflicts.into_iter().collect(),
+            failed: outcome.failed.into_iter().map(|(path, _)| path).collect(),
+        }))
     }
 
-    /// Makes the changes of a journal. Also returns the directories that stay since they are not empty.
+    /// Makes the changes of a journal. Ends at the first failure if the present state is that of the plan.
     fn carry_out(
         &self,
         state: &mut State,
         journal: &Journal,
         trusted: Trusted,
-    ) -> Result<(Recovery, Vec<PathBuf>), RestoreError> {
+    ) -> Result<Outcome, StorageError> {
         let writer = TreeWriter::new(&self.workspace, journal.durability, journal.times);
-        let mut steps =
-            Steps { writer, trusted, finished: 0, conflicts: BTreeSet::new(), kept: Vec::new() };
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            let before = journal.before;
-            move |error: WriteError| match error {
-                WriteError::Files(source) => RestoreError::Write { path, before, source },
-                WriteError::Storage(error) => RestoreError::Storage(error),
-            }
-        };
+        let mut steps = Steps { writer, trusted, outcome: Outcome::default() };
         // What goes, the deepest first, makes room for what comes, the highest first.
         for change in journal.changes.iter().rev() {
-            steps.remove(change).map_err(failed(&change.path))?;
+            if steps.is_over() {
+                break;
+            }
+            let removed = steps.remove(change);
+            steps.note(change, removed)?;
         }
         for change in &journal.changes {
-            steps.put(change, state).map_err(failed(&change.path))?;
+            if steps.is_over() {
+                break;
+            }
+            let done = steps.put(change, state);
+            steps.note(change, done)?;
         }
-        steps.writer.finish().map_err(WriteError::from).map_err(failed(Path::new(".")))?;
-        let recovery = Recovery {
-            snapshot: journal.snapshot,
-            before: journal.before,
-            finished: steps.finished,
-            conflicts: steps.conflicts.into_iter().collect(),
-        };
-        Ok((recovery, steps.kept))
+        if let Err(error) = steps.writer.finish() {
+            steps.outcome.failed.push((error.path().to_owned(), error));
+        }
+        Ok(steps.outcome)
     }
+}
+
+/// What came of the changes of a journal.
+#[derive(Debug, Default)]
+struct Outcome {
+    finished: usize,
+    conflicts: BTreeSet<PathBuf>,
+    failed: Vec<(PathBuf, carrel_fsroot::Error)>,
+    /// Directories that stay since they are not empty.
+    kept: Vec<PathBuf>,
 }
 
 /// What is known about the present state when the changes of a journal are made.
@@ -324,12 +351,31 @@ enum Trusted {
 struct Steps<'a> {
     writer: TreeWriter<'a>,
     trusted: Trusted,
-    finished: usize,
-    conflicts: BTreeSet<PathBuf>,
-    kept: Vec<PathBuf>,
+    outcome: Outcome,
 }
 
 impl Steps<'_> {
+    /// Returns whether the rest is not to be tried, since the changes so far are taken back.
+    fn is_over(&self) -> bool {
+        self.trusted == Trusted::Plan && !self.outcome.failed.is_empty()
+    }
+
+    fn note(&mut self, change: &Change, done: Result<(), WriteError>) -> Result<(), StorageError> {
+        match done {
+            Ok(()) => Ok(()),
+            Err(WriteError::Files(error)) => {
+                self.outcome.failed.push((change.path.clone(), error));
+                Ok(())
+            }
+            // The content is gone for good; the other entries are not.
+            Err(WriteError::Storage(StorageError::Damaged { .. })) => {
+                self.outcome.conflicts.insert(change.path.clone());
+                Ok(())
+            }
+            Err(WriteError::Storage(error)) => Err(error),
+        }
+    }
+
     /// Removes what a change removes.
     fn remove(&mut self, change: &Change) -> Result<(), WriteError> {
         let (ChangeKind::Deleted | ChangeKind::Type, Some(old)) = (&change.kind, &change.old)
@@ -352,16 +398,16 @@ impl Steps<'_> {
                         None => false,
                     };
                     if !is_done {
-                        self.conflicts.insert(change.path.clone());
+                        self.outcome.conflicts.insert(change.path.clone());
                     }
                     return Ok(());
                 }
             }
         }
         if self.writer.remove(&change.path, is_directory)? {
-            self.finished += 1;
+            self.outcome.finished += 1;
         } else {
-            self.kept.push(change.path.clone());
+            self.outcome.kept.push(change.path.clone());
         }
         Ok(())
     }
@@ -370,8 +416,8 @@ impl Steps<'_> {
     fn put(&mut self, change: &Change, state: &mut State) -> Result<(), WriteError> {
         let Some(new) = &change.new else { return Ok(()) };
         let is_in_the_way = |kept: &PathBuf| change.path.starts_with(kept);
-        if self.conflicts.iter().any(is_in_the_way)
-            || (change.kind == ChangeKind::Type && self.kept.contains(&change.path))
+        if self.outcome.conflicts.iter().any(is_in_the_way)
+            || (change.kind == ChangeKind::Type && self.outcome.kept.contains(&change.path))
         {
             return Ok(());
         }
@@ -381,7 +427,7 @@ impl Steps<'_> {
                 (_, Present::Same) => return Ok(()),
                 // Its mode is set, which can be done twice.
                 (_, Present::OtherMode) => {
-                    self.finished += 1;
+                    self.outcome.finished += 1;
                     return Ok(self.writer.set_mode(&change.path, new)?);
                 }
                 (_, Present::Missing) => true,
@@ -391,11 +437,11 @@ impl Steps<'_> {
                 (None, Present::Other) => false,
             };
             if !is_as_before {
-                self.conflicts.insert(change.path.clone());
+                self.outcome.conflicts.insert(change.path.clone());
                 return Ok(());
             }
         }
-        self.finished += 1;
+        self.outcome.finished += 1;
         match change.kind {
             ChangeKind::Mode => Ok(self.writer.set_mode(&change.path, new)?),
             ChangeKind::Added
@@ -430,6 +476,25 @@ impl RestorePlan {
         });
         (self.kept, self.blocked) = (kept, blocked);
     }
+}
+
+/// Returns whether a tree has an entry at a path.
+fn has(state: &mut State, top: crate::ObjectId, path: &Path) -> Result<bool, StorageError> {
+    let mut list = Some(top);
+    for name in path {
+        let Some(id) = list else { return Ok(false) };
+        let entries = crate::compare::entries_of(&mut state.objects, id)?;
+        match entries.into_iter().find(|entry| entry.name == name) {
+            Some(entry) => {
+                list = match entry.node {
+                    Node::Directory { id, .. } => Some(id),
+                    Node::File { .. } | Node::Link { .. } | Node::LeftOut(_) => None,
+                }
+            }
+            None => return Ok(false),
+        }
+    }
+    Ok(true)
 }
 
 fn is_at_or_below(path: &Path, paths: &BTreeSet<PathBuf>) -> bool {

@@ -338,11 +338,11 @@ impl Scan<'_> {
         }
         let metadata = match level.directory.link_metadata(Path::new(&child.name)) {
             Ok(metadata) => metadata,
-            Err(error) => return self.failed(level, child, &error),
+            Err(error) => return Ok(self.failed(level, child, &error)),
         };
         match metadata.kind {
             FileKind::File => self.visit_file(level, child, &metadata),
-            FileKind::Link => self.visit_link(level, child, &metadata),
+            FileKind::Link => Ok(self.visit_link(level, child, &metadata)),
             // It has become a directory since it was listed.
             FileKind::Directory => Ok(Visit::Gone),
             FileKind::Fifo | FileKind::Socket | FileKind::Device | FileKind::Unknown => {
@@ -378,7 +378,7 @@ impl Scan<'_> {
         level: &Level<'_>,
         child: &mut Known,
         error: &carrel_fsroot::Error,
-    ) -> Result<Visit, ScanError> {
+    ) -> Visit {
         match error.problem() {
             Problem::NotFound
             | Problem::NotADirectory
@@ -386,10 +386,10 @@ impl Scan<'_> {
             | Problem::Link
             | Problem::LinkLoop
             | Problem::NotRegular(_)
-            | Problem::Contended => Ok(Visit::Gone),
-            Problem::CrossesMount => Ok(self.leave_out(level, child, Omission::Mount)),
+            | Problem::Contended => Visit::Gone,
+            Problem::CrossesMount => self.leave_out(level, child, Omission::Mount),
             Problem::PermissionDenied | Problem::Io | Problem::NameTooLong => {
-                Ok(self.leave_out(level, child, Omission::Unreadable))
+                self.leave_out(level, child, Omission::Unreadable)
             }
             problem @ (Problem::Escapes(_)
             | Problem::Sensitive
@@ -401,7 +401,7 @@ impl Scan<'_> {
             | Problem::DiskFull
             | Problem::KernelTooOld) => {
                 tracing::warn!(%problem, "an entry could not be looked at");
-                Ok(self.leave_out(level, child, Omission::Unreadable))
+                self.leave_out(level, child, Omission::Unreadable)
             }
         }
     }
@@ -419,7 +419,7 @@ impl Scan<'_> {
         let opened = opened.and_then(|directory| Ok((directory.metadata()?.mode, directory)));
         let (mode, directory) = match opened {
             Ok((mode, directory)) => (mode & DIRECTORY_MODE, directory),
-            Err(error) => return self.failed(level, child, &error),
+            Err(error) => return Ok(self.failed(level, child, &error)),
         };
         let path = level.path.join(&child.name);
         let (known_mode, mut known) = match std::mem::replace(&mut child.state, State::Unknown) {
@@ -431,7 +431,7 @@ impl Scan<'_> {
             Ok(list) => list,
             Err(ScanError::Workspace(error)) => {
                 self.totals.directories -= 1;
-                return self.failed(level, child, &error);
+                return Ok(self.failed(level, child, &error));
             }
             Err(error) => return Err(error),
         };
@@ -440,21 +440,16 @@ impl Scan<'_> {
         Ok(if is_same { Visit::Same } else { Visit::Changed })
     }
 
-    fn visit_link(
-        &mut self,
-        level: &Level<'_>,
-        child: &mut Known,
-        metadata: &Metadata,
-    ) -> Result<Visit, ScanError> {
+    fn visit_link(&mut self, level: &Level<'_>, child: &mut Known, metadata: &Metadata) -> Visit {
         self.totals.links += 1;
         let found = ChangeKey::of(metadata);
         if matches!(&child.state, State::Link { key, .. } if *key == found) {
-            return Ok(Visit::Same);
+            return Visit::Same;
         }
         match level.directory.read_link(Path::new(&child.name)) {
             Ok(target) => {
                 child.state = State::Link { key: found, target };
-                Ok(Visit::Changed)
+                Visit::Changed
             }
             Err(error) => {
                 self.totals.links -= 1;
@@ -514,7 +509,7 @@ impl Scan<'_> {
         for _ in 0..MAX_TRIES {
             let (file, metadata) = match level.directory.open_file(Path::new(&child.name)) {
                 Ok(opened) => opened,
-                Err(error) => return self.failed(level, child, &error),
+                Err(error) => return Ok(self.failed(level, child, &error)),
             };
             if let Some(reason) = self.refuses(metadata.size) {
                 return Ok(self.leave_out(level, child, reason));

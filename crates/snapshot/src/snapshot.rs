@@ -72,6 +72,12 @@ struct Stored {
     top: String,
 }
 
+/// The member that records of all versions have.
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
 /// Why a record could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordError {
@@ -112,10 +118,6 @@ impl Snapshot {
         };
         if ObjectId::of(json).to_string().as_bytes() != checksum {
             return Err(RecordError::Damaged);
-        }
-        #[derive(Deserialize)]
-        struct Version {
-            version: u32,
         }
         let Ok(Version { version }) = serde_json::from_slice(json) else {
             return Err(RecordError::Damaged);

@@ -274,6 +274,11 @@ impl Store {
         state: &mut State,
         options: &ScanOptions,
     ) -> Result<Scanned, ScanError> {
+        if state.objects.take_loss() {
+            state.forget_missing();
+            state.objects.sync()?;
+            state.objects.save_index()?;
+        }
         let State { objects, cache, .. } = state;
         let cache = match cache {
             Some(cache) => cache,

@@ -10,7 +10,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use carrel_fsroot::{Collision, Durability, Error, FileKind, Problem, Root, WriteOptions};
+use carrel_fsroot::{
+    Collision, Durability, Error, FileKind, Problem, Root, WriteOptions, unfinished_write_pid,
+};
 
 use crate::change_key::ChangeKey;
 use crate::error::StorageError;
@@ -234,15 +236,34 @@ impl<'a> TreeWriter<'a> {
             Err(error) if is_gone(error.problem()) => return Ok(true),
             opened => opened?,
         };
-        let removed =
-            if is_directory { parent.remove_directory(name) } else { parent.remove_file(name) };
+        let removed = if is_directory {
+            let removed = parent.remove_directory(name);
+            match &removed {
+                Err(error) if is_occupied(error.problem()) => {
+                    remove_unfinished_writes(parent, name, None)?;
+                    parent.remove_directory(name)
+                }
+                _ => removed,
+            }
+        } else {
+            parent.remove_file(name)
+        };
         match removed {
             Ok(()) => Ok(true),
             Err(error) => match error.problem() {
                 Problem::NotFound => Ok(true),
-                Problem::NotEmpty | Problem::Exists if is_directory => Ok(false),
+                problem if is_directory && is_occupied(problem) => Ok(false),
                 _ => Err(error),
             },
+        }
+    }
+
+    /// Removes what a process that ended was writing in the directory of an entry.
+    pub(crate) fn remove_leftovers(&mut self, path: &Path, process: u32) -> Result<(), Error> {
+        match self.parent(path) {
+            Err(error) if is_gone(error.problem()) => Ok(()),
+            Err(error) => Err(error),
+            Ok((parent, _)) => remove_unfinished_writes(parent, Path::new("."), Some(process)),
         }
     }
 
@@ -281,6 +302,25 @@ impl<'a> TreeWriter<'a> {
         }
         Ok(())
     }
+}
+
+fn is_occupied(problem: Problem) -> bool {
+    matches!(problem, Problem::NotEmpty | Problem::Exists)
+}
+
+/// Removes unfinished writes from a directory: all, or those of one process.
+fn remove_unfinished_writes(parent: &Root, name: &Path, process: Option<u32>) -> Result<(), Error> {
+    let directory = parent.open_root_strict(name)?;
+    for entry in directory.list(Path::new("."))? {
+        let writer = unfinished_write_pid(&entry.name);
+        if writer.is_some() && (process.is_none() || writer == process) {
+            match directory.remove_file(Path::new(&entry.name)) {
+                Err(error) if error.is_not_found() => {}
+                removed => removed?,
+            }
+        }
+    }
+    Ok(())
 }
 
 fn is_gone(problem: Problem) -> bool {

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_domain::{FixedClock, Timestamp};
-use carrel_snapshot::{Budget, CreateRequest, FindError, Reason, Retention, Store};
+use carrel_snapshot::{Budget, CreateRequest, FindError, Reason, Retention, StorageError, Store};
 use pretty_assertions::assert_eq;
 
 use crate::{World, named, restore, take};

@@ -11,6 +11,12 @@ mod collecting;
 mod comparing;
 /// Taking and listing snapshots.
 mod creating;
+/// Stores whose files were damaged.
+mod damaged;
+/// Processes that are killed, and processes that share a store.
+mod killing;
+/// Trees picked at random.
+mod random_trees;
 /// Putting a state back.
 mod restoring;
 /// Finding what changed, and what is left out.
@@ -24,7 +30,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use carrel_fsroot::Root;
+use carrel_fsroot::{Durability, Root};
 use carrel_snapshot::{
     ChangeKind, CreateRequest, Created, Renames, RestoreOptions, Restored, Side, Snapshot,
     SnapshotName, Store,
@@ -141,8 +147,13 @@ pub(crate) fn create(store: &Store, name: &str) -> Created {
     store.create(&CreateRequest::named(named(name))).unwrap()
 }
 
+/// Options for tests that are not about power loss.
+pub(crate) fn unsynced() -> RestoreOptions {
+    RestoreOptions { durability: Durability::Buffered, ..RestoreOptions::default() }
+}
+
 pub(crate) fn restore(store: &Store, name: &str) -> Restored {
-    let plan = store.plan_restore(&named(name).into(), RestoreOptions::default()).unwrap();
+    let plan = store.plan_restore(&named(name).into(), unsynced()).unwrap();
     store.apply(plan).unwrap()
 }
 
