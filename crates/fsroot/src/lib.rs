@@ -20,6 +20,7 @@
 mod browse;
 mod directory;
 mod error;
+mod exact;
 mod metadata;
 mod open_directory;
 mod owner;

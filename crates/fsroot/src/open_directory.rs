@@ -12,7 +12,7 @@ use crate::error::{Error, OnPath, Problem};
 use crate::metadata::Metadata;
 use crate::read::{READ, regular};
 use crate::resolve;
-use crate::root::Root;
+use crate::root::{Root, stat};
 
 /// A directory that is open for reading, for walks that their caller directs.
 ///
@@ -58,6 +58,11 @@ impl Directory {
         let all = entries.len() <= limit;
         entries.truncate(limit);
         Ok((entries, all))
+    }
+
+    /// Returns the metadata of the directory itself.
+    pub fn metadata(&self) -> Result<Metadata, Error> {
+        stat(self.file.as_fd(), Path::new(""))
     }
 
     /// Returns the metadata of an entry itself, which may be a link.

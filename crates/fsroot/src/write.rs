@@ -84,32 +84,62 @@ impl Root {
     pub fn begin_write(&self, path: &Path, options: WriteOptions) -> Result<AtomicFile, Error> {
         let target = resolve::open_target(self, path)?;
         let existing = existing_file(&target, path)?;
-        if existing.is_some() && options.collision == Collision::Refuse {
+        begin(target, existing, path, options)
+    }
+}
+
+/// Begins a write of exactly this entry: whatever is there under the name is replaced, unless it is a directory.
+pub(crate) fn begin_entry_write(
+    target: resolve::ResolvedParent<'_>,
+    path: &Path,
+    options: WriteOptions,
+) -> Result<AtomicFile, Error> {
+    let existing = match Metadata::of_entry(&target.parent, &target.name) {
+        Err(Errno::NOENT) => None,
+        found => Some(found.on(path)?),
+    };
+    match existing.map(|metadata| metadata.kind) {
+        Some(FileKind::Directory) => return Err(Error::new(path, Problem::IsADirectory)),
+        Some(_) if options.collision == Collision::Refuse => {
             return Err(Error::new(path, Problem::Exists));
         }
-        // Before anything changes, since a directory that cannot be opened could not be synced later.
-        let directory = match options.durability {
-            Durability::Synced => Some(open_for_sync(&target, path)?),
-            Durability::Atomic | Durability::Buffered => None,
-        };
-        let (name, file) = create_temporary(&target, existing.is_some(), options, path)?;
-        let owned = if existing.is_none() { owner::inherit_owner(&file, &target) } else { Ok(()) };
-        let pending = AtomicFile {
-            file,
-            name: target.name.into_owned(),
-            parent: target.parent,
-            temporary: Some(name),
-            path: path.to_owned(),
-            options,
-            directory,
-            contents_synced: false,
-        };
-        owned.on(path)?;
-        if let Some(metadata) = existing {
-            pending.copy_metadata(&metadata)?;
-        }
-        Ok(pending)
+        Some(_) | None => {}
     }
+    let replaced = existing.filter(|metadata| metadata.kind == FileKind::File);
+    begin(target, replaced, path, options)
+}
+
+fn begin(
+    target: resolve::ResolvedParent<'_>,
+    existing: Option<Metadata>,
+    path: &Path,
+    options: WriteOptions,
+) -> Result<AtomicFile, Error> {
+    if existing.is_some() && options.collision == Collision::Refuse {
+        return Err(Error::new(path, Problem::Exists));
+    }
+    // Before anything changes, since a directory that cannot be opened could not be synced later.
+    let directory = match options.durability {
+        Durability::Synced => Some(open_for_sync(&target, path)?),
+        Durability::Atomic | Durability::Buffered => None,
+    };
+    let (name, file) = create_temporary(&target, existing.is_some(), options, path)?;
+    let owned = if existing.is_none() { owner::inherit_owner(&file, &target) } else { Ok(()) };
+    let pending = AtomicFile {
+        file,
+        name: target.name.into_owned(),
+        parent: target.parent,
+        temporary: Some(name),
+        path: path.to_owned(),
+        options,
+        directory,
+        contents_synced: false,
+    };
+    owned.on(path)?;
+    if let Some(metadata) = existing {
+        pending.copy_metadata(&metadata)?;
+    }
+    Ok(pending)
 }
 
 fn existing_file(
@@ -188,6 +218,14 @@ impl AtomicFile {
     /// Returns the name that the file gets, after links were followed.
     pub(crate) fn name(&self) -> &OsStr {
         &self.name
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Sets the permission bits, regardless of the umask.

@@ -30,6 +30,11 @@ const MAX_IGNORE_FILE_BYTES: u64 = 256 * 1024;
 const FILES: [&str; KINDS] = [".rgignore", ".ignore", ".gitignore", ".git/info/exclude"];
 const KINDS: usize = 4;
 
+/// Returns whether a file of this name holds rules for the directory that it is in.
+pub fn is_rule_file(name: &OsStr) -> bool {
+    FILES[..KINDS - 1].iter().any(|file| name == *file)
+}
+
 /// Index of the first kind whose rules end at the top of a repository.
 const FIRST_OF_GIT: usize = 2;
 
@@ -40,7 +45,7 @@ const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// The rules of one directory, linked to the rules of the directories above.
 #[derive(Debug)]
-pub(crate) struct Rules {
+pub struct Rules {
     /// Directory of the rule files; paths are matched relative to it.
     base: PathBuf,
     above: Option<Arc<Rules>>,
@@ -51,7 +56,7 @@ pub(crate) struct Rules {
 /// The kinds of rule files that a directory may contain, so that the others are not opened. The last
 /// one is below [`REPOSITORY`] and stands for it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PresentRuleFiles([bool; KINDS]);
+pub struct PresentRuleFiles([bool; KINDS]);
 
 impl PresentRuleFiles {
     /// Returns a value for a directory that was not listed: every file is tried.
@@ -59,7 +64,8 @@ impl PresentRuleFiles {
         Self([true; KINDS])
     }
 
-    pub(crate) fn note(&mut self, name: &OsStr) {
+    /// Notes an entry of the directory.
+    pub fn note(&mut self, name: &OsStr) {
         let Some(b'.') = name.as_bytes().first() else { return };
         self.0[KINDS - 1] |= name == REPOSITORY;
         for (present, file) in self.0.iter_mut().zip(FILES) {
@@ -69,8 +75,8 @@ impl PresentRuleFiles {
 }
 
 impl Rules {
-    /// Reads the rules of a directory; returns those of the parent if it has none.
-    pub(crate) fn read(
+    /// Reads the rules of a directory at the path `base`; returns those of the parent if it has none.
+    pub fn read(
         above: Option<&Arc<Self>>,
         directory: &Directory,
         base: &Path,
@@ -93,6 +99,12 @@ impl Rules {
             return above.cloned();
         }
         Some(Arc::new(Self { base: base.to_owned(), above: above.cloned(), files, is_repository }))
+    }
+
+    /// Returns whether the rules of this directory and those above it exclude a path below it. Names that a
+    /// search skips by default, such as hidden ones, are not its concern.
+    pub fn excludes(&self, path: &Path, is_directory: bool) -> bool {
+        self.matched(path, is_directory).is_ignore()
     }
 
     /// Matches a path below this directory against the whole chain.

@@ -52,6 +52,7 @@ pub use error::Error;
 pub use glob::{DEFAULT_GLOB_LIMIT, GlobMatch, GlobReport, GlobRequest, Order, glob};
 pub use glob_pattern::{MAX_GLOB_BYTES, MAX_GLOBS};
 pub use grep::grep;
+pub use ignore_rules::{PresentRuleFiles, Rules as IgnoreRules, is_rule_file};
 pub use line::{Line, LineKind, MAX_SPANS};
 pub use list::{
     DEFAULT_LIST_LIMIT, Detail, EntryMetadata, LinkTarget, ListEntry, ListReport, ListRequest,
@@ -63,5 +64,5 @@ pub use request::{
     Case, DEFAULT_LINE_BYTES, DEFAULT_OUTPUT_BYTES, DEFAULT_TIME, GrepRequest, MAX_CONTEXT_LINES,
     Mode, Syntax,
 };
-pub use scope::{Scope, Sensitive};
+pub use scope::{ALWAYS_IGNORED, Scope, Sensitive};
 pub use source_files::{FileList, MAX_SOURCE_FILES, SourceFile, source_files};

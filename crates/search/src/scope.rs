@@ -11,8 +11,8 @@ use crate::error::Error;
 
 const GIT_DIRECTORY: &str = ".git";
 
-/// Skipped even if an ignore file includes it: it is large and never the user's own code.
-const ALWAYS_IGNORED: &str = "node_modules";
+/// The name that is skipped even if an ignore file includes it: it is large and never the user's own code.
+pub const ALWAYS_IGNORED: &str = "node_modules";
 
 /// Access to files that commonly contain credentials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,174 @@
+//! Taking a snapshot.
+//!
+//! ```text
+//! scan                         what is new is appended to the segment
+//! fdatasync(segment)           all content would survive a power loss
+//! snapshot-000012.tmp          written and synced
+//! rename, fsync(directory)     from here on the snapshot is there
+//! objects.index, scan.index    caches, not synced
+//! ```
+//!
+//! A crash before the rename leaves content that no snapshot names, which the next collection of garbage drops.
+
+use std::path::PathBuf;
+
+use crate::disk;
+use crate::error::StorageError;
+use crate::name::{SnapshotId, SnapshotName};
+use crate::scan::{ScanError, ScanOptions, Scanned};
+use crate::snapshot::{Reason, Snapshot};
+use crate::store::{State, Store};
+use crate::tree::Omission;
+
+/// What becomes of an older snapshot of the same name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SameName {
+    /// The new one is refused.
+    #[default]
+    Refused,
+    /// The new one replaces it.
+    Replaced,
+}
+
+/// A snapshot to take.
+#[derive(Clone, Debug)]
+pub struct CreateRequest {
+    /// Its name, if it has one.
+    pub name: Option<SnapshotName>,
+    /// What becomes of an older one of the same name.
+    pub same_name: SameName,
+    /// The reason.
+    pub reason: Reason,
+    /// Who takes it.
+    pub author: String,
+    /// What it is for.
+    pub description: String,
+    /// What is taken.
+    pub options: ScanOptions,
+}
+
+impl CreateRequest {
+    /// Returns a request for a snapshot that a caller asks for by a name.
+    pub fn named(name: SnapshotName) -> Self {
+        Self { name: Some(name), ..Self::unnamed(Reason::Asked) }
+    }
+
+    /// Returns a request for a snapshot that is found by its id.
+    pub fn unnamed(reason: Reason) -> Self {
+        Self {
+            name: None,
+            same_name: SameName::default(),
+            reason,
+            author: String::new(),
+            description: String::new(),
+            options: ScanOptions::default(),
+        }
+    }
+}
+
+/// A snapshot that was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Created {
+    /// The snapshot.
+    pub snapshot: Snapshot,
+    /// The tree is that of the snapshot before.
+    pub is_unchanged: bool,
+    /// The files that were read, since they may have changed.
+    pub files_read: u64,
+    /// What is not in it and why, in path order.
+    pub left_out: Vec<(PathBuf, Omission)>,
+    /// The older snapshot of the same name, which is gone.
+    pub replaced: Option<SnapshotId>,
+}
+
+/// Why a snapshot was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// There is one of that name.
+    #[error(
+        "a snapshot named {name:?} exists; choose another name, delete it, or ask to replace it"
+    )]
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// The workspace could not be read.
+    #[error(transparent)]
+    Scan(#[from] ScanError),
+    /// The store failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl Store {
+    /// Takes a snapshot of the workspace. When it returns, the snapshot survives a power loss.
+    pub fn create(&self, request: &CreateRequest) -> Result<Created, CreateError> {
+        self.locked(|state| {
+            let named =
+                |snapshot: &&Snapshot| request.name.is_some() && snapshot.name == request.name;
+            let older: Vec<_> =
+                state.snapshots.iter().filter(named).map(|snapshot| snapshot.id).collect();
+            if let (Some(name), SameName::Refused, false) =
+                (&request.name, request.same_name, older.is_empty())
+            {
+                return Err(CreateError::NameTaken { name: name.to_string() });
+            }
+            let before = state.objects.stored_bytes();
+            let scanned = self.scan(state, &request.options)?;
+            let created = self.record(state, request, scanned, before)?;
+            if !older.is_empty() {
+                for id in &older {
+                    self.remove_record(state, *id)?;
+                }
+                self.disk.sync_names()?;
+            }
+            Ok(Created { replaced: older.last().copied(), ..created })
+        })
+    }
+
+    /// Makes a snapshot of what a scan found.
+    pub(crate) fn record(
+        &self,
+        state: &mut State,
+        request: &CreateRequest,
+        scanned: Scanned,
+        bytes_before: u64,
+    ) -> Result<Created, StorageError> {
+        state.objects.sync()?;
+        let newest = state.snapshots.last();
+        let is_unchanged = newest.is_some_and(|newest| newest.top == scanned.top);
+        let parent = newest.map(|newest| newest.id);
+        let snapshot = Snapshot {
+            id: state.take_number(),
+            name: request.name.clone(),
+            created: self.clock.now(),
+            reason: request.reason.clone(),
+            author: request.author.clone(),
+            description: request.description.clone(),
+            parent,
+            totals: scanned.totals,
+            added_bytes: state.objects.stored_bytes().saturating_sub(bytes_before),
+            ignored: request.options.ignored,
+            top: scanned.top,
+        };
+        // Before the record is there, so that no other process takes the same number.
+        self.announce(state)?;
+        disk::replace(&*self.disk, &snapshot.file_name(), &snapshot.to_bytes())?;
+        state.snapshots.push(snapshot.clone());
+        self.save_cache(state, &scanned);
+        state.objects.save_index_if_worthwhile()?;
+        let Scanned { left_out, files_read, .. } = scanned;
+        Ok(Created { snapshot, is_unchanged, files_read, left_out, replaced: None })
+    }
+
+    /// Removes the record of a snapshot, unsynced.
+    pub(crate) fn remove_record(
+        &self,
+        state: &mut State,
+        id: SnapshotId,
+    ) -> Result<(), StorageError> {
+        self.disk.remove(&crate::snapshot::file_name(id))?;
+        state.snapshots.retain(|snapshot| snapshot.id != id);
+        Ok(())
+    }
+}

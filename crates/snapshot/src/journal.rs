@@ -1,0 +1,126 @@
+//! The journal of a restore: what is to be changed, with the state before and after.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use carrel_fsroot::Durability;
+
+use crate::bytes::{Reader, put_length, put_number, put_text};
+use crate::compare::{Change, ChangeKind};
+use crate::name::SnapshotId;
+use crate::object_id::ObjectId;
+use crate::tree::Node;
+use crate::tree_writer::{Times, recorded_path};
+
+pub(crate) const FILE: &str = "restore.journal";
+
+const MAGIC: &[u8; 16] = b"carrel-restore-1";
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct Journal {
+    /// The process that began the restore.
+    pub(crate) process: u32,
+    pub(crate) snapshot: SnapshotId,
+    pub(crate) before: SnapshotId,
+    pub(crate) times: Times,
+    pub(crate) durability: Durability,
+    pub(crate) changes: Vec<Change>,
+}
+
+impl Journal {
+    /// Returns the changes that take these back.
+    pub(crate) fn reversed(&self) -> Self {
+        let reversed = |change: &Change| Change {
+            path: change.path.clone(),
+            kind: match &change.kind {
+                ChangeKind::Added | ChangeKind::Renamed { .. } => ChangeKind::Deleted,
+                ChangeKind::Deleted => ChangeKind::Added,
+                kind @ (ChangeKind::Modified | ChangeKind::Mode | ChangeKind::Type) => kind.clone(),
+            },
+            old: change.new.clone(),
+            new: change.old.clone(),
+        };
+        Self { changes: self.changes.iter().map(reversed).collect(), ..*self }
+    }
+
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        put_number(&mut bytes, u64::from(self.process));
+        put_number(&mut bytes, self.snapshot.0);
+        put_number(&mut bytes, self.before.0);
+        bytes.push(match self.times {
+            Times::Now => 0,
+            Times::Recorded => 1,
+        });
+        bytes.push(match self.durability {
+            Durability::Synced => 0,
+            Durability::Atomic => 1,
+            Durability::Buffered => 2,
+        });
+        put_length(&mut bytes, self.changes.len());
+        for change in &self.changes {
+            put_text(&mut bytes, change.path.as_os_str().as_bytes());
+            bytes.push(match change.kind {
+                ChangeKind::Added | ChangeKind::Renamed { .. } => 0,
+                ChangeKind::Deleted => 1,
+                ChangeKind::Modified => 2,
+                ChangeKind::Mode => 3,
+                ChangeKind::Type => 4,
+            });
+            for node in [&change.old, &change.new] {
+                bytes.push(u8::from(node.is_some()));
+                if let Some(node) = node {
+                    node.put(&mut bytes);
+                }
+            }
+        }
+        let checksum = ObjectId::of(&bytes);
+        bytes.extend_from_slice(checksum.as_bytes());
+        bytes
+    }
+
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let (body, checksum) = bytes.split_last_chunk::<{ ObjectId::LENGTH }>()?;
+        if ObjectId::of(body).as_bytes() != checksum {
+            return None;
+        }
+        let mut reader = Reader::new(body.strip_prefix(MAGIC)?);
+        let process = reader.small()?;
+        let (snapshot, before) = (SnapshotId(reader.number()?), SnapshotId(reader.number()?));
+        let times = match reader.byte()? {
+            0 => Times::Now,
+            1 => Times::Recorded,
+            _ => return None,
+        };
+        let durability = match reader.byte()? {
+            0 => Durability::Synced,
+            1 => Durability::Atomic,
+            2 => Durability::Buffered,
+            _ => return None,
+        };
+        let changes =
+            (0..reader.count()?).map(|_| change(&mut reader)).collect::<Option<Vec<_>>>()?;
+        let journal = Self { process, snapshot, before, times, durability, changes };
+        reader.is_empty().then_some(journal)
+    }
+}
+
+fn change(reader: &mut Reader<'_>) -> Option<Change> {
+    let path = PathBuf::from(reader.os_text()?);
+    let is_recorded = !path.as_os_str().is_empty() && recorded_path(&path).as_ref() == Some(&path);
+    let kind = match reader.byte()? {
+        0 => ChangeKind::Added,
+        1 => ChangeKind::Deleted,
+        2 => ChangeKind::Modified,
+        3 => ChangeKind::Mode,
+        4 => ChangeKind::Type,
+        _ => return None,
+    };
+    let mut node = || match reader.byte()? {
+        0 => Some(None),
+        1 => Node::read(reader).map(Some),
+        _ => None,
+    };
+    let (old, new) = (node()?, node()?);
+    is_recorded.then_some(Change { path, kind, old, new })
+}

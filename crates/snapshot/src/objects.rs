@@ -1,0 +1,450 @@
+//! Content by its hash, in segments.
+//!
+//! Content is appended once and never changed. The index in memory says where each content lies; its copy on disk
+//! is a cache, written only after the segments that it covers were synced, so what it says is true after a power
+//! loss. What was appended since is found by scanning the ends of the segments, and an index that does not fit
+//! them is made again from all of them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use tracing::{debug, warn};
+
+use crate::bytes::{Reader, put_length, put_number};
+use crate::disk::{self, Disk, UNFINISHED};
+use crate::error::StorageError;
+use crate::object_id::ObjectId;
+use crate::segment::{self, Kind, MAGIC};
+
+const PREFIX: &str = "segment-";
+const INDEX: &str = "objects.index";
+const INDEX_MAGIC: &[u8; 16] = b"carrel-objects-1";
+
+/// A segment beyond this size is not appended to any more, so that collecting garbage can go piece by piece.
+const MAX_SEGMENT_BYTES: u64 = if cfg!(test) { 4096 } else { 256 << 20 };
+
+/// Appended records are written in pieces of this size.
+const MAX_PENDING_BYTES: usize = 1 << 20;
+
+/// The records that the next opening may have to find by scanning, beyond which the index is written.
+const MAX_UNCOVERED: usize = if cfg!(test) { 8 } else { 256 };
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Location {
+    segment: u32,
+    offset: u64,
+    length: u32,
+}
+
+/// The content of a store.
+#[derive(Debug)]
+pub(crate) struct Objects {
+    disk: Arc<dyn Disk>,
+    index: HashMap<ObjectId, Location>,
+    /// The segments and their lengths, without what is pending.
+    segments: BTreeMap<u32, u64>,
+    pending: Vec<u8>,
+    /// The checkpoints of undo, by their numbers.
+    checkpoints: BTreeMap<u64, ObjectId>,
+    is_unsynced: bool,
+    uncovered: usize,
+    damaged: u64,
+    /// Content was found to be damaged when it was read.
+    has_lost: bool,
+    writer: segment::Writer,
+}
+
+impl Objects {
+    /// Opens the segments of a store and repairs their ends.
+    pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<Self, StorageError> {
+        let mut segments = BTreeMap::new();
+        for name in disk.list()? {
+            let Some(number) = number_of(&name) else { continue };
+            if segment::is_segment(&*disk, &name)? {
+                segments.insert(number, 0);
+            } else {
+                // The header of a new segment was lost; nothing that was reported is in it.
+                warn!(name, "a segment without a header is left out");
+            }
+        }
+        let mut objects = Self {
+            disk,
+            index: HashMap::new(),
+            segments,
+            pending: Vec::new(),
+            checkpoints: BTreeMap::new(),
+            // Another process may have ended before it synced.
+            is_unsynced: true,
+            uncovered: 0,
+            damaged: 0,
+            has_lost: false,
+            writer: segment::Writer::new(),
+        };
+        if objects.load_index()?.is_none() {
+            debug!("the index of stored content is made again");
+            objects.index.clear();
+            objects.checkpoints.clear();
+            for covered in objects.segments.values_mut() {
+                *covered = MAGIC.len() as u64;
+            }
+        }
+        objects.scan_ends()?;
+        Ok(objects)
+    }
+
+    fn load_index(&mut self) -> Result<Option<()>, StorageError> {
+        let Some(bytes) = disk::read(&*self.disk, INDEX)? else { return Ok(None) };
+        let Some(stored) = StoredIndex::of_bytes(&bytes) else { return Ok(None) };
+        for (number, covered) in &stored.segments {
+            let Some(known) = self.segments.get_mut(number) else { return Ok(None) };
+            if self.disk.length(&name_of(*number))?.unwrap_or(0) < *covered {
+                return Ok(None);
+            }
+            *known = *covered;
+        }
+        for length in self.segments.values_mut() {
+            *length = (*length).max(MAGIC.len() as u64);
+        }
+        self.index = stored.index;
+        self.checkpoints = stored.checkpoints;
+        Ok(Some(()))
+    }
+
+    /// Adds the records behind the known ends of the segments, and cuts off a torn one.
+    pub(crate) fn scan_ends(&mut self) -> Result<(), StorageError> {
+        let newest = self.segments.keys().next_back().copied();
+        for (number, known) in self.segments.clone() {
+            let name = name_of(number);
+            let length = self.disk.length(&name)?.unwrap_or(0);
+            if length <= known {
+                continue;
+            }
+            let scanned = segment::scan(&*self.disk, &name, known)?;
+            self.is_unsynced |= !scanned.found.is_empty();
+            self.uncovered += scanned.found.len();
+            self.damaged += scanned.damaged;
+            for found in scanned.found {
+                let length = u32::try_from(found.header.record_length()).unwrap_or(u32::MAX);
+                let location = Location { segment: number, offset: found.offset, length };
+                self.index.insert(found.header.id, location);
+                if found.header.kind == Kind::Checkpoint {
+                    self.note_checkpoint(found.header.id)?;
+                }
+            }
+            if scanned.end < length && Some(number) == newest {
+                debug!(
+                    name,
+                    from = length,
+                    to = scanned.end,
+                    "the torn end of a segment is cut off"
+                );
+                self.disk.truncate(&name, scanned.end)?;
+            }
+            self.segments.insert(number, scanned.end);
+        }
+        Ok(())
+    }
+
+    fn note_checkpoint(&mut self, id: ObjectId) -> Result<(), StorageError> {
+        let content = self.get(id)?;
+        if let Some(number) = Reader::new(&content).number() {
+            self.checkpoints.insert(number, id);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn contains(&self, id: &ObjectId) -> bool {
+        self.index.contains_key(id)
+    }
+
+    /// Stores content, unless it is there, and returns its id.
+    pub(crate) fn put(&mut self, content: &[u8]) -> Result<ObjectId, StorageError> {
+        let id = ObjectId::of(content);
+        self.put_as(id, content)?;
+        Ok(id)
+    }
+
+    /// Stores content whose id is known, unless it is there.
+    pub(crate) fn put_as(&mut self, id: ObjectId, content: &[u8]) -> Result<(), StorageError> {
+        if self.contains(&id) { Ok(()) } else { self.append(Kind::Object, id, content) }
+    }
+
+    /// Stores a checkpoint, whose content begins with its number.
+    pub(crate) fn put_checkpoint(
+        &mut self,
+        number: u64,
+        content: &[u8],
+    ) -> Result<(), StorageError> {
+        let id = ObjectId::of(content);
+        self.append(Kind::Checkpoint, id, content)?;
+        self.checkpoints.insert(number, id);
+        Ok(())
+    }
+
+    pub(crate) fn checkpoints(&self) -> &BTreeMap<u64, ObjectId> {
+        &self.checkpoints
+    }
+
+    fn append(&mut self, kind: Kind, id: ObjectId, content: &[u8]) -> Result<(), StorageError> {
+        let (segment, length) = self.active()?;
+        let offset = length + self.pending.len() as u64;
+        let header = self.writer.append(&mut self.pending, kind, id, content);
+        let length = u32::try_from(header.record_length()).unwrap_or(u32::MAX);
+        self.index.insert(id, Location { segment, offset, length });
+        self.uncovered += 1;
+        if self.pending.len() >= MAX_PENDING_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    /// Returns the segment that is appended to, and its length.
+    fn active(&mut self) -> Result<(u32, u64), StorageError> {
+        let newest = self.segments.iter().next_back().map(|(number, length)| (*number, *length));
+        match newest {
+            Some((number, length)) if length < MAX_SEGMENT_BYTES || !self.pending.is_empty() => {
+                Ok((number, length))
+            }
+            Some((number, _)) => {
+                // From here on only the newest segment has to be synced.
+                self.disk.sync(&name_of(number))?;
+                self.begin_segment(number + 1)
+            }
+            None => self.begin_segment(1),
+        }
+    }
+
+    fn begin_segment(&mut self, number: u32) -> Result<(u32, u64), StorageError> {
+        let name = name_of(number);
+        self.disk.truncate(&name, 0)?;
+        self.disk.write_at(&name, 0, MAGIC)?;
+        self.disk.sync(&name)?;
+        self.disk.sync_names()?;
+        self.segments.insert(number, MAGIC.len() as u64);
+        Ok((number, MAGIC.len() as u64))
+    }
+
+    /// Writes what was appended, without syncing it.
+    pub(crate) fn flush(&mut self) -> Result<(), StorageError> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let (number, length) = self.active()?;
+        self.disk.write_at(&name_of(number), length, &self.pending)?;
+        self.segments.insert(number, length + self.pending.len() as u64);
+        self.pending.clear();
+        self.is_unsynced = true;
+        Ok(())
+    }
+
+    /// Waits until all content would survive a power loss.
+    pub(crate) fn sync(&mut self) -> Result<(), StorageError> {
+        self.flush()?;
+        if let (true, Some(number)) = (self.is_unsynced, self.segments.keys().next_back()) {
+            self.disk.sync(&name_of(*number))?;
+        }
+        self.is_unsynced = false;
+        Ok(())
+    }
+
+    /// Writes the index, if the next opening would have much to scan otherwise. The content was synced.
+    pub(crate) fn save_index_if_worthwhile(&mut self) -> Result<(), StorageError> {
+        if self.uncovered > MAX_UNCOVERED && !self.is_unsynced { self.save_index() } else { Ok(()) }
+    }
+
+    pub(crate) fn save_index(&mut self) -> Result<(), StorageError> {
+        disk::replace_cache(&*self.disk, INDEX, &self.index_bytes())?;
+        self.uncovered = 0;
+        Ok(())
+    }
+
+    fn index_bytes(&self) -> Vec<u8> {
+        let mut bytes = INDEX_MAGIC.to_vec();
+        put_length(&mut bytes, self.segments.len());
+        for (number, length) in &self.segments {
+            put_number(&mut bytes, u64::from(*number));
+            put_number(&mut bytes, *length);
+        }
+        put_length(&mut bytes, self.index.len());
+        for (id, location) in &self.index {
+            bytes.extend_from_slice(id.as_bytes());
+            put_number(&mut bytes, u64::from(location.segment));
+            put_number(&mut bytes, location.offset);
+            put_number(&mut bytes, u64::from(location.length));
+        }
+        put_length(&mut bytes, self.checkpoints.len());
+        for (number, id) in &self.checkpoints {
+            put_number(&mut bytes, *number);
+            bytes.extend_from_slice(id.as_bytes());
+        }
+        let checksum = ObjectId::of(&bytes);
+        bytes.extend_from_slice(checksum.as_bytes());
+        bytes
+    }
+
+    /// Returns content by its id.
+    pub(crate) fn get(&mut self, id: ObjectId) -> Result<Vec<u8>, StorageError> {
+        let damaged = StorageError::Damaged { id };
+        let Some(record) = self.record(&id)? else { return Err(damaged) };
+        match segment::content(&record) {
+            Some((header, content)) if header.id == id => Ok(content),
+            _ => {
+                // The next scan that meets this content stores it again.
+                self.index.remove(&id);
+                self.has_lost = true;
+                Err(damaged)
+            }
+        }
+    }
+
+    /// Returns whether content was lost since this was last asked.
+    pub(crate) fn take_loss(&mut self) -> bool {
+        std::mem::take(&mut self.has_lost)
+    }
+
+    /// Returns the bytes of a record; `None` if there is none.
+    fn record(&mut self, id: &ObjectId) -> Result<Option<Vec<u8>>, StorageError> {
+        let Some(location) = self.index.get(id).copied() else { return Ok(None) };
+        let written = self.segments.get(&location.segment).copied().unwrap_or(0);
+        if location.offset + u64::from(location.length) > written {
+            self.flush()?;
+        }
+        let mut record = vec![0; location.length as usize];
+        let name = name_of(location.segment);
+        Ok(self.disk.read_at(&name, location.offset, &mut record)?.then_some(record))
+    }
+
+    /// Returns the bytes of all segments.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        self.segments.values().sum::<u64>() + self.pending.len() as u64
+    }
+
+    /// Returns the bytes that belong to no record although records lie behind them.
+    pub(crate) fn damaged_bytes(&self) -> u64 {
+        self.damaged
+    }
+
+    /// Returns the bytes of the records that are not in a set.
+    pub(crate) fn bytes_without(&self, live: &HashSet<ObjectId>) -> u64 {
+        let kept = self.index.iter().filter(|(id, _)| live.contains(*id));
+        let kept: u64 = kept.map(|(_, location)| u64::from(location.length)).sum();
+        let headers = self.segments.len() * MAGIC.len();
+        self.stored_bytes().saturating_sub(kept + headers as u64)
+    }
+
+    /// Copies the live records to a new segment and removes the others. Until the new segment has its name the
+    /// old ones are untouched; afterwards a crash leaves content twice at most.
+    pub(crate) fn compact(&mut self, live: &HashSet<ObjectId>) -> Result<(), StorageError> {
+        self.flush()?;
+        // What is needed and lost may still be read from the old segments by other means.
+        if let Some(id) = live.iter().find(|id| !self.contains(id)) {
+            return Err(StorageError::Damaged { id: *id });
+        }
+        let old: Vec<_> = self.segments.keys().copied().collect();
+        let number = old.last().map_or(1, |newest| newest + 1);
+        let name = name_of(number);
+        let unfinished = format!("{name}{UNFINISHED}");
+        self.disk.truncate(&unfinished, 0)?;
+        let mut copy = Copy {
+            disk: &*self.disk.clone(),
+            name: &unfinished,
+            written: 0,
+            buffer: MAGIC.to_vec(),
+        };
+        let mut index = HashMap::with_capacity(live.len());
+        let mut in_order: Vec<_> = self
+            .index
+            .iter()
+            .filter(|(id, _)| live.contains(*id))
+            .map(|(id, location)| (location.segment, location.offset, *id))
+            .collect();
+        in_order.sort_unstable();
+        for (_, _, id) in in_order {
+            let record = self.record(&id)?.filter(|record| {
+                segment::content(record).is_some_and(|(header, _)| header.id == id)
+            });
+            // Damage is kept where it is: a part of it may still be read by other means.
+            let record = record.ok_or(StorageError::Damaged { id })?;
+            let offset = copy.append(&record)?;
+            let length = u32::try_from(record.len()).unwrap_or(u32::MAX);
+            index.insert(id, Location { segment: number, offset, length });
+        }
+        let length = copy.finish()?;
+        self.disk.sync(&unfinished)?;
+        self.disk.rename(&unfinished, &name)?;
+        self.disk.sync_names()?;
+        for old in old {
+            self.disk.remove(&name_of(old))?;
+        }
+        self.disk.sync_names()?;
+        self.segments = BTreeMap::from([(number, length)]);
+        self.index = index;
+        self.checkpoints.retain(|_, id| live.contains(id));
+        self.is_unsynced = false;
+        self.save_index()
+    }
+}
+
+/// A segment that is being written.
+struct Copy<'a> {
+    disk: &'a dyn Disk,
+    name: &'a str,
+    written: u64,
+    buffer: Vec<u8>,
+}
+
+impl Copy<'_> {
+    fn append(&mut self, record: &[u8]) -> Result<u64, StorageError> {
+        let offset = self.written + self.buffer.len() as u64;
+        self.buffer.extend_from_slice(record);
+        if self.buffer.len() >= MAX_PENDING_BYTES {
+            self.finish()?;
+        }
+        Ok(offset)
+    }
+
+    fn finish(&mut self) -> Result<u64, StorageError> {
+        self.disk.write_at(self.name, self.written, &self.buffer)?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(self.written)
+    }
+}
+
+fn name_of(number: u32) -> String {
+    format!("{PREFIX}{number:06}")
+}
+
+fn number_of(name: &str) -> Option<u32> {
+    let digits = name.strip_prefix(PREFIX)?;
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
+}
+
+#[derive(Debug)]
+struct StoredIndex {
+    segments: BTreeMap<u32, u64>,
+    index: HashMap<ObjectId, Location>,
+    checkpoints: BTreeMap<u64, ObjectId>,
+}
+
+impl StoredIndex {
+    fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let (body, checksum) = bytes.split_last_chunk::<{ ObjectId::LENGTH }>()?;
+        if ObjectId::of(body).as_bytes() != checksum {
+            return None;
+        }
+        let mut reader = Reader::new(body.strip_prefix(INDEX_MAGIC)?);
+        let segments = (0..reader.count()?)
+            .map(|_| Some((reader.small()?, reader.number()?)))
+            .collect::<Option<_>>()?;
+        let count = reader.count()?;
+        let mut index = HashMap::with_capacity(count.min(bytes.len() / ObjectId::LENGTH));
+        for _ in 0..count {
+            let id = reader.id()?;
+            let segment = reader.small()?;
+            let location = Location { segment, offset: reader.number()?, length: reader.small()? };
+            index.insert(id, location);
+        }
+        let checkpoints = (0..reader.count()?)
+            .map(|_| Some((reader.number()?, reader.id()?)))
+            .collect::<Option<_>>()?;
+        reader.is_empty().then_some(Self { segments, index, checkpoints })
+    }
+}

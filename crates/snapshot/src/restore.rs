@@ -1,0 +1,535 @@
+//! Restoring a snapshot, in two steps.
+//!
+//! [`Store::plan_restore`] says exactly what a restore would change. [`Store::apply`] does that and nothing else: it
+//! scans again, and refuses if the list would be another one.
+//!
+//! ```text
+//! scan, compare                 the list is that of the plan
+//! snapshot `before_restore`     durable, so that the restore can be undone
+//! restore.journal               the list, with what is and what will be there; durable
+//! remove, make, write, modes    each file written beside and renamed
+//! sync, remove restore.journal
+//! ```
+//!
+//! If an entry cannot be written, the changes before it are taken back. A process that ends in between leaves the
+//! journal. The next opening of the store goes through the list again: an
+//! entry that is as it was is changed, one that is as it will be is left, and one that has become something
+//! else is left and reported. So finishing can itself be interrupted and repeated.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use carrel_fsroot::Durability;
+use tracing::{info, warn};
+
+use crate::compare::{Change, ChangeKind, Differences};
+use crate::create::CreateRequest;
+use crate::disk;
+use crate::error::StorageError;
+use crate::journal::{self, Journal};
+use crate::name::SnapshotId;
+use crate::scan::{ScanError, ScanOptions, Scanned};
+use crate::snapshot::{Reason, Snapshot};
+use crate::store::{FindError, Reference, State, Store};
+use crate::tree::{Node, Omission};
+use crate::tree_writer::{Present, Times, TreeWriter, WriteError, recorded_path};
+
+/// The options of a restore.
+#[derive(Clone, Debug)]
+pub struct RestoreOptions {
+    /// Paths of files or directories to restore; empty for everything.
+    pub paths: Vec<PathBuf>,
+    /// The time of the last change that restored files get.
+    pub times: Times,
+    /// Whether the restored files survive a power loss when the call returns. The state before does in any case.
+    pub durability: Durability,
+    /// What the scans trust, and their limits. What ignore rules exclude is taken as in the snapshot.
+    pub scan: ScanOptions,
+}
+
+impl Default for RestoreOptions {
+    fn default() -> Self {
+        Self {
+            paths: Vec::new(),
+            times: Times::default(),
+            durability: Durability::Synced,
+            scan: ScanOptions::default(),
+        }
+    }
+}
+
+/// What a restore would do.
+#[derive(Clone, Debug)]
+pub struct RestorePlan {
+    /// The snapshot.
+    pub snapshot: Snapshot,
+    /// The changes, in path order, from the present state to that of the snapshot.
+    pub changes: Vec<Change>,
+    /// What the snapshot does not have and a restore therefore leaves as it is, as far as it lies below a
+    /// directory that differs.
+    pub left_alone: Vec<(PathBuf, Omission)>,
+    /// Directories that the snapshot does not have and that stay, since something that is left alone is in them.
+    pub kept: Vec<PathBuf>,
+    /// Entries that cannot be restored, since a directory that stays is in their place.
+    pub blocked: Vec<PathBuf>,
+    options: RestoreOptions,
+}
+
+/// What a restore did.
+#[derive(Clone, Debug)]
+pub struct Restored {
+    /// The snapshot of the state before.
+    pub before: Snapshot,
+    /// The changes that were made, in path order.
+    pub changes: Vec<Change>,
+    /// Directories that stay, since something that is left alone is in them.
+    pub kept: Vec<PathBuf>,
+}
+
+/// What became of a restore that was interrupted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovery {
+    /// The snapshot that was being restored.
+    pub snapshot: SnapshotId,
+    /// The snapshot of the state before.
+    pub before: SnapshotId,
+    /// The number of entries that were changed now.
+    pub finished: usize,
+    /// Entries that had become something else since, and were left alone.
+    pub conflicts: Vec<PathBuf>,
+    /// Entries that could not be changed.
+    pub failed: Vec<PathBuf>,
+}
+
+/// Why a restore was refused or failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// There is no such snapshot.
+    #[error(transparent)]
+    Find(#[from] FindError),
+    /// A path is not one of the workspace.
+    #[error("not a path of the workspace: {}; give it relative to the workspace, not below .git", path.display())]
+    Path {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A path is neither in the snapshot nor in the workspace.
+    #[error("neither the snapshot nor the workspace has {}; check its spelling", path.display())]
+    UnknownPath {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The workspace changed since the plan was made.
+    #[error("the workspace has changed since the plan was made, {} first; make a new plan", path.display())]
+    Changed {
+        /// The first path that differs.
+        path: PathBuf,
+    },
+    /// The workspace could not be read.
+    #[error(transparent)]
+    Scan(#[from] ScanError),
+    /// An entry could not be written, and the changes before it were taken back.
+    #[error("could not restore {}; {}", path.display(), state_after(left, *before))]
+    Write {
+        /// The entry.
+        path: PathBuf,
+        /// The snapshot of the state before.
+        before: SnapshotId,
+        /// Entries whose change could not be taken back.
+        left: Vec<PathBuf>,
+        /// The cause.
+        #[source]
+        source: carrel_fsroot::Error,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+fn state_after(left: &[PathBuf], before: SnapshotId) -> String {
+    match left {
+        [] => "the workspace is as it was before".to_owned(),
+        [first, ..] => format!(
+            "{} and {} others are not as they were in snapshot {before}",
+            first.display(),
+            left.len() - 1
+        ),
+    }
+}
+
+impl Store {
+    /// Returns what a restore would change at present.
+    pub fn plan_restore(
+        &self,
+        snapshot: &Reference,
+        options: RestoreOptions,
+    ) -> Result<RestorePlan, RestoreError> {
+        self.locked(|state| {
+            let snapshot = state.find(snapshot)?.clone();
+            let (plan, scanned) = self.plan_against_now(state, snapshot, options)?;
+            self.save_cache(state, &scanned);
+            Ok(plan)
+        })
+    }
+
+    fn plan_against_now(
+        &self,
+        state: &mut State,
+        snapshot: Snapshot,
+        options: RestoreOptions,
+    ) -> Result<(RestorePlan, Scanned), RestoreError> {
+        let recorded = |path: &PathBuf| {
+            recorded_path(path).ok_or_else(|| RestoreError::Path { path: path.clone() })
+        };
+        let paths = options.paths.iter().map(recorded).collect::<Result<BTreeSet<_>, _>>()?;
+        let scan = ScanOptions { ignored: snapshot.ignored, ..options.scan.clone() };
+        let scanned = self.scan(state, &scan)?;
+        let mut differences = Differences::new(&mut state.objects);
+        differences.directories(Path::new(""), Some(scanned.top), Some(snapshot.top))?;
+        let (mut found, left_alone) = (differences.found, differences.left_out_of_old);
+        for path in &paths {
+            let is_known = found.changes.iter().any(|change| change.path.starts_with(path))
+                || has(state, scanned.top, path)?
+                || has(state, snapshot.top, path)?;
+            if !is_known {
+                return Err(RestoreError::UnknownPath { path: path.clone() });
+            }
+        }
+        if !paths.is_empty() {
+            found.changes.retain(|change| is_selected(change, &paths));
+            found.incomparable.retain(|(path, _)| is_at_or_below(path, &paths));
+        }
+        let mut plan = RestorePlan {
+            snapshot,
+            changes: found.changes,
+            left_alone: found.incomparable,
+            kept: Vec::new(),
+            blocked: Vec::new(),
+            options,
+        };
+        plan.keep(&left_alone);
+        Ok((plan, scanned))
+    }
+
+    /// Restores what a plan says, after a snapshot of the present state. If the process ends in between, the next
+    /// [`Store::open`] finishes it.
+    pub fn apply(&self, plan: RestorePlan) -> Result<Restored, RestoreError> {
+        self.locked(|state| {
+            state.find(&plan.snapshot.id.into())?;
+            let bytes_before = state.objects.stored_bytes();
+            let (now, scanned) =
+                self.plan_against_now(state, plan.snapshot.clone(), plan.options.clone())?;
+            if let Some(path) = first_difference(&plan.changes, &now.changes) {
+                return Err(RestoreError::Changed { path });
+            }
+            let request = CreateRequest {
+                description: format!("before restoring {}", plan.snapshot.id),
+                options: ScanOptions {
+                    ignored: plan.snapshot.ignored,
+                    ..plan.options.scan.clone()
+                },
+                ..CreateRequest::unnamed(Reason::BeforeRestore)
+            };
+            for change in &plan.changes {
+                if let Some(Node::File { id, .. }) = &change.new {
+                    // Before anything changes: what is damaged would stop the restore halfway.
+                    state.objects.get(*id)?;
+                }
+            }
+            let before = self.record(state, &request, scanned, bytes_before)?.snapshot;
+            let journal = Journal {
+                process: std::process::id(),
+                snapshot: plan.snapshot.id,
+                before: before.id,
+                times: plan.options.times,
+                durability: plan.options.durability,
+                changes: plan.changes,
+            };
+            disk::replace(&*self.disk, journal::FILE, &journal.to_bytes())?;
+            let outcome = self.carry_out(state, &journal, Trusted::Plan)?;
+            if let Some((path, source)) = outcome.failed.into_iter().next() {
+                let reversed = self.carry_out(state, &journal.reversed(), Trusted::Nothing)?;
+                self.end_journal()?;
+                let left = reversed.failed.into_iter().map(|(path, _)| path);
+                let left = left.chain(reversed.conflicts).collect();
+                return Err(RestoreError::Write { path, before: before.id, left, source });
+            }
+            self.end_journal()?;
+            let mut kept = outcome.kept;
+            kept.extend(plan.kept);
+            kept.sort_unstable();
+            Ok(Restored { before, changes: journal.changes, kept })
+        })
+    }
+
+    fn end_journal(&self) -> Result<(), StorageError> {
+        self.disk.remove(journal::FILE)?;
+        self.disk.sync_names()
+    }
+
+    /// Finishes a restore that was interrupted.
+    pub(crate) fn recover(&self, state: &mut State) -> Result<Option<Recovery>, RestoreError> {
+        let Some(bytes) = disk::read(&*self.disk, journal::FILE)? else { return Ok(None) };
+        let Some(journal) = Journal::of_bytes(&bytes) else {
+            // It was renamed to its place after it was synced, so this is damage of the disk.
+            warn!("the journal of a restore is damaged; the restore is not finished");
+            self.end_journal()?;
+            return Ok(None);
+        };
+        if journal.process != std::process::id() {
+            let mut writer = TreeWriter::new(&self.workspace, journal.durability, journal.times);
+            for change in &journal.changes {
+                if let Err(error) = writer.remove_leftovers(&change.path, journal.process) {
+                    warn!(%error, "could not remove what an interrupted restore was writing");
+                }
+            }
+        }
+        let outcome = self.carry_out(state, &journal, Trusted::Nothing)?;
+        // Also if something failed: later the entries would not be what they are now.
+        self.end_journal()?;
+        let Journal { snapshot, before, .. } = journal;
+        info!(%snapshot, finished = outcome.finished, "finished an interrupted restore");
+        Ok(Some(Recovery {
+            snapshot,
+            before,
+            finished: outcome.finished,
+            conflicts: outcome.conflicts.into_iter().collect(),
+            failed: outcome.failed.into_iter().map(|(path, _)| path).collect(),
+        }))
+    }
+
+    /// Makes the changes of a journal. Ends at the first failure if the present state is that of the plan.
+    fn carry_out(
+        &self,
+        state: &mut State,
+        journal: &Journal,
+        trusted: Trusted,
+    ) -> Result<Outcome, StorageError> {
+        let writer = TreeWriter::new(&self.workspace, journal.durability, journal.times);
+        let mut steps = Steps { writer, trusted, outcome: Outcome::default() };
+        // What goes, the deepest first, makes room for what comes, the highest first.
+        for change in journal.changes.iter().rev() {
+            if steps.is_over() {
+                break;
+            }
+            let removed = steps.remove(change);
+            steps.note(change, removed)?;
+        }
+        for change in &journal.changes {
+            if steps.is_over() {
+                break;
+            }
+            let done = steps.put(change, state);
+            steps.note(change, done)?;
+        }
+        if let Err(error) = steps.writer.finish() {
+            steps.outcome.failed.push((error.path().to_owned(), error));
+        }
+        Ok(steps.outcome)
+    }
+}
+
+/// What came of the changes of a journal.
+#[derive(Debug, Default)]
+struct Outcome {
+    finished: usize,
+    conflicts: BTreeSet<PathBuf>,
+    failed: Vec<(PathBuf, carrel_fsroot::Error)>,
+    /// Directories that stay since they are not empty.
+    kept: Vec<PathBuf>,
+}
+
+/// What is known about the present state when the changes of a journal are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trusted {
+    /// It is that of the plan, which was just compared.
+    Plan,
+    /// Each entry has to be looked at.
+    Nothing,
+}
+
+struct Steps<'a> {
+    writer: TreeWriter<'a>,
+    trusted: Trusted,
+    outcome: Outcome,
+}
+
+impl Steps<'_> {
+    /// Returns whether the rest is not to be tried, since the changes so far are taken back.
+    fn is_over(&self) -> bool {
+        self.trusted == Trusted::Plan && !self.outcome.failed.is_empty()
+    }
+
+    fn note(&mut self, change: &Change, done: Result<(), WriteError>) -> Result<(), StorageError> {
+        match done {
+            Ok(()) => Ok(()),
+            Err(WriteError::Files(error)) => {
+                self.outcome.failed.push((change.path.clone(), error));
+                Ok(())
+            }
+            // The content is gone for good; the other entries are not.
+            Err(WriteError::Storage(StorageError::Damaged { .. })) => {
+                self.outcome.conflicts.insert(change.path.clone());
+                Ok(())
+            }
+            Err(WriteError::Storage(error)) => Err(error),
+        }
+    }
+
+    /// Removes what a change removes.
+    fn remove(&mut self, change: &Change) -> Result<(), WriteError> {
+        let (ChangeKind::Deleted | ChangeKind::Type, Some(old)) = (&change.kind, &change.old)
+        else {
+            return Ok(());
+        };
+        let is_directory = matches!(old, Node::Directory { .. });
+        // A file or link that becomes a file or link is replaced in one step.
+        let becomes_directory = matches!(change.new, Some(Node::Directory { .. }));
+        if change.kind == ChangeKind::Type && !is_directory && !becomes_directory {
+            return Ok(());
+        }
+        if self.trusted == Trusted::Nothing {
+            match self.writer.compare(&change.path, old)? {
+                Present::Same | Present::OtherMode => {}
+                Present::Missing => return Ok(()),
+                Present::Other => {
+                    let is_done = match &change.new {
+                        Some(new) => self.writer.compare(&change.path, new)? != Present::Other,
+                        None => false,
+                    };
+                    if !is_done {
+                        self.outcome.conflicts.insert(change.path.clone());
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        if self.writer.remove(&change.path, is_directory)? {
+            self.outcome.finished += 1;
+        } else {
+            self.outcome.kept.push(change.path.clone());
+        }
+        Ok(())
+    }
+
+    /// Makes or changes what a change makes or changes.
+    fn put(&mut self, change: &Change, state: &mut State) -> Result<(), WriteError> {
+        let Some(new) = &change.new else { return Ok(()) };
+        let is_in_the_way = |kept: &PathBuf| change.path.starts_with(kept);
+        if self.outcome.conflicts.iter().any(is_in_the_way)
+            || (change.kind == ChangeKind::Type && self.outcome.kept.contains(&change.path))
+        {
+            return Ok(());
+        }
+        if self.trusted == Trusted::Nothing {
+            let present = self.writer.compare(&change.path, new)?;
+            let is_as_before = match (&change.old, present) {
+                (_, Present::Same) => return Ok(()),
+                // Its mode is set, which can be done twice.
+                (_, Present::OtherMode) => {
+                    self.outcome.finished += 1;
+                    return Ok(self.writer.set_mode(&change.path, new)?);
+                }
+                (_, Present::Missing) => true,
+                (Some(old), Present::Other) => {
+                    self.writer.compare(&change.path, old)? != Present::Other
+                }
+                (None, Present::Other) => false,
+            };
+            if !is_as_before {
+                self.outcome.conflicts.insert(change.path.clone());
+                return Ok(());
+            }
+        }
+        self.outcome.finished += 1;
+        match change.kind {
+            ChangeKind::Mode => Ok(self.writer.set_mode(&change.path, new)?),
+            ChangeKind::Added
+            | ChangeKind::Modified
+            | ChangeKind::Type
+            | ChangeKind::Renamed { .. }
+            | ChangeKind::Deleted => self.writer.put(&change.path, new, &mut state.objects),
+        }
+    }
+}
+
+impl RestorePlan {
+    /// Keeps the directories that contain something that is left alone.
+    fn keep(&mut self, left_alone: &[(PathBuf, Omission)]) {
+        let occupied: BTreeSet<&Path> =
+            left_alone.iter().flat_map(|(path, _)| path.ancestors().skip(1)).collect();
+        let (mut kept, mut blocked) = (Vec::new(), Vec::new());
+        self.changes.retain(|change| {
+            let was_directory = matches!(change.old, Some(Node::Directory { .. }));
+            if !was_directory || !occupied.contains(&*change.path) {
+                return true;
+            }
+            match change.kind {
+                ChangeKind::Deleted => kept.push(change.path.clone()),
+                ChangeKind::Type => blocked.push(change.path.clone()),
+                ChangeKind::Added
+                | ChangeKind::Modified
+                | ChangeKind::Mode
+                | ChangeKind::Renamed { .. } => return true,
+            }
+            false
+        });
+        (self.kept, self.blocked) = (kept, blocked);
+    }
+}
+
+/// Returns whether a tree has an entry at a path.
+fn has(state: &mut State, top: crate::ObjectId, path: &Path) -> Result<bool, StorageError> {
+    let mut list = Some(top);
+    for name in path {
+        let Some(id) = list else { return Ok(false) };
+        let entries = crate::compare::entries_of(&mut state.objects, id)?;
+        match entries.into_iter().find(|entry| entry.name == name) {
+            Some(entry) => {
+                list = match entry.node {
+                    Node::Directory { id, .. } => Some(id),
+                    Node::File { .. } | Node::Link { .. } | Node::LeftOut(_) => None,
+                }
+            }
+            None => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+fn is_at_or_below(path: &Path, paths: &BTreeSet<PathBuf>) -> bool {
+    path.ancestors().any(|above| paths.contains(above))
+}
+
+/// Returns whether a change belongs to a restore of these paths: at or below them, or a directory above that is
+/// missing.
+fn is_selected(change: &Change, paths: &BTreeSet<PathBuf>) -> bool {
+    let makes_directory = matches!(change.kind, ChangeKind::Added | ChangeKind::Type)
+        && matches!(change.new, Some(Node::Directory { .. }));
+    is_at_or_below(&change.path, paths)
+        || (makes_directory && paths.iter().any(|path| path.starts_with(&change.path)))
+}
+
+fn first_difference(planned: &[Change], now: &[Change]) -> Option<PathBuf> {
+    let same = |one: &Option<Node>, other: &Option<Node>| match (one, other) {
+        // The list of a directory is not what a change of it is about.
+        (Some(Node::Directory { mode, .. }), Some(Node::Directory { mode: other, .. })) => {
+            mode == other
+        }
+        (Some(one), Some(other)) => one.is_same(other),
+        (one, other) => one == other,
+    };
+    let mut pairs = planned.iter().zip(now);
+    let differs = pairs.find(|(planned, now)| {
+        planned.path != now.path
+            || planned.kind != now.kind
+            || !same(&planned.old, &now.old)
+            || !same(&planned.new, &now.new)
+    });
+    let longer = if planned.len() > now.len() { planned } else { now };
+    let rest = longer.get(planned.len().min(now.len()));
+    differs
+        .map(|(planned, now)| (&planned.path).min(&now.path))
+        .or(rest.map(|change| &change.path))
+        .cloned()
+}

@@ -1,0 +1,593 @@
+//! The scan: the present tree as lists of directories, reading only what changed.
+//!
+//! The scan knows the names of the last one. A directory whose change key is the same has the same names, so it is
+//! not listed again: each file costs one `fstatat`, and each directory an `openat2` and an `fstat`. Ignore
+//! rules are asked for new names only, unless a file of rules changed.
+//!
+//! A file whose key changed is opened, looked at, read, and looked at again. If it changed meanwhile it is read
+//! again, at most [`MAX_TRIES`] times, and then left out as torn. What is read is stored at once, unsynced.
+//!
+//! Everything is opened by name in an open directory without following links or crossing mount points, so a tree
+//! that is changed meanwhile gives a snapshot that mixes two moments at worst.
+
+use std::cell::OnceCell;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use carrel_fsroot::{Directory, Entry, FileKind, Metadata, Problem, Root, unfinished_write_pid};
+use carrel_search::{ALWAYS_IGNORED, IgnoreRules, PresentRuleFiles, ReadFailures, is_rule_file};
+
+use crate::change_key::ChangeKey;
+use crate::error::StorageError;
+use crate::object_id::ObjectId;
+use crate::objects::Objects;
+use crate::scan_cache::{Known, KnownDirectory, ScanCache, State};
+use crate::segment::MAX_CONTENT;
+use crate::tree::{Omission, begin_list, put_entry};
+
+/// The depth beyond which directories are left out, which bounds open directories and the stack.
+const MAX_DEPTH: usize = 192;
+
+/// Bounds the entries of one directory, which are sorted in memory.
+const MAX_DIRECTORY_ENTRIES: usize = 1 << 20;
+
+/// Bounds the memory of a scan.
+const MAX_ENTRIES: u64 = 4 << 20;
+
+/// The readings of a file that is changed meanwhile.
+const MAX_TRIES: usize = 3;
+
+/// The permission bits that are recorded of a file: set-user-id would let restored content run as another user.
+const FILE_MODE: u32 = 0o777;
+
+/// The permission bits that are recorded of a directory.
+const DIRECTORY_MODE: u32 = 0o3777;
+
+/// The part of a tree that ignore rules exclude.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ignored {
+    /// It is recorded as present, and left alone by a restore.
+    #[default]
+    LeftAlone,
+    /// It is taken like the rest.
+    Taken,
+}
+
+/// The sizes up to which files are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The limit for one file, at most 1 GiB. A file is read into memory.
+    pub file_bytes: u64,
+    /// The limit for all files together.
+    pub total_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { file_bytes: 64 << 20, total_bytes: 4 << 30 }
+    }
+}
+
+/// The files whose change keys are believed.
+///
+/// A process that has a file mapped for writing changes its content without changing its key. If such a process
+/// may live, its files have to be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// The keys of all files.
+    #[default]
+    Keys,
+    /// The keys of all files but those at or below these paths.
+    Except(BTreeSet<PathBuf>),
+    /// No keys: every file is read.
+    Nothing,
+}
+
+/// The options of a scan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScanOptions {
+    /// The part that ignore rules exclude.
+    pub ignored: Ignored,
+    /// The sizes up to which files are taken.
+    pub limits: Limits,
+    /// The files whose change keys are believed.
+    pub trust: Trust,
+}
+
+/// Why a tree could not be scanned.
+#[derive(Debug, thiserror::Error)]
+pub enum ScanError {
+    /// The workspace itself cannot be read.
+    #[error("could not read the workspace for a snapshot")]
+    Workspace(#[from] carrel_fsroot::Error),
+    /// The tree has too many entries.
+    #[error(
+        "the workspace has more than {MAX_ENTRIES} entries; name generated trees in an ignore file"
+    )]
+    TooManyEntries,
+    /// The store failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// The size of a tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Totals {
+    /// The regular files that were taken.
+    pub files: u64,
+    /// The directories.
+    pub directories: u64,
+    /// The symbolic links.
+    pub links: u64,
+    /// The bytes of the files that were taken.
+    pub bytes: u64,
+    /// The entries that ignore rules exclude, each tree counted once.
+    pub ignored: u64,
+    /// The entries that were left out for other reasons.
+    pub left_out: u64,
+}
+
+/// What a scan found.
+#[derive(Debug)]
+pub(crate) struct Scanned {
+    /// The list of the top directory.
+    pub(crate) top: ObjectId,
+    pub(crate) totals: Totals,
+    pub(crate) left_out: Vec<(PathBuf, Omission)>,
+    /// The files that were read.
+    pub(crate) files_read: u64,
+    /// The cache differs from before.
+    pub(crate) is_cache_changed: bool,
+}
+
+/// Scans a workspace, and stores what is new.
+pub(crate) fn scan(
+    root: &Root,
+    options: &ScanOptions,
+    cache: &mut ScanCache,
+    objects: &mut Objects,
+) -> Result<Scanned, ScanError> {
+    let device = root.identity()?.device;
+    if cache.device != device {
+        *cache = ScanCache { device, ..ScanCache::default() };
+    }
+    let limits = Limits {
+        file_bytes: options.limits.file_bytes.min(MAX_CONTENT),
+        total_bytes: options.limits.total_bytes,
+    };
+    if cache.options != (options.ignored, limits) {
+        cache.options = (options.ignored, limits);
+        cache.top.forget_lists();
+    }
+    let mut scan = Scan {
+        options,
+        limits,
+        objects,
+        totals: Totals::default(),
+        entries: 0,
+        left_out: Vec::new(),
+        files_read: 0,
+        is_cache_changed: false,
+    };
+    let directory = root.directory(Path::new("."))?;
+    let top = scan.directory(&directory, PathBuf::new(), None, &mut cache.top, Judge::NewNames)?;
+    scan.totals.directories -= 1;
+    Ok(Scanned {
+        top,
+        totals: scan.totals,
+        left_out: scan.left_out,
+        files_read: scan.files_read,
+        is_cache_changed: scan.is_cache_changed,
+    })
+}
+
+/// The names for which ignore rules are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Judge {
+    NewNames,
+    /// A file of rules changed here or above.
+    AllNames,
+}
+
+/// What became of an entry since the last scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Visit {
+    Same,
+    Changed,
+    Gone,
+}
+
+struct Scan<'a> {
+    options: &'a ScanOptions,
+    limits: Limits,
+    objects: &'a mut Objects,
+    totals: Totals,
+    entries: u64,
+    left_out: Vec<(PathBuf, Omission)>,
+    files_read: u64,
+    is_cache_changed: bool,
+}
+
+/// A directory on the path down.
+struct Level<'a> {
+    directory: &'a Directory,
+    path: PathBuf,
+    depth: usize,
+    above: Option<&'a Level<'a>>,
+    present: PresentRuleFiles,
+    rules: OnceCell<Option<Arc<IgnoreRules>>>,
+}
+
+impl Level<'_> {
+    /// Returns the rules of this directory, which are read when they are first asked.
+    fn rules(&self) -> Option<&Arc<IgnoreRules>> {
+        let rules = self.rules.get_or_init(|| {
+            let above = self.above.and_then(Level::rules);
+            // A file of rules that cannot be read excludes nothing, as in searches.
+            let mut unreadable = ReadFailures::default();
+            IgnoreRules::read(above, self.directory, &self.path, self.present, &mut unreadable)
+        });
+        rules.as_ref()
+    }
+
+    fn ignores(&self, known: &Known) -> bool {
+        known.name == ALWAYS_IGNORED
+            || self.rules().is_some_and(|rules| {
+                rules.excludes(&self.path.join(&known.name), known.is_directory)
+            })
+    }
+}
+
+impl Scan<'_> {
+    /// Scans a directory, and returns the id of its list.
+    fn directory(
+        &mut self,
+        directory: &Directory,
+        path: PathBuf,
+        above: Option<&Level<'_>>,
+        known: &mut KnownDirectory,
+        mut judge: Judge,
+    ) -> Result<ObjectId, ScanError> {
+        self.totals.directories += 1;
+        let key = ChangeKey::of(&directory.metadata()?);
+        let is_settled = key.is_settled();
+        if !known.is_settled || known.key != key {
+            list(directory, known)?;
+            known.key = key;
+            known.is_settled = is_settled;
+            self.is_cache_changed = true;
+        }
+        let mut present = PresentRuleFiles::default();
+        for child in &known.children {
+            present.note(&child.name);
+        }
+        let rule_keys = rule_keys(directory, &known.children);
+        if rule_keys != known.rule_keys {
+            known.rule_keys = rule_keys;
+            judge = Judge::AllNames;
+        }
+        let depth = above.map_or(0, |above| above.depth + 1);
+        let level = Level { directory, path, depth, above, present, rules: OnceCell::new() };
+        let mut gone = false;
+        // Taken, so that a scan that fails halfway leaves no list that does not fit.
+        let before = known.list.take();
+        let mut changed = before.is_none();
+        for child in &mut known.children {
+            if judge == Judge::AllNames || matches!(child.state, State::Unknown) {
+                let is_ignored = level.ignores(child);
+                changed |= is_ignored != child.is_ignored;
+                child.is_ignored = is_ignored;
+            }
+            match self.visit(&level, child, judge)? {
+                Visit::Same => {}
+                Visit::Changed => changed = true,
+                Visit::Gone => {
+                    child.state = State::Unknown;
+                    gone = true;
+                }
+            }
+        }
+        if gone {
+            // The next scan lists the directory again.
+            known.is_settled = false;
+            changed = true;
+        }
+        let list = match before {
+            Some(list) if !changed => list,
+            _ => {
+                self.is_cache_changed = true;
+                self.put_list(known)?
+            }
+        };
+        known.list = Some(list);
+        Ok(list)
+    }
+
+    fn put_list(&mut self, known: &KnownDirectory) -> Result<ObjectId, ScanError> {
+        let nodes: Vec<_> =
+            known.children.iter().filter_map(|child| Some((&child.name, child.node()?))).collect();
+        let mut list = begin_list(nodes.len());
+        for (name, node) in nodes {
+            put_entry(&mut list, name, &node);
+        }
+        Ok(self.objects.put(&list)?)
+    }
+
+    fn visit(
+        &mut self,
+        level: &Level<'_>,
+        child: &mut Known,
+        judge: Judge,
+    ) -> Result<Visit, ScanError> {
+        if matches!(child.state, State::Repository) {
+            return Ok(Visit::Same);
+        }
+        self.entries += 1;
+        if self.entries > MAX_ENTRIES {
+            return Err(ScanError::TooManyEntries);
+        }
+        if child.is_ignored && self.options.ignored == Ignored::LeftAlone {
+            return Ok(self.leave_out(level, child, Omission::Ignored));
+        }
+        if child.is_directory {
+            return self.visit_directory(level, child, judge);
+        }
+        let metadata = match level.directory.link_metadata(Path::new(&child.name)) {
+            Ok(metadata) => metadata,
+            Err(error) => return Ok(self.failed(level, child, &error)),
+        };
+        match metadata.kind {
+            FileKind::File => self.visit_file(level, child, &metadata),
+            FileKind::Link => Ok(self.visit_link(level, child, &metadata)),
+            // It has become a directory since it was listed.
+            FileKind::Directory => Ok(Visit::Gone),
+            FileKind::Fifo | FileKind::Socket | FileKind::Device | FileKind::Unknown => {
+                Ok(self.leave_out(level, child, Omission::Special))
+            }
+        }
+    }
+
+    fn leave_out(&mut self, level: &Level<'_>, child: &mut Known, reason: Omission) -> Visit {
+        match reason {
+            Omission::Ignored => self.totals.ignored += 1,
+            Omission::TooLarge
+            | Omission::OverTotal
+            | Omission::Special
+            | Omission::Unreadable
+            | Omission::Torn
+            | Omission::Mount
+            | Omission::TooDeep
+            | Omission::Repository => self.totals.left_out += 1,
+        }
+        self.left_out.push((level.path.join(&child.name), reason));
+        let state = State::LeftOut(reason);
+        if child.state == state {
+            return Visit::Same;
+        }
+        child.state = state;
+        Visit::Changed
+    }
+
+    /// Decides what becomes of an entry that could not be looked at.
+    fn failed(
+        &mut self,
+        level: &Level<'_>,
+        child: &mut Known,
+        error: &carrel_fsroot::Error,
+    ) -> Visit {
+        match error.problem() {
+            Problem::NotFound
+            | Problem::NotADirectory
+            | Problem::IsADirectory
+            | Problem::Link
+            | Problem::LinkLoop
+            | Problem::NotRegular(_)
+            | Problem::Contended => Visit::Gone,
+            Problem::CrossesMount => self.leave_out(level, child, Omission::Mount),
+            Problem::PermissionDenied | Problem::Io | Problem::NameTooLong => {
+                self.leave_out(level, child, Omission::Unreadable)
+            }
+            problem @ (Problem::Escapes(_)
+            | Problem::Sensitive
+            | Problem::Nul
+            | Problem::NoName
+            | Problem::Exists
+            | Problem::NotEmpty
+            | Problem::TooLarge { .. }
+            | Problem::DiskFull
+            | Problem::KernelTooOld) => {
+                tracing::warn!(%problem, "an entry could not be looked at");
+                self.leave_out(level, child, Omission::Unreadable)
+            }
+        }
+    }
+
+    fn visit_directory(
+        &mut self,
+        level: &Level<'_>,
+        child: &mut Known,
+        judge: Judge,
+    ) -> Result<Visit, ScanError> {
+        if level.depth >= MAX_DEPTH {
+            return Ok(self.leave_out(level, child, Omission::TooDeep));
+        }
+        let opened = level.directory.directory(Path::new(&child.name));
+        let opened = opened.and_then(|directory| Ok((directory.metadata()?.mode, directory)));
+        let (mode, directory) = match opened {
+            Ok((mode, directory)) => (mode & DIRECTORY_MODE, directory),
+            Err(error) => return Ok(self.failed(level, child, &error)),
+        };
+        let path = level.path.join(&child.name);
+        let (known_mode, mut known) = match std::mem::replace(&mut child.state, State::Unknown) {
+            State::Directory { mode, directory } => (Some(mode), directory),
+            _ => (None, Box::default()),
+        };
+        let before = known.list;
+        let list = match self.directory(&directory, path, Some(level), &mut known, judge) {
+            Ok(list) => list,
+            Err(ScanError::Workspace(error)) => {
+                self.totals.directories -= 1;
+                return Ok(self.failed(level, child, &error));
+            }
+            Err(error) => return Err(error),
+        };
+        child.state = State::Directory { mode, directory: known };
+        let is_same = known_mode == Some(mode) && before == Some(list);
+        Ok(if is_same { Visit::Same } else { Visit::Changed })
+    }
+
+    fn visit_link(&mut self, level: &Level<'_>, child: &mut Known, metadata: &Metadata) -> Visit {
+        self.totals.links += 1;
+        let found = ChangeKey::of(metadata);
+        if matches!(&child.state, State::Link { key, .. } if *key == found) {
+            return Visit::Same;
+        }
+        match level.directory.read_link(Path::new(&child.name)) {
+            Ok(target) => {
+                child.state = State::Link { key: found, target };
+                Visit::Changed
+            }
+            Err(error) => {
+                self.totals.links -= 1;
+                self.failed(level, child, &error)
+            }
+        }
+    }
+
+    fn visit_file(
+        &mut self,
+        level: &Level<'_>,
+        child: &mut Known,
+        metadata: &Metadata,
+    ) -> Result<Visit, ScanError> {
+        if let Some(reason) = self.refuses(metadata.size) {
+            return Ok(self.leave_out(level, child, reason));
+        }
+        let found = ChangeKey::of(metadata);
+        if let State::File { key, is_settled: true, .. } = &child.state
+            && *key == found
+            && self.trusts(level, child)
+        {
+            self.count_file(found.size);
+            return Ok(Visit::Same);
+        }
+        self.read_file(level, child)
+    }
+
+    fn count_file(&mut self, size: u64) {
+        self.totals.files += 1;
+        self.totals.bytes += size;
+    }
+
+    fn refuses(&self, size: u64) -> Option<Omission> {
+        if size > self.limits.file_bytes {
+            Some(Omission::TooLarge)
+        } else if self.totals.bytes.saturating_add(size) > self.limits.total_bytes {
+            Some(Omission::OverTotal)
+        } else {
+            None
+        }
+    }
+
+    fn trusts(&self, level: &Level<'_>, child: &Known) -> bool {
+        match &self.options.trust {
+            Trust::Keys => true,
+            Trust::Nothing => false,
+            Trust::Except(paths) => {
+                let path = level.path.join(&child.name);
+                !path.ancestors().any(|above| paths.contains(above))
+            }
+        }
+    }
+
+    fn read_file(&mut self, level: &Level<'_>, child: &mut Known) -> Result<Visit, ScanError> {
+        self.files_read += 1;
+        for _ in 0..MAX_TRIES {
+            let (file, metadata) = match level.directory.open_file(Path::new(&child.name)) {
+                Ok(opened) => opened,
+                Err(error) => return Ok(self.failed(level, child, &error)),
+            };
+            if let Some(reason) = self.refuses(metadata.size) {
+                return Ok(self.leave_out(level, child, reason));
+            }
+            let key = ChangeKey::of(&metadata);
+            let Ok(content) = read_if_unchanged(&file, &key) else {
+                return Ok(self.leave_out(level, child, Omission::Unreadable));
+            };
+            let Some(content) = content else { continue };
+            let id = self.objects.put(&content)?;
+            self.count_file(key.size);
+            let is_settled = key.is_settled();
+            let state = State::File { key, mode: metadata.mode & FILE_MODE, id, is_settled };
+            let before = child.node();
+            self.is_cache_changed |= child.state != state;
+            child.state = state;
+            return Ok(if child.node() == before { Visit::Same } else { Visit::Changed });
+        }
+        Ok(self.leave_out(level, child, Omission::Torn))
+    }
+}
+
+/// Reads a file; `None` if it was changed meanwhile.
+pub(crate) fn read_if_unchanged(
+    mut file: &File,
+    key: &ChangeKey,
+) -> std::io::Result<Option<Vec<u8>>> {
+    let size = usize::try_from(key.size).unwrap_or(usize::MAX);
+    // One byte more, so that the read that finds the end does not grow the buffer.
+    let mut content = Vec::with_capacity(size.saturating_add(1));
+    file.by_ref().take(key.size + 1).read_to_end(&mut content)?;
+    let is_same = content.len() == size && ChangeKey::of_open(&file.metadata()?) == *key;
+    Ok(is_same.then_some(content))
+}
+
+/// Lists a directory, and keeps what is known of the names that it still has.
+fn list(directory: &Directory, known: &mut KnownDirectory) -> Result<(), ScanError> {
+    let (mut entries, all) = directory.entries(MAX_DIRECTORY_ENTRIES)?;
+    if !all {
+        return Err(ScanError::TooManyEntries);
+    }
+    entries.retain(|entry| unfinished_write_pid(&entry.name).is_none());
+    entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    // A listing may have a name twice while entries are renamed.
+    entries.dedup_by(|one, other| one.name == other.name);
+    let before = std::mem::take(&mut known.children);
+    let names_before = before.len();
+    let mut before = before.into_iter().peekable();
+    let mut kept = 0;
+    known.children.reserve(entries.len());
+    for Entry { name, kind } in entries {
+        while before.next_if(|known| known.name.cmp(&name) == Ordering::Less).is_some() {}
+        let is_directory = kind == FileKind::Directory;
+        match before.next_if(|known| known.name == name && known.is_directory == is_directory) {
+            Some(child) => {
+                kept += 1;
+                known.children.push(child);
+            }
+            None => known.children.push(Known::new(name, kind)),
+        }
+    }
+    if kept != names_before || kept != known.children.len() {
+        known.list = None;
+    }
+    Ok(())
+}
+
+/// Returns the keys of the files with ignore rules in a directory.
+fn rule_keys(directory: &Directory, children: &[Known]) -> Vec<ChangeKey> {
+    let of_child = |child: &Known| {
+        let name = Path::new(&child.name);
+        if matches!(child.state, State::Repository) {
+            let exclude = directory.open_file(&name.join("info/exclude"));
+            // Its presence counts, even without rules of its own.
+            return Some(exclude.map_or(ChangeKey::default(), |(_, found)| ChangeKey::of(&found)));
+        }
+        let metadata = is_rule_file(&child.name).then(|| directory.link_metadata(name).ok());
+        metadata.flatten().map(|metadata| ChangeKey::of(&metadata))
+    };
+    children.iter().filter_map(of_child).collect()
+}

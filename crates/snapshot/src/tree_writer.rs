@@ -1,0 +1,371 @@
+//! Writing recorded entries into the workspace, exactly and nowhere else.
+//!
+//! The parent directory of each path is opened one name at a time without following links or crossing mount
+//! points, and the entry is then replaced by its one name in it. A file is written beside and renamed.
+//! Directories that their owner may not write are made writable meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use carrel_fsroot::{
+    Collision, Durability, Error, FileKind, Problem, Root, WriteOptions, unfinished_write_pid,
+};
+
+use crate::change_key::ChangeKey;
+use crate::error::StorageError;
+use crate::object_id::ObjectId;
+use crate::objects::Objects;
+use crate::scan::read_if_unchanged;
+use crate::tree::{Node, REPOSITORY};
+
+/// The most bytes of a path that are opened in one step, half of `PATH_MAX`.
+const MAX_STEP_BYTES: usize = 2048;
+
+/// The rights that a directory has while entries are put into it.
+const OWNER_ALL: u32 = 0o700;
+
+/// The time of the last change of a file that is put back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Times {
+    /// The present time, so that build tools see that the file changed.
+    #[default]
+    Now,
+    /// The recorded one. Build tools may then keep what they made of the other content.
+    Recorded,
+}
+
+/// Why an entry could not be written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WriteError {
+    #[error(transparent)]
+    Files(#[from] Error),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// What is under a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Present {
+    Missing,
+    /// The same, but for the time of the last change.
+    Same,
+    /// A file with the same content and another mode.
+    OtherMode,
+    Other,
+}
+
+pub(crate) struct TreeWriter<'a> {
+    root: &'a Root,
+    durability: Durability,
+    times: Times,
+    parent: Option<(PathBuf, Root)>,
+    touched: BTreeSet<PathBuf>,
+    /// Directories that were made writable, and their modes.
+    granted: BTreeMap<PathBuf, u32>,
+}
+
+impl<'a> TreeWriter<'a> {
+    pub(crate) fn new(root: &'a Root, durability: Durability, times: Times) -> Self {
+        Self {
+            root,
+            durability,
+            times,
+            parent: None,
+            touched: BTreeSet::new(),
+            granted: BTreeMap::new(),
+        }
+    }
+
+    /// Opens the directory of an entry, and returns it with the entry's name.
+    fn parent<'p>(&mut self, path: &'p Path) -> Result<(&Root, &'p Path), Error> {
+        let name = path.file_name().map_or(path, Path::new);
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let is_open = self.parent.as_ref().is_some_and(|(open, _)| open == parent);
+        if !is_open {
+            self.parent = None;
+            let opened = open_strict(self.root, parent)?;
+            self.parent = Some((parent.to_owned(), opened));
+        }
+        match &self.parent {
+            Some((_, opened)) => Ok((opened, name)),
+            None => unreachable!("the parent was opened above"),
+        }
+    }
+
+    /// Opens the directory of an entry to change it.
+    fn parent_to_change<'p>(&mut self, path: &'p Path) -> Result<(&Root, &'p Path), Error> {
+        let parent = path.parent().unwrap_or(Path::new(""));
+        self.touched.insert(parent.to_owned());
+        let (opened, _) = self.parent(path)?;
+        let mode = opened.own_metadata()?.mode;
+        if mode & OWNER_ALL != OWNER_ALL {
+            opened.grant_owner_access()?;
+            self.granted.entry(parent.to_owned()).or_insert(mode);
+        }
+        self.parent(path)
+    }
+
+    /// Compares what is under a name with a recorded entry. A directory is the same whatever is in it.
+    pub(crate) fn compare(&mut self, path: &Path, node: &Node) -> Result<Present, Error> {
+        let (parent, name) = match self.parent(path) {
+            Err(error) if is_gone(error.problem()) => return Ok(Present::Missing),
+            opened => opened?,
+        };
+        let metadata = match parent.link_metadata(name) {
+            Err(error) if error.is_not_found() => return Ok(Present::Missing),
+            found => found?,
+        };
+        let same_if = |same: bool| if same { Present::Same } else { Present::Other };
+        Ok(match (node, metadata.kind) {
+            (Node::File { mode, size, id, .. }, FileKind::File) => {
+                if metadata.size != *size || id_of(parent, name)? != Some(*id) {
+                    Present::Other
+                } else if metadata.mode & 0o777 != *mode {
+                    Present::OtherMode
+                } else {
+                    Present::Same
+                }
+            }
+            (Node::Directory { mode, .. }, FileKind::Directory) => {
+                if metadata.mode & 0o3777 == *mode { Present::Same } else { Present::OtherMode }
+            }
+            (Node::Link { target }, FileKind::Link) => same_if(parent.read_link(name)? == *target),
+            (
+                Node::File { .. } | Node::Directory { .. } | Node::Link { .. } | Node::LeftOut(_),
+                _,
+            ) => Present::Other,
+        })
+    }
+
+    /// Puts a recorded entry under a name. What is there and is no directory is replaced.
+    pub(crate) fn put(
+        &mut self,
+        path: &Path,
+        node: &Node,
+        objects: &mut Objects,
+    ) -> Result<(), WriteError> {
+        match node {
+            Node::File { mode, modified, id, .. } => {
+                let content = objects.get(*id)?;
+                Ok(self.put_file(path, *mode, Some(*modified), &content)?)
+            }
+            Node::Directory { mode, .. } => Ok(self.put_directory(path, *mode)?),
+            Node::Link { target } => Ok(self.put_link(path, target)?),
+            Node::LeftOut(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn put_file(
+        &mut self,
+        path: &Path,
+        mode: u32,
+        modified: Option<u64>,
+        content: &[u8],
+    ) -> Result<(), Error> {
+        // The directory is synced once for all its files.
+        let durability = match self.durability {
+            Durability::Synced | Durability::Atomic => Durability::Atomic,
+            Durability::Buffered => Durability::Buffered,
+        };
+        let times = self.times;
+        let (parent, name) = self.parent_to_change(path)?;
+        // Private until it has its mode.
+        let options =
+            WriteOptions { collision: Collision::Replace, durability, new_mode: Some(0o600) };
+        let mut file = parent.begin_entry_write(name, options)?;
+        file.append(content)?;
+        file.set_mode(mode)?;
+        if let (Times::Recorded, Some(modified)) = (times, modified) {
+            file.set_modified(UNIX_EPOCH + Duration::from_nanos(modified))?;
+        }
+        file.commit()
+    }
+
+    /// Makes a directory that stays writable until [`finish`](Self::finish).
+    pub(crate) fn put_directory(&mut self, path: &Path, mode: u32) -> Result<(), Error> {
+        let (parent, name) = self.parent_to_change(path)?;
+        match parent.create_directory(name, OWNER_ALL) {
+            Err(error) if error.problem() == Problem::Exists => {
+                // A redo finds the directory that the first attempt made.
+                if parent.link_metadata(name)?.kind != FileKind::Directory {
+                    return Err(error);
+                }
+            }
+            created => created?,
+        }
+        self.granted.insert(path.to_owned(), mode);
+        Ok(())
+    }
+
+    pub(crate) fn put_link(&mut self, path: &Path, target: &Path) -> Result<(), Error> {
+        let (parent, name) = self.parent_to_change(path)?;
+        match parent.remove_file(name) {
+            Err(error) if error.is_not_found() => {}
+            removed => removed?,
+        }
+        parent.create_link(target, name)
+    }
+
+    /// Sets the permission bits of a file or directory.
+    pub(crate) fn set_mode(&mut self, path: &Path, node: &Node) -> Result<(), Error> {
+        match node {
+            Node::File { mode, .. } => {
+                let (parent, name) = self.parent_to_change(path)?;
+                parent.set_entry_mode(name, *mode)
+            }
+            Node::Directory { mode, .. } => {
+                // At the end, since entries may have to be put into it.
+                self.granted.insert(path.to_owned(), *mode);
+                Ok(())
+            }
+            Node::Link { .. } | Node::LeftOut(_) => Ok(()),
+        }
+    }
+
+    /// Removes an entry; a directory only if it is empty. Returns false if it is not. A missing one is fine.
+    pub(crate) fn remove(&mut self, path: &Path, is_directory: bool) -> Result<bool, Error> {
+        self.granted.remove(path);
+        self.touched.remove(path);
+        if self.parent.as_ref().is_some_and(|(open, _)| open == path) {
+            self.parent = None;
+        }
+        let (parent, name) = match self.parent_to_change(path) {
+            Err(error) if is_gone(error.problem()) => return Ok(true),
+            opened => opened?,
+        };
+        let removed = if is_directory {
+            let removed = parent.remove_directory(name);
+            match &removed {
+                Err(error) if is_occupied(error.problem()) => {
+                    remove_unfinished_writes(parent, name, None)?;
+                    parent.remove_directory(name)
+                }
+                _ => removed,
+            }
+        } else {
+            parent.remove_file(name)
+        };
+        match removed {
+            Ok(()) => Ok(true),
+            Err(error) => match error.problem() {
+                Problem::NotFound => Ok(true),
+                problem if is_directory && is_occupied(problem) => Ok(false),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Removes what a process that ended was writing in the directory of an entry.
+    pub(crate) fn remove_leftovers(&mut self, path: &Path, process: u32) -> Result<(), Error> {
+        match self.parent(path) {
+            Err(error) if is_gone(error.problem()) => Ok(()),
+            Err(error) => Err(error),
+            Ok((parent, _)) => remove_unfinished_writes(parent, Path::new("."), Some(process)),
+        }
+    }
+
+    /// Moves an entry to a name that is free.
+    pub(crate) fn rename(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
+        let (target, target_name) = self.parent_to_change(to)?;
+        let target = target.try_clone()?;
+        let (source, name) = self.parent_to_change(from)?;
+        source.rename_into(name, &target, target_name, Collision::Refuse)
+    }
+
+    /// Gives directories their modes, and syncs what was changed if that was asked for.
+    pub(crate) fn finish(&mut self) -> Result<(), Error> {
+        self.parent = None;
+        if self.durability == Durability::Synced {
+            for path in std::mem::take(&mut self.touched) {
+                match open_strict(self.root, &path) {
+                    Err(error) if is_gone(error.problem()) => {}
+                    opened => opened?.sync_directory(Path::new("."))?,
+                }
+            }
+        }
+        // The deepest first: a directory without rights for its owner hides those below.
+        for (path, mode) in std::mem::take(&mut self.granted).into_iter().rev() {
+            if path.as_os_str().is_empty() {
+                continue;
+            }
+            let (parent, name) = match self.parent(&path) {
+                Err(error) if is_gone(error.problem()) => continue,
+                opened => opened?,
+            };
+            match parent.set_entry_mode(name, mode) {
+                Err(error) if is_gone(error.problem()) => {}
+                set => set?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_occupied(problem: Problem) -> bool {
+    matches!(problem, Problem::NotEmpty | Problem::Exists)
+}
+
+/// Removes unfinished writes from a directory: all, or those of one process.
+fn remove_unfinished_writes(parent: &Root, name: &Path, process: Option<u32>) -> Result<(), Error> {
+    let directory = parent.open_root_strict(name)?;
+    for entry in directory.list(Path::new("."))? {
+        let writer = unfinished_write_pid(&entry.name);
+        if writer.is_some() && (process.is_none() || writer == process) {
+            match directory.remove_file(Path::new(&entry.name)) {
+                Err(error) if error.is_not_found() => {}
+                removed => removed?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_gone(problem: Problem) -> bool {
+    matches!(problem, Problem::NotFound | Problem::NotADirectory | Problem::Link)
+}
+
+/// Returns the content's id of a file; `None` if it is changing or no regular file.
+pub(crate) fn id_of(parent: &Root, name: &Path) -> Result<Option<ObjectId>, Error> {
+    let file = match parent.open_entry_file(name) {
+        Err(error) if is_gone(error.problem()) => return Ok(None),
+        opened => opened?,
+    };
+    let Ok(metadata) = file.metadata() else { return Ok(None) };
+    let content = read_if_unchanged(&file, &ChangeKey::of_open(&metadata));
+    Ok(content.ok().flatten().map(|content| ObjectId::of(&content)))
+}
+
+/// Opens a directory below the workspace in steps of bounded length, without following links.
+pub(crate) fn open_strict(root: &Root, path: &Path) -> Result<Root, Error> {
+    let mut reached = root.try_clone()?;
+    let mut step = PathBuf::new();
+    for name in path {
+        step.push(name);
+        if step.as_os_str().len() > MAX_STEP_BYTES {
+            reached = reached.open_root_strict(&step)?;
+            step.clear();
+        }
+    }
+    if step.as_os_str().is_empty() { Ok(reached) } else { reached.open_root_strict(&step) }
+}
+
+/// Returns a path in the form of recorded ones: relative, without `.` and `..`, and not below `.git`. `None` if it
+/// is another one.
+pub(crate) fn recorded_path(path: &Path) -> Option<PathBuf> {
+    let names: Option<Vec<&OsStr>> = path
+        .components()
+        .filter(|component| *component != Component::CurDir)
+        .map(|component| match component {
+            Component::Normal(name) if name != REPOSITORY && !has_nul(name) => Some(name),
+            _ => None,
+        })
+        .collect();
+    names.map(|names| names.iter().collect())
+}
+
+fn has_nul(name: &OsStr) -> bool {
+    name.as_bytes().contains(&0)
+}

@@ -1,0 +1,231 @@
+//! Processes that are killed at random moments, and processes that share a store. `CARREL_KILL_ROUNDS` sets how many
+//! moments.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use carrel_snapshot::{CreateRequest, Node, Reason, RestoreOptions, Snapshot, SnapshotId, Store};
+use pretty_assertions::assert_eq;
+
+use crate::{World, named, since, take};
+
+/// The variable by which this binary knows that it is the child of a test, and what it has to do.
+const TASK: &str = "CARREL_SNAPSHOT_TASK";
+const WORLD: &str = "CARREL_SNAPSHOT_WORLD";
+
+fn rounds() -> usize {
+    std::env::var("CARREL_KILL_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(6)
+}
+
+fn child(world: &World, task: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "killing::child_process", "--nocapture"])
+        .env(TASK, task)
+        .env(WORLD, world.directory.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// The other process of these tests; by itself it does nothing.
+#[test]
+fn child_process() {
+    let (Ok(task), Ok(world)) = (std::env::var(TASK), std::env::var(WORLD)) else { return };
+    let world = PathBuf::from(world);
+    let root = |name: &str| carrel_fsroot::Root::open(&world.join(name)).unwrap();
+    let store = Store::open(root("store"), root("workspace")).unwrap();
+    let mut log = std::fs::File::options().append(true).open(world.join("outside/log")).unwrap();
+    let mut random = fastrand::Rng::new();
+    let mut change = || {
+        for _ in 0..5 {
+            let path = world.join(format!("workspace/d{}/f{}", random.u8(..5), random.u8(..9)));
+            std::fs::write(path, vec![random.u8(..); random.usize(..9000)]).unwrap();
+        }
+    };
+    let mut create = || {
+        let request = CreateRequest::unnamed(Reason::Asked);
+        let id = store.create(&request).unwrap().snapshot.id;
+        log.write_all(format!("done {id}\n").as_bytes()).unwrap();
+        id
+    };
+    match task.as_str() {
+        "snapshot" => loop {
+            change();
+            create();
+        },
+        "restore" => loop {
+            for name in ["one", "two"] {
+                let plan =
+                    store.plan_restore(&named(name).into(), RestoreOptions::default()).unwrap();
+                let before = store.apply(plan).unwrap().before;
+                store.delete(&before.id.into()).unwrap();
+            }
+        },
+        "collect" => {
+            let mut previous: Option<SnapshotId> = None;
+            loop {
+                change();
+                let id = create();
+                if let Some(previous) = previous.replace(id) {
+                    log_deletion(&world, previous);
+                    store.delete(&previous.into()).unwrap();
+                }
+                store.collect_garbage().unwrap();
+            }
+        }
+        "share" => {
+            for number in 0..15 {
+                let own = format!("own-{}", std::process::id());
+                let path = world.join("workspace").join(&own);
+                let mut checkpoint = store.begin_checkpoint(own.clone(), format!("{number}"));
+                checkpoint.before_image(std::path::Path::new(&own)).unwrap();
+                std::fs::write(&path, number.to_string()).unwrap();
+                checkpoint.commit().unwrap().unwrap();
+                create();
+                if number % 5 == 4 {
+                    store.collect_garbage().unwrap();
+                }
+            }
+            assert_eq!(
+                store.checkpoints(&format!("own-{}", std::process::id())).unwrap().len(),
+                15
+            );
+        }
+        task => panic!("unknown task {task}"),
+    }
+}
+
+fn log_deletion(world: &std::path::Path, id: SnapshotId) {
+    let mut log = std::fs::File::options().append(true).open(world.join("outside/log")).unwrap();
+    log.write_all(format!("deleting {id}\n").as_bytes()).unwrap();
+}
+
+fn prepared() -> World {
+    let world = World::new();
+    std::fs::write(world.outside("log"), "").unwrap();
+    for directory in 0..5 {
+        for file in 0..9 {
+            world.write(format!("d{directory}/f{file}"), format!("{directory}{file}").repeat(700));
+        }
+    }
+    world
+}
+
+fn kill_within(mut child: Child, span: Duration, random: &mut fastrand::Rng) {
+    let micros = u64::try_from(span.as_micros()).unwrap();
+    std::thread::sleep(Duration::from_micros(random.u64(..micros)));
+    assert!(child.try_wait().unwrap().is_none(), "the process ended by itself");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Returns the snapshots that a killed process reported and did not begin to delete.
+fn reported(world: &World) -> Vec<String> {
+    let log = std::fs::read_to_string(world.outside("log")).unwrap();
+    let of = |word: &str| -> Vec<String> {
+        log.lines().filter_map(|line| line.strip_prefix(word)).map(str::to_owned).collect()
+    };
+    let deleted = of("deleting ");
+    of("done ").into_iter().filter(|id| !deleted.contains(id)).collect()
+}
+
+fn assert_complete(store: &Store, snapshot: &Snapshot) {
+    let mut pending = vec![snapshot.top];
+    let mut files = 0;
+    while let Some(list) = pending.pop() {
+        for entry in store.entries(list).unwrap() {
+            match entry.node {
+                Node::File { id, size, .. } => {
+                    files += 1;
+                    assert_eq!(store.content(id).unwrap().len() as u64, size);
+                }
+                Node::Directory { id, .. } => pending.push(id),
+                Node::Link { .. } | Node::LeftOut(_) => {}
+            }
+        }
+    }
+    assert_eq!(files, snapshot.totals.files);
+}
+
+fn assert_nothing_lost(world: &World, store: &Store) {
+    let listed = store.list().unwrap();
+    for id in reported(world) {
+        let id = SnapshotId::parse(&id).unwrap();
+        let found = listed.iter().find(|snapshot| snapshot.id == id);
+        assert_complete(store, found.unwrap_or_else(|| panic!("{id} is lost")));
+    }
+    assert_eq!(store.damaged().unwrap(), [""; 0]);
+}
+
+#[test]
+fn snapshots_and_collections_killed_at_any_moment_lose_nothing() {
+    let mut random = fastrand::Rng::new();
+    for task in ["snapshot", "collect"] {
+        let world = prepared();
+        let mut reports = 0;
+        for _ in 0..rounds() {
+            kill_within(child(&world, task), Duration::from_millis(400), &mut random);
+            let store = world.store();
+            assert_nothing_lost(&world, &store);
+            reports += reported(&world).len();
+            let id = store.create(&CreateRequest::unnamed(Reason::Asked)).unwrap().snapshot.id;
+            assert_complete(&store, &store.find(&id.into()).unwrap());
+            store.collect_garbage().unwrap();
+            assert_nothing_lost(&world, &store);
+        }
+        assert!(reports > 0, "no process lived long enough to take a snapshot");
+    }
+}
+
+#[test]
+fn a_restore_killed_at_any_moment_is_whole_or_not_begun_after_the_next_opening() {
+    let world = prepared();
+    world.link("d0", "link");
+    let store = world.store();
+    take(&store, "one");
+    for file in 0..9 {
+        world.write(format!("d1/f{file}"), "two");
+        world.write(format!("new{file}/f"), "two");
+    }
+    world.remove("d3");
+    world.write("d3", "a file");
+    world.remove("link");
+    world.write("link/f", "a directory");
+    world.mode("d2", 0o700);
+    take(&store, "two");
+    drop(store);
+    let mut random = fastrand::Rng::new();
+    let mut recovered = 0;
+    for _ in 0..rounds() * 3 {
+        kill_within(child(&world, "restore"), Duration::from_millis(400), &mut random);
+        let store = world.store();
+        if let Some(recovery) = store.recovery() {
+            assert_eq!((&recovery.conflicts, &recovery.failed), (&vec![], &vec![]));
+            recovered += 1;
+        }
+        let names: Vec<_> = world.tree().into_keys().collect();
+        let unfinished = |path: &PathBuf| path.to_string_lossy().contains(".carrel-write");
+        assert!(!names.iter().any(unfinished), "{names:?}");
+        let left = [since(&store, "one"), since(&store, "two")];
+        assert!(left.iter().any(Vec::is_empty), "{left:?}");
+    }
+    assert!(recovered > 0, "no restore was interrupted");
+}
+
+#[test]
+fn two_processes_share_a_store() {
+    let world = prepared();
+    let children = [child(&world, "share"), child(&world, "share"), child(&world, "share")];
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    let store = world.store();
+    assert_nothing_lost(&world, &store);
+    let mut ids = reported(&world);
+    ids.sort();
+    ids.dedup();
+    assert_eq!((ids.len(), store.list().unwrap().len()), (45, 45));
+}
