@@ -38,6 +38,7 @@ mod runner;
 mod sandbox_cell;
 mod scratch_directory;
 mod server_directory;
+mod snapshot_directory;
 mod span;
 mod ssh_agent;
 mod symbol_index_file;

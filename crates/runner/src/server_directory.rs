@@ -32,6 +32,7 @@ pub(crate) enum ServerPart {
     Scratch,
     Homes,
     WriteLocks,
+    Snapshots,
     Symbols,
 }
 
@@ -41,6 +42,7 @@ impl ServerPart {
             Self::Scratch => "scratch",
             Self::Homes => "homes",
             Self::WriteLocks => "writers",
+            Self::Snapshots => "snapshots",
             Self::Symbols => "symbols",
         }
     }
@@ -48,7 +50,7 @@ impl ServerPart {
     fn mode(self) -> u32 {
         match self {
             Self::Scratch | Self::Homes => TRAVERSE_MODE,
-            Self::WriteLocks | Self::Symbols => OWN_MODE,
+            Self::WriteLocks | Self::Snapshots | Self::Symbols => OWN_MODE,
         }
     }
 }

@@ -14,17 +14,12 @@ use std::io::Read as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use carrel_domain::hex;
 use carrel_fsroot::{Durability, Root, WriteOptions};
 use carrel_workspace::Error;
-use sha2::{Digest as _, Sha256};
 
 use crate::error::RunError;
 use crate::server_directory::ServerPart;
 use crate::workspace_handle::WorkspaceHandle;
-
-/// The length of the hash in the name of a file.
-const HASH_BYTES: usize = 16;
 
 /// The longest path of a workspace that is kept with its index.
 const MAX_PATH_BYTES: usize = 4096;
@@ -58,21 +53,10 @@ impl WorkspaceHandle {
     }
 
     fn symbol_index_file(&self) -> Result<Option<(Root, PathBuf)>, RunError> {
-        if !self.is_whole() {
-            return Ok(None);
-        }
-        let name = match self.workspace_root() {
-            Some(_) => self.path().file_name().map(PathBuf::from),
-            None => Some(hash_of(self.path())),
-        };
-        let Some(name) = name else { return Ok(None) };
+        let Some(name) = self.name_beside() else { return Ok(None) };
         let directory = self.shared.server.open(ServerPart::Symbols)?;
         Ok(Some((directory, name)))
     }
-}
-
-fn hash_of(path: &Path) -> PathBuf {
-    hex::encode(&Sha256::digest(path.as_os_str().as_bytes())[..HASH_BYTES]).into()
 }
 
 /// Returns the path of a workspace and the line feed behind it, which no index begins with.

@@ -4,13 +4,15 @@
 //! and a share of the workspace's lock, so it cannot be removed. Quota, write lock and trust baseline
 //! are shared by everything that works in the workspace through this process.
 
-use carrel_domain::{Layout, sync};
+use carrel_domain::{Layout, hex, sync};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use carrel_fsroot::{FileKind, Root};
 use carrel_sandbox::GitDirectory;
+use sha2::{Digest as _, Sha256};
 
 use crate::error::RunError;
 use crate::home_directory::HomeDirectory;
@@ -20,6 +22,9 @@ use crate::server_directory::ServerDirectory;
 use crate::trust::TrustBaseline;
 use crate::write_lock::{WriteGuard, WriteLock};
 use carrel_workspace::{Amount, Error, Exceeded, Quota, Workspace};
+
+/// The length of the hash of a path, in bytes.
+const HASH_BYTES: usize = 16;
 
 /// An open workspace: its directory, lock, quota, write lock and trust baseline.
 #[derive(Debug)]
@@ -149,14 +154,20 @@ impl WorkspaceHandle {
         self.directory.path()
     }
 
-    /// Tells whether it is the workspace and not a directory within.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.is_whole
-    }
-
     /// Returns the root that holds it; none for a directory that an operator named.
     pub(crate) fn workspace_root(&self) -> Option<&Path> {
         self.shared.root.as_deref()
+    }
+
+    /// Returns the name of what the server's own directory has for the workspace: its key, or the hash of the path
+    /// that an operator named. None for a directory within a workspace.
+    pub(crate) fn name_beside(&self) -> Option<PathBuf> {
+        let path = self.is_whole.then(|| self.path())?;
+        if self.workspace_root().is_some() {
+            return path.file_name().map(PathBuf::from);
+        }
+        let hash = Sha256::digest(path.as_os_str().as_bytes());
+        Some(hex::encode(&hash[..HASH_BYTES]).into())
     }
 
     /// Returns the directory.

@@ -17,7 +17,7 @@ use tracing::{info, warn};
 use crate::blocking::blocking;
 use crate::error::Error;
 use crate::git_state::VIEWS;
-use crate::homes::{HOMES, SYMBOLS};
+use crate::homes::{HOMES, SNAPSHOTS, SYMBOLS};
 use crate::hooks::Hooks;
 use crate::kept::{KEPT, KeptWork};
 use crate::lock::Mode;
@@ -54,8 +54,8 @@ pub struct Gc {
 ///
 /// Records decide about workspaces: one whose creation or removal was interrupted is finished, one without a
 /// directory loses its record, one that was unused for longer than the retention is removed with its hook.
-/// Unsaved work in a removed workspace is kept, and dropped when its time is over. Logs, homes, locks and unfinished
-/// files are deleted if they belong to no record.
+/// Unsaved work in a removed workspace is kept, and dropped when its time is over. Logs, homes, snapshots, locks and
+/// unfinished files are deleted if they belong to no record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names define actions and objects")]
@@ -69,6 +69,7 @@ pub enum GcAction {
     DropKept { name: String },
     DeleteLogs { name: String },
     DeleteHome { name: String },
+    DeleteSnapshots { name: String },
     DeleteSymbols { name: String },
     DeleteLock { name: String },
     DeleteUnfinished { path: String },
@@ -247,7 +248,7 @@ impl RootInner {
         }
     }
 
-    /// Lists what belongs to no workspace: logs, homes, symbol indexes, locks and unfinished files.
+    /// Lists what belongs to no workspace: logs, homes, snapshots, symbol indexes, locks and unfinished files.
     fn leftovers(&self) -> Result<Vec<GcAction>, Error> {
         let keys = self.records().keys()?;
         let known: HashSet<&str> = keys.iter().map(WorkspaceKey::as_str).collect();
@@ -259,12 +260,15 @@ impl RootInner {
         let is_left = |name: &String| !known.contains(name.as_str()) && !self.locks().is_held(name);
         let homes = self.names_in(HOMES)?.into_iter().filter(is_left);
         let homes = homes.map(|name| GcAction::DeleteHome { name });
+        let snapshots = self.names_in(SNAPSHOTS)?.into_iter().filter(is_left);
+        let snapshots = snapshots.map(|name| GcAction::DeleteSnapshots { name });
         let symbols = self.names_in(SYMBOLS)?.into_iter().filter(is_left);
         let symbols = symbols.map(|name| GcAction::DeleteSymbols { name });
         let locks = self.idle_locks(&keys)?.into_iter().map(|name| GcAction::DeleteLock { name });
         let unfinished = self.unfinished()?.into_iter();
         let unfinished = unfinished.map(|path| GcAction::DeleteUnfinished { path });
-        Ok(logs.chain(homes).chain(symbols).chain(locks).chain(unfinished).collect())
+        let beside = homes.chain(snapshots).chain(symbols);
+        Ok(logs.chain(beside).chain(locks).chain(unfinished).collect())
     }
 
     fn delete(&self, leftover: &GcAction) -> Result<(), Error> {
@@ -275,6 +279,7 @@ impl RootInner {
         match leftover {
             GcAction::DeleteLogs { name } => remove_tree(&Path::new("logs").join(name)),
             GcAction::DeleteHome { name } => remove_tree(&Path::new(HOMES).join(name)),
+            GcAction::DeleteSnapshots { name } => remove_tree(&Path::new(SNAPSHOTS).join(name)),
             GcAction::DeleteSymbols { name } => remove_tree(&Path::new(SYMBOLS).join(name)),
             GcAction::DeleteUnfinished { path } => remove_tree(path.as_ref()),
             GcAction::DeleteLock { name } => self.locks().remove_idle(name),

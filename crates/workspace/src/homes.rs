@@ -1,9 +1,10 @@
-//! The home directories of commands and the symbol indexes, beside the workspaces.
+//! The home directories of commands, the snapshots and the symbol indexes, beside the workspaces.
 //!
 //! `homes/KEY` is made by the first command of a workspace whose directory is a work tree. It counts towards the
 //! workspace's quota and goes with it: removal moves it into the trash after the directory, so a crash in
 //! between leaves a home without a workspace, which the next creation with that key or the next clean-up discards.
-//! `symbols/KEY` is a cache that code tools write, and goes the same way, but is deleted at once.
+//! `snapshots/KEY` holds the snapshots and undo checkpoints, and goes the same way. `symbols/KEY` is a cache that
+//! code tools write; it is deleted at once.
 
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,8 @@ use crate::workspaces::RootInner;
 
 pub(crate) const HOMES: &str = "homes";
 
+pub(crate) const SNAPSHOTS: &str = "snapshots";
+
 pub(crate) const SYMBOLS: &str = "symbols";
 
 impl RootInner {
@@ -27,7 +30,8 @@ impl RootInner {
         }
     }
 
-    /// Moves the home of a workspace into the trash and deletes its symbol index, as far as they are there.
+    /// Moves the home and the snapshots of a workspace into the trash and deletes its symbol index, as far as they
+    /// are there.
     pub(crate) fn discard_home(&self, key: &WorkspaceKey) -> Result<(), Error> {
         match self.root.own.remove_file(&Path::new(SYMBOLS).join(key.as_str())) {
             Err(error) if !error.is_not_found() => {
@@ -35,14 +39,24 @@ impl RootInner {
             }
             Ok(()) | Err(_) => {}
         }
-        let Some(directory) = self.open_home(key)? else { return Ok(()) };
+        for part in [SNAPSHOTS, HOMES] {
+            self.discard_part(part, key).map_err(Error::files(format!(
+                "could not move a directory of {part} into the trash"
+            )))?;
+        }
+        Ok(())
+    }
+
+    fn discard_part(&self, part: &str, key: &WorkspaceKey) -> Result<(), carrel_fsroot::Error> {
         let own = &self.root.own;
-        let target = Path::new(TRASH).join(self.trash_name(key));
+        let path = Path::new(part).join(key.as_str());
+        let directory = match own.open_root_strict(&path) {
+            Err(error) if error.is_not_found() => return Ok(()),
+            opened => opened?,
+        };
         // Moving a directory rewrites its `..`, which needs write permission on it.
-        let moved = directory
-            .grant_owner_access()
-            .and_then(|()| own.rename(&home(key), &target, Collision::Refuse));
-        moved.map_err(Error::files("could not move a home directory into the trash"))
+        directory.grant_owner_access()?;
+        own.rename(&path, &Path::new(TRASH).join(self.trash_name(key)), Collision::Refuse)
     }
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::git_state::VIEWS;
-use crate::homes::{HOMES, SYMBOLS};
+use crate::homes::{HOMES, SNAPSHOTS, SYMBOLS};
 use crate::json_file;
 use crate::kept::KEPT;
 
@@ -24,8 +24,8 @@ const SYSTEM: [&str; 8] = ["etc", "usr", "bin", "sbin", "boot", "dev", "proc", "
 const OWNER_ONLY: u32 = 0o700;
 const SCHEMA_FILE: &str = "root.json";
 
-const PARTS: [&str; 9] =
-    ["records", "locks", "trash", KEPT, "logs", "usage", VIEWS, HOMES, SYMBOLS];
+const PARTS: [&str; 10] =
+    ["records", "locks", "trash", KEPT, "logs", "usage", VIEWS, HOMES, SNAPSHOTS, SYMBOLS];
 
 #[derive(Debug)]
 pub(crate) struct WorkspaceRoot {

@@ -122,6 +122,9 @@ fn describe(action: &GcAction) -> String {
         GcAction::DropKept { name } => format!("drop the kept work {}", printable(name)),
         GcAction::DeleteLogs { name } => format!("delete the logs of {}", printable(name)),
         GcAction::DeleteHome { name } => format!("delete the home of {}", printable(name)),
+        GcAction::DeleteSnapshots { name } => {
+            format!("delete the snapshots of {}", printable(name))
+        }
         GcAction::DeleteSymbols { name } => {
             format!("delete the symbol index of {}", printable(name))
         }
