@@ -13,6 +13,7 @@
 
 mod allowed_hosts;
 mod inline_wake;
+mod lingering_close;
 mod server;
 pub mod sse;
 mod stall_timeout;

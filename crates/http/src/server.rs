@@ -28,6 +28,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use crate::inline_wake::with_inline_wake;
+use crate::lingering_close::LingeringClose;
 use crate::stall_timeout::StallTimeout;
 use crate::trusted_proxies::ConnectionEnds;
 
@@ -104,7 +105,7 @@ impl HttpServer {
         // Without a local address the peer is gone already.
         let ends = stream.local_addr().ok();
         let ends = ends.map(|local| ConnectionEnds { peer: peer.ip(), reached: local.ip() });
-        let stream = TokioIo::new(StallTimeout::new(stream, self.write_stall));
+        let stream = TokioIo::new(LingeringClose::new(StallTimeout::new(stream, self.write_stall)));
         let routes = TowerToHyperService::new(self.router.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
             if let Some(ends) = ends {
