@@ -226,6 +226,19 @@ codes! {
     TemplateParse = "E_TEMPLATE_PARSE", "template_parse_error", 422,
         "correct the template below the second `---` line";
 
+    /// No snapshot has this name or number.
+    SnapshotNotFound = "E_SNAPSHOT_NOT_FOUND", "snapshot_not_found", 404,
+        "use one of the names in the message; `snapshot_list` and `carrel snapshot ls` list all";
+    /// No call can be undone, or none has this checkpoint.
+    CheckpointNotFound = "E_CHECKPOINT_NOT_FOUND", "checkpoint_not_found", 404,
+        "list what can be undone with `undo_list`";
+    /// Files have changed since the call that is to be undone, or their old content is not kept.
+    UndoConflict = "E_UNDO_CONFLICT", "undo_conflict", 409,
+        "undo later changes first, or name only the paths without a conflict";
+    /// The store of a workspace's snapshots has a file that is damaged.
+    SnapshotDamaged = "E_SNAPSHOT_DAMAGED", "snapshot_damaged", 500,
+        "restore other paths or another snapshot, and look at the disk";
+
     /// An argument of a tool is missing, unknown or of the wrong type.
     InvalidArguments = "E_INVALID_ARGUMENTS", "invalid_arguments", 422,
         "see the schema in `tools/list`, `carrel tool NAME --help` or docs/tools.md";

@@ -3,6 +3,7 @@
 
 mod bytes;
 mod change_key;
+mod codes;
 mod collect;
 mod compare;
 mod create;

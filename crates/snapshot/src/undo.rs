@@ -47,6 +47,11 @@ impl CheckpointId {
         let digits = text.strip_prefix('u')?;
         digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?.map(Self)
     }
+
+    /// Returns the number, which grows by one with each checkpoint of a store.
+    pub fn number(self) -> u64 {
+        self.0
+    }
 }
 
 impl fmt::Display for CheckpointId {
@@ -226,7 +231,8 @@ impl Store {
             before: BTreeMap::new(),
         };
         for touched in &record.touched {
-            match self.verify(touched, &mut state.objects)? {
+            let is_vacated = record.vacates(&touched.path);
+            match self.verify(touched, is_vacated, &mut state.objects)? {
                 Verdict::Restore(content) => {
                     match &touched.before {
                         Image::MovedTo(to) => opposite.moved(to, &touched.path)?,
@@ -247,7 +253,11 @@ impl Store {
         for (touched, removed) in goes.collect::<Vec<_>>() {
             removed.map_err(|source| UndoError::Write { path: touched.path.clone(), source })?;
         }
-        for (touched, content) in &wanted {
+        // What lies in the place of another one goes back first.
+        let targets: Vec<_> = wanted.iter().filter_map(|(touched, _)| touched.moved_to()).collect();
+        let (second, first): (Vec<_>, Vec<_>) =
+            wanted.iter().partition(|(touched, _)| targets.contains(&&*touched.path));
+        for (touched, content) in first.into_iter().chain(second) {
             put(&mut writer, touched, content)
                 .map_err(|source| UndoError::Write { path: touched.path.clone(), source })?;
         }
@@ -259,7 +269,13 @@ impl Store {
     }
 
     /// Decides whether a path can be restored, and returns the content that it gets.
-    fn verify(&self, touched: &Touched, objects: &mut Objects) -> Result<Verdict, StorageError> {
+    /// `is_vacated` says that another path of the checkpoint is moved away from this one.
+    fn verify(
+        &self,
+        touched: &Touched,
+        is_vacated: bool,
+        objects: &mut Objects,
+    ) -> Result<Verdict, StorageError> {
         let (present, _) = self.image(&touched.path);
         let content = match &touched.before {
             Image::Unknown => return Ok(Verdict::Conflict(Conflict::MissingBeforeSnapshot)),
@@ -273,7 +289,7 @@ impl Store {
             },
             Image::MovedTo(to) => {
                 let is_there = !matches!(self.image(to).0, Image::Missing);
-                let is_free = present == Image::Missing;
+                let is_free = present == Image::Missing || is_vacated;
                 return Ok(match (is_free, is_there) {
                     (true, true) => Verdict::Restore(Vec::new()),
                     (false, false) => Verdict::IsDone,
@@ -374,6 +390,30 @@ impl PendingCheckpoint<'_> {
         if matches!(self.before.get(&path), Some((Image::Directory { .. }, _))) {
             self.add_below(&path);
         }
+        Ok(())
+    }
+
+    /// Gives the content and mode that a file had, for a call that knows them when it has written.
+    pub fn was_file(&mut self, path: &Path, mode: u32, content: Vec<u8>) -> Result<(), UndoError> {
+        let path = recorded(path)?;
+        let image = if content.len() as u64 > MAX_IMAGE_BYTES {
+            (Image::Unknown, Vec::new())
+        } else {
+            (Image::File { mode: mode & 0o777, id: ObjectId::of(&content) }, content)
+        };
+        self.before.entry(path).or_insert(image);
+        Ok(())
+    }
+
+    /// Notes that nothing was under a path.
+    pub fn was_missing(&mut self, path: &Path) -> Result<(), UndoError> {
+        self.before.entry(recorded(path)?).or_insert((Image::Missing, Vec::new()));
+        Ok(())
+    }
+
+    /// Notes that what was under a path is lost, so that it cannot be restored.
+    pub fn was_lost(&mut self, path: &Path) -> Result<(), UndoError> {
+        self.before.entry(recorded(path)?).or_insert((Image::Unknown, Vec::new()));
         Ok(())
     }
 
@@ -512,7 +552,26 @@ pub(crate) fn live(state: &mut State) -> Result<Vec<ObjectId>, StorageError> {
     Ok(live)
 }
 
+impl Touched {
+    /// Returns where the call moved it.
+    fn moved_to(&self) -> Option<&Path> {
+        match &self.before {
+            Image::MovedTo(to) => Some(to),
+            Image::Missing
+            | Image::File { .. }
+            | Image::Directory { .. }
+            | Image::Link { .. }
+            | Image::Unknown => None,
+        }
+    }
+}
+
 impl Record {
+    /// Returns whether taking it back moves away what lies under a path.
+    fn vacates(&self, path: &Path) -> bool {
+        self.touched.iter().any(|touched| touched.moved_to() == Some(path))
+    }
+
     fn summary(self) -> Checkpoint {
         Checkpoint {
             id: self.id,
