@@ -207,6 +207,7 @@ pub(crate) fn registry(directory: &Path, state: &Path) -> Result<Registry, Fault
         git: GitOptions::default(),
         reply_bytes: REPLY_BYTES,
         symbols: std::sync::Arc::default(),
+        snapshots: std::sync::Arc::default(),
     });
     Ok(Registry::new(toolbox, ToolSelection::ALL))
 }

@@ -13,6 +13,7 @@ mod github;
 mod health;
 mod mcp;
 mod metrics;
+mod snapshots;
 mod tasks;
 mod tools;
 mod workspaces;
@@ -31,7 +32,7 @@ use serde_json::json;
 
 use crate::audit::audit;
 use crate::host_check::check_host;
-use crate::openapi::{COMMANDS, FILES, Route, STORE, WORKSPACES};
+use crate::openapi::{COMMANDS, FILES, Route, SNAPSHOTS, STORE, WORKSPACES};
 use crate::request_span::span_request;
 use crate::response::ErrorResponse;
 use crate::state::Api;
@@ -44,6 +45,7 @@ pub(crate) fn table() -> Vec<Route> {
         ("workspaces", workspaces::routes(), &[STORE, WORKSPACES]),
         ("workspaces", credentials::routes(), &[STORE, WORKSPACES, &[Code::SecretUnknown]]),
         ("files", files::routes(), &[STORE, WORKSPACES, FILES]),
+        ("snapshots", snapshots::routes(), &[STORE, WORKSPACES, FILES, SNAPSHOTS]),
         ("commands", commands::routes(), &[STORE, WORKSPACES, FILES, COMMANDS]),
         ("commands", github::routes(), &[STORE, &[Code::WorkspaceNotFound, Code::Overloaded]]),
         ("tools", tools::routes(), &[]),

@@ -24,6 +24,7 @@ use crate::issue::IssueCommand;
 use crate::logging::LogSettings;
 use crate::output::Format;
 use crate::run::RunArguments;
+use crate::snapshot::SnapshotCommand;
 use crate::task::TaskCommand;
 use crate::workspace::WorkspaceCommand;
 
@@ -124,6 +125,15 @@ pub(crate) enum Command {
         after_help = "Examples:\n  carrel code outline src/main.rs\n  carrel code read Type::method\n  carrel code refs parse_header --in src\n  carrel code def src/main.rs:12:8\n  carrel code search where is the rate limit handled\n  carrel code rename parse_header read_header --dry-run\n  carrel code scan '$A.unwrap_or($B)' --language rust"
     )]
     Code(Box<CodeCommand>),
+    /// Record the files of a directory, compare with what was recorded, and bring it back
+    ///
+    /// Independent of git, and outside of the directory. What ignore rules exclude is left alone. A restore can be
+    /// undone: the state before it becomes a snapshot.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  carrel snapshot create before-upgrade\n  carrel snapshot diff before-upgrade\n  carrel snapshot restore before-upgrade src\n  carrel snapshot ls --automatic"
+    )]
+    Snapshot(Box<SnapshotCommand>),
     /// Print the profile of a project: ecosystems, and the commands to test and lint
     #[command(after_help = "Examples:\n  carrel profile\n  carrel profile ~/api --json")]
     Profile(ProfileArguments),
@@ -232,6 +242,7 @@ impl Command {
             Self::Mcp(_) => Some("mcp"),
             Self::Tool(_) => Some("tool"),
             Self::Code(_) => Some("code"),
+            Self::Snapshot(_) => Some("snapshot"),
             Self::Profile(_) => Some("profile"),
             Self::Serve(_) => Some("serve"),
             Self::Worker(_) => Some("worker"),
@@ -450,7 +461,7 @@ pub(crate) struct ToolboxArguments {
     /// Offer only tools that change nothing, and make the sandbox read-only
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// Groups of tools to offer: files, shell, verify, git, code, secrets, workspace (the six of the service), or
+    /// Groups of tools to offer: files, shell, verify, git, code, snapshot, secrets, workspace (the six of the service), or
     /// default for the default set
     #[arg(long, value_name = "GROUP,…")]
     pub(crate) tools: Option<ToolSelection>,

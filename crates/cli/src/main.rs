@@ -31,6 +31,7 @@ mod run;
 mod sandbox;
 mod serve;
 mod signals;
+mod snapshot;
 mod task;
 mod token;
 mod tool;
@@ -90,6 +91,7 @@ fn dispatch(arguments: Arguments, early: Option<Prefork>) -> ExitCode {
         Command::Mcp(command) => mcp::run(&command, environment),
         Command::Tool(command) => tool::run(&command, &cli),
         Command::Code(command) => code::run(&command, &cli),
+        Command::Snapshot(command) => snapshot::run(&command, &cli),
         Command::Profile(command) => profile::run(&command, &cli),
         Command::Serve(command) => serve::run(&command, environment),
         Command::Run(command) => run::run(&command, &cli),

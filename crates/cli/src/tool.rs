@@ -25,7 +25,7 @@ use crate::signals::cancel_on_signal;
 use crate::toolbox;
 
 /// Tools that can be called in a workspace over its quota, since they free space.
-const FREES_SPACE: [&str; 1] = ["Delete"];
+const FREES_SPACE: [&str; 2] = ["Delete", "snapshot_delete"];
 
 pub(crate) fn run(arguments: &ToolArguments, cli: &Invocation) -> Result<ExitCode> {
     crate::runtime()?.block_on(work(arguments, cli))

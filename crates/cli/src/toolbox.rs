@@ -54,6 +54,7 @@ pub(crate) async fn registry(
         git: GitOptions::new(environment),
         reply_bytes: arguments.max_reply,
         symbols: Arc::default(),
+        snapshots: Arc::default(),
     });
     Ok(Registry::new(toolbox, arguments.tools.unwrap_or(unless_chosen)))
 }

@@ -22,6 +22,8 @@ pub enum ToolGroup {
     Git,
     /// Symbols: overviews, definitions, references, search by words, structural search and edits.
     Code,
+    /// Snapshots of the files, and undo.
+    Snapshot,
     /// The operator's secrets.
     Secrets,
     /// The six tools of the workspace service.
@@ -30,12 +32,13 @@ pub enum ToolGroup {
 
 impl ToolGroup {
     /// Every group, in the order of lists.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Files,
         Self::Shell,
         Self::Verify,
         Self::Git,
         Self::Code,
+        Self::Snapshot,
         Self::Secrets,
         Self::Workspace,
     ];
@@ -48,6 +51,7 @@ impl ToolGroup {
             Self::Verify => "verify",
             Self::Git => "git",
             Self::Code => "code",
+            Self::Snapshot => "snapshot",
             Self::Secrets => "secrets",
             Self::Workspace => "workspace",
         }
@@ -62,6 +66,7 @@ impl ToolGroup {
             Self::Secrets => 1 << 4,
             Self::Workspace => 1 << 5,
             Self::Code => 1 << 6,
+            Self::Snapshot => 1 << 7,
         }
     }
 }
@@ -220,11 +225,11 @@ mod tests {
 
     #[test]
     fn another_word_is_named_with_the_groups() {
-        let groups = "the groups are files, shell, verify, git, code, secrets, workspace, and default for \
-                      the default set";
+        let groups = "the groups are files, shell, verify, git, code, snapshot, secrets, workspace, and \
+                      default for the default set";
         for (given, message) in [
             ("file,git", format!("unknown tool group \"file\"; did you mean files?; {groups}")),
-            ("snapshot", format!("unknown tool group \"snapshot\"; {groups}")),
+            ("network", format!("unknown tool group \"network\"; {groups}")),
             (" , ", format!("unknown tool group \"\"; {groups}")),
         ] {
             let error = given.parse::<ToolSelection>().unwrap_err();

@@ -26,7 +26,8 @@ use carrel_fsroot::{Capacity, Root};
 use carrel_runner::{RunError, Runner, WorkspaceHandle};
 use carrel_store::{Store, TaskFilter, Workspace};
 use carrel_tools::{
-    GitOptions, NamedWorkspace, Secrets, SymbolIndexes, Toolbox, ToolboxOptions, WorkspaceEntry,
+    GitOptions, NamedWorkspace, Secrets, SnapshotStores, SymbolIndexes, Toolbox, ToolboxOptions,
+    WorkspaceEntry,
 };
 use carrel_workspace::{
     Amount, Create, DEFAULT_KEEP_UNSAVED, Freshness, Hooks, MeasuredUsage, Quota, Remove,
@@ -86,6 +87,7 @@ struct Inner {
     removing: Mutex<HashSet<WorkspaceId>>,
     /// The symbol indexes of all workspaces, which share one bound on memory.
     symbols: Arc<SymbolIndexes>,
+    snapshots: Arc<SnapshotStores>,
 }
 
 /// The mark of a workspace that is being removed.
@@ -148,6 +150,7 @@ impl HostedWorkspaces {
             open: Mutex::default(),
             removing: Mutex::default(),
             symbols: Arc::default(),
+            snapshots: Arc::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -434,6 +437,7 @@ impl Inner {
             git: options.git.clone(),
             reply_bytes: carrel_tools::DEFAULT_REPLY_BYTES,
             symbols: Arc::clone(&self.symbols),
+            snapshots: Arc::clone(&self.snapshots),
         });
         Ok(OpenWorkspace::new(workspace, key, usage, named, toolbox))
     }

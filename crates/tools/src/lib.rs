@@ -35,6 +35,7 @@ mod secrets;
 mod session;
 mod shell;
 mod shown_lines;
+mod snapshots;
 mod text;
 mod tool;
 mod tool_context;
@@ -64,6 +65,7 @@ pub use schema_dialect::leave_out_number_format;
 pub use secrets::Secrets;
 pub use session::{Session, SessionEnd, SessionLifetime};
 pub use shell::{CommandFacts, JobLogPart, JobPhase, JobView, NoteReader, notes};
+pub use snapshots::SnapshotStores;
 pub use tool::{
     About, CallRules, Class, Effect, Exposure, ListingRule, Masking, QuotaRule, Tool, ToolResult,
     TrustMode, WorkspaceChoice,

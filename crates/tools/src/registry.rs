@@ -33,6 +33,7 @@ use tracing::Instrument as _;
 use crate::named_workspace::{NamedWorkspace, Workspaces};
 use crate::response::{ToolContent, ToolResponse};
 use crate::session::Session;
+use crate::snapshots;
 use crate::tool::{About, Class, Exposure, ListingRule, Masking, Tool, TrustMode, WorkspaceChoice};
 use crate::tool_context::{CallOptions, ToolContext};
 use crate::tool_schema::{InputSchemas, WorkspaceCount, take_workspace};
@@ -107,6 +108,7 @@ impl Catalogue {
             crate::git::register(&mut catalogue);
             crate::verify::register(&mut catalogue);
             crate::code::register(&mut catalogue);
+            crate::snapshots::register(&mut catalogue);
             crate::workspaces::register(&mut catalogue);
             crate::secret_tools::register(&mut catalogue);
             crate::workspace_tools::register(&mut catalogue);
@@ -372,6 +374,8 @@ impl Registry {
                 called
             }
         };
+        // Also of a call that failed: it may have changed a part.
+        snapshots::keep(context).await;
         if let Ok(response) = &mut called {
             compiler_check::add_late(context, &mut response.content).await;
         }
@@ -402,6 +406,7 @@ impl Registry {
             options: options.clone(),
             workspaces: Arc::clone(workspaces),
             workspace,
+            changes: Arc::default(),
         })
     }
 

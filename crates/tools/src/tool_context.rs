@@ -15,6 +15,7 @@ use crate::named_workspace::{NamedWorkspace, Workspaces};
 use crate::redaction::{CutGuard, Redactor};
 use crate::reply_limit::MaxBytes;
 use crate::session::Session;
+use crate::snapshots::CallChanges;
 use crate::toolbox::Toolbox;
 use carrel_audit::{AuditedCall, Interface};
 
@@ -127,6 +128,8 @@ pub struct ToolContext {
     pub(crate) workspaces: Arc<Workspaces>,
     /// None if the tool needs none and the call named none of several.
     pub(crate) workspace: Option<Arc<NamedWorkspace>>,
+    /// The changes that the call has made to files so far.
+    pub(crate) changes: Arc<CallChanges>,
 }
 
 impl ToolContext {

@@ -46,6 +46,9 @@ fn purpose(group: ToolGroup) -> &'static str {
             "Symbols: overviews, definitions, references, search by words. The few that pay most are in the \
              default set; `--tools default,code` offers all."
         }
+        ToolGroup::Snapshot => {
+            "Snapshots of the files, and undo. `undo` is in the default set; `--tools default,snapshot` offers all."
+        }
         ToolGroup::Secrets => {
             "The operator's secrets. Offered by `--tools default,secrets`, and never to the \
              conductor's agents or over the service."

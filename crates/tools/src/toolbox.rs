@@ -17,6 +17,7 @@ use crate::redaction::{CutGuard, Redactor};
 use crate::secrets::Secrets;
 use crate::session::Session;
 use crate::shell::{JobRecords, ShellTable};
+use crate::snapshots::SnapshotStores;
 use crate::tool_context::CommandSettings;
 use crate::verify::{CompilerChecks, CoverageStore, ServerChecks};
 use carrel_audit::{AuditLog, Mask};
@@ -40,6 +41,8 @@ pub struct ToolboxOptions {
     pub reply_bytes: usize,
     /// The symbol indexes, which several toolboxes of a server share.
     pub symbols: Arc<SymbolIndexes>,
+    /// The snapshot stores, which several toolboxes of a server share.
+    pub snapshots: Arc<SnapshotStores>,
 }
 
 /// The state that all sessions of a server share.
@@ -64,6 +67,7 @@ pub struct Toolbox {
     /// Bytes of text in a reply, where the call sets no limit of its own.
     pub reply_bytes: usize,
     pub(crate) symbols: Arc<SymbolIndexes>,
+    pub(crate) snapshots: Arc<SnapshotStores>,
     pub(crate) language_servers: LanguageServers,
     /// Commands of all sessions, by the ids of their jobs.
     pub(crate) shells: ShellTable,
@@ -87,6 +91,7 @@ impl Toolbox {
             git,
             reply_bytes,
             symbols,
+            snapshots,
         } = options;
         let events = runner.events().clone();
         let language_servers = LanguageServers::new(runner.policy().language_servers.clone());
@@ -105,6 +110,7 @@ impl Toolbox {
             git,
             reply_bytes,
             symbols,
+            snapshots,
             language_servers,
             shells: ShellTable::default(),
             profiles,

@@ -30,6 +30,7 @@ mod health;
 pub mod limits;
 pub mod pattern;
 mod repository;
+mod snapshot;
 mod task;
 mod task_event;
 mod task_request;
@@ -48,6 +49,11 @@ pub use file::{
 };
 pub use health::{HealthReply, Readiness};
 pub use repository::{CloneRequest, Repository, RepositoryList, RepositoryQuery};
+pub use snapshot::{
+    CreatedSnapshot, DeletedSnapshot, LeftOutPath, NewSnapshot, RestoredSnapshot, Snapshot,
+    SnapshotChange, SnapshotDiff, SnapshotDiffQuery, SnapshotDiffReply, SnapshotList,
+    SnapshotListQuery, SnapshotRestoreRequest,
+};
 pub use task::{
     CancelReply, StepResult, StepStatus, Task, TaskAccepted, TaskConfiguration, TaskList,
     TaskQuery, TaskResult, TaskSummary, TicketReply,

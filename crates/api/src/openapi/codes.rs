@@ -44,6 +44,14 @@ pub(crate) const FILES: &[Code] = &[
     Code::Cancelled,
 ];
 
+pub(crate) const SNAPSHOTS: &[Code] = &[
+    Code::SnapshotNotFound,
+    Code::SnapshotDamaged,
+    Code::ReadOnly,
+    Code::Contended,
+    Code::SchemaTooNew,
+];
+
 pub(crate) const SEARCH: &[Code] = &[Code::InvalidPattern];
 
 pub(crate) const COMMANDS: &[Code] = &[
@@ -79,5 +87,9 @@ pub(crate) const TOOLS: &[Code] = &[
     Code::LanguageNotChosen,
     Code::ScriptNotFound,
     Code::UnknownWorkspace,
+    Code::SnapshotNotFound,
+    Code::SnapshotDamaged,
+    Code::CheckpointNotFound,
+    Code::UndoConflict,
     Code::KernelUnsupported,
 ];

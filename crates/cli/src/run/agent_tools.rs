@@ -73,6 +73,7 @@ impl AgentTools {
             git: GitOptions::new(environment),
             reply_bytes: carrel_tools::DEFAULT_REPLY_BYTES,
             symbols: Arc::default(),
+            snapshots: Arc::default(),
         });
         let registry = Registry::new(toolbox, config.agent.tools).without_operator_tools();
         let session = Session::new(format!("agent:{name}"));

@@ -60,9 +60,13 @@ impl ChangeSet {
         let mut done: Vec<Undo> = Vec::new();
         for change in staged {
             let undo = match change {
-                Staged::Write(path, file) => {
-                    file.commit().map(|()| Undo::Written(path)).map_err(Failure::from)
-                }
+                Staged::Write(path, file) => match file.commit() {
+                    Ok(()) => {
+                        self.note_written(files, &path);
+                        Ok(Undo::Written(path))
+                    }
+                    Err(error) => Err(error.into()),
+                },
                 Staged::Remove(path) => {
                     trash::discard(files, &path).map(|now| Undo::Moved(path, now))
                 }
@@ -76,6 +80,13 @@ impl ChangeSet {
             }
         }
         Ok(())
+    }
+
+    fn note_written(&self, files: &WorkspaceFiles, path: &Path) {
+        match self.old(files, path) {
+            Some(old) => files.note_replaced(&old.key, &old.metadata, || old.bytes.clone()),
+            None => files.note_made(path),
+        }
     }
 
     /// Returns the old version of a file; none if there was none.

@@ -309,6 +309,7 @@ impl EditAttempt<'_> {
             return Ok(None);
         }
         staged.commit()?;
+        files.note_replaced(&file.key, &file.metadata, || before.encode().into_owned());
         let known = self.edits.iter().all(|edit| matches!(edit, replace::Edit::Find { .. }));
         let hash = match self.expected {
             None => {

@@ -110,8 +110,10 @@ fn relocate(
         Err(error) => return Err(error.into()),
     };
     let old = files.key(&source).ok();
+    let place = files.place(&source)?;
     files.create_parents(&destination)?;
     root.rename(&source, &destination, Collision::Refuse)?;
+    files.note_moved(place, &destination);
     if let (Some(old), Ok(new)) = (old, files.key(&destination)) {
         files.session.state().tracker.rename(&old, new);
     }

@@ -33,19 +33,22 @@ const LOW_SPACE: u64 = 1 << 20;
 pub(super) fn delete(files: &WorkspaceFiles, path: &Path) -> Result<Option<PathBuf>, Failure> {
     let root = files.root();
     if weight(root, path) > share(files) || is_full(files) {
-        return remove(root, path);
+        return remove(files, path);
     }
     match discard(files, path) {
-        Err(failure) if failure.code == Code::DiskFull => remove(root, path),
+        Err(failure) if failure.code == Code::DiskFull => remove(files, path),
         discarded => discarded.map(Some),
     }
 }
 
-fn remove(root: &Root, path: &Path) -> Result<Option<PathBuf>, Failure> {
+fn remove(files: &WorkspaceFiles, path: &Path) -> Result<Option<PathBuf>, Failure> {
+    let root = files.root();
+    let place = files.place(path)?;
     match root.link_metadata(path)?.kind {
         FileKind::Directory => root.remove_tree(path)?,
         _ => root.remove_file(path)?,
     }
+    files.note_deleted(place);
     Ok(None)
 }
 
@@ -71,6 +74,7 @@ fn share(files: &WorkspaceFiles) -> u64 {
 /// after the write lock is released.
 pub(super) fn discard(files: &WorkspaceFiles, path: &Path) -> Result<PathBuf, Failure> {
     let root = files.root();
+    let place = files.place(path)?;
     prepare(root)?;
     let directory = new_directory(root, weight(root, path))?;
     let name = path.file_name().map_or_else(|| "unnamed".into(), std::borrow::ToOwned::to_owned);
@@ -80,6 +84,7 @@ pub(super) fn discard(files: &WorkspaceFiles, path: &Path) -> Result<PathBuf, Fa
         let _ = root.remove_directory(&directory);
         return Err(error.into());
     }
+    files.note_moved(place, &target);
     Ok(target)
 }
 

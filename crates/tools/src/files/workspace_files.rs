@@ -26,6 +26,7 @@ use crate::read_tracker::{
 };
 use crate::response::ToolContent;
 use crate::session::{Session, SessionLifetime};
+use crate::snapshots::{CallChanges, Change};
 use crate::text::line;
 use crate::tool_context::ToolContext;
 use crate::toolbox::Toolbox;
@@ -52,6 +53,7 @@ pub(crate) struct WorkspaceFiles {
     pub(crate) session: Arc<Session>,
     redactor: Arc<crate::redaction::Redactor>,
     runner: Runner,
+    changes: Arc<CallChanges>,
 }
 
 #[derive(Debug)]
@@ -89,9 +91,12 @@ impl ChangeFacts {
 
 impl WorkspaceFiles {
     pub(crate) fn of(context: &ToolContext) -> Self {
-        Self::new(&context.toolbox, Arc::clone(context.workspace()), Arc::clone(&context.session))
+        let (workspace, session) = (Arc::clone(context.workspace()), Arc::clone(&context.session));
+        let changes = Arc::clone(&context.changes);
+        Self { changes, ..Self::new(&context.toolbox, workspace, session) }
     }
 
+    /// Makes the files of a caller that is no tool, and whose changes nobody undoes.
     pub(crate) fn new(
         toolbox: &Toolbox,
         workspace: Arc<NamedWorkspace>,
@@ -99,7 +104,7 @@ impl WorkspaceFiles {
     ) -> Self {
         let redactor = toolbox.redactor();
         let runner = toolbox.runner.clone();
-        Self { workspace, session, redactor, runner }
+        Self { workspace, session, redactor, runner, changes: Arc::default() }
     }
 
     pub(crate) fn root(&self) -> &Root {
@@ -225,7 +230,49 @@ impl WorkspaceFiles {
         if !self.is_unchanged(path, &loaded.metadata)? {
             return Err(concurrent_change(path));
         }
-        Ok(file.commit()?)
+        file.commit()?;
+        self.note_replaced(&loaded.key, &loaded.metadata, || loaded.bytes.clone());
+        Ok(())
+    }
+
+    /// Notes for undo that a file was replaced.
+    pub(crate) fn note_replaced(
+        &self,
+        key: &FileKey,
+        before: &Metadata,
+        bytes: impl FnOnce() -> Vec<u8>,
+    ) {
+        let path = key.path.clone();
+        self.changes.note(Change::Replaced { path, bytes: bytes(), mode: before.mode });
+    }
+
+    /// Notes for undo that a file was made.
+    pub(crate) fn note_made(&self, path: &Path) {
+        // A file that cannot be located is gone again.
+        if let Ok(path) = self.root().locate(path) {
+            self.changes.note(Change::Made { path });
+        }
+    }
+
+    /// Notes for undo that a file, link or directory was moved from a path of [`Self::place`].
+    pub(crate) fn note_moved(&self, from: PathBuf, to: &Path) {
+        let change = match self.place(to) {
+            Ok(to) => Change::Moved { from, to },
+            Err(_) => Change::Deleted { path: from },
+        };
+        self.changes.note(change);
+    }
+
+    /// Notes for undo that a file, link or directory was deleted for good.
+    pub(crate) fn note_deleted(&self, path: PathBuf) {
+        self.changes.note(Change::Deleted { path });
+    }
+
+    /// Returns the path of a name in the directory that holds it. A link at the end is not followed.
+    pub(crate) fn place(&self, path: &Path) -> Result<PathBuf, Failure> {
+        let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+        let above = self.root().locate(above.unwrap_or(Path::new(".")))?;
+        Ok(path.file_name().map_or(above.clone(), |name| above.join(name)))
     }
 
     /// Writes the new version to a temporary file and syncs it; it is not visible before the commit.
@@ -248,7 +295,9 @@ impl WorkspaceFiles {
         self.check_room(bytes.len(), None)?;
         self.create_parents(path)?;
         let options = WriteOptions { collision: Collision::Refuse, ..options() };
-        Ok(self.root().write(path, bytes, options)?)
+        self.root().write(path, bytes, options)?;
+        self.note_made(path);
+        Ok(())
     }
 
     /// Refuses a file that exceeds the quota. One that takes no more than the file it replaces is always
@@ -275,12 +324,15 @@ impl WorkspaceFiles {
 
     pub(crate) fn create_parents(&self, path: &Path) -> Result<(), Failure> {
         check_name(path)?;
-        match path.parent() {
-            Some(above) if !above.as_os_str().is_empty() => {
-                Ok(self.root().create_directories(above, DIRECTORY_MODE)?)
-            }
-            Some(_) | None => Ok(()),
-        }
+        let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) else {
+            return Ok(());
+        };
+        let is_missing =
+            |path: &&Path| self.root().metadata(path).is_err_and(|error| error.is_not_found());
+        let missing: Vec<_> = above.ancestors().take_while(is_missing).collect();
+        self.root().create_directories(above, DIRECTORY_MODE)?;
+        missing.iter().rev().for_each(|made| self.note_made(made));
+        Ok(())
     }
 
     /// Records a file that the session wrote as read, and returns its short hash.

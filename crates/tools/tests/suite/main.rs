@@ -41,15 +41,17 @@ mod service;
 mod sessions;
 /// Commands: foreground, background, watched.
 mod shell;
+/// Changes of files by symbol.
+mod snapshots;
 /// Random use of the tools for code, for as long as it is asked for.
 mod soak;
-/// Changes of files by symbol.
 mod symbol_edits;
 /// What most tests begin with.
 mod test_environment;
 /// Groups of tools: each tool in one, and the operator's choice.
 mod tool_groups;
 /// Tests, linters and formatters of real projects.
+mod undo;
 mod verify;
 /// Which workspace a call is about.
 mod workspaces;

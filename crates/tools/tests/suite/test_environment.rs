@@ -125,6 +125,7 @@ impl TestEnvironment {
             symbols: Arc::new(
                 setting.index_time.map_or_else(SymbolIndexes::default, SymbolIndexes::built_within),
             ),
+            snapshots: Arc::default(),
         });
         let registry = Registry::new(toolbox, setting.tools);
         Self { directory, registry, session: Session::new("test"), events }

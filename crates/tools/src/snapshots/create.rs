@@ -1,0 +1,126 @@
+//! The tool `snapshot_create`.
+
+use carrel_domain::{Failure, ToolGroup};
+use carrel_snapshot::{CreateRequest, Created, Ignored, Omission, SameName, SnapshotName};
+use carrel_wire::{CreatedSnapshot, LeftOutPath};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::facts;
+use super::{CREATED_ID, retention};
+use crate::blocking::blocking;
+use crate::response::Reply;
+use crate::text::line;
+use crate::tool::{About, Effect, Tool, ToolResult};
+use crate::tool_context::ToolContext;
+
+/// The paths of one kind that are left out of a snapshot and named in the reply.
+const MAX_NAMED: usize = 8;
+
+pub(super) struct SnapshotCreate;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Input {
+    /// Begins with a letter, digit or `_`, and goes on with those, `.` and `-`.
+    #[schemars(extend("x-brief" = ""))]
+    name: String,
+    /// What it is for.
+    #[serde(default)]
+    #[schemars(extend("x-brief" = ""))]
+    description: String,
+    /// Also take what ignore rules exclude, such as `node_modules`.
+    #[serde(default)]
+    #[schemars(extend("x-brief" = ""))]
+    ignored: bool,
+    /// Replace an older snapshot of this name.
+    #[serde(default)]
+    #[schemars(extend("x-brief" = ""))]
+    replace: bool,
+}
+
+impl Tool for SnapshotCreate {
+    type Input = Input;
+    type Facts = CreatedSnapshot;
+
+    const ABOUT: About = About {
+        name: "snapshot_create",
+        title: "Take a snapshot",
+        group: ToolGroup::Snapshot,
+        in_default_set: false,
+        effect: Effect::NONE,
+        description: "Records all files, so that snapshot_restore brings them back. Independent of git.",
+        ..About::WRITE
+    };
+
+    async fn call(context: &ToolContext, input: Input) -> ToolResult<CreatedSnapshot> {
+        let own = context.clone();
+        blocking(move || {
+            let request = request(&own, &input)?;
+            let workspace = own.workspace();
+            let store = own.toolbox.snapshots.of(workspace)?;
+            let writing = workspace.handle().lock_for_writing()?;
+            let created = store.create(&request)?;
+            drop(writing);
+            retention::enforce_in_background(&store);
+            let interface = own.options.interface;
+            Ok(reply(&created).with_data(interface, |facts| json!(facts)))
+        })
+        .await
+    }
+}
+
+fn request(context: &ToolContext, input: &Input) -> Result<CreateRequest, Failure> {
+    let name = SnapshotName::new(&*input.name)
+        .map_err(|error| Failure::argument("name", error.to_string()))?;
+    let mut request = CreateRequest::named(name);
+    request.description.clone_from(&input.description);
+    context.session.id().clone_into(&mut request.author);
+    if input.ignored {
+        request.options.ignored = Ignored::Taken;
+    }
+    if input.replace {
+        request.same_name = SameName::Replaced;
+    }
+    Ok(request)
+}
+
+fn reply(created: &Created) -> Reply<CreatedSnapshot> {
+    let snapshot = facts::snapshot(&created.snapshot);
+    let is_ignored = |omission: Omission| omission == Omission::Ignored;
+    let paths = |wanted: fn(bool) -> bool| {
+        let of_kind = created.left_out.iter().filter(move |(_, why)| wanted(is_ignored(*why)));
+        of_kind.map(|(path, why)| (path.display().to_string(), why.as_str()))
+    };
+    let ignored: Vec<_> = paths(|ignored| ignored).map(|(path, _)| path).collect();
+    let left_out: Vec<_> = paths(|ignored| !ignored)
+        .map(|(path, reason)| LeftOutPath { path, reason: reason.to_owned() })
+        .collect();
+    let top = created.snapshot.top.to_string();
+    let name = created.snapshot.name.as_ref().map_or(String::new(), ToString::to_string);
+    let mut text = format!("snapshot {name} created: {}", &top[..CREATED_ID.min(top.len())]);
+    let unchanged = if created.is_unchanged { ", the same as the one before" } else { "" };
+    line(&mut text, &format!("{}: {}{unchanged}", snapshot.id, facts::size(&snapshot)));
+    if let Some(replaced) = created.replaced {
+        line(&mut text, &format!("it replaces {replaced}"));
+    }
+    if !ignored.is_empty() {
+        let names = some_of(&ignored);
+        line(&mut text, &format!("not in it, since ignore rules exclude it: {names}"));
+    }
+    if !left_out.is_empty() {
+        let shown: Vec<_> =
+            left_out.iter().map(|one| format!("{} ({})", one.path, one.reason)).collect();
+        line(&mut text, &format!("not in it: {}", some_of(&shown)));
+    }
+    let unchanged = created.is_unchanged;
+    Reply::text(text, CreatedSnapshot { snapshot, unchanged, ignored, left_out })
+}
+
+fn some_of(names: &[String]) -> String {
+    let shown = names.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MAX_NAMED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}

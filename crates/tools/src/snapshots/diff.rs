@@ -1,0 +1,206 @@
+//! The tool `snapshot_diff`.
+
+use std::path::Path;
+
+use carrel_domain::{Failure, ToolGroup};
+use carrel_edit::diff::{Diff, Options};
+use carrel_edit::{Content, Document};
+use carrel_snapshot::{Change, ChangeKind, Node, Renames, Side, Store};
+use carrel_wire::SnapshotDiffReply;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::facts;
+use super::{MAX_LISTED, reference};
+use crate::blocking::blocking;
+use crate::reply_limit::MaxBytes;
+use crate::response::Reply;
+use crate::text::line;
+use crate::tool::{About, Tool, ToolResult};
+use crate::tool_context::ToolContext;
+
+/// A larger file is only named.
+const MAX_COMPARED: u64 = 4 << 20;
+
+pub(super) struct SnapshotDiff;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Input {
+    /// The older side: a name, or a number such as `@12`.
+    #[schemars(extend("x-brief" = ""))]
+    name: String,
+    /// The newer side; the present files if there is none.
+    #[serde(default)]
+    #[schemars(extend("x-brief" = ""))]
+    to: Option<String>,
+    /// Only this file or directory.
+    #[serde(default)]
+    #[schemars(extend("x-brief" = ""))]
+    path: Option<String>,
+    /// Most bytes of the reply.
+    max_bytes: Option<MaxBytes>,
+}
+
+impl Tool for SnapshotDiff {
+    type Input = Input;
+    type Facts = carrel_wire::SnapshotDiff;
+
+    const ABOUT: About = About {
+        name: "snapshot_diff",
+        title: "Compare with a snapshot",
+        group: ToolGroup::Snapshot,
+        in_default_set: false,
+        description: "Diff from a snapshot to another one, or to the present files.",
+        ..About::READ
+    };
+
+    async fn call(context: &ToolContext, input: Input) -> ToolResult<carrel_wire::SnapshotDiff> {
+        let own = context.clone();
+        blocking(move || compare(&own, &input)).await
+    }
+}
+
+fn compare(context: &ToolContext, input: &Input) -> ToolResult<carrel_wire::SnapshotDiff> {
+    let workspace = context.workspace();
+    let store = context.toolbox.snapshots.of(workspace)?;
+    let old = Side::Snapshot(reference(&input.name)?);
+    let new = match &input.to {
+        Some(name) => Side::Snapshot(reference(name)?),
+        None => Side::Now,
+    };
+    let mut comparison = store.compare(&old, &new, Renames::Joined)?;
+    if let Some(path) = &input.path {
+        let path = workspace.relative_or_top(Some(path));
+        comparison.changes.retain(|change| change.path.starts_with(&path));
+        comparison.incomparable.retain(|(other, _)| other.starts_with(&path));
+    }
+    let limit = context.reply_limit(input.max_bytes);
+    let mut text = String::new();
+    let mut not_shown = Vec::new();
+    for (index, change) in comparison.changes.iter().enumerate() {
+        if is_told_by_next(change, comparison.changes.get(index + 1)) {
+            continue;
+        }
+        let one = text_of(&store, change)?;
+        if text.len() + one.len() <= limit {
+            text.push_str(&one);
+        } else {
+            not_shown.push(facts::change(change));
+        }
+    }
+    if comparison.changes.is_empty() {
+        line(&mut text, "no differences");
+    }
+    if !not_shown.is_empty() {
+        line(&mut text, &format!("[{} more; name one of them as path:]", not_shown.len()));
+        not_shown
+            .iter()
+            .take(MAX_LISTED)
+            .for_each(|change| line(&mut text, &facts::change_line(change)));
+    }
+    let incomparable: Vec<_> =
+        comparison.incomparable.iter().map(|(path, _)| path.display().to_string()).collect();
+    if !incomparable.is_empty() {
+        line(&mut text, &format!("[not in the snapshot: {}]", incomparable.join(", ")));
+    }
+    let diff = carrel_wire::SnapshotDiff {
+        changed: comparison.changes.len() as u64,
+        changes: comparison.changes.iter().take(MAX_LISTED).map(facts::change).collect(),
+        not_shown: not_shown.len() as u64,
+        incomparable,
+    };
+    let shown = text.clone();
+    let reply = Reply::text(text, diff);
+    Ok(reply.with_data(context.options.interface, |diff| {
+        json!(SnapshotDiffReply { diff: diff.clone(), text: shown })
+    }))
+}
+
+/// Returns whether a directory was made or removed together with what is in it, as the next change says.
+fn is_told_by_next(change: &Change, next: Option<&Change>) -> bool {
+    let is_directory = |node: &Option<Node>| {
+        node.as_ref().is_none_or(|node| matches!(node, Node::Directory { .. }))
+    };
+    let is_whole = matches!(change.kind, ChangeKind::Added | ChangeKind::Deleted);
+    is_whole
+        && is_directory(&change.old)
+        && is_directory(&change.new)
+        && next.is_some_and(|next| next.path.starts_with(&change.path))
+}
+
+/// Returns the section of one change, in the form of `git diff`.
+fn text_of(store: &Store, change: &Change) -> Result<String, Failure> {
+    let new_name = change.path.display().to_string();
+    let old_name = match &change.kind {
+        ChangeKind::Renamed { from } => from.display().to_string(),
+        ChangeKind::Added
+        | ChangeKind::Deleted
+        | ChangeKind::Modified
+        | ChangeKind::Mode
+        | ChangeKind::Type => new_name.clone(),
+    };
+    let mut text = format!("diff --git a/{old_name} b/{new_name}\n");
+    let modes = (mode(change.old.as_ref()), mode(change.new.as_ref()));
+    match (&modes, &change.kind) {
+        ((None, Some(new)), _) => line(&mut text, &format!("new file mode {new}")),
+        ((Some(old), None), _) => line(&mut text, &format!("deleted file mode {old}")),
+        ((Some(old), Some(new)), _) if old != new => {
+            line(&mut text, &format!("old mode {old}\nnew mode {new}"));
+        }
+        _ => {}
+    }
+    if let ChangeKind::Renamed { from } = &change.kind {
+        let from = from.display();
+        line(
+            &mut text,
+            &format!("similarity index 100%\nrename from {from}\nrename to {new_name}"),
+        );
+        return Ok(text);
+    }
+    let old = content(store, change.old.as_ref())?;
+    let new = content(store, change.new.as_ref())?;
+    match (old, new) {
+        (Shown::Text(old), Shown::Text(new)) if old == new => {}
+        (Shown::Text(old), Shown::Text(new)) => {
+            let diff = Diff::between(&old, &new, Options::default());
+            let name = |side: &Option<Node>| side.as_ref().map(|_| &*new_name);
+            text.push_str(&diff.with_names(name(&change.old), name(&change.new)));
+        }
+        (Shown::Binary, _) | (_, Shown::Binary) => {
+            line(&mut text, &format!("Binary files a/{old_name} and b/{new_name} differ"));
+        }
+    }
+    Ok(text)
+}
+
+/// The content of one side of a change.
+enum Shown {
+    Text(String),
+    Binary,
+}
+
+fn content(store: &Store, node: Option<&Node>) -> Result<Shown, Failure> {
+    match node {
+        Some(Node::File { size, .. }) if *size > MAX_COMPARED => Ok(Shown::Binary),
+        Some(Node::File { id, .. }) => {
+            let bytes = store.content(*id)?;
+            Ok(match Content::of(&bytes) {
+                Content::Text => Shown::Text(Document::decode(bytes).text().to_owned()),
+                Content::Image(_) | Content::Binary => Shown::Binary,
+            })
+        }
+        Some(Node::Link { target }) => Ok(Shown::Text(Path::new(target).display().to_string())),
+        Some(Node::Directory { .. } | Node::LeftOut(_)) | None => Ok(Shown::Text(String::new())),
+    }
+}
+
+/// Returns the mode as git writes it.
+fn mode(node: Option<&Node>) -> Option<String> {
+    match node? {
+        Node::File { mode, .. } => Some(format!("100{mode:03o}")),
+        Node::Directory { mode, .. } => Some(format!("040{mode:03o}")),
+        Node::Link { .. } => Some("120000".to_owned()),
+        Node::LeftOut(_) => None,
+    }
+}

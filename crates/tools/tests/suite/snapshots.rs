@@ -1,0 +1,239 @@
+//! Snapshots through the tools: take, list, compare, restore, delete.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use pretty_assertions::assert_eq;
+use serde_json::json;
+
+use crate::test_environment::TestEnvironment;
+
+fn git(directory: &Path, words: &[&str]) -> String {
+    let output = Command::new("git").arg("-C").arg(directory).args(words).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn a_restore_brings_everything_back_and_lists_exactly_what_it_changed() {
+    let test_env = TestEnvironment::new();
+    assert_eq!(test_env.text("snapshot_list", json!({})).await, "no snapshots\n");
+    test_env.put("keep.txt", "keep\n");
+    test_env.put("edit.txt", "one\ntwo\n");
+    test_env.put("gone/deep.txt", "deep\n");
+    test_env.put_program("run.sh", "#!/bin/sh\n");
+    test_env.put("ünï cödé.txt", "ü\n");
+    let created = test_env.text("snapshot_create", json!({ "name": "baseline" })).await;
+    let first = created.lines().next().unwrap();
+    let hash = first.strip_prefix("snapshot baseline created: ").unwrap();
+    assert!(hash.len() == 40 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()), "{created}");
+    let list = test_env.text("snapshot_list", json!({})).await;
+    let columns: Vec<_> = list.lines().next().unwrap().split('\t').collect();
+    assert_eq!(
+        (columns[0], columns[1], columns[3]),
+        ("baseline", &hash[..12], "snapshot: baseline")
+    );
+    let same = test_env.text("snapshot_diff", json!({ "name": "baseline" })).await;
+    assert_eq!(same, "no differences\n");
+
+    test_env.put("edit.txt", "one\n2\n");
+    test_env.put("new/file.txt", "new\n");
+    std::fs::remove_dir_all(test_env.path("main/gone")).unwrap();
+    let script = test_env.path("main/run.sh");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o644)).unwrap();
+    std::fs::rename(test_env.path("main/ünï cödé.txt"), test_env.path("main/plain.txt")).unwrap();
+    let diff = test_env.text("snapshot_diff", json!({ "name": "baseline" })).await;
+    for part in [
+        "--- a/edit.txt\n+++ b/edit.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n",
+        "new file mode 100644\n--- /dev/null\n+++ b/new/file.txt\n@@ -0,0 +1 @@\n+new\n",
+        "old mode 100755\nnew mode 100644\n",
+        "rename from ünï cödé.txt\nrename to plain.txt\n",
+        "--- a/gone/deep.txt\n+++ /dev/null\n",
+    ] {
+        assert!(diff.contains(part), "{part:?} in {diff}");
+    }
+    let planned =
+        test_env.call("snapshot_restore", json!({ "name": "baseline", "dry_run": true })).await;
+    assert!(test_env.has("new/file.txt"));
+    let restored = test_env.call("snapshot_restore", json!({ "name": "baseline" })).await;
+    let changes = &restored.structured["changes"];
+    assert_eq!(*changes, planned.structured["changes"]);
+    let change = |path: &str, change: &str| json!({ "path": path, "change": change });
+    assert_eq!(
+        *changes,
+        json!([
+            change("edit.txt", "modified"),
+            change("gone", "added"),
+            change("gone/deep.txt", "added"),
+            change("new", "deleted"),
+            change("new/file.txt", "deleted"),
+            change("plain.txt", "deleted"),
+            change("run.sh", "mode"),
+            change("ünï cödé.txt", "added"),
+        ])
+    );
+    assert!(
+        restored
+            .text()
+            .starts_with("restored snapshot baseline (8 file(s) changed):\nmodified edit.txt\n")
+    );
+    assert_eq!(test_env.get("edit.txt"), "one\ntwo\n");
+    assert_eq!(test_env.get("gone/deep.txt"), "deep\n");
+    assert!(!test_env.has("new"));
+    assert_eq!(script.metadata().unwrap().permissions().mode() & 0o777, 0o755);
+
+    // What a restore replaced is a snapshot too.
+    let before = restored.structured["before"].as_str().unwrap().to_owned();
+    test_env.text("snapshot_restore", json!({ "name": before })).await;
+    assert_eq!(test_env.get("edit.txt"), "one\n2\n");
+    assert_eq!(test_env.get("new/file.txt"), "new\n");
+    assert!(test_env.has("plain.txt") && !test_env.has("gone"));
+}
+
+#[tokio::test]
+async fn a_restore_of_paths_leaves_the_rest() {
+    let test_env = TestEnvironment::new();
+    test_env.put("a/one.txt", "1\n");
+    test_env.put("b.txt", "b\n");
+    test_env.text("snapshot_create", json!({ "name": "s" })).await;
+    test_env.put("a/one.txt", "changed\n");
+    test_env.put("b.txt", "changed\n");
+    let absolute = test_env.path("main/a").display().to_string();
+    test_env.text("snapshot_restore", json!({ "name": "s", "paths": [absolute] })).await;
+    assert_eq!(test_env.get("a/one.txt"), "1\n");
+    assert_eq!(test_env.get("b.txt"), "changed\n");
+    let call = json!({ "name": "s", "paths": ["nope"] });
+    let (code, _) = test_env.refusal("snapshot_restore", call).await;
+    assert_eq!(code, "E_NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_restored_file_has_to_be_read_again() {
+    let test_env = TestEnvironment::new();
+    test_env.put("a.txt", "old\n");
+    test_env.text("snapshot_create", json!({ "name": "s" })).await;
+    test_env.put("a.txt", "new\n");
+    test_env.text("Read", json!({ "file_path": "a.txt" })).await;
+    test_env.text("snapshot_restore", json!({ "name": "s" })).await;
+    let (code, _) =
+        test_env.refusal("Write", json!({ "file_path": "a.txt", "content": "mine\n" })).await;
+    assert_eq!(code, "E_CHANGED_SINCE_READ");
+}
+
+#[tokio::test]
+async fn ignored_trees_are_named_and_left_alone() {
+    let test_env = TestEnvironment::new();
+    test_env.put(".gitignore", "node_modules/\n*.log\n");
+    test_env.put("node_modules/dep/index.js", "1\n");
+    test_env.put("src.js", "1\n");
+    let created = test_env.call("snapshot_create", json!({ "name": "s" })).await;
+    assert_eq!(created.structured["ignored"], json!(["node_modules"]), "{}", created.text());
+    test_env.put("node_modules/dep/index.js", "2\n");
+    test_env.put("src.js", "2\n");
+    test_env.put("late.log", "x\n");
+    test_env.text("snapshot_restore", json!({ "name": "s" })).await;
+    assert_eq!(test_env.get("node_modules/dep/index.js"), "2\n");
+    assert_eq!(test_env.get("src.js"), "1\n");
+    assert!(test_env.has("late.log"));
+    test_env.text("snapshot_create", json!({ "name": "whole", "ignored": true })).await;
+    test_env.put("node_modules/dep/index.js", "3\n");
+    test_env.text("snapshot_restore", json!({ "name": "whole" })).await;
+    assert_eq!(test_env.get("node_modules/dep/index.js"), "2\n");
+}
+
+#[tokio::test]
+async fn the_repository_of_the_user_is_untouched() {
+    let test_env = TestEnvironment::new();
+    let main = test_env.path("main");
+    git(&main, &["init", "-q", "-b", "main"]);
+    // A program that git would run.
+    let planted = test_env.path("ran");
+    let program = format!("touch '{}'", planted.display());
+    for (name, value) in [
+        ("user.name", "A"),
+        ("user.email", "a@example.org"),
+        ("core.fsmonitor", &*program),
+        ("filter.planted.clean", &*program),
+    ] {
+        git(&main, &["config", name, value]);
+    }
+    test_env.put(".gitattributes", "*.txt filter=planted\n");
+    test_env.put("a.txt", "1\n");
+    git(&main, &["-c", "core.fsmonitor=", "-c", "filter.planted.clean=cat", "add", "."]);
+    git(&main, &["-c", "core.fsmonitor=", "commit", "-q", "-m", "first"]);
+    std::fs::remove_file(&planted).ok();
+    let state = || {
+        let tree = |path: &str| std::fs::read(main.join(".git").join(path)).unwrap();
+        let names: Vec<_> = std::fs::read_dir(main.join(".git"))
+            .unwrap()
+            .flatten()
+            .map(|one| one.file_name())
+            .collect();
+        (tree("HEAD"), tree("index"), names.len())
+    };
+    let before = state();
+    test_env.text("snapshot_create", json!({ "name": "s" })).await;
+    test_env.put("a.txt", "2\n");
+    test_env.text("snapshot_diff", json!({ "name": "s" })).await;
+    test_env.text("snapshot_restore", json!({ "name": "s" })).await;
+    test_env.text("snapshot_delete", json!({ "name": "s" })).await;
+    assert_eq!(state(), before);
+    assert!(!planted.exists(), "a snapshot ran a program of the repository");
+    assert_eq!(test_env.get("a.txt"), "1\n");
+}
+
+#[tokio::test]
+async fn a_linked_work_tree_is_a_directory_like_any_other() {
+    let test_env = TestEnvironment::new();
+    let other = test_env.path("other");
+    std::fs::create_dir(&other).unwrap();
+    git(&other, &["init", "-q", "-b", "main"]);
+    git(
+        &other,
+        &[
+            "-c",
+            "user.name=A",
+            "-c",
+            "user.email=a@example.org",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "x",
+        ],
+    );
+    let main = test_env.path("main");
+    git(&other, &["worktree", "add", "-q", "--force", main.to_str().unwrap()]);
+    let pointer = test_env.get(".git");
+    test_env.put("a.txt", "1\n");
+    test_env.text("snapshot_create", json!({ "name": "s" })).await;
+    test_env.put("a.txt", "2\n");
+    test_env.text("snapshot_restore", json!({ "name": "s" })).await;
+    assert_eq!((test_env.get("a.txt"), test_env.get(".git")), ("1\n".to_owned(), pointer));
+}
+
+#[tokio::test]
+async fn names_are_refused_with_the_rule() {
+    let test_env = TestEnvironment::new();
+    for name in ["", ".secret", "foo/bar", "foo bar", "-leading", "a\tb"] {
+        let (code, text) = test_env.refusal("snapshot_create", json!({ "name": name })).await;
+        assert_eq!(code, "E_INVALID_ARGUMENTS");
+        let rule = if name.is_empty() { "name is required" } else { "must match" };
+        assert!(text.contains(rule), "{text}");
+    }
+    for name in ["a..b", "x.lock"] {
+        test_env.text("snapshot_create", json!({ "name": name })).await;
+    }
+    let (code, text) = test_env.refusal("snapshot_create", json!({ "name": "a..b" })).await;
+    assert_eq!(code, "E_ALREADY_EXISTS", "{text}");
+    test_env.text("snapshot_create", json!({ "name": "a..b", "replace": true })).await;
+    for tool in ["snapshot_restore", "snapshot_diff", "snapshot_delete"] {
+        let (code, text) = test_env.refusal(tool, json!({ "name": "nope" })).await;
+        assert_eq!(code, "E_SNAPSHOT_NOT_FOUND");
+        assert!(text.starts_with("snapshot \"nope\" not found; there are a..b, x.lock"), "{text}");
+    }
+    test_env.text("snapshot_delete", json!({ "name": "x.lock" })).await;
+    let list = test_env.text("snapshot_list", json!({})).await;
+    assert!(list.starts_with("a..b\t") && list.lines().count() == 1, "{list}");
+}
