@@ -19,7 +19,7 @@ pub(crate) enum SnapshotCommand {
         /// What it is for
         #[arg(short = 'm', long, value_name = "TEXT")]
         description: Option<String>,
-        /// Also take what ignore rules exclude, such as node_modules
+        /// Also take what ignore rules exclude, such as `node_modules`
         #[arg(long)]
         ignored: bool,
         /// Replace an older snapshot of this name

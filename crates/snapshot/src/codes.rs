@@ -22,8 +22,7 @@ impl Coded for StorageError {
                 _ => Code::Io,
             },
             Self::Directory(error) => error.code(),
-            Self::Damaged { .. } => Code::SnapshotDamaged,
-            Self::DamagedRecord { .. } => Code::SnapshotDamaged,
+            Self::Damaged { .. } | Self::DamagedRecord { .. } => Code::SnapshotDamaged,
             Self::NewerVersion { .. } => Code::SchemaTooNew,
         }
     }
