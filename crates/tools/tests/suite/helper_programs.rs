@@ -118,3 +118,20 @@ async fn the_planted_servers_are_started_for_a_caller_who_may() {
         assert!(planted.has_run(), "{file}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn formatters_and_linters_run_only_after_edits_of_callers_who_may() {
+    for (helpers, runs) in [(HelperPrograms::Denied, false), (HelperPrograms::Allowed, true)] {
+        let mut planted = Planted::new(WorkspaceAccess::ReadWrite);
+        let fifo = planted.test_env.path("main/fifo");
+        let program = ["sh", "-c", &format!("echo x <> {} >&0", fifo.display()), "$FILES"];
+        let settings = format!("[profile]\nformat = {program:?}\nformat_on_edit = true\n");
+        planted.test_env.put("carrel.toml", settings);
+        planted.ask("Read", json!({ "file_path": "shop.py" }), helpers).await;
+        let edit =
+            json!({ "file_path": "shop.py", "old_string": "price(2)", "new_string": "price(3)" });
+        let answer = planted.ask("Edit", edit, helpers).await;
+        assert!(!answer.is_error, "{}", answer.text());
+        assert_eq!(planted.has_run(), runs, "{helpers:?}");
+    }
+}

@@ -86,6 +86,16 @@ async fn a_use_of_one_of_several_definitions_is_looked_at() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn overloads_are_one_definition() {
+    let stub = "def echo(x: int): ...\n\n\n";
+    let source = format!("{stub}def echo(x):\n    pass\n");
+    let edits = json!({ "edits": [["a.py", 0, 4, 8], ["a.py", 3, 4, 8]] });
+    let test_env = project(&[("a.py", source.as_str()), ("b.py", "unknown.echo()\n")], &edits);
+    let (code, text) = test_env.refusal("rename_symbol", rename()).await;
+    assert_eq!(code, "E_SYMBOL_IN_USE", "a use that cannot be resolved means it, probably: {text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_same_word_in_another_language_is_no_use() {
     let answers = json!({ "edits": [["a.py", 0, 4, 8]] });
     let test_env = project(&[FUNCTION, ("run.sh", "echo one\n")], &answers);

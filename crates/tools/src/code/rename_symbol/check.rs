@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use carrel_code::{Definition, IndexView, Language, NamePath, SyntaxTree, name_ranges};
 use carrel_domain::{Code, Failure};
-use carrel_lsp::{Location, Target, WorkspaceChange};
+use carrel_lsp::{FileOperation, Location, Target, WorkspaceChange};
 use tokio::time::Instant;
 
 use super::edited;
@@ -98,7 +98,11 @@ pub(super) async fn run(
         let is_only = {
             let view = fresh.view();
             check_taken(&view, &definitions, &new, &change)?;
-            view.definitions_of_name(&name).len() <= 1
+            let mut found = view.definitions_of_name(&name);
+            found.retain(|one| is_related(&one.file, &change));
+            // Overloads are one definition.
+            let found: BTreeSet<_> = found.iter().map(|one| (&one.file, &one.path)).collect();
+            found.len() <= 1
         };
         let kept: Places = implementations.difference(&changed.lines).cloned().collect();
         refuse_if_any(&kept, &format!("implementations or overrides of {name} keep their name"))?;
@@ -168,9 +172,13 @@ fn uses_left(
 
 /// Tells whether code of a file can mean what a change renames. The same word in another language is another one.
 fn is_related(path: &Path, change: &WorkspaceChange) -> bool {
+    let operated = change.operations.iter().map(|operation| match operation {
+        FileOperation::Create { path, .. } | FileOperation::Delete { path } => path,
+        FileOperation::Rename { from, .. } => from,
+    });
+    let mut changed = change.files.iter().map(|file| &file.path).chain(operated);
     let language = Language::of_path(path).map(family);
-    let mut changed = change.files.iter();
-    changed.any(|file| Language::of_path(&file.path).map(family) == language)
+    changed.any(|changed| Language::of_path(changed).map(family) == language)
 }
 
 fn parsed(
