@@ -91,7 +91,7 @@ fn index_rows(ground: &Ground, tree: &Tree) -> Result<Vec<Row>, Fault> {
     let cold = Pair { plain: reading.clone(), carrel: of(|run| run.cold) };
     let walks = Pair { plain: tree.walks(ground.pace.searches)?, carrel: last.warm.clone() };
     let loaded = Pair { plain: reading.clone(), carrel: of(|run| run.loaded) };
-    let entry_bytes = (last.late - last.early) / last.entries.max(1);
+    let entry_bytes = last.late.saturating_sub(last.early) / last.entries.max(1);
     let mut rows = vec![
         Row::new(format!("index of {size}, cold; reading them"), cold, Budget::None),
         Row::rate(

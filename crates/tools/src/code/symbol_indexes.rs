@@ -91,10 +91,10 @@ impl SymbolIndexes {
         Arc::clone(open)
     }
 
-    /// Drops the indexes that were asked longest ago until the rest is within the memory of all.
-    fn evict(&self) {
+    /// Drops the indexes that were asked longest ago until the rest is within the memory of all. The last one stays.
+    fn evict(&self, most: usize) {
         let mut all = sync::lock(&self.open);
-        while all.len() > 1 && all.values().map(|open| open.memory()).sum::<usize>() > MAX_BYTES {
+        while all.len() > 1 && all.values().map(|open| open.memory()).sum::<usize>() > most {
             let oldest = all.iter().min_by_key(|(_, open)| *sync::lock(&open.asked));
             let Some(oldest) = oldest.map(|(path, _)| path.clone()) else { return };
             all.remove(&oldest);
@@ -123,7 +123,7 @@ pub(super) fn refresh(
     let time = context.toolbox.symbols.only_within.unwrap_or(usual);
     let progress = context.options.progress.as_deref();
     let fresh = open.refresh_for(workspace, time, cancel, progress)?;
-    context.toolbox.symbols.evict();
+    context.toolbox.symbols.evict(MAX_BYTES);
     if context.toolbox.symbols.only_within.is_some() {
         return Ok(fresh);
     }
@@ -241,4 +241,58 @@ fn save_in_background(open: &Arc<OpenIndex>, workspace: &Arc<NamedWorkspace>) {
     }
     let (open, workspace) = (Arc::clone(open), Arc::clone(workspace));
     tokio::task::spawn_blocking(move || open.save(&workspace));
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the workspaces are the test's own")]
+mod tests {
+    use super::*;
+    use carrel_domain::WorkspaceAccess;
+    use carrel_runner::WorkspaceHandle;
+    use pretty_assertions::assert_eq;
+    use std::path::Path;
+
+    use crate::workspace_list::WorkspaceEntry;
+
+    fn workspace(top: &Path, name: &str) -> NamedWorkspace {
+        let path = top.join(name);
+        std::fs::create_dir(&path).unwrap();
+        let functions: String =
+            (0..200).fold(String::new(), |text, n| text + &format!("fn {name}_{n}() {{}}\n"));
+        std::fs::write(path.join("lib.rs"), functions).unwrap();
+        let handle = WorkspaceHandle::for_directory(&path, &top.join("state")).unwrap();
+        let access = WorkspaceAccess::ReadWrite;
+        NamedWorkspace::new(WorkspaceEntry { name: name.to_owned(), path, access }, handle)
+    }
+
+    /// Brings the index of a workspace up to date, and returns the files that had to be parsed.
+    fn ask(indexes: &SymbolIndexes, workspace: &NamedWorkspace) -> usize {
+        let open = indexes.of(workspace);
+        let until = Instant::now() + Duration::from_mins(1);
+        let refreshed = open.refresh_until(workspace, until, &Cancel::new()).unwrap();
+        assert_eq!((refreshed.files, refreshed.pending), (1, 0));
+        refreshed.parsed
+    }
+
+    #[test]
+    fn the_index_that_was_asked_longest_ago_is_dropped_first_and_built_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path().canonicalize().unwrap();
+        let all = ["one", "two", "six"].map(|name| workspace(&top, name));
+        let indexes = SymbolIndexes::default();
+        for workspace in &all {
+            assert_eq!(ask(&indexes, workspace), 1);
+        }
+        // The first one is asked again, so that the second one is the oldest.
+        ask(&indexes, &all[0]);
+        let names = || sync::lock(&indexes.open).keys().cloned().collect::<Vec<_>>();
+        let total: usize = sync::lock(&indexes.open).values().map(|open| open.memory()).sum();
+        indexes.evict(total);
+        assert_eq!(names().len(), 3);
+        indexes.evict(total - 1);
+        assert_eq!(names(), [top.join("one"), top.join("six")]);
+        indexes.evict(0);
+        assert_eq!(names(), [top.join("one")]);
+        assert_eq!(ask(&indexes, &all[1]), 1);
+    }
 }
