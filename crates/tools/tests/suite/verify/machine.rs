@@ -15,7 +15,8 @@ pub(super) fn test_tools() -> PathBuf {
         "there are no tools for Python projects in {}: run scripts/install-test-tools",
         tools.display()
     );
-    tools
+    // The sandbox shows directories by their real paths.
+    std::fs::canonicalize(tools).unwrap()
 }
 
 /// A machine on which the operator shares the tools for Python projects.
