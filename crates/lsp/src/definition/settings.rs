@@ -79,3 +79,8 @@ pub(super) fn vtsls_sections() -> Value {
 pub(super) fn intelephense() -> Value {
     json!({ "storagePath": "/tmp/intelephense" })
 }
+
+/// It analyses 500 files unless it is told more.
+pub(super) fn bash_sections() -> Value {
+    json!({ "bashIde": { "backgroundAnalysisMaxFiles": 20_000, "shellcheckPath": "" } })
+}

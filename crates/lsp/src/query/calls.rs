@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::locations::{Location, read_list};
+use super::locations::{FindLocations, Location, Relation, read_list};
 use super::{Finding, Query, Target};
 use crate::definition::ServerDefinition;
 use crate::fault::Fault;
@@ -58,6 +58,14 @@ impl Query for FindCalls<'_> {
         until: Instant,
     ) -> Result<Finding<Vec<Call>>, Fault> {
         server.require("callHierarchyProvider", "callers and callees")?;
+        let is_doubtful = server.definition.misses_uses && server.documents.is_changed();
+        let doubt = if self.direction == CallDirection::Incoming && is_doubtful {
+            // Callers are found by the same search as references, of which missed ones can be told.
+            let relation = Relation::References { with_declaration: true };
+            FindLocations { target: self.target, relation }.ask(server, until).await?.incomplete
+        } else {
+            None
+        };
         let params = server.position_params(self.target)?;
         let items = server.request("textDocument/prepareCallHierarchy", &params, until).await?;
         let (mut calls, mut lost) = (Vec::new(), 0);
@@ -68,7 +76,9 @@ impl Query for FindCalls<'_> {
         }
         calls.sort();
         calls.dedup();
-        Ok(Finding::without(calls, lost))
+        let mut found = Finding::without(calls, lost);
+        found.incomplete = found.incomplete.or(doubt);
+        Ok(found)
     }
 }
 

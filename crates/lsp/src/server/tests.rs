@@ -305,9 +305,8 @@ async fn a_server_that_has_not_read_the_project_is_not_ready() {
 #[tokio::test]
 async fn an_uncertain_server_answers_when_it_says_the_same_twice() {
     let nothing = json!({ "result": [] });
-    let mut setting =
-        Setting::new("bash-language-server", &[("a.sh", "here\n")], vec![nothing]).await;
-    assert_eq!(setting.found("a.sh").await, ["a.sh:1"]);
+    let mut setting = Setting::new("ruby-lsp", &[("a.rb", "here\n")], vec![nothing]).await;
+    assert_eq!(setting.found("a.rb").await, ["a.rb:1"]);
 }
 
 #[tokio::test]

@@ -206,8 +206,11 @@ async fn uses_inside_of_macros_are_found_after_changes_of_another_crate() {
     let definition = ("src/lib.rs", "pub fn |doubled");
     let before = env.references(definition.0, definition.1).await;
     assert_eq!(before.len(), 6, "{before:?}");
+    let callers = env.callers(definition.0, definition.1).await;
+    assert_eq!(callers.len(), 3, "{callers:?}");
     env.put("tests/more.rs", "#[test]\nfn even_more() {}\n");
     env.put("src/circle.rs", &format!("// Moved.\n{}", env.text("src/circle.rs")));
+    assert_eq!(env.callers(definition.0, definition.1).await.len(), 3);
     assert_eq!(env.references(definition.0, definition.1).await.len(), 6);
     let change = env.rename(definition.0, definition.1, "two_times").await;
     assert_eq!(change.files.iter().map(|file| file.edits.len()).sum::<usize>(), 6);

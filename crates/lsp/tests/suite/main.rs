@@ -9,6 +9,8 @@
 mod changes;
 /// Start, end and replacement of servers.
 mod lifecycle;
+/// Servers of further languages.
+mod more_servers;
 /// Random changes, with a fresh server as the oracle.
 mod oracle;
 /// Each server on a small project: what it finds, before and after changes.

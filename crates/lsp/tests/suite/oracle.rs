@@ -26,8 +26,11 @@ const MAX_CHANGES: usize = 50;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// A project in one language that random changes leave readable.
+#[derive(Clone, Copy)]
 struct Grammar {
     project: &'static str,
+    /// The server that would be asked first, and is not there.
+    without: Option<&'static str>,
     directory: &'static str,
     extension: &'static str,
     /// Text at the end of a file that makes the added files a part of the project.
@@ -48,7 +51,10 @@ impl Grammar {
         eprintln!("CARREL_SEED={seed}");
         let mut random = Rng::with_seed(seed);
         let is_long = std::env::var_os("CARREL_SOAK").is_some();
-        let env = TestEnvironment::new(self.project);
+        let env = match self.without {
+            Some(missing) => TestEnvironment::without_program(self.project, missing),
+            None => TestEnvironment::new(self.project),
+        };
         if let Some((path, text)) = self.included {
             env.put(path, &format!("{}{text}", env.text(path)));
         }
@@ -147,27 +153,35 @@ async fn complete<T: Debug>(ask: impl AsyncFn() -> Result<Reply<T>, QueryError>)
     }
 }
 
+const PYTHON: Grammar = Grammar {
+    project: "python",
+    without: None,
+    directory: "shop",
+    extension: "py",
+    included: None,
+    definition: ("shop/prices.py", "def |with_tax"),
+    comment: |number| format!("# \u{1d49c} line {number}"),
+    user: |_, uses| {
+        let line = "x = \"\u{1d49c}\" and prices.with_tax(1)\n";
+        format!("from shop import prices\n\n{}", line.repeat(uses))
+    },
+};
+
 #[tokio::test]
 async fn ty_agrees_with_a_fresh_server_after_random_changes() {
-    let grammar = Grammar {
-        project: "python",
-        directory: "shop",
-        extension: "py",
-        included: None,
-        definition: ("shop/prices.py", "def |with_tax"),
-        comment: |number| format!("# \u{1d49c} line {number}"),
-        user: |_, uses| {
-            let line = "x = \"\u{1d49c}\" and prices.with_tax(1)\n";
-            format!("from shop import prices\n\n{}", line.repeat(uses))
-        },
-    };
-    grammar.run().await;
+    PYTHON.run().await;
+}
+
+#[tokio::test]
+async fn basedpyright_agrees_with_a_fresh_server_after_random_changes() {
+    Grammar { without: Some("ty"), ..PYTHON }.run().await;
 }
 
 #[tokio::test]
 async fn gopls_agrees_with_a_fresh_server_after_random_changes() {
     let grammar = Grammar {
         project: "go",
+        without: None,
         directory: "shapes",
         extension: "go",
         included: None,
@@ -185,6 +199,7 @@ async fn gopls_agrees_with_a_fresh_server_after_random_changes() {
 async fn clangd_agrees_with_a_fresh_server_after_random_changes() {
     let grammar = Grammar {
         project: "c-built",
+        without: None,
         directory: "",
         extension: "c",
         included: None,
@@ -201,30 +216,38 @@ async fn clangd_agrees_with_a_fresh_server_after_random_changes() {
     grammar.run().await;
 }
 
+const TYPESCRIPT: Grammar = Grammar {
+    project: "typescript",
+    without: None,
+    directory: "src",
+    extension: "ts",
+    included: None,
+    definition: ("src/prices.ts", "function |withTax"),
+    comment: |number| format!("/* \u{1d49c} line {number} */"),
+    user: |name, uses| {
+        let line = "/* \u{1d49c} */ withTax(1);\n";
+        format!(
+            "import {{ withTax }} from \"./prices.js\";\nexport const x{name} = 1;\n{}",
+            line.repeat(uses)
+        )
+    },
+};
+
 #[tokio::test]
 async fn typescript_language_server_agrees_with_a_fresh_server_after_random_changes() {
-    let grammar = Grammar {
-        project: "typescript",
-        directory: "src",
-        extension: "ts",
-        included: None,
-        definition: ("src/prices.ts", "function |withTax"),
-        comment: |number| format!("/* \u{1d49c} line {number} */"),
-        user: |name, uses| {
-            let line = "/* \u{1d49c} */ withTax(1);\n";
-            format!(
-                "import {{ withTax }} from \"./prices.js\";\nexport const x{name} = 1;\n{}",
-                line.repeat(uses)
-            )
-        },
-    };
-    grammar.run().await;
+    TYPESCRIPT.run().await;
+}
+
+#[tokio::test]
+async fn vtsls_agrees_with_a_fresh_server_after_random_changes() {
+    Grammar { without: Some("typescript-language-server"), ..TYPESCRIPT }.run().await;
 }
 
 #[tokio::test]
 async fn rust_analyzer_agrees_with_a_fresh_server_after_random_changes() {
     let grammar = Grammar {
         project: "rust",
+        without: None,
         directory: "src",
         extension: "rs",
         included: Some((

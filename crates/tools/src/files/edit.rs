@@ -208,13 +208,13 @@ async fn edit_with_feedback(
         Ok(((reply, project), replaced))
     })
     .await?;
+    let deadline = Instant::now() + edit_feedback::BUDGET;
+    let path = PathBuf::from(&reply.facts.change.path);
     if let Some(project) = &project {
-        let deadline = Instant::now() + edit_feedback::BUDGET;
-        let path = PathBuf::from(&reply.facts.change.path);
         let feedback = edit_feedback::of_project(context, project, &path).await;
         feedback.add_to(&mut reply.content, &mut reply.facts.change.hash);
-        compiler_check::add_feedback(context, &[path], &mut reply.content, deadline).await;
     }
+    compiler_check::add_feedback(context, &[path], &mut reply.content, deadline).await;
     show_hash(context, &mut reply.content, &reply.facts.change.hash);
     Ok(reply)
 }

@@ -278,7 +278,7 @@ impl Run {
 
     fn uses(&self, line: &str, name: &str) -> bool {
         let is_comment = |start: &&str| line.trim_start().starts_with(*start);
-        if self.project.comments.iter().any(|start| is_comment(start)) {
+        if self.project.comments.iter().any(is_comment) {
             return false;
         }
         let code: String = line.split('"').step_by(2).collect::<Vec<_>>().join("\"");

@@ -124,6 +124,69 @@ async fn an_edit_is_told_what_it_broke_and_only_once() {
     }
 }
 
+/// A server that takes longer than the time for feedback about a text with `slow`, and finds each `bad`.
+const SLOW: &str = r#"#!/usr/bin/python3
+import json, sys, time
+texts = {}
+def send(message):
+    body = json.dumps(message).encode()
+    sys.stdout.buffer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    sys.stdout.buffer.flush()
+while line := sys.stdin.buffer.readline():
+    if not line.lower().startswith(b"content-length:"):
+        continue
+    sys.stdin.buffer.readline()
+    message = json.loads(sys.stdin.buffer.read(int(line.split(b":")[1])))
+    method, params = message.get("method"), message.get("params") or {}
+    uri = params.get("textDocument", {}).get("uri")
+    result = None
+    if method == "initialize":
+        result = {"capabilities": {"diagnosticProvider": {}, "positionEncoding": "utf-8"}}
+    elif method == "textDocument/didOpen":
+        texts[uri] = params["textDocument"]["text"]
+    elif method == "textDocument/didChange":
+        texts[uri] = params["contentChanges"][0]["text"]
+    elif method == "textDocument/diagnostic":
+        if "slow" in texts[uri]:
+            time.sleep(4)
+        lines = [n for n, text in enumerate(texts[uri].split("\n")) if "bad" in text]
+        ranges = [{"start": {"line": n, "character": 0}, "end": {"line": n, "character": 1}} for n in lines]
+        result = {"kind": "full", "items": [{"range": one, "message": "it is bad"} for one in ranges]}
+    elif method == "exit":
+        break
+    if "id" in message:
+        send({"jsonrpc": "2.0", "id": message["id"], "result": result})
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_slow_server_finds_comes_with_a_later_reply_and_once() {
+    let test_env = machine(LanguageServerPolicy::default());
+    test_env.put("pyproject.toml", "[project]\nname = \"a\"\nversion = \"1\"\n");
+    test_env.put("a.py", "bad = 1\nx = 1\n");
+    test_env.put_program(".venv/bin/ty", SLOW);
+    call(&test_env, "diagnostics", json!({ "path": "a.py" })).await;
+    call(&test_env, "Read", json!({ "file_path": "a.py" })).await;
+    let text = edited(&test_env, "a.py", ("x = 1", "x = 2")).await;
+    assert!(!text.contains("still checking"), "{text}");
+    let edit = json!({ "file_path": "a.py", "old_string": "x = 2", "new_string": "slow = bad" });
+    let text = call(&test_env, "Edit", edit).await;
+    assert!(text.contains("post-edit check (language server): still checking"), "{text}");
+    let found = "post-edit check (ty): 1 new:\na.py:2:1 error: it is bad\n";
+    let waiting = async {
+        loop {
+            let text = call(&test_env, "LS", json!({})).await;
+            if text.contains("post-edit check") {
+                return text;
+            }
+        }
+    };
+    let text = tokio::time::timeout(PATIENCE, waiting).await.expect("nothing came");
+    assert!(text.contains(found), "{text}");
+    let text = call(&test_env, "LS", json!({})).await;
+    assert!(!text.contains("post-edit check"), "{text}");
+    test_env.registry.toolbox().end_processes().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn problems_of_a_file_that_was_read_are_old_ones() {
     let test_env = machine(LanguageServerPolicy::default());

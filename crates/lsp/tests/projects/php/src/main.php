@@ -1,0 +1,7 @@
+<?php
+
+namespace Shop;
+
+require_once 'prices.php';
+
+echo withTax(5) + withTax(6);
