@@ -245,16 +245,16 @@ impl Store {
                 durability: plan.options.durability,
                 changes: plan.changes,
             };
-            disk::replace(&*self.disk, journal::FILE, &journal.to_bytes())?;
+            self.begin_journal(&journal)?;
             let outcome = self.carry_out(state, &journal, Trusted::Plan)?;
             if let Some((path, source)) = outcome.failed.into_iter().next() {
                 let reversed = self.carry_out(state, &journal.reversed(), Trusted::Nothing)?;
-                self.end_journal()?;
+                self.end_journal(&journal)?;
                 let left = reversed.failed.into_iter().map(|(path, _)| path);
                 let left = left.chain(reversed.conflicts).collect();
                 return Err(RestoreError::Write { path, before: before.id, left, source });
             }
-            self.end_journal()?;
+            self.end_journal(&journal)?;
             let mut kept = outcome.kept;
             kept.extend(plan.kept);
             kept.sort_unstable();
@@ -262,18 +262,33 @@ impl Store {
         })
     }
 
-    fn end_journal(&self) -> Result<(), StorageError> {
+    fn begin_journal(&self, journal: &Journal) -> Result<(), StorageError> {
+        let bytes = journal.to_bytes();
+        match journal.durability {
+            Durability::Synced | Durability::Atomic => {
+                disk::replace(&*self.disk, journal::FILE, &bytes)
+            }
+            // It outlives the process. After a power loss the files may be anything anyway.
+            Durability::Buffered => disk::replace_cache(&*self.disk, journal::FILE, &bytes),
+        }
+    }
+
+    fn end_journal(&self, journal: &Journal) -> Result<(), StorageError> {
         self.disk.remove(journal::FILE)?;
-        self.disk.sync_names()
+        match journal.durability {
+            Durability::Synced | Durability::Atomic => self.disk.sync_names(),
+            Durability::Buffered => Ok(()),
+        }
     }
 
     /// Finishes a restore that was interrupted.
     pub(crate) fn recover(&self, state: &mut State) -> Result<Option<Recovery>, RestoreError> {
         let Some(bytes) = disk::read(&*self.disk, journal::FILE)? else { return Ok(None) };
         let Some(journal) = Journal::of_bytes(&bytes) else {
-            // It was renamed to its place after it was synced, so this is damage of the disk.
+            // A power loss in a restore that was not to be synced, or damage of the disk.
             warn!("the journal of a restore is damaged; the restore is not finished");
-            self.end_journal()?;
+            self.disk.remove(journal::FILE)?;
+            self.disk.sync_names()?;
             return Ok(None);
         };
         if journal.process != std::process::id() {
@@ -286,7 +301,7 @@ impl Store {
         }
         let outcome = self.carry_out(state, &journal, Trusted::Nothing)?;
         // Also if something failed: later the entries would not be what they are now.
-        self.end_journal()?;
+        self.end_journal(&journal)?;
         let Journal { snapshot, before, .. } = journal;
         info!(%snapshot, finished = outcome.finished, "finished an interrupted restore");
         Ok(Some(Recovery {
@@ -321,10 +336,12 @@ impl Store {
             }
             let done = steps.put(change, state);
             steps.note(change, done)?;
+            steps.outcome.failed.extend(steps.writer.take_failures());
         }
         if let Err(error) = steps.writer.finish() {
             steps.outcome.failed.push((error.path().to_owned(), error));
         }
+        steps.outcome.failed.extend(steps.writer.take_failures());
         Ok(steps.outcome)
     }
 }
