@@ -65,8 +65,8 @@ pub struct RestorePlan {
     pub snapshot: Snapshot,
     /// The changes, in path order, from the present state to that of the snapshot.
     pub changes: Vec<Change>,
-    /// What the snapshot does not have and a restore therefore leaves as it is, as far as it lies below a
-    /// directory that differs.
+    /// What differs and cannot be restored, since the snapshot or the scan of the present state left it out: it
+    /// stays as it is.
     pub left_alone: Vec<(PathBuf, Omission)>,
     /// Directories that the snapshot does not have and that stay, since something that is left alone is in them.
     pub kept: Vec<PathBuf>,
@@ -245,21 +245,31 @@ impl Store {
                 durability: plan.options.durability,
                 changes: plan.changes,
             };
-            self.begin_journal(&journal)?;
-            let outcome = self.carry_out(state, &journal, Trusted::Plan)?;
-            if let Some((path, source)) = outcome.failed.into_iter().next() {
-                let reversed = self.carry_out(state, &journal.reversed(), Trusted::Nothing)?;
-                self.end_journal(&journal)?;
-                let left = reversed.failed.into_iter().map(|(path, _)| path);
-                let left = left.chain(reversed.conflicts).collect();
-                return Err(RestoreError::Write { path, before: before.id, left, source });
-            }
-            self.end_journal(&journal)?;
-            let mut kept = outcome.kept;
+            let mut kept = self.make_changes(state, &journal)?;
             kept.extend(plan.kept);
             kept.sort_unstable();
             Ok(Restored { before, changes: journal.changes, kept })
         })
+    }
+
+    /// Makes the changes of a journal, or takes them back if one fails. Returns the directories that stay since
+    /// they are not empty.
+    fn make_changes(
+        &self,
+        state: &mut State,
+        journal: &Journal,
+    ) -> Result<Vec<PathBuf>, RestoreError> {
+        self.begin_journal(journal)?;
+        let outcome = self.carry_out(state, journal, Trusted::Plan)?;
+        let Some((path, source)) = outcome.failed.into_iter().next() else {
+            self.end_journal(journal)?;
+            return Ok(outcome.kept);
+        };
+        let reversed = self.carry_out(state, &journal.reversed(), Trusted::Nothing)?;
+        self.end_journal(journal)?;
+        let left = reversed.failed.into_iter().map(|(path, _)| path);
+        let left = left.chain(reversed.conflicts).filter(|left| *left != path).collect();
+        Err(RestoreError::Write { path, before: journal.before, left, source })
     }
 
     fn begin_journal(&self, journal: &Journal) -> Result<(), StorageError> {
@@ -549,4 +559,68 @@ fn first_difference(planned: &[Change], now: &[Change]) -> Option<PathBuf> {
         .map(|(planned, now)| (&planned.path).min(&now.path))
         .or(rest.map(|change| &change.path))
         .cloned()
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the test lays out its own files")]
+mod tests {
+    use carrel_fsroot::Root;
+
+    use super::*;
+    use crate::ObjectId;
+
+    #[test]
+    fn the_changes_before_one_that_fails_are_taken_back() {
+        let world = tempfile::tempdir().unwrap();
+        let (workspace, directory) = (world.path().join("workspace"), world.path().join("store"));
+        std::fs::create_dir_all(workspace.join("gone")).unwrap();
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(workspace.join("a"), "old").unwrap();
+        std::fs::write(workspace.join("gone/b"), "old").unwrap();
+        let open = || {
+            Store::open(Root::open(&directory).unwrap(), Root::open(&workspace).unwrap()).unwrap()
+        };
+        let store = open();
+        let error = store.locked(|state| {
+            let file = |content: &str, state: &mut State| Node::File {
+                mode: 0o644,
+                modified: 0,
+                size: content.len() as u64,
+                id: state.objects.put(content.as_bytes()).unwrap(),
+            };
+            let (old, new) = (file("old", state), file("new!", state));
+            let list = Node::Directory { mode: 0o755, id: ObjectId::of(b"") };
+            let change = |path: &str, kind, old: Option<&Node>, new: Option<&Node>| Change {
+                path: path.into(),
+                kind,
+                old: old.cloned(),
+                new: new.cloned(),
+            };
+            let journal = Journal {
+                process: std::process::id(),
+                snapshot: SnapshotId(1),
+                before: SnapshotId(2),
+                times: Times::Now,
+                durability: Durability::Synced,
+                changes: vec![
+                    change("a", ChangeKind::Modified, Some(&old), Some(&new)),
+                    change("added", ChangeKind::Added, None, Some(&new)),
+                    change("gone", ChangeKind::Deleted, Some(&list), None),
+                    change("gone/b", ChangeKind::Deleted, Some(&old), None),
+                    change("missing/c", ChangeKind::Added, None, Some(&new)),
+                    change("z", ChangeKind::Added, None, Some(&new)),
+                ],
+            };
+            store.make_changes(state, &journal).map(drop)
+        });
+        let error = error.unwrap_err();
+        let message = "could not restore missing/c; the workspace is as it was before";
+        assert_eq!(error.to_string(), message);
+        let read = |path: &str| std::fs::read_to_string(workspace.join(path)).unwrap();
+        assert_eq!((read("a"), read("gone/b")), ("old".into(), "old".into()));
+        for path in ["added", "missing", "z"] {
+            assert!(!workspace.join(path).exists(), "{path}");
+        }
+        assert!(open().recovery().is_none());
+    }
 }

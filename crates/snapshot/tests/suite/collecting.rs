@@ -39,6 +39,26 @@ fn a_deleted_snapshot_is_gone_and_its_content_is_freed_by_collecting() {
 }
 
 #[test]
+fn content_that_no_snapshot_names_is_freed() {
+    let world = World::new();
+    world.write("f", "1");
+    let store = world.store();
+    take(&store, "one");
+    let before = store.usage().unwrap();
+    assert_eq!(before.reclaimable, 0);
+    // A look at the present tree stores what is new in it, as a snapshot does that is killed before its end.
+    world.write("f", "2".repeat(100));
+    crate::since(&store, "one");
+    drop(store);
+    let store = world.store();
+    assert!(store.usage().unwrap().reclaimable > 0);
+    store.collect_garbage().unwrap();
+    assert_eq!(store.usage().unwrap(), before);
+    restore(&store, "one");
+    assert_eq!(world.read("f"), "1");
+}
+
+#[test]
 fn damage_of_what_is_needed_stops_collecting_and_is_never_returned() {
     let world = World::new();
     world.write("a", "aaaa");
