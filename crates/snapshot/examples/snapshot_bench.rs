@@ -178,10 +178,7 @@ fn main() {
             bench.change_ten();
             sync(&world);
             let options = RestoreOptions { durability, ..RestoreOptions::default() };
-            times.push(time(|| {
-                let plan = store.plan_restore(&newest.into(), options).unwrap();
-                store.apply(plan).unwrap();
-            }));
+            times.push(time(|| drop(store.restore(&newest.into(), options).unwrap())));
         }
         println!("{what:<42} {:>10.1?}", median(times));
     }

@@ -11,9 +11,8 @@
 //! let created = store.create(&CreateRequest::named(SnapshotName::new(name)?))?;
 //! println!("snapshot {name} created: {} files", created.snapshot.totals.files);
 //!
-//! // snapshot_restore: the plan is what is shown, and what is done
-//! let plan = store.plan_restore(&Reference::parse(name)?, RestoreOptions::default())?;
-//! let restored = store.apply(plan)?;
+//! // snapshot_restore: `plan_restore` and `apply` where a plan is shown first, `restore` for both
+//! let restored = store.restore(&Reference::parse(name)?, RestoreOptions::default())?;
 //! println!("restored; {} brings the state before back", restored.before.id);
 //! for change in &restored.changes {
 //!     println!("{} {}", change.kind.as_str(), change.path.display());

@@ -1,7 +1,7 @@
-//! Restoring a snapshot, in two steps.
+//! Restoring a snapshot, in two steps or in one.
 //!
 //! [`Store::plan_restore`] says exactly what a restore would change. [`Store::apply`] does that and nothing else: it
-//! scans again, and refuses if the list would be another one.
+//! scans again, and refuses if the list would be another one. [`Store::restore`] does both at once.
 //!
 //! ```text
 //! scan, compare                 the list is that of the plan
@@ -84,6 +84,10 @@ pub struct Restored {
     pub changes: Vec<Change>,
     /// Directories that stay, since something that is left alone is in them.
     pub kept: Vec<PathBuf>,
+    /// What differs and could not be restored, since it is left out of a side.
+    pub left_alone: Vec<(PathBuf, Omission)>,
+    /// Entries that could not be restored, since a directory that stays is in their place.
+    pub blocked: Vec<PathBuf>,
 }
 
 /// What became of a restore that was interrupted.
@@ -222,34 +226,58 @@ impl Store {
             if let Some(path) = first_difference(&plan.changes, &now.changes) {
                 return Err(RestoreError::Changed { path });
             }
-            let request = CreateRequest {
-                description: format!("before restoring {}", plan.snapshot.id),
-                options: ScanOptions {
-                    ignored: plan.snapshot.ignored,
-                    ..plan.options.scan.clone()
-                },
-                ..CreateRequest::unnamed(Reason::BeforeRestore)
-            };
-            for change in &plan.changes {
-                if let Some(Node::File { id, .. }) = &change.new {
-                    // Before anything changes: what is damaged would stop the restore halfway.
-                    state.objects.get(*id)?;
-                }
-            }
-            let before = self.record(state, &request, scanned, bytes_before)?.snapshot;
-            let journal = Journal {
-                process: std::process::id(),
-                snapshot: plan.snapshot.id,
-                before: before.id,
-                times: plan.options.times,
-                durability: plan.options.durability,
-                changes: plan.changes,
-            };
-            let mut kept = self.make_changes(state, &journal)?;
-            kept.extend(plan.kept);
-            kept.sort_unstable();
-            Ok(Restored { before, changes: journal.changes, kept })
+            self.carry_out_plan(state, plan, scanned, bytes_before)
         })
+    }
+
+    /// Restores a snapshot without showing a plan first: [`plan_restore`](Self::plan_restore) and
+    /// [`apply`](Self::apply) with one look at the tree.
+    pub fn restore(
+        &self,
+        snapshot: &Reference,
+        options: RestoreOptions,
+    ) -> Result<Restored, RestoreError> {
+        self.locked(|state| {
+            let snapshot = state.find(snapshot)?.clone();
+            let bytes_before = state.objects.stored_bytes();
+            let (plan, scanned) = self.plan_against_now(state, snapshot, options)?;
+            self.carry_out_plan(state, plan, scanned, bytes_before)
+        })
+    }
+
+    /// Carries out a plan that was made from the last scan.
+    fn carry_out_plan(
+        &self,
+        state: &mut State,
+        plan: RestorePlan,
+        scanned: Scanned,
+        bytes_before: u64,
+    ) -> Result<Restored, RestoreError> {
+        for change in &plan.changes {
+            if let Some(Node::File { id, .. }) = &change.new {
+                // Before anything changes: what is damaged would stop the restore halfway.
+                state.objects.get(*id)?;
+            }
+        }
+        let request = CreateRequest {
+            description: format!("before restoring {}", plan.snapshot.id),
+            options: ScanOptions { ignored: plan.snapshot.ignored, ..plan.options.scan },
+            ..CreateRequest::unnamed(Reason::BeforeRestore)
+        };
+        let before = self.record(state, &request, scanned, bytes_before)?.snapshot;
+        let journal = Journal {
+            process: std::process::id(),
+            snapshot: plan.snapshot.id,
+            before: before.id,
+            times: plan.options.times,
+            durability: plan.options.durability,
+            changes: plan.changes,
+        };
+        let mut kept = self.make_changes(state, &journal)?;
+        kept.extend(plan.kept);
+        kept.sort_unstable();
+        let left_alone = plan.left_alone;
+        Ok(Restored { before, changes: journal.changes, kept, left_alone, blocked: plan.blocked })
     }
 
     /// Makes the changes of a journal, or takes them back if one fails. Returns the directories that stay since
