@@ -146,14 +146,18 @@ fn main() {
     let store = bench.store("store");
     create(&store);
     let (mut ours, mut opened, mut git) = (Vec::new(), Vec::new(), Vec::new());
+    let mut automatic = Vec::new();
     for _ in 0..rounds * 3 {
         sync(&world);
+        let request = CreateRequest::unnamed(Reason::Automatic("turn".to_owned()));
+        automatic.push(time(|| drop(store.create(&request).unwrap())));
         ours.push(time(|| create(&store)));
         git.push(time(|| bench.git_snapshot("git")));
         opened.push(time(|| create(&bench.store("store"))));
     }
-    report("unchanged, durable", ours, git.clone());
-    report("unchanged, durable, store opened anew", opened, git);
+    report("unchanged, automatic", automatic, git.clone());
+    report("unchanged, asked for, durable", ours, git.clone());
+    report("the same, store opened anew", opened, git);
 
     let (mut ours, mut git) = (Vec::new(), Vec::new());
     for _ in 0..rounds * 3 {
@@ -174,10 +178,7 @@ fn main() {
             bench.change_ten();
             sync(&world);
             let options = RestoreOptions { durability, ..RestoreOptions::default() };
-            times.push(time(|| {
-                let plan = store.plan_restore(&newest.into(), options).unwrap();
-                store.apply(plan).unwrap();
-            }));
+            times.push(time(|| drop(store.restore(&newest.into(), options).unwrap())));
         }
         println!("{what:<42} {:>10.1?}", median(times));
     }

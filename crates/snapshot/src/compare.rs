@@ -76,7 +76,8 @@ impl ChangeKind {
 pub struct Comparison {
     /// The differences, in path order.
     pub changes: Vec<Change>,
-    /// What is left out of one side and is in the other, so that it cannot be compared.
+    /// What is left out of one side, so that it cannot be compared with the other. What ignore rules exclude
+    /// counts only if it is in the other.
     pub incomparable: Vec<(PathBuf, Omission)>,
 }
 
@@ -224,7 +225,14 @@ impl<'a> Differences<'a> {
             self.left_out_of_old.push((path.clone(), omission));
         }
         match (&old, &new) {
-            (Some(Node::LeftOut(_)) | None, Some(Node::LeftOut(_)) | None) => return Ok(()),
+            (None, Some(Node::LeftOut(omission))) | (Some(Node::LeftOut(omission)), None) => {
+                let is_expected = matches!(omission, Omission::Ignored | Omission::Repository);
+                if !is_expected {
+                    self.found.incomparable.push((path, *omission));
+                }
+                return Ok(());
+            }
+            (Some(Node::LeftOut(_)), Some(Node::LeftOut(_))) | (None, None) => return Ok(()),
             (Some(Node::LeftOut(omission)), Some(_)) | (Some(_), Some(Node::LeftOut(omission))) => {
                 self.found.incomparable.push((path, *omission));
                 return Ok(());

@@ -1,4 +1,47 @@
 //! Snapshots of a workspace and undo of edits, in a content-addressed store of the server.
+//!
+//! A [`Store`] is opened on a directory of the server, which is for nothing else, and on the [`Root`] of a workspace.
+//! All calls block; callers on an async runtime move them to a blocking thread. A caller that also writes files holds
+//! the workspace's write lock around [`Store::create`] and [`Store::apply`], so that no edit falls in between.
+//!
+//! ```no_run
+//! use carrel_snapshot::{CreateRequest, Reference, RestoreOptions, SnapshotName, Store};
+//! # fn tools(store: &Store, name: &str, session: &str) -> Result<(), Box<dyn std::error::Error>> {
+//! // snapshot_create
+//! let created = store.create(&CreateRequest::named(SnapshotName::new(name)?))?;
+//! println!("snapshot {name} created: {} files", created.snapshot.totals.files);
+//!
+//! // snapshot_restore: `plan_restore` and `apply` where a plan is shown first, `restore` for both
+//! let restored = store.restore(&Reference::parse(name)?, RestoreOptions::default())?;
+//! println!("restored; {} brings the state before back", restored.before.id);
+//! for change in &restored.changes {
+//!     println!("{} {}", change.kind.as_str(), change.path.display());
+//! }
+//!
+//! // around a call that edits files, and undo
+//! let mut checkpoint = store.begin_checkpoint(session, "Edit");
+//! checkpoint.before_image("src/main.rs".as_ref())?;
+//! // ... the edit ...
+//! if let Some(id) = checkpoint.commit()? {
+//!     let undone = store.undo(session, id, &[])?;
+//!     assert!(undone.conflicts.is_empty());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! How it is built, from below:
+//!
+//! - `disk` is the one way to the store's files, in steps that a test can record and cut short.
+//! - `segment` and `objects` keep content by its hash in append-only files.
+//! - `tree` is the list of a directory, which is content as well: the id of the top list stands for a whole tree.
+//! - `scan` makes the lists of the present tree, from change keys and the names of the last scan.
+//! - `create`, `compare`, `restore`, `undo` and `collect` are the operations; each says at its top in which order it
+//!   writes, and what a crash between two steps leaves.
+//!
+//! Undo guards against mistakes, not against power loss. `docs/snapshots.md` lists what is guaranteed.
+//!
+//! [`Root`]: carrel_fsroot::Root
 #![forbid(unsafe_code)]
 
 mod bytes;

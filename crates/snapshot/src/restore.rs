@@ -1,7 +1,7 @@
-//! Restoring a snapshot, in two steps.
+//! Restoring a snapshot, in two steps or in one.
 //!
 //! [`Store::plan_restore`] says exactly what a restore would change. [`Store::apply`] does that and nothing else: it
-//! scans again, and refuses if the list would be another one.
+//! scans again, and refuses if the list would be another one. [`Store::restore`] does both at once.
 //!
 //! ```text
 //! scan, compare                 the list is that of the plan
@@ -65,8 +65,8 @@ pub struct RestorePlan {
     pub snapshot: Snapshot,
     /// The changes, in path order, from the present state to that of the snapshot.
     pub changes: Vec<Change>,
-    /// What the snapshot does not have and a restore therefore leaves as it is, as far as it lies below a
-    /// directory that differs.
+    /// What differs and cannot be restored, since the snapshot or the scan of the present state left it out: it
+    /// stays as it is.
     pub left_alone: Vec<(PathBuf, Omission)>,
     /// Directories that the snapshot does not have and that stay, since something that is left alone is in them.
     pub kept: Vec<PathBuf>,
@@ -84,6 +84,10 @@ pub struct Restored {
     pub changes: Vec<Change>,
     /// Directories that stay, since something that is left alone is in them.
     pub kept: Vec<PathBuf>,
+    /// What differs and could not be restored, since it is left out of a side.
+    pub left_alone: Vec<(PathBuf, Omission)>,
+    /// Entries that could not be restored, since a directory that stays is in their place.
+    pub blocked: Vec<PathBuf>,
 }
 
 /// What became of a restore that was interrupted.
@@ -222,58 +226,107 @@ impl Store {
             if let Some(path) = first_difference(&plan.changes, &now.changes) {
                 return Err(RestoreError::Changed { path });
             }
-            let request = CreateRequest {
-                description: format!("before restoring {}", plan.snapshot.id),
-                options: ScanOptions {
-                    ignored: plan.snapshot.ignored,
-                    ..plan.options.scan.clone()
-                },
-                ..CreateRequest::unnamed(Reason::BeforeRestore)
-            };
-            for change in &plan.changes {
-                if let Some(Node::File { id, .. }) = &change.new {
-                    // Before anything changes: what is damaged would stop the restore halfway.
-                    state.objects.get(*id)?;
-                }
-            }
-            let before = self.record(state, &request, scanned, bytes_before)?.snapshot;
-            let journal = Journal {
-                process: std::process::id(),
-                snapshot: plan.snapshot.id,
-                before: before.id,
-                times: plan.options.times,
-                durability: plan.options.durability,
-                changes: plan.changes,
-            };
-            disk::replace(&*self.disk, journal::FILE, &journal.to_bytes())?;
-            let outcome = self.carry_out(state, &journal, Trusted::Plan)?;
-            if let Some((path, source)) = outcome.failed.into_iter().next() {
-                let reversed = self.carry_out(state, &journal.reversed(), Trusted::Nothing)?;
-                self.end_journal()?;
-                let left = reversed.failed.into_iter().map(|(path, _)| path);
-                let left = left.chain(reversed.conflicts).collect();
-                return Err(RestoreError::Write { path, before: before.id, left, source });
-            }
-            self.end_journal()?;
-            let mut kept = outcome.kept;
-            kept.extend(plan.kept);
-            kept.sort_unstable();
-            Ok(Restored { before, changes: journal.changes, kept })
+            self.carry_out_plan(state, plan, scanned, bytes_before)
         })
     }
 
-    fn end_journal(&self) -> Result<(), StorageError> {
+    /// Restores a snapshot without showing a plan first: [`plan_restore`](Self::plan_restore) and
+    /// [`apply`](Self::apply) with one look at the tree.
+    pub fn restore(
+        &self,
+        snapshot: &Reference,
+        options: RestoreOptions,
+    ) -> Result<Restored, RestoreError> {
+        self.locked(|state| {
+            let snapshot = state.find(snapshot)?.clone();
+            let bytes_before = state.objects.stored_bytes();
+            let (plan, scanned) = self.plan_against_now(state, snapshot, options)?;
+            self.carry_out_plan(state, plan, scanned, bytes_before)
+        })
+    }
+
+    /// Carries out a plan that was made from the last scan.
+    fn carry_out_plan(
+        &self,
+        state: &mut State,
+        plan: RestorePlan,
+        scanned: Scanned,
+        bytes_before: u64,
+    ) -> Result<Restored, RestoreError> {
+        for change in &plan.changes {
+            if let Some(Node::File { id, .. }) = &change.new {
+                // Before anything changes: what is damaged would stop the restore halfway.
+                state.objects.get(*id)?;
+            }
+        }
+        let request = CreateRequest {
+            description: format!("before restoring {}", plan.snapshot.id),
+            options: ScanOptions { ignored: plan.snapshot.ignored, ..plan.options.scan },
+            ..CreateRequest::unnamed(Reason::BeforeRestore)
+        };
+        let before = self.record(state, &request, scanned, bytes_before)?.snapshot;
+        let journal = Journal {
+            process: std::process::id(),
+            snapshot: plan.snapshot.id,
+            before: before.id,
+            times: plan.options.times,
+            durability: plan.options.durability,
+            changes: plan.changes,
+        };
+        let mut kept = self.make_changes(state, &journal)?;
+        kept.extend(plan.kept);
+        kept.sort_unstable();
+        let left_alone = plan.left_alone;
+        Ok(Restored { before, changes: journal.changes, kept, left_alone, blocked: plan.blocked })
+    }
+
+    /// Makes the changes of a journal, or takes them back if one fails. Returns the directories that stay since
+    /// they are not empty.
+    fn make_changes(
+        &self,
+        state: &mut State,
+        journal: &Journal,
+    ) -> Result<Vec<PathBuf>, RestoreError> {
+        self.begin_journal(journal)?;
+        let outcome = self.carry_out(state, journal, Trusted::Plan)?;
+        let Some((path, source)) = outcome.failed.into_iter().next() else {
+            self.end_journal(journal)?;
+            return Ok(outcome.kept);
+        };
+        let reversed = self.carry_out(state, &journal.reversed(), Trusted::Nothing)?;
+        self.end_journal(journal)?;
+        let left = reversed.failed.into_iter().map(|(path, _)| path);
+        let left = left.chain(reversed.conflicts).filter(|left| *left != path).collect();
+        Err(RestoreError::Write { path, before: journal.before, left, source })
+    }
+
+    fn begin_journal(&self, journal: &Journal) -> Result<(), StorageError> {
+        let bytes = journal.to_bytes();
+        match journal.durability {
+            Durability::Synced | Durability::Atomic => {
+                disk::replace(&*self.disk, journal::FILE, &bytes)
+            }
+            // It outlives the process. After a power loss the files may be anything anyway.
+            Durability::Buffered => disk::replace_cache(&*self.disk, journal::FILE, &bytes),
+        }
+    }
+
+    fn end_journal(&self, journal: &Journal) -> Result<(), StorageError> {
         self.disk.remove(journal::FILE)?;
-        self.disk.sync_names()
+        match journal.durability {
+            Durability::Synced | Durability::Atomic => self.disk.sync_names(),
+            Durability::Buffered => Ok(()),
+        }
     }
 
     /// Finishes a restore that was interrupted.
     pub(crate) fn recover(&self, state: &mut State) -> Result<Option<Recovery>, RestoreError> {
         let Some(bytes) = disk::read(&*self.disk, journal::FILE)? else { return Ok(None) };
         let Some(journal) = Journal::of_bytes(&bytes) else {
-            // It was renamed to its place after it was synced, so this is damage of the disk.
+            // A power loss in a restore that was not to be synced, or damage of the disk.
             warn!("the journal of a restore is damaged; the restore is not finished");
-            self.end_journal()?;
+            self.disk.remove(journal::FILE)?;
+            self.disk.sync_names()?;
             return Ok(None);
         };
         if journal.process != std::process::id() {
@@ -286,7 +339,7 @@ impl Store {
         }
         let outcome = self.carry_out(state, &journal, Trusted::Nothing)?;
         // Also if something failed: later the entries would not be what they are now.
-        self.end_journal()?;
+        self.end_journal(&journal)?;
         let Journal { snapshot, before, .. } = journal;
         info!(%snapshot, finished = outcome.finished, "finished an interrupted restore");
         Ok(Some(Recovery {
@@ -321,10 +374,12 @@ impl Store {
             }
             let done = steps.put(change, state);
             steps.note(change, done)?;
+            steps.outcome.failed.extend(steps.writer.take_failures());
         }
         if let Err(error) = steps.writer.finish() {
             steps.outcome.failed.push((error.path().to_owned(), error));
         }
+        steps.outcome.failed.extend(steps.writer.take_failures());
         Ok(steps.outcome)
     }
 }
@@ -532,4 +587,68 @@ fn first_difference(planned: &[Change], now: &[Change]) -> Option<PathBuf> {
         .map(|(planned, now)| (&planned.path).min(&now.path))
         .or(rest.map(|change| &change.path))
         .cloned()
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the test lays out its own files")]
+mod tests {
+    use carrel_fsroot::Root;
+
+    use super::*;
+    use crate::ObjectId;
+
+    #[test]
+    fn the_changes_before_one_that_fails_are_taken_back() {
+        let world = tempfile::tempdir().unwrap();
+        let (workspace, directory) = (world.path().join("workspace"), world.path().join("store"));
+        std::fs::create_dir_all(workspace.join("gone")).unwrap();
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(workspace.join("a"), "old").unwrap();
+        std::fs::write(workspace.join("gone/b"), "old").unwrap();
+        let open = || {
+            Store::open(Root::open(&directory).unwrap(), Root::open(&workspace).unwrap()).unwrap()
+        };
+        let store = open();
+        let error = store.locked(|state| {
+            let file = |content: &str, state: &mut State| Node::File {
+                mode: 0o644,
+                modified: 0,
+                size: content.len() as u64,
+                id: state.objects.put(content.as_bytes()).unwrap(),
+            };
+            let (old, new) = (file("old", state), file("new!", state));
+            let list = Node::Directory { mode: 0o755, id: ObjectId::of(b"") };
+            let change = |path: &str, kind, old: Option<&Node>, new: Option<&Node>| Change {
+                path: path.into(),
+                kind,
+                old: old.cloned(),
+                new: new.cloned(),
+            };
+            let journal = Journal {
+                process: std::process::id(),
+                snapshot: SnapshotId(1),
+                before: SnapshotId(2),
+                times: Times::Now,
+                durability: Durability::Synced,
+                changes: vec![
+                    change("a", ChangeKind::Modified, Some(&old), Some(&new)),
+                    change("added", ChangeKind::Added, None, Some(&new)),
+                    change("gone", ChangeKind::Deleted, Some(&list), None),
+                    change("gone/b", ChangeKind::Deleted, Some(&old), None),
+                    change("missing/c", ChangeKind::Added, None, Some(&new)),
+                    change("z", ChangeKind::Added, None, Some(&new)),
+                ],
+            };
+            store.make_changes(state, &journal).map(drop)
+        });
+        let error = error.unwrap_err();
+        let message = "could not restore missing/c; the workspace is as it was before";
+        assert_eq!(error.to_string(), message);
+        let read = |path: &str| std::fs::read_to_string(workspace.join(path)).unwrap();
+        assert_eq!((read("a"), read("gone/b")), ("old".into(), "old".into()));
+        for path in ["added", "missing", "z"] {
+            assert!(!workspace.join(path).exists(), "{path}");
+        }
+        assert!(open().recovery().is_none());
+    }
 }

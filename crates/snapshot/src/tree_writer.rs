@@ -11,7 +11,8 @@ use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use carrel_fsroot::{
-    Collision, Durability, Error, FileKind, Problem, Root, WriteOptions, unfinished_write_pid,
+    AtomicFile, Collision, Durability, Error, FileKind, Problem, Root, WriteOptions,
+    unfinished_write_pid,
 };
 
 use crate::change_key::ChangeKey;
@@ -65,7 +66,13 @@ pub(crate) struct TreeWriter<'a> {
     touched: BTreeSet<PathBuf>,
     /// Directories that were made writable, and their modes.
     granted: BTreeMap<PathBuf, u32>,
+    /// Files that are written and neither synced nor renamed.
+    staged: Vec<(PathBuf, AtomicFile)>,
+    failures: Vec<(PathBuf, Error)>,
 }
+
+/// Files are synced together, since the first sync does most of the work of the others. Bounds open files.
+const MAX_STAGED: usize = 64;
 
 impl<'a> TreeWriter<'a> {
     pub(crate) fn new(root: &'a Root, durability: Durability, times: Times) -> Self {
@@ -76,6 +83,30 @@ impl<'a> TreeWriter<'a> {
             parent: None,
             touched: BTreeSet::new(),
             granted: BTreeMap::new(),
+            staged: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+
+    /// Returns the failures of files that were synced and renamed together.
+    pub(crate) fn take_failures(&mut self) -> Vec<(PathBuf, Error)> {
+        std::mem::take(&mut self.failures)
+    }
+
+    /// Syncs the files that are written, and then renames them.
+    fn commit_staged(&mut self) {
+        let mut staged = std::mem::take(&mut self.staged);
+        let mut synced = Vec::new();
+        for (path, mut file) in staged.drain(..) {
+            match file.sync_contents() {
+                Ok(()) => synced.push((path, file)),
+                Err(error) => self.failures.push((path, error)),
+            }
+        }
+        for (path, file) in synced {
+            if let Err(error) = file.commit() {
+                self.failures.push((path, error));
+            }
         }
     }
 
@@ -181,7 +212,14 @@ impl<'a> TreeWriter<'a> {
         if let (Times::Recorded, Some(modified)) = (times, modified) {
             file.set_modified(UNIX_EPOCH + Duration::from_nanos(modified))?;
         }
-        file.commit()
+        if durability == Durability::Buffered {
+            return file.commit();
+        }
+        self.staged.push((path.to_owned(), file));
+        if self.staged.len() >= MAX_STAGED {
+            self.commit_staged();
+        }
+        Ok(())
     }
 
     /// Makes a directory that stays writable until [`finish`](Self::finish).
@@ -277,6 +315,7 @@ impl<'a> TreeWriter<'a> {
 
     /// Gives directories their modes, and syncs what was changed if that was asked for.
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
+        self.commit_staged();
         self.parent = None;
         if self.durability == Durability::Synced {
             for path in std::mem::take(&mut self.touched) {

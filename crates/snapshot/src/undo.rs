@@ -8,6 +8,7 @@
 //! answer lists the files with their reasons. It makes a checkpoint of its own, so it can be taken back too.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -417,10 +418,14 @@ impl PendingCheckpoint<'_> {
         Ok(())
     }
 
-    /// Notes that the call moves an entry with everything in it, which needs no content.
+    /// Notes that the call is about to move an entry with everything in it, which needs no content.
     pub fn moved(&mut self, from: &Path, to: &Path) -> Result<(), UndoError> {
         let (from, to) = (recorded(from)?, recorded(to)?);
-        self.before.insert(from, (Image::MovedTo(to), Vec::new()));
+        match self.before.entry(from) {
+            Entry::Vacant(vacant) => drop(vacant.insert((Image::MovedTo(to), Vec::new()))),
+            // The call has changed it before, so moving it back would not be enough.
+            Entry::Occupied(_) => self.add(&to),
+        }
         Ok(())
     }
 

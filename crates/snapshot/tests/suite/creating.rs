@@ -15,7 +15,7 @@ fn a_snapshot_is_listed_with_what_it_has_by_every_process() {
     let mut request = CreateRequest::named(named("first"));
     request.author = "ann".to_owned();
     let first = store.create(&request).unwrap().snapshot;
-    let second = store.create(&CreateRequest::unnamed(Reason::Automatic("edit".into()))).unwrap();
+    let second = store.create(&CreateRequest::unnamed(Reason::Asked)).unwrap();
     assert!(second.is_unchanged);
     assert_eq!((first.totals.files, first.totals.directories, first.totals.links), (2, 1, 1));
     assert_eq!(first.totals.bytes, 17);
@@ -23,6 +23,24 @@ fn a_snapshot_is_listed_with_what_it_has_by_every_process() {
     let listed = vec![second.snapshot, first];
     assert_eq!(store.list().unwrap(), listed);
     assert_eq!(world.store().list().unwrap(), listed);
+}
+
+#[test]
+fn an_automatic_snapshot_of_an_unchanged_tree_is_the_newest_one() {
+    let world = World::new();
+    world.write("f", "1");
+    let store = world.store();
+    let automatic = CreateRequest::unnamed(Reason::Automatic("turn".into()));
+    let first = store.create(&automatic).unwrap();
+    let same = store.create(&automatic).unwrap();
+    assert_eq!((same.snapshot, same.is_unchanged), (first.snapshot, true));
+    world.write("f", "2");
+    let other = store.create(&automatic).unwrap();
+    assert!(!other.is_unchanged);
+    let named = take(&store, "named");
+    assert_eq!(named.top, other.snapshot.top);
+    assert_eq!(store.create(&automatic).unwrap().snapshot, named);
+    assert_eq!(store.list().unwrap().len(), 3);
 }
 
 #[test]

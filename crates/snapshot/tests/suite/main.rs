@@ -153,8 +153,7 @@ pub(crate) fn unsynced() -> RestoreOptions {
 }
 
 pub(crate) fn restore(store: &Store, name: &str) -> Restored {
-    let plan = store.plan_restore(&named(name).into(), unsynced()).unwrap();
-    store.apply(plan).unwrap()
+    store.restore(&named(name).into(), unsynced()).unwrap()
 }
 
 /// Returns the differences from a snapshot to the present, as text.

@@ -163,7 +163,7 @@ fn compared(store: &carrel_snapshot::Store, old: &str, new: Option<&str>) -> Vec
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
     fn restoring_gives_back_any_tree_and_comparing_lists_exactly_what_differs(

@@ -158,6 +158,29 @@ fn what_was_ignored_then_stays_although_it_is_not_ignored_now() {
 }
 
 #[test]
+fn what_was_left_out_and_is_gone_is_said_to_be_beyond_restoring() {
+    let world = World::new();
+    world.write("large", [7; 1001]);
+    world.write("small", "x");
+    let store = world.store();
+    let limits = carrel_snapshot::Limits { file_bytes: 1000, total_bytes: 1 << 20 };
+    let scan = carrel_snapshot::ScanOptions { limits, ..Default::default() };
+    let request = carrel_snapshot::CreateRequest {
+        options: scan.clone(),
+        ..carrel_snapshot::CreateRequest::named(named("before"))
+    };
+    store.create(&request).unwrap();
+    world.remove("large");
+    world.remove("small");
+    let options = RestoreOptions { scan, ..crate::unsynced() };
+    let plan = store.plan_restore(&named("before").into(), options).unwrap();
+    let expected = [(PathBuf::from("large"), carrel_snapshot::Omission::TooLarge)];
+    assert_eq!(plan.left_alone, expected);
+    store.apply(plan).unwrap();
+    assert_eq!((world.read("small"), world.path("large").exists()), ("x".into(), false));
+}
+
+#[test]
 fn only_the_given_paths_are_restored_with_the_directories_that_they_need() {
     let world = World::new();
     tree(&world);

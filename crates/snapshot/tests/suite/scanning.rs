@@ -105,6 +105,52 @@ fn a_directory_without_end_is_left_out_at_a_depth() {
     assert_eq!(path.iter().count(), 193);
 }
 
+#[test]
+fn a_file_that_changes_whenever_it_is_read_is_torn_and_a_restore_leaves_it_alone() {
+    use std::os::unix::fs::FileExt;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, Instant};
+    let world = World::new();
+    world.write("log", vec![b'x'; 16 << 20]);
+    world.write("other", "1");
+    let store = world.store();
+    let file = std::fs::File::options().write(true).open(world.path("log")).unwrap();
+    let stop = AtomicBool::new(false);
+    let torn = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut count = 0_u64;
+            while !stop.load(Ordering::Relaxed) {
+                count += 1;
+                file.write_all_at(&count.to_le_bytes(), count % 1000).unwrap();
+            }
+        });
+        // A loaded machine may let a reading pass between two writes.
+        let begun = Instant::now();
+        let torn = loop {
+            let created = with(&store, ScanOptions::default());
+            if left_out(&created.left_out) == ["log torn"] {
+                break Some(created.snapshot);
+            }
+            if begun.elapsed() > Duration::from_mins(2) {
+                break None;
+            }
+        };
+        stop.store(true, Ordering::Relaxed);
+        torn
+    });
+    let torn = torn.expect("no reading was disturbed");
+    let log = std::fs::read(world.path("log")).unwrap();
+    world.write("other", "2");
+    let plan = store.plan_restore(&torn.id.into(), crate::unsynced()).unwrap();
+    assert_eq!(plan.left_alone, [(PathBuf::from("log"), Omission::Torn)]);
+    store.apply(plan).unwrap();
+    assert_eq!(
+        (world.read("other"), std::fs::read(world.path("log")).unwrap() == log),
+        ("1".into(), true)
+    );
+    assert_eq!(create(&store, "quiet").left_out, []);
+}
+
 /// A process that maps a file and writes to it twice, the second time to a page that is dirty already.
 const MAPPING: &str = r"
 import mmap, sys

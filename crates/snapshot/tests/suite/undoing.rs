@@ -122,6 +122,24 @@ fn a_move_is_taken_back_by_a_move() {
 }
 
 #[test]
+fn a_file_that_is_edited_and_then_moved_is_taken_back_whole() {
+    let world = World::new();
+    world.write("from", "1");
+    let store = world.store();
+    let before = world.tree();
+    let id = call(&store, "ApplyPatch", &["from"], |checkpoint| {
+        world.write("from", "2");
+        checkpoint.moved(Path::new("from"), Path::new("to")).unwrap();
+        std::fs::rename(world.path("from"), world.path("to")).unwrap();
+    });
+    let after = world.tree();
+    let undone = undo(&store, id);
+    assert_eq!((undone.conflicts, world.tree()), (vec![], before));
+    undo(&store, undone.checkpoint.unwrap());
+    assert_eq!(world.tree(), after);
+}
+
+#[test]
 fn each_owner_has_the_last_fifty_and_a_call_without_effect_has_none() {
     let world = World::new();
     world.write("f", "0");

@@ -3,6 +3,7 @@
 //! Each call that writes files leaves a checkpoint, which its owner can take back: all of the files or none. What a
 //! command writes is not in one; a snapshot before the command is.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use carrel_domain::{Code, Failure, ToolGroup};
@@ -41,10 +42,21 @@ pub(crate) async fn keep(context: &ToolContext) {
     let kept = blocking(move || {
         let store = own.toolbox.snapshots.of(own.workspace())?;
         let mut pending = store.begin_checkpoint(owner(&own), own.tool);
+        let mut changed = HashSet::new();
         for change in changes {
             match change {
-                Change::Replaced { path, bytes, mode } => pending.was_file(&path, mode, bytes)?,
-                Change::Made { path } => pending.was_missing(&path)?,
+                Change::Replaced { path, bytes, mode } => {
+                    pending.was_file(&path, mode, bytes)?;
+                    changed.insert(path);
+                }
+                Change::Made { path } => {
+                    pending.was_missing(&path)?;
+                    changed.insert(path);
+                }
+                // Moving it back would not bring its old content back.
+                Change::Moved { from, to } if changed.contains(&from) => {
+                    pending.was_missing(&to)?
+                }
                 Change::Moved { from, to } => pending.moved(&from, &to)?,
                 Change::Deleted { path } => pending.was_lost(&path)?,
             }
