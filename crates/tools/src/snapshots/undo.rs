@@ -42,20 +42,20 @@ pub(crate) async fn keep(context: &ToolContext) {
     let kept = blocking(move || {
         let store = own.toolbox.snapshots.of(own.workspace())?;
         let mut pending = store.begin_checkpoint(owner(&own), own.tool);
-        let mut changed = HashSet::new();
+        let mut written = HashSet::new();
         for change in changes {
             match change {
                 Change::Replaced { path, bytes, mode } => {
                     pending.was_file(&path, mode, bytes)?;
-                    changed.insert(path);
+                    written.insert(path);
                 }
                 Change::Made { path } => {
                     pending.was_missing(&path)?;
-                    changed.insert(path);
+                    written.insert(path);
                 }
                 // Moving it back would not bring its old content back.
-                Change::Moved { from, to } if changed.contains(&from) => {
-                    pending.was_missing(&to)?
+                Change::Moved { from, to } if written.contains(&from) => {
+                    pending.was_missing(&to)?;
                 }
                 Change::Moved { from, to } => pending.moved(&from, &to)?,
                 Change::Deleted { path } => pending.was_lost(&path)?,
