@@ -54,7 +54,7 @@ pub enum QueryError {
     )]
     KeepsEnding { server: &'static str, times: usize, minutes: u64, reason: Arc<str> },
     #[error(
-        "{running} language servers are running and all of them are in use; wait for one of them, or end it with its workspace"
+        "{running} language servers are running and all of them are in use; wait for one of them, or raise language_servers.most or language_servers.memory in policy.toml"
     )]
     TooMany { running: usize },
     #[error("{server} cannot tell {what}")]
