@@ -22,6 +22,15 @@ use crate::root::{Root, stat};
 #[derive(Debug)]
 pub struct Directory {
     file: File,
+    access: Access,
+}
+
+/// The use for which a directory was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    List,
+    /// Names can be looked up and opened; for listing it is opened again.
+    LookUp,
 }
 
 impl Root {
@@ -33,7 +42,7 @@ impl Root {
 
 impl Directory {
     pub(crate) fn new(file: File) -> Self {
-        Self { file }
+        Self { file, access: Access::List }
     }
 
     /// Opens a directory below this one, which keeps working after this one is dropped.
@@ -41,6 +50,14 @@ impl Directory {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         resolve::open_strict(self.file.as_fd(), path, flags, Mode::empty())
             .map(|directory| Self::new(File::from(directory)))
+    }
+
+    /// Opens a directory below this one for looking names up, which is cheaper than [`directory`](Self::directory)
+    /// if it is not listed afterwards, and needs no permission to read it.
+    pub fn look_up(&self, path: &Path) -> Result<Self, Error> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        resolve::open_strict(self.file.as_fd(), path, flags, Mode::empty())
+            .map(|directory| Self { file: File::from(directory), access: Access::LookUp })
     }
 
     /// Opens a regular file below this directory for reading. Other types of files are an error.
@@ -52,6 +69,9 @@ impl Directory {
     /// Lists at most `limit` entries in no particular order, and returns whether they are all, so that a
     /// directory of any size takes bounded time and memory.
     pub fn entries(&self, limit: usize) -> Result<(Vec<Entry>, bool), Error> {
+        if self.access == Access::LookUp {
+            return self.directory(Path::new("."))?.entries(limit);
+        }
         (&self.file).seek(SeekFrom::Start(0)).on(Path::new(""))?;
         let mut entries =
             read_entries(self.file.as_fd(), limit.saturating_add(1)).on(Path::new(""))?;

@@ -174,7 +174,9 @@ pub(crate) fn scan(
         is_cache_changed: false,
     };
     let directory = root.directory(Path::new("."))?;
-    let top = scan.directory(&directory, PathBuf::new(), None, &mut cache.top, Judge::NewNames)?;
+    let key = ChangeKey::of(&directory.metadata()?);
+    let path = PathBuf::new();
+    let top = scan.directory(&directory, path, None, key, &mut cache.top, Judge::NewNames)?;
     scan.totals.directories -= 1;
     Ok(Scanned {
         top,
@@ -249,11 +251,11 @@ impl Scan<'_> {
         directory: &Directory,
         path: PathBuf,
         above: Option<&Level<'_>>,
+        key: ChangeKey,
         known: &mut KnownDirectory,
         mut judge: Judge,
     ) -> Result<ObjectId, ScanError> {
         self.totals.directories += 1;
-        let key = ChangeKey::of(&directory.metadata()?);
         let is_settled = key.is_settled();
         if !known.is_settled || known.key != key {
             list(directory, known)?;
@@ -415,19 +417,20 @@ impl Scan<'_> {
         if level.depth >= MAX_DEPTH {
             return Ok(self.leave_out(level, child, Omission::TooDeep));
         }
-        let opened = level.directory.directory(Path::new(&child.name));
-        let opened = opened.and_then(|directory| Ok((directory.metadata()?.mode, directory)));
-        let (mode, directory) = match opened {
-            Ok((mode, directory)) => (mode & DIRECTORY_MODE, directory),
+        let opened = level.directory.look_up(Path::new(&child.name));
+        let opened = opened.and_then(|directory| Ok((directory.metadata()?, directory)));
+        let (metadata, directory) = match opened {
+            Ok(opened) => opened,
             Err(error) => return Ok(self.failed(level, child, &error)),
         };
+        let (mode, key) = (metadata.mode & DIRECTORY_MODE, ChangeKey::of(&metadata));
         let path = level.path.join(&child.name);
         let (known_mode, mut known) = match std::mem::replace(&mut child.state, State::Unknown) {
             State::Directory { mode, directory } => (Some(mode), directory),
             _ => (None, Box::default()),
         };
         let before = known.list;
-        let list = match self.directory(&directory, path, Some(level), &mut known, judge) {
+        let list = match self.directory(&directory, path, Some(level), key, &mut known, judge) {
             Ok(list) => list,
             Err(ScanError::Workspace(error)) => {
                 self.totals.directories -= 1;

@@ -79,3 +79,20 @@ fn browsing_opens_nothing_sensitive_for_a_walk() {
     }
     assert!(browser.directory(p("ok")).is_ok() && browser.open_file(p("ok/file")).is_ok());
 }
+
+#[test]
+fn a_directory_that_is_opened_for_looking_up_does_the_same_and_can_be_listed() {
+    let tree = TestTree::new();
+    tree.file("a/b/file", "x");
+    tree.link("../../outside", "a/out");
+    let top = tree.root.directory(p("")).unwrap();
+    let a = top.look_up(p("a")).unwrap();
+    assert_eq!(a.metadata().unwrap(), tree.root.metadata(p("a")).unwrap());
+    let (mut entries, all) = a.entries(10).unwrap();
+    entries.sort();
+    let names: Vec<_> = entries.iter().map(|entry| entry.name.to_str().unwrap()).collect();
+    assert_eq!((names, all), (vec!["b", "out"], true));
+    assert_eq!(a.look_up(p("b")).unwrap().link_metadata(p("file")).unwrap().size, 1);
+    assert_eq!(a.look_up(p("out")).unwrap_err().problem(), Problem::Link);
+    assert_eq!(a.look_up(p("b/file")).unwrap_err().problem(), Problem::NotADirectory);
+}
