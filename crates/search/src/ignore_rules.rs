@@ -54,7 +54,7 @@ pub struct Rules {
 }
 
 /// The kinds of rule files that a directory may contain, so that the others are not opened. The last
-/// one is below [`REPOSITORY`] and stands for it.
+/// one is below `.git` and stands for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PresentRuleFiles([bool; KINDS]);
 

@@ -174,6 +174,7 @@ fn main() {
     ] {
         let mut times = Vec::new();
         for _ in 0..rounds {
+            create(&store);
             let newest = store.list().unwrap()[0].id;
             bench.change_ten();
             sync(&world);

@@ -249,6 +249,15 @@ impl Objects {
         if self.uncovered > MAX_UNCOVERED && !self.is_unsynced { self.save_index() } else { Ok(()) }
     }
 
+    /// Writes the index at opening, if much had to be scanned: undo alone never writes it.
+    pub(crate) fn cover(&mut self) -> Result<(), StorageError> {
+        if self.uncovered > MAX_UNCOVERED {
+            self.sync()?;
+            self.save_index()?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn save_index(&mut self) -> Result<(), StorageError> {
         disk::replace_cache(&*self.disk, INDEX, &self.index_bytes())?;
         self.uncovered = 0;

@@ -158,7 +158,11 @@ impl Store {
         let disk = wrap(Arc::clone(&server) as Arc<dyn Disk>);
         let mut store =
             Self { disk, server, lock, workspace, clock, state: Mutex::default(), recovery: None };
-        store.recovery = store.locked(|state| store.recover(state))?;
+        store.recovery = store.locked(|state| {
+            let recovery = store.recover(state)?;
+            state.objects.cover()?;
+            Ok::<_, RestoreError>(recovery)
+        })?;
         Ok(store)
     }
 

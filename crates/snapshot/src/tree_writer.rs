@@ -71,6 +71,9 @@ pub(crate) struct TreeWriter<'a> {
     failures: Vec<(PathBuf, Error)>,
 }
 
+/// The threads that wait for syncs.
+const SYNC_THREADS: usize = 8;
+
 /// Files are synced together, since the first sync does most of the work of the others. Bounds open files.
 const MAX_STAGED: usize = 64;
 
@@ -96,18 +99,22 @@ impl<'a> TreeWriter<'a> {
     /// Syncs the files that are written, and then renames them.
     fn commit_staged(&mut self) {
         let mut staged = std::mem::take(&mut self.staged);
-        let mut synced = Vec::new();
-        for (path, mut file) in staged.drain(..) {
-            match file.sync_contents() {
-                Ok(()) => synced.push((path, file)),
-                Err(error) => self.failures.push((path, error)),
+        let synced = at_once(&mut staged, |(_, file)| file.sync_contents());
+        // All are synced before the first one gets its name, so that a failure changes nothing yet.
+        let mut failures = Vec::new();
+        let mut files = Vec::new();
+        for ((path, file), synced) in staged.into_iter().zip(synced) {
+            match synced {
+                Ok(()) => files.push((path, file)),
+                Err(error) => failures.push((path, error)),
             }
         }
-        for (path, file) in synced {
+        for (path, file) in files {
             if let Err(error) = file.commit() {
-                self.failures.push((path, error));
+                failures.push((path, error));
             }
         }
+        self.failures.append(&mut failures);
     }
 
     /// Opens the directory of an entry, and returns it with the entry's name.
@@ -318,12 +325,13 @@ impl<'a> TreeWriter<'a> {
         self.commit_staged();
         self.parent = None;
         if self.durability == Durability::Synced {
-            for path in std::mem::take(&mut self.touched) {
-                match open_strict(self.root, &path) {
-                    Err(error) if is_gone(error.problem()) => {}
-                    opened => opened?.sync_directory(Path::new("."))?,
-                }
-            }
+            let mut touched: Vec<_> = std::mem::take(&mut self.touched).into_iter().collect();
+            let root = self.root;
+            let synced = at_once(&mut touched, |path| match open_strict(root, path) {
+                Err(error) if is_gone(error.problem()) => Ok(()),
+                opened => opened?.sync_directory(Path::new(".")),
+            });
+            synced.into_iter().collect::<Result<(), _>>()?;
         }
         // The deepest first: a directory without rights for its owner hides those below.
         for (path, mode) in std::mem::take(&mut self.granted).into_iter().rev() {
@@ -341,6 +349,30 @@ impl<'a> TreeWriter<'a> {
         }
         Ok(())
     }
+}
+
+/// Syncs several files on a few threads: syncs that wait at the same time share a commit of the file system's journal
+/// and a flush of the disk.
+fn at_once<T: Send>(
+    items: &mut [T],
+    sync: impl Fn(&mut T) -> Result<(), Error> + Sync,
+) -> Vec<Result<(), Error>> {
+    let share = items.len().div_ceil(SYNC_THREADS).max(1);
+    if items.len() == 1 {
+        return items.iter_mut().map(sync).collect();
+    }
+    let sync = &sync;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = items
+            .chunks_mut(share)
+            .map(|items| scope.spawn(move || items.iter_mut().map(sync).collect::<Vec<_>>()))
+            .collect();
+        let results = threads.into_iter().flat_map(|thread| match thread.join() {
+            Ok(results) => results,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        results.collect()
+    })
 }
 
 fn is_occupied(problem: Problem) -> bool {

@@ -172,6 +172,26 @@ fn each_owner_has_the_last_fifty_and_a_call_without_effect_has_none() {
 }
 
 #[test]
+fn many_calls_are_not_scanned_at_every_opening() {
+    let world = World::new();
+    let store = world.store();
+    for number in 0..150 {
+        call(&store, "edit", &["f"], |_| world.write("f", number.to_string()));
+    }
+    let index = world.stored("objects.index");
+    assert!(!index.exists(), "an index is not written for each call");
+    drop(store);
+    let store = world.store();
+    assert!(index.exists());
+    assert_eq!(store.usage().unwrap().checkpoints, 150);
+    drop(store);
+    let store = world.store();
+    let newest = store.checkpoints("ann").unwrap()[0].id;
+    undo(&store, newest);
+    assert_eq!(world.read("f"), "148");
+}
+
+#[test]
 fn an_undo_writes_nothing_outside_and_nothing_of_git() {
     let world = World::new();
     world.write("dir/secret", "1");
