@@ -51,7 +51,6 @@ pub(crate) struct Objects {
     damaged: u64,
     /// Content was found to be damaged when it was read.
     has_lost: bool,
-    writer: segment::Writer,
 }
 
 impl Objects {
@@ -78,7 +77,6 @@ impl Objects {
             uncovered: 0,
             damaged: 0,
             has_lost: false,
-            writer: segment::Writer::new(),
         };
         if objects.load_index()?.is_none() {
             debug!("the index of stored content is made again");
@@ -188,7 +186,7 @@ impl Objects {
     fn append(&mut self, kind: Kind, id: ObjectId, content: &[u8]) -> Result<(), StorageError> {
         let (segment, length) = self.active()?;
         let offset = length + self.pending.len() as u64;
-        let header = self.writer.append(&mut self.pending, kind, id, content);
+        let header = segment::append(&mut self.pending, kind, id, content);
         let length = u32::try_from(header.record_length()).unwrap_or(u32::MAX);
         self.index.insert(id, Location { segment, offset, length });
         self.uncovered += 1;

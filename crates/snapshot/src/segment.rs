@@ -30,8 +30,8 @@ pub(crate) const MAX_CONTENT: u64 = 1 << 30;
 /// Content below this length does not shrink.
 const MIN_COMPRESSED: usize = 64;
 
-/// The fastest level: a higher one takes longer than the disk does.
-const LEVEL: i32 = 1;
+/// The most by which LZ4 makes content smaller.
+const MAX_RATIO: usize = 255;
 
 /// The purpose of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Codec {
     Raw = 0,
-    Zstd = 1,
+    Lz4 = 1,
 }
 
 /// The header of a record.
@@ -88,7 +88,7 @@ impl Header {
             },
             codec: match codec {
                 0 => Codec::Raw,
-                1 => Codec::Zstd,
+                1 => Codec::Lz4,
                 _ => return None,
             },
             stored: u32::from_le_bytes(*stored),
@@ -100,46 +100,24 @@ impl Header {
     }
 }
 
-/// Compresses records; its tables are made once.
-pub(crate) struct Writer(Option<zstd::bulk::Compressor<'static>>);
-
-impl std::fmt::Debug for Writer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Writer")
-    }
-}
-
-impl Writer {
-    pub(crate) fn new() -> Self {
-        // Without a compressor everything is stored as it is.
-        Self(zstd::bulk::Compressor::new(LEVEL).ok())
-    }
-
-    /// Appends a record to a buffer. The content has at most [`MAX_CONTENT`] bytes.
-    pub(crate) fn append(
-        &mut self,
-        buffer: &mut Vec<u8>,
-        kind: Kind,
-        id: ObjectId,
-        content: &[u8],
-    ) -> Header {
-        let compressed = self.0.as_mut().filter(|_| content.len() >= MIN_COMPRESSED);
-        let compressed = compressed.and_then(|compressor| compressor.compress(content).ok());
-        let compressed = compressed.filter(|compressed| compressed.len() < content.len());
-        let (codec, body) = match &compressed {
-            Some(compressed) => (Codec::Zstd, compressed.as_slice()),
-            None => (Codec::Raw, content),
-        };
-        let length = |length| u32::try_from(length).unwrap_or(u32::MAX);
-        let header =
-            Header { kind, codec, stored: length(body.len()), length: length(content.len()), id };
-        let start = buffer.len();
-        buffer.extend_from_slice(&header.to_bytes());
-        buffer.extend_from_slice(body);
-        let check = check(&buffer[start..]);
-        buffer.extend_from_slice(&check);
-        header
-    }
+/// Appends a record to a buffer. The content has at most [`MAX_CONTENT`] bytes.
+pub(crate) fn append(buffer: &mut Vec<u8>, kind: Kind, id: ObjectId, content: &[u8]) -> Header {
+    let is_worthwhile = content.len() >= MIN_COMPRESSED;
+    let compressed = is_worthwhile.then(|| lz4_flex::block::compress(content));
+    let compressed = compressed.filter(|compressed| compressed.len() < content.len());
+    let (codec, body) = match &compressed {
+        Some(compressed) => (Codec::Lz4, compressed.as_slice()),
+        None => (Codec::Raw, content),
+    };
+    let length = |length| u32::try_from(length).unwrap_or(u32::MAX);
+    let header =
+        Header { kind, codec, stored: length(body.len()), length: length(content.len()), id };
+    let start = buffer.len();
+    buffer.extend_from_slice(&header.to_bytes());
+    buffer.extend_from_slice(body);
+    let check = check(&buffer[start..]);
+    buffer.extend_from_slice(&check);
+    header
 }
 
 fn check(record: &[u8]) -> [u8; CHECK] {
@@ -155,7 +133,9 @@ pub(crate) fn content(record: &[u8]) -> Option<(Header, Vec<u8>)> {
     let length = usize::try_from(header.length).ok()?;
     let content = match header.codec {
         Codec::Raw => body.to_vec(),
-        Codec::Zstd => zstd::bulk::decompress(body, length).ok()?,
+        // What is damaged must not take any amount of memory.
+        Codec::Lz4 if length / MAX_RATIO > body.len() => return None,
+        Codec::Lz4 => lz4_flex::block::decompress(body, length).ok()?,
     };
     (content.len() == length && ObjectId::of(&content) == header.id).then_some((header, content))
 }
