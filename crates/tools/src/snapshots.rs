@@ -1,5 +1,6 @@
 //! Snapshots of workspaces, and undo.
 
+mod automatic;
 mod call_changes;
 mod create;
 mod delete;
@@ -12,13 +13,16 @@ mod stores;
 mod undo;
 
 use carrel_domain::Failure;
-use carrel_snapshot::Reference;
+use carrel_exec::{Job, JobStatus};
+use carrel_snapshot::{Reference, Trust};
 
+pub(crate) use automatic::before;
 pub(crate) use call_changes::{CallChanges, Change};
 pub use stores::SnapshotStores;
 pub(crate) use undo::keep;
 
 use crate::registry::Catalogue;
+use crate::tool_context::ToolContext;
 
 /// The changes that a reply lists.
 const MAX_LISTED: usize = 200;
@@ -35,6 +39,13 @@ pub(crate) fn register(catalogue: &mut Catalogue) {
     catalogue.add::<undo::Undo>();
     catalogue.add::<undo::UndoList>();
     catalogue.add::<undo::UndoRestore>();
+}
+
+/// Returns the files whose change keys are believed: none while a background command runs, which may have files
+/// mapped and change them without changing their keys.
+fn trust(context: &ToolContext) -> Trust {
+    let is_running = |job: &Job| job.status() == JobStatus::Running;
+    if context.toolbox.jobs.list().iter().any(is_running) { Trust::Nothing } else { Trust::Keys }
 }
 
 /// Reads the name or number of a snapshot.

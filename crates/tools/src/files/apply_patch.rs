@@ -21,6 +21,7 @@ use super::workspace_files::{
 use crate::blocking::blocking;
 use crate::read_tracker::RequiredExtent;
 use crate::response::Reply;
+use crate::snapshots;
 use crate::tool::{About, Tool, ToolResult};
 use crate::tool_context::ToolContext;
 use crate::verify::edit_feedback;
@@ -68,6 +69,9 @@ impl Tool for ApplyPatch {
     };
 
     async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
+        if patch::parse(&input.patch).is_ok_and(|patch| patch.files.len() > 1) {
+            snapshots::before(context, "before a patch of several files").await;
+        }
         let files = WorkspaceFiles::of(context);
         let mut reply = blocking(move || apply(&files, &input)).await?;
         let files = reply.facts.changed.iter_mut();

@@ -12,6 +12,7 @@ use super::workspace_files::{WorkspaceFiles, required_path, shown};
 use crate::blocking::blocking;
 use crate::code::{MovedImports, UpdatedFile, update_imports};
 use crate::response::Reply;
+use crate::snapshots;
 use crate::text::line;
 use crate::tool::{About, CallRules, QuotaRule, Tool, ToolResult};
 use crate::tool_context::ToolContext;
@@ -223,6 +224,9 @@ impl Tool for Delete {
     };
 
     async fn call(context: &ToolContext, input: DeleteInput) -> ToolResult<DeleteFacts> {
+        if input.recursive {
+            snapshots::before(context, "before a directory is deleted").await;
+        }
         let files = WorkspaceFiles::of(context);
         blocking(move || delete(&files, &input)).await
     }

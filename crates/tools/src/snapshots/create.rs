@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::facts;
-use super::{CREATED_ID, retention};
+use super::{CREATED_ID, retention, trust};
 use crate::blocking::blocking;
 use crate::response::Reply;
 use crate::text::line;
@@ -76,6 +76,7 @@ fn request(context: &ToolContext, input: &Input) -> Result<CreateRequest, Failur
     let mut request = CreateRequest::named(name);
     request.description.clone_from(&input.description);
     context.session.id().clone_into(&mut request.author);
+    request.options.trust = trust(context);
     if input.ignored {
         request.options.ignored = Ignored::Taken;
     }

@@ -31,7 +31,7 @@ impl Tool for SnapshotDelete {
         group: ToolGroup::Snapshot,
         in_default_set: false,
         rules: CallRules { quota: QuotaRule::FreesSpace, ..CallRules::WRITE },
-        description: "Deletes a snapshot for good.",
+        description: "Deletes a snapshot for good, by its name or number.",
         ..About::WRITE
     };
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use carrel_domain::{Failure, ToolGroup};
-use carrel_snapshot::{Change, ChangeKind, Node, RestoreOptions, RestorePlan};
+use carrel_snapshot::{Change, ChangeKind, Node, RestoreOptions, RestorePlan, ScanOptions};
 use carrel_wire::RestoredSnapshot;
 use carrel_workspace::Amount;
 use schemars::JsonSchema;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::facts;
-use super::{MAX_LISTED, reference, retention};
+use super::{MAX_LISTED, reference, retention, trust};
 use crate::blocking::blocking;
 use crate::named_workspace::NamedWorkspace;
 use crate::response::Reply;
@@ -66,8 +66,9 @@ fn restore(context: &ToolContext, input: &Input) -> ToolResult<RestoredSnapshot>
     let is_all = paths.iter().any(|path| path.as_os_str() == ".");
     let paths = if is_all { Vec::new() } else { paths };
     let writing = workspace.handle().lock_for_writing()?;
-    let plan =
-        store.plan_restore(&reference, RestoreOptions { paths, ..RestoreOptions::default() })?;
+    let scan = ScanOptions { trust: trust(context), ..ScanOptions::default() };
+    let plan = store
+        .plan_restore(&reference, RestoreOptions { paths, scan, ..RestoreOptions::default() })?;
     let left_alone = plan.left_alone.iter().map(|(path, _)| path).chain(&plan.kept);
     let left_alone: Vec<_> = left_alone.map(|path| path.display().to_string()).collect();
     let blocked: Vec<_> = plan.blocked.iter().map(|path| path.display().to_string()).collect();

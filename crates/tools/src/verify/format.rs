@@ -16,6 +16,7 @@ use super::run_tests::{no_plan, word};
 use super::writer_turn::as_writer;
 use crate::response::Reply;
 use crate::shell::strip_control;
+use crate::snapshots;
 use crate::text::line;
 use crate::tool::{About, Effect, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
@@ -74,6 +75,9 @@ impl Tool for Format {
     };
 
     async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
+        if !input.check && input.path.is_none() {
+            snapshots::before(context, "before the project is formatted").await;
+        }
         let field = if input.check { ProfileField::FormatCheck } else { ProfileField::Format };
         let bounds = Bounds::of_formatters(input.timeout);
         let query = ProjectQuery { path: input.path, language: input.language, package: None };

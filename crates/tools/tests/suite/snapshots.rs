@@ -214,6 +214,31 @@ async fn a_linked_work_tree_is_a_directory_like_any_other() {
 }
 
 #[tokio::test]
+async fn what_changes_much_is_preceded_by_a_snapshot() {
+    let test_env = TestEnvironment::new();
+    test_env.put("a.txt", "1\n");
+    test_env.put("tree/b.txt", "1\n");
+    let one = "*** Begin Patch\n*** Update File: a.txt\n@@\n-1\n+2\n*** End Patch\n";
+    test_env.text("ApplyPatch", json!({ "patch": one })).await;
+    let automatic = async || {
+        let list = test_env.call("snapshot_list", json!({ "automatic": true })).await;
+        let list = list.structured["snapshots"].as_array().unwrap().clone();
+        let of = |one: &serde_json::Value| (one["id"].clone(), one["description"].clone());
+        list.iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(automatic().await, []);
+    let several = "*** Begin Patch\n*** Update File: a.txt\n@@\n-2\n+3\n*** Update File: tree/b.txt\n@@\n-1\n+3\n*** End Patch\n";
+    test_env.text("ApplyPatch", json!({ "patch": several })).await;
+    test_env.text("Delete", json!({ "path": "tree", "recursive": true })).await;
+    let taken = automatic().await;
+    let descriptions: Vec<_> = taken.iter().map(|(_, description)| description.clone()).collect();
+    assert_eq!(descriptions, ["before a directory is deleted", "before a patch of several files"]);
+    test_env.text("snapshot_restore", json!({ "name": taken[1].0 })).await;
+    assert_eq!(test_env.get("a.txt"), "2\n");
+    assert_eq!(test_env.get("tree/b.txt"), "1\n");
+}
+
+#[tokio::test]
 async fn names_are_refused_with_the_rule() {
     let test_env = TestEnvironment::new();
     for name in ["", ".secret", "foo/bar", "foo bar", "-leading", "a\tb"] {

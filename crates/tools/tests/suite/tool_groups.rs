@@ -30,6 +30,10 @@ fn every_group_has_tools_and_every_tool_one_group() {
              edit_function_body change_function_signature insert_after_method replace_symbol \
              insert_before_symbol insert_after_symbol delete_symbol",
         ),
+        (
+            "snapshot",
+            "snapshot_create snapshot_list snapshot_diff snapshot_restore snapshot_delete undo undo_list undo_restore",
+        ),
         ("secrets", "secret secrets_available"),
         (
             "workspace",
@@ -43,10 +47,10 @@ fn every_group_has_tools_and_every_tool_one_group() {
 }
 
 #[test]
-fn the_default_set_is_files_shell_verify_git_and_a_few_of_code() {
+fn the_default_set_is_files_shell_verify_git_and_a_few_others() {
     let groups = [ToolGroup::Files, ToolGroup::Shell, ToolGroup::Verify, ToolGroup::Git];
     let mut expected = names(ToolSelection::of(&groups));
-    expected.extend(["outline", "read_symbol", "find_references", "rename_symbol"]);
+    expected.extend(["outline", "read_symbol", "find_references", "rename_symbol", "undo"]);
     let mut offered = names(ToolSelection::DEFAULT);
     expected.sort_unstable();
     offered.sort_unstable();
