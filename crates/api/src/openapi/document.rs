@@ -17,10 +17,11 @@ use crate::limits::{
 };
 use crate::routes::{table, tool_names};
 
-const TAGS: [(&str, &str); 7] = [
+const TAGS: [(&str, &str); 8] = [
     ("tasks", "Queued work: submit, list, follow and cancel it."),
     ("workspaces", "Directories for pieces of work, their credentials and usage."),
     ("files", "The files of a workspace."),
+    ("snapshots", "Recorded states of a workspace."),
     ("commands", "Commands in a workspace, in a kernel sandbox."),
     ("tools", "All tools, each callable by its name."),
     ("server", "The server itself."),

@@ -42,7 +42,7 @@ fn a_word_that_is_no_group_is_refused_with_the_groups() {
     for (groups, expected) in [
         ("files,everything", "unknown tool group \"everything\"; the groups are files, shell, "),
         ("symbols", "unknown tool group \"symbols\"; the groups are "),
-        ("snapshot", "unknown tool group \"snapshot\"; the groups are "),
+        ("network", "unknown tool group \"network\"; the groups are "),
     ] {
         for command in [&["mcp"][..], &["tool", "Read"]] {
             let run = Run::of({

@@ -82,6 +82,8 @@ mod servers;
 mod service;
 /// Which root and which hooks apply.
 mod settings;
+/// `carrel snapshot`, and undo.
+mod snapshots;
 /// `kill -9` of Carrel's processes while commands run.
 mod survival;
 /// Where commands of `carrel exec` run in tests.

@@ -21,7 +21,8 @@
 //! | 14 | `a_lint_script_that_prints_prose_is_not_zero_findings`; tools `verify::a_tool_that_is_missing_is_named_and_never_zero_findings` |
 //! | 15 | `tests_that_cannot_even_begin_are_no_pass`; tools `verify::a_build_that_fails_is_never_no_failures` |
 //! | 16 | `a_line_that_no_test_ran_is_covered_by_none`; tools `verify::coverage` |
-//! | 17, 18 | later: snapshots; for a hostile configuration tools `git::planted`, `read_only` |
+//! | 17 | tools `snapshots::a_restore_brings_everything_back_and_lists_exactly_what_it_changed` |
+//! | 18 | tools `snapshots::the_repository_of_the_user_is_untouched`, `snapshots::a_linked_work_tree_is_a_directory_like_any_other`; for a hostile configuration tools `git::planted`, `read_only` |
 //! | 19 | `a_function_without_a_body_is_refused_and_nothing_is_written`; code `structural_edits` |
 //! | 20 | `a_file_that_cannot_be_read_costs_a_search_only_itself`; tools `search::text_is_found_with_its_path_and_line_always_in_one_order` |
 //! | 21 | `a_directory_that_is_called_like_an_option_is_a_directory` |
@@ -45,7 +46,7 @@
 //! | D9 | `nothing_is_answered_from_memory` |
 //! | D10, D11, D12 | verify `profiles`, `plans`, `nearest` |
 //! | D13 | `nothing_is_answered_from_memory`; tools `verify::the_profile_is_told_once_and_again_when_it_changes` |
-//! | D14 | tools `files::what_is_deleted_is_in_the_trash_and_can_be_brought_back`; a journal: later |
+//! | D14 | tools `files::what_is_deleted_is_in_the_trash_and_can_be_brought_back`, `undo::each_call_that_changes_files_is_taken_back_in_turn`, `undo::an_undo_is_taken_back_by_its_own_checkpoint` |
 //! | D15 | `the_command_line_takes_what_the_schema_says_and_prints_what_is_to_be_read` |
 //! | D16 | tools `search`; search `paging`; `a_search_with_too_many_matches_says_so` |
 //! | D17 | `an_edit_is_judged_by_the_project_of_its_file` |
@@ -195,7 +196,7 @@ fn work_from_the_first_file_to_a_mended_test() {
         assert_eq!(counts(&broken), (1, 1));
         let last = session.call("last_test_failures", json!({})).ok();
         assert!(last.contains("adds"), "{last}");
-        let diff = session.call("git_inspect", json!({ "operation": "diff" })).ok();
+        let diff = session.call("snapshot_diff", json!({ "name": "baseline" })).ok();
         assert!(diff.contains("a - b") && diff.contains("a + b"), "{diff}");
         session.call("Edit", edit("a - b", "a + b")).ok();
         let mended = session.call("run_failing_tests", json!({}));
@@ -210,7 +211,7 @@ fn work_from_the_first_file_to_a_mended_test() {
 
 /// A session with the tools for code.
 fn open_with_code(interface: Interface, test_env: &TestEnvironment) -> Box<dyn ToolSession> {
-    let groups = "files,shell,verify,git,code";
+    let groups = "files,shell,verify,git,code,snapshot";
     interface.open(test_env, &["--workspace", text(&test_env.workspace()), "--tools", groups])
 }
 
@@ -239,7 +240,7 @@ const GO_ADD: &str = "package probe\n\n// Add adds.\nfunc Add(a, b int) int {\n\
 const GO_TEST: &str = "package probe\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\t\
      if Add(1, 2) != 3 {\n\t\tt.Fatal(\"not 3\")\n\t}\n}\n";
 
-/// The chain of the reference for code, with the history of git in place of snapshots.
+/// The chain of the reference for code.
 #[test]
 fn code_is_found_renamed_broken_and_mended_over_the_wire() {
     if !has_gopls() {
@@ -256,9 +257,12 @@ fn code_is_found_renamed_broken_and_mended_over_the_wire() {
         }
         session.call("Bash", json!({ "command": "git init -q -b main ." })).ok();
         session.call("git", json!({ "operation": "add", "args": ["."] })).ok();
-        let commit = json!({ "operation": "commit", "args": ["-m", "baseline"],
+        let commit = json!({ "operation": "commit", "args": ["-m", "first"],
             "author_name": "A", "author_email": "a@example.com" });
         session.call("git", commit).ok();
+        session.call("snapshot_create", json!({ "name": "baseline" })).ok();
+        let snapshots = session.call("snapshot_list", json!({})).ok();
+        assert!(snapshots.starts_with("baseline\t"), "{snapshots}");
 
         let found = session.call("search_code", json!({ "query": "Add" })).ok();
         assert!(found.contains("1. probe.go:4-6 func Add(a, b int) int"), "{found}");
@@ -287,7 +291,13 @@ fn code_is_found_renamed_broken_and_mended_over_the_wire() {
         assert!(last.contains("TestAdd"), "{last}");
         let diff = session.call("git_inspect", json!({ "operation": "diff" })).ok();
         assert!(diff.contains("-\treturn a + b") && diff.contains("+\treturn a - b"), "{diff}");
-        session.call("Bash", json!({ "command": "git checkout -q -- ." })).ok();
+        let restored = session.call("snapshot_restore", json!({ "name": "baseline" })).ok();
+        assert!(
+            restored.starts_with(
+                "restored snapshot baseline (1 file(s) changed):\nmodified probe.go\n"
+            ),
+            "{restored}"
+        );
         let mended = session.call("run_tests", json!({})).ok();
         assert!(mended.ends_with("exit: 0\n"), "{mended}");
 

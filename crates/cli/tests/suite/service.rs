@@ -30,6 +30,8 @@ mod network;
 mod observed;
 /// Servers and workers that share a database: placement, requests passed on, things that go away.
 mod scaled;
+/// Snapshots over REST.
+mod snapshots;
 /// SSH keys of credentials: used and never read.
 mod ssh_keys;
 /// From the start of a server to its end.

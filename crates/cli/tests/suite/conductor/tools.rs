@@ -244,7 +244,7 @@ fn a_word_that_is_no_group_of_tools_is_named_with_those_that_are() {
     let run = crate::Run::of(fixture.command(&["check"]));
     assert_eq!(run.code, 1);
     assert!(run.stderr.contains("agent.tools"), "{}", run.stderr);
-    let named = "unknown tool group \"symbols\"; the groups are files, shell, verify, git, code, secrets, workspace";
+    let named = "unknown tool group \"symbols\"; the groups are files, shell, verify, git, code, snapshot, secrets, workspace";
     assert!(run.stderr.contains(named), "{}", run.stderr);
     fixture.write("agent: {kind: command, command: 'true', tools: [files, git]}");
     let run = crate::Run::of(fixture.command(&["check"]));

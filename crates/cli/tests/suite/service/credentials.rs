@@ -73,8 +73,9 @@ fn what_a_step_knows_is_told_nowhere() {
     client.keep("api", &json!({ "env_vars": { "API_KEY": KEY } }));
     client.keep("git", &json!({ "git_token": { "host": "github.com", "token": TOKEN } }));
     let id = client.submit(&json!({ "steps": [
-        // Where it could show: output, a line of its own, a refused path, an error, a background job.
-        step("echo $API_KEY; echo $API_KEY >&2; cat /etc/$API_KEY; cat /proc/self/cmdline; exit 0", &["api"]),
+        // Where it could show: output, a line of its own, a path that is not there, an error, a background job. No
+        // program is told it as an argument, which would be on its command line.
+        step("echo $API_KEY; echo $API_KEY >&2; read -r line < /etc/$API_KEY; cat /proc/self/cmdline; exit 0", &["api"]),
         { "action": "tool", "tool": "Bash", "credentials": ["api"],
           "arguments": { "command": "sleep 1; echo late $API_KEY", "run_in_background": true } },
         { "action": "tool", "tool": "Bash", "arguments": { "command": "sleep 2" } },
