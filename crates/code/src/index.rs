@@ -72,7 +72,7 @@ pub struct SymbolIndex {
 pub enum SkipReason {
     /// It is not UTF-8.
     NotUtf8,
-    /// It is larger than [`MAX_SOURCE_BYTES`].
+    /// It is larger than [`crate::MAX_SOURCE_BYTES`].
     TooLarge,
     /// It could not be read.
     Unreadable,
