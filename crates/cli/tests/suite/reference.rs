@@ -196,7 +196,7 @@ fn work_from_the_first_file_to_a_mended_test() {
         assert_eq!(counts(&broken), (1, 1));
         let last = session.call("last_test_failures", json!({})).ok();
         assert!(last.contains("adds"), "{last}");
-        let diff = session.call("snapshot_diff", json!({ "name": "baseline" })).ok();
+        let diff = session.call("git_inspect", json!({ "operation": "diff" })).ok();
         assert!(diff.contains("a - b") && diff.contains("a + b"), "{diff}");
         session.call("Edit", edit("a - b", "a + b")).ok();
         let mended = session.call("run_failing_tests", json!({}));
@@ -289,7 +289,7 @@ fn code_is_found_renamed_broken_and_mended_over_the_wire() {
         assert_eq!(broken.structured["verdict"], "failed", "{broken:?}");
         let last = session.call("last_test_failures", json!({})).ok();
         assert!(last.contains("TestAdd"), "{last}");
-        let diff = session.call("git_inspect", json!({ "operation": "diff" })).ok();
+        let diff = session.call("snapshot_diff", json!({ "name": "baseline" })).ok();
         assert!(diff.contains("-\treturn a + b") && diff.contains("+\treturn a - b"), "{diff}");
         let restored = session.call("snapshot_restore", json!({ "name": "baseline" })).ok();
         assert!(
