@@ -5,8 +5,11 @@ use std::sync::Arc;
 use carrel_snapshot::{Retention, StorageError, Store};
 use tracing::warn;
 
-/// Garbage that is worth copying the rest of a store for, which is also at least half of it.
+/// Garbage that is worth copying the rest of a store for, if it is at least half of it.
 const WORTH_COLLECTING: u64 = 64 << 20;
+
+/// Checkpoints of undo from which on any garbage is, if it is at least half: each of them takes memory.
+const MANY_CHECKPOINTS: usize = 256;
 
 /// Deletes the snapshots that are too many, too old or too large, and drops garbage, on a thread of its own.
 pub(super) fn enforce_in_background(store: &Arc<Store>) {
@@ -21,7 +24,8 @@ pub(super) fn enforce_in_background(store: &Arc<Store>) {
 fn enforce(store: &Store) -> Result<(), StorageError> {
     store.retain(&Retention::default())?;
     let usage = store.usage()?;
-    if usage.reclaimable >= WORTH_COLLECTING && usage.reclaimable * 2 >= usage.stored {
+    let is_much = usage.reclaimable >= WORTH_COLLECTING || usage.checkpoints >= MANY_CHECKPOINTS;
+    if is_much && usage.reclaimable * 2 >= usage.stored {
         store.collect_garbage()?;
     }
     Ok(())
