@@ -12,7 +12,7 @@ use crate::metadata::Metadata;
 use crate::open_directory::Directory;
 use crate::read::read_whole;
 use crate::resolve;
-use crate::root::{Root, real_path, stat};
+use crate::root::{Root, stat};
 use crate::sensitive::{has_sensitive_component, is_sensitive};
 use crate::write::{AtomicFile, WriteOptions};
 
@@ -97,11 +97,7 @@ impl Browser<'_> {
 
     /// Refuses an open file whose real path has a sensitive component.
     fn allow(self, file: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
-        let top = real_path(self.root.as_fd(), path)?;
-        let real = real_path(file, path)?;
-        // The prefix differs only if the root is renamed between the two calls.
-        let below = real.strip_prefix(&top).map_err(|_| Error::new(path, Problem::Contended))?;
-        refuse_sensitive(below, path)
+        refuse_sensitive(&self.root.located(file, path)?, path)
     }
 }
 

@@ -46,6 +46,7 @@ impl Root {
     /// Creates one directory, whose parent must exist. An existing path is an error.
     pub fn create_directory(&self, path: &Path, mode: u32) -> Result<(), Error> {
         let target = resolve::open_parent(self, path)?;
+        let _acting = self.act_as_writer()?;
         mkdirat(&target.parent, &*target.name, Mode::from_raw_mode(mode))
             .and_then(|()| owner::inherit_directory_owner(&target))
             .on(path)

@@ -31,7 +31,7 @@ impl Root {
         options: WriteOptions,
     ) -> Result<AtomicFile, Error> {
         one_name(name)?;
-        begin_entry_write(resolve::open_parent(self, name)?, name, options)
+        begin_entry_write(self, resolve::open_parent(self, name)?, name, options)
     }
 
     /// Opens the regular file with this name in this directory for reading, without following a link.
@@ -50,6 +50,7 @@ impl Root {
             FileKind::File | FileKind::Directory => {}
             kind => return Err(Error::new(name, Problem::NotRegular(kind))),
         }
+        let _acting = self.act_as_writer()?;
         // Through procfs, because a mode cannot be set on an `O_PATH` descriptor.
         chmod(proc_path(entry.as_fd()), Mode::from_raw_mode(mode & SETTABLE)).on(name)
     }
@@ -65,6 +66,7 @@ impl AtomicFile {
         };
         let accessed = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
         let times = Timestamps { last_access: accessed, last_modification: modified };
+        let _acting = self.act_as_writer()?;
         futimens(self.file(), &times).on(self.path())
     }
 }

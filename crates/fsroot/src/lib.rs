@@ -11,6 +11,8 @@
 //!   root's own path.
 //! - `..` works while it stays beneath. A rename on the way may make the kernel return `EAGAIN`; the call
 //!   is repeated a bounded number of times.
+//! - A root in another mount namespace, such as the tree of a fork, has a label in place of its path
+//!   ([`Root::with_label`]), and is changed as its [`Writer`].
 //! - Only regular files are read and written. A FIFO, socket or device is an error at once.
 //! - A write replaces the name ([`AtomicFile`]), so other hard links of the file keep the old contents.
 //!
@@ -34,6 +36,7 @@ mod traversal;
 mod usage;
 mod walk;
 mod write;
+mod writer;
 
 pub use browse::Browser;
 pub use directory::Entry;
@@ -47,3 +50,4 @@ pub use sensitive::is_sensitive;
 pub use usage::{Usage, UsageLimit};
 pub use walk::{WalkControl, WalkEntry};
 pub use write::{AtomicFile, Durability, WriteOptions, unfinished_write_pid};
+pub use writer::Writer;

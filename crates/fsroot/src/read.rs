@@ -56,6 +56,7 @@ impl Root {
     /// component may be a link: this is for files of the server.
     pub fn open_or_create(&self, path: &Path, mode: u32) -> Result<File, Error> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let _acting = self.act_as_writer()?;
         let file = resolve::open_strict(self.as_fd(), path, flags, Mode::from_raw_mode(mode))
             .map_err(|error| self.name_kind(path, error))?;
         regular(file, path).map(|(file, _)| file)

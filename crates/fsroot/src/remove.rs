@@ -39,6 +39,7 @@ impl Root {
     /// everything else is removed, and the first error is returned.
     pub fn remove_tree(&self, path: &Path) -> Result<(), Error> {
         let target = resolve::open_parent(self, path)?;
+        let _acting = self.act_as_writer()?;
         let parent = target.parent.as_fd();
         match unlinkat(parent, &*target.name, AtFlags::empty()) {
             Err(Errno::ISDIR | Errno::PERM) => {}

@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, RenameFlags, renameat_with, symlinkat, unlinkat};
 use crate::error::{Error, OnPath};
 use crate::resolve;
 use crate::root::Root;
+use crate::writer::ActingWriter;
 
 /// The behaviour of a rename or write whose target exists. Both are atomic: with [`Collision::Refuse`] the
 /// kernel itself checks (`RENAME_NOREPLACE`), so two writers cannot both succeed.
@@ -45,6 +46,8 @@ impl Root {
     ) -> Result<(), Error> {
         let source = resolve::open_parent(self, from)?;
         let target = resolve::open_parent(other, to)?;
+        // Two roots with different writers are on different file systems.
+        let _acting = ActingWriter::begin(self.writer().or(other.writer())).on(from)?;
         renameat_with(
             &source.parent,
             &*source.name,
@@ -61,6 +64,7 @@ impl Root {
     /// Creates a symbolic link. Its target is not checked here but whenever it is followed.
     pub fn create_link(&self, target: &Path, path: &Path) -> Result<(), Error> {
         let link = resolve::open_parent(self, path)?;
+        let _acting = self.act_as_writer()?;
         symlinkat(target, &link.parent, &*link.name).on(path)
     }
 
@@ -76,6 +80,7 @@ impl Root {
 
     fn unlink(&self, path: &Path, flags: AtFlags) -> Result<(), Error> {
         let target = resolve::open_parent(self, path)?;
+        let _acting = self.act_as_writer()?;
         unlinkat(&target.parent, &*target.name, flags).on(path)
     }
 }

@@ -15,6 +15,7 @@ use crate::error::{Error, OnPath, Problem};
 use crate::metadata::{Metadata, time};
 use crate::resolve;
 use crate::traversal;
+use crate::writer::{ActingWriter, Writer};
 
 /// Read, write and enter for the owner of a directory.
 const OWNER_ALL: u32 = 0o700;
@@ -26,6 +27,18 @@ const OWNER_ALL: u32 = 0o700;
 pub struct Root {
     directory: OwnedFd,
     path: PathBuf,
+    place: Place,
+}
+
+/// The place of a root: in the mounts of this process, or elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    /// Procfs tells its path.
+    #[default]
+    Here,
+    /// In another mount namespace, or in none any more. Its path is a label, and what procfs tells means
+    /// something only relative to what it tells about another directory of the same mount.
+    Elsewhere { writer: Option<Writer> },
 }
 
 /// The device and inode numbers of a file. They are unique while the file exists and may be reused later.
@@ -62,12 +75,22 @@ impl Root {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = openat(CWD, path, flags, Mode::empty()).on(path)?;
-        let root = Self { path: real_path(directory.as_fd(), path)?, directory };
+        let path_of_root = real_path(directory.as_fd(), path)?;
+        let root = Self { path: path_of_root, directory, place: Place::Here };
         match root.metadata(Path::new(".")) {
             // A kernel without `openat2` is found here, with an error of its own.
             Err(error) if error.problem() == Problem::KernelTooOld => Err(error),
             _ => Ok(root),
         }
+    }
+
+    /// Wraps a directory of another mount namespace, such as the tree of a fork.
+    ///
+    /// `label` stands for its path in everything that shows or compares it, also in the targets of absolute
+    /// links, so it has to be the absolute path that the commands of that namespace see. A server that runs
+    /// as root changes the directory as `writer`; see [`Writer`]. Every root opened beneath inherits both.
+    pub fn with_label(directory: OwnedFd, label: PathBuf, writer: Option<Writer>) -> Self {
+        Self { directory, path: label, place: Place::Elsewhere { writer } }
     }
 
     /// Opens a directory beneath this one, following links that stay inside.
@@ -86,21 +109,49 @@ impl Root {
 
     /// Wraps a directory whose path is never shown.
     pub(crate) fn from_descriptor(directory: OwnedFd) -> Self {
-        Self { directory, path: PathBuf::new() }
+        Self { directory, path: PathBuf::new(), place: Place::Here }
     }
 
     fn below(&self, path: &Path, directory: OwnedFd) -> Self {
+        let real = match self.place {
+            Place::Here => real_path(directory.as_fd(), path),
+            Place::Elsewhere { .. } => self
+                .located(directory.as_fd(), path)
+                // Without the slash that joining an empty path adds.
+                .map(|below| self.path.join(below).components().collect()),
+        };
         // The path of a deep directory may be longer than the kernel can return.
-        let path = real_path(directory.as_fd(), path).unwrap_or_else(|_| self.path.join(path));
-        Self { directory, path }
+        let path = real.unwrap_or_else(|_| self.path.join(path));
+        Self { directory, path, place: self.place }
+    }
+
+    /// Makes the calling thread act as the user who may change the directory, until the value is dropped.
+    pub(crate) fn act_as_writer(&self) -> Result<ActingWriter, Error> {
+        ActingWriter::begin(self.writer()).on(&self.path)
+    }
+
+    pub(crate) fn writer(&self) -> Option<Writer> {
+        match self.place {
+            Place::Here => None,
+            Place::Elsewhere { writer } => writer,
+        }
     }
 
     /// Returns the canonical path of a file, relative to this directory: without links, `.` and `..`. It is
     /// for comparing, not for opening.
     pub fn locate(&self, path: &Path) -> Result<PathBuf, Error> {
         let opened = resolve::open(self, path, OFlags::PATH)?;
+        self.located(opened.as_fd(), path)
+    }
+
+    /// Returns the canonical path of an open file of this directory, relative to it.
+    ///
+    /// For a directory of another mount namespace, procfs tells the paths there, or paths from the top of the
+    /// mount once the namespace has ended. Only the difference counts.
+    pub(crate) fn located(&self, file: BorrowedFd<'_>, path: &Path) -> Result<PathBuf, Error> {
         let top = real_path(self.as_fd(), path)?;
-        let real = real_path(opened.as_fd(), path)?;
+        let real = real_path(file, path)?;
+        // The prefix differs only if the root is renamed, or its namespace ends, between the two calls.
         let relative = real.strip_prefix(&top);
         relative.map(Path::to_owned).map_err(|_| Error::new(path, Problem::Contended))
     }
@@ -108,10 +159,10 @@ impl Root {
     /// Duplicates the descriptor of the directory. Both handles refer to the same directory.
     pub fn try_clone(&self) -> Result<Self, Error> {
         let directory = self.directory.try_clone().on(&self.path)?;
-        Ok(Self { directory, path: self.path.clone() })
+        Ok(Self { directory, path: self.path.clone(), place: self.place })
     }
 
-    /// Returns the real path that the directory had when it was opened, for messages.
+    /// Returns the real path that the directory had when it was opened, or its label, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -145,6 +196,7 @@ impl Root {
             return Ok(());
         }
         let mode = self.own_metadata()?.mode;
+        let _acting = self.act_as_writer()?;
         // Through procfs, because a mode can be set neither on an `O_PATH`
         // descriptor nor on a name without following links.
         chmod(proc_path(self.as_fd()), Mode::from_raw_mode(mode | OWNER_ALL)).on(&self.path)

@@ -33,6 +33,7 @@ use crate::owner;
 use crate::rename::Collision;
 use crate::resolve;
 use crate::root::Root;
+use crate::writer::{ActingWriter, Writer};
 
 /// The prefix of temporary files, followed by the process id and a counter.
 pub(crate) const TEMPORARY_PREFIX: &str = ".carrel-write-";
@@ -84,12 +85,13 @@ impl Root {
     pub fn begin_write(&self, path: &Path, options: WriteOptions) -> Result<AtomicFile, Error> {
         let target = resolve::open_target(self, path)?;
         let existing = existing_file(&target, path)?;
-        begin(target, existing, path, options)
+        begin(self, target, existing, path, options)
     }
 }
 
 /// Begins a write of exactly this entry: whatever is there under the name is replaced, unless it is a directory.
 pub(crate) fn begin_entry_write(
+    root: &Root,
     target: resolve::ResolvedParent<'_>,
     path: &Path,
     options: WriteOptions,
@@ -106,10 +108,11 @@ pub(crate) fn begin_entry_write(
         Some(_) | None => {}
     }
     let replaced = existing.filter(|metadata| metadata.kind == FileKind::File);
-    begin(target, replaced, path, options)
+    begin(root, target, replaced, path, options)
 }
 
 fn begin(
+    root: &Root,
     target: resolve::ResolvedParent<'_>,
     existing: Option<Metadata>,
     path: &Path,
@@ -118,6 +121,7 @@ fn begin(
     if existing.is_some() && options.collision == Collision::Refuse {
         return Err(Error::new(path, Problem::Exists));
     }
+    let _acting = root.act_as_writer()?;
     // Before anything changes, since a directory that cannot be opened could not be synced later.
     let directory = match options.durability {
         Durability::Synced => Some(open_for_sync(&target, path)?),
@@ -134,6 +138,7 @@ fn begin(
         options,
         directory,
         contents_synced: false,
+        writer: root.writer(),
     };
     owned.on(path)?;
     if let Some(metadata) = existing {
@@ -208,6 +213,7 @@ pub struct AtomicFile {
     directory: Option<File>,
     /// Reset by every write.
     contents_synced: bool,
+    writer: Option<Writer>,
 }
 
 impl AtomicFile {
@@ -228,8 +234,14 @@ impl AtomicFile {
         &self.path
     }
 
+    /// Makes the calling thread act as the writer of the root until the value is dropped.
+    pub(crate) fn act_as_writer(&self) -> Result<ActingWriter, Error> {
+        ActingWriter::begin(self.writer).on(&self.path)
+    }
+
     /// Sets the permission bits, regardless of the umask.
     pub fn set_mode(&self, mode: u32) -> Result<(), Error> {
+        let _acting = self.act_as_writer()?;
         fchmod(&self.file, Mode::from_raw_mode(mode & 0o777)).on(&self.path)
     }
 
@@ -255,6 +267,7 @@ impl AtomicFile {
         let path = self.path.clone();
         let Some(temporary) = &self.temporary else { return Ok(()) };
         let flags = self.options.collision.flags();
+        let _acting = self.act_as_writer()?;
         renameat_with(&self.parent, temporary, &self.parent, &self.name, flags).on(&path)?;
         self.temporary = None;
         match &self.directory {
@@ -328,6 +341,7 @@ impl Write for AtomicFile {
 impl Drop for AtomicFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
+            let Ok(_acting) = self.act_as_writer() else { return };
             // A failure cannot be reported here; garbage collection finds the leftover by its name.
             let _ = unlinkat(&self.parent, temporary, AtFlags::empty());
         }

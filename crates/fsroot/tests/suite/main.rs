@@ -14,6 +14,8 @@ mod hiding;
 mod hostile;
 /// Absolute links that stay inside.
 mod links;
+/// Trees in another mount namespace.
+mod overlay;
 /// Other processes that swap what is being used.
 mod race;
 /// Operations and paths picked at random.
