@@ -4,15 +4,16 @@
 //! requests, used like the spawner's, and one that it keeps open until it ends, by which the server
 //! notices its death.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use carrel_sandbox::Plan;
+use carrel_sandbox::{NetworkNamespace, Plan, SetupError};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::error::{CellError, SpawnError};
 use crate::init_connection::InitConnection;
+use crate::overlay::OverlayMount;
 use crate::protocol::{CellDescriptors, MakeCell, Report, Request};
 use crate::spawner::{START_LIMIT, Spawner};
 use crate::spawner_connection::SpawnerConnection;
@@ -24,16 +25,41 @@ use crate::spawner_connection::SpawnerConnection;
 #[derive(Clone, Debug)]
 pub struct Cell {
     spawner: Spawner,
-    number: u64,
+    /// Its network, if other cells can share it.
+    network: Option<Arc<NetworkNamespace>>,
+}
+
+/// The tree that a cell shows at the path of its workspace.
+#[derive(Clone, Copy, Debug)]
+pub enum CellWorkspace<'a> {
+    /// The directory at that path.
+    Directory(BorrowedFd<'a>),
+    /// The overlay that is mounted there. It stays mounted as long as the cell lives.
+    Overlay(&'a OverlayMount),
+}
+
+impl<'a> From<BorrowedFd<'a>> for CellWorkspace<'a> {
+    fn from(directory: BorrowedFd<'a>) -> Self {
+        Self::Directory(directory)
+    }
+}
+
+impl<'a> From<&'a OverlayMount> for CellWorkspace<'a> {
+    fn from(overlay: &'a OverlayMount) -> Self {
+        Self::Overlay(overlay)
+    }
 }
 
 impl Spawner {
     /// Makes a cell. `workspace` and `scratch` are the directories that the plan names; `companion` is
-    /// another cell of the same workspace whose network namespace it shares.
+    /// another cell of the same workspace whose network namespace it shares, which
+    /// has to be of network `loopback`.
+    ///
+    /// An overlay is given if and only if the plan shows one; other pairs are refused.
     pub async fn cell(
         &self,
         plan: Plan,
-        workspace: BorrowedFd<'_>,
+        workspace: impl Into<CellWorkspace<'_>>,
         scratch: BorrowedFd<'_>,
         companion: Option<&Cell>,
     ) -> Result<Cell, CellError> {
@@ -42,24 +68,44 @@ impl Spawner {
         let (link, far_requests) =
             SpawnerConnection::open(spawner).map_err(SpawnError::Resources)?;
         let number = self.link.number();
-        let companion = companion.map(|cell| cell.number);
+        let companion = companion.map(Cell::shared_network).transpose()?;
+        let (workspace, overlay) = match workspace.into() {
+            CellWorkspace::Directory(directory) => (directory, None),
+            CellWorkspace::Overlay(overlay) => (overlay.root(), Some(overlay.for_cell())),
+        };
         let making = async {
             let descriptors = CellDescriptors {
                 control: far_control.as_fd(),
                 requests: far_requests.as_fd(),
                 workspace,
                 scratch,
+                companion,
+                overlay,
             };
+            let shares_network = descriptors.companion.is_some();
+            let shows_overlay = descriptors.overlay.is_some();
             let plan = plan.without_standard_filter();
-            let request = Request::Cell(Box::new(MakeCell { number, plan, companion }));
+            let request =
+                Request::Cell(Box::new(MakeCell { number, plan, shares_network, shows_overlay }));
             self.link.send(request, descriptors.in_order()).await?;
             drop((far_control, far_requests));
             ready(&control).await
         };
-        timeout(START_LIMIT, making).await.map_err(|_| SpawnError::Unresponsive)??;
+        let network =
+            timeout(START_LIMIT, making).await.map_err(|_| SpawnError::Unresponsive)??;
         let program = Arc::clone(&self.program);
         let spawner = Spawner { link: Arc::new(link), program, gone: watch_exit(control) };
-        Ok(Cell { spawner, number })
+        Ok(Cell { spawner, network: network.map(Arc::new) })
+    }
+}
+
+impl Cell {
+    /// Returns the network that another cell is to share.
+    fn shared_network(&self) -> Result<NetworkNamespace<BorrowedFd<'_>>, CellError> {
+        let Some(network) = &self.network else {
+            return Err(CellError::Refused(SetupError::no_network_to_share()));
+        };
+        Ok(NetworkNamespace { users: network.users.as_fd(), network: network.network.as_fd() })
     }
 }
 
@@ -71,13 +117,21 @@ impl std::ops::Deref for Cell {
     }
 }
 
-async fn ready(control: &InitConnection) -> Result<(), CellError> {
-    match control.report().await {
-        Some(Report::CellReady) => Ok(()),
-        Some(Report::CellFailed(failure)) => Err(CellError::Refused(failure)),
-        Some(Report::Started { .. } | Report::Failed { .. } | Report::Ended { .. }) | None => {
-            Err(SpawnError::SpawnerGone.into())
+/// Waits for the cell. Returns its network, if other cells can share it.
+async fn ready(control: &InitConnection) -> Result<Option<NetworkNamespace>, CellError> {
+    let gone = || CellError::from(SpawnError::SpawnerGone);
+    let (report, descriptors) = control.report_with_descriptors().await.ok_or_else(gone)?;
+    match report {
+        Report::CellReady => {
+            let shared = <[OwnedFd; 2]>::try_from(descriptors).ok();
+            Ok(shared.map(|[users, network]| NetworkNamespace { users, network }))
         }
+        Report::CellFailed(failure) => Err(CellError::Refused(failure)),
+        Report::Started { .. }
+        | Report::Failed { .. }
+        | Report::Ended { .. }
+        | Report::OverlayMounted
+        | Report::OverlayFailed(_) => Err(gone()),
     }
 }
 

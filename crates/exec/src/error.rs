@@ -127,12 +127,48 @@ impl Coded for CellError {
 
     fn detail(&self) -> Value {
         match self {
-            Self::Refused(failure) => json!({
-                "step": failure.step,
-                "object": failure.object,
-                "errno": failure.errno,
-            }),
+            Self::Refused(failure) => failure_detail(failure),
             Self::Spawn(error) => error.detail(),
         }
     }
+}
+
+/// The reason why an overlay could not be mounted.
+#[derive(Debug, thiserror::Error)]
+pub enum OverlayError {
+    /// An overlay is mounted on these layers, or a cell that showed it has not ended yet.
+    #[error("the layers are in use")]
+    InUse,
+    /// The layers were mounted before and not synced, so they may be incomplete if the machine has stopped
+    /// since. [`carrel_sandbox::UsedLayers::Accept`] mounts them again.
+    #[error("the layers were mounted before")]
+    UsedBefore,
+    /// The kernel refused the mount.
+    #[error("the overlay could not be mounted")]
+    Refused(#[source] SetupError),
+    /// The spawner could not be reached.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+}
+
+impl Coded for OverlayError {
+    fn code(&self) -> Code {
+        match self {
+            Self::InUse => Code::WorkspaceBusy,
+            Self::UsedBefore | Self::Refused(_) => Code::SandboxUnavailable,
+            Self::Spawn(error) => error.code(),
+        }
+    }
+
+    fn detail(&self) -> Value {
+        match self {
+            Self::InUse | Self::UsedBefore => json!({}),
+            Self::Refused(failure) => failure_detail(failure),
+            Self::Spawn(error) => error.detail(),
+        }
+    }
+}
+
+fn failure_detail(failure: &SetupError) -> Value {
+    json!({ "step": failure.step, "object": failure.object, "errno": failure.errno })
 }

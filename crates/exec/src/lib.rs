@@ -11,6 +11,9 @@
 //!    └──────────── control ────────────────┘
 //! ```
 //!
+//! The tree of a fork is an overlay ([`OverlayMount`]), which a child of the spawner mounts in namespaces that
+//! the fork's cells join.
+//!
 //! A command reads and writes files and pipes that the server made, or a terminal, which its init
 //! opens inside the sandbox and passes to the server.
 //!
@@ -36,6 +39,7 @@ mod log_reader;
 mod memory_file;
 mod outcome;
 mod output_streams;
+mod overlay;
 mod preforked_cell;
 mod protocol;
 mod running_command;
@@ -45,11 +49,11 @@ mod spawner_connection;
 mod terminal;
 
 pub use capture::{CaptureLimits, Captured};
-pub use cell::Cell;
+pub use cell::{Cell, CellWorkspace};
 pub use cgroups::{Cgroup, CgroupReport, Cgroups};
 pub use command_spec::{CommandSpec, Directory, Limits, Output, SampledLimits, Stdin};
 pub use detached::start_detached;
-pub use error::{CellError, SpawnError};
+pub use error::{CellError, OverlayError, SpawnError};
 pub use helper::run_helper;
 pub use hook_command::{HookCommand, Receipt};
 pub use jobs::{
@@ -61,6 +65,7 @@ pub use live_output::{LiveOutput, Piece, StreamName};
 pub use log_file::{LogEnd, LogFile};
 pub use log_reader::{Chunk, Cursor, LogReader, MAX_READ_BYTES, ReadError};
 pub use outcome::{ExceededLimit, ExitStatus, Outcome, Stop};
+pub use overlay::{OverlayMount, Unmounted};
 pub use preforked_cell::PreforkedCell;
 pub use running_command::{KillHandle, RunningCommand, Started};
 pub use spawner::Spawner;

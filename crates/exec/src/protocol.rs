@@ -1,9 +1,10 @@
 //! The messages between server, spawner, cells and inits.
 //!
 //! ```text
-//! server ──Request──► spawner or cell     start a command, make a cell, kill an init
+//! server ──Request──► spawner or cell     start a command, make a cell, mount an overlay, kill an init
 //! server ──Order────► init                stop, kill
-//! init   ──Report───► server              started, failed, ended; also from a new cell: ready, failed
+//! init   ──Report───► server              started, failed, ended; also from a new cell: ready, failed;
+//!                                         and from a process that mounts an overlay: mounted, failed
 //! ```
 //!
 //! Each message is one packet of a `SOCK_SEQPACKET` socket, with its descriptors in a fixed order. Both
@@ -21,7 +22,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use carrel_domain::exact_path;
-use carrel_sandbox::{DeniedCall, Plan, SetupError, Usage};
+use carrel_sandbox::{
+    DeniedCall, NetworkNamespace, OverlayDirectories, OverlayNamespaces, OverlayPlan, Plan,
+    SetupError, Usage,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::command_spec::{Limits, SampledLimits};
@@ -43,6 +47,7 @@ const IN_FILE: &[u8] = b"@";
 pub(crate) enum Request {
     Start(Box<Start>),
     Cell(Box<MakeCell>),
+    Overlay(Box<MountOverlay>),
     /// Kill the init or the cell of the request with this number.
     Kill {
         number: u64,
@@ -54,8 +59,14 @@ pub(crate) struct MakeCell {
     pub(crate) number: u64,
     /// Sent without the standard seccomp filter, which the receiver adds.
     pub(crate) plan: Plan,
-    /// The number of a cell whose network namespace it shares.
-    pub(crate) companion: Option<u64>,
+    pub(crate) shares_network: bool,
+    pub(crate) shows_overlay: bool,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct MountOverlay {
+    pub(crate) number: u64,
+    pub(crate) plan: OverlayPlan,
 }
 
 /// The descriptors of a cell to make. `T` is owned by a receiver and borrowed by a sender.
@@ -65,6 +76,25 @@ pub(crate) struct CellDescriptors<T> {
     pub(crate) requests: T,
     pub(crate) workspace: T,
     pub(crate) scratch: T,
+    /// Sent only if it shares the network of another cell.
+    pub(crate) companion: Option<NetworkNamespace<T>>,
+    /// Sent only if the workspace is an overlay.
+    pub(crate) overlay: Option<CellOverlay<T>>,
+}
+
+/// The overlay that a cell shows.
+#[derive(Debug)]
+pub(crate) struct CellOverlay<T> {
+    pub(crate) namespaces: OverlayNamespaces<T>,
+    /// The lock of its layers.
+    pub(crate) lock: T,
+}
+
+/// The descriptors of an overlay to mount.
+#[derive(Debug)]
+pub(crate) struct OverlayDescriptors<T> {
+    pub(crate) control: T,
+    pub(crate) directories: OverlayDirectories<T>,
 }
 
 #[derive(Debug, PartialEq)]
@@ -140,8 +170,12 @@ pub(crate) enum Report {
         refused: Vec<DeniedCall>,
         excess: Option<ExceededLimit>,
     },
+    /// Carries the user and network namespaces of a cell whose network others can share.
     CellReady,
     CellFailed(SetupError),
+    /// Carries the root of the merged tree, the user namespace and the mount namespace.
+    OverlayMounted,
+    OverlayFailed(SetupError),
 }
 
 /// The step at which starting a command failed.
@@ -167,6 +201,7 @@ pub(crate) enum Order {
 enum Header {
     Start { arguments: usize, options: Box<StartOptions> },
     Cell(Box<MakeCell>),
+    Overlay(Box<MountOverlay>),
     Kill { number: u64 },
 }
 
@@ -174,6 +209,7 @@ enum Header {
 enum HeaderRef<'a> {
     Start { arguments: usize, options: &'a StartOptions },
     Cell(&'a MakeCell),
+    Overlay(&'a MountOverlay),
 }
 
 impl Request {
@@ -181,6 +217,7 @@ impl Request {
         match self {
             Self::Kill { number } => to_json(&Header::Kill { number: *number }),
             Self::Cell(cell) => to_json(&HeaderRef::Cell(cell)),
+            Self::Overlay(overlay) => to_json(&HeaderRef::Overlay(overlay)),
             Self::Start(start) => start.encode(),
         }
     }
@@ -217,6 +254,7 @@ impl Request {
                 cell.plan = cell.plan.with_standard_filter();
                 Ok(Self::Cell(cell))
             }
+            Header::Overlay(overlay) => Ok(Self::Overlay(overlay)),
             Header::Start { arguments, options } => {
                 let mut strings = parts.map(|part| OsString::from_vec(part.to_vec()));
                 let argv = strings.by_ref().take(arguments).collect();
@@ -298,17 +336,54 @@ impl<T: AsFd> Descriptors<T> {
 
 impl CellDescriptors<OwnedFd> {
     /// Takes the descriptors in the order in which [`CellDescriptors::in_order`] sends them.
-    pub(crate) fn from_received(received: Vec<OwnedFd>) -> io::Result<Self> {
-        let [control, requests, workspace, scratch] =
-            received.try_into().map_err(|_| malformed())?;
-        Ok(Self { control, requests, workspace, scratch })
+    pub(crate) fn from_received(received: Vec<OwnedFd>, make: &MakeCell) -> io::Result<Self> {
+        let mut received = received.into_iter();
+        let mut next = || received.next().ok_or_else(malformed);
+        let (control, requests, workspace, scratch) = (next()?, next()?, next()?, next()?);
+        let companion = if make.shares_network {
+            Some(NetworkNamespace { users: next()?, network: next()? })
+        } else {
+            None
+        };
+        let overlay = if make.shows_overlay {
+            let namespaces = OverlayNamespaces { users: next()?, mounts: next()? };
+            Some(CellOverlay { namespaces, lock: next()? })
+        } else {
+            None
+        };
+        Ok(Self { control, requests, workspace, scratch, companion, overlay })
     }
 }
 
 impl<T: AsFd> CellDescriptors<T> {
     /// Returns the descriptors in the order in which they are sent.
     pub(crate) fn in_order(&self) -> Vec<BorrowedFd<'_>> {
-        [&self.control, &self.requests, &self.workspace, &self.scratch].map(AsFd::as_fd).into()
+        let companion = self.companion.iter().flat_map(|shared| [&shared.users, &shared.network]);
+        let overlay = self.overlay.iter().flat_map(|CellOverlay { namespaces, lock }| {
+            [&namespaces.users, &namespaces.mounts, lock]
+        });
+        [&self.control, &self.requests, &self.workspace, &self.scratch]
+            .into_iter()
+            .chain(companion)
+            .chain(overlay)
+            .map(AsFd::as_fd)
+            .collect()
+    }
+}
+
+impl OverlayDescriptors<OwnedFd> {
+    /// Takes the descriptors in the order in which [`OverlayDescriptors::in_order`] sends them.
+    pub(crate) fn from_received(received: Vec<OwnedFd>) -> io::Result<Self> {
+        let [control, lower, layers, target] = received.try_into().map_err(|_| malformed())?;
+        Ok(Self { control, directories: OverlayDirectories { lower, layers, target } })
+    }
+}
+
+impl<T: AsFd> OverlayDescriptors<T> {
+    /// Returns the descriptors in the order in which they are sent.
+    pub(crate) fn in_order(&self) -> Vec<BorrowedFd<'_>> {
+        let OverlayDirectories { lower, layers, target } = &self.directories;
+        [&self.control, lower, layers, target].map(AsFd::as_fd).into()
     }
 }
 

@@ -192,9 +192,11 @@ async fn started(
     match report {
         Report::Started { pid } => Ok((pid, screen(descriptors).map_err(SpawnError::Terminal)?)),
         Report::Failed { step, errno } => Err(SpawnError::reported(program, step, errno)),
-        Report::Ended { .. } | Report::CellReady | Report::CellFailed(_) => {
-            Err(SpawnError::SpawnerGone)
-        }
+        Report::Ended { .. }
+        | Report::CellReady
+        | Report::CellFailed(_)
+        | Report::OverlayMounted
+        | Report::OverlayFailed(_) => Err(SpawnError::SpawnerGone),
     }
 }
 

@@ -20,7 +20,7 @@ use carrel_config::TierChoice;
 use carrel_domain::{GrantedNetwork, Network, Tier, WorkspaceAccess, sync};
 use carrel_exec::{Cell, CellError, Directory, Spawner};
 use carrel_fsroot::Root;
-use carrel_sandbox::{CommandUser, GitDirectory, Owner, Plan, Policy, UserRange};
+use carrel_sandbox::{CommandUser, GitDirectory, Owner, Plan, Policy, UserRange, WorkspaceSource};
 use tracing::{debug, warn};
 
 use crate::cell_cache::{CellCache, CellKey};
@@ -422,6 +422,7 @@ impl RunnerInner {
             workspace: key.workspace.clone(),
             owner,
             access: key.access,
+            workspace_source: WorkspaceSource::Directory,
             git_directory: key.repository,
             scratch: scratch.to_owned(),
             home: None,

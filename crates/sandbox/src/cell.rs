@@ -23,15 +23,16 @@
 //! init; supervisors notice through the cell's pidfd ([`Cell::is_alive`]).
 
 mod directory_builder;
+mod entering;
 mod root;
 mod setup_error;
 mod shared_mounts;
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use carrel_domain::{Network, Tier};
+use carrel_domain::Tier;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::process::{
     DumpableBehavior, PidfdFlags, Signal, fchdir, getpid, pidfd_open, set_dumpable_behavior,
@@ -41,15 +42,18 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
 };
 
+pub(crate) use self::entering::become_user;
+pub(crate) use self::root::open_if_same;
 pub(crate) use self::setup_error::StepContext;
 pub use self::setup_error::{SetupError, SetupStep};
 pub use self::shared_mounts::SharedMounts;
 use crate::fork::{Fork, fork};
 use crate::landlock::Ruleset;
-use crate::namespaces::{self, IdMapping, UserNamespace, join_network};
-use crate::plan::{CommandUser, Plan};
+use crate::mounts;
+use crate::namespaces::{self, NetworkNamespace, UserNamespace};
+use crate::overlay::OverlayNamespaces;
+use crate::plan::Plan;
 use crate::seccomp::{BpfProgram, Listener, Reporting};
-use crate::{mounts, policy::Owner};
 
 /// The descriptors and prepared parts that a process needs to become a cell.
 #[derive(Debug)]
@@ -58,8 +62,12 @@ pub struct CellResources {
     pub workspace: OwnedFd,
     /// The scratch directory.
     pub scratch: OwnedFd,
-    /// The pidfd of another cell of the same workspace, whose user and network namespaces are joined.
-    pub companion: Option<OwnedFd>,
+    /// The namespaces of another cell of the same workspace, which are joined.
+    pub companion: Option<NetworkNamespace>,
+    /// The namespaces of the workspace's overlay, if the plan shows one. `workspace` is its root then.
+    pub overlay: Option<OverlayNamespaces>,
+    /// A descriptor that stays open as long as the cell or a command of it lives, such as a lock.
+    pub held: Option<OwnedFd>,
     /// Namespaces that were created before the plan was known.
     pub prepared: Option<PreparedNamespaces>,
     /// Parts of the root directory that the spawner made once for all cells.
@@ -114,11 +122,20 @@ pub struct UnsealedCell {
     workspace: OwnedFd,
     rules: Option<Ruleset>,
     supervisor: Option<Ruleset>,
+    network: Option<NetworkNamespace>,
+    /// Only kept open.
+    #[expect(dead_code, reason = "a lock is held by its descriptor")]
+    held: Option<OwnedFd>,
     /// The cell's own pidfd, through which supervisors see that it has ended.
     itself: OwnedFd,
 }
 
 impl UnsealedCell {
+    /// Takes the network namespace that other cells of the workspace can share, as with network `loopback`.
+    pub fn take_network(&mut self) -> Option<NetworkNamespace> {
+        self.network.take()
+    }
+
     /// Empties the capability bounding set, so that no executed program gains capabilities, makes the
     /// process undumpable, and assembles the seccomp filter.
     pub fn seal(self) -> Result<Cell, SetupError> {
@@ -156,25 +173,28 @@ impl Cell {
     /// [sealed](UnsealedCell::seal).
     pub fn enter(plan: Plan, mut resources: CellResources) -> Result<UnsealedCell, SetupError> {
         let itself = pidfd_open(getpid(), PidfdFlags::empty()).during(SetupStep::Namespaces)?;
+        if plan.shows_overlay() != resources.overlay.is_some() {
+            return Err(SetupError::wrong_workspace_source());
+        }
         let rules = || ruleset(plan.landlock.handled, &plan.landlock.rules);
-        let rules = match plan.tier {
+        let (rules, network) = match plan.tier {
             Tier::Full => {
-                enter_namespaces(&plan, &mut resources)?;
-                rules()?
+                let network = entering::enter_namespaces(&plan, &mut resources)?;
+                (rules()?, network)
             }
             Tier::Landlock => {
                 drop(resources.prepared.take());
                 // Before the switch to a user who may be unable to open some granted paths.
                 let rules = rules()?;
                 drop_bounding_set().during(SetupStep::Capabilities)?;
-                drop_groups(plan.run_as)?;
-                switch_user(plan.run_as)?;
-                rules
+                entering::drop_groups(plan.run_as)?;
+                entering::switch_user(plan.run_as)?;
+                (rules, None)
             }
         };
         let supervisor = ruleset(plan.landlock.supervisor, &plan.landlock.supervised)?;
-        let CellResources { workspace, lifetime, .. } = resources;
-        Ok(UnsealedCell { plan, lifetime, workspace, rules, supervisor, itself })
+        let CellResources { workspace, lifetime, held, .. } = resources;
+        Ok(UnsealedCell { plan, lifetime, workspace, rules, supervisor, network, held, itself })
     }
 
     /// Returns the plan that the cell has applied.
@@ -343,97 +363,4 @@ fn drop_bounding_set() -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn switch_user(run_as: CommandUser) -> Result<(), SetupError> {
-    match run_as {
-        CommandUser::Server(_) => Ok(()),
-        CommandUser::WorkspaceOwner(owner) | CommandUser::Mapped { inside: owner, .. } => {
-            become_user(owner).during(SetupStep::CommandUser)
-        }
-    }
-}
-
-fn become_user(Owner { user, group }: Owner) -> io::Result<()> {
-    use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
-    let user = rustix::process::Uid::from_raw(user);
-    let group = rustix::process::Gid::from_raw(group);
-    set_thread_res_gid(group, group, group)?;
-    set_thread_res_uid(user, user, user)?;
-    Ok(())
-}
-
-fn enter_namespaces(plan: &Plan, resources: &mut CellResources) -> Result<(), SetupError> {
-    let own_network = resources.companion.is_none() && plan.network != Network::Full;
-    let wanted = root::namespaces(own_network);
-    let (prepared, found) = resources
-        .prepared
-        .take()
-        .map(|prepared| (prepared.users, (prepared.system, prepared.owners)))
-        .unzip();
-    let users = match &resources.companion {
-        None => Some(user_namespace(plan, wanted, prepared)?),
-        Some(_) => None,
-    };
-    let sources = match plan.run_as {
-        // Before the switch to a mapped user, who may be unable to open some of the sources.
-        CommandUser::Mapped { .. } => {
-            Some(root::PreparedRoot::open(plan, resources, found.unwrap_or_default())?)
-        }
-        CommandUser::Server(_) | CommandUser::WorkspaceOwner(_) => None,
-    };
-    drop_groups(plan.run_as)?;
-    let joined = match (&users, &resources.companion) {
-        (Some(users), _) => users.join(wanted).during(SetupStep::UserNamespace)?,
-        (None, companion) => {
-            let joined = companion.as_ref().map_or(Ok(()), |cell| join_network(cell.as_fd()));
-            joined.during(SetupStep::Namespaces)?;
-            UnshareFlags::empty()
-        }
-    };
-    switch_user(plan.run_as)?;
-    let missing = UnshareFlags::NEWNS | wanted.difference(joined);
-    namespaces::unshare(missing).during(SetupStep::Namespaces)?;
-    let sources = match sources {
-        Some(sources) => sources,
-        None => root::PreparedRoot::open(plan, resources, (root::PrebuiltRoot::default(), None))?,
-    };
-    root::build(plan, &sources, resources.lifetime)?;
-    if own_network && plan.network == Network::Loopback {
-        namespaces::raise_loopback().during(SetupStep::Loopback)?;
-    }
-    Ok(())
-}
-
-/// Creates the cell's user namespace, or takes the prepared one, and writes its id maps.
-fn user_namespace(
-    plan: &Plan,
-    others: UnshareFlags,
-    prepared: Option<UserNamespace>,
-) -> Result<UserNamespace, SetupError> {
-    // The files of an undumpable process in `/proc` belong to root, and its maps could not be written.
-    set_dumpable_behavior(DumpableBehavior::Dumpable).during(SetupStep::UserNamespace)?;
-    let (mapping, meanwhile) = match plan.run_as {
-        // The caller has nothing to do while the other namespaces are created, so it creates them itself.
-        CommandUser::Server(owner) | CommandUser::WorkspaceOwner(owner) => {
-            (IdMapping { inside: owner, outside: owner, privileged: false }, UnshareFlags::empty())
-        }
-        CommandUser::Mapped { inside, outside, .. } => {
-            (IdMapping { inside, outside, privileged: true }, others)
-        }
-    };
-    let made = prepared.map_or_else(|| UserNamespace::create(meanwhile), Ok);
-    let users = made.during(SetupStep::UserNamespace)?;
-    users.write_id_maps(mapping).during(SetupStep::UserNamespace)?;
-    Ok(users)
-}
-
-/// Drops the supplementary groups of root.
-fn drop_groups(run_as: CommandUser) -> Result<(), SetupError> {
-    match run_as {
-        CommandUser::Server(_) => Ok(()),
-        CommandUser::WorkspaceOwner(_) | CommandUser::Mapped { .. } => {
-            rustix::thread::set_thread_groups(&[]).during(SetupStep::CommandUser)
-        }
-    }
 }

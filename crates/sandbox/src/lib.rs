@@ -27,6 +27,7 @@ mod host;
 mod landlock;
 mod mounts;
 mod namespaces;
+mod overlay;
 mod plan;
 mod policy;
 mod scrubbed_fork;
@@ -49,11 +50,13 @@ pub use fork::{Fork, VforkStack, fork};
 pub use guarantee::{CgroupLimits, Guarantee, enforced, guarantees, not_enforced, without_sandbox};
 pub use host::{Host, HostEntry, HostEntryKind};
 pub use landlock::version as landlock_version;
+pub use namespaces::NetworkNamespace;
+pub use overlay::{MountedOverlay, OverlayDirectories, OverlayNamespaces, OverlayPlan, UsedLayers};
 pub use plan::{
     BindSource, CommandUser, FileAccess, GIT_SETTINGS_TEXT, Landlock, Plan, PlanError, RootEntry,
     Rule,
 };
-pub use policy::{GitDirectory, Owner, Policy, UserRange};
+pub use policy::{GitDirectory, Owner, Policy, UserRange, WorkspaceSource};
 pub use scrubbed_fork::fork_scrubbed;
 pub use seccomp::{BpfProgram, DeniedCall, Listener, Reporting, SeccompFilter};
 pub use signals::{

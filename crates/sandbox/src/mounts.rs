@@ -89,6 +89,14 @@ impl DetachedMount {
         Self::new("devpts", &options, NOEXEC)
     }
 
+    /// Creates an overlay of two layers. It keeps its marks in attributes that its user can write, and never
+    /// syncs.
+    pub(crate) fn overlay(lower: &str, upper: &str, work: &str) -> io::Result<Self> {
+        let layers = [("lowerdir", lower), ("upperdir", upper), ("workdir", work)];
+        let options = [&layers[..], &[("userxattr", ""), ("volatile", "")]].concat();
+        Self::new("overlay", &options, NODEV)
+    }
+
     fn new(kind: &str, options: &[(&str, &str)], more: MountAttrFlags) -> io::Result<Self> {
         let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
         for (name, value) in options {
@@ -165,6 +173,12 @@ impl DetachedMount {
         rustix::process::fchdir(&self.0)?;
         rustix::process::pivot_root(".", ".")?;
         Ok(rustix::process::chdir("/")?)
+    }
+}
+
+impl From<DetachedMount> for OwnedFd {
+    fn from(mount: DetachedMount) -> Self {
+        mount.0
     }
 }
 

@@ -9,12 +9,15 @@
 //! part of a cell, and only a process outside a user namespace may write its id maps.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, pidfd_open};
-use rustix::thread::{ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces};
+use rustix::thread::{
+    LinkNameSpaceType, ThreadNameSpaceType, UnshareFlags, move_into_link_name_space,
+    move_into_thread_name_spaces,
+};
 
 use crate::cell::CellLifetime;
 use crate::fork::{Fork, is_single_threaded};
@@ -94,12 +97,33 @@ impl UserNamespace {
         write(&of("gid_map"), &format!("{} {} 1", inside.group, outside.group))
     }
 
-    /// Opens a descriptor that keeps the user namespace alive, and ends its holder.
-    pub(crate) fn open_and_release(&self) -> io::Result<OwnedFd> {
-        let path = format!("/proc/{}/ns/user", self.holder.pid().as_raw_pid());
-        let namespace = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    /// Creates a user namespace for id-mapped mounts, or takes the spare one. Returns its ended holder and a
+    /// descriptor that keeps it.
+    pub(crate) fn of_owners(
+        mapping: IdMapping,
+        spare: Option<Self>,
+    ) -> io::Result<(Self, OwnedFd)> {
+        let users = spare.map_or_else(|| Self::create(UnshareFlags::empty()), Ok)?;
+        users.write_id_maps(mapping)?;
+        let kept = users.open("user")?;
+        users.release();
+        Ok((users, kept))
+    }
+
+    /// Ends the holder, without waiting for that. The namespaces stay as long as they are open or joined.
+    pub(crate) fn release(&self) {
         self.holder.kill();
-        Ok(namespace)
+    }
+
+    /// Waits until the other namespaces are created.
+    pub(crate) fn wait(&self) -> io::Result<()> {
+        self.holder.wait_for_task()
+    }
+
+    /// Opens a descriptor that keeps the namespace with this name in `/proc` alive.
+    pub(crate) fn open(&self, name: &str) -> io::Result<OwnedFd> {
+        let path = format!("/proc/{}/ns/{name}", self.holder.pid().as_raw_pid());
+        Ok(open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
     }
 
     /// Moves the calling process into the user namespace and into those of the `wanted` namespaces that
@@ -123,11 +147,35 @@ fn write(path: &str, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves the calling process into the user and network namespaces of another process.
-pub(crate) fn join_network(process: BorrowedFd<'_>) -> io::Result<()> {
-    let both = ThreadNameSpaceType::USER | ThreadNameSpaceType::NETWORK;
-    move_into_thread_name_spaces(process, both)?;
-    Ok(())
+/// A network namespace with the user namespace that owns it, which cells of one workspace share.
+///
+/// A process that joins them needs their descriptors: those of a cell in `/proc` are closed to ordinary
+/// users, because a cell is not dumpable.
+#[derive(Debug)]
+pub struct NetworkNamespace<T = OwnedFd> {
+    /// The user namespace.
+    pub users: T,
+    /// The network namespace.
+    pub network: T,
+}
+
+impl NetworkNamespace {
+    /// Opens those of the calling process, whose `/proc` must be of its process namespace.
+    pub(crate) fn of_this_process() -> io::Result<Self> {
+        let open = |path| open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        Ok(Self { users: open("/proc/self/ns/user")?, network: open("/proc/self/ns/net")? })
+    }
+
+    /// Moves the calling process into both namespaces.
+    pub(crate) fn join(&self) -> io::Result<()> {
+        move_into_link_name_space(self.users.as_fd(), Some(LinkNameSpaceType::User))?;
+        self.join_network()
+    }
+
+    /// Moves the calling process, which is in the user namespace already, into the network namespace.
+    pub(crate) fn join_network(&self) -> io::Result<()> {
+        Ok(move_into_link_name_space(self.network.as_fd(), Some(LinkNameSpaceType::Network))?)
+    }
 }
 
 /// `IFF_UP` and `IFF_RUNNING`.

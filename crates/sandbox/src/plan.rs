@@ -35,7 +35,7 @@ use serde_json::{Value, json};
 
 use crate::host::{DEVICES, Host, HostEntryKind};
 use crate::landlock::Handled;
-use crate::policy::{Owner, Policy};
+use crate::policy::{Owner, Policy, WorkspaceSource};
 use crate::seccomp::SeccompFilter;
 
 pub use root_tree::{BindSource, GIT_SETTINGS_TEXT, RootEntry};
@@ -150,6 +150,11 @@ pub enum PlanError {
     /// Network `loopback` needs a network namespace, which tier `landlock` does not have.
     #[error("network `loopback` needs tier `full`; tier `landlock` has `none` and `full`")]
     Loopback,
+    /// The tree of a fork is mounted in a mount namespace, which tier `landlock` does not have.
+    #[error(
+        "the tree of a fork is an overlay, which needs tier `full`; in tier `landlock` it is a copy"
+    )]
+    Overlay,
     /// Carrel runs as root and the workspace belongs to root, so commands would run as root in tier
     /// `landlock`.
     #[error(
@@ -190,7 +195,7 @@ impl Coded for PlanError {
             Self::System { .. } | Self::NotAbsolute { .. } | Self::Reveals { .. } => {
                 Code::InvalidPath
             }
-            Self::OwnedByRoot { .. } | Self::Loopback | Self::NoLandlock => {
+            Self::OwnedByRoot { .. } | Self::Loopback | Self::Overlay | Self::NoLandlock => {
                 Code::SandboxUnavailable
             }
         }
@@ -202,7 +207,7 @@ impl Coded for PlanError {
             | Self::NotAbsolute { path }
             | Self::OwnedByRoot { path, .. }
             | Self::Reveals { path, .. } => json!({ "path": path }),
-            Self::Loopback | Self::NoLandlock => json!({}),
+            Self::Loopback | Self::Overlay | Self::NoLandlock => json!({}),
         }
     }
 }
@@ -213,6 +218,9 @@ impl Plan {
         check(policy, host)?;
         if tier == Tier::Landlock && policy.network == Network::Loopback {
             return Err(PlanError::Loopback);
+        }
+        if tier == Tier::Landlock && policy.workspace_source == WorkspaceSource::Overlay {
+            return Err(PlanError::Overlay);
         }
         if tier == Tier::Landlock && host.landlock == 0 {
             return Err(PlanError::NoLandlock);
@@ -251,6 +259,14 @@ impl Plan {
             self.seccomp = SeccompFilter::standard(self.tier, self.network);
         }
         self
+    }
+
+    /// Returns whether commands see an overlay, the tree of a fork, at the path of the workspace.
+    pub fn shows_overlay(&self) -> bool {
+        let is_overlay = |entry: &RootEntry| {
+            matches!(entry, RootEntry::Bind { source: BindSource::Overlay, .. })
+        };
+        self.tree.iter().any(is_overlay)
     }
 
     /// Returns the path of the temporary directory as commands see it.

@@ -14,6 +14,8 @@ pub struct Policy {
     pub workspace: PathBuf,
     /// The owner of the workspace directory on disk.
     pub owner: Owner,
+    /// The origin of the tree that commands see at the workspace's path.
+    pub workspace_source: WorkspaceSource,
     /// The access of commands to the files of the workspace.
     pub access: WorkspaceAccess,
     /// The state of `.git` at the top of the workspace. Commands must not change its hooks, which git
@@ -45,6 +47,16 @@ pub struct Owner {
     pub user: u32,
     /// The group id.
     pub group: u32,
+}
+
+/// The origin of the tree that commands see at the path of a workspace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WorkspaceSource {
+    /// The directory at that path.
+    #[default]
+    Directory,
+    /// An overlay that is mounted there in a mount namespace of its own: the tree of a fork. Needs tier `full`.
+    Overlay,
 }
 
 /// The state of the `.git` entry at the top of a workspace.

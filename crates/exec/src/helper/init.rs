@@ -105,7 +105,7 @@ fn wait_for_command(
             descriptors.directory = opened.or(descriptors.directory);
             Ok(Some((start, descriptors)))
         }
-        Request::Cell(_) | Request::Kill { .. } => Ok(None),
+        Request::Cell(_) | Request::Overlay(_) | Request::Kill { .. } => Ok(None),
     }
 }
 

@@ -7,6 +7,8 @@ mod children;
 mod command;
 mod hook;
 mod init;
+mod new_cell;
+mod overlay;
 mod poll;
 mod process_table;
 mod process_tree;

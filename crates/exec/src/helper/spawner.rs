@@ -1,7 +1,7 @@
 //! The spawner process, and its copies inside a sandbox, the cells.
 //!
-//! Both serve the same requests: fork an init for a command, fork a process that becomes a cell, kill an
-//! init. The loop waits for requests and for ended children, and does nothing else, so a request is
+//! Both serve the same requests: fork an init for a command, fork a process that becomes a cell or mounts
+//! an overlay, kill an init. The loop waits for requests and for ended children, and does nothing else, so a request is
 //! never delayed by another command. When an init dies before its tree, the orphans become children of
 //! the spawner, which kills them.
 //!
@@ -19,21 +19,22 @@ use std::time::{Duration, Instant};
 
 use carrel_domain::Tier;
 use carrel_sandbox::{
-    Cell, CellLifetime, CellResources, Fork, PreparedNamespaces, SetupError, SharedMounts,
-    SignalQueue, SignalScope, close_on_exec, fork, restore_default_dispositions,
+    Cell, Fork, PreparedNamespaces, SharedMounts, SignalQueue, SignalScope, close_on_exec, fork,
+    restore_default_dispositions,
 };
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{
-    DumpableBehavior, Pid, PidfdFlags, Signal, chdir, getpid, getppid, kill_process, pidfd_open,
-    set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, setsid,
+    DumpableBehavior, Pid, Signal, chdir, getpid, getppid, kill_process, set_child_subreaper,
+    set_dumpable_behavior, setsid,
 };
 use rustix::stdio::{dup2_stderr, dup2_stdin, stdin};
 
-use super::{FAILURE, FIRST_DESCRIPTOR, SUCCESS, children, init, poll, process_tree};
+use super::new_cell::{self, CellOrigin};
+use super::{FAILURE, FIRST_DESCRIPTOR, SUCCESS, children, init, overlay, poll, process_tree};
 use crate::protocol::{
-    CellDescriptors, CellPath, Descriptors, MAX_INLINE_BYTES, MakeCell, Report, Request, Start,
-    Step,
+    CellDescriptors, CellPath, Descriptors, MAX_INLINE_BYTES, MakeCell, MountOverlay,
+    OverlayDescriptors, Request, Start, Step,
 };
 use crate::socket::{self, Packet};
 
@@ -61,8 +62,12 @@ fn run_role(mut served: io::Result<Role>) -> u8 {
                 init::run_spare(spare, signals, origin);
                 return SUCCESS;
             }
+            Ok(Role::Overlay { mount, descriptors }) => {
+                overlay::mount(&mount.plan, descriptors);
+                return SUCCESS;
+            }
             Ok(Role::Cell { make, descriptors, origin, signals }) => {
-                match become_cell(*make, descriptors, origin, signals) {
+                match new_cell::become_cell(*make, descriptors, origin, signals) {
                     Some(cell) => cell.serve(),
                     None => return SUCCESS,
                 }
@@ -92,6 +97,8 @@ enum Role {
     },
     /// A new child that waits for the next command of a cell.
     Spare { spare: init::Spare, signals: SignalQueue, origin: init::ForkParent },
+    /// A new child that mounts an overlay and ends.
+    Overlay { mount: Box<MountOverlay>, descriptors: OverlayDescriptors<OwnedFd> },
     Cell {
         make: Box<MakeCell>,
         descriptors: CellDescriptors<OwnedFd>,
@@ -100,18 +107,11 @@ enum Role {
     },
 }
 
-enum CellOrigin {
-    /// A child of the spawner, with which it ends. It may share the network of a companion.
-    Spawner { pid: Pid, companion: Option<OwnedFd>, mounts: SharedMounts },
-    /// A process forked ahead for one cell and one command, with the namespaces that it has made. It
-    /// notices the end of the server by itself.
-    Preforked(Option<Box<PreparedNamespaces>>),
-}
-
 enum Child {
     Init(Box<Start>, Box<Descriptors<OwnedFd>>),
     Spare(init::Spare),
-    Cell(Box<MakeCell>, CellDescriptors<OwnedFd>, Option<OwnedFd>),
+    Cell(Box<MakeCell>, CellDescriptors<OwnedFd>),
+    Overlay(Box<MountOverlay>, OverlayDescriptors<OwnedFd>),
 }
 
 struct Spare {
@@ -119,7 +119,7 @@ struct Spare {
     requests: OwnedFd,
 }
 
-struct Spawner {
+pub(super) struct Spawner {
     /// The spawner's own id, also in a new child.
     pid: Pid,
     /// The process that it ends with. The parent-death signal alone is no proof: any process of the
@@ -152,7 +152,11 @@ impl Spawner {
         Ok(Self::new(requests, signals, None))
     }
 
-    fn new(requests: OwnedFd, signals: SignalQueue, cell: Option<(Box<Cell>, OwnedFd)>) -> Self {
+    pub(super) fn new(
+        requests: OwnedFd,
+        signals: SignalQueue,
+        cell: Option<(Box<Cell>, OwnedFd)>,
+    ) -> Self {
         let children = HashMap::new();
         Self {
             pid: getpid(),
@@ -246,10 +250,11 @@ impl Spawner {
             Child::Spare(spare) => {
                 Role::Spare { spare, signals, origin: init::ForkParent::of(cell, spawner) }
             }
-            Child::Cell(make, descriptors, companion) => {
-                let origin = CellOrigin::Spawner { pid: spawner, companion, mounts };
+            Child::Cell(make, descriptors) => {
+                let origin = CellOrigin::Spawner { pid: spawner, mounts };
                 Role::Cell { make, descriptors, origin, signals }
             }
+            Child::Overlay(mount, descriptors) => Role::Overlay { mount, descriptors },
         }
     }
 
@@ -264,7 +269,7 @@ impl Spawner {
             return Ok(Role::Done);
         };
         let Request::Cell(make) = Request::from_packet(&mut packet)? else { return Ok(Role::Done) };
-        let descriptors = CellDescriptors::from_received(packet.descriptors)?;
+        let descriptors = CellDescriptors::from_received(packet.descriptors, &make)?;
         let Self { signals, .. } = self;
         Ok(Role::Cell { make, descriptors, origin: CellOrigin::Preforked(prepared), signals })
     }
@@ -304,8 +309,12 @@ impl Spawner {
                 self.start(*start, descriptors, packet.payload)
             }
             Request::Cell(make) => {
-                let descriptors = CellDescriptors::from_received(packet.descriptors).ok()?;
+                let descriptors = CellDescriptors::from_received(packet.descriptors, &make).ok()?;
                 self.make_cell(make, descriptors)
+            }
+            Request::Overlay(mount) => {
+                let descriptors = OverlayDescriptors::from_received(packet.descriptors).ok()?;
+                self.mount_overlay(mount, descriptors)
             }
             Request::Kill { number } => {
                 let child = *self.children.get(&number)?;
@@ -382,15 +391,28 @@ impl Spawner {
         make: Box<MakeCell>,
         descriptors: CellDescriptors<OwnedFd>,
     ) -> Option<Child> {
-        let companion = make.companion.and_then(|number| self.children.get(&number));
-        let companion = companion.and_then(|pid| pidfd_open(*pid, PidfdFlags::empty()).ok());
         if make.plan.tier == Tier::Full {
             self.mounts.prepare(&make.plan);
         }
         match fork() {
-            Ok(Fork::Child) => return Some(Child::Cell(make, descriptors, companion)),
+            Ok(Fork::Child) => return Some(Child::Cell(make, descriptors)),
             Ok(Fork::Parent(cell)) => {
                 self.children.insert(make.number, cell);
+            }
+            Err(error) => init::refuse(&descriptors.control, Step::Fork, &error),
+        }
+        None
+    }
+
+    fn mount_overlay(
+        &mut self,
+        mount: Box<MountOverlay>,
+        descriptors: OverlayDescriptors<OwnedFd>,
+    ) -> Option<Child> {
+        match fork() {
+            Ok(Fork::Child) => return Some(Child::Overlay(mount, descriptors)),
+            Ok(Fork::Parent(child)) => {
+                self.children.insert(mount.number, child);
             }
             Err(error) => init::refuse(&descriptors.control, Step::Fork, &error),
         }
@@ -422,72 +444,6 @@ impl Spawner {
     }
 }
 
-/// Turns this process into a cell, and reports the result to the server.
-fn become_cell(
-    make: MakeCell,
-    descriptors: CellDescriptors<OwnedFd>,
-    origin: CellOrigin,
-    signals: SignalQueue,
-) -> Option<Spawner> {
-    let CellDescriptors { control, requests, workspace, scratch } = descriptors;
-    let (spawner, companion, shared_mounts, prepared, lifetime) = match origin {
-        CellOrigin::Spawner { pid, companion, mounts } => {
-            (Some(pid), companion, mounts, None, CellLifetime::ManyCommands)
-        }
-        CellOrigin::Preforked(prepared) => (
-            None,
-            None,
-            SharedMounts::default(),
-            prepared.map(|prepared| *prepared),
-            CellLifetime::OneCommand,
-        ),
-    };
-    let entered = if make.companion.is_some() && companion.is_none() {
-        Err(SetupError::companion_gone())
-    } else {
-        Cell::enter(
-            make.plan,
-            CellResources { workspace, scratch, companion, prepared, shared_mounts, lifetime },
-        )
-    };
-    let cell = match (entered, lifetime) {
-        (Ok(unsealed), CellLifetime::ManyCommands) => {
-            unsealed.seal().map(|cell| report_ready(cell, &control, spawner))
-        }
-        // Reported before sealing: the server still has to prepare the command meanwhile.
-        (Ok(unsealed), CellLifetime::OneCommand) => {
-            report_ready((), &control, spawner)?;
-            // A reader of the server's stderr does not have to wait for this process.
-            leave_stderr().ok()?;
-            unsealed.seal().map(Some)
-        }
-        (Err(failure), _) => Err(failure),
-    };
-    match cell {
-        Ok(cell) => Some(Spawner::new(requests, signals, Some((Box::new(cell?), control)))),
-        Err(failure) => {
-            // A server that had the report already notices the end of this process instead.
-            init::report(&control, &Report::CellFailed(failure));
-            None
-        }
-    }
-}
-
-/// Ties the cell to the spawner's life, and reports to the server that it is ready.
-fn report_ready<T>(cell: T, control: &OwnedFd, spawner: Option<Pid>) -> Option<T> {
-    // Orphans of an init that dies become children of the cell, not of the spawner.
-    set_child_subreaper(Some(getpid())).ok()?;
-    if let Some(spawner) = spawner {
-        // Late: a change of user clears it.
-        set_parent_process_death_signal(Some(init::PARENT_DIED)).ok()?;
-        if getppid() != Some(spawner) {
-            return None;
-        }
-    }
-    init::report(control, &Report::CellReady);
-    Some(cell)
-}
-
 /// Takes the socket that the server passed as stdin, and replaces it by `/dev/null`.
 fn take_stdin() -> io::Result<OwnedFd> {
     let socket = fcntl_dupfd_cloexec(stdin(), FIRST_DESCRIPTOR.cast_signed())?;
@@ -495,7 +451,7 @@ fn take_stdin() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-fn leave_stderr() -> io::Result<()> {
+pub(super) fn leave_stderr() -> io::Result<()> {
     Ok(dup2_stderr(open_null()?)?)
 }
 

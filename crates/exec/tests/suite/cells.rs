@@ -13,7 +13,9 @@ use carrel_domain::{Network, Tier, WorkspaceAccess};
 use carrel_exec::{
     Cell, CellError, CommandSpec, Directory, ExitStatus, Outcome, SpawnError, Spawner,
 };
-use carrel_sandbox::{GIT_SETTINGS_TEXT, GitDirectory, Host, Owner, Plan, Policy, UserRange};
+use carrel_sandbox::{
+    GIT_SETTINGS_TEXT, GitDirectory, Host, Owner, Plan, Policy, UserRange, WorkspaceSource,
+};
 use rustix::process::geteuid;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -60,6 +62,7 @@ impl TestWorkspace {
             home: None,
             workspace,
             access: WorkspaceAccess::ReadWrite,
+            workspace_source: WorkspaceSource::Directory,
             git_directory: GitDirectory::Absent,
             readable,
             writable: Vec::new(),

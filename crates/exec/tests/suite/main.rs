@@ -9,6 +9,7 @@
 //! - `survival`: nothing outlives a helper or the server, whichever process is killed;
 //! - `load`: many commands, and commands that fork a lot;
 //! - `login`: hooks behind a login shell;
+//! - `cells`, `overlays`: commands in cells, and in forks of a workspace;
 //! - `terminals`, `cell_terminals`: commands with a terminal, on the host and in cells.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "tests look at the system from outside")]
@@ -23,6 +24,7 @@ mod load;
 mod login;
 mod logs;
 mod output;
+mod overlays;
 mod processes;
 mod starting;
 mod support;

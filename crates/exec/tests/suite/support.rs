@@ -15,7 +15,10 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 pub(crate) fn spawner() -> Spawner {
-    Spawner::start(Path::new(env!("CARGO_BIN_EXE_carrel-spawner"))).unwrap()
+    // `make test-as-user` copies the program beside the tests.
+    let beside = std::env::current_exe().unwrap().with_file_name("carrel-spawner");
+    let built = Path::new(env!("CARGO_BIN_EXE_carrel-spawner"));
+    Spawner::start(if beside.is_file() { &beside } else { built }).unwrap()
 }
 
 pub(crate) fn directory(path: impl AsRef<Path>) -> OwnedFd {

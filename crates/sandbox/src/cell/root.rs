@@ -42,7 +42,7 @@ pub(super) fn namespaces(with_network: bool) -> UnshareFlags {
 
 /// An unfinished root directory with the mounts that will be attached in it.
 #[derive(Debug)]
-struct PartialRoot {
+pub(super) struct PartialRoot {
     root: DetachedMount,
     builder: DirectoryBuilder,
     /// Mounts by their path.
@@ -177,17 +177,30 @@ pub(super) struct PreparedRoot {
 /// User namespaces that map an owner on disk to the commands' user, with the processes that held them.
 type Owners = HashMap<(u32, u32), (UserNamespace, OwnedFd)>;
 
-impl PreparedRoot {
-    /// Opens all sources of the plan and creates their mount points.
-    pub(super) fn open(
+impl PartialRoot {
+    /// Begins the root directory of a plan with the parts that were built before, in the mount namespace in
+    /// which they were: in another one the kernel does not copy detached mounts.
+    pub(super) fn begin(
         plan: &Plan,
         resources: &CellResources,
-        (system, spare): (PrebuiltRoot, Option<UserNamespace>),
+        system: PrebuiltRoot,
     ) -> Result<Self, SetupError> {
-        let mut opener = BindOpener { plan, resources, owners: HashMap::new(), spare };
-        let mut partial = system.0.map_or_else(PartialRoot::new, Ok)?;
+        let mut partial = system.0.map_or_else(Self::new, Ok)?;
         let shared = resources.shared_mounts.for_plan(plan);
         with_public_umask(|| shared.map_or(Ok(()), |shared| partial.take(shared, plan)))?;
+        Ok(partial)
+    }
+}
+
+impl PreparedRoot {
+    /// Opens all other sources of the plan and creates their mount points.
+    pub(super) fn open(
+        mut partial: PartialRoot,
+        plan: &Plan,
+        resources: &CellResources,
+        spare: Option<UserNamespace>,
+    ) -> Result<Self, SetupError> {
+        let mut opener = BindOpener { plan, resources, owners: HashMap::new(), spare };
         let missing: Vec<&RootEntry> =
             plan.tree.iter().filter(|entry| !partial.has(entry)).collect();
         with_public_umask(|| {
@@ -267,6 +280,10 @@ impl BindOpener<'_> {
             BindSource::Workspace => {
                 (copy_if_same(self.resources.workspace.as_fd(), workspace)?, workspace.clone())
             }
+            // Its layers are id-mapped, and an overlay cannot be.
+            BindSource::Overlay => {
+                return copy_if_same(self.resources.workspace.as_fd(), workspace).map(Some);
+            }
             BindSource::Scratch(name) => {
                 let path = scratch.join(name);
                 let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -297,22 +314,12 @@ impl BindOpener<'_> {
             std::collections::hash_map::Entry::Vacant(unknown) => {
                 let mapping = IdMapping { inside: disk, outside, privileged: true };
                 let spare = self.spare.take();
-                unknown.insert(owner_namespace(mapping, spare).during(SetupStep::UserNamespace)?)
+                let made = UserNamespace::of_owners(mapping, spare);
+                unknown.insert(made.during(SetupStep::UserNamespace)?)
             }
         };
         mount.map_owner(namespace).during_with(SetupStep::MapOwner, path)
     }
-}
-
-/// Creates a user namespace for id-mapped mounts, and a descriptor that keeps it.
-fn owner_namespace(
-    mapping: IdMapping,
-    spare: Option<UserNamespace>,
-) -> io::Result<(UserNamespace, OwnedFd)> {
-    let users = spare.map_or_else(|| UserNamespace::create(UnshareFlags::empty()), Ok)?;
-    users.write_id_maps(mapping)?;
-    let kept = users.open_and_release()?;
-    Ok((users, kept))
 }
 
 /// Copies the tree at a path if it is the directory that a descriptor refers to; otherwise fails with
@@ -320,13 +327,18 @@ fn owner_namespace(
 ///
 /// The descriptor itself cannot be the source: it belongs to the mounts outside the namespace.
 fn copy_if_same(descriptor: BorrowedFd<'_>, path: &Path) -> Result<DetachedMount, SetupError> {
+    copy_of(&open_if_same(descriptor, path)?, path)
+}
+
+/// Opens the directory at a path if it is the one that a descriptor refers to; otherwise fails with `ESTALE`.
+pub(crate) fn open_if_same(descriptor: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, SetupError> {
     let found = open_without_links(path, OFlags::DIRECTORY)?;
     let meant = fstat(descriptor).during_with(SetupStep::Find, path)?;
     let there = fstat(&found).during_with(SetupStep::Find, path)?;
     if (meant.st_dev, meant.st_ino) != (there.st_dev, there.st_ino) {
         return Err(Errno::STALE).during_with(SetupStep::Find, path);
     }
-    copy_of(&found, path)
+    Ok(found)
 }
 
 fn open_without_links(path: &Path, more: OFlags) -> Result<OwnedFd, SetupError> {

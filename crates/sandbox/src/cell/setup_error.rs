@@ -36,6 +36,12 @@ pub enum SetupStep {
     /// Opening a path of the host.
     #[error("opening")]
     Find,
+    /// Mounting the tree of a fork.
+    #[error("mounting an overlay")]
+    Overlay,
+    /// Mounting layers of a fork that were mounted before.
+    #[error("mounting the used layers")]
+    UsedLayers,
     /// Building the root directory and mounting into it.
     #[error("building a root directory")]
     Root,
@@ -64,8 +70,11 @@ impl SetupError {
             SetupStep::Namespaces | SetupStep::Root | SetupStep::Loopback | SetupStep::Find => {
                 [libc::EPERM, libc::ENOSYS].contains(&self.errno)
             }
+            // Without the module, or on a kernel that permits the mount to root only.
+            SetupStep::Overlay => [libc::EPERM, libc::ENOSYS, libc::ENODEV].contains(&self.errno),
             SetupStep::CommandUser
             | SetupStep::MapOwner
+            | SetupStep::UsedLayers
             | SetupStep::Landlock
             | SetupStep::Capabilities => false,
         }
@@ -76,8 +85,13 @@ impl SetupError {
         self.is_host_limitation() || self.step == SetupStep::MapOwner
     }
 
-    /// Returns the error for a companion cell, whose network was to be shared, that has ended.
-    pub fn companion_gone() -> Self {
+    /// Returns the error for a plan that shows an overlay where none is mounted, or the other way round.
+    pub fn wrong_workspace_source() -> Self {
+        Self { step: SetupStep::Overlay, object: None, errno: libc::EINVAL }
+    }
+
+    /// Returns the error for a companion cell, whose network was to be shared, that has none of its own.
+    pub fn no_network_to_share() -> Self {
         Self { step: SetupStep::Namespaces, object: None, errno: libc::ESRCH }
     }
 }

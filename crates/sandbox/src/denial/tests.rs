@@ -14,7 +14,7 @@ use super::{Certainty, Denial, DenialContext, explain};
 use crate::guarantee::CgroupLimits;
 use crate::host::{Host, HostEntry, HostEntryKind};
 use crate::plan::Plan;
-use crate::policy::{GitDirectory, Owner, Policy, UserRange};
+use crate::policy::{GitDirectory, Owner, Policy, UserRange, WorkspaceSource};
 
 const USER: Owner = Owner { user: 1000, group: 1000 };
 
@@ -43,6 +43,7 @@ fn policy(network: Network) -> Policy {
         workspace: "/srv/root/ws".into(),
         owner: USER,
         access: WorkspaceAccess::ReadWrite,
+        workspace_source: WorkspaceSource::Directory,
         git_directory: GitDirectory::WithHooks,
         scratch: "/srv/root/.carrel/scratch/ws".into(),
         home: None,

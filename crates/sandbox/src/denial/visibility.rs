@@ -90,9 +90,10 @@ fn kind(source: &BindSource, top: &Path) -> ReadOnlyKind {
         BindSource::Granted(_) => ReadOnlyKind::Granted,
         BindSource::Scratch(_) => ReadOnlyKind::Generated,
         BindSource::InPlace if top.ends_with(".git/hooks") => ReadOnlyKind::Hooks,
-        BindSource::Workspace | BindSource::InPlace | BindSource::Ancestor => {
-            ReadOnlyKind::Workspace
-        }
+        BindSource::Workspace
+        | BindSource::Overlay
+        | BindSource::InPlace
+        | BindSource::Ancestor => ReadOnlyKind::Workspace,
     }
 }
 

@@ -3,7 +3,7 @@ use pretty_assertions::assert_eq;
 
 use super::*;
 use crate::host::{Host, HostEntry, HostEntryKind};
-use crate::policy::{GitDirectory, Owner, Policy, UserRange};
+use crate::policy::{GitDirectory, Owner, Policy, UserRange, WorkspaceSource};
 
 const NO_GROUPS: CgroupLimits = CgroupLimits { memory: false, processes: false };
 const GROUPS: CgroupLimits = CgroupLimits { memory: true, processes: true };
@@ -27,6 +27,7 @@ fn policy(network: Network, owner: Owner) -> Policy {
         workspace: "/srv/root/ws".into(),
         owner,
         access: WorkspaceAccess::ReadWrite,
+        workspace_source: WorkspaceSource::Directory,
         git_directory: GitDirectory::WithHooks,
         scratch: "/srv/root/.carrel/scratch/ws".into(),
         home: None,

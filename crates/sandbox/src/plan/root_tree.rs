@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CommandUser, FileAccess, HOST_NAME};
 use crate::host::{DEVICES, Host, HostEntry, HostEntryKind};
-use crate::policy::{GitDirectory, Owner, Policy};
+use crate::policy::{GitDirectory, Owner, Policy, WorkspaceSource};
 
 /// The path of the global git configuration in the root directory.
 pub(super) const GIT_SETTINGS: &str = "/etc/carrel/gitconfig";
@@ -99,6 +99,8 @@ pub enum BindSource {
     Granted(#[serde(with = "exact_path")] PathBuf),
     /// The workspace directory.
     Workspace,
+    /// The tree of a fork, which is mounted at the workspace's path in the namespaces that the cell joins.
+    Overlay,
     /// A directory in the scratch directory.
     Scratch(#[serde(with = "exact_path")] PathBuf),
     /// The directory that is already at the mount point. A mount on itself cannot be renamed or removed.
@@ -259,7 +261,11 @@ fn workspace(policy: &Policy) -> Vec<RootEntry> {
     let above: Vec<&Path> = policy.workspace.ancestors().skip(1).take_while(inside).collect();
     let fixed = above.into_iter().rev();
     entries.extend(fixed.map(|path| bind(path, BindSource::Ancestor, FileAccess::Read)));
-    entries.push(bind(&policy.workspace, BindSource::Workspace, access));
+    let source = match policy.workspace_source {
+        WorkspaceSource::Directory => BindSource::Workspace,
+        WorkspaceSource::Overlay => BindSource::Overlay,
+    };
+    entries.push(bind(&policy.workspace, source, access));
     match policy.git_directory {
         GitDirectory::Absent => {}
         GitDirectory::WithoutHooks => entries.push(bind(&git, BindSource::InPlace, access)),

@@ -5,7 +5,7 @@ use pretty_assertions::assert_eq;
 
 use super::*;
 use crate::host::{HostEntry, HostEntryKind};
-use crate::policy::{GitDirectory, UserRange};
+use crate::policy::{GitDirectory, UserRange, WorkspaceSource};
 
 fn visible(path: &str, kind: HostEntryKind) -> HostEntry {
     HostEntry { path: path.into(), kind }
@@ -34,6 +34,7 @@ fn policy() -> Policy {
         workspace: "/srv/carrel/ABC-1".into(),
         owner: Owner { user: 0, group: 0 },
         access: WorkspaceAccess::ReadWrite,
+        workspace_source: WorkspaceSource::Directory,
         git_directory: GitDirectory::WithHooks,
         scratch: "/srv/carrel/.carrel/scratch/7-0".into(),
         home: Some("/srv/carrel/.carrel/homes/ABC-1".into()),
@@ -153,4 +154,20 @@ fn the_home_is_mounted_where_neither_workspace_nor_grants_are() {
     assert_eq!(home(|policy| policy.readable = vec!["/home/carrel/sdk".into()], Tier::Full), other);
     let own = home(|policy| policy.home = None, Tier::Full);
     assert_eq!(own, policy().workspace, "the workspace itself without one");
+}
+
+#[test]
+fn the_tree_of_a_fork_differs_from_a_directory_in_its_source_only() {
+    let plain = Plan::new(&policy(), &host(0, 7), Tier::Full).unwrap();
+    let policy = Policy { workspace_source: WorkspaceSource::Overlay, ..policy() };
+    let mut fork = Plan::new(&policy, &host(0, 7), Tier::Full).unwrap();
+    assert!(fork.shows_overlay() && !plain.shows_overlay());
+    for entry in &mut fork.tree {
+        if let RootEntry::Bind { source: source @ BindSource::Overlay, .. } = entry {
+            *source = BindSource::Workspace;
+        }
+    }
+    assert_eq!(fork, plain);
+    let refused = Plan::new(&policy, &host(0, 7), Tier::Landlock);
+    assert_eq!(refused.unwrap_err(), PlanError::Overlay);
 }
