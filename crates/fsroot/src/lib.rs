@@ -17,7 +17,9 @@
 //! All calls block. Callers on an async runtime move them to a blocking thread.
 #![forbid(unsafe_code)]
 
+mod attributes;
 mod browse;
+mod copy;
 mod directory;
 mod error;
 mod exact;
@@ -35,7 +37,9 @@ mod usage;
 mod walk;
 mod write;
 
+pub use attributes::Attribute;
 pub use browse::Browser;
+pub use copy::CopyMethod;
 pub use directory::Entry;
 pub use error::{Error, Escape, Problem};
 pub use metadata::{FileKind, Metadata};
