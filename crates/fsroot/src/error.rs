@@ -151,7 +151,8 @@ impl Error {
         Self { path: path.to_owned(), source, problem }
     }
 
-    fn from_io(path: &Path, error: io::Error) -> Self {
+    /// Returns the error of an operation on an open file, with the path that it was opened by.
+    pub fn of_io(path: &Path, error: io::Error) -> Self {
         match Errno::from_io_error(&error) {
             Some(errno) => Self::from_errno(path, errno),
             None => Self { path: path.to_owned(), source: Some(error), problem: Problem::Io },
@@ -181,7 +182,7 @@ pub(crate) trait OnPath<T> {
 
 impl<T, E: Into<io::Error>> OnPath<T> for Result<T, E> {
     fn on(self, path: &Path) -> Result<T, Error> {
-        self.map_err(|error| Error::from_io(path, error.into()))
+        self.map_err(|error| Error::of_io(path, error.into()))
     }
 }
 

@@ -19,7 +19,9 @@
 //! All calls block. Callers on an async runtime move them to a blocking thread.
 #![forbid(unsafe_code)]
 
+mod attributes;
 mod browse;
+mod copy;
 mod directory;
 mod error;
 mod exact;
@@ -38,7 +40,9 @@ mod walk;
 mod write;
 mod writer;
 
+pub use attributes::Attribute;
 pub use browse::Browser;
+pub use copy::CopyMethod;
 pub use directory::Entry;
 pub use error::{Error, Escape, Problem};
 pub use metadata::{FileKind, Metadata};

@@ -72,6 +72,8 @@ pub struct Metadata {
     pub gid: u32,
     /// The number of hard links.
     pub links: u64,
+    /// The device that a device file stands for; 0 for 0:0 and for other types.
+    pub device: u64,
     /// The device and inode numbers, which identify the file while it exists.
     pub identity: crate::Identity,
     /// The time of the last change of contents. The owner can set it to any value.
@@ -100,6 +102,7 @@ impl From<&Stat> for Metadata {
             uid: stat.st_uid,
             gid: stat.st_gid,
             links: stat.st_nlink,
+            device: stat.st_rdev,
             identity: crate::Identity { device: stat.st_dev, inode: stat.st_ino },
             modified: time(stat.st_mtime, stat.st_mtime_nsec),
             changed: time(stat.st_ctime, stat.st_ctime_nsec),

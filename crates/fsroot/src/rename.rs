@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use rustix::fs::{AtFlags, RenameFlags, renameat_with, symlinkat, unlinkat};
+use rustix::fs::{AtFlags, RenameFlags, linkat, renameat_with, symlinkat, unlinkat};
 
 use crate::error::{Error, OnPath};
 use crate::resolve;
@@ -59,6 +59,14 @@ impl Root {
             rustix::io::Errno::EXIST => Error::from_errno(to, errno),
             errno => Error::from_errno(from, errno),
         })
+    }
+
+    /// Gives a file a second name inside another root on the same file system. A symbolic link gets the name itself.
+    pub fn hard_link_into(&self, from: &Path, other: &Root, to: &Path) -> Result<(), Error> {
+        let source = resolve::open_parent(self, from)?;
+        let target = resolve::open_parent(other, to)?;
+        linkat(&source.parent, &*source.name, &target.parent, &*target.name, AtFlags::empty())
+            .on(to)
     }
 
     /// Creates a symbolic link. Its target is not checked here but whenever it is followed.

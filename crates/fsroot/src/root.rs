@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, StatxFlags, chmod, fstat, fstatvfs, openat, readlink, statx,
+    AtFlags, CWD, Mode, OFlags, StatxFlags, chmod, fstat, fstatvfs, openat, readlink, statx, syncfs,
 };
 
 use crate::error::{Error, OnPath, Problem};
@@ -107,7 +107,7 @@ impl Root {
         Ok(self.below(path, directory))
     }
 
-    /// Wraps a directory whose path is never shown.
+    /// Wraps a directory whose path is not known.
     pub(crate) fn from_descriptor(directory: OwnedFd) -> Self {
         Self { directory, path: PathBuf::new(), place: Place::Here }
     }
@@ -185,6 +185,13 @@ impl Root {
         is_known.then(|| time(found.stx_btime.tv_sec, u64::from(found.stx_btime.tv_nsec)))
     }
 
+    /// Returns the number of the mount that the directory was reached through, on kernels that tell it. Entries
+    /// cannot be renamed between two mounts, also of one file system.
+    pub fn mount(&self) -> Option<u64> {
+        let found = statx(self.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok()?;
+        (found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id)
+    }
+
     /// Returns whether the owner may read, write and enter the directory.
     pub fn owner_has_access(&self) -> Result<bool, Error> {
         Ok(self.own_metadata()?.mode & OWNER_ALL == OWNER_ALL)
@@ -252,6 +259,11 @@ impl Root {
     /// they are written.
     pub fn sync_directory(&self, path: &Path) -> Result<(), Error> {
         self.reopen(path)?.sync_all().on(path)
+    }
+
+    /// Syncs everything on the file system that holds the directory.
+    pub fn sync_file_system(&self) -> Result<(), Error> {
+        syncfs(self.reopen(Path::new("."))?).on(&self.path)
     }
 
     /// Opens a directory for reading; an `O_PATH` descriptor cannot be read or synced.

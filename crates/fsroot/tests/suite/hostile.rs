@@ -40,10 +40,13 @@ const NAMING: &[(&str, Operation)] = &[
     ("rename from", |root, path| root.rename(path, p("new"), Collision::Replace)),
     ("rename to", |root, path| root.rename(p("file"), path, Collision::Replace)),
     ("create_link", |root, path| root.create_link(p("file"), path)),
+    ("hard link from", |root, path| root.hard_link_into(path, root, p("new"))),
+    ("hard link to", |root, path| root.hard_link_into(p("file"), root, path)),
     ("remove_file", Root::remove_file),
     ("remove_directory", Root::remove_directory),
     ("remove_tree", Root::remove_tree),
     ("open_root_strict", |root, path| root.open_root_strict(path).map(drop)),
+    ("enter", |root, path| root.enter(path).map(drop)),
 ];
 
 fn all() -> impl Iterator<Item = &'static (&'static str, Operation)> {
@@ -68,7 +71,8 @@ fn hostile_world() -> TestTree {
 
 fn assert_refused(operation: &str, error: &Error, problem: Problem) {
     // Where no link is allowed at all, that is what is said.
-    let strict = matches!(operation, "open_root_strict" | "open_or_create" | "read_strict");
+    let strict =
+        matches!(operation, "open_root_strict" | "enter" | "open_or_create" | "read_strict");
     let link = strict && error.problem() == Problem::Link;
     assert!(link || error.problem() == problem, "{operation}: {error:?}");
 }
@@ -188,7 +192,7 @@ fn the_top_itself_cannot_be_renamed_or_removed() {
     let tree_fixture = hostile_world();
     for path in ["", ".", "directory/.."] {
         for (name, operation) in NAMING {
-            if matches!(*name, "link_metadata" | "open_root_strict") {
+            if matches!(*name, "link_metadata" | "open_root_strict" | "enter") {
                 continue;
             }
             let error = operation(&tree_fixture.root, p(path)).expect_err(name);

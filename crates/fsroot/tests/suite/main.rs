@@ -6,6 +6,8 @@
     reason = "tests build the outside that the root must not reach, and fail by panicking"
 )]
 
+/// Attributes, times and contents of single entries.
+mod attributes;
 /// Writes of exactly the entry that a name stands for.
 mod exact;
 /// Names that the browsing view hides.
