@@ -159,6 +159,14 @@ codes! {
     /// The workspace has work that is saved nowhere else.
     WorkspaceDirty = "E_WORKSPACE_DIRTY", "workspace_dirty", 409,
         "commit and push the work, or leave out --keep-if-dirty";
+    /// The workspace has forks, and nothing writes in it until they are promoted or removed.
+    WorkspaceFrozen = "E_WORKSPACE_FROZEN", "workspace_frozen", 409,
+        "work in a fork, or promote or remove the forks that the message names";
+    /// No fork of this workspace can be made, or it cannot be promoted.
+    ForkRefused = "E_FORK_REFUSED", "fork_refused", 409, "follow what the message says would pass";
+    /// The base of a fork has changed since the fork was made, or the fork cannot be trusted any more.
+    ForkConflict = "E_FORK_CONFLICT", "fork_conflict", 409,
+        "take what is wanted from the fork by hand, and remove it";
     /// The directory cannot be a root for workspaces.
     RootRefused = "E_ROOT_REFUSED", "root_refused", 422, "~/carrel is a safe choice";
     /// Other users could change the root or its entries.

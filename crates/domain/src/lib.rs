@@ -40,7 +40,8 @@ pub use network_cap::{
 pub use policy::{Network, ResourceLimits, Tier, UnknownPolicyValue, WorkspaceAccess};
 pub use secret::Secret;
 pub use size::{ByteSize, InvalidSize};
-pub use task::{InvalidId, Priority, TaskId, TaskStatus, UnknownTaskValue, VolumeId, WorkspaceId};
+pub use task::{
+    MAX_FORKS,InvalidId, Priority, TaskId, TaskStatus, UnknownTaskValue, VolumeId, WorkspaceId};
 pub use time::{Age, Clock, FixedClock, InvalidAge, SystemClock, Timestamp};
 pub use token_scope::{InvalidTokenScopes, TokenScope, TokenScopes};
 pub use tool_group::{ToolGroup, ToolSelection, UnknownToolGroup};

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 /// The length of an id as text: 32 digits and four hyphens.
@@ -109,6 +110,24 @@ ids! {
     WorkspaceId = "workspace";
     /// The id of a volume. It is stored in the directory, so that every worker that opens it finds the same.
     VolumeId = "volume";
+}
+
+/// The most forks of one workspace.
+pub const MAX_FORKS: u8 = 100;
+
+impl WorkspaceId {
+    /// Returns the id of a fork of this workspace, by its number. It follows from this one, so that whoever may use a
+    /// workspace may use its forks.
+    #[must_use]
+    pub fn fork(self, number: u8) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(b"carrel fork");
+        hash.update(self.0.as_bytes());
+        hash.update([number]);
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&hash.finalize()[..16]);
+        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    }
 }
 
 /// Defines an enum with a word for each value on the wire and in stores.
@@ -241,6 +260,18 @@ mod tests {
         ] {
             assert!(text.parse::<WorkspaceId>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn the_ids_of_forks_follow_from_their_base_and_differ() {
+        let base: WorkspaceId = "550e8400-e29b-41d4-a716-446655440000".parse().unwrap();
+        let other: WorkspaceId = "550e8400-e29b-41d4-a716-446655440001".parse().unwrap();
+        let mut forks: Vec<_> = (1..=MAX_FORKS)
+            .flat_map(|number| [base.fork(number), other.fork(number), base.fork(number)])
+            .collect();
+        forks.sort_unstable();
+        forks.dedup();
+        assert_eq!(forks.len(), 2 * usize::from(MAX_FORKS));
     }
 
     #[test]

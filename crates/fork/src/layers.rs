@@ -94,6 +94,11 @@ impl Layers {
         Ok(layers)
     }
 
+    /// Returns the directory that holds the layers.
+    pub fn directory(&self) -> &Root {
+        &self.directory
+    }
+
     /// Opens the upper layer.
     pub fn upper(&self) -> Result<Root, LayersError> {
         self.layer(UPPER)

@@ -82,10 +82,10 @@ struct Pending {
 }
 
 /// A request in progress. `hooked` says that `after_create` has a script.
-struct Creation<'a> {
-    inner: &'a RootInner,
-    request: &'a Create,
-    hooked: bool,
+pub(crate) struct Creation<'a> {
+    pub(crate) inner: &'a RootInner,
+    pub(crate) request: &'a Create,
+    pub(crate) hooked: bool,
 }
 
 enum CreateStart {
@@ -234,7 +234,9 @@ impl Creation<'_> {
             let requested = self.request.layout.as_str();
             warn!(%key, has, requested, "Workspace exists with another layout, which it keeps");
         }
-        ensure_layout(&directory, record.layout)?;
+        if record.fork.is_none() {
+            ensure_layout(&directory, record.layout)?;
+        }
         let now = self.inner.clock.now();
         let updated = self.inner.update(key, |record| {
             record.last_used_at = now;
@@ -278,7 +280,7 @@ impl Creation<'_> {
         Ok(record)
     }
 
-    fn new_record(&self, key: WorkspaceKey, state: State) -> Record {
+    pub(crate) fn new_record(&self, key: WorkspaceKey, state: State) -> Record {
         let now = self.inner.clock.now();
         Record {
             schema: SCHEMA,
@@ -292,6 +294,7 @@ impl Creation<'_> {
             created_at: now,
             last_used_at: now,
             quota: self.request.quota.unwrap_or(self.inner.quota),
+            fork: None,
             repos_cached: Vec::new(),
             tasks_run: 0,
             hook_runs: Vec::new(),
@@ -305,7 +308,7 @@ impl Creation<'_> {
         let state = if self.hooked { State::Creating } else { State::Ready };
         let record = self.new_record(key, state);
         // A removal that was interrupted may have left one.
-        self.inner.discard_home(&record.key)?;
+        self.inner.discard_beside(&record.key)?;
         self.inner.records().write(&record, Durability::Synced)?;
         if let Err(error) = self.make_directory(&record.key) {
             self.inner.records().remove(&record.key)?;
@@ -320,7 +323,7 @@ impl Creation<'_> {
         Ok(Pending { record, directory, lock })
     }
 
-    fn make_directory(&self, key: &WorkspaceKey) -> Result<(), Error> {
+    pub(crate) fn make_directory(&self, key: &WorkspaceKey) -> Result<(), Error> {
         let workspace = self.inner.location(key).workspace;
         let made =
             self.inner.root.directory.create_directory(Path::new(key.as_str()), WORKSPACE_MODE);
@@ -369,7 +372,7 @@ impl RootInner {
             }
             Err(error) => Err(error),
         };
-        let undone = undone.and_then(|()| self.discard_home(key));
+        let undone = undone.and_then(|()| self.discard_beside(key));
         let undone = undone.and_then(|()| self.usage_cache().remove(key));
         if let Err(undo) = undone.and_then(|()| self.records().remove(key)) {
             // The record still says `creating`, so the next create discards the directory.

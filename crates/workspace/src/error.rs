@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use carrel_domain::{ByteSize, Code, Coded, Identifier, InvalidIdentifier};
+use carrel_domain::{ByteSize, Code, Coded, Identifier, InvalidIdentifier, WorkspaceKey};
 use carrel_fsroot::{FileKind, Problem};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -49,6 +49,27 @@ pub enum Error {
     NoKeyLeft { identifier: Identifier, root: PathBuf },
     #[error("workspace {key} is in use{}", holder_text(holder.as_deref()))]
     Busy { key: String, holder: Option<String> },
+    #[error(
+        "workspace {key} is frozen, since it has forks: {}; work in a fork, or promote or remove them",
+        names(forks)
+    )]
+    Frozen { key: String, forks: Vec<WorkspaceKey> },
+    #[error("a command that may change {key} is running; a fork needs a moment without one")]
+    Changing { key: String },
+    #[error("{key} is a fork itself; fork its base {base}, or promote {key} first")]
+    ForkOfFork { key: WorkspaceKey, base: WorkspaceKey },
+    #[error("workspace {key} has {most} forks, the most there may be; promote or remove some")]
+    TooManyForks { key: String, most: u8 },
+    #[error("the base {base} of the fork is gone")]
+    BaseGone { base: String },
+    #[error(transparent)]
+    Layers(#[from] carrel_fork::LayersError),
+    #[error(transparent)]
+    Copy(#[from] carrel_fork::CopyError),
+    #[error(transparent)]
+    Changes(#[from] carrel_fork::ChangesError),
+    #[error(transparent)]
+    Promote(#[from] carrel_fork::PromoteError),
     #[error("workspace {key} has unsaved work: {}", reasons.join(", "))]
     Dirty { key: String, reasons: Vec<String> },
     #[error("workspace {key} uses {used} of {limit}")]
@@ -110,6 +131,10 @@ pub enum CwdReason {
     PathUnreadable,
 }
 
+fn names(keys: &[WorkspaceKey]) -> String {
+    keys.iter().map(WorkspaceKey::as_str).collect::<Vec<_>>().join(", ")
+}
+
 fn holder_text(holder: Option<&str>) -> String {
     holder.map(|holder| format!(" ({holder})")).unwrap_or_default()
 }
@@ -151,6 +176,14 @@ impl Coded for Error {
             Self::KeptNotFound { .. } | Self::KeptAmbiguous { .. } => Code::KeptWorkNotFound,
             Self::Exists { .. } => Code::AlreadyExists,
             Self::Busy { .. } => Code::WorkspaceBusy,
+            Self::Frozen { .. } => Code::WorkspaceFrozen,
+            Self::Changing { .. } => Code::WorkspaceBusy,
+            Self::ForkOfFork { .. } | Self::TooManyForks { .. } => Code::ForkRefused,
+            Self::BaseGone { .. } => Code::ForkConflict,
+            Self::Layers(error) => error.code(),
+            Self::Copy(error) => error.code(),
+            Self::Changes(error) => error.code(),
+            Self::Promote(error) => error.code(),
             Self::Dirty { .. } => Code::WorkspaceDirty,
             Self::QuotaExceeded { .. } => Code::QuotaExceeded,
             Self::SchemaTooNew { .. } => Code::SchemaTooNew,
@@ -183,6 +216,15 @@ impl Coded for Error {
                 json!({ "identifier": identifier, "root": shown(root) })
             }
             Self::Busy { key, holder } => json!({ "key": key, "holder": holder }),
+            Self::Frozen { key, forks } => json!({ "key": key, "forks": forks }),
+            Self::Changing { key } => json!({ "key": key }),
+            Self::ForkOfFork { key, base } => json!({ "key": key, "base": base }),
+            Self::TooManyForks { key, most } => json!({ "key": key, "most": most }),
+            Self::BaseGone { base } => json!({ "base": base }),
+            Self::Layers(error) => error.detail(),
+            Self::Copy(error) => error.detail(),
+            Self::Changes(error) => error.detail(),
+            Self::Promote(error) => error.detail(),
             Self::Dirty { key, reasons } => json!({ "key": key, "reasons": reasons }),
             Self::QuotaExceeded { key, used_bytes, .. } => {
                 json!({ "key": key, "usage_bytes": used_bytes })

@@ -17,6 +17,7 @@ use tracing::{info, warn};
 use crate::blocking::blocking;
 use crate::error::Error;
 use crate::git_state::VIEWS;
+use crate::fork::FORKS;
 use crate::homes::{HOMES, SNAPSHOTS, SYMBOLS};
 use crate::hooks::Hooks;
 use crate::kept::{KEPT, KeptWork};
@@ -71,6 +72,7 @@ pub enum GcAction {
     DeleteHome { name: String },
     DeleteSnapshots { name: String },
     DeleteSymbols { name: String },
+    DeleteLayers { name: String },
     DeleteLock { name: String },
     DeleteUnfinished { path: String },
     DeleteTrash { name: String },
@@ -239,6 +241,8 @@ impl RootInner {
             (_, None) => Some(GcAction::DropRecord { key }),
             (State::Creating, Some(_)) => Some(GcAction::RemoveHalfMade { key }),
             (State::Removing, Some(_)) => Some(GcAction::FinishRemoval { key }),
+            // A fork has a time of its own, and its base lives as long as it does.
+            (State::Ready, Some(_)) if record.fork.is_some() || self.has_forks(&key) => None,
             (State::Ready, Some(_)) if options.retention.is_some_and(|limit| unused > limit) => {
                 let identifier = record.identifier.clone();
                 let last_used_at = record.last_used_at;
@@ -264,10 +268,12 @@ impl RootInner {
         let snapshots = snapshots.map(|name| GcAction::DeleteSnapshots { name });
         let symbols = self.names_in(SYMBOLS)?.into_iter().filter(is_left);
         let symbols = symbols.map(|name| GcAction::DeleteSymbols { name });
+        let layers = self.names_in(FORKS)?.into_iter().filter(is_left);
+        let layers = layers.map(|name| GcAction::DeleteLayers { name });
         let locks = self.idle_locks(&keys)?.into_iter().map(|name| GcAction::DeleteLock { name });
         let unfinished = self.unfinished()?.into_iter();
         let unfinished = unfinished.map(|path| GcAction::DeleteUnfinished { path });
-        let beside = homes.chain(snapshots).chain(symbols);
+        let beside = homes.chain(snapshots).chain(symbols).chain(layers);
         Ok(logs.chain(beside).chain(locks).chain(unfinished).collect())
     }
 
@@ -281,6 +287,7 @@ impl RootInner {
             GcAction::DeleteHome { name } => remove_tree(&Path::new(HOMES).join(name)),
             GcAction::DeleteSnapshots { name } => remove_tree(&Path::new(SNAPSHOTS).join(name)),
             GcAction::DeleteSymbols { name } => remove_tree(&Path::new(SYMBOLS).join(name)),
+            GcAction::DeleteLayers { name } => remove_tree(&Path::new(FORKS).join(name)),
             GcAction::DeleteUnfinished { path } => remove_tree(path.as_ref()),
             GcAction::DeleteLock { name } => self.locks().remove_idle(name),
             // Workspaces and the trash are removed by other means.

@@ -12,6 +12,7 @@ use carrel_domain::WorkspaceKey;
 use carrel_fsroot::{Collision, Root};
 
 use crate::error::Error;
+use crate::fork::FORKS;
 use crate::trash::TRASH;
 use crate::workspaces::RootInner;
 
@@ -30,16 +31,16 @@ impl RootInner {
         }
     }
 
-    /// Moves the home and the snapshots of a workspace into the trash and deletes its symbol index, as far as they
-    /// are there.
-    pub(crate) fn discard_home(&self, key: &WorkspaceKey) -> Result<(), Error> {
+    /// Moves the home, the snapshots and a fork's layers into the trash and deletes the symbol index of a workspace,
+    /// as far as they are there.
+    pub(crate) fn discard_beside(&self, key: &WorkspaceKey) -> Result<(), Error> {
         match self.root.own.remove_file(&Path::new(SYMBOLS).join(key.as_str())) {
             Err(error) if !error.is_not_found() => {
                 return Err(Error::files("could not delete a symbol index")(error));
             }
             Ok(()) | Err(_) => {}
         }
-        for part in [SNAPSHOTS, HOMES] {
+        for part in [FORKS, SNAPSHOTS, HOMES] {
             self.discard_part(part, key).map_err(Error::files(format!(
                 "could not move a directory of {part} into the trash"
             )))?;

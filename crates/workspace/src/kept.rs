@@ -325,6 +325,7 @@ impl RootInner {
             created_at: now,
             last_used_at: now,
             quota: self.quota,
+            fork: None,
             repos_cached: Vec::new(),
             tasks_run: 0,
             hook_runs: Vec::new(),

@@ -14,6 +14,8 @@
 mod blocking;
 mod create;
 mod error;
+mod fork;
+mod freeze;
 mod gc;
 mod git_state;
 mod homes;
@@ -24,6 +26,7 @@ mod kept;
 mod listing;
 mod location;
 mod lock;
+mod promote;
 mod quota;
 mod record;
 mod remove;
@@ -38,6 +41,8 @@ mod workspaces;
 
 pub use blocking::blocking;
 pub use create::{Create, Created};
+pub use fork::{Fork, ForkKind, MakeFork};
+pub use freeze::{ChangeRight, FrozenBase};
 pub use error::{CwdReason, Error, LocationRule, WorkspaceLocation};
 pub use gc::{Gc, GcAction, GcReport};
 pub use git_state::{Fingerprint, GitState};

@@ -107,10 +107,14 @@ impl Locks<'_> {
         Ok(Some(Lock { file, has_note: false }))
     }
 
+    /// Returns whether a lock has a file.
+    pub(crate) fn exists(self, name: &str) -> bool {
+        self.own.metadata(&path(name)).is_ok()
+    }
+
     /// Returns whether a lock is held, without creating its file.
     pub(crate) fn is_held(self, name: &str) -> bool {
-        let exists = self.own.metadata(&path(name)).is_ok();
-        exists && matches!(self.attempt(name, Mode::Exclusive), Ok(None))
+        self.exists(name) && matches!(self.attempt(name, Mode::Exclusive), Ok(None))
     }
 
     /// Deletes the file of a lock, unless it is held.

@@ -10,6 +10,7 @@ use carrel_fsroot::{Durability, Root};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::fork::Fork;
 use crate::hooks::HookRun;
 use crate::json_file;
 use crate::lock::{self, Mode};
@@ -70,6 +71,9 @@ pub struct Record {
     /// The time of its last use, precise to ten seconds.
     pub last_used_at: Timestamp,
     pub quota: Quota,
+    /// The base, if it is a fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<Fork>,
     #[serde(default)]
     pub repos_cached: Vec<String>,
     #[serde(default)]

@@ -87,6 +87,17 @@ pub struct RemovalLock {
     pub(crate) lock: Lock,
 }
 
+impl RemovalLock {
+    /// Returns the record; none if the workspace has none.
+    pub fn record(&self) -> Option<&Record> {
+        self.record.as_ref()
+    }
+
+    fn is_fork(&self) -> bool {
+        self.record.as_ref().is_some_and(|record| record.fork.is_some())
+    }
+}
+
 impl Workspaces {
     /// Runs `before_remove` and moves the workspace into the trash, in constant time.
     /// [`Workspaces::sweep`] deletes it later.
@@ -129,13 +140,16 @@ impl Workspaces {
         unsaved: UnsavedWork,
         hooks: &Hooks,
     ) -> Result<Removed, Error> {
+        let key = target.key.clone();
+        self.blocking(move |inner| inner.refuse_with_forks(&key)).await?;
         if unsaved != UnsavedWork::Discard || hooks.has(Hook::BeforeRemove) {
             target.lock.note("removing");
         }
         if let (UnsavedWork::Refuse, Some(directory)) = (unsaved, &target.directory) {
             self.refuse_if_dirty(&target.key, directory, hooks).await?;
         }
-        if hooks.has(Hook::BeforeRemove) && target.directory.is_some() {
+        // The directory of a fork is empty: the hook would look at nothing.
+        if hooks.has(Hook::BeforeRemove) && target.directory.is_some() && !target.is_fork() {
             target = self.run_before_remove(target, unsaved, hooks).await?;
         }
         let removed = self.remove_unhooked(target, unsaved, hooks).await?;
@@ -252,9 +266,12 @@ impl RootInner {
             }
             None => None,
         };
-        self.discard_home(&target.key)?;
+        self.discard_beside(&target.key)?;
         self.usage_cache().remove(&target.key)?;
         self.records().remove(&target.key)?;
+        self.forget_freeze(&target.key)?;
+        let fork = target.record.as_ref().and_then(|record| record.fork.as_ref());
+        fork.map_or(Ok(()), |fork| self.thaw(&fork.base))?;
         let path = self.location(&target.key).workspace;
         let (identifier, issue_id) =
             target.record.map(|record| (record.identifier, record.issue_id)).unzip();

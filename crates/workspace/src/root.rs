@@ -11,6 +11,8 @@ use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::fork::FORKS;
+use crate::freeze::FROZEN;
 use crate::git_state::VIEWS;
 use crate::homes::{HOMES, SNAPSHOTS, SYMBOLS};
 use crate::json_file;
@@ -24,8 +26,9 @@ const SYSTEM: [&str; 8] = ["etc", "usr", "bin", "sbin", "boot", "dev", "proc", "
 const OWNER_ONLY: u32 = 0o700;
 const SCHEMA_FILE: &str = "root.json";
 
-const PARTS: [&str; 10] =
-    ["records", "locks", "trash", KEPT, "logs", "usage", VIEWS, HOMES, SNAPSHOTS, SYMBOLS];
+const PARTS: [&str; 12] = [
+    "records", "locks", "trash", KEPT, "logs", "usage", VIEWS, HOMES, SNAPSHOTS, SYMBOLS, FORKS, FROZEN,
+];
 
 #[derive(Debug)]
 pub(crate) struct WorkspaceRoot {

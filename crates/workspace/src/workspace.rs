@@ -53,6 +53,9 @@ impl Workspaces {
         if record.state != State::Ready {
             return Err(inner.not_found(identifier));
         }
+        if inner.frozen_since(&key)?.is_some() {
+            inner.finish_promotion(&key, &directory)?;
+        }
         let now = inner.clock.now();
         if record.last_used_at.age(now) >= LAST_USED_PRECISION {
             let used = inner.update(&key, |record| record.last_used_at = now);
@@ -149,6 +152,10 @@ impl Workspace {
         let measured = self.workspaces.check_quota(key, Freshness::Cached).await?;
         self.workspaces.mark_in_use(key).await?;
         Ok(measured.map(|measured| measured.amount).unwrap_or_default())
+    }
+
+    pub(crate) fn inner(&self) -> &RootInner {
+        &self.workspaces.inner
     }
 
     /// Returns the root that holds the workspace.

@@ -190,6 +190,10 @@ impl RootInner {
         Error::NotFound { name: identifier.to_string(), root: self.root.path().to_owned() }
     }
 
+    pub(crate) fn not_found_key(&self, key: &WorkspaceKey) -> Error {
+        Error::NotFound { name: key.to_string(), root: self.root.path().to_owned() }
+    }
+
     pub(crate) fn location(&self, key: &WorkspaceKey) -> WorkspaceLocation {
         let root = self.root.path().to_owned();
         WorkspaceLocation { workspace: root.join(key.as_str()), root }

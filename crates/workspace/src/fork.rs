@@ -1,0 +1,186 @@
+//! Forks: workspaces whose tree begins as that of another, their base.
+//!
+//! What a fork changes is kept in layers beside the workspaces, `.carrel/forks/KEY`, and the base stays as it is.
+//! The directory of a fork in the root is empty: the sandbox shows the merged tree there, to the fork's commands and,
+//! through a descriptor, to the server. A fork is a workspace otherwise: it has a record, a lock, a home, snapshots
+//! and a quota of its own, which counts the layers.
+//!
+//! | step of making | after a crash |
+//! |---|---|
+//! | write the record, `creating`; fsync | a record without a directory, which the next clean-up drops |
+//! | make the empty directory and the layers; fsync the root | a record `creating`, which the next clean-up removes |
+//! | write the record, `ready`; fsync | a fork |
+//!
+//! The base is frozen before the first step, and thawed when its last fork is gone.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use carrel_domain::{Identifier, KeyChoice, MAX_FORKS, WorkspaceKey};
+use carrel_fork::{CopyOptions, Layers, Limits};
+use carrel_fsroot::{Durability, Root};
+use serde::{Deserialize, Serialize};
+use tracing::{info, warn};
+
+use crate::create::{Create, Created, Creation};
+use crate::error::Error;
+use crate::freeze::FrozenBase;
+use crate::lock::Mode;
+use crate::quota::Quota;
+use crate::record::{Record, State};
+use crate::workspace::Workspace;
+use crate::workspaces::{RootInner, Workspaces};
+
+pub(crate) const FORKS: &str = "forks";
+
+/// The base of a fork, and the way in which the fork shows its files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fork {
+    /// The key of the base.
+    pub base: WorkspaceKey,
+    /// The way in which the base's files are shown.
+    pub kind: ForkKind,
+}
+
+/// The way in which a fork shows the files of its base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ForkKind {
+    /// An overlay over the frozen base: made in milliseconds, whatever the size. Needs tier `full`.
+    Overlay,
+    /// A copy of the tree, for hosts without overlays. The base is frozen while it is made.
+    Copy,
+}
+
+/// A request for one fork of a base.
+#[derive(Clone, Debug)]
+pub struct MakeFork {
+    /// The identifier; none for the base's with a number.
+    pub identifier: Option<Identifier>,
+    /// The quota of what the fork changes; the base's if absent.
+    pub quota: Option<Quota>,
+    /// The way in which it shows the base's files.
+    pub kind: ForkKind,
+}
+
+impl Workspaces {
+    /// Makes a fork of a frozen base.
+    pub fn fork(&self, base: &FrozenBase, request: &MakeFork) -> Result<Created, Error> {
+        let inner = &self.inner;
+        if inner.forks_of(&base.record.key)?.len() >= usize::from(MAX_FORKS) {
+            return Err(Error::TooManyForks { key: base.record.key.to_string(), most: MAX_FORKS });
+        }
+        let identifier = match &request.identifier {
+            Some(identifier) => identifier.clone(),
+            None => inner.free_identifier(&base.record.identifier)?,
+        };
+        let record = inner.make_fork(base, identifier, request)?;
+        let path = inner.location(&record.key).workspace;
+        let (fork, key) = (record.identifier.as_str(), &base.record.key);
+        info!(issue_identifier = fork, base = %key, "Workspace forked");
+        Ok(Created { created: true, record, path })
+    }
+}
+
+impl Workspace {
+    /// Returns the base of a fork with its layers; none for a workspace that is no overlay.
+    pub fn overlay(&self) -> Result<Option<(Root, Layers)>, Error> {
+        let is_overlay = |fork: &&Fork| fork.kind == ForkKind::Overlay;
+        let Some(fork) = self.record().fork.as_ref().filter(is_overlay) else { return Ok(None) };
+        let inner = self.inner();
+        let base = inner.open_directory(&fork.base)?;
+        let base = base.ok_or_else(|| Error::BaseGone { base: fork.base.to_string() })?;
+        Ok(Some((base, inner.layers(&self.record().key)?)))
+    }
+}
+
+impl RootInner {
+    /// Returns the base's identifier with the smallest number that no workspace has.
+    fn free_identifier(&self, base: &Identifier) -> Result<Identifier, Error> {
+        for number in 1.. {
+            let candidate = Identifier::parse(format!("{base}.fork-{number}"))?;
+            if matches!(self.choose(&candidate)?, KeyChoice::Free(_)) {
+                return Ok(candidate);
+            }
+        }
+        Err(self.no_key_left(base))
+    }
+
+    fn make_fork(
+        &self,
+        base: &FrozenBase,
+        identifier: Identifier,
+        asked: &MakeFork,
+    ) -> Result<Record, Error> {
+        let KeyChoice::Free(key) = self.choose(&identifier)? else {
+            let (key, _) = self.lock_of(&identifier, Mode::Shared)?;
+            return Err(Error::Exists { identifier, location: self.location(&key) });
+        };
+        let _lock = self.locks().take(key.as_str(), Mode::Exclusive)?;
+        if self.records().read(&key)?.is_some() || self.open_directory(&key)?.is_some() {
+            return Err(Error::Exists { identifier, location: self.location(&key) });
+        }
+        let request = Create {
+            layout: base.record.layout,
+            quota: Some(asked.quota.unwrap_or(base.record.quota)),
+            issue_id: base.record.issue_id.clone(),
+            tracker: base.record.tracker.clone(),
+            ..Create::new(identifier)
+        };
+        let creation = Creation { inner: self, request: &request, hooked: false };
+        let fork = Fork { base: base.record.key.clone(), kind: asked.kind };
+        let record = Record { fork: Some(fork), ..creation.new_record(key, State::Creating) };
+        self.discard_beside(&record.key)?;
+        self.records().write(&record, Durability::Synced)?;
+        creation.make_directory(&record.key)?;
+        self.give_as(&base.directory, &record.key)?;
+        match asked.kind {
+            ForkKind::Overlay => {
+                let name = Path::new(record.key.as_str());
+                Layers::create(&self.all_layers()?, name, &base.directory)?;
+            }
+            ForkKind::Copy => self.copy_base(base, &record.key)?,
+        }
+        self.sync_root()?;
+        let record = Record { state: State::Ready, ..record };
+        self.records().write(&record, Durability::Synced)?;
+        Ok(record)
+    }
+
+    /// Gives the directory of a fork to the owner of its base, who owns the files that its commands make.
+    fn give_as(&self, base: &Root, fork: &WorkspaceKey) -> Result<(), Error> {
+        let failed = || Error::files("could not give the fork to the owner of its base");
+        let (name, owner) = (Path::new(fork.as_str()), base.own_metadata().map_err(failed())?);
+        let root = &self.root.directory;
+        let made = root.link_metadata(name).map_err(failed())?;
+        if (made.uid, made.gid) == (owner.uid, owner.gid) {
+            return Ok(());
+        }
+        root.set_entry_owner(name, owner.uid, owner.gid).map_err(failed())
+    }
+
+    fn copy_base(&self, base: &FrozenBase, fork: &WorkspaceKey) -> Result<(), Error> {
+        let directory = self.open_directory(fork)?.ok_or_else(|| self.not_found_key(fork))?;
+        let entries = Limits::default().entries;
+        let options = CopyOptions { entries, cancelled: &AtomicBool::new(false) };
+        let copied = carrel_fork::copy(&base.directory, &directory, options)?;
+        if !copied.left_out.is_empty() {
+            let count = copied.left_out.len();
+            warn!(%fork, count, "Sockets, FIFOs and devices are not in the copy");
+        }
+        Ok(())
+    }
+
+    /// Returns the directory of a fork's upper layer, which counts as its usage; none for other workspaces.
+    pub(crate) fn upper_of(&self, key: &WorkspaceKey) -> Result<Option<Root>, Error> {
+        match self.root.own.open_root_strict(&Path::new(FORKS).join(key.as_str()).join("upper")) {
+            Err(error) if error.is_not_found() => Ok(None),
+            opened => opened.map(Some).map_err(Error::files("could not open the layers of a fork")),
+        }
+    }
+
+    pub(crate) fn all_layers(&self) -> Result<Root, Error> {
+        let opened = self.root.own.open_root_strict(Path::new(FORKS));
+        opened.map_err(Error::files("could not open the layers of forks"))
+    }
+}

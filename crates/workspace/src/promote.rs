@@ -1,0 +1,155 @@
+//! Promotes a fork: its base becomes what the fork is.
+//!
+//! The crate `fork` moves the files, journalled. Here are the locks and the look for changes of the base that no
+//! writer of Carrel made. A promotion that was interrupted is finished when the base is opened the next time.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use carrel_domain::WorkspaceKey;
+use carrel_fork::{
+    Change, Drift, Layers, Limits, PromoteOptions, Promoted, Recovery, Server, Source,
+};
+use carrel_fsroot::{Durability, Root, WalkControl};
+use tracing::{info, warn};
+
+use crate::error::Error;
+use crate::fork::{FORKS, ForkKind};
+use crate::lock::Mode;
+use crate::record::Record;
+use crate::remove::RemovalLock;
+use crate::trash::TRASH;
+use crate::workspace::Workspace;
+use crate::workspaces::{RootInner, Workspaces};
+
+/// The changes of a base that are looked for and named.
+const MAX_DRIFT: usize = 100;
+
+impl Workspaces {
+    /// Returns the paths that changed in a base since it was forked; a hundred at most.
+    pub fn drift(&self, fork: &Record, base: &Workspace) -> Result<Vec<PathBuf>, Error> {
+        let since = match kind(fork) {
+            ForkKind::Overlay => self.inner.frozen_since(&base.record().key)?,
+            // Its record was written after the base was frozen, and has whole milliseconds.
+            ForkKind::Copy => {
+                let made = u64::try_from(fork.created_at.as_millis()).unwrap_or_default() + 1;
+                Some(SystemTime::UNIX_EPOCH + Duration::from_millis(made))
+            }
+        };
+        since.map_or(Ok(Vec::new()), |since| changed_since(base.files(), since))
+    }
+
+    /// Returns what a fork changed against its base.
+    pub fn changes(&self, fork: &Record, base: &Root) -> Result<Vec<Change>, Error> {
+        let limits = Limits::default();
+        let tree = self.inner.changed_tree(fork)?;
+        Ok(match kind(fork) {
+            ForkKind::Overlay => carrel_fork::changes(base, &tree, limits)?,
+            ForkKind::Copy => carrel_fork::changes_of_copy(base, &tree, limits)?,
+        })
+    }
+
+    /// Moves what a fork changed into its base. The fork is locked for removal and not mounted; the caller holds the
+    /// write lock of the base and has a snapshot of it, since what is replaced is lost.
+    pub fn promote(
+        &self,
+        fork: &RemovalLock,
+        base: &Workspace,
+        durability: Durability,
+    ) -> Result<Promoted, Error> {
+        let record = fork.record().ok_or_else(|| self.inner.not_found_key(&fork.key))?;
+        let drift = Drift { paths: self.drift(record, base)?, ..Drift::default() };
+        let options = PromoteOptions { durability, drift, ..PromoteOptions::default() };
+        let (journal, trash) = (self.inner.journal_of(&fork.key)?, self.inner.trash_directory()?);
+        let server = Server { journal: &journal, trash: &trash };
+        let tree = self.inner.changed_tree(record)?;
+        let source = match kind(record) {
+            ForkKind::Overlay => Source::Upper(&tree),
+            ForkKind::Copy => Source::Copy(&tree),
+        };
+        Ok(carrel_fork::promote(base.files(), source, server, &options)?)
+    }
+}
+
+impl RootInner {
+    pub(crate) fn layers(&self, fork: &WorkspaceKey) -> Result<Layers, Error> {
+        Ok(Layers::open(&self.all_layers()?, Path::new(fork.as_str()))?)
+    }
+
+    /// Opens the directory with what a fork changed: its upper layer, or the whole copy.
+    fn changed_tree(&self, fork: &Record) -> Result<Root, Error> {
+        match kind(fork) {
+            ForkKind::Overlay => Ok(self.layers(&fork.key)?.upper()?),
+            ForkKind::Copy => {
+                self.open_directory(&fork.key)?.ok_or_else(|| self.not_found_key(&fork.key))
+            }
+        }
+    }
+
+    /// Opens the directory for the journal of a fork's promotion, and makes it if it is missing.
+    fn journal_of(&self, fork: &WorkspaceKey) -> Result<Root, Error> {
+        let path = Path::new(FORKS).join(fork.as_str());
+        let own = &self.root.own;
+        let opened = own.create_directories(&path, 0o700).and_then(|()| own.open_root_strict(&path));
+        opened.map_err(Error::files("could not open the directory of a promotion"))
+    }
+
+    fn trash_directory(&self) -> Result<Root, Error> {
+        let trash = self.root.own.open_root_strict(Path::new(TRASH));
+        trash.map_err(Error::files("could not open the trash"))
+    }
+
+    /// Finishes the promotion of a fork that a crash interrupted, before its base is used.
+    pub(crate) fn finish_promotion(&self, base: &WorkspaceKey, directory: &Root) -> Result<(), Error> {
+        for fork in self.forks_of(base)? {
+            let path = Path::new(FORKS).join(fork.key.as_str());
+            let Ok(journal) = self.root.own.open_root_strict(&path) else { continue };
+            let unfinished = carrel_fork::is_unfinished(&journal);
+            if !unfinished.map_err(Error::files("could not look for a promotion"))? {
+                continue;
+            }
+            // Its holder is promoting the fork right now.
+            let Some(_lock) = self.locks().attempt(fork.key.as_str(), Mode::Exclusive)? else {
+                continue;
+            };
+            let (tree, trash) = (self.changed_tree(&fork)?, self.trash_directory()?);
+            let server = Server { journal: &journal, trash: &trash };
+            match carrel_fork::recover(directory, &tree, server)? {
+                Recovery::Nothing => {}
+                Recovery::Finished(promoted) => {
+                    let changes = promoted.changes.len();
+                    info!(fork = %fork.key, %base, changes, "Finished an interrupted promotion");
+                }
+                Recovery::Damaged => {
+                    warn!(fork = %fork.key, %base, "A promotion was interrupted and its journal is damaged; restore the snapshot from before it");
+                    let given_up = carrel_fork::abandon(&journal);
+                    given_up.map_err(Error::files("could not give up a promotion"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn kind(fork: &Record) -> ForkKind {
+    fork.fork.as_ref().map_or(ForkKind::Copy, |fork| fork.kind)
+}
+
+/// Lists what changed in a tree after a moment of its file system's clock, by times that only the kernel sets.
+fn changed_since(tree: &Root, since: SystemTime) -> Result<Vec<PathBuf>, Error> {
+    let mut changed = Vec::new();
+    let top = tree.own_metadata().map_err(Error::files("could not look at the base"))?;
+    if top.changed > since {
+        changed.push(PathBuf::from("."));
+    }
+    let visit = |entry: &carrel_fsroot::WalkEntry<'_>| {
+        if entry.metadata()?.is_some_and(|metadata| metadata.changed > since) {
+            changed.push(entry.path.to_owned());
+        }
+        Ok(if changed.len() < MAX_DRIFT { WalkControl::Continue } else { WalkControl::Stop })
+    };
+    // What cannot be read cannot be compared, and was not changed by others either.
+    let walked = tree.walk(Path::new("."), visit, |_| Ok(()));
+    walked.map_err(Error::files("could not look at the base"))?;
+    Ok(changed)
+}
