@@ -1,6 +1,7 @@
 //! One run of a command in its site: built, watched, cleaned up after.
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use carrel_domain::{GrantedNetwork, ResourceLimits, WorkspaceAccess};
@@ -9,6 +10,7 @@ use carrel_workspace::{Error, Exceeded};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use crate::change_claim::ChangeClaim;
 use crate::direct_exec;
 use crate::error::RunError;
 use crate::quota_watcher::QuotaWatcher;
@@ -26,6 +28,7 @@ pub(crate) struct CommandRun<'a> {
     pub(crate) site: &'a ExecutionSite,
     pub(crate) network: GrantedNetwork,
     pub(crate) limits: ResourceLimits,
+    pub(crate) claim: ChangeClaim,
 }
 
 impl CommandRun<'_> {
@@ -37,12 +40,19 @@ impl CommandRun<'_> {
             environment,
             output: self.request.output,
             cgroups: group.map_or(Ok(Vec::new()), Cgroup::join_files)?,
-            held: self.workspace.held()?,
+            held: self.held()?,
             limits: self.limits_of_each_process(),
             sampled: self.sampled_limits(),
             deadline: Some(self.limits.wall),
             ..CommandSpec::starting_in(argv, directory)
         })
+    }
+
+    /// Returns descriptors that the command holds until its last process has ended.
+    fn held(&self) -> Result<Vec<OwnedFd>, RunError> {
+        let mut held = self.workspace.held()?;
+        held.extend(self.claim.lock.as_ref().map(OwnedFd::try_clone).transpose()?);
+        Ok(held)
     }
 
     /// Returns the argument list, without a shell where that would only start the program.

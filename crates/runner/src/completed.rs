@@ -1,5 +1,6 @@
 //! The result of a command: outcome, limit reached, denials, trust check, sandbox.
 
+use carrel_domain::WorkspaceKey;
 use carrel_exec::{Captured, CgroupReport, ExceededLimit, ExitStatus, Outcome, Output};
 use carrel_sandbox::{Certainty, Denial, DenialContext, Guarantee};
 use serde::Serialize;
@@ -32,6 +33,8 @@ pub struct Completed {
     pub trust: TrustReport,
     /// The sandbox around it.
     pub sandbox: SandboxReport,
+    /// The forks for which its workspace is frozen, so that it could only read.
+    pub frozen: Vec<WorkspaceKey>,
 }
 
 /// A limit that a command reached.
@@ -81,6 +84,7 @@ impl CommandRun<'_> {
             trust,
             artifacts,
             outcome,
+            frozen: self.claim.frozen.clone(),
         }
     }
 

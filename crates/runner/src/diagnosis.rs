@@ -12,6 +12,7 @@ use carrel_sandbox::{Guarantee, Owner};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use crate::change_claim::ChangeClaim;
 use crate::command_run::CommandRun;
 use crate::error::RunError;
 use crate::request::{CommandForm, RunRequest};
@@ -106,7 +107,8 @@ async fn run_in(
     let group = inner.make_group(&limits)?;
     inner.make_own_directory(site).await?;
     let network = GrantedNetwork { network: Network::None, cap: Network::None };
-    let run = CommandRun { inner, workspace, request: &request, site, network, limits };
+    let claim = ChangeClaim::default();
+    let run = CommandRun { inner, workspace, request: &request, site, network, limits, claim };
     let outcome = site.spawner().run(run.spec(group.as_ref())?, &CancellationToken::new()).await?;
     if outcome.succeeded() {
         return Ok(inner.sandbox_report(site).guarantees);

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use carrel_domain::{Code, Coded, NetworkDenied, Tier};
-use carrel_exec::{CellError, SpawnError};
+use carrel_exec::{CellError, OverlayError, SpawnError};
 use carrel_sandbox::PlanError;
 use carrel_shell::{Refusal, arguments::Violation};
 use serde_json::{Value, json};
@@ -68,6 +68,18 @@ pub enum RunError {
         workspace.display()
     )]
     WorkspaceRemoved { workspace: PathBuf },
+    #[error("the fork {} is in use; end its commands and sessions first", fork.display())]
+    ForkInUse { fork: PathBuf },
+    #[error(
+        "the machine was started anew since the fork {} was made, and nothing of a fork is safe from that; \
+         remove it and fork the base again. What was recorded of it is among the snapshots",
+        fork.display()
+    )]
+    ForkLost { fork: PathBuf },
+    #[error("the fork {} is an overlay, which needs the sandbox in tier `full`", fork.display())]
+    ForkWithoutSandbox { fork: PathBuf },
+    #[error("the tree of the fork could not be mounted")]
+    Overlay(#[from] OverlayError),
     #[error(transparent)]
     Files(#[from] Error),
 }
@@ -101,6 +113,10 @@ impl Coded for RunError {
             Self::Scratch { .. } => Code::Io,
             Self::TooManyWatchedFiles { .. } => Code::RunsLater,
             Self::WorkspaceRemoved { .. } => Code::WorkspaceNotFound,
+            Self::ForkInUse { .. } => Code::WorkspaceBusy,
+            Self::ForkLost { .. } => Code::ForkConflict,
+            Self::ForkWithoutSandbox { .. } => Code::SandboxUnavailable,
+            Self::Overlay(error) => error.code(),
             Self::Files(error) => error.code(),
         }
     }
@@ -127,6 +143,10 @@ impl Coded for RunError {
             Self::Scratch { home, .. } => json!({ "path": home.to_string_lossy() }),
             Self::TooManyWatchedFiles { path } => json!({ "path": shown(path) }),
             Self::WorkspaceRemoved { workspace } => json!({ "path": workspace.to_string_lossy() }),
+            Self::ForkInUse { fork }
+            | Self::ForkLost { fork }
+            | Self::ForkWithoutSandbox { fork } => json!({ "path": fork.to_string_lossy() }),
+            Self::Overlay(error) => error.detail(),
             Self::Files(error) => error.detail(),
         }
     }

@@ -19,12 +19,14 @@
 
 mod artifacts;
 mod cell_cache;
+mod change_claim;
 mod command_run;
 mod completed;
 mod diagnosis;
 mod direct_exec;
 mod environment;
 mod error;
+mod fork_mount;
 mod home_directory;
 mod hook_sandbox;
 mod limits;

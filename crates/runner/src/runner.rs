@@ -35,6 +35,7 @@ use crate::artifacts::{ArtifactDirectory, Artifacts};
 use crate::command_run::CommandRun;
 use crate::completed::{Completed, RawResult};
 use crate::error::RunError;
+use crate::fork_mount::ForkMounts;
 use crate::prefork::Prefork;
 use crate::request::RunRequest;
 use crate::sandbox_cell::Cells;
@@ -105,6 +106,7 @@ pub struct Runner {
 pub(crate) struct RunnerInner {
     /// Dropped first, so that the processes end while the rest is dropped.
     pub(crate) cells: Cells,
+    pub(crate) forks: ForkMounts,
     pub(crate) options: RunnerOptions,
     pub(crate) host: Host,
     cgroups: OnceLock<Cgroups>,
@@ -134,7 +136,8 @@ impl Runner {
         let toolchains = options.policy.detect_toolchains(&options.environment);
         let cells = Cells::default();
         let preforked = Mutex::new(preforked);
-        let inner = RunnerInner { cells, options, host, cgroups, toolchains, preforked };
+        let forks = ForkMounts::default();
+        let inner = RunnerInner { cells, forks, options, host, cgroups, toolchains, preforked };
         Self { inner: Arc::new(inner) }
     }
 
@@ -223,6 +226,7 @@ impl Runner {
         let log = request.log.take();
         let granted = self.decide_network(request.network)?;
         let limits = request.limits(self.policy());
+        let claim = inner.claim_changes(workspace, &mut request)?;
         let (site, group, trusted) = tokio::join!(
             inner.enter_cell_for(workspace, &request, granted),
             async {
@@ -244,7 +248,8 @@ impl Runner {
         let (artifacts, agent) = made.await.inspect_err(|_: &RunError| site.remove_directory())?;
         let inherited = std::mem::take(&mut request.inherited);
         let started = request.started.take();
-        let run = CommandRun { inner, workspace, request: &request, site: &site, network, limits };
+        let run =
+            CommandRun { inner, workspace, request: &request, site: &site, network, limits, claim };
         let mut spec = run.spec(group.as_ref())?;
         if let Some(agent) = &agent {
             spec.argv = agent.wrap(spec.argv);

@@ -18,9 +18,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use carrel_config::TierChoice;
 use carrel_domain::{GrantedNetwork, Network, Tier, WorkspaceAccess, sync};
-use carrel_exec::{Cell, CellError, Directory, Spawner};
+use carrel_exec::{Cell, CellError, CellWorkspace, Directory, Spawner};
 use carrel_fsroot::Root;
-use carrel_sandbox::{CommandUser, GitDirectory, Owner, Plan, Policy, UserRange, WorkspaceSource};
+use carrel_sandbox::{
+    CommandUser, GitDirectory, Owner, Plan, Policy, UserRange, WorkspaceSource,
+};
 use tracing::{debug, warn};
 
 use crate::cell_cache::{CellCache, CellKey};
@@ -329,7 +331,7 @@ impl RunnerInner {
         tier: Tier,
     ) -> Result<SandboxCell, RunError> {
         self.check_features(tier)?;
-        let top = workspace.directory.own_metadata().map_err(RunError::Workspace)?;
+        let top = workspace.place().own_metadata().map_err(RunError::Workspace)?;
         let owner = Owner { user: top.uid, group: top.gid };
         let own = (tier == Tier::Landlock && self.host.is_root()).then_some(owner);
         if let Some(owner) = own {
@@ -350,9 +352,12 @@ impl RunnerInner {
         let spawner = self.cell_spawner()?;
         let companion = self.cells.cache.companion(key);
         let companion = companion.as_ref().map(|cell| &cell.cell);
-        let directory = workspace.directory.as_fd();
+        let tree = match &workspace.shared.fork {
+            Some(fork) => CellWorkspace::Overlay(&fork.mount),
+            None => CellWorkspace::Directory(workspace.directory.as_fd()),
+        };
         let scratch_directory = scratch.directory().as_fd();
-        let cell = spawner.cell(plan.clone(), directory, scratch_directory, companion).await?;
+        let cell = spawner.cell(plan.clone(), tree, scratch_directory, companion).await?;
         debug!(workspace = %workspace.path().display(), %tier, "made a cell");
         let path = home.as_ref().map(|home| home.path().to_owned());
         let moved_home = home.filter(|_| is_shared);
@@ -368,7 +373,7 @@ impl RunnerInner {
     ) -> Result<Option<Root>, RunError> {
         let Some(home) = &workspace.shared.home else { return Ok(None) };
         let home = state.map_or_else(|| home.clone(), |state| home.moved_to(state));
-        let tree = workspace.directory.try_clone().map_err(RunError::Workspace)?;
+        let tree = workspace.place().try_clone().map_err(RunError::Workspace)?;
         self.files(move || home.open(&tree)).await.map(Some)
     }
 
@@ -403,6 +408,12 @@ impl RunnerInner {
         self.is_system(path) || self.readable().any(|readable| path.starts_with(readable))
     }
 
+    /// Returns the ids that commands of a server that runs as root have outside their namespace.
+    pub(crate) fn users(&self) -> UserRange {
+        let uids = &self.options.policy.uids;
+        UserRange { first: uids.first(), count: uids.count() }
+    }
+
     fn policy(
         &self,
         workspace: &WorkspaceHandle,
@@ -421,8 +432,11 @@ impl RunnerInner {
         Policy {
             workspace: key.workspace.clone(),
             owner,
+            workspace_source: match workspace.shared.fork {
+                Some(_) => WorkspaceSource::Overlay,
+                None => WorkspaceSource::Directory,
+            },
             access: key.access,
-            workspace_source: WorkspaceSource::Directory,
             git_directory: key.repository,
             scratch: scratch.to_owned(),
             home: None,
@@ -430,7 +444,7 @@ impl RunnerInner {
             writable: writable.filter_map(granted).collect(),
             hidden: workspace.shared.hidden.clone(),
             network: key.network,
-            users: UserRange { first: operator.uids.first(), count: operator.uids.count() },
+            users: self.users(),
         }
     }
 }

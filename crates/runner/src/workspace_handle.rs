@@ -15,13 +15,14 @@ use carrel_sandbox::GitDirectory;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::RunError;
+use crate::fork_mount::ForkMount;
 use crate::home_directory::HomeDirectory;
 use crate::quota_watcher::QuotaWatcher;
 use crate::reservation::Reservation;
 use crate::server_directory::ServerDirectory;
 use crate::trust::TrustBaseline;
 use crate::write_lock::{WriteGuard, WriteLock};
-use carrel_workspace::{Amount, Error, Exceeded, Quota, Workspace};
+use carrel_workspace::{Amount, ChangeRight, Error, Exceeded, Quota, Workspace};
 
 /// The length of the hash of a path, in bytes.
 const HASH_BYTES: usize = 16;
@@ -53,12 +54,14 @@ pub(crate) struct SharedState {
     /// Checks single writes against the quota.
     write_quota: Option<Arc<Mutex<QuotaWatcher>>>,
     write_lock: WriteLock,
+    /// The mounted tree of a fork.
+    pub(crate) fork: Option<Arc<ForkMount>>,
     /// None for a directory that an operator named.
     root: Option<PathBuf>,
     /// A share of the workspace's lock, which commands hold as well.
     lock: Option<OwnedFd>,
-    /// Keeps the workspace's own lock.
-    _workspace: Option<Arc<Workspace>>,
+    /// Keeps the workspace's own lock; none for a directory that an operator named, and for a hook's.
+    workspace: Option<Arc<Workspace>>,
 }
 
 impl SharedState {
@@ -72,9 +75,10 @@ impl SharedState {
             quota: None,
             used: Mutex::default(),
             write_quota: None,
+            fork: None,
             root: None,
             lock: None,
-            _workspace: None,
+            workspace: None,
         }
     }
 
@@ -138,7 +142,30 @@ impl WorkspaceHandle {
             write_quota: Some(Arc::new(Mutex::new(watcher))),
             ..SharedState::locked(workspace.root(), home, workspace.lock_descriptor()?)
         };
-        Ok(Self::new(directory, SharedState { _workspace: Some(workspace), ..shared }))
+        Ok(Self::new(directory, SharedState { workspace: Some(workspace), ..shared }))
+    }
+
+    /// Takes a fork whose tree is mounted. Its usage is that of its upper layer.
+    pub(crate) fn for_fork(
+        workspace: Arc<Workspace>,
+        used: Amount,
+        fork: Arc<ForkMount>,
+    ) -> Result<Self, RunError> {
+        let plain = Self::for_workspace(workspace, used)?;
+        let directory = fork.tree.try_clone().map_err(RunError::Workspace)?;
+        let upper = fork.upper.try_clone().map_err(RunError::Workspace)?;
+        let shared = Arc::into_inner(plain.shared).expect("the handle is new");
+        let quota = shared.quota.expect("a workspace of a root has a quota");
+        let watcher = counting(QuotaWatcher::new(upper, quota, used)?, shared.counted_home.as_ref())?;
+        let write_quota = Some(Arc::new(Mutex::new(watcher)));
+        Ok(Self::new(directory, SharedState { fork: Some(fork), write_quota, ..shared }))
+    }
+
+    /// Returns the directory on disk whose owner the files of the workspace have: for a fork, the empty one that its
+    /// tree covers.
+    pub(crate) fn place(&self) -> &Root {
+        let workspace = self.shared.workspace.as_ref().filter(|_| self.shared.fork.is_some());
+        workspace.map_or(&self.directory, |workspace| workspace.files())
     }
 
     /// Returns a handle for a directory in this one, for callers that may see no more of it. Lock, quota
@@ -175,9 +202,22 @@ impl WorkspaceHandle {
         &self.directory
     }
 
-    /// Takes the write lock, waiting at most [`carrel_workspace::LOCK_TIMEOUT`] for other processes.
+    /// Takes the write lock, waiting at most [`carrel_workspace::LOCK_TIMEOUT`] for other processes. Fails while the
+    /// workspace is frozen for forks.
     pub fn lock_for_writing(&self) -> Result<WriteGuard<'_>, Error> {
+        let writing = self.shared.write_lock.take(&self.directory)?;
+        self.shared.workspace.as_ref().map_or(Ok(()), |workspace| workspace.refuse_frozen())?;
+        Ok(writing)
+    }
+
+    /// Takes the write lock also while the workspace is frozen, for those who freeze it and for a promotion.
+    pub fn lock_past_freeze(&self) -> Result<WriteGuard<'_>, Error> {
         self.shared.write_lock.take(&self.directory)
+    }
+
+    /// Asks for the right to change the tree, for a command; none where no workspace can have forks.
+    pub(crate) fn right_to_change(&self) -> Result<Option<ChangeRight>, Error> {
+        self.shared.workspace.as_ref().map(|workspace| workspace.right_to_change()).transpose()
     }
 
     /// Returns the write lock.
@@ -193,8 +233,8 @@ impl WorkspaceHandle {
     /// Returns a new watcher of the quota, if there is one.
     pub fn quota_watcher(&self) -> Result<Option<QuotaWatcher>, Error> {
         let Some((quota, used)) = self.quota_and_use() else { return Ok(None) };
-        let directory =
-            self.directory.try_clone().map_err(Error::files("could not watch the quota"))?;
+        let counted = self.shared.fork.as_ref().map_or(&self.directory, |fork| &fork.upper);
+        let directory = counted.try_clone().map_err(Error::files("could not watch the quota"))?;
         let watcher = QuotaWatcher::new(directory, quota, used)?;
         counting(watcher, self.shared.counted_home.as_ref()).map(Some)
     }
