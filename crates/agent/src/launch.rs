@@ -61,7 +61,7 @@ pub(crate) struct AgentWorkspace {
 
 impl AgentWorkspace {
     pub(crate) async fn open(request: &OpenRequest) -> Result<Self> {
-        let handle = WorkspaceHandle::open(&request.workspace).await;
+        let handle = request.runner.open(&request.workspace).await;
         let handle =
             handle.map_err(|error| AgentFailure::new(FailureKind::Launch, message_of(&error)))?;
         Ok(Self {

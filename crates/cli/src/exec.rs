@@ -92,6 +92,7 @@ async fn execute(
     let workspace = sandbox::workspace(
         arguments.workspace.as_deref(),
         &loaded,
+        &runner,
         environment,
         OverQuota::Refused,
     )

@@ -114,6 +114,7 @@ pub(crate) enum OverQuota {
 pub(crate) async fn workspace(
     named: Option<&Path>,
     loaded: &LoadedPolicy,
+    runner: &Runner,
     environment: &Environment,
     over_quota: OverQuota,
 ) -> Result<WorkspaceHandle> {
@@ -129,7 +130,7 @@ pub(crate) async fn workspace(
         let detail = json!({ "file": file, "workspace": workspace });
         return Err(CliError::new(Code::PolicyUnsafe, message).with(detail));
     }
-    match of_root(&path, environment, over_quota).await? {
+    match of_root(&path, runner, environment, over_quota).await? {
         Some(handle) => Ok(handle),
         None => Ok(WorkspaceHandle::for_directory(&path, &state(environment)?)?),
     }
@@ -178,6 +179,7 @@ pub(crate) fn state(environment: &Environment) -> Result<PathBuf> {
 /// Opens a workspace of a root; none if the directory is not one.
 async fn of_root(
     path: &Path,
+    runner: &Runner,
     environment: &Environment,
     over_quota: OverQuota,
 ) -> Result<Option<WorkspaceHandle>> {
@@ -199,7 +201,7 @@ async fn of_root(
     };
     workspaces.touch(&key).await?;
     let used = measured.map_or(Amount { bytes: 0, files: 0 }, |measured| measured.amount);
-    Ok(Some(WorkspaceHandle::for_workspace(workspace, used)?))
+    Ok(Some(runner.open_counted(workspace, used).await?))
 }
 
 #[expect(clippy::disallowed_methods, reason = "an operator names a directory of the host")]

@@ -26,9 +26,13 @@ pub(crate) async fn registry(
     unless_chosen: ToolSelection,
 ) -> Result<Registry> {
     let loaded = sandbox::policy(&arguments.sandbox, environment)?;
+    let (policy, mode) = (loaded.policy.clone(), RunnerMode::Server);
+    let events = sandbox::events(environment);
+    let runner = sandbox::runner(&arguments.sandbox, policy, environment, mode, events)?;
     let mut workspaces = Vec::new();
     for (index, entry) in entries(arguments)?.into_iter().enumerate() {
-        let handle = sandbox::workspace(Some(&entry.path), &loaded, environment, over_quota).await;
+        let path = Some(entry.path.as_path());
+        let handle = sandbox::workspace(path, &loaded, &runner, environment, over_quota).await;
         // Where there are several, the error says which one it is about.
         let handle = handle.map_err(|error| match entry.name.as_str() {
             "" => error,
@@ -39,9 +43,6 @@ pub(crate) async fn registry(
         workspaces.push(NamedWorkspace::new(entry, handle));
     }
     let workspaces = Workspaces::new(workspaces)?;
-    let (policy, mode) = (loaded.policy, RunnerMode::Server);
-    let events = sandbox::events(environment);
-    let runner = sandbox::runner(&arguments.sandbox, policy, environment, mode, events)?;
     let typed = NetworkRequest::of_operator(arguments.network);
     // An option above the policy's limit is an error now, and not with each command.
     runner.decide_network(typed)?;

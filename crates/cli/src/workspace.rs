@@ -2,6 +2,7 @@
 
 mod arguments;
 mod create;
+mod fork;
 mod kept;
 mod remove;
 mod settings;
@@ -30,6 +31,9 @@ pub(crate) fn run(command: WorkspaceCommand, cli: &Invocation) -> Result<ExitCod
             WorkspaceCommand::Show(arguments) => show::show(&arguments, cli).await,
             WorkspaceCommand::Verify(arguments) => show::verify(&arguments, cli),
             WorkspaceCommand::Rm(arguments) => remove::remove(arguments, cli).await,
+            WorkspaceCommand::Fork(arguments) => fork::fork(arguments, cli).await,
+            WorkspaceCommand::Diff(arguments) => fork::diff(arguments, cli).await,
+            WorkspaceCommand::Promote(arguments) => fork::promote(arguments, cli).await,
             WorkspaceCommand::Restore(arguments) => kept::restore(arguments, cli).await,
             WorkspaceCommand::Drop(arguments) => kept::drop(arguments, cli).await,
             WorkspaceCommand::Gc(arguments) => remove::gc(&arguments, cli).await,

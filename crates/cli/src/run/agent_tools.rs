@@ -12,7 +12,7 @@ use carrel_conductor::drive::{ToolsFactory, ToolsRequest};
 use carrel_config::{ConductorConfig, Workflow};
 use carrel_domain::{NetworkRequest, message_of};
 use carrel_mcp::{reply_for_client, tool_for_one_workspace};
-use carrel_runner::{Runner, WorkspaceHandle};
+use carrel_runner::Runner;
 use carrel_tools::{
     CallOptions, CommandSettings, GitOptions, Interface, NamedWorkspace, Progress, Registry,
     Secrets, Session, Toolbox, ToolboxOptions, WorkspaceEntry, Workspaces,
@@ -54,7 +54,7 @@ struct AgentTools {
 impl AgentTools {
     async fn make(request: ToolsRequest, config: &ConductorConfig) -> Result<Self, String> {
         let ToolsRequest { workflow, runner, workspace } = request;
-        let handle = WorkspaceHandle::open(&workspace).await.map_err(|error| message_of(&error))?;
+        let handle = runner.open(&workspace).await.map_err(|error| message_of(&error))?;
         // What the agent changes later is not to be trusted, whichever way it is changed.
         runner.record_trust(&handle).await.map_err(|error| message_of(&error))?;
         let key = workspace.record().key.to_string();

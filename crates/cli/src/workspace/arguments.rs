@@ -7,7 +7,7 @@ use clap::builder::TypedValueParser;
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::arguments::choice;
+use crate::arguments::{SandboxArguments, choice};
 use crate::completion;
 
 #[derive(Debug, Subcommand)]
@@ -35,6 +35,22 @@ pub(crate) enum WorkspaceCommand {
         after_help = "Examples:\n  carrel workspace rm ABC-123 --root ~/carrel\n  carrel workspace rm ABC-123 --root ~/carrel --keep-if-dirty"
     )]
     Rm(RemoveArguments),
+    /// Make forks of a workspace: attempts that begin as it is, in milliseconds whatever its size
+    ///
+    /// A fork is a workspace of its own whose files are those of its base until it changes them. The base is
+    /// frozen meanwhile: nothing writes in it until its forks are promoted or removed.
+    #[command(
+        after_help = "Examples:\n  carrel workspace fork ABC-123 --root ~/carrel\n  carrel workspace fork ABC-123 --root ~/carrel --count 3\n  carrel exec --workspace ~/carrel/ABC-123.fork-1 -- make test"
+    )]
+    Fork(ForkArguments),
+    /// List what a fork has changed against its base
+    #[command(after_help = "Example:\n  carrel workspace diff ABC-123.fork-1 --root ~/carrel")]
+    Diff(DiffArguments),
+    /// Make the base what a fork is, and end its forks
+    ///
+    /// The base as it was becomes a snapshot first, and so does the work of the other forks.
+    #[command(after_help = "Example:\n  carrel workspace promote ABC-123.fork-1 --root ~/carrel")]
+    Promote(PromoteArguments),
     /// Bring unsaved work back that was kept when its workspace was removed
     #[command(
         after_help = "Examples:\n  carrel workspace restore ABC-123 --root ~/carrel\n  carrel workspace restore ABC-123.1794992400000.0badcafe --root ~/carrel --as ABC-123-again"
@@ -123,6 +139,42 @@ pub(crate) struct ListArguments {
     /// List the unsaved work of removed workspaces instead
     #[arg(long, conflicts_with = "recount")]
     pub(crate) kept: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ForkArguments {
+    #[command(flatten)]
+    pub(crate) workspace: IdentifierArguments,
+    /// Number of forks, named after the base
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100), conflicts_with = "names")]
+    pub(crate) count: Option<u8>,
+    /// Identifier of a fork; once for each
+    #[arg(long = "as", value_name = "IDENTIFIER")]
+    pub(crate) names: Vec<String>,
+    /// Quota of what each fork changes, such as 500M; the base's if not given
+    #[arg(long, value_name = "SIZE", value_parser = some_size)]
+    pub(crate) quota: Option<ByteSize>,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DiffArguments {
+    #[command(flatten)]
+    pub(crate) workspace: IdentifierArguments,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PromoteArguments {
+    #[command(flatten)]
+    pub(crate) workspace: IdentifierArguments,
+    /// End the other forks without a snapshot of their work
+    #[arg(long)]
+    pub(crate) discard_others: bool,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArguments,
 }
 
 #[derive(Args, Debug)]

@@ -128,6 +128,9 @@ fn describe(action: &GcAction) -> String {
         GcAction::DeleteSymbols { name } => {
             format!("delete the symbol index of {}", printable(name))
         }
+        GcAction::DeleteLayers { name } => {
+            format!("delete the layers of the fork {}", printable(name))
+        }
         GcAction::DeleteLock { name } => format!("delete the idle lock {}", printable(name)),
         GcAction::DeleteUnfinished { path } => format!("delete the unfinished {path}"),
         GcAction::DeleteTrash { name } => format!("delete {} from the trash", printable(name)),

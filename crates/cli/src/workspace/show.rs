@@ -45,6 +45,7 @@ fn summary(listing: &WorkspaceListing) -> Value {
         "path": listing.path.to_string_lossy(),
         "state": listing.state,
         "layout": record.layout,
+        "fork": record.fork,
         "created_at": record.created_at,
         "last_used_at": record.last_used_at,
         "usage_bytes": listing.usage.map(|usage| usage.amount.bytes),
@@ -134,6 +135,7 @@ fn describe(listing: &WorkspaceListing, git: &[GitState]) -> String {
         ["last used".to_owned(), record.last_used_at.to_string()],
         ["usage".to_owned(), usage_text(listing)],
     ];
+    rows.extend(record.fork.as_ref().map(|fork| ["fork of".to_owned(), fork.base.to_string()]));
     rows.extend(git.iter().map(|state| [format!("git {}", state.path.display()), git_text(state)]));
     rows.extend(record.hook_runs.iter().map(|run| {
         let end = run.end.as_str();

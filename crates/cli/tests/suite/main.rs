@@ -34,6 +34,8 @@ mod events;
 mod exec;
 /// What a hostile workspace leaves for later.
 mod forged;
+/// Forks of a workspace, their frozen base, and promotion.
+mod forks;
 /// The home of commands beside the work tree.
 mod homes;
 /// Every rule about hooks.

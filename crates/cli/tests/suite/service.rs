@@ -10,6 +10,8 @@ mod cluster;
 mod credentials;
 /// Files, commands, git and tools of a workspace.
 mod files;
+/// Forks over REST.
+mod forks;
 /// Repositories on GitHub, which is on loopback here.
 mod github;
 /// What the hostile cases of the reference want, by their numbers.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use carrel_domain::WorkspaceKey;
 use carrel_exec::{ExitStatus, Outcome};
 use carrel_runner::{Completed, LimitReached, SandboxReport, TrustChange};
 use carrel_sandbox::{Certainty, Denial};
@@ -54,7 +55,7 @@ pub struct CommandFacts {
 impl CommandFacts {
     /// Collects the facts of an ended command.
     pub fn of(completed: &Completed) -> Self {
-        let Completed { outcome, limit, denials, trust, sandbox: report, artifacts: _ } = completed;
+        let Completed { outcome, limit, denials, trust, sandbox: report, .. } = completed;
         let (exit_code, signal) = match outcome.end {
             ExitStatus::Exited(status) => (Some(status), None),
             ExitStatus::Signaled(signal) => (None, Some(signal)),
@@ -156,7 +157,7 @@ fn sandbox(report: &SandboxReport) -> CommandSandbox {
 /// Returns what the exit status does not tell, one line each: the exceeded limit, killed processes,
 /// denials, restored files.
 pub fn notes(completed: &Completed, reader: NoteReader) -> Vec<String> {
-    let Completed { outcome, limit, denials, trust, .. } = completed;
+    let Completed { outcome, limit, denials, trust, frozen, .. } = completed;
     let mut notes = Vec::new();
     if let Some(limit) = limit {
         notes.push(format!("ended by its limit: {}", json!(limit).as_str().unwrap_or("")));
@@ -168,6 +169,12 @@ pub fn notes(completed: &Completed, reader: NoteReader) -> Vec<String> {
     let explains = |denial: &&Denial| !outcome.succeeded() || is_noteworthy(denial);
     let shown: Vec<_> = denials.iter().filter(explains).cloned().collect();
     notes.extend(denial_lines(&shown, reader));
+    if !frozen.is_empty() && (!outcome.succeeded() || !shown.is_empty()) {
+        let forks = frozen.iter().map(WorkspaceKey::as_str).collect::<Vec<_>>().join(", ");
+        notes.push(format!(
+            "the workspace has forks ({forks}) and is read-only; work in a fork, or promote or remove them"
+        ));
+    }
     notes.extend(trust.trust_changes.iter().map(|change| {
         let restored = if change.restored { "restored" } else { "not restored" };
         format!("{} ({}) changed, {restored}", change.path.to_string_lossy(), change.what)
