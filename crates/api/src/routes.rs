@@ -9,6 +9,7 @@ mod conductor;
 mod console;
 mod credentials;
 mod files;
+mod forks;
 mod github;
 mod health;
 mod mcp;
@@ -32,7 +33,7 @@ use serde_json::json;
 
 use crate::audit::audit;
 use crate::host_check::check_host;
-use crate::openapi::{COMMANDS, FILES, Route, SNAPSHOTS, STORE, WORKSPACES};
+use crate::openapi::{COMMANDS, FILES, FORKS, Route, SNAPSHOTS, STORE, WORKSPACES};
 use crate::request_span::span_request;
 use crate::response::ErrorResponse;
 use crate::state::Api;
@@ -44,6 +45,7 @@ pub(crate) fn table() -> Vec<Route> {
         ("tasks", tasks::routes(), &[STORE]),
         ("workspaces", workspaces::routes(), &[STORE, WORKSPACES]),
         ("workspaces", credentials::routes(), &[STORE, WORKSPACES, &[Code::SecretUnknown]]),
+        ("workspaces", forks::routes(), &[STORE, WORKSPACES, FILES, SNAPSHOTS, FORKS]),
         ("files", files::routes(), &[STORE, WORKSPACES, FILES]),
         ("snapshots", snapshots::routes(), &[STORE, WORKSPACES, FILES, SNAPSHOTS]),
         ("commands", commands::routes(), &[STORE, WORKSPACES, FILES, COMMANDS]),

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::audit::{self, RequestCounts};
 use crate::auth::{
-    Authority, Caller, ConsoleLink, Coverage, InternalToken, RateLimitOptions, RateLimits, Tickets,
+    Authority, Caller, ConsoleLink, InternalToken, RateLimitOptions, RateLimits, Tickets,
     Transport, jwks::Provider,
 };
 use crate::host_check::HostRules;
@@ -172,8 +172,8 @@ impl Api {
         requested: Option<WorkspaceId>,
     ) -> Result<Workspace> {
         let id = caller.workspace(requested)?;
-        match (self.options.spaces.find(id).await, &caller.coverage) {
-            (Err(ServiceError::NoWorkspace { .. }), Coverage::Only(_)) => {
+        match (self.options.spaces.find(id).await, caller.coverage.names(id)) {
+            (Err(ServiceError::NoWorkspace { .. }), true) => {
                 Ok(self.options.spaces.provision(WorkspaceSpec::with_defaults(id)).await?.0)
             }
             (found, _) => Ok(found?),

@@ -18,12 +18,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use carrel_config::Environment;
 use carrel_domain::{
-    ByteSize, Clock, Identifier, Layout, Network, NetworkRequest, TaskStatus, VolumeId,
+    ByteSize, Clock, Identifier, Layout, Network, NetworkRequest, TaskStatus, Timestamp, VolumeId,
     WorkspaceAccess, WorkspaceId, sync,
 };
 use carrel_exec::LazySpawner;
 use carrel_fsroot::{Capacity, Root};
-use carrel_runner::{RunError, Runner, WorkspaceHandle};
+use carrel_runner::{RunError, Runner};
 use carrel_store::{Store, TaskFilter, Workspace};
 use carrel_tools::{
     GitOptions, NamedWorkspace, Secrets, SnapshotStores, SymbolIndexes, Toolbox, ToolboxOptions,
@@ -91,7 +91,8 @@ struct Inner {
 }
 
 /// The mark of a workspace that is being removed.
-struct Removal<'a> {
+#[derive(Debug)]
+pub(crate) struct Removal<'a> {
     inner: &'a Inner,
     id: WorkspaceId,
 }
@@ -316,14 +317,11 @@ impl HostedWorkspaces {
         let inner = &*self.inner;
         let row = inner.store.workspace(id).await?;
         let row = row.ok_or(ServiceError::NoWorkspace { id })?;
-        if self.has_live_tasks(id).await? {
-            return Err(ServiceError::WorkspaceBusy { id });
-        }
+        self.refuse_live_tasks(id).await?;
         let _removal = inner.begin_removal(id);
-        let workspace = self.opened().remove(&id);
-        if let Some(workspace) = workspace {
-            workspace.toolbox().end_processes().await;
-        }
+        self.close_for_good(id).await;
+        let key = inner.workspaces.key(&identifier(id)?)?;
+        inner.options.runner.end_fork(&inner.workspaces.path().join(key.as_str())).await?;
         let doomed = inner.workspaces.lock_for_removal(identifier(id)?).await?;
         if !inner.store.delete_workspace(id).await? {
             return Err(ServiceError::WorkspaceBusy { id });
@@ -347,6 +345,47 @@ impl HostedWorkspaces {
             }
         }
         Ok(false)
+    }
+
+    pub(crate) fn workspaces(&self) -> &Workspaces {
+        &self.inner.workspaces
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.inner.store
+    }
+
+    pub(crate) fn runner(&self) -> &Runner {
+        &self.inner.options.runner
+    }
+
+    pub(crate) fn hooks(&self) -> &Hooks {
+        &self.inner.hooks
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.inner.options.clock.now()
+    }
+
+    /// Keeps a workspace out of the cache until the result is dropped.
+    pub(crate) fn begin_removal(&self, id: WorkspaceId) -> Removal<'_> {
+        self.inner.begin_removal(id)
+    }
+
+    /// Fails while a task of a workspace is queued or running.
+    pub(crate) async fn refuse_live_tasks(&self, id: WorkspaceId) -> Result<(), ServiceError> {
+        if self.has_live_tasks(id).await? {
+            return Err(ServiceError::WorkspaceBusy { id });
+        }
+        Ok(())
+    }
+
+    /// Kills the processes of a workspace that is removed or promoted, and closes it.
+    pub(crate) async fn close_for_good(&self, id: WorkspaceId) {
+        let workspace = self.opened().remove(&id);
+        if let Some(workspace) = workspace {
+            workspace.toolbox().end_processes().await;
+        }
     }
 
     /// Returns the id of this volume.
@@ -378,7 +417,7 @@ impl HostedWorkspaces {
     }
 }
 
-fn identifier(id: WorkspaceId) -> Result<Identifier, ServiceError> {
+pub(crate) fn identifier(id: WorkspaceId) -> Result<Identifier, ServiceError> {
     Identifier::parse(id.to_string()).map_err(|_| ServiceError::NoWorkspace { id })
 }
 
@@ -416,7 +455,7 @@ impl Inner {
         let counted = self.workspaces.mark_in_use_and_measure(&key).await?;
         let counted = counted.ok_or(ServiceError::NoWorkspace { id: workspace.id })?;
         let opened = self.workspaces.open(&identifier).await?;
-        let handle = WorkspaceHandle::for_workspace(opened, counted.amount)?;
+        let handle = self.options.runner.open_counted(opened, counted.amount).await?;
         let watcher = handle.quota_watcher()?.expect("every workspace of the service has a quota");
         let usage = UsageCache::new(watcher, counted);
         let entry = WorkspaceEntry {

@@ -20,6 +20,7 @@ mod event_stream;
 mod event_writer;
 mod execution;
 mod free_space;
+mod hosted_forks;
 mod hosted_workspaces;
 pub mod limits;
 mod open_workspace;

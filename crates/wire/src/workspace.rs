@@ -1,6 +1,6 @@
 //! `/api/workspaces`
 
-use carrel_domain::{Layout, Network, Timestamp, WorkspaceId};
+use carrel_domain::{Layout, MAX_FORKS, Network, Timestamp, WorkspaceId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -108,4 +108,75 @@ pub struct WorkspaceUsage {
     pub quota_files: Option<u64>,
     /// The time of the measurement; `null` while the workspace has no directory.
     pub as_of: Option<Timestamp>,
+}
+
+/// Forks to make of a workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewForks {
+    /// The number of forks.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = MAX_FORKS))]
+    pub count: u8,
+}
+
+fn one() -> u8 {
+    1
+}
+
+/// The forks of a workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ForkList {
+    /// The forks. Each is a workspace, which a token for the base covers too.
+    pub forks: Vec<Workspace>,
+}
+
+/// The difference of a file between a fork and its base.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ForkChange {
+    /// The path, relative to the workspace.
+    pub path: String,
+    /// `added`, `modified`, `deleted`, `mode`, `type` or `attributes`.
+    pub change: String,
+}
+
+/// The changes of a fork against its base.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ForkChanges {
+    /// The changes, in path order.
+    pub changes: Vec<ForkChange>,
+    /// The number of all changes, of which the list may have only the first.
+    pub total: usize,
+}
+
+/// A promotion of a fork.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Promotion {
+    /// End the other forks of the base without a snapshot of their work.
+    #[serde(default)]
+    pub discard_others: bool,
+}
+
+/// A promoted fork.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Promoted {
+    /// The base, which is now what the fork was.
+    pub base: WorkspaceId,
+    /// The changes of the base.
+    #[serde(flatten)]
+    pub changes: ForkChanges,
+    /// The snapshot of the base as it was before; `null` if nothing changed.
+    pub before: Option<String>,
+    /// The other forks, which have ended.
+    pub ended: Vec<EndedFork>,
+}
+
+/// A fork that ended because another one was promoted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EndedFork {
+    /// Its id.
+    pub id: String,
+    /// The snapshot of the base with its work; `null` if it had changed nothing or was discarded.
+    pub snapshot: Option<String>,
 }

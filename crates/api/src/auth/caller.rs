@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use carrel_domain::{Network, Timestamp, TokenScope, TokenScopes, WorkspaceId, hex};
+use carrel_domain::{MAX_FORKS, Network, Timestamp, TokenScope, TokenScopes, WorkspaceId, hex};
 use sha2::{Digest as _, Sha256};
 
 use super::error::AuthError;
@@ -26,10 +26,23 @@ impl Coverage {
         Self::Only(BTreeSet::from([workspace]))
     }
 
-    /// Returns `true` if the caller may use a workspace.
+    /// Returns `true` if the caller may use a workspace: one that is named, or a fork of one.
     pub fn covers(&self, workspace: WorkspaceId) -> bool {
         match self {
             Self::All => true,
+            Self::Only(covered) => {
+                let is_fork = |base: &WorkspaceId| {
+                    (1..=MAX_FORKS).any(|number| base.fork(number) == workspace)
+                };
+                covered.contains(&workspace) || covered.iter().any(is_fork)
+            }
+        }
+    }
+
+    /// Returns `true` if the credentials name a workspace, which is then created by its first use.
+    pub fn names(&self, workspace: WorkspaceId) -> bool {
+        match self {
+            Self::All => false,
             Self::Only(covered) => covered.contains(&workspace),
         }
     }

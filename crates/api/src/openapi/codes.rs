@@ -8,6 +8,7 @@ pub(crate) const STORE: &[Code] =
 pub(crate) const WORKSPACES: &[Code] = &[
     Code::WorkspaceNotFound,
     Code::WorkspaceBusy,
+    Code::WorkspaceFrozen,
     Code::WorkspaceOccupied,
     Code::WorkspaceForeignOwner,
     Code::WorkspaceSymlinkEscape,
@@ -51,6 +52,9 @@ pub(crate) const SNAPSHOTS: &[Code] = &[
     Code::Contended,
     Code::SchemaTooNew,
 ];
+
+pub(crate) const FORKS: &[Code] =
+    &[Code::ForkRefused, Code::ForkConflict, Code::SandboxUnavailable];
 
 pub(crate) const SEARCH: &[Code] = &[Code::InvalidPattern];
 
