@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use tracing::warn;
 
 use super::call_changes::Change;
-use super::retention;
+use super::{inside, retention};
 use crate::blocking::blocking;
 use crate::response::Reply;
 use crate::text::line;
@@ -322,8 +322,9 @@ impl Tool for UndoRestore {
                 return Err(Failure::argument("checkpointId", message));
             };
             let store = own.toolbox.snapshots.of(own.workspace())?;
-            let paths: Vec<_> =
-                input.paths.iter().map(|path| own.workspace().relative(path)).collect();
+            let paths: Result<Vec<_>, _> =
+                input.paths.iter().map(|path| inside(own.workspace(), path)).collect();
+            let paths = paths?;
             let known = store.checkpoints(&owner(&own))?;
             match known.iter().find(|checkpoint| checkpoint.id == id) {
                 Some(checkpoint) => take_back(&own, &store, checkpoint, &paths),
