@@ -23,8 +23,8 @@ sys.path.insert(0, str(HERE))
 
 from client import Cannot, Client, Refused, Usage  # noqa: E402
 from code_tasks import CODE_TASKS  # noqa: E402
-from servers.carrel import Carrel  # noqa: E402
-from servers.carrel_code import CarrelCode, CarrelFiles  # noqa: E402
+from servers.carrel import Carrel, CarrelFiles  # noqa: E402
+from servers.carrel_code import CarrelCode  # noqa: E402
 from servers.desktop_commander import DesktopCommander  # noqa: E402
 from servers.filesystem import Filesystem  # noqa: E402
 from servers.serena import Serena  # noqa: E402
@@ -212,7 +212,7 @@ def attempt(task, server, options, pins, ready):
         change(root, task.given)
         if task.given:
             commit(root, "given")
-        place = options.carrel if issubclass(server, Carrel) else options.cache
+        place = options.carrel if issubclass(server, CarrelFiles) else options.cache
         agents = []
         for _ in range(task.agents):
             client = Client(server.argv(place, root), root, environment(options.cache, server))
@@ -250,7 +250,7 @@ def attempt(task, server, options, pins, ready):
 
 def definitions(server, options, ready):
     root = ready / "fastify" / "tree"
-    place = options.carrel if issubclass(server, Carrel) else options.cache
+    place = options.carrel if issubclass(server, CarrelFiles) else options.cache
     client = Client(server.argv(place, root), root, environment(options.cache, server))
     try:
         agent = server(client, root)

@@ -1,4 +1,4 @@
-"""`carrel mcp`, as it starts without options."""
+"""`carrel mcp`, as it starts without options, and with the tools that know text alone."""
 
 import re
 
@@ -6,12 +6,14 @@ from client import Refused
 from servers import Server
 
 
-class Carrel(Server):
-    name = "Carrel"
+class CarrelFiles(Server):
+    """The tools that know text alone."""
+
+    name = "Carrel, files only"
 
     @staticmethod
     def argv(program, root):
-        return [program, "mcp", "--workspace", str(root)]
+        return [program, "mcp", "--workspace", str(root), "--tools", "files,shell,verify,git"]
 
     def pages(self, tool, arguments):
         """The replies of a search, page by page."""
@@ -98,6 +100,7 @@ class Carrel(Server):
         return self.client.call("ApplyPatch", {"patch": diff})
 
     def undo(self, path, old, new):
+        """The file as it was committed: the tool `undo` takes the calls since back first, also those to be kept."""
         return self.client.call("git", {"operation": "checkout", "args": ["--", path]})
 
     def start(self, command):
@@ -109,3 +112,43 @@ class Carrel(Server):
 
     def stop(self, job):
         return self.client.call("KillShell", {"shell_id": job})
+
+
+class Carrel(CarrelFiles):
+    """The default set, which has tools for symbols and undo."""
+
+    name = "Carrel"
+
+    @staticmethod
+    def argv(program, root):
+        return [program, "mcp", "--workspace", str(root)]
+
+    def read_symbol(self, path, name):
+        return self.symbol_source({"symbol": name, "file_path": path})
+
+    def read_method(self, path, owner, name):
+        return self.symbol_source({"symbol": f"{owner}.{name}", "file_path": path})
+
+    def symbol_source(self, arguments):
+        """Of several definitions, the refusal lists the lines; the last one is the implementation."""
+        try:
+            text = self.client.call("read_symbol", arguments)
+        except Refused as refusal:
+            line = re.findall(rf"{re.escape(arguments['file_path'])}:(\d+)", str(refusal))[-1]
+            text = self.client.call("read_symbol", {**arguments, "line": int(line)})
+        return "\n".join(hit[2] for hit in re.finditer(r"^ *(\d+)\t(.*)$", text, re.M))
+
+    def callers(self, path, name, head):
+        """Each line of the reply begins with the function around the use."""
+        text = self.client.call("find_references", {"symbol": name, "file_path": path})
+        found = re.findall(r"^ +\d+ (\S+): ", text, re.M)
+        return sorted({place.split("::")[-1] for place in found if place != "(definition)"})
+
+    def rename(self, path, old, new):
+        """By the tool for it, and by text where no language server is installed."""
+        try:
+            self.client.call("rename_symbol", {"symbol": old, "new_name": new})
+        except Refused as refusal:
+            if "no language server" not in str(refusal):
+                raise
+            super().rename(path, old, new)

@@ -279,10 +279,14 @@ impl Facts<'_> {
 
     fn workspace_is_read_only(&self) -> bool {
         let workspace = self.plan.workspace.as_path();
-        let above = |(path, access): &(&Path, FileAccess)| {
-            workspace.starts_with(path) && *access == FileAccess::Change
-        };
-        !self.visible_paths().iter().any(above)
+        let mut above = self.visible_paths();
+        above.retain(|(path, _)| workspace.starts_with(path));
+        if self.full() {
+            // The mount of the workspace hides those around it, such as /tmp. Rules of Landlock add up.
+            let innermost = above.iter().map(|(path, _)| path.components().count()).max();
+            above.retain(|(path, _)| Some(path.components().count()) == innermost);
+        }
+        above.iter().all(|(_, access)| *access != FileAccess::Change)
     }
 }
 

@@ -18,7 +18,7 @@ mod watch_process;
 
 pub(crate) use bash::{NetworkChoice, exit_code, timeout_seconds};
 pub use command_facts::{CommandFacts, notes};
-pub(crate) use command_facts::{add_note_lines, add_notes, object};
+pub(crate) use command_facts::{NO_SANDBOX, add_note_lines, add_notes, object};
 pub(crate) use control_sequences::strip_control;
 pub use denial_notes::NoteReader;
 pub(crate) use denial_notes::denials_in_verdict;

@@ -12,7 +12,9 @@ mod retention;
 mod stores;
 mod undo;
 
-use carrel_domain::Failure;
+use std::path::{Component, PathBuf};
+
+use carrel_domain::{Code, Failure};
 use carrel_exec::{Job, JobStatus};
 use carrel_snapshot::{Reference, Trust};
 
@@ -21,6 +23,7 @@ pub(crate) use call_changes::{CallChanges, Change};
 pub use stores::SnapshotStores;
 pub(crate) use undo::keep;
 
+use crate::named_workspace::NamedWorkspace;
 use crate::registry::Catalogue;
 use crate::tool_context::ToolContext;
 
@@ -46,6 +49,30 @@ pub(crate) fn register(catalogue: &mut Catalogue) {
 fn trust(context: &ToolContext) -> Trust {
     let is_running = |job: &Job| job.status() == JobStatus::Running;
     if context.toolbox.jobs.list().iter().any(is_running) { Trust::Nothing } else { Trust::Keys }
+}
+
+/// Returns a path relative to the workspace. It is compared with recorded paths and never opened, so that only its
+/// text can lead out.
+fn inside(workspace: &NamedWorkspace, path: &str) -> Result<PathBuf, Failure> {
+    let relative = workspace.relative(path);
+    let mut depth = 0_usize;
+    let leaves = |component: Component<'_>| match component {
+        Component::Normal(_) => {
+            depth += 1;
+            false
+        }
+        Component::CurDir => false,
+        Component::ParentDir => depth.checked_sub(1).is_none_or(|up| {
+            depth = up;
+            false
+        }),
+        Component::RootDir | Component::Prefix(_) => true,
+    };
+    if relative.components().any(leaves) {
+        let message = format!("path leaves the workspace: {path}");
+        return Err(Failure::new(Code::SandboxViolation, message).with("path", path));
+    }
+    Ok(relative)
 }
 
 /// Reads the name or number of a snapshot.

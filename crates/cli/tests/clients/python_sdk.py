@@ -96,7 +96,7 @@ async def connected(place, transport, mode, arguments):
         env={**place.environment, **environment},
         cwd=place.base,
     )
-    with open(place.base / "stdio.log", "w") as log:
+    with open(place.base / f"stdio-{time.monotonic_ns()}.log", "w") as log:
         transport = stdio_client(parameters, errlog=log)
         async with Client(transport, mode=mode, read_timeout_seconds=lab.PATIENCE) as client:
             yield client
@@ -137,6 +137,36 @@ async def files(driver, root, file):
     lab.expect((root / "plan.txt").read_text() == "first\nsecond\n", "the changes are not there")
     await driver.call("Delete", path="plan.txt")
     lab.expect(not (root / "plan.txt").exists(), "the file is still there")
+
+
+async def symbols(driver, root, file):
+    """Finds, reads and renames a symbol; without a language server the answers come from syntax, or say so."""
+    _, text = await driver.call("outline", path=file)
+    lab.expect("total" in text, text)
+    _, text = await driver.call("read_symbol", symbol="total", file_path=file)
+    lab.expect("total" in text, text)
+    _, text = await driver.call("find_references", symbol="total", by_name=True)
+    lab.expect(file in text, text)
+    before = (root / file).read_text()
+    rename = {"symbol": "total", "new_name": "sum_of", "dry_run": True}
+    result = await driver.answer("rename_symbol", rename)
+    lab.expect((root / file).read_text() == before, "a dry run has changed the file")
+    if result.is_error:
+        return f"rename_symbol: {result.structured_content['error']['code']}"
+    lab.expect("sum_of" in text_of(result), text_of(result))
+    return text_of(result)
+
+
+async def undone(driver, root):
+    """Takes two changes back, the last one first."""
+    path = root / "undo.txt"
+    await driver.call("Write", file_path="undo.txt", content="one\n")
+    await driver.call("Edit", file_path="undo.txt", old_string="one", new_string="two")
+    lab.expect(path.read_text() == "two\n", "it was not changed")
+    await driver.call("undo")
+    lab.expect(path.read_text() == "one\n", "the edit was not taken back")
+    await driver.call("undo")
+    lab.expect(not path.exists(), "the file was not taken back")
 
 
 async def shell(driver):
@@ -277,6 +307,10 @@ async def one_workspace(report, place, transport, mode, files_of, file, bug):
                 seen.append(f"{len(tools)} tools: {' '.join(tool.name for tool in tools)}")
             with report.check(title, "files are read, searched, written, edited, moved, deleted"):
                 await files(driver, root, file)
+            with report.check(title, "symbols are listed, read, found and renamed") as seen:
+                seen.append(await symbols(driver, root, file))
+            with report.check(title, "undo takes changes back, one call after the other"):
+                await undone(driver, root)
             with report.check(title, "commands run, also in the background"):
                 await shell(driver)
             with report.check(title, "tests fail, and pass after an edit") as seen:
@@ -338,14 +372,26 @@ async def guessed(thief, victim_id, own_id):
             lab.expect(text == f"unknown shell_id: {guess}", text)
 
 
-async def two_clients(report, place, mode):
-    """Two clients of one server at once, as they come: neither has anything of the other."""
-    title = f"python http {MODES[mode]}"
+@contextlib.asynccontextmanager
+async def two(place, transport, modes, root):
+    """Opens two clients in one workspace at once: of one server over HTTP, of a server each over stdin."""
+    arguments = ["--workspace", str(root)]
+    async with contextlib.AsyncExitStack() as stack:
+        if transport == "http":
+            url = stack.enter_context(place.http(arguments))
+            yield [await stack.enter_async_context(reached(url, mode)) for mode in modes]
+            return
+        yield [await stack.enter_async_context(connected(place, transport, mode, arguments)) for mode in modes]
+
+
+async def two_clients(report, place, transport, modes):
+    """Two clients at once, as they come: neither has anything of the other."""
+    title = f"python {transport} {' and '.join(MODES[mode] for mode in modes)}"
     root = place.project("shared", {"a.txt": "old\n"})
-    stateless = MODES[mode] == "2026-07-28"
-    with place.http(["--workspace", str(root)]) as url:
-        async with reached(url, mode) as first, reached(url, mode) as second:
+    with report.check(title, "two clients at once: both end"):
+        async with two(place, transport, modes, root) as (first, second):
             tools = (await first.list_tools()).tools
+            lab.expect([first.protocol_version, second.protocol_version] == [MODES[mode] for mode in modes], "revision")
             victim, thief = Driver(first, tools), Driver(second, tools)
             edit = {"file_path": "a.txt", "old_string": "old", "new_string": "theirs"}
             with report.check(title, "two clients at once: one cannot edit what the other has read"):
@@ -360,13 +406,44 @@ async def two_clients(report, place, mode):
                 await guessed(thief, job["shell_id"], own["shell_id"])
                 output, text = await victim.call("BashOutput", shell_id=job["shell_id"], wait_seconds=5)
                 lab.expect("mine" in text and not output["ended"], text)
-            with report.check(title, "two clients at once: each works on"):
+            with report.check(title, "two clients at once: one cannot undo what the other has changed"):
                 # Without a session the hash of the reply says which version the client knows.
+                stateless = transport == "http" and MODES[modes[0]] == "2026-07-28"
                 known = {"expected_hash": facts["hash"]} if stateless else {}
                 await victim.call("Edit", **{**edit, "new_string": "mine"}, **known)
-                lab.expect((root / "a.txt").read_text() == "mine\n", "it was not changed")
+                await thief.answer("undo", {})
+                lab.expect((root / "a.txt").read_text() == "mine\n", "it was not changed, or taken back")
+            with report.check(title, "two clients at once: each works on"):
                 for driver, started in ((victim, job), (thief, own)):
                     await driver.call("KillShell", shell_id=started["shell_id"])
+            with report.check(title, "two clients at once: no edit of either is lost"):
+                await raced(victim, thief, root)
+
+
+async def raced(first, second, root):
+    """Both make files and change lines of one file at the same time."""
+    lines = [f"{number:02} of {name}" for number in range(20) for name in ("first", "second")]
+    (root / "race.txt").write_text("".join(f"{line} old\n" for line in lines))
+
+    async def change(driver, name):
+        for number in range(20):
+            text = f"{number:02} of {name}"
+            edit = {"file_path": "race.txt", "old_string": f"{text} old", "new_string": f"{text} new"}
+            refused = True
+            while refused:
+                # The other one may change the file after this; the edit is then refused.
+                facts, _ = await driver.call("Read", file_path="race.txt")
+                result = await driver.answer("Edit", {**edit, "expected_hash": facts["hash"]})
+                refused = result.is_error
+                code = result.structured_content.get("error", {}).get("code")
+                lab.expect(code in (None, "E_CHANGED_SINCE_READ"), text_of(result))
+
+    with anyio.fail_after(lab.PATIENCE):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(change, first, "first")
+            tasks.start_soon(change, second, "second")
+    expected = "".join(f"{line} new\n" for line in lines)
+    lab.expect((root / "race.txt").read_text() == expected, (root / "race.txt").read_text())
 
 
 async def drive(report, place):
@@ -380,5 +457,6 @@ async def drive(report, place):
     ):
         await one_workspace(report, place, transport, mode, *project)
         await two_workspaces(report, place, transport, mode)
-    for mode in MODES:
-        await two_clients(report, place, mode)
+    for transport in ("stdio", "http"):
+        for modes in (("legacy", "legacy"), ("auto", "auto"), ("legacy", "auto"), ("auto", "legacy")):
+            await two_clients(report, place, transport, modes)

@@ -1,9 +1,11 @@
 // The TypeScript SDK of the 1.x line, which most agents of today are built with: it holds answers, and errors
 // too, against the schema of their tool. Prints what it saw as JSON.
 //
-//     typescript.mjs SDK ROOT TARGET…     TARGET: an address, or a program and its arguments
+//     typescript.mjs SDK JOB TARGET…     TARGET: an address, or a program and its arguments
+//
+// With the id of a job it is a second client, which has read nothing and started nothing.
 
-const [sdk, root, ...target] = process.argv.slice(2);
+const [sdk, job, ...target] = process.argv.slice(2);
 const { Client } = await import(`${sdk}/dist/esm/client/index.js`);
 
 async function transport() {
@@ -18,10 +20,9 @@ async function transport() {
 
 const client = new Client({ name: 'carrel-test', version: '1.0.0' });
 await client.connect(await transport());
-if (target[1] === 'steal') {
-  // A second client of the same server, which has read nothing and started nothing.
+if (job) {
   const steal = (name, args) => client.callTool({ name, arguments: args });
-  const shell_id = target[2];
+  const shell_id = job;
   const tried = {
     edit: await steal('Edit', { file_path: 'basket.js', old_string: 'length', new_string: 'stolen' }),
     output: await steal('BashOutput', { shell_id }),

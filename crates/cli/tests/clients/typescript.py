@@ -1,5 +1,6 @@
 """The TypeScript SDK of the 1.x line drives `carrel mcp`."""
 
+import contextlib
 import json
 import pathlib
 import subprocess
@@ -12,10 +13,10 @@ import python_sdk
 SDK = "@modelcontextprotocol/sdk"
 
 
-def run(place, cache, root, target):
+def run(place, cache, target, job=""):
     cache = pathlib.Path(cache).absolute()
     script = pathlib.Path(__file__).with_name("typescript.mjs")
-    command = [cache / "node_modules/node/bin/node", script, cache / "node_modules" / SDK, root, *target]
+    command = [cache / "node_modules/node/bin/node", script, cache / "node_modules" / SDK, job, *target]
     return subprocess.run(
         command,
         env={**place.environment, "CARREL_AUTHORIZATION": lab.AUTHORIZATION},
@@ -27,7 +28,7 @@ def run(place, cache, root, target):
 
 
 def session(report, place, cache, title, root, target):
-    done = run(place, cache, root, target)
+    done = run(place, cache, target)
     with report.check(title, "it lists, reads, edits, and hears of progress") as seen:
         lab.expect(done.returncode == 0, done.stderr)
         saw = json.loads(done.stdout)
@@ -54,24 +55,32 @@ def drive(report, place, cache):
     with report.check("typescript http", "the server ends when it is told to"):
         with place.http(["--workspace", str(root), "--definitions", "full"]) as url:
             session(report, place, cache, "typescript http", root, [url])
+    for transport in ("stdio", "http"):
+        for mode in python_sdk.MODES:
+            anyio.run(two_clients, report, place, cache, transport, mode)
+
+
+async def two_clients(report, place, cache, transport, mode):
+    """The Python SDK and the TypeScript SDK at once: at one server over HTTP, at one each over stdin."""
+    title = f"typescript and python {transport} {python_sdk.MODES[mode]}"
     root = place.project("basket", lab.NODE)
-    with place.http(["--workspace", str(root)]) as url:
-        anyio.run(two_clients, report, place, cache, root, url)
-
-
-async def two_clients(report, place, cache, root, url):
-    """The Python SDK and the TypeScript SDK at one server, at once."""
-    for mode in python_sdk.MODES:
-        title = f"typescript and python {python_sdk.MODES[mode]}"
-        with report.check(title, "neither edits what the other has read, nor reads or kills its jobs") as seen:
-            async with python_sdk.reached(url, mode) as client:
-                victim = python_sdk.Driver(client, (await client.list_tools()).tools)
-                await victim.call("Read", file_path="basket.js")
-                job, _ = await victim.call("Bash", command="sleep 300", run_in_background=True)
-                done = await anyio.to_thread.run_sync(run, place, cache, root, [url, "steal", "job_1"])
-                lab.expect(done.returncode == 0, done.stderr)
-                codes = [one["structuredContent"]["error"]["code"] for one in json.loads(done.stdout).values()]
-                lab.expect(codes == ["E_NOT_READ", "E_JOB_NOT_FOUND", "E_JOB_NOT_FOUND"], codes)
-                lab.expect("stolen" not in (root / "basket.js").read_text(), "it was changed")
-                await victim.call("KillShell", shell_id=job["shell_id"])
-                seen.append(", ".join(codes))
+    arguments = ["--workspace", str(root)]
+    with report.check(title, "neither edits what the other has read, nor reads or kills its jobs") as seen:
+        async with contextlib.AsyncExitStack() as stack:
+            if transport == "http":
+                url = stack.enter_context(place.http(arguments))
+                target, opened = [url], python_sdk.reached(url, mode)
+            else:
+                target = [place.carrel, "mcp", *arguments]
+                opened = python_sdk.connected(place, transport, mode, arguments)
+            client = await stack.enter_async_context(opened)
+            victim = python_sdk.Driver(client, (await client.list_tools()).tools)
+            await victim.call("Read", file_path="basket.js")
+            job, _ = await victim.call("Bash", command="sleep 300", run_in_background=True)
+            done = await anyio.to_thread.run_sync(run, place, cache, target, "job_1")
+            lab.expect(done.returncode == 0, done.stderr)
+            codes = [one["structuredContent"]["error"]["code"] for one in json.loads(done.stdout).values()]
+            lab.expect(codes == ["E_NOT_READ", "E_JOB_NOT_FOUND", "E_JOB_NOT_FOUND"], codes)
+            lab.expect("stolen" not in (root / "basket.js").read_text(), "it was changed")
+            await victim.call("KillShell", shell_id=job["shell_id"])
+            seen.append(", ".join(codes))

@@ -292,6 +292,34 @@ fn tests_have_no_network_in_tier_landlock() {
 }
 
 #[test]
+fn a_check_says_what_its_sandbox_does_not_enforce() {
+    TestEnvironment::each(|test_env| {
+        test_env
+            .write("Makefile", "all:\n\t@true\nlint:\n\t@echo x 2>/dev/null > written || true\n");
+        test_env.write("carrel.toml", "[profile]\ntypecheck = [\"make\"]\n");
+        let mut session = open(test_env, Interface::Stdio, &[]);
+        let of_exec = test_env.line("true").json["sandbox"]["not_enforced"].clone();
+        for (tool, writes) in [("run_lint", false), ("run_typecheck", true)] {
+            let answer = session.call(tool, json!({}));
+            let section = &answer.structured["sections"][0];
+            let found = section["not_enforced"].as_array();
+            let mut found =
+                found.unwrap_or_else(|| panic!("{test_env}: {tool}: {answer:?}")).clone();
+            let is_first = found.first() == Some(&json!("read_only_tree"));
+            assert_eq!(is_first, writes, "{test_env}: {tool}: {section}");
+            found.retain(|name| name != "read_only_tree");
+            // A tree that is read-only has git hooks that are.
+            let mut expected = of_exec.as_array().unwrap().clone();
+            expected.retain(|name| writes || name != "git_hooks_read_only");
+            assert_eq!(found, expected, "{test_env}: {tool}");
+            let of_metadata = found.contains(&json!("outside_metadata_unchanged"));
+            assert_eq!(of_metadata, test_env.tier == "landlock", "{test_env}: {tool}");
+        }
+        assert!(!test_env.workspace().join("written").exists(), "{test_env}");
+    });
+}
+
+#[test]
 fn exec_says_what_was_denied_also_where_the_command_succeeds_and_names_its_option() {
     let test_env = TestEnvironment::usual();
     test_env.write("sockets.sh", SOCKETS);

@@ -1,8 +1,11 @@
 //! The home of commands: beside the work tree, kept between commands, counted, gone with its workspace.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
-use crate::test_environment::{Caller, TestEnvironment};
+use serde_json::{Value, json};
+
+use crate::test_environment::{Caller, Done, TestEnvironment};
 
 const MIB: u64 = 1 << 20;
 
@@ -93,17 +96,88 @@ fn a_home_counts_towards_the_quota_and_goes_with_its_workspace() {
     }
 }
 
+const POM: &str = "<project><modelVersion>4.0.0</modelVersion><groupId>x</groupId>\
+                   <artifactId>x</artifactId><version>1</version><packaging>pom</packaging></project>";
+
+/// A package manager: its program, a line that runs it without a network, and what it leaves at home.
+const PACKAGE_MANAGERS: [(&str, &str, &[&str]); 5] = [
+    ("npm", "npm cache verify && npm install --offline --no-package-lock", &[".npm"]),
+    (
+        "python3",
+        "python3 -m venv ~/venv && ~/venv/bin/pip config set global.timeout 9 && ~/venv/bin/pip cache dir",
+        &[".config"],
+    ),
+    // The operator's registry is there, read-only, so it leaves nothing at home.
+    (
+        "cargo",
+        "cargo build --offline --locked && cargo metadata --offline --locked --format-version 1",
+        &[],
+    ),
+    ("go", "go build ./... && go mod tidy && go vet ./...", &[".cache"]),
+    ("mvn", "mvn --offline --batch-mode validate", &[".m2"]),
+];
+
+fn is_installed(program: &str) -> bool {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "command -v \"$0\"", program]).stdout(Stdio::null());
+    shell.status().unwrap().success()
+}
+
 #[test]
 fn real_package_managers_leave_the_work_tree_as_it_was() {
     let test_env = TestEnvironment::usual();
     test_env.write("package.json", r#"{"name":"x","version":"1.0.0","private":true}"#);
+    test_env
+        .write("Cargo.toml", "[package]\nname = \"x\"\nversion = \"1.0.0\"\nedition = \"2021\"\n");
+    test_env.write("Cargo.lock", "version = 3\n\n[[package]]\nname = \"x\"\nversion = \"1.0.0\"\n");
+    test_env.write("src/lib.rs", "//! Empty.\n");
     test_env.write("go.mod", "module example.com/x\n\ngo 1.19\n");
     test_env.write("x.go", "package x\n");
-    let script = "git init -q && git add -A && git commit -qm one && npm cache verify >&2 && \
-                  npm config set fund false && python3 -m venv ~/venv && ~/venv/bin/pip cache dir && \
-                  go build ./... && git status --porcelain";
-    let done = test_env.run(&["--timeout", "120", "-c", script]);
-    assert_eq!(done.code, 0, "{done:?}");
-    assert!(done.stdout().lines().all(|line| line.starts_with('/')), "{done:?}");
-    assert_eq!(done.stdout().lines().count(), 1, "{done:?}");
+    test_env.write("pom.xml", POM);
+    test_env.write(".gitignore", "/target/\n");
+    let begun = test_env.line("git init -q && git add -A && git commit -qm one");
+    assert_eq!(begun.code, 0, "{begun:?}");
+    for (program, line, at_home) in PACKAGE_MANAGERS {
+        if !is_installed(program) {
+            carrel_skip::unavailable(program);
+            continue;
+        }
+        let mut command = test_env.exec(&["--json", "--timeout", "120"]);
+        let own_home = std::env::home_dir().unwrap();
+        command
+            .env("CARGO_HOME", own_home.join(".cargo"))
+            .env("RUSTUP_HOME", own_home.join(".rustup"));
+        command.args(["-c", &format!("({line}) >&2 && ls -A ~")]);
+        let done = Done::of(command);
+        assert_eq!(done.code, 0, "{program}: {done:?}");
+        let home: Vec<_> = done.stdout().lines().collect();
+        assert!(at_home.iter().all(|name| home.contains(name)), "{program}: {done:?}");
+        let status = test_env.line("git status --porcelain");
+        assert_eq!(status.stdout(), "", "{program}: {status:?}");
+    }
+}
+
+#[test]
+fn caches_that_earlier_versions_left_in_a_tree_are_said_once_and_stay() {
+    TestEnvironment::each(|test_env| {
+        test_env.write(".npm/_cacache/index", "");
+        test_env.write(".m2/repository/x/x.pom", "");
+        // The settings of a project are no cache.
+        test_env.write(".cargo/config.toml", "");
+        let said = |done: &Done| -> Vec<Value> {
+            let lines = done.stderr.lines().filter(|line| line.contains("a home of their own"));
+            lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+        };
+        let first = test_env.line("ls -A");
+        let lines = said(&first);
+        assert_eq!(lines.len(), 1, "{test_env}: {first:?}");
+        let workspace = test_env.workspace().display().to_string();
+        let expected = json!({ "workspace": workspace, "found": r#"[".npm", ".m2/repository"]"# });
+        assert_eq!(lines[0]["fields"], expected, "{test_env}");
+        let again = test_env.line("ls -A");
+        assert_eq!(said(&again), Vec::<Value>::new(), "{test_env}");
+        for done in [&first, &again] {
+            assert_eq!(done.stdout(), ".cargo\n.m2\n.npm\n", "{test_env}: {done:?}");
+        }
+    });
 }

@@ -64,6 +64,25 @@ const NAMESPACES: [&str; 5] = [
 const WHOLE_NETWORK: [&str; 2] = ["outside_network_unreachable", "host_loopback_unreachable"];
 
 #[test]
+fn a_read_only_workspace_below_a_writable_mount_is_read_only() {
+    let workspace = "/tmp/project".into();
+    let read_only = Policy {
+        workspace,
+        access: WorkspaceAccess::ReadOnly,
+        git_directory: GitDirectory::Absent,
+        ..policy(Network::None, USER)
+    };
+    let planned = Plan::new(&read_only, &host(6, USER), Tier::Full).unwrap();
+    assert_eq!(
+        why(&planned, GROUPS, "git_hooks_read_only"),
+        (true, "the workspace can only be read".to_owned())
+    );
+    let writable = Policy { access: WorkspaceAccess::ReadWrite, ..read_only };
+    let planned = Plan::new(&writable, &host(6, USER), Tier::Full).unwrap();
+    assert!(!why(&planned, GROUPS, "git_hooks_read_only").0);
+}
+
+#[test]
 fn tier_full_keeps_everything_that_the_policy_does_not_give_away() {
     for landlock in [0, 1, 3, 5, 6, 7] {
         for network in [Network::None, Network::Loopback] {

@@ -15,6 +15,9 @@ use super::control_sequences::strip_control;
 use super::denial_notes::{NoteReader, denial_lines, is_noteworthy};
 use crate::text::line;
 
+/// The tier of a command that ran without a sandbox.
+pub(crate) const NO_SANDBOX: &str = "off";
+
 /// The exit code on the wire of a command that a signal killed.
 const NO_STATUS: i32 = -1;
 
@@ -148,7 +151,7 @@ fn sandbox(report: &SandboxReport) -> CommandSandbox {
         guarantees.map(|guarantee| guarantee.name.into()).collect()
     };
     CommandSandbox {
-        tier: report.tier.map_or("off", |tier| tier.as_str()).into(),
+        tier: report.tier.map_or(NO_SANDBOX, |tier| tier.as_str()).into(),
         enforced: names(true),
         not_enforced: names(false),
     }

@@ -1,6 +1,6 @@
 //! The tool `snapshot_diff`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use carrel_domain::{Failure, ToolGroup};
 use carrel_edit::diff::{Diff, Options};
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::facts;
-use super::{MAX_LISTED, reference};
+use super::{MAX_LISTED, inside, reference};
 use crate::blocking::blocking;
 use crate::reply_limit::MaxBytes;
 use crate::response::Reply;
@@ -71,7 +71,8 @@ fn compare(context: &ToolContext, input: &Input) -> ToolResult<carrel_wire::Snap
     };
     let mut comparison = store.compare(&old, &new, Renames::Joined)?;
     if let Some(path) = &input.path {
-        let path = workspace.relative_or_top(Some(path));
+        let path = inside(workspace, path)?;
+        let path = if path == Path::new(".") { PathBuf::new() } else { path };
         comparison.changes.retain(|change| change.path.starts_with(&path));
         comparison.incomparable.retain(|(other, _)| other.starts_with(&path));
     }

@@ -1,7 +1,5 @@
 //! The tool `snapshot_restore`.
 
-use std::path::PathBuf;
-
 use carrel_domain::{Failure, ToolGroup};
 use carrel_snapshot::{Change, ChangeKind, Node, RestoreOptions, RestorePlan, ScanOptions};
 use carrel_wire::RestoredSnapshot;
@@ -11,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::facts;
-use super::{MAX_LISTED, reference, retention, trust};
+use super::{MAX_LISTED, inside, reference, retention, trust};
 use crate::blocking::blocking;
 use crate::named_workspace::NamedWorkspace;
 use crate::response::Reply;
@@ -62,7 +60,8 @@ fn restore(context: &ToolContext, input: &Input) -> ToolResult<RestoredSnapshot>
     let workspace = context.workspace();
     let store = context.toolbox.snapshots.of(workspace)?;
     let reference = reference(&input.name)?;
-    let paths: Vec<PathBuf> = input.paths.iter().map(|path| workspace.relative(path)).collect();
+    let paths: Result<Vec<_>, _> = input.paths.iter().map(|path| inside(workspace, path)).collect();
+    let paths = paths?;
     let is_all = paths.iter().any(|path| path.as_os_str() == ".");
     let paths = if is_all { Vec::new() } else { paths };
     let writing = workspace.handle().lock_for_writing()?;

@@ -1,5 +1,7 @@
 //! The tools `run_lint` and `run_typecheck`.
 
+use std::borrow::Cow;
+
 use carrel_domain::ToolGroup;
 use carrel_sandbox::Denial;
 use carrel_verify::parse::{self, CheckReport, Finding, Severity};
@@ -15,12 +17,15 @@ use super::project_choice::{ProjectChoice, ProjectQuery};
 use super::project_command::{Bounds, FinishedCommand, run};
 use super::run_tests::{no_plan, word, worst};
 use crate::response::Reply;
-use crate::shell::NetworkChoice;
+use crate::shell::{NO_SANDBOX, NetworkChoice};
 use crate::text::line;
 use crate::tool::{About, Tool, ToolResult, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 const MAX_SHOWN: usize = 500;
+
+/// The name of what a check has beside the guarantees of every command.
+const READ_ONLY_TREE: &str = "read_only_tree";
 
 pub(super) struct RunLint;
 
@@ -75,6 +80,8 @@ pub(super) struct CheckSection {
     /// Operations that the sandbox denied.
     #[schemars(with = "Vec<Map<String, Value>>")]
     denials: Vec<Denial>,
+    /// Guarantees that the sandbox of the command did not have, by name; `read_only_tree` if it could write files.
+    not_enforced: Vec<Cow<'static, str>>,
     command: Vec<String>,
     /// For `BashOutput`, which returns the whole output.
     shell_id: Option<String>,
@@ -84,6 +91,7 @@ struct ProjectCheck {
     profile: Profile,
     report: CheckReport,
     ran: FinishedCommand,
+    access: TreeAccess,
     /// Of a compiler that builds in the tree; other checks have a read-only one.
     changed: ChangedFiles,
 }
@@ -111,7 +119,13 @@ async fn check(context: &ToolContext, input: Input, field: ProfileField) -> Tool
         } else {
             ChangedFiles::default()
         };
-        all.push(ProjectCheck { profile: profile.clone(), report, ran, changed });
+        all.push(ProjectCheck {
+            profile: profile.clone(),
+            report,
+            ran,
+            access: invocation.access,
+            changed,
+        });
     }
     Ok(reply(&all))
 }
@@ -146,9 +160,19 @@ impl ProjectCheck {
             findings,
             changed_files: self.changed.listed.clone(),
             denials: self.ran.denials().to_vec(),
+            not_enforced: self.not_enforced(),
             command: self.ran.argv.clone(),
             shell_id: self.ran.shell_id.clone(),
         }
+    }
+
+    /// Returns nothing for a command that could not start.
+    fn not_enforced(&self) -> Vec<Cow<'static, str>> {
+        let Some(facts) = &self.ran.facts else { return Vec::new() };
+        let sandbox = &facts.sandbox;
+        let can_write = self.access == TreeAccess::ReadWrite || sandbox.tier == NO_SANDBOX;
+        let tree = can_write.then_some(READ_ONLY_TREE.into());
+        tree.into_iter().chain(sandbox.not_enforced.iter().cloned()).collect()
     }
 
     fn show(&self, text: &mut String) {

@@ -235,6 +235,29 @@ fn a_run_that_is_killed_keeps_the_failures_it_had() {
     assert_eq!(reason(&report.verdict), "timed out after 300s");
 }
 
+/// Surefire runs `PriceTest`, then `ExitTest`, whose second test ends the virtual machine, and never comes to
+/// `CartTest`.
+#[test]
+fn a_maven_test_that_ends_the_virtual_machine_is_a_failure_of_its_class() {
+    for (name, exit) in [("maven/system-exit", "0"), ("maven/halt", "3")] {
+        let recorded = String::from_utf8(load(name).stdout).unwrap();
+        assert!(recorded.contains(&format!("[ERROR] Process Exit Code: {exit}\n")), "{recorded}");
+        let report = test_report(name, "java", ProjectTool::Maven, ReportFormat::Junit);
+        assert_eq!(report.verdict, Verdict::Failed, "{name}");
+        let counts = report.counts;
+        assert_eq!((counts.passed, counts.failed, counts.errors), (1, 0, 1), "{name}");
+        assert_eq!((report.build_errors, report.omitted), (vec![], 0), "{name}");
+        let [failure] = &report.failures[..] else { panic!("{name}: {:?}", report.failures) };
+        assert_eq!(failure.name, "shop.ExitTest", "{name}");
+        assert!(
+            failure.message.ends_with("the forked virtual machine ended"),
+            "{name}: {failure:?}"
+        );
+        let rerun = failure.rerun.as_ref().unwrap();
+        assert_eq!(rerun.target.as_deref(), Some("shop.ExitTest"), "{name}");
+    }
+}
+
 #[test]
 fn a_report_that_is_not_there_is_no_pass() {
     for (tool, format) in
