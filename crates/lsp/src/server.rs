@@ -39,10 +39,13 @@ use crate::uri;
 /// The time for a server to answer `initialize`.
 const INITIALIZE_TIME: Duration = Duration::from_secs(90);
 
-/// The time for a server to answer `shutdown`. It has nothing to save.
-const SHUTDOWN_TIME: Duration = Duration::from_secs(2);
+/// The time for a server to answer `shutdown`. It has nothing to save, and Carrel promises to end within two seconds.
+const SHUTDOWN_TIME: Duration = Duration::from_millis(500);
 
-/// The time for a server to exit after that, before it is killed.
+/// The time for a server that was asked to, before it is killed.
+const LEAVING_TIME: Duration = Duration::from_millis(250);
+
+/// The time for a server that fails at its start to say why.
 const EXIT_TIME: Duration = Duration::from_secs(1);
 
 /// Bounds how often a query begins anew because files change under it.
@@ -154,9 +157,9 @@ impl LanguageServer {
     pub(crate) async fn close(self) -> Arc<str> {
         let until = Instant::now() + SHUTDOWN_TIME;
         if self.client.request("shutdown", &Value::Null, until).await.is_ok() {
-            let _ = timeout(EXIT_TIME, self.client.notify("exit", &Value::Null)).await;
+            let _ = timeout(LEAVING_TIME, self.client.notify("exit", &Value::Null)).await;
         }
-        self.end(EXIT_TIME).await
+        self.end(LEAVING_TIME).await
     }
 
     /// Returns the reason why the connection has ended, after killing what is left of the server.

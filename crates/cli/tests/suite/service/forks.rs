@@ -71,7 +71,7 @@ fn a_fork_is_refused_to_strangers_and_while_a_job_may_write() {
     let job = json!({ "command": "sleep 60", "run_in_background": true });
     let started = base.post(&base.at("/tools/Bash"), &job).expect(200);
     base.post(&base.at("/forks"), &json!({})).is(409, "E_WORKSPACE_BUSY");
-    let id = started["structured"]["shell_id"].as_str().or(started["structured"]["job_id"].as_str());
+    let id = started["facts"]["shell_id"].as_str();
     let end = json!({ "shell_id": id.unwrap_or_else(|| panic!("{started}")) });
     base.post(&base.at("/tools/KillShell"), &end).expect(200);
     base.post(&base.at("/forks"), &json!({ "count": 0 })).is(422, "E_INVALID_REQUEST");
