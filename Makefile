@@ -83,9 +83,9 @@ projects: build ## Tests and linters of real projects, in the sandbox and outsid
 schemathesis: ## Requests made from /openapi.json, for SOAK_SECONDS (needs pip)
 	scripts/schemathesis $(SOAK_SECONDS)
 
-soak: ## The long runs: races, kills, 10 GB of output, 10,000 starts, 20 minutes of code tools, 100,000 histories of the conductor
+soak: ## The long runs: races, kills, 10 GB of output, 10,000 starts, language servers compared, 20 minutes of code tools, 100,000 histories of the conductor
 	CARREL_HISTORIES=100000 $(CARGO) test --release -p carrel-conductor --test suite -- --nocapture simulation::
 	CARREL_RACE_SECONDS=60 CARREL_KILL_ROUNDS=20 CARREL_SOAK=1 \
-	  $(CARGO) nextest run --workspace --profile ci \
+	  $(CARGO) nextest run --workspace --profile soak \
 	  -E 'test(race::) | test(kill::) | test(load::) | test(resources::) | test(exec::) | test(service::) | test(attacks::) | test(conductor::crash::) | test(drive::load::) | test(oracle::) | test(soak::)'
 	$(CARGO) nextest run --profile ci -p carrel-code --features all-grammars
