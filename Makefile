@@ -3,7 +3,7 @@
 CARGO ?= cargo
 SOAK_SECONDS ?= 300
 
-.PHONY: build install run test test-as-user check bench agents clients projects schemathesis fuzz soak docs help
+.PHONY: build install run test test-as-user check bench agents clients diagrams projects schemathesis fuzz soak docs help
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -71,6 +71,9 @@ agents: build ## Scripted agent tasks against Carrel and other MCP servers (need
 
 fuzz: ## Fuzz the path layer, the workflow parser and the command-line parser for SOAK_SECONDS each
 	scripts/fuzz $(SOAK_SECONDS)
+
+diagrams: build ## Diagrams by a real mermaid-cli and Chromium, in the sandbox (needs npm and chromium)
+	scripts/draw-diagrams $(BINARIES)/carrel
 
 clients: build ## The public MCP suite, and real clients: SDKs, Inspector, agents (needs npm and pip)
 	scripts/mcp-conformance
