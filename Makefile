@@ -3,7 +3,7 @@
 CARGO ?= cargo
 SOAK_SECONDS ?= 300
 
-.PHONY: build install run test test-as-user check bench agents clients projects schemathesis fuzz soak docs help
+.PHONY: build install run test test-as-user check bench agents clients diagrams projects schemathesis fuzz soak docs help
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -72,6 +72,9 @@ agents: build ## Scripted agent tasks against Carrel and other MCP servers (need
 fuzz: ## Fuzz the path layer, the workflow parser and the command-line parser for SOAK_SECONDS each
 	scripts/fuzz $(SOAK_SECONDS)
 
+diagrams: build ## Diagrams by a real mermaid-cli and Chromium, in the sandbox (needs npm and chromium)
+	scripts/draw-diagrams $(BINARIES)/carrel
+
 clients: build ## The public MCP suite, and real clients: SDKs, Inspector, agents (needs npm and pip)
 	scripts/mcp-conformance
 	scripts/mcp-clients
@@ -83,9 +86,9 @@ projects: build ## Tests and linters of real projects, in the sandbox and outsid
 schemathesis: ## Requests made from /openapi.json, for SOAK_SECONDS (needs pip)
 	scripts/schemathesis $(SOAK_SECONDS)
 
-soak: ## The long runs: races, kills, 10 GB of output, 10,000 starts, 20 minutes of code tools, 100,000 histories of the conductor
+soak: ## The long runs: races, kills, 10 GB of output, 10,000 starts, language servers compared, 20 minutes of code tools, 100,000 histories of the conductor
 	CARREL_HISTORIES=100000 $(CARGO) test --release -p carrel-conductor --test suite -- --nocapture simulation::
 	CARREL_RACE_SECONDS=60 CARREL_KILL_ROUNDS=20 CARREL_SOAK=1 \
-	  $(CARGO) nextest run --workspace --profile ci \
+	  $(CARGO) nextest run --workspace --profile soak \
 	  -E 'test(race::) | test(kill::) | test(load::) | test(resources::) | test(exec::) | test(service::) | test(attacks::) | test(conductor::crash::) | test(drive::load::) | test(oracle::) | test(soak::)'
 	$(CARGO) nextest run --profile ci -p carrel-code --features all-grammars

@@ -86,8 +86,10 @@ fn index_rows(ground: &Ground, tree: &Tree) -> Result<Vec<Row>, Fault> {
     let of = |what: fn(&IndexRun) -> Duration| Samples::new(runs.iter().map(what).collect());
     let last = runs.last().ok_or("no index was built")?;
     let reading = Samples::new(reading);
-    let size = format!("{} files, {:.1} MB of sources", tree.files, tree.megabytes());
-    let rate = |time: Duration| tree.megabytes() / time.as_secs_f64();
+    let (files, part) = (tree.files, last.part());
+    let size = format!("{files} files, {:.1} MB of sources{part}", tree.megabytes());
+    let mut rates: Vec<_> = runs.iter().map(IndexRun::rate).collect();
+    rates.sort_by(f64::total_cmp);
     let cold = Pair { plain: reading.clone(), carrel: of(|run| run.cold) };
     let walks = Pair { plain: tree.walks(ground.pace.searches)?, carrel: last.warm.clone() };
     let loaded = Pair { plain: reading.clone(), carrel: of(|run| run.loaded) };
@@ -96,8 +98,8 @@ fn index_rows(ground: &Ground, tree: &Tree) -> Result<Vec<Row>, Fault> {
         Row::new(format!("index of {size}, cold; reading them"), cold, Budget::None),
         Row::rate(
             format!("index of {size}, MB for each second of CPU time; reading them"),
-            rate(reading.median()),
-            rate(of(|run| run.cpu).median()),
+            tree.megabytes() / reading.median().as_secs_f64(),
+            rates[rates.len() / 2],
             Budget::Rate(INDEX_RATE),
         ),
         Row::new(format!("index of {size}, nothing changed; a walk"), walks, Budget::None),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use carrel_code::SymbolIndex;
+use carrel_code::{MAX_INDEX_BYTES, SkipReason, SymbolIndex};
 use carrel_fsroot::Root;
 use carrel_search::Cancel;
 use rustix::time::{ClockId, clock_gettime};
@@ -39,6 +39,10 @@ pub(crate) struct IndexRun {
     pub(crate) late: u64,
     /// Definitions, and uses of names.
     pub(crate) entries: u64,
+    /// Files in the index and their bytes, and files for which it had no room.
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+    pub(crate) left_out: u64,
 }
 
 /// What the process tells, in microseconds and bytes.
@@ -51,6 +55,9 @@ struct Told {
     early: u64,
     late: u64,
     entries: u64,
+    files: u64,
+    bytes: u64,
+    left_out: u64,
 }
 
 impl IndexRun {
@@ -62,10 +69,32 @@ impl IndexRun {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
         }
         let told: Told = serde_json::from_slice(&output.stdout)?;
-        let Told { cold, cpu, warm, loaded, early, late, entries } = told;
+        let Told { cold, cpu, warm, loaded, early, late, entries, files, bytes, left_out } = told;
         let [cold, cpu, loaded] = [cold, cpu, loaded].map(Duration::from_micros);
         let warm = Samples::new(warm.into_iter().map(Duration::from_micros).collect());
-        Ok(Self { cold, cpu, warm, loaded, early, late, entries })
+        Ok(Self { cold, cpu, warm, loaded, early, late, entries, files, bytes, left_out })
+    }
+
+    /// Returns the size of the index: nothing if it has all files of the tree.
+    pub(crate) fn part(&self) -> String {
+        if self.left_out == 0 {
+            return String::new();
+        }
+        let Self { files, left_out, .. } = self;
+        let megabytes = self.megabytes();
+        format!(
+            " ({files} of them, {megabytes:.1} MB, in the index, {left_out} left out: it is full)"
+        )
+    }
+
+    /// Returns the megabytes of source for each second of CPU time. Files that were left out count for nothing.
+    pub(crate) fn rate(&self) -> f64 {
+        self.megabytes() / self.cpu.as_secs_f64()
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a size is shown with one decimal")]
+    fn megabytes(&self) -> f64 {
+        self.bytes as f64 / 1e6
     }
 }
 
@@ -75,7 +104,7 @@ pub(crate) fn run_helper(mut arguments: impl Iterator<Item = OsString>) -> Optio
         return None;
     }
     let directory = arguments.next()?;
-    let told = build(Path::new(&directory))
+    let told = build(Path::new(&directory), MAX_INDEX_BYTES)
         .and_then(|told| Ok(std::io::stdout().lock().write_all(&serde_json::to_vec(&told)?)?));
     match told {
         Ok(()) => Some(ExitCode::SUCCESS),
@@ -86,9 +115,9 @@ pub(crate) fn run_helper(mut arguments: impl Iterator<Item = OsString>) -> Optio
     }
 }
 
-fn build(directory: &Path) -> Result<Told, Fault> {
+fn build(directory: &Path, capacity: usize) -> Result<Told, Fault> {
     let root = Root::open(&directory.canonicalize()?)?;
-    let index = SymbolIndex::new();
+    let index = SymbolIndex::with_capacity(capacity);
     let refresh = || index.refresh(&root, Instant::now() + DEADLINE, &Cancel::new());
     let (early, cpu_before) = (resident()?, cpu_time());
     let cold = timed(refresh)?;
@@ -100,15 +129,24 @@ fn build(directory: &Path) -> Result<Told, Fault> {
     for _ in 0..WARM_ROUNDS {
         warm.push(micros(timed(refresh)?));
     }
-    let bytes = index.to_bytes();
-    let loaded = timed(|| SymbolIndex::of_bytes(&bytes))?;
-    let statistics = index.view().statistics();
+    let stored = index.to_bytes();
+    let loaded = timed(|| SymbolIndex::of_bytes(&stored))?;
+    let view = index.view();
+    let files = view.files(Path::new(""));
+    let skipped = view.skipped().into_iter();
+    let left_out = skipped.filter(|(_, reason)| *reason == SkipReason::NoRoom).count();
+    let mut bytes = 0;
+    for (path, _) in &files {
+        bytes += root.metadata(path)?.size;
+    }
+    let statistics = view.statistics();
     let entries = (statistics.symbols + statistics.uses) as u64;
     if entries == 0 {
         return Err("the index has nothing in it".into());
     }
     let [cold, cpu, loaded] = [cold, cpu, loaded].map(micros);
-    Ok(Told { cold, cpu, warm, loaded, early, late, entries })
+    let [files, left_out] = [files.len(), left_out].map(|count| count as u64);
+    Ok(Told { cold, cpu, warm, loaded, early, late, entries, files, bytes, left_out })
 }
 
 fn micros(time: Duration) -> u64 {
@@ -128,4 +166,47 @@ fn resident() -> Result<u64, Fault> {
     let kibibytes =
         line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
     Ok(kibibytes.ok_or("the kernel does not tell the memory in use")? * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_without_room_are_counted_and_their_bytes_are_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let text = "def read_all(path):\n    return path\n".repeat(50);
+        for number in 0..60 {
+            let text = text.replace("read_all", &format!("read_{number}"));
+            std::fs::write(directory.path().join(format!("f{number:02}.py")), text).unwrap();
+        }
+        let size = |told: &Told| (told.files, told.left_out);
+        let all = build(directory.path(), MAX_INDEX_BYTES).unwrap();
+        assert_eq!(size(&all), (60, 0));
+        let few = build(directory.path(), 64 << 10).unwrap();
+        assert!(few.files > 0 && few.left_out > 0, "{few:?}");
+        assert_eq!(few.files + few.left_out, 60);
+        assert!(few.bytes * 60 <= all.bytes * (few.files + 1), "{few:?} of {all:?}");
+    }
+
+    #[test]
+    fn a_rate_is_that_of_the_indexed_files() {
+        let second = Duration::from_secs(1);
+        let mut run = IndexRun {
+            cold: second,
+            cpu: second * 2,
+            warm: Samples::new(vec![second]),
+            loaded: second,
+            early: 1,
+            late: 2,
+            entries: 3,
+            files: 40,
+            bytes: 9_000_000,
+            left_out: 60,
+        };
+        assert_eq!(format!("{:.2}", run.rate()), "4.50");
+        assert_eq!(run.part(), " (40 of them, 9.0 MB, in the index, 60 left out: it is full)");
+        run.left_out = 0;
+        assert_eq!(run.part(), "");
+    }
 }

@@ -216,8 +216,8 @@ fn rules(language: Language) -> Rules {
                         rule("annotation_type_element_declaration", Method, NAME),
                         rule("constructor_declaration", Method, NAME),
                         rule("compact_constructor_declaration", Method, NAME),
-                        outer("field_declaration", SymbolKind::Field, NameRule::Declarator),
-                        outer("constant_declaration", Constant, NameRule::Declarator),
+                        outer("field_declaration", SymbolKind::Field, NameRule::EachDeclarator),
+                        outer("constant_declaration", Constant, NameRule::EachDeclarator),
                     ],
                     ..NOTHING
                 }
@@ -310,7 +310,7 @@ fn rules(language: Language) -> Rules {
                         rule("constructor_declaration", Method, NAME),
                         rule("local_function_statement", Function, NAME),
                         rule("property_declaration", SymbolKind::Field, NAME),
-                        outer("field_declaration", SymbolKind::Field, NameRule::Declarator),
+                        outer("field_declaration", SymbolKind::Field, NameRule::EachDeclarator),
                         rule("namespace_declaration", Module, NAME),
                         rule("file_scoped_namespace_declaration", Module, NAME),
                     ],
@@ -322,13 +322,17 @@ fn rules(language: Language) -> Rules {
             const {
                 Rules {
                     definitions: &[
-                        rule("class_declaration", Class, NAME),
+                        rule("class_declaration", Class, NameRule::KotlinType),
                         rule("object_declaration", Class, NAME),
                         rule("companion_object", Class, NAME),
                         rule("enum_entry", Variant, Child("identifier")),
                         rule("function_declaration", Function, NAME),
                         rule("type_alias", Type, Field("type")),
-                        outer("property_declaration", Variable, Child("variable_declaration")),
+                        outer(
+                            "property_declaration",
+                            Variable,
+                            NameRule::NameInChild("variable_declaration"),
+                        ),
                     ],
                     ..NOTHING
                 }
@@ -338,7 +342,7 @@ fn rules(language: Language) -> Rules {
             const {
                 Rules {
                     definitions: &[
-                        rule("class_declaration", Class, NAME),
+                        rule("class_declaration", Class, NameRule::SwiftType),
                         rule("protocol_declaration", Interface, NAME),
                         rule("function_declaration", Function, NAME),
                         rule("protocol_function_declaration", Method, NAME),
@@ -362,8 +366,8 @@ fn rules(language: Language) -> Rules {
                         rule("function_definition", Function, NAME),
                         rule("function_declaration", Function, NAME),
                         rule("type_definition", Type, NAME),
-                        outer("val_definition", Variable, Field("pattern")),
-                        outer("var_definition", Variable, Field("pattern")),
+                        outer("val_definition", Variable, NameRule::PlainTarget("pattern")),
+                        outer("var_definition", Variable, NameRule::PlainTarget("pattern")),
                     ],
                     ..NOTHING
                 }

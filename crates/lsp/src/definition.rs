@@ -120,6 +120,9 @@ pub(crate) struct ChangeRules {
     pub(crate) targets: &'static [&'static str],
     /// The push of diagnostics about a changed document is the sign that the index has its new text.
     pub(crate) is_indexed_before_push: bool,
+    /// A new text of an open document comes with the range of the old one. Without it, the server keeps the last lines
+    /// of an old text that had more of them.
+    pub(crate) is_replaced_by_range: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

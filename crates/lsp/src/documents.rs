@@ -25,6 +25,7 @@ use tokio::time::Instant;
 
 use crate::client::Batch;
 use crate::definition::{ChangeRule, ServerDefinition, language_id};
+use crate::position::{Position, PositionEncoding, Range, TextIndex};
 use crate::stamp::{ContentHash, ReadFile, Snapshot, Stamp};
 use crate::uri;
 
@@ -42,6 +43,7 @@ pub(crate) struct Documents {
     definition: &'static ServerDefinition,
     /// The workspace's path, of which URIs are made.
     top: PathBuf,
+    encoding: PositionEncoding,
     known: Arc<KnownFiles>,
     open: BTreeMap<PathBuf, OpenDocument>,
     /// The last version of a document, and the time of its use.
@@ -197,11 +199,13 @@ impl Documents {
     pub(crate) fn new(
         definition: &'static ServerDefinition,
         top: PathBuf,
+        encoding: PositionEncoding,
         known: KnownFiles,
     ) -> Self {
         Self {
             definition,
             top,
+            encoding,
             known: Arc::new(known),
             open: BTreeMap::new(),
             clock: 0,
@@ -365,7 +369,8 @@ impl Documents {
         self.clock += 1;
         open.version = self.clock;
         open.sent = Instant::now();
-        batch.notify("textDocument/didChange", &changed_text(&uri, open));
+        let range = replaced_range(self.definition, self.encoding, &open.text);
+        batch.notify("textDocument/didChange", &changed_text(&uri, open, range));
         Some(open.version)
     }
 
@@ -375,8 +380,9 @@ impl Documents {
         let text = read.text.unwrap_or_default().into();
         let document = OpenDocument { version, hash: read.hash, text, sent: now, last_used };
         let uri = self.uri(path);
-        if self.open.contains_key(path) {
-            batch.notify("textDocument/didChange", &changed_text(&uri, &document));
+        if let Some(before) = self.open.get(path) {
+            let range = replaced_range(self.definition, self.encoding, &before.text);
+            batch.notify("textDocument/didChange", &changed_text(&uri, &document, range));
         } else {
             let item = json!({
                 "uri": uri,
@@ -390,10 +396,26 @@ impl Documents {
     }
 }
 
-fn changed_text(uri: &str, document: &OpenDocument) -> Value {
+/// Returns the range of all of a text, for a server that replaces no text without it.
+fn replaced_range(
+    definition: &ServerDefinition,
+    encoding: PositionEncoding,
+    text: &str,
+) -> Option<Range> {
+    let index = || TextIndex::new(text, encoding, definition.line_breaks);
+    let range = || Range { start: Position::default(), end: index().position(text.len()) };
+    definition.changes.is_replaced_by_range.then(range)
+}
+
+fn changed_text(uri: &str, document: &OpenDocument, range: Option<Range>) -> Value {
+    let text = document.text.as_ref();
+    let change = match range {
+        Some(range) => json!({ "range": range, "text": text }),
+        None => json!({ "text": text }),
+    };
     json!({
         "textDocument": { "uri": uri, "version": document.version },
-        "contentChanges": [{ "text": document.text.as_ref() }],
+        "contentChanges": [change],
         // An extension of clangd, which would take the same text for no change.
         "forceRebuild": true,
     })

@@ -134,7 +134,8 @@ impl LanguageServer {
             (Err(error), _) => return Err(format!("initialize: {error}")),
         };
         let capabilities = ServerCapabilities::of_initialize_result(result);
-        let documents = Documents::new(definition, files.path().to_owned(), known);
+        let top = files.path().to_owned();
+        let documents = Documents::new(definition, top, capabilities.encoding, known);
         let unsettled = BTreeSet::new();
         Ok(Self {
             definition,

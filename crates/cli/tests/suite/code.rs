@@ -3,8 +3,10 @@
 use std::process::Output;
 
 use pretty_assertions::assert_eq;
+use rustix::fs::OFlags;
 use serde_json::Value;
 
+use crate::terminal::Terminal;
 use crate::test_environment::TestEnvironment;
 
 const SHAPES: &str = "\
@@ -104,6 +106,30 @@ fn every_command_answers_people_and_programs() {
     }
     let unchanged = std::fs::read_to_string(test_env.workspace().join("user.go")).unwrap();
     assert_eq!(unchanged, USER);
+}
+
+#[test]
+fn an_answer_has_colours_on_a_terminal_and_nowhere_else() {
+    let test_env = project();
+    let arguments = ["code", "outline", "shapes.go", "--workspace"];
+    let shown = |variable: (&str, &str)| {
+        let terminal = Terminal::new();
+        let mut command = test_env.carrel();
+        command.args(arguments).arg(test_env.workspace()).env("TERM", "xterm");
+        command.env(variable.0, variable.1).stdout(terminal.side_of_programs(OFlags::RDWR));
+        let status = command.status().unwrap();
+        // It has the other side of the terminal.
+        drop(command);
+        assert!(status.success(), "{status}");
+        terminal.read_all().replace("\r\n", "\n")
+    };
+    let piped = String::from_utf8(code(&test_env, &["outline", "shapes.go"]).stdout).unwrap();
+    let coloured = shown(("LANG", "C"));
+    assert!(coloured.contains("\u{1b}[32m13-16\u{1b}[0m func (s Square) Area() int"), "{coloured}");
+    assert_eq!(console::strip_ansi_codes(&coloured), piped);
+    for none in [("NO_COLOR", "1"), ("TERM", "dumb")] {
+        assert_eq!(shown(none), piped, "{none:?}");
+    }
 }
 
 #[test]

@@ -88,6 +88,8 @@ mod settings;
 mod snapshots;
 /// `kill -9` of Carrel's processes while commands run.
 mod survival;
+/// Terminals.
+mod terminal;
 /// Where commands of `carrel exec` run in tests.
 mod test_environment;
 /// The `console` blocks of README and the guides, typed as printed.

@@ -20,6 +20,8 @@ pub(crate) enum NameRule {
     EachName(&'static str),
     /// The first child of this kind.
     Child(&'static str),
+    /// The first name in the first child of this kind.
+    NameInChild(&'static str),
     /// The first named child.
     FirstChild,
     /// The type in this field without its arguments and its module.
@@ -28,7 +30,9 @@ pub(crate) enum NameRule {
     PlainTarget(&'static str),
     /// The innermost name of the field `declarator`.
     Declarator,
-    /// The same for each declarator; a function without a body is a function.
+    /// The same for each declarator.
+    EachDeclarator,
+    /// The same; a function without a body is a function.
     CDeclaration,
     /// The field `name` of a specifier with a body. Without one it only mentions the type.
     WithBody,
@@ -36,6 +40,10 @@ pub(crate) enum NameRule {
     GoMethod,
     /// The name of a type, whose kind depends on the type it is defined as.
     GoType,
+    /// The name of a type, whose kind is a word before it.
+    KotlinType,
+    /// The same, with `extension` as one of the words.
+    SwiftType,
     /// A variable, or a function that is assigned to it.
     JsVariable,
     /// A function or class that is assigned to a member, such as `exports.f = function () {}`.
@@ -91,16 +99,26 @@ impl NameRule {
                 named.map(|name| Naming { definition: Some(name), ..Naming::of(name) }).collect()
             }
             Self::Child(kind) => one(named_children(node).find(|child| child.kind() == kind)),
+            Self::NameInChild(kind) => {
+                let child = named_children(node).find(|child| child.kind() == kind);
+                let is_name = |inner: &Node<'_>| inner.kind().ends_with("identifier");
+                one(child.and_then(|child| named_children(child).find(is_name)))
+            }
             Self::FirstChild => one(node.named_child(0)),
             Self::BaseType(name) => one(field(name).and_then(base_type)),
             Self::PlainTarget(name) => {
                 one(field(name).filter(|left| matches!(left.kind(), "identifier" | "constant")))
             }
             Self::Declarator => field("declarator")
-                .or_else(|| inner_declarator(node))
                 .and_then(|declarator| declared(declarator, source))
                 .into_iter()
                 .collect(),
+            Self::EachDeclarator => {
+                let declaration = inner_declaration(node).unwrap_or(node);
+                let each = named_children(declaration)
+                    .filter(|child| child.kind() == "variable_declarator");
+                each.filter_map(|declarator| declared(declarator, source)).collect()
+            }
             Self::CDeclaration => {
                 let mut cursor = node.walk();
                 let each = node.children_by_field_name("declarator", &mut cursor);
@@ -132,6 +150,13 @@ impl NameRule {
                     .map(|name| Naming { kind, body, ..Naming::of(name) })
                     .into_iter()
                     .collect()
+            }
+            Self::KotlinType | Self::SwiftType => {
+                let kind = match self {
+                    Self::KotlinType => kotlin_kind(node, source),
+                    _ => swift_kind(node, source),
+                };
+                field("name").map(|name| Naming { kind, ..Naming::of(name) }).into_iter().collect()
             }
             Self::JsVariable => js_variable(node).into_iter().collect(),
             Self::JsAssignment => js_assignment(node, source).into_iter().collect(),
@@ -185,10 +210,30 @@ fn receiver_type(list: Node<'_>) -> Option<Node<'_>> {
     base_type(parameter.child_by_field_name("type")?)
 }
 
-/// Returns the declarator of a node that wraps its declaration, as fields in C# do.
-fn inner_declarator(node: Node<'_>) -> Option<Node<'_>> {
-    let declaration = named_children(node).find(|child| child.kind() == "variable_declaration")?;
-    named_children(declaration).find(|child| child.kind() == "variable_declarator")
+/// Returns the declaration in a node that wraps it, as fields in C# do.
+fn inner_declaration(node: Node<'_>) -> Option<Node<'_>> {
+    named_children(node).find(|child| child.kind() == "variable_declaration")
+}
+
+/// Returns the kind that the words of a declaration of Kotlin name; `None` for a class.
+fn kotlin_kind(node: Node<'_>, source: &str) -> Option<SymbolKind> {
+    let mut cursor = node.walk();
+    if node.children(&mut cursor).any(|child| child.kind() == "interface") {
+        return Some(SymbolKind::Interface);
+    }
+    let modifiers = named_children(node).find(|child| child.kind() == "modifiers")?;
+    let mut each = named_children(modifiers);
+    each.any(|modifier| text(modifier, source) == "enum").then_some(SymbolKind::Enum)
+}
+
+/// Returns the kind that the word before a type of Swift names; `None` for a class or an actor.
+fn swift_kind(node: Node<'_>, source: &str) -> Option<SymbolKind> {
+    match text(node.child_by_field_name("declaration_kind")?, source) {
+        "struct" => Some(SymbolKind::Struct),
+        "enum" => Some(SymbolKind::Enum),
+        "extension" => Some(SymbolKind::Impl),
+        _ => None,
+    }
 }
 
 /// Returns the name below a declarator, with the type before `::`.

@@ -4,15 +4,17 @@ use tree_sitter::Node;
 
 use super::ParsedSource;
 use crate::language::Language;
+use crate::symbol::SymbolKind;
 
 /// Nodes whose children stand between commas.
-const LISTS: [&str; 12] = [
+const LISTS: [&str; 13] = [
     "object",
     "enum_variant_list",
     "ordered_field_declaration_list",
     "enum_body",
     "enum_declaration_list",
     "enumerator_list",
+    "enum_member_declaration_list",
     "flow_mapping",
     "inline_table",
     "array",
@@ -36,9 +38,12 @@ pub(super) enum Commas {
 pub(super) fn commas(source: &ParsedSource<'_>, index: usize) -> Commas {
     let language = source.language();
     let parent = source.node_at(&source.symbol(index).definition).and_then(|node| node.parent());
-    let is_list = |parent: Node<'_>| {
-        LISTS.contains(&parent.kind())
-            || (language == Language::Rust && parent.kind() == "field_declaration_list")
+    let is_variant = source.symbol(index).kind == SymbolKind::Variant;
+    let is_list = |parent: Node<'_>| match (language, parent.kind()) {
+        (Language::Rust, "field_declaration_list") => true,
+        // Functions may follow the variants.
+        (Language::Kotlin, "enum_class_body") => is_variant,
+        (_, kind) => LISTS.contains(&kind),
     };
     match language {
         // PHP ends each case of an enumeration with a semicolon.

@@ -34,8 +34,11 @@ pub(super) fn replace(
     let mut signature = checked_fragment(signature)?.trim_start().to_owned();
     let has_body = source.symbol(index).body.is_some();
     strip_opening(&mut signature, source.language(), has_body);
-    if has_body && old.ends_with("=>") && !signature.ends_with("=>") {
-        signature.push_str(" =>");
+    for sign in ["=>", " ="] {
+        if has_body && old.ends_with(sign) && !signature.ends_with(sign) {
+            signature.push(' ');
+            signature.push_str(sign.trim_start());
+        }
     }
     let rest = &source.text[range.end..];
     if has_body && rest.starts_with('{') {

@@ -5,7 +5,9 @@ use crate::language::Language;
 /// Returns the texts around a pattern in which it may be read, the usual one first.
 pub(super) fn contexts(language: Language, text: &str) -> &'static [(&'static str, &'static str)] {
     match language {
-        Language::Java if begins_with_modifier(text) => &[("class µ { ", " }"), ("", "")],
+        Language::Java | Language::CSharp if begins_with_modifier(text) => {
+            &[("class µ { ", " }"), ("", "")]
+        }
         Language::Rust => &[
             ("", ""),
             ("fn µ() { ", " }"),
@@ -70,7 +72,8 @@ pub(super) fn contexts(language: Language, text: &str) -> &'static [(&'static st
         Language::Css => &[("", ""), ("a { ", "; }"), ("a { ", " }"), ("", " {}")],
         Language::Json => &[("", ""), ("{", "}")],
         Language::Toml if is_array(text) => &[("a = ", "\n")],
-        Language::Kotlin | Language::Swift | Language::Scala => &[("", ""), ("class µ { ", " }")],
+        Language::Swift => &[("", ""), ("class µ { ", " }"), ("func µ() { ", " }")],
+        Language::Kotlin | Language::Scala => &[("", ""), ("class µ { ", " }")],
         Language::Bash
         | Language::Html
         | Language::Markdown
@@ -80,7 +83,7 @@ pub(super) fn contexts(language: Language, text: &str) -> &'static [(&'static st
     }
 }
 
-/// Tells whether a declaration of Java can only be a member of a class.
+/// Tells whether a declaration of Java or C# can only be a member of a class.
 fn begins_with_modifier(text: &str) -> bool {
     let first = text.split_whitespace().next().unwrap_or_default();
     matches!(
@@ -89,6 +92,12 @@ fn begins_with_modifier(text: &str) -> bool {
             | "private"
             | "protected"
             | "static"
+            | "internal"
+            | "virtual"
+            | "override"
+            | "abstract"
+            | "sealed"
+            | "readonly"
             | "volatile"
             | "transient"
             | "synchronized"

@@ -39,10 +39,11 @@ pub(super) fn undecorated(language: Language, text: &str) -> Option<&str> {
             endings.into_iter().find_map(|ending| text.strip_suffix(ending))?
         }
         Language::Java | Language::CSharp => {
-            let parameter = text.strip_suffix(" µ").filter(|rest| is_list(rest));
-            parameter.unwrap_or_else(|| without(";"))
+            let bare = |ending| text.strip_suffix(ending).filter(|rest| is_list(rest));
+            [" µ", "();", ";"].into_iter().find_map(bare).unwrap_or(text)
         }
         Language::C | Language::Cpp => without(";"),
+        Language::Kotlin | Language::Scala | Language::Swift => without(": µ"),
         Language::Css => text.trim_end_matches(';').strip_suffix(":µ").unwrap_or(text),
         Language::Lua => without("()"),
         Language::Php => {
@@ -105,13 +106,17 @@ impl<'t> Surroundings<'t> {
             Language::Toml if variable.is_variadic() && self.is_line_of_table() => ("\"", "\" = 0"),
             // Names cannot stand for values here, and strings do instead.
             Language::Json | Language::Toml => ("\"", "\""),
-            Language::C | Language::Cpp | Language::CSharp | Language::Java | Language::Php
-                if is_statement =>
-            {
+            Language::CSharp if is_statement => ("", "();"),
+            Language::C | Language::Cpp | Language::Java | Language::Php if is_statement => {
                 ("", ";")
             }
             Language::Java | Language::CSharp if variable.is_variadic() && self.is_parameter() => {
                 ("", " µ")
+            }
+            Language::Kotlin | Language::Scala | Language::Swift
+                if variable.is_variadic() && self.is_named_parameter() =>
+            {
+                ("", ": µ")
             }
             Language::Css if is_statement && self.after.starts_with(';') => ("", ":µ"),
             Language::Css if is_statement => ("", ":µ;"),
@@ -161,6 +166,16 @@ impl<'t> Surroundings<'t> {
         let name = self.before.strip_suffix('(').map(str::trim_end).unwrap_or_default();
         let name = name.rsplit(|c: char| c.is_whitespace()).next().unwrap_or_default();
         has_body && !name.is_empty() && !STATEMENTS.contains(&name)
+    }
+
+    /// Tells whether a variable stands where a function or a class has parameters, which are names with types.
+    fn is_named_parameter(&self) -> bool {
+        const WORDS: [&str; 7] = ["fun", "func", "def", "class", "init", "constructor", "enum"];
+        let head = self.before.rsplit(['{', '}', ';', '=', '\n']).next().unwrap_or_default();
+        let count = |bracket| head.matches(bracket).count();
+        let is_inside = count('(') > count(')') && head.ends_with(['(', ',']);
+        let mut words = head.split(|c: char| !c.is_alphanumeric());
+        is_inside && self.after.starts_with([')', ',']) && words.any(|word| WORDS.contains(&word))
     }
 
     fn is_quoted(&self) -> bool {
@@ -254,6 +269,9 @@ mod tests {
             (Language::Json, "{\"a\": [$$$A], $$$B}", "{\"a\": [\"µµµA\"], \"µµµB\": 0}"),
             (Language::Toml, "[a]\n$$$A\nb = $B", "[a]\n\"µµµA\" = 0\nb = \"µB\""),
             (Language::Java, "void $F($$$P) { $$$B }", "void µF(µµµP µ) { µµµB; }"),
+            (Language::Kotlin, "fun $F($$$P) = g($$$A)", "fun µF(µµµP: µ) = g(µµµA)"),
+            (Language::Scala, "def f(a: Int, $$$P): $R", "def f(a: Int, µµµP: µ): µR"),
+            (Language::Swift, "func f($$$P) { g($$$A) }", "func f(µµµP: µ) { g(µµµA) }"),
             (Language::Java, "{\n$$$A\nreturn $B;\n}", "{\nµµµA;\nreturn µB;\n}"),
         ] {
             assert_eq!(readable(language, text), expected);

@@ -2,6 +2,7 @@
 //!
 //! - `hostile_code`: hostile sources, texts and rules
 //! - `index`: the symbol index over real directories
+//! - `optional_grammars`: the languages that a usual build leaves out
 //! - `real_files`: random edits of real sources
 //! - `rewrites`: replacements by rules, and renames
 //! - `structural_edits`: edits that are addressed by symbols, in every language
@@ -15,6 +16,8 @@
 
 mod hostile_code;
 mod index;
+#[cfg(feature = "all-grammars")]
+mod optional_grammars;
 mod real_files;
 mod rewrites;
 mod structural_edits;

@@ -8,7 +8,7 @@ use pretty_assertions::assert_eq;
 
 /// One operation of a case.
 #[derive(Clone, Copy, Debug)]
-enum Operation {
+pub(crate) enum Operation {
     Body(&'static str, &'static str),
     Signature(&'static str, &'static str),
     AfterMethod(&'static str, &'static str, &'static str),
@@ -30,7 +30,11 @@ fn target(text: &str) -> SymbolTarget {
     }
 }
 
-fn edit(language: Language, source: &str, operation: Operation) -> Result<EditedSource, EditError> {
+pub(crate) fn edit(
+    language: Language,
+    source: &str,
+    operation: Operation,
+) -> Result<EditedSource, EditError> {
     let parsed = ParsedSource::parse(language, source).unwrap();
     match operation {
         Body(name, body) => parsed.replace_body(&target(name), body),
@@ -51,7 +55,7 @@ fn edit(language: Language, source: &str, operation: Operation) -> Result<Edited
 
 /// Makes each edit on the same source, and compares the whole result with the source in which the first text, which
 /// occurs once, is replaced by the second.
-fn check(language: Language, source: &str, cases: &[(Operation, &str, &str)]) {
+pub(crate) fn check(language: Language, source: &str, cases: &[(Operation, &str, &str)]) {
     for (operation, old, new) in cases {
         assert_eq!(source.matches(old).count(), 1, "{old:?}");
         let expected = source.replace(old, new);
@@ -698,6 +702,9 @@ public class A<T> {
             (After("x", "int y;"), "int x;\n", "int x;\n    int y;\n"),
         ],
     );
+    let two = "class A {\n    int x, y;\n}\n";
+    let refused = refusal(Language::Java, two, Delete("x"));
+    assert!(refused.contains("A::y"), "{refused}");
     let php = "\
 <?php
 namespace N;

@@ -11,7 +11,7 @@ fn budget() -> TimeBudget<'static> {
     TimeBudget::of(Duration::from_mins(1))
 }
 
-fn compile(language: Language, pattern: &str) -> Result<CodeSearch, RuleError> {
+pub(crate) fn compile(language: Language, pattern: &str) -> Result<CodeSearch, RuleError> {
     CodeSearch::compile(language, &Rule::pattern(pattern), &Constraints::new())
 }
 
@@ -20,7 +20,7 @@ fn compile_rule(language: Language, json: &str) -> Result<CodeSearch, RuleError>
 }
 
 /// Returns `line text {captures}` for each match.
-fn found_with(search: &CodeSearch, source: &str) -> Vec<String> {
+pub(crate) fn found_with(search: &CodeSearch, source: &str) -> Vec<String> {
     let parsed = ParsedSource::parse(search.language(), source).unwrap();
     let result = search.run(&parsed, &budget()).unwrap();
     let line = |found: &carrel_code::CodeMatch| {

@@ -9,7 +9,7 @@ fn symbols(language: Language, source: &str) -> FileSymbols {
 }
 
 /// Returns `first-last kind path` for each symbol.
-fn outline(language: Language, source: &str) -> Vec<String> {
+pub(crate) fn outline(language: Language, source: &str) -> Vec<String> {
     let found = symbols(language, source);
     let line = |index: usize| {
         let symbol = &found.symbols[index];
@@ -289,6 +289,7 @@ fn java_php_ruby() {
         [
             "2-11 class A",
             "5-5 field A::x",
+            "5-5 field A::y",
             "6-6 method A::A",
             "7-7 method A::m",
             "8-8 enum A::E",

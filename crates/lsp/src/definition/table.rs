@@ -21,6 +21,7 @@ pub(super) const BY_RESTART: ChangeRules = ChangeRules {
     project: ChangeRule::Restart,
     targets: &[],
     is_indexed_before_push: false,
+    is_replaced_by_range: false,
 };
 
 /// Cargo takes such files for targets without a word about them in the manifest.
@@ -193,7 +194,7 @@ pub(crate) static DEFINITIONS: &[ServerDefinition] = &[
         root: RootRule::Outermost(SCRIPT_FILES),
         project_files: SCRIPT_FILES,
         readiness: Readiness::Requests,
-        changes: BY_RESTART,
+        changes: ChangeRules { is_replaced_by_range: true, ..BY_RESTART },
         diagnostics: DiagnosticSource::TypeScriptCommand,
         unchecked: None,
         defines_by_index: false,

@@ -116,7 +116,9 @@ impl FindCalls<'_> {
                 Location::Outside { .. } => None,
             });
             let mut sites: Vec<_> = sites.collect();
+            // Overloads of one function have the same ones.
             sites.sort();
+            sites.dedup();
             let detail = ends.detail.unwrap_or_default();
             let call = |location| Call { name: ends.name, detail, location, sites };
             calls.extend(location.into_iter().next().map(call));

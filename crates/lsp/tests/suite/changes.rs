@@ -57,6 +57,27 @@ async fn a_checkout_is_seen_by_the_next_query() {
 }
 
 #[tokio::test]
+async fn a_document_that_gets_shorter_has_none_of_its_old_lines() {
+    let definition = ("src/prices.ts", "function |withTax");
+    let envs = [
+        TestEnvironment::new("typescript"),
+        TestEnvironment::without_program("typescript", "typescript-language-server"),
+    ];
+    for env in envs {
+        let (short, path) = (env.text(definition.0), definition.0);
+        let before = env.references(path, definition.1).await;
+        let more = "export function more(): number {\n  return withTax(1);\n}\n".repeat(2);
+        // The end is neither a line's beginning nor a single code unit away from it, and a line ends unusually.
+        env.put(path, &format!("{short}{more}// \u{1d49c}\u{2028}// \u{1d49c} more"));
+        assert_eq!(env.references(path, definition.1).await.len(), before.len() + 2);
+        env.put(path, &short);
+        assert_eq!(env.references(path, definition.1).await, before);
+        assert_eq!(env.problems(path).await, Vec::<String>::new());
+        env.close().await;
+    }
+}
+
+#[tokio::test]
 async fn a_changed_project_file_makes_a_new_server() {
     let env = TestEnvironment::new("typescript");
     env.put("src/loose.ts", "export function f(x) { return x; }\n");

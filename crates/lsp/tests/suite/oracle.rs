@@ -1,8 +1,9 @@
-//! Random changes of a project, and each answer compared with that of a server which was started after them:
-//! definition, references, rename and problems. An answer that may lack something is asked for again until it lacks
-//! nothing.
+//! Random changes of a project, and after every fifty of them each answer compared with that of a server which was
+//! started after them: definition, references, rename and problems. The server that has seen all of them is also asked
+//! after a random one of the fifty, so that it is told about them in pieces. An answer that may lack something is asked
+//! for again until it lacks nothing.
 //!
-//! `CARREL_SOAK=1` makes the runs long: at least a hundred comparisons for each server.
+//! `CARREL_SOAK=1` makes the runs long: a hundred comparisons for each server instead of two.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -19,8 +20,8 @@ use crate::test_environment::{ANSWER_TIME, TestEnvironment, answered, shown, tre
 /// Comparisons of a short run, and of a long one.
 const COMPARISONS: [usize; 2] = [2, 100];
 
-/// Changes between two comparisons, at most.
-const MAX_CHANGES: usize = 50;
+/// Changes between two comparisons.
+const CHANGES: usize = 50;
 
 /// The pause before an answer that may lack something is asked for again.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -59,14 +60,25 @@ impl Grammar {
             env.put(path, &format!("{}{text}", env.text(path)));
         }
         let before = tree(env.context.workspace.path());
+        let mut compared = 0;
         for comparison in 0..COMPARISONS[usize::from(is_long)] {
-            for number in 0..random.usize(1..=MAX_CHANGES) {
+            let asked_after = random.usize(..CHANGES);
+            for number in 0..CHANGES {
                 self.change(&env, &before, &mut random, number);
+                if number == asked_after {
+                    let target = env.at(self.definition.0, self.definition.1);
+                    answered(env.servers.references(&env.context, &target, true).await);
+                }
             }
             let (kept, fresh) = (self.ask(&env, &env.servers).await, self.ask_fresh(&env).await);
             assert_eq!(kept, fresh, "seed {seed}, comparison {comparison}");
             assert!(kept.len() > 1, "{kept:?}");
+            compared += 1;
         }
+        let servers: Vec<_> = env.servers.running().into_iter().map(|(name, _)| name).collect();
+        eprintln!(
+            "{servers:?}: {compared} comparisons with a fresh server after {CHANGES} changes each"
+        );
         env.close().await;
     }
 

@@ -21,6 +21,8 @@ struct Scenario {
     /// With the declarations.
     references: &'static [&'static str],
     callers: &'static [&'static str],
+    /// A function, with a mark, and what it calls; none if the server cannot tell.
+    callees: Option<(&'static str, &'static str, &'static [&'static str])>,
     /// A file that is not there yet and uses the function once.
     added: (&'static str, &'static str, &'static str),
     /// A file with references whose first line gets another line above it.
@@ -53,6 +55,9 @@ impl Scenario {
         assert_eq!(env.definition(path, piece).await, self.definition);
         assert_eq!(env.references(path, piece).await, self.references);
         assert_eq!(env.callers(path, piece).await, self.callers);
+        if let Some((path, piece, callees)) = self.callees {
+            assert_eq!(env.callees(path, piece).await, callees);
+        }
         if let Some((path, piece, implementations)) = self.implemented {
             assert_eq!(env.implementations(path, piece).await, implementations);
         }
@@ -155,6 +160,7 @@ async fn rust_analyzer_finds_what_there_is_before_and_after_changes() {
             "src/report.rs:5:25",
         ],
         callers: &["report at 5:25", "twice at 14:5"],
+        callees: Some(("src/report.rs", "pub fn |report", &["doubled at 5:25"])),
         added: (
             "tests/added.rs",
             "use shapes::*;\n#[test]\nfn area() { doubled(&Rectangle { width: 1.0, height: 1.0 }); }\n",
@@ -188,6 +194,7 @@ async fn gopls_finds_what_there_is_before_and_after_changes() {
         definition: &["shapes/shape.go:10:6"],
         references: &["main.go:10:30", "shapes/rectangle.go:10:9", "shapes/shape.go:10:6"],
         callers: &["main at 10:30", "quadrupled at 10:9"],
+        callees: Some(("shapes/rectangle.go", "func |quadrupled", &["Doubled at 10:9"])),
         added: (
             "shapes/added.go",
             "package shapes\n\nvar two = Doubled(Rectangle{1, 1})\n",
@@ -238,6 +245,12 @@ fn python(server: &'static str, problems: &'static [&'static str]) -> Scenario {
             "shop/prices.py:6:5",
         ],
         callers: &["main at 8:31", "total at 9:26"],
+        // `sum` has three overloads.
+        callees: Some((
+            "shop/cart.py",
+            "def |total",
+            &["sum at 9:22", "sum at 9:22", "sum at 9:22", "with_tax at 9:26"],
+        )),
         added: (
             "shop/added.py",
             "import shop.prices\n\nx = shop.prices.with_tax(1)\n",
@@ -277,6 +290,11 @@ fn typescript(server: &'static str) -> Scenario {
             "src/prices.ts:6:17",
         ],
         callers: &["main.ts at 6:29", "price at 7:62"],
+        callees: Some((
+            "src/cart.ts",
+            "|price(): number {",
+            &["reduce at 7:21", "withTax at 7:62"],
+        )),
         added: (
             "src/added.ts",
             "import * as prices from \"./prices.js\";\nexport const x = prices.withTax(1);\n",
@@ -300,6 +318,8 @@ async fn clangd_finds_what_there_is_before_and_after_changes() {
         definition: &["prices.c:3:5"],
         references: &["cart.c:6:21", "main.c:7:29", "prices.c:3:5", "prices.h:5:5"],
         callers: &["main at 7:29", "total at 6:21"],
+        // Version 14 of Debian knows no callees.
+        callees: None,
         added: (
             "added.c",
             "#include \"prices.h\"\n\nint x(void) { return with_tax(1); }\n",

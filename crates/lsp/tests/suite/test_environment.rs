@@ -9,8 +9,8 @@ use carrel_audit::AuditLog;
 use carrel_config::{Environment, LanguageServerPolicy, OperatorPolicy, TierChoice};
 use carrel_exec::LazySpawner;
 use carrel_lsp::{
-    Answer, LanguageServers, Location, Locations, QueryContext, QueryError, Reply, Target,
-    WorkspaceChange,
+    Answer, CallDirection, LanguageServers, Location, Locations, QueryContext, QueryError, Reply,
+    Target, WorkspaceChange,
 };
 use carrel_runner::{Runner, RunnerMode, RunnerOptions, SandboxMode, WorkspaceHandle};
 
@@ -164,8 +164,16 @@ impl TestEnvironment {
 
     /// Returns the calls of a function: the caller, and the places of the calls in its file.
     pub(crate) async fn callers(&self, path: &str, piece: &str) -> Vec<String> {
+        self.calls(path, piece, CallDirection::Incoming).await
+    }
+
+    /// Returns the calls that a function makes: the callee, and the places of the calls in the function's file.
+    pub(crate) async fn callees(&self, path: &str, piece: &str) -> Vec<String> {
+        self.calls(path, piece, CallDirection::Outgoing).await
+    }
+
+    async fn calls(&self, path: &str, piece: &str, direction: CallDirection) -> Vec<String> {
         let target = self.at(path, piece);
-        let direction = carrel_lsp::CallDirection::Incoming;
         let answer = answered(self.servers.calls(&self.context, &target, direction).await);
         let shown = answer.value.iter().map(|call| {
             let sites = call

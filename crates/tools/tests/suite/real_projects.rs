@@ -1,9 +1,11 @@
 //! Language servers on real projects, pinned in `benches/projects.toml`: what an agent is told about a symbol is
-//! compared with the text, after edits of a tool, of a command and of `git checkout`, and after the server was killed.
+//! compared with the text, after edits of a tool, of a command and of `git checkout`, and after the server was killed
+//! at random moments.
 //!
 //! Each symbol has a name that the project uses for nothing else, so that the lines with this name outside of comments
 //! and strings are the whole truth.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use carrel_config::OperatorPolicy;
 use carrel_tools::ToolResponse;
+use fastrand::Rng;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
@@ -18,6 +21,9 @@ use crate::test_environment::{Setting, TestEnvironment};
 
 /// The time for a server to read a project, on a machine that is busy.
 const READING_TIME: Duration = Duration::from_mins(2);
+
+/// Kills of a server. One more within five minutes, and it would not be started again.
+const KILLS: usize = 3;
 
 /// A line of the project: its path and number.
 type Line = (String, usize);
@@ -69,7 +75,7 @@ impl Project {
         run.sees_the_edit_of_a_tool().await;
         run.sees_the_edit_of_a_command().await;
         run.sees_a_checkout().await;
-        run.survives_a_kill().await;
+        run.survives_kills().await;
         run.tells_problems().await;
         run.renames().await;
         run.test_env.registry.toolbox().end_processes().await;
@@ -136,26 +142,60 @@ impl Run {
         self.lap("checkouts");
     }
 
-    /// Kills the server while a question is in progress, and once more between two.
-    async fn survives_a_kill(&mut self) {
-        let top = self.test_env.path("main");
+    /// Kills the server at random moments of requests, each of which has an edit to tell it. Whatever was being asked
+    /// is answered, and the answers afterwards are those of a new server.
+    async fn survives_kills(&mut self) {
+        let (top, mut random) = (self.test_env.path("main"), random());
+        let (file, _) = self.project.definition;
+        let before = self.test_env.get(file);
+        self.put_comment(file);
+        let begun = Instant::now();
+        self.compare().await;
+        let time = begun.elapsed();
+        for round in 0..KILLS {
+            let moment = time.mul_f64(random.f64());
+            let (is_killed, killed) = (Cell::new(false), Cell::new(Vec::new()));
+            // Both are parts of one task, in which the first one pauses nowhere but in requests.
+            let asking = async {
+                while !is_killed.get() {
+                    self.put_comment(file);
+                    self.ask_once().await;
+                }
+            };
+            let killing = async {
+                tokio::time::sleep(moment).await;
+                // The processes are those of the server: nothing else runs in the workspace.
+                killed.set(kill(&top));
+                is_killed.set(true);
+            };
+            tokio::join!(asking, killing);
+            let killed = killed.into_inner();
+            assert!(!killed.is_empty(), "there is no server to kill in round {round}");
+            self.compare().await;
+            let running = processes(&top);
+            assert!(!running.is_empty(), "no server has answered in round {round}");
+            assert!(running.iter().all(|pid| !killed.contains(pid)), "{running:?} {killed:?}");
+        }
+        self.test_env.put(file, &before);
+        self.compare().await;
+        self.lap("three kills");
+    }
+
+    /// Asks for the references once; an answer of the server is right even if the server dies meanwhile.
+    async fn ask_once(&self) {
         let (file, piece) = self.project.definition;
         let (line, col) = self.place(file, piece);
         let place = json!({ "file_path": file, "line": line, "col": col });
-        let asking = self.test_env.call("find_references", place);
-        let killing = async {
-            // The processes are those of the server: nothing else runs in the workspace.
-            assert!(kill(&top) > 0, "there is no server to kill");
-        };
-        let (answer, ()) = tokio::join!(asking, killing);
-        assert!(!answer.is_error, "{}", answer.text());
+        let answer = self.tool("find_references", place).await;
         if answer.structured["source"] == "semantic" {
             assert_eq!(shown_lines(&answer.text()), self.truth(self.project.name));
         }
-        self.compare().await;
-        assert!(kill(&top) > 0, "there is no server to kill");
-        self.compare().await;
-        self.lap("two kills");
+    }
+
+    /// Puts a comment above a file, as a command would.
+    fn put_comment(&self, file: &str) {
+        let text = format!("{} one more\n{}", self.project.comments[0], self.test_env.get(file));
+        self.test_env.put(file, text);
     }
 
     async fn tells_problems(&mut self) {
@@ -339,6 +379,15 @@ fn machine() -> TestEnvironment {
     TestEnvironment::with(Setting { policy, ..Setting::default() })
 }
 
+/// Returns random numbers. `CARREL_SEED` repeats a run.
+#[expect(clippy::print_stderr, reason = "the seed repeats a run that failed")]
+fn random() -> Rng {
+    let seed = std::env::var("CARREL_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
+    eprintln!("CARREL_SEED={seed}");
+    Rng::with_seed(seed)
+}
+
 fn unpack(archive: &Path, top: &Path) {
     let mut tar = Command::new("tar");
     tar.arg("xf").arg(archive).args(["--strip-components=1", "--no-same-owner", "-C"]).arg(top);
@@ -351,15 +400,15 @@ fn git(top: &Path, arguments: &[&str]) {
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
-/// Kills the processes that work in a workspace, and returns how many there were.
-fn kill(workspace: &Path) -> usize {
+/// Kills the processes that work in a workspace, and returns them.
+fn kill(workspace: &Path) -> Vec<i32> {
     let processes = processes(workspace);
     for pid in &processes {
         let pid = rustix::process::Pid::from_raw(*pid).unwrap();
         // It may have ended with its parent.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
     }
-    processes.len()
+    processes
 }
 
 /// Returns the processes whose working directory lies in a workspace.

@@ -78,6 +78,25 @@ async fn references_are_those_of_the_symbol_and_not_of_its_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn callers_and_callees_are_functions_with_the_lines_of_the_calls() {
+    let test_env = project();
+    let mut answers = Vec::new();
+    for (symbol, calls) in [("echo", "callers"), ("Context.open", "callees"), ("other", "callees")]
+    {
+        let arguments = json!({ "symbol": symbol, "calls": calls });
+        answers.push(semantic(&test_env, "find_references", arguments).await);
+    }
+    assert_eq!(
+        answers,
+        [
+            "Found 1 caller(s) of echo:\n  shop/core.py:6 open at 7\n[by ty]\n",
+            "Found 3 callee(s) of Context.open:\n  shop/utils.py:5 LazyFile at 8\n  shop/utils.py:1 echo at 7\n  shop/utils.py:6 open at 8\n[by ty]\n",
+            "no callees found of other\n[by ty]\n",
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_definition_is_that_of_the_use_at_a_place() {
     let test_env = project();
     let place = json!({ "file_path": "shop/core.py", "line": 8, "col": 27 });

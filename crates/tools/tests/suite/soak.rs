@@ -1,10 +1,13 @@
-//! Random use of the tools for code by four sessions of one repository, while its files change behind them.
+//! Random use of the tools for code by four sessions of one repository: edits and applied renames by tools, edits by
+//! commands in the sandbox, `git checkout` of other versions, files that others write and remove, and language servers
+//! that are killed.
 //!
 //! `CARREL_SOAK=1` makes it twenty minutes, `CARREL_SEED` repeats a run. The server is the process of the test, whose
 //! memory and descendants are looked at: the test needs a process of its own, as `cargo nextest` gives it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -36,6 +39,9 @@ const SERVER_MEMORY: u64 = 1 << 30;
 
 /// The memory that the server may gain between the first third of a run and the last one.
 const MOST_GROWTH: u64 = 96 << 20;
+
+/// The time between two kills of the language servers: two within the five minutes in which four ends are too many.
+const KILL_EVERY: Duration = Duration::from_secs(150);
 
 /// The interval of looks at the processes.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -114,7 +120,30 @@ fn repository() -> TestEnvironment {
     env.put("c/work.h", header);
     env.put("c/compile_flags.txt", "-std=c11\n");
     env.put("go/go.mod", "module example.com/work\n\ngo 1.19\n");
+    commit_versions(&env);
     env
+}
+
+/// Commits each version of all files on a branch of its own.
+fn commit_versions(env: &TestEnvironment) {
+    let git = |arguments: &[&str]| {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+        let mut git = Command::new("git");
+        let ran =
+            git.args(identity).args(arguments).current_dir(env.path("main")).output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    };
+    git(&["init", "-q"]);
+    for version in (0..VERSIONS).rev() {
+        for file in 0..FILES {
+            for kind in [Kind::C, Kind::Go] {
+                env.put(&kind.path(file), kind.text(file, version));
+            }
+        }
+        git(&["checkout", "-q", "--orphan", &format!("version-{version}")]);
+        git(&["add", "-A"]);
+        git(&["commit", "-q", "-m", "a version"]);
+    }
 }
 
 /// The calls of one tool that were answered, by a language server among them, and those that were refused.
@@ -122,6 +151,8 @@ fn repository() -> TestEnvironment {
 struct Count {
     answered: usize,
     semantic: usize,
+    /// Renames that changed files.
+    applied: usize,
     refused: usize,
 }
 
@@ -154,7 +185,7 @@ impl Caller<'_> {
             Kind::C => format!("return count + {version};"),
             Kind::Go => format!("return count + {version}"),
         };
-        let choice = self.random.usize(..24);
+        let choice = self.random.usize(..28);
         let (tool, arguments) = match choice {
             0 | 1 => ("outline", json!({ "path": path })),
             2 => ("outline", json!({})),
@@ -185,6 +216,19 @@ impl Caller<'_> {
                 ("Write", json!({ "file_path": path, "content": kind.text(file, version) }))
             }
             22 => {
+                let new_name = format!("{name}_more");
+                ("rename_symbol", json!({ "symbol": name, "new_name": new_name, "force": true }))
+            }
+            23 | 24 => {
+                let command = format!("sed -i 's/count > [0-9]/count > {version}/' {path}");
+                ("Bash", json!({ "command": command }))
+            }
+            25 => {
+                // Two at a time are refused by git, for its lock.
+                let command = format!("git checkout -q -f version-{version}");
+                ("Bash", json!({ "command": command }))
+            }
+            26 => {
                 // As a command or another program does.
                 self.env.put(&path, kind.text(file, version));
                 return;
@@ -214,6 +258,7 @@ impl Caller<'_> {
         } else {
             count.answered += 1;
             count.semantic += usize::from(answer.structured["source"] == "semantic");
+            count.applied += usize::from(answer.structured["applied"] == true);
         }
     }
 }
@@ -250,6 +295,13 @@ impl Process {
 
     fn is_language_server(&self) -> bool {
         self.name.starts_with("clangd") || self.name == "gopls"
+    }
+
+    /// Kills it, and returns whether it was there.
+    fn kill(&self) -> bool {
+        let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
+        let signal = rustix::process::Signal::KILL;
+        pid.is_some_and(|pid| rustix::process::kill_process(pid, signal).is_ok())
     }
 
     fn memory(&self) -> u64 {
@@ -289,11 +341,16 @@ struct Seen {
     late: u64,
     servers: usize,
     server_memory: u64,
+    /// Servers that were killed.
+    killed: usize,
 }
 
 impl Seen {
     async fn look(env: &TestEnvironment, begun: Instant, time: Duration) -> Self {
         let mut seen = Self::default();
+        // A short run has one kill, in the middle.
+        let kill_every = KILL_EVERY.min(time / 2);
+        let mut next_kill = kill_every;
         while begun.elapsed() < time {
             let own = resident("self").unwrap();
             if begun.elapsed() < time / 3 {
@@ -302,7 +359,12 @@ impl Seen {
                 seen.late = seen.late.max(own);
             }
             let servers = descendants().into_iter().filter(Process::is_language_server);
-            let memory: Vec<_> = servers.map(|server| server.memory()).collect();
+            let servers: Vec<_> = servers.collect();
+            if begun.elapsed() >= next_kill && !servers.is_empty() {
+                seen.killed += servers.iter().filter(|server| server.kill()).count();
+                next_kill += kill_every;
+            }
+            let memory: Vec<_> = servers.iter().map(Process::memory).collect();
             seen.servers = seen.servers.max(memory.len());
             seen.server_memory = memory.into_iter().chain([seen.server_memory]).max().unwrap_or(0);
             // The receiver of the audit log would keep all events.
@@ -337,6 +399,7 @@ async fn four_sessions_of_a_repository_leave_memory_bounded_and_no_process_behin
         let sum = all.entry(tool).or_default();
         sum.answered += count.answered;
         sum.semantic += count.semantic;
+        sum.applied += count.applied;
         sum.refused += count.refused;
     }
     eprintln!("{all:#?}\n{most:?}");
@@ -357,11 +420,13 @@ async fn four_sessions_of_a_repository_leave_memory_bounded_and_no_process_behin
     assert!(most.server_memory <= SERVER_MEMORY, "{most:?}");
     let answered: usize = all.values().map(|count| count.answered).sum();
     assert!(answered > 50, "{all:?}");
+    assert!(most.killed > 0, "{most:?}");
     if is_long {
         let unused: Vec<_> = all.iter().filter(|(_, count)| count.answered == 0).collect();
         assert!(unused.is_empty(), "never answered: {unused:?}");
         for tool in ["find_definition", "find_references"] {
             assert!(all[tool].semantic > 0, "{tool} was never answered by a server: {all:?}");
         }
+        assert!(all["rename_symbol"].applied > 0, "no rename was applied: {all:?}");
     }
 }

@@ -1,18 +1,16 @@
 //! A terminal that takes nothing holds nothing up.
 
-use std::fs::File;
-use std::io::{Read as _, Write as _};
-use std::os::fd::OwnedFd;
+use std::io::Write as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use pretty_assertions::assert_eq;
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::Signal;
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use super::{ConductorFixture, Running};
+use crate::terminal::Terminal;
 
 /// What a dashboard begins with.
 const SCREEN: &str = "\x1b[?1049h";
@@ -20,25 +18,7 @@ const SCREEN: &str = "\x1b[?1049h";
 /// What a person types to stop a terminal.
 const CTRL_S: &[u8] = b"\x13";
 
-/// A terminal, from the side of the person who sits there.
-struct Terminal {
-    person: File,
-    path: std::ffi::CString,
-}
-
 impl Terminal {
-    fn new() -> Self {
-        let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&person).unwrap();
-        unlockpt(&person).unwrap();
-        let path = ptsname(&person, Vec::new()).unwrap();
-        Self { person: person.into(), path }
-    }
-
-    fn side_of_programs(&self, flags: OFlags) -> OwnedFd {
-        open(self.path.as_c_str(), flags | OFlags::NOCTTY, Mode::empty()).unwrap()
-    }
-
     /// Starts a conductor that has nothing but this terminal.
     fn run(&self, fixture: &ConductorFixture) -> Running {
         let mut command = fixture.command(&["run"]);
@@ -46,16 +26,6 @@ impl Terminal {
         command.env("TERM", "xterm").stdin(side()).stdout(side()).stderr(side());
         let (child, log) = (command.spawn().unwrap(), fixture.fixture.path("data/log/carrel.log"));
         Running { child, log }
-    }
-
-    /// Reads until a text was shown, and returns what was shown.
-    fn read_until(&mut self, wanted: &str) -> String {
-        let (mut shown, mut piece) = (Vec::new(), [0; 4096]);
-        while !String::from_utf8_lossy(&shown).contains(wanted) {
-            let count = self.person.read(&mut piece).unwrap();
-            shown.extend_from_slice(&piece[..count]);
-        }
-        String::from_utf8_lossy(&shown).into_owned()
     }
 
     /// Writes until nothing more fits in, also when the kernel has moved it on.

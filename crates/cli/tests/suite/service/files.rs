@@ -383,3 +383,24 @@ fn absolute_links_that_stay_inside_are_followed_over_rest_too() {
     assert_eq!(client.read("directory/file").expect(200)["content"], "written");
     client.read("inward/deep/outward/passwd").is(403, "E_SANDBOX_VIOLATION");
 }
+
+#[test]
+fn code_is_outlined_and_references_are_found_over_rest() {
+    let service = Service::start();
+    let client = service.client();
+    client.write("a.py", "def echo(text):\n    return text\n").expect(200);
+    client.write("b.py", "from a import echo\n\necho(1)\n").expect(200);
+    let call = |tool: &str, body: Value| {
+        client.post(&client.at(&format!("/tools/{tool}")), &body).expect(200)
+    };
+    let outline = call("outline", json!({ "path": "a.py" }));
+    assert_eq!(outline["content"], "a.py (2 lines)\n1-2 def echo(text)\n");
+    let found = call("find_references", json!({ "symbol": "echo", "by_name": true }));
+    let expected = "Found 3 reference(s) for echo:\na.py\n  1 (definition): def echo(text):\nb.py\n  \
+        1 (top level): from a import echo\n  3 (top level): echo(1)\n";
+    assert!(found["content"].as_str().unwrap().starts_with(expected), "{found}");
+    let facts = ["source", "complete", "total"].map(|fact| found["facts"][fact].clone());
+    assert_eq!(facts, [json!("syntactic"), json!(true), json!(3)]);
+    let unknown = json!({ "symbol": "ecko" });
+    client.post(&client.at("/tools/find_references"), &unknown).is(404, "E_SYMBOL_NOT_FOUND");
+}
