@@ -29,9 +29,6 @@ use crate::tree_writer::{Times, TreeWriter, open_strict, recorded_path};
 /// The checkpoints of one owner that can be restored; older ones are garbage.
 pub const MAX_CHECKPOINTS: usize = 50;
 
-/// The checkpoints of all owners together: each takes memory, and sessions that have ended leave theirs.
-const MAX_ALL_CHECKPOINTS: usize = 500;
-
 /// A larger file is not kept, since it is read into memory with every call.
 const MAX_IMAGE_BYTES: u64 = 16 << 20;
 
@@ -538,8 +535,7 @@ fn records_of(
 pub(crate) fn live(state: &mut State) -> Result<Vec<ObjectId>, StorageError> {
     let mut kept: BTreeMap<String, usize> = BTreeMap::new();
     let mut live = Vec::new();
-    let newest = state.objects.checkpoints().values().rev().take(MAX_ALL_CHECKPOINTS);
-    let ids: Vec<_> = newest.copied().collect();
+    let ids: Vec<_> = state.objects.checkpoints().values().rev().copied().collect();
     for id in ids {
         let record = match state.objects.get(id) {
             Ok(content) => Record::of_bytes(&content),

@@ -9,12 +9,9 @@
 //! reads the output of its command by the id of the job, which no other client can guess. A lasting session
 //! that ends kills the jobs that it started and that still run; a session for one request leaves them to
 //! their lifetime.
-//!
-//! What a call changed is undone by its own session alone, since it is undone without an id.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use carrel_domain::sync;
 use carrel_exec::{Job, JobId, JobStatus, Owner, Retention};
@@ -63,8 +60,6 @@ pub enum SessionEnd {
 pub struct Session {
     id: String,
     owner: Owner,
-    /// Differs between sessions, also of different processes.
-    checkpoint_owner: String,
     lifetime: SessionLifetime,
     state: Mutex<State>,
 }
@@ -114,16 +109,6 @@ impl Session {
         Self::of_owner(Owner::new(&id), id)
     }
 
-    /// Begins the session of a process, of which several may work in one workspace at once.
-    pub fn of_process(id: impl Into<String>) -> Arc<Self> {
-        let id = id.into();
-        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let checkpoint_owner = format!("{id} {} {began}", std::process::id());
-        let lifetime = SessionLifetime::Lasting;
-        let (owner, state) = (Owner::new(&id), Mutex::default());
-        Arc::new(Self { id, owner, checkpoint_owner, lifetime, state })
-    }
-
     /// Begins a session of an owner that may have others. The id identifies it in audit events.
     pub fn of_owner(owner: Owner, id: impl Into<String>) -> Arc<Self> {
         Self::with(owner, id.into(), SessionLifetime::Lasting, State::default())
@@ -147,10 +132,7 @@ impl Session {
     }
 
     fn with(owner: Owner, id: String, lifetime: SessionLifetime, state: State) -> Arc<Self> {
-        let is_only = owner.as_str() == id;
-        let checkpoint_owner =
-            if is_only { id.clone() } else { format!("{} {id}", owner.as_str()) };
-        Arc::new(Self { id, owner, checkpoint_owner, lifetime, state: Mutex::new(state) })
+        Arc::new(Self { id, owner, lifetime, state: Mutex::new(state) })
     }
 
     /// Returns files read, test results and recordings of coverage, with secrets masked, for
@@ -177,11 +159,6 @@ impl Session {
     /// Returns the owner of the session and of its jobs.
     pub fn owner(&self) -> &Owner {
         &self.owner
-    }
-
-    /// Returns the owner of the checkpoints of a lasting session.
-    pub(crate) fn checkpoint_owner(&self) -> &str {
-        &self.checkpoint_owner
     }
 
     pub(crate) fn lifetime(&self) -> SessionLifetime {

@@ -172,22 +172,6 @@ fn each_owner_has_the_last_fifty_and_a_call_without_effect_has_none() {
 }
 
 #[test]
-fn sessions_that_have_ended_leave_a_bounded_number_of_calls() {
-    let world = World::new();
-    let store = world.store();
-    for number in 0..600 {
-        let mut call = store.begin_checkpoint(format!("session {number}"), "edit");
-        call.before_image(Path::new("f")).unwrap();
-        world.write("f", number.to_string());
-        call.commit().unwrap().unwrap();
-    }
-    store.collect_garbage().unwrap();
-    assert_eq!(store.usage().unwrap().checkpoints, 500);
-    assert_eq!(store.checkpoints("session 599").unwrap().len(), 1);
-    assert_eq!(store.checkpoints("session 99").unwrap().len(), 0);
-}
-
-#[test]
 fn many_calls_are_not_scanned_at_every_opening() {
     let world = World::new();
     let store = world.store();

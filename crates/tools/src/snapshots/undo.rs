@@ -16,7 +16,6 @@ use super::call_changes::Change;
 use super::{inside, retention};
 use crate::blocking::blocking;
 use crate::response::Reply;
-use crate::session::SessionLifetime;
 use crate::text::line;
 use crate::tool::{About, NoArguments, Tool, ToolResult};
 use crate::tool_context::ToolContext;
@@ -36,11 +35,13 @@ const COLLECT_EVERY: u64 = 64;
 /// Keeps what a call changed, so that it can be undone. A failure costs the undo and not the call.
 pub(crate) async fn keep(context: &ToolContext) {
     let changes = context.changes.take();
-    let Some(owner) = owner(context).filter(|_| !changes.is_empty()) else { return };
+    if changes.is_empty() {
+        return;
+    }
     let own = context.clone();
     let kept = blocking(move || {
         let store = own.toolbox.snapshots.of(own.workspace())?;
-        let mut pending = store.begin_checkpoint(owner, own.tool);
+        let mut pending = store.begin_checkpoint(owner(&own), own.tool);
         let mut written = HashSet::new();
         for change in changes {
             match change {
@@ -72,25 +73,9 @@ pub(crate) async fn keep(context: &ToolContext) {
     }
 }
 
-/// Returns the owner of checkpoints: the session, or the caller of the REST API. A request over MCP that belongs to
-/// no session has none: the call before it may be that of another client with the same token.
-fn owner(context: &ToolContext) -> Option<String> {
-    match context.session.lifetime() {
-        SessionLifetime::Lasting => Some(context.session.checkpoint_owner().to_owned()),
-        SessionLifetime::OneRequest if context.options.interface.wants_data() => {
-            Some(context.session.owner().as_str().to_owned())
-        }
-        SessionLifetime::OneRequest => None,
-    }
-}
-
-/// Returns the owner of the checkpoints that a call may take back.
-fn known_owner(context: &ToolContext) -> Result<String, Failure> {
-    owner(context).ok_or_else(|| {
-        let message = "nothing can be undone: this request belongs to no session, so the last change may be that \
-                       of another client; a client names a session in `_meta[\"dev.carrel/session\"]`";
-        Failure::new(Code::CheckpointNotFound, message)
-    })
+/// Returns the owner of checkpoints: of a client that keeps sessions the session, or else the caller.
+fn owner(context: &ToolContext) -> String {
+    context.session.owner().as_str().to_owned()
 }
 
 pub(super) struct Undo;
@@ -133,7 +118,7 @@ impl Tool for Undo {
         let own = context.clone();
         blocking(move || {
             let store = own.toolbox.snapshots.of(own.workspace())?;
-            let checkpoints = store.checkpoints(&known_owner(&own)?)?;
+            let checkpoints = store.checkpoints(&owner(&own))?;
             let last = last_call(&checkpoints).ok_or_else(|| {
                 let message = "no call that changed files is left to undo; commands are not undone, snapshots \
                                bring back what they changed";
@@ -271,7 +256,7 @@ impl Tool for UndoList {
             let mut text = String::new();
             let mut entries = Vec::new();
             for checkpoint in
-                store.checkpoints(&known_owner(&own)?)?.iter().take(limit.clamp(1, MAX_CHECKPOINTS))
+                store.checkpoints(&owner(&own))?.iter().take(limit.clamp(1, MAX_CHECKPOINTS))
             {
                 let paths: Vec<_> =
                     checkpoint.paths.iter().map(|path| path.display().to_string()).collect();
@@ -340,12 +325,11 @@ impl Tool for UndoRestore {
             let paths: Result<Vec<_>, _> =
                 input.paths.iter().map(|path| inside(own.workspace(), path)).collect();
             let paths = paths?;
-            let owner = known_owner(&own)?;
-            let known = store.checkpoints(&owner)?;
+            let known = store.checkpoints(&owner(&own))?;
             match known.iter().find(|checkpoint| checkpoint.id == id) {
                 Some(checkpoint) => take_back(&own, &store, checkpoint, &paths),
                 // Says what there is.
-                None => Err(store.undo(&owner, id, &[]).map_or_else(Failure::from, |_| {
+                None => Err(store.undo(&owner(&own), id, &[]).map_or_else(Failure::from, |_| {
                     Failure::new(Code::CheckpointNotFound, format!("checkpoint {id} not found"))
                 })),
             }

@@ -2,10 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use carrel_exec::Owner;
-use carrel_tools::{CallOptions, Interface, Session};
 use pretty_assertions::assert_eq;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::test_environment::TestEnvironment;
 
@@ -127,31 +125,6 @@ async fn callers_do_not_undo_each_others_calls() {
     let answer = test_env.call_as(&other, "undo", json!({})).await;
     assert_eq!(answer.structured["error"]["code"], "E_CHECKPOINT_NOT_FOUND");
     assert!(test_env.has("a.txt"));
-}
-
-#[tokio::test]
-async fn sessions_of_one_owner_do_not_undo_each_others_calls() {
-    let owner = || Owner::new("a token");
-    let processes = || [Session::of_process("stdio"), Session::of_process("stdio")];
-    let sessions = || [Session::of_owner(owner(), "mcp:1"), Session::of_owner(owner(), "mcp:2")];
-    let requests = || [Session::for_request(owner(), "1"), Session::for_request(owner(), "2")];
-    for [first, second] in [processes(), sessions(), requests()] {
-        let test_env = TestEnvironment::new();
-        let write = json!({ "file_path": "a.txt", "content": "a\n" });
-        let call = async |session, tool, arguments: &Value| {
-            let options = CallOptions::new(Interface::Http);
-            let arguments = arguments.as_object().unwrap().clone();
-            test_env.registry.call(session, tool, arguments, options).await
-        };
-        assert!(!call(&first, "Write", &write).await.is_error);
-        for (tool, arguments) in
-            [("undo", json!({})), ("undo_restore", json!({ "checkpointId": "u1" }))]
-        {
-            let answer = call(&second, tool, &arguments).await;
-            assert_eq!(answer.structured["error"]["code"], "E_CHECKPOINT_NOT_FOUND", "{tool}");
-        }
-        assert!(test_env.has("a.txt"));
-    }
 }
 
 #[tokio::test]
