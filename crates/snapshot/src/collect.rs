@@ -117,10 +117,7 @@ impl Store {
             let live = live(state)?;
             let before = state.objects.stored_bytes();
             self.announce(state)?;
-            if let Err(error) = state.objects.compact(&live) {
-                state.invalidate();
-                return Err(error);
-            }
+            state.objects.compact(&live)?;
             state.forget_missing();
             Ok(Collected { before, after: state.objects.stored_bytes() })
         })

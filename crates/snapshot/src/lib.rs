@@ -52,9 +52,12 @@ mod compare;
 mod create;
 mod disk;
 mod error;
+#[cfg(test)]
+mod faults;
 mod journal;
 mod name;
 mod object_id;
+mod object_index;
 mod objects;
 #[cfg(test)]
 mod power_loss;

@@ -4,21 +4,31 @@
 //! is a cache, written only after the segments that it covers were synced, so what it says is true after a power
 //! loss. What was appended since is found by scanning the ends of the segments, and an index that does not fit
 //! them is made again from all of them.
+//!
+//! Several processes append in turn, each under the lock of the store. A process that takes the lock therefore looks at
+//! the ends of the segments that it knows and for segments that others began, and no segment is ever begun in
+//! the place of another one.
+//!
+//! After a sync that failed, the kernel may have dropped what it could not write, and reports no error for it again. What
+//! the segment got since the last sync that succeeded is then doubtful: it can be read while it is there, and is stored
+//! again rather than be counted on. An empty file beside the segment, `doubtful-NNNNNN-OFFSET`, says so to all
+//! processes until the segment is collected.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use tracing::{debug, warn};
 
-use crate::bytes::{Reader, put_length, put_number};
+use crate::bytes::Reader;
 use crate::disk::{self, Disk, UNFINISHED};
 use crate::error::StorageError;
 use crate::object_id::ObjectId;
+use crate::object_index::{Location, ObjectIndex};
 use crate::segment::{self, Kind, MAGIC};
 
 const PREFIX: &str = "segment-";
+const DOUBTFUL: &str = "doubtful-";
 const INDEX: &str = "objects.index";
-const INDEX_MAGIC: &[u8; 16] = b"carrel-objects-1";
 
 /// A segment beyond this size is not appended to any more, so that collecting garbage can go piece by piece.
 const MAX_SEGMENT_BYTES: u64 = if cfg!(test) { 4096 } else { 256 << 20 };
@@ -29,13 +39,6 @@ const MAX_PENDING_BYTES: usize = 1 << 20;
 /// The records that the next opening may have to find by scanning, beyond which the index is written.
 const MAX_UNCOVERED: usize = if cfg!(test) { 8 } else { 256 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Location {
-    segment: u32,
-    offset: u64,
-    length: u32,
-}
-
 /// The content of a store.
 #[derive(Debug)]
 pub(crate) struct Objects {
@@ -43,6 +46,10 @@ pub(crate) struct Objects {
     index: HashMap<ObjectId, Location>,
     /// The segments and their lengths, without what is pending.
     segments: BTreeMap<u32, u64>,
+    /// The offsets from which on the contents of segments may be lost with the next power loss.
+    doubtful: BTreeMap<u32, u64>,
+    /// The length of the newest segment when it was last synced, as far as is known.
+    synced: (u32, u64),
     pending: Vec<u8>,
     /// The checkpoints of undo, by their numbers.
     checkpoints: BTreeMap<u64, ObjectId>,
@@ -56,8 +63,9 @@ pub(crate) struct Objects {
 impl Objects {
     /// Opens the segments of a store and repairs their ends.
     pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<Self, StorageError> {
-        let mut segments = BTreeMap::new();
+        let (mut segments, mut doubtful) = (BTreeMap::new(), BTreeMap::new());
         for name in disk.list()? {
+            doubtful.extend(doubt_of(&name));
             let Some(number) = number_of(&name) else { continue };
             if segment::is_segment(&*disk, &name)? {
                 segments.insert(number, 0);
@@ -70,6 +78,8 @@ impl Objects {
             disk,
             index: HashMap::new(),
             segments,
+            doubtful,
+            synced: (0, 0),
             pending: Vec::new(),
             checkpoints: BTreeMap::new(),
             // Another process may have ended before it synced.
@@ -92,13 +102,14 @@ impl Objects {
 
     fn load_index(&mut self) -> Result<Option<()>, StorageError> {
         let Some(bytes) = disk::read(&*self.disk, INDEX)? else { return Ok(None) };
-        let Some(stored) = StoredIndex::of_bytes(&bytes) else { return Ok(None) };
+        let Some(stored) = ObjectIndex::of_bytes(&bytes) else { return Ok(None) };
         for (number, covered) in &stored.segments {
             let Some(known) = self.segments.get_mut(number) else { return Ok(None) };
             if self.disk.length(&name_of(*number))?.unwrap_or(0) < *covered {
                 return Ok(None);
             }
             *known = *covered;
+            self.synced = self.synced.max((*number, *covered));
         }
         for length in self.segments.values_mut() {
             *length = (*length).max(MAGIC.len() as u64);
@@ -108,8 +119,9 @@ impl Objects {
         Ok(Some(()))
     }
 
-    /// Adds the records behind the known ends of the segments, and cuts off a torn one.
+    /// Adds the records behind the known ends of the segments and those of new segments, and cuts off a torn one.
     pub(crate) fn scan_ends(&mut self) -> Result<(), StorageError> {
+        self.find_new_segments()?;
         let newest = self.segments.keys().next_back().copied();
         for (number, known) in self.segments.clone() {
             let name = name_of(number);
@@ -143,6 +155,19 @@ impl Objects {
         Ok(())
     }
 
+    /// Adds the segments that other processes began.
+    fn find_new_segments(&mut self) -> Result<(), StorageError> {
+        let mut number = self.segments.keys().next_back().map_or(1, |newest| newest + 1);
+        // A file without a header is passed over: nothing is in it, and another segment may be behind it.
+        while self.disk.length(&name_of(number))?.is_some() {
+            if segment::is_segment(&*self.disk, &name_of(number))? {
+                self.segments.insert(number, MAGIC.len() as u64);
+            }
+            number += 1;
+        }
+        Ok(())
+    }
+
     fn note_checkpoint(&mut self, id: ObjectId) -> Result<(), StorageError> {
         let content = self.get(id)?;
         if let Some(number) = Reader::new(&content).number() {
@@ -155,6 +180,20 @@ impl Objects {
         self.index.contains_key(id)
     }
 
+    /// Returns whether content is stored and will be there after the next sync.
+    pub(crate) fn is_reusable(&self, id: &ObjectId) -> bool {
+        self.index.get(id).is_some_and(|location| !self.is_doubtful(location))
+    }
+
+    fn is_doubtful(&self, location: &Location) -> bool {
+        self.doubtful.get(&location.segment).is_some_and(|from| location.offset >= *from)
+    }
+
+    /// Returns whether records wait to be written.
+    pub(crate) fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     /// Stores content, unless it is there, and returns its id.
     pub(crate) fn put(&mut self, content: &[u8]) -> Result<ObjectId, StorageError> {
         let id = ObjectId::of(content);
@@ -164,7 +203,7 @@ impl Objects {
 
     /// Stores content whose id is known, unless it is there.
     pub(crate) fn put_as(&mut self, id: ObjectId, content: &[u8]) -> Result<(), StorageError> {
-        if self.contains(&id) { Ok(()) } else { self.append(Kind::Object, id, content) }
+        if self.is_reusable(&id) { Ok(()) } else { self.append(Kind::Object, id, content) }
     }
 
     /// Stores a checkpoint, whose content begins with its number.
@@ -197,26 +236,35 @@ impl Objects {
     fn active(&mut self) -> Result<(u32, u64), StorageError> {
         let newest = self.segments.iter().next_back().map(|(number, length)| (*number, *length));
         match newest {
-            Some((number, length)) if length < MAX_SEGMENT_BYTES || !self.pending.is_empty() => {
-                Ok((number, length))
-            }
+            Some(active) if !self.pending.is_empty() => Ok(active),
+            Some((number, _)) if self.doubtful.contains_key(&number) => self.begin_segment(),
+            Some((number, length)) if length < MAX_SEGMENT_BYTES => Ok((number, length)),
             Some((number, _)) => {
                 // From here on only the newest segment has to be synced.
-                self.disk.sync(&name_of(number))?;
-                self.begin_segment(number + 1)
+                self.sync_segment(number)?;
+                self.begin_segment()
             }
-            None => self.begin_segment(1),
+            None => self.begin_segment(),
         }
     }
 
-    fn begin_segment(&mut self, number: u32) -> Result<(u32, u64), StorageError> {
-        let name = name_of(number);
-        self.disk.truncate(&name, 0)?;
-        self.disk.write_at(&name, 0, MAGIC)?;
-        self.disk.sync(&name)?;
-        self.disk.sync_names()?;
-        self.segments.insert(number, MAGIC.len() as u64);
-        Ok((number, MAGIC.len() as u64))
+    /// Returns the number of a segment that is not there yet.
+    fn free_number(&self) -> Result<u32, StorageError> {
+        let mut number = self.segments.keys().next_back().map_or(1, |newest| newest + 1);
+        while self.disk.length(&name_of(number))?.is_some() {
+            number += 1;
+        }
+        Ok(number)
+    }
+
+    fn begin_segment(&mut self) -> Result<(u32, u64), StorageError> {
+        let number = self.free_number()?;
+        // Its header is durable before it has a name: a segment without one is not read.
+        disk::replace(&*self.disk, &name_of(number), MAGIC)?;
+        let length = MAGIC.len() as u64;
+        self.segments.insert(number, length);
+        self.synced = (number, length);
+        Ok((number, length))
     }
 
     /// Writes what was appended, without syncing it.
@@ -235,11 +283,29 @@ impl Objects {
     /// Waits until all content would survive a power loss.
     pub(crate) fn sync(&mut self) -> Result<(), StorageError> {
         self.flush()?;
-        if let (true, Some(number)) = (self.is_unsynced, self.segments.keys().next_back()) {
-            self.disk.sync(&name_of(*number))?;
+        if let (true, Some(number)) = (self.is_unsynced, self.segments.keys().next_back().copied())
+        {
+            self.sync_segment(number)?;
         }
         self.is_unsynced = false;
         Ok(())
+    }
+
+    /// Syncs a segment; what it got since the last time is doubtful if that fails.
+    fn sync_segment(&mut self, number: u32) -> Result<(), StorageError> {
+        let Err(error) = self.disk.sync(&name_of(number)) else {
+            let length = self.segments.get(&number).copied().unwrap_or(0);
+            self.synced = self.synced.max((number, length));
+            return Ok(());
+        };
+        let from = if self.synced.0 == number { self.synced.1 } else { MAGIC.len() as u64 };
+        let from = self.doubtful.get(&number).map_or(from, |before| from.min(*before));
+        self.doubtful.insert(number, from);
+        // An empty file, which a full disk still has room for in most cases.
+        if let Err(error) = self.disk.truncate(&doubt_name(number, from), 0) {
+            warn!(%error, "could not note that a part of a segment may be lost");
+        }
+        Err(error)
     }
 
     /// Writes the index, if the next opening would have much to scan otherwise. The content was synced.
@@ -262,28 +328,23 @@ impl Objects {
         Ok(())
     }
 
+    /// Returns the index without what is doubtful: a power loss may take that.
     fn index_bytes(&self) -> Vec<u8> {
-        let mut bytes = INDEX_MAGIC.to_vec();
-        put_length(&mut bytes, self.segments.len());
-        for (number, length) in &self.segments {
-            put_number(&mut bytes, u64::from(*number));
-            put_number(&mut bytes, *length);
+        let mut segments = self.segments.clone();
+        for (number, from) in &self.doubtful {
+            if let Some(covered) = segments.get_mut(number) {
+                *covered = (*covered).min(*from);
+            }
         }
-        put_length(&mut bytes, self.index.len());
-        for (id, location) in &self.index {
-            bytes.extend_from_slice(id.as_bytes());
-            put_number(&mut bytes, u64::from(location.segment));
-            put_number(&mut bytes, location.offset);
-            put_number(&mut bytes, u64::from(location.length));
+        let certain = |location: &&Location| !self.is_doubtful(location);
+        let index = self.index.iter().filter(|(_, location)| certain(location));
+        let checkpoints = self.checkpoints.iter().filter(|(_, id)| self.is_reusable(id));
+        ObjectIndex {
+            segments,
+            index: index.map(|(id, location)| (*id, *location)).collect(),
+            checkpoints: checkpoints.map(|(number, id)| (*number, *id)).collect(),
         }
-        put_length(&mut bytes, self.checkpoints.len());
-        for (number, id) in &self.checkpoints {
-            put_number(&mut bytes, *number);
-            bytes.extend_from_slice(id.as_bytes());
-        }
-        let checksum = ObjectId::of(&bytes);
-        bytes.extend_from_slice(checksum.as_bytes());
-        bytes
+        .to_bytes()
     }
 
     /// Returns content by its id.
@@ -345,7 +406,7 @@ impl Objects {
             return Err(StorageError::Damaged { id: *id });
         }
         let old: Vec<_> = self.segments.keys().copied().collect();
-        let number = old.last().map_or(1, |newest| newest + 1);
+        let number = self.free_number()?;
         let name = name_of(number);
         let unfinished = format!("{name}{UNFINISHED}");
         self.disk.truncate(&unfinished, 0)?;
@@ -380,7 +441,11 @@ impl Objects {
         for old in old {
             self.disk.remove(&name_of(old))?;
         }
+        for (number, from) in std::mem::take(&mut self.doubtful) {
+            self.disk.remove(&doubt_name(number, from))?;
+        }
         self.disk.sync_names()?;
+        self.synced = (number, length);
         self.segments = BTreeMap::from([(number, length)]);
         self.index = index;
         self.checkpoints.retain(|_, id| live.contains(id));
@@ -424,34 +489,12 @@ fn number_of(name: &str) -> Option<u32> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 
-#[derive(Debug)]
-struct StoredIndex {
-    segments: BTreeMap<u32, u64>,
-    index: HashMap<ObjectId, Location>,
-    checkpoints: BTreeMap<u64, ObjectId>,
+fn doubt_name(number: u32, from: u64) -> String {
+    format!("{DOUBTFUL}{number:06}-{from}")
 }
 
-impl StoredIndex {
-    fn of_bytes(bytes: &[u8]) -> Option<Self> {
-        let (body, checksum) = bytes.split_last_chunk::<{ ObjectId::LENGTH }>()?;
-        if ObjectId::of(body).as_bytes() != checksum {
-            return None;
-        }
-        let mut reader = Reader::new(body.strip_prefix(INDEX_MAGIC)?);
-        let segments = (0..reader.count()?)
-            .map(|_| Some((reader.small()?, reader.number()?)))
-            .collect::<Option<_>>()?;
-        let count = reader.count()?;
-        let mut index = HashMap::with_capacity(count.min(bytes.len() / ObjectId::LENGTH));
-        for _ in 0..count {
-            let id = reader.id()?;
-            let segment = reader.small()?;
-            let location = Location { segment, offset: reader.number()?, length: reader.small()? };
-            index.insert(id, location);
-        }
-        let checkpoints = (0..reader.count()?)
-            .map(|_| Some((reader.number()?, reader.id()?)))
-            .collect::<Option<_>>()?;
-        reader.is_empty().then_some(Self { segments, index, checkpoints })
-    }
+/// Returns the segment and the offset that the name of a file says to be doubtful.
+fn doubt_of(name: &str) -> Option<(u32, u64)> {
+    let (number, from) = name.strip_prefix(DOUBTFUL)?.split_once('-')?;
+    Some((number.parse().ok()?, from.parse().ok()?))
 }

@@ -113,12 +113,12 @@ impl KnownDirectory {
         }
     }
 
-    /// Forgets content that is not stored.
+    /// Forgets content that is not stored, or may not stay stored.
     pub(crate) fn retain_stored(&mut self, objects: &Objects) {
-        self.list = self.list.filter(|id| objects.contains(id));
+        self.list = self.list.filter(|id| objects.is_reusable(id));
         for child in &mut self.children {
             match &mut child.state {
-                State::File { id, .. } if !objects.contains(id) => {
+                State::File { id, .. } if !objects.is_reusable(id) => {
                     child.state = State::Unknown;
                     self.list = None;
                 }

@@ -15,7 +15,7 @@ use carrel_domain::{Clock, SystemClock, sync};
 use carrel_fsroot::Root;
 use tracing::warn;
 
-use crate::disk::{self, Disk, ServerDisk, UNFINISHED};
+use crate::disk::{self, Disk, ServerDisk, UNFINISHED, Watched};
 use crate::error::StorageError;
 use crate::name::{SnapshotId, SnapshotName};
 use crate::objects::Objects;
@@ -39,6 +39,7 @@ const MAX_PAUSE: Duration = Duration::from_millis(20);
 pub struct Store {
     pub(crate) disk: Arc<dyn Disk>,
     server: Arc<ServerDisk>,
+    watched: Arc<Watched>,
     lock: File,
     pub(crate) workspace: Root,
     pub(crate) clock: Arc<dyn Clock>,
@@ -155,9 +156,17 @@ impl Store {
         let lock = directory.open_or_create(Path::new(LOCK), LOCK_MODE);
         let lock = lock.map_err(StorageError::from)?;
         let server = Arc::new(ServerDisk::new(directory));
-        let disk = wrap(Arc::clone(&server) as Arc<dyn Disk>);
-        let mut store =
-            Self { disk, server, lock, workspace, clock, state: Mutex::default(), recovery: None };
+        let watched = Arc::new(Watched::new(wrap(Arc::clone(&server) as Arc<dyn Disk>)));
+        let mut store = Self {
+            disk: Arc::clone(&watched) as Arc<dyn Disk>,
+            server,
+            watched,
+            lock,
+            workspace,
+            clock,
+            state: Mutex::default(),
+            recovery: None,
+        };
         store.recovery = store.locked(|state| {
             let recovery = store.recover(state)?;
             state.objects.cover()?;
@@ -187,23 +196,40 @@ impl Store {
     }
 
     /// Does something while no other thread or process uses the store.
+    ///
+    /// After a failure that may have left the state different from the files, in this or another process, the next use
+    /// reads the files again.
     pub(crate) fn locked<T, E: From<StorageError>>(
         &self,
         act: impl FnOnce(&mut State) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut state = sync::lock(&self.state);
+        let mut slot = sync::lock(&self.state);
         let _guard = self.lock_file()?;
-        let (epoch, next) = self.counters()?;
-        match &mut *state {
-            Some(state) if state.epoch == epoch => state.objects.scan_ends()?,
-            outdated => {
-                self.server.forget();
-                *outdated = Some(self.load(epoch, next)?);
+        // Taken, so that nothing is left of it after a failure or a panic.
+        let mut state = self.current(slot.take())?;
+        let acted = act(&mut state);
+        if self.watched.take_failure() {
+            if let Err(error) = self.announce(&mut state) {
+                warn!(%error, "could not tell other processes that the snapshot store failed");
             }
+        } else if !state.objects.has_pending() {
+            *slot = Some(state);
         }
-        match &mut *state {
-            Some(state) => act(state),
-            None => unreachable!("the state was loaded above"),
+        acted
+    }
+
+    /// Returns the state as the files have it now.
+    fn current(&self, state: Option<State>) -> Result<State, StorageError> {
+        let (epoch, next) = self.counters()?;
+        match state {
+            Some(mut state) if state.epoch == epoch => {
+                state.objects.scan_ends()?;
+                Ok(state)
+            }
+            _ => {
+                self.server.forget();
+                self.load(epoch, next)
+            }
         }
     }
 
@@ -308,11 +334,6 @@ impl Store {
 }
 
 impl State {
-    /// Makes the next use read everything again, after a failure that may have left the state wrong.
-    pub(crate) fn invalidate(&mut self) {
-        self.epoch = self.epoch.wrapping_add(u64::MAX / 2);
-    }
-
     /// Forgets content of the last scan that is not stored any more.
     pub(crate) fn forget_missing(&mut self) {
         let Self { objects, cache, .. } = self;
