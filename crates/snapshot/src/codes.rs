@@ -9,7 +9,7 @@ use crate::compare::CompareError;
 use crate::create::CreateError;
 use crate::error::StorageError;
 use crate::restore::RestoreError;
-use crate::scan::ScanError;
+use crate::scan_options::ScanError;
 use crate::store::FindError;
 use crate::undo::UndoError;
 

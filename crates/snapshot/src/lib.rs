@@ -66,6 +66,9 @@ mod reader_tests;
 mod restore;
 mod scan;
 mod scan_cache;
+mod scan_options;
+#[cfg(test)]
+mod scan_tests;
 mod segment;
 mod snapshot;
 mod store;
@@ -74,13 +77,13 @@ mod tree_writer;
 mod undo;
 
 pub use collect::{Budget, Collected, Retention, Usage};
-pub use compare::{Change, ChangeKind, CompareError, Comparison, Renames, Side};
+pub use compare::{Change, ChangeKind, CompareError, Comparison, Contents, Renames, Side};
 pub use create::{CreateError, CreateRequest, Created, SameName};
 pub use error::StorageError;
 pub use name::{InvalidName, SnapshotId, SnapshotName};
 pub use object_id::ObjectId;
 pub use restore::{Recovery, RestoreError, RestoreOptions, RestorePlan, Restored};
-pub use scan::{Ignored, Limits, ScanError, ScanOptions, Totals, Trust};
+pub use scan_options::{Ignored, Limits, ScanError, ScanOptions, Totals, Trust};
 pub use snapshot::{Reason, Snapshot};
 pub use store::{FindError, Reference, Store};
 pub use tree::{Entry, Node, Omission};

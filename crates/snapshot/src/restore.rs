@@ -28,7 +28,7 @@ use crate::disk;
 use crate::error::StorageError;
 use crate::journal::{self, Journal};
 use crate::name::SnapshotId;
-use crate::scan::{ScanError, ScanOptions, Scanned};
+use crate::scan_options::{ScanError, ScanOptions, Scanned};
 use crate::snapshot::{Reason, Snapshot};
 use crate::store::{FindError, Reference, State, Store};
 use crate::tree::{Node, Omission};
@@ -187,7 +187,7 @@ impl Store {
         };
         let paths = options.paths.iter().map(recorded).collect::<Result<BTreeSet<_>, _>>()?;
         let scan = ScanOptions { ignored: snapshot.ignored, ..options.scan.clone() };
-        let scanned = self.scan(state, &scan)?;
+        let scanned = self.scan_for(state, &scan, snapshot.top)?;
         let mut differences = Differences::new(&mut state.objects);
         differences.directories(Path::new(""), Some(scanned.top), Some(snapshot.top))?;
         let (mut found, left_alone) = (differences.found, differences.left_out_of_old);

@@ -13,7 +13,7 @@ use crate::bytes::{Reader, put_length, put_number, put_text};
 use crate::change_key::ChangeKey;
 use crate::object_id::ObjectId;
 use crate::objects::Objects;
-use crate::scan::{Ignored, Limits};
+use crate::scan_options::{Ignored, Limits};
 use crate::tree::{Node, Omission, REPOSITORY};
 
 const MAGIC: &[u8; 16] = b"carrel-scanned-1";

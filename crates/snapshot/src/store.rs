@@ -5,9 +5,10 @@
 //! process sees when another one changed something, and reads everything again. Records of undo that another
 //! process appended are found at the ends of the segments.
 
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -20,8 +21,9 @@ use crate::error::StorageError;
 use crate::name::{SnapshotId, SnapshotName};
 use crate::objects::Objects;
 use crate::restore::{Recovery, RestoreError};
-use crate::scan::{ScanError, ScanOptions, Scanned, scan};
+use crate::scan::scan;
 use crate::scan_cache::ScanCache;
+use crate::scan_options::{ScanError, ScanOptions, Scanned};
 use crate::snapshot::{RecordError, Snapshot, number_of};
 
 const LOCK: &str = "lock";
@@ -298,11 +300,12 @@ impl Store {
         self.lock.write_all_at(&bytes, 0).map_err(StorageError::io(LOCK))
     }
 
-    /// Scans the workspace and stores what is new, unsynced.
+    /// Scans the workspace and stores what is new, unsynced. What is `held` is taken although ignore rules exclude it.
     pub(crate) fn scan(
         &self,
         state: &mut State,
         options: &ScanOptions,
+        held: &BTreeSet<PathBuf>,
     ) -> Result<Scanned, ScanError> {
         if state.objects.take_loss() {
             state.forget_missing();
@@ -319,7 +322,7 @@ impl Store {
                 none.insert(stored)
             }
         };
-        let scanned = scan(&self.workspace, options, cache, objects)?;
+        let scanned = scan(&self.workspace, options, held, cache, objects)?;
         objects.flush()?;
         Ok(scanned)
     }
