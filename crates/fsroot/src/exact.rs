@@ -41,6 +41,11 @@ impl Root {
         crate::read::regular(file, name).map(|(file, _)| file)
     }
 
+    /// Syncs the regular file with this name in this directory, its permission bits too.
+    pub fn sync_entry_file(&self, name: &Path) -> Result<(), Error> {
+        self.open_entry_file(name)?.sync_all().on(name)
+    }
+
     /// Sets the permission bits of a file or directory by its name in this directory; never those of a link,
     /// and never set-user-id.
     pub fn set_entry_mode(&self, name: &Path, mode: u32) -> Result<(), Error> {

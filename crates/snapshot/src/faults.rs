@@ -19,17 +19,28 @@ pub(crate) struct Faults {
     space: AtomicUsize,
     /// The next sync of a file whose name begins with this fails.
     sync: Mutex<Option<String>>,
+    /// The reads until one fails.
+    reads: AtomicUsize,
 }
 
 impl Default for Faults {
     fn default() -> Self {
-        Self { space: AtomicUsize::new(usize::MAX), sync: Mutex::default() }
+        Self {
+            space: AtomicUsize::new(usize::MAX),
+            sync: Mutex::default(),
+            reads: AtomicUsize::new(usize::MAX),
+        }
     }
 }
 
 impl Faults {
     pub(crate) fn fail_sync_of(&self, name: &str) {
         *sync::lock(&self.sync) = Some(name.to_owned());
+    }
+
+    /// Makes the read after this number of reads fail, once.
+    pub(crate) fn fail_read(&self, after: usize) {
+        self.reads.store(after, Ordering::Relaxed);
     }
 
     fn set_space(&self, bytes: usize) {
@@ -64,6 +75,13 @@ impl Disk for Faulty {
     }
 
     fn read_at(&self, name: &str, offset: u64, buffer: &mut [u8]) -> Result<bool, StorageError> {
+        let left = self.faults.reads.load(Ordering::Relaxed);
+        if left != usize::MAX {
+            self.faults.reads.store(left.wrapping_sub(1), Ordering::Relaxed);
+        }
+        if left == 0 {
+            return Err(failed(name, std::io::ErrorKind::Other));
+        }
         self.disk.read_at(name, offset, buffer)
     }
 
@@ -133,6 +151,10 @@ impl World {
         std::fs::read(self.directory.path().join("workspace").join(path)).unwrap()
     }
 
+    pub(crate) fn path(&self, path: &str) -> std::path::PathBuf {
+        self.directory.path().join(path)
+    }
+
     pub(crate) fn remove_tree(&self, path: &str) {
         std::fs::remove_dir_all(self.directory.path().join("workspace").join(path)).unwrap();
     }
@@ -154,7 +176,7 @@ impl World {
     }
 }
 
-fn create(store: &Store, name: &str) -> Result<Snapshot, CreateError> {
+pub(crate) fn create(store: &Store, name: &str) -> Result<Snapshot, CreateError> {
     let request = CreateRequest::named(SnapshotName::new(name).unwrap());
     store.create(&request).map(|created| created.snapshot)
 }

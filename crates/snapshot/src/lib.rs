@@ -64,6 +64,9 @@ mod power_loss;
 #[cfg(test)]
 mod reader_tests;
 mod restore;
+mod restore_steps;
+#[cfg(test)]
+mod restore_tests;
 mod scan;
 mod scan_cache;
 mod scan_options;

@@ -113,6 +113,7 @@ fn a_journal_comes_back_and_a_damaged_one_names_nothing_outside() {
             change("a/b", ChangeKind::Added, None, Some(file.clone())),
             change("c", ChangeKind::Type, Some(Node::Link { target: "/x".into() }), Some(file)),
         ],
+        granted: vec![("a".into(), 0o555)],
     };
     let bytes = journal.to_bytes();
     assert_eq!(Journal::of_bytes(&bytes).as_ref(), Some(&journal));

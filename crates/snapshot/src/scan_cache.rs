@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use carrel_fsroot::FileKind;
 
@@ -220,6 +220,22 @@ impl State {
 }
 
 impl ScanCache {
+    /// Returns the change key of a file or link as the last scan found it.
+    pub(crate) fn key_of(&self, path: &Path) -> Option<ChangeKey> {
+        let mut directory = &self.top;
+        let mut found = None;
+        for name in path {
+            let place =
+                directory.children.binary_search_by(|child| (*child.name).cmp(name)).ok()?;
+            match &directory.children.get(place)?.state {
+                State::Directory { directory: below, .. } => directory = below,
+                State::File { key, .. } | State::Link { key, .. } => found = Some(*key),
+                State::Unknown | State::Repository | State::LeftOut(_) => return None,
+            }
+        }
+        found
+    }
+
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         put_number(&mut bytes, self.device);

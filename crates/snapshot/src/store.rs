@@ -16,6 +16,7 @@ use carrel_domain::{Clock, SystemClock, sync};
 use carrel_fsroot::Root;
 use tracing::warn;
 
+use crate::change_key::ChangeKey;
 use crate::disk::{self, Disk, ServerDisk, UNFINISHED, Watched};
 use crate::error::StorageError;
 use crate::name::{SnapshotId, SnapshotName};
@@ -46,7 +47,7 @@ pub struct Store {
     pub(crate) workspace: Root,
     pub(crate) clock: Arc<dyn Clock>,
     state: Mutex<Option<State>>,
-    recovery: Option<Recovery>,
+    recovery: Mutex<Option<Recovery>>,
 }
 
 /// What of a store is in memory.
@@ -61,6 +62,8 @@ pub(crate) struct State {
     /// Names of records that cannot be read.
     pub(crate) damaged_records: Vec<String>,
     cache: Option<ScanCache>,
+    /// The files have to be read again.
+    is_discarded: bool,
 }
 
 /// The name or the id of a snapshot.
@@ -159,7 +162,7 @@ impl Store {
         let lock = lock.map_err(StorageError::from)?;
         let server = Arc::new(ServerDisk::new(directory));
         let watched = Arc::new(Watched::new(wrap(Arc::clone(&server) as Arc<dyn Disk>)));
-        let mut store = Self {
+        let store = Self {
             disk: Arc::clone(&watched) as Arc<dyn Disk>,
             server,
             watched,
@@ -167,19 +170,15 @@ impl Store {
             workspace,
             clock,
             state: Mutex::default(),
-            recovery: None,
+            recovery: Mutex::default(),
         };
-        store.recovery = store.locked(|state| {
-            let recovery = store.recover(state)?;
-            state.objects.cover()?;
-            Ok::<_, RestoreError>(recovery)
-        })?;
+        store.locked(|state| state.objects.cover())?;
         Ok(store)
     }
 
-    /// Returns what became of a restore that was interrupted before this opening; `None` if none was.
-    pub fn recovery(&self) -> Option<&Recovery> {
-        self.recovery.as_ref()
+    /// Returns what became of the last restore that was interrupted and that this store finished; `None` if none was.
+    pub fn recovery(&self) -> Option<Recovery> {
+        sync::lock(&self.recovery).clone()
     }
 
     /// Returns all snapshots, the newest first.
@@ -214,7 +213,7 @@ impl Store {
             if let Err(error) = self.announce(&mut state) {
                 warn!(%error, "could not tell other processes that the snapshot store failed");
             }
-        } else if !state.objects.has_pending() {
+        } else if !state.objects.has_pending() && !state.is_discarded {
             *slot = Some(state);
         }
         acted
@@ -230,7 +229,11 @@ impl Store {
             }
             _ => {
                 self.server.forget();
-                self.load(epoch, next)
+                let mut state = self.load(epoch, next)?;
+                if let Some(recovery) = self.recover(&mut state)? {
+                    *sync::lock(&self.recovery) = Some(recovery);
+                }
+                Ok(state)
             }
         }
     }
@@ -289,7 +292,15 @@ impl Store {
         snapshots.sort_unstable_by_key(|snapshot| snapshot.id);
         let newest = names.iter().filter_map(|name| number_of(name)).max().unwrap_or(0);
         let next = next.max(newest + 1);
-        Ok(State { epoch, next, objects, snapshots, damaged_records, cache: None })
+        Ok(State {
+            epoch,
+            next,
+            objects,
+            snapshots,
+            damaged_records,
+            cache: None,
+            is_discarded: false,
+        })
     }
 
     /// Tells other processes that records or segments changed.
@@ -337,6 +348,16 @@ impl Store {
 }
 
 impl State {
+    /// Makes the next use read the files again, and finish what is in a journal.
+    pub(crate) fn discard(&mut self) {
+        self.is_discarded = true;
+    }
+
+    /// Returns the change key of a file or link as the last scan found it.
+    pub(crate) fn key_of(&self, path: &Path) -> Option<ChangeKey> {
+        self.cache.as_ref()?.key_of(path)
+    }
+
     /// Forgets content of the last scan that is not stored any more.
     pub(crate) fn forget_missing(&mut self) {
         let Self { objects, cache, .. } = self;

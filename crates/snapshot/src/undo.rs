@@ -24,7 +24,7 @@ use crate::object_id::ObjectId;
 use crate::objects::Objects;
 use crate::scan::read_if_unchanged;
 use crate::store::{State, Store};
-use crate::tree_writer::{Times, TreeWriter, open_strict, recorded_path};
+use crate::tree_writer::{Expected, Times, TreeWriter, open_strict, recorded_path};
 
 /// The checkpoints of one owner that can be restored; older ones are garbage.
 pub const MAX_CHECKPOINTS: usize = 50;
@@ -375,7 +375,9 @@ fn put(writer: &mut TreeWriter<'_>, touched: &Touched, content: &[u8]) -> Result
     let path = &touched.path;
     match &touched.before {
         Image::Missing | Image::Unknown => Ok(()),
-        Image::File { mode, .. } => writer.put_file(path, *mode, None, content),
+        Image::File { mode, .. } => {
+            writer.put_file(path, (*mode, None), content, Expected::Anything)
+        }
         Image::Directory { mode } => writer.put_directory(path, *mode),
         Image::Link { target } => writer.put_link(path, target),
         Image::MovedTo(to) => writer.rename(to, path),
