@@ -185,6 +185,7 @@ impl Store {
     ) -> Result<(), StorageError> {
         self.disk.remove(&crate::snapshot::file_name(id))?;
         state.snapshots.retain(|snapshot| snapshot.id != id);
+        state.removed += 1;
         Ok(())
     }
 }

@@ -280,3 +280,59 @@ fn what_a_failed_scan_found_does_not_displace_what_another_process_appends() {
         assert_eq!(store.checkpoints("ann").unwrap().len(), 2);
     }
 }
+
+#[test]
+fn garbage_is_collected_in_pieces_that_keep_everything_needed() {
+    let world = World::new();
+    let (store, other) = (world.store(), world.store());
+    for number in 0..30 {
+        world.write(&format!("f{number}"), noise(number, 900));
+        create(&store, &format!("s{number}")).unwrap();
+        // Every second content is garbage then.
+        if number % 2 == 1 {
+            world.write(&format!("f{number}"), "small");
+            store.delete(&SnapshotName::new(format!("s{number}")).unwrap().into()).unwrap();
+        }
+    }
+    let pieces = store.locked(|state| {
+        let live = state.snapshots.iter().map(|snapshot| snapshot.top).collect();
+        Ok::<_, StorageError>(state.objects.pieces(&live).len())
+    });
+    assert!(pieces.unwrap() > 1);
+    let collected = store.collect_garbage().unwrap();
+    assert!(collected.after < collected.before, "{collected:?}");
+    assert_eq!(store.usage().unwrap().reclaimable, 0);
+    for store in [&store, &other, &world.store()] {
+        assert_complete(store);
+        assert_eq!(store.list().unwrap().len(), 15);
+    }
+    // Nothing is copied when nothing is to be dropped.
+    let names = || world.root("store").list(Path::new(".")).unwrap().len();
+    let before = (names(), store.usage().unwrap());
+    store.collect_garbage().unwrap();
+    assert_eq!((names(), store.usage().unwrap()), before);
+}
+
+#[test]
+fn garbage_is_looked_for_only_when_much_has_changed() {
+    let world = World::new();
+    let store = world.store();
+    let may = || store.may_have_garbage(20_000, 1000).unwrap();
+    world.write("f", noise(1, 5000));
+    create(&store, "one").unwrap();
+    assert!(!may(), "the whole store is not worth it");
+    world.write("f", noise(2, 30_000));
+    create(&store, "two").unwrap();
+    assert!(may());
+    store.usage().unwrap();
+    assert!(!may(), "nothing has changed since the last look");
+    for number in 0..16 {
+        create(&store, "more").unwrap();
+        store.delete(&SnapshotName::new("more").unwrap().into()).unwrap();
+        assert_eq!(may(), number == 15, "{number}");
+    }
+    store.usage().unwrap();
+    world.write("f", noise(3, 15_000));
+    create(&store, "three").unwrap();
+    assert!(may());
+}

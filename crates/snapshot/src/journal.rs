@@ -81,11 +81,7 @@ impl Journal {
                 }
             }
         }
-        put_length(&mut bytes, self.granted.len());
-        for (path, mode) in &self.granted {
-            put_text(&mut bytes, path.as_os_str().as_bytes());
-            put_number(&mut bytes, u64::from(*mode));
-        }
+        put_granted(&mut bytes, &self.granted);
         let checksum = ObjectId::of(&bytes);
         bytes.extend_from_slice(checksum.as_bytes());
         bytes
@@ -114,17 +110,29 @@ impl Journal {
         };
         let changes =
             (0..reader.count()?).map(|_| change(&mut reader)).collect::<Option<Vec<_>>>()?;
-        let count = if lists_granted { reader.count()? } else { 0 };
-        let granted = (0..count).map(|_| granted(&mut reader)).collect::<Option<Vec<_>>>()?;
+        let granted = if lists_granted { read_granted(&mut reader)? } else { Vec::new() };
         let journal = Self { process, snapshot, before, times, durability, changes, granted };
         reader.is_empty().then_some(journal)
     }
 }
 
-fn granted(reader: &mut Reader<'_>) -> Option<(PathBuf, u32)> {
-    let path = PathBuf::from(reader.os_text()?);
-    let mode = reader.small()?;
-    (recorded_path(&path).as_ref() == Some(&path)).then_some((path, mode))
+/// Appends the directories that are made writable, with their modes.
+pub(crate) fn put_granted(bytes: &mut Vec<u8>, granted: &[(PathBuf, u32)]) {
+    put_length(bytes, granted.len());
+    for (path, mode) in granted {
+        put_text(bytes, path.as_os_str().as_bytes());
+        put_number(bytes, u64::from(*mode));
+    }
+}
+
+pub(crate) fn read_granted(reader: &mut Reader<'_>) -> Option<Vec<(PathBuf, u32)>> {
+    let count = reader.count()?;
+    let one = |_| {
+        let path = PathBuf::from(reader.os_text()?);
+        let mode = reader.small()?;
+        (recorded_path(&path).as_ref() == Some(&path)).then_some((path, mode))
+    };
+    (0..count).map(one).collect()
 }
 
 fn change(reader: &mut Reader<'_>) -> Option<Change> {

@@ -48,17 +48,22 @@ mod bytes;
 mod change_key;
 mod codes;
 mod collect;
+mod compaction;
 mod compare;
 mod create;
 mod disk;
 mod error;
 #[cfg(test)]
 mod faults;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod journal;
 mod name;
 mod object_id;
 mod object_index;
 mod objects;
+mod pending_checkpoint;
 #[cfg(test)]
 mod power_loss;
 #[cfg(test)]
@@ -78,19 +83,19 @@ mod store;
 mod tree;
 mod tree_writer;
 mod undo;
+mod undo_record;
 
-pub use collect::{Budget, Collected, Retention, Usage};
+pub use collect::{Budget, Collected, Deleted, Retention, Usage};
 pub use compare::{Change, ChangeKind, CompareError, Comparison, Contents, Renames, Side};
 pub use create::{CreateError, CreateRequest, Created, SameName};
 pub use error::StorageError;
 pub use name::{InvalidName, SnapshotId, SnapshotName};
 pub use object_id::ObjectId;
+pub use pending_checkpoint::{LeftImage, PendingCheckpoint};
 pub use restore::{Recovery, RestoreError, RestoreOptions, RestorePlan, Restored};
 pub use scan_options::{Ignored, Limits, ScanError, ScanOptions, Totals, Trust};
 pub use snapshot::{Reason, Snapshot};
 pub use store::{FindError, Reference, Store};
 pub use tree::{Entry, Node, Omission};
 pub use tree_writer::Times;
-pub use undo::{
-    Checkpoint, CheckpointId, Conflict, MAX_CHECKPOINTS, PendingCheckpoint, UndoError, Undone,
-};
+pub use undo::{Checkpoint, CheckpointId, Conflict, MAX_CHECKPOINTS, UndoError, Undone};

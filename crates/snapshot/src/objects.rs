@@ -14,13 +14,13 @@
 //! again rather than be counted on. An empty file beside the segment, `doubtful-NNNNNN-OFFSET`, says so to all
 //! processes until the segment is collected.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use tracing::{debug, warn};
 
 use crate::bytes::Reader;
-use crate::disk::{self, Disk, UNFINISHED};
+use crate::disk::{self, Disk};
 use crate::error::StorageError;
 use crate::object_id::ObjectId;
 use crate::object_index::{Location, ObjectIndex};
@@ -31,10 +31,10 @@ const DOUBTFUL: &str = "doubtful-";
 const INDEX: &str = "objects.index";
 
 /// A segment beyond this size is not appended to any more, so that collecting garbage can go piece by piece.
-const MAX_SEGMENT_BYTES: u64 = if cfg!(test) { 4096 } else { 256 << 20 };
+pub(crate) const MAX_SEGMENT_BYTES: u64 = if cfg!(test) { 4096 } else { 256 << 20 };
 
 /// Appended records are written in pieces of this size.
-const MAX_PENDING_BYTES: usize = 1 << 20;
+pub(crate) const MAX_PENDING_BYTES: usize = 1 << 20;
 
 /// The records that the next opening may have to find by scanning, beyond which the index is written.
 const MAX_UNCOVERED: usize = if cfg!(test) { 8 } else { 256 };
@@ -189,6 +189,11 @@ impl Objects {
         self.doubtful.get(&location.segment).is_some_and(|from| location.offset >= *from)
     }
 
+    /// Returns the bytes of the record of some content.
+    pub(crate) fn length_of(&self, id: &ObjectId) -> u64 {
+        self.index.get(id).map_or(0, |location| u64::from(location.length))
+    }
+
     /// Returns whether records wait to be written.
     pub(crate) fn has_pending(&self) -> bool {
         !self.pending.is_empty()
@@ -249,7 +254,7 @@ impl Objects {
     }
 
     /// Returns the number of a segment that is not there yet.
-    fn free_number(&self) -> Result<u32, StorageError> {
+    pub(crate) fn free_number(&self) -> Result<u32, StorageError> {
         let mut number = self.segments.keys().next_back().map_or(1, |newest| newest + 1);
         while self.disk.length(&name_of(number))?.is_some() {
             number += 1;
@@ -368,7 +373,7 @@ impl Objects {
     }
 
     /// Returns the bytes of a record; `None` if there is none.
-    fn record(&mut self, id: &ObjectId) -> Result<Option<Vec<u8>>, StorageError> {
+    pub(crate) fn record(&mut self, id: &ObjectId) -> Result<Option<Vec<u8>>, StorageError> {
         let Some(location) = self.index.get(id).copied() else { return Ok(None) };
         let written = self.segments.get(&location.segment).copied().unwrap_or(0);
         if location.offset + u64::from(location.length) > written {
@@ -397,90 +402,46 @@ impl Objects {
         self.stored_bytes().saturating_sub(kept + headers as u64)
     }
 
-    /// Copies the live records to a new segment and removes the others. Until the new segment has its name the
-    /// old ones are untouched; afterwards a crash leaves content twice at most.
-    pub(crate) fn compact(&mut self, live: &HashSet<ObjectId>) -> Result<(), StorageError> {
-        self.flush()?;
-        // What is needed and lost may still be read from the old segments by other means.
-        if let Some(id) = live.iter().find(|id| !self.contains(id)) {
-            return Err(StorageError::Damaged { id: *id });
-        }
-        let old: Vec<_> = self.segments.keys().copied().collect();
-        let number = self.free_number()?;
-        let name = name_of(number);
-        let unfinished = format!("{name}{UNFINISHED}");
-        self.disk.truncate(&unfinished, 0)?;
-        let mut copy = Copy {
-            disk: &*self.disk.clone(),
-            name: &unfinished,
-            written: 0,
-            buffer: MAGIC.to_vec(),
-        };
-        let mut index = HashMap::with_capacity(live.len());
-        let mut in_order: Vec<_> = self
-            .index
-            .iter()
-            .filter(|(id, _)| live.contains(*id))
-            .map(|(id, location)| (location.segment, location.offset, *id))
-            .collect();
-        in_order.sort_unstable();
-        for (_, _, id) in in_order {
-            let record = self.record(&id)?.filter(|record| {
-                segment::content(record).is_some_and(|(header, _)| header.id == id)
-            });
-            // Damage is kept where it is: a part of it may still be read by other means.
-            let record = record.ok_or(StorageError::Damaged { id })?;
-            let offset = copy.append(&record)?;
-            let length = u32::try_from(record.len()).unwrap_or(u32::MAX);
-            index.insert(id, Location { segment: number, offset, length });
-        }
-        let length = copy.finish()?;
-        self.disk.sync(&unfinished)?;
-        self.disk.rename(&unfinished, &name)?;
-        self.disk.sync_names()?;
+    pub(crate) fn disk(&self) -> Arc<dyn Disk> {
+        Arc::clone(&self.disk)
+    }
+
+    /// Returns the segments and their lengths.
+    pub(crate) fn segments(&self) -> &BTreeMap<u32, u64> {
+        &self.segments
+    }
+
+    pub(crate) fn location(&self, id: &ObjectId) -> Option<Location> {
+        self.index.get(id).copied()
+    }
+
+    /// Removes segments whose needed records were copied to a new one, which is synced.
+    pub(crate) fn replace_segments(
+        &mut self,
+        old: &BTreeSet<u32>,
+        (number, length): (u32, u64),
+        copied: HashMap<ObjectId, Location>,
+        live: &HashSet<ObjectId>,
+    ) -> Result<(), StorageError> {
         for old in old {
-            self.disk.remove(&name_of(old))?;
-        }
-        for (number, from) in std::mem::take(&mut self.doubtful) {
-            self.disk.remove(&doubt_name(number, from))?;
+            self.disk.remove(&name_of(*old))?;
+            if let Some(from) = self.doubtful.remove(old) {
+                self.disk.remove(&doubt_name(*old, from))?;
+            }
+            self.segments.remove(old);
         }
         self.disk.sync_names()?;
+        self.segments.insert(number, length);
         self.synced = (number, length);
-        self.segments = BTreeMap::from([(number, length)]);
-        self.index = index;
+        self.index.retain(|_, location| !old.contains(&location.segment));
+        self.index.extend(copied);
         self.checkpoints.retain(|_, id| live.contains(id));
         self.is_unsynced = false;
         self.save_index()
     }
 }
 
-/// A segment that is being written.
-struct Copy<'a> {
-    disk: &'a dyn Disk,
-    name: &'a str,
-    written: u64,
-    buffer: Vec<u8>,
-}
-
-impl Copy<'_> {
-    fn append(&mut self, record: &[u8]) -> Result<u64, StorageError> {
-        let offset = self.written + self.buffer.len() as u64;
-        self.buffer.extend_from_slice(record);
-        if self.buffer.len() >= MAX_PENDING_BYTES {
-            self.finish()?;
-        }
-        Ok(offset)
-    }
-
-    fn finish(&mut self) -> Result<u64, StorageError> {
-        self.disk.write_at(self.name, self.written, &self.buffer)?;
-        self.written += self.buffer.len() as u64;
-        self.buffer.clear();
-        Ok(self.written)
-    }
-}
-
-fn name_of(number: u32) -> String {
+pub(crate) fn name_of(number: u32) -> String {
     format!("{PREFIX}{number:06}")
 }
 

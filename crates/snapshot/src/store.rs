@@ -26,6 +26,7 @@ use crate::scan::scan;
 use crate::scan_cache::ScanCache;
 use crate::scan_options::{ScanError, ScanOptions, Scanned};
 use crate::snapshot::{RecordError, Snapshot, number_of};
+use crate::undo::CheckpointId;
 
 const LOCK: &str = "lock";
 const SCAN_CACHE: &str = "scan.index";
@@ -64,6 +65,10 @@ pub(crate) struct State {
     cache: Option<ScanCache>,
     /// The files have to be read again.
     is_discarded: bool,
+    /// The records that were removed.
+    pub(crate) removed: u64,
+    /// The bytes that were stored and the records that had been removed when garbage was last looked for.
+    pub(crate) looked: Option<(u64, u64)>,
 }
 
 /// The name or the id of a snapshot.
@@ -181,6 +186,16 @@ impl Store {
         sync::lock(&self.recovery).clone()
     }
 
+    /// Finishes a restore or undo that was interrupted, if there is one. The caller holds the workspace's write lock.
+    pub fn finish_interrupted(&self) -> Result<(), StorageError> {
+        self.locked(|state| {
+            if let Some(recovery) = self.recover(state)? {
+                *sync::lock(&self.recovery) = Some(recovery);
+            }
+            self.recover_undo(state)
+        })
+    }
+
     /// Returns all snapshots, the newest first.
     pub fn list(&self) -> Result<Vec<Snapshot>, StorageError> {
         self.locked(|state| Ok(state.snapshots.iter().rev().cloned().collect()))
@@ -233,6 +248,7 @@ impl Store {
                 if let Some(recovery) = self.recover(&mut state)? {
                     *sync::lock(&self.recovery) = Some(recovery);
                 }
+                self.recover_undo(&mut state)?;
                 Ok(state)
             }
         }
@@ -300,6 +316,8 @@ impl Store {
             damaged_records,
             cache: None,
             is_discarded: false,
+            removed: 0,
+            looked: None,
         })
     }
 
@@ -364,6 +382,11 @@ impl State {
         if let Some(cache) = cache {
             cache.top.retain_stored(objects);
         }
+    }
+
+    pub(crate) fn next_checkpoint(&self) -> CheckpointId {
+        let newest = self.objects.checkpoints().last_key_value();
+        CheckpointId::of(newest.map_or(0, |(number, _)| *number) + 1)
     }
 
     pub(crate) fn take_number(&mut self) -> SnapshotId {

@@ -20,6 +20,7 @@ use carrel_snapshot::{Reference, Trust};
 pub(crate) use automatic::before;
 pub(crate) use call_changes::{CallChanges, Change};
 pub use stores::SnapshotStores;
+pub(crate) use stores::finish_interrupted;
 pub(crate) use undo::keep;
 
 use crate::registry::Catalogue;

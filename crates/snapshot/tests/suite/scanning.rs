@@ -233,3 +233,31 @@ fn a_store_through_a_mapping_is_seen_when_the_process_has_ended_after_a_snapshot
         assert_eq!(with(&store, ScanOptions::default()).files_read, 0);
     }
 }
+
+#[test]
+fn what_its_owner_may_not_read_is_left_out_and_left_alone() {
+    if !carrel_skip::needs_user(carrel_skip::User::Ordinary, env!("CARGO_MANIFEST_DIR")) {
+        return;
+    }
+    let world = World::new();
+    world.write("file", "1");
+    world.write("directory/within", "1");
+    world.write("other", "1");
+    world.mode("file", 0o000);
+    world.mode("directory", 0o000);
+    let store = world.store();
+    let created = create(&store, "one");
+    assert_eq!(left_out(&created.left_out), ["directory unreadable", "file unreadable"]);
+    world.write("other", "2");
+    let restored = crate::restore(&store, "one");
+    assert_eq!((restored.changes.len(), world.read("other")), (1, "1".into()));
+    // One that can be read now is not touched by a restore of a snapshot that could not.
+    world.mode("file", 0o600);
+    world.write("file", "2");
+    world.mode("directory", 0o700);
+    let restored = crate::restore(&store, "one");
+    let left: Vec<_> =
+        restored.left_alone.iter().map(|(path, _)| path.display().to_string()).collect();
+    assert_eq!(left, ["directory", "file"]);
+    assert_eq!((world.read("file"), world.read("directory/within")), ("2".into(), "1".into()));
+}

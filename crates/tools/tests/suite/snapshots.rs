@@ -7,7 +7,7 @@ use std::process::Command;
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use crate::test_environment::TestEnvironment;
+use crate::test_environment::{Setting, TestEnvironment};
 
 fn git(directory: &Path, words: &[&str]) -> String {
     let output = Command::new("git").arg("-C").arg(directory).args(words).output().unwrap();
@@ -207,6 +207,40 @@ async fn long_lists_are_cut_and_counted() {
     assert!(diff.text().contains(" and 242 more]"), "{}", diff.text());
     let plan = test_env.call("snapshot_restore", json!({ "name": "s", "dry_run": true })).await;
     assert_eq!(listed(&plan, "left_alone"), (200, 250));
+}
+
+#[tokio::test]
+async fn what_a_process_left_of_a_restore_is_finished_before_the_first_call_of_the_next() {
+    let test_env = TestEnvironment::new();
+    test_env.put("a.txt", "1\n");
+    test_env.text("snapshot_create", json!({ "name": "s" })).await;
+    let stores = test_env.path("state/snapshots");
+    let store = std::fs::read_dir(stores).unwrap().next().unwrap().unwrap().path();
+    // The journal of an undo that wrote nothing: it goes when it was looked at.
+    let journal = store.join("undo.journal");
+    std::fs::write(&journal, "cut short").unwrap();
+    let test_env = test_env.restarted(Setting::default());
+    test_env.text("Read", json!({ "file_path": "a.txt" })).await;
+    assert!(!journal.exists());
+    // Of one that another process left meanwhile, the next use of the snapshots knows.
+    std::fs::write(&journal, "cut short").unwrap();
+    test_env.text("snapshot_list", json!({})).await;
+    assert!(!journal.exists());
+}
+
+#[tokio::test]
+async fn a_snapshot_whose_record_is_damaged_is_named_and_can_be_deleted() {
+    let test_env = TestEnvironment::new();
+    test_env.put("a.txt", "1\n");
+    test_env.text("snapshot_create", json!({ "name": "s" })).await;
+    let stores = test_env.path("state/snapshots");
+    let store = std::fs::read_dir(stores).unwrap().next().unwrap().unwrap().path();
+    std::fs::write(store.join("snapshot-000001"), "damaged").unwrap();
+    let test_env = test_env.restarted(Setting::default());
+    let list = test_env.text("snapshot_list", json!({})).await;
+    assert!(list.contains("snapshot_delete @1 gives that snapshot up"), "{list}");
+    test_env.text("snapshot_delete", json!({ "name": "@1" })).await;
+    assert_eq!(test_env.text("snapshot_list", json!({})).await, "no snapshots\n");
 }
 
 #[tokio::test]
