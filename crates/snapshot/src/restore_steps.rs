@@ -72,13 +72,13 @@ impl<'a> Steps<'a> {
     }
 
     /// Returns what the entry must still be when it is changed.
-    fn expected(&mut self, change: &Change, state: &State) -> Result<Expected, WriteError> {
-        let Some(node) = &change.old else { return Ok(Expected::Missing) };
+    fn expected(&self, change: &Change, state: &State) -> Expected {
+        let Some(node) = &change.old else { return Expected::Missing };
         let key: Option<ChangeKey> = match self.trusted {
             Trusted::Plan => state.key_of(&change.path),
             Trusted::Nothing => None,
         };
-        Ok(Expected::Same { key, node: node.clone() })
+        Expected::Same { key, node: node.clone() }
     }
 
     /// Returns whether an entry is as the plan says; notes it if not.
@@ -142,7 +142,7 @@ impl<'a> Steps<'a> {
                 }
             }
         }
-        let expected = self.expected(change, state)?;
+        let expected = self.expected(change, state);
         if !self.is_as_planned(change, &expected)? {
             return Ok(());
         }
@@ -185,8 +185,8 @@ impl<'a> Steps<'a> {
                 return Ok(());
             }
         }
-        let mut expected = self.expected(change, state)?;
-        if self.makes_room(change) || is_done_partly(present, &expected) {
+        let mut expected = self.expected(change, state);
+        if makes_room(change) || is_done_partly(present, &expected) {
             // What was there was removed in this restore, or in the one that this one finishes.
             expected = Expected::Missing;
         }
@@ -202,12 +202,12 @@ impl<'a> Steps<'a> {
         self.take_results();
         Ok(())
     }
+}
 
-    /// Returns whether what was there is removed before the new entry is put in its place.
-    fn makes_room(&self, change: &Change) -> bool {
-        let is_directory = |node: &Option<Node>| matches!(node, Some(Node::Directory { .. }));
-        change.kind == ChangeKind::Type && (is_directory(&change.old) || is_directory(&change.new))
-    }
+/// Returns whether what was there is removed before the new entry is put in its place.
+fn makes_room(change: &Change) -> bool {
+    let is_directory = |node: &Option<Node>| matches!(node, Some(Node::Directory { .. }));
+    change.kind == ChangeKind::Type && (is_directory(&change.old) || is_directory(&change.new))
 }
 
 /// Returns whether an entry that a change replaces is missing.

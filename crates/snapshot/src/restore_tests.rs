@@ -160,11 +160,10 @@ fn a_restore_that_the_store_fails_is_finished_by_its_next_use() {
         if restored.is_err() {
             failures += 1;
             // Another process may be the next one.
-            if reads % 2 == 0 {
-                drop(store.list().unwrap())
-            } else {
-                drop(world.store())
-            };
+            match reads % 2 {
+                0 => drop(store.list().unwrap()),
+                _ => drop(world.store()),
+            }
             assert!(!world.path("store/restore.journal").exists());
         }
         let contents: Vec<_> =

@@ -130,7 +130,9 @@ fn shown(
     let not_shown_total = not_shown.len() as u64 + not_listed;
     if !not_shown.is_empty() {
         line(&mut text, &format!("[{not_shown_total} more; name one of them as path:]"));
-        not_shown.iter().for_each(|change| line(&mut text, &facts::change_line(change)));
+        for change in &not_shown {
+            line(&mut text, &facts::change_line(change));
+        }
     }
     let paths = comparison.incomparable.iter().map(|(path, _)| path);
     let (incomparable, incomparable_total) = listed(paths);

@@ -50,10 +50,8 @@ impl SnapshotStores {
         let slot = self.slot(workspace.path());
         let mut place = sync::lock(&slot.open);
         let handle = workspace.handle();
-        let writing = match handle.has_interrupted_restore() {
-            true => Some(handle.lock_for_writing()?),
-            false => None,
-        };
+        let is_interrupted = handle.has_interrupted_restore();
+        let writing = if is_interrupted { Some(handle.lock_for_writing()?) } else { None };
         if let Some(open) = &*place
             && open.workspace == identity
         {
