@@ -91,4 +91,5 @@ soak: ## The long runs: races, kills, 10 GB of output, 10,000 starts, language s
 	CARREL_RACE_SECONDS=60 CARREL_KILL_ROUNDS=20 CARREL_SOAK=1 \
 	  $(CARGO) nextest run --workspace --profile soak \
 	  -E 'test(race::) | test(kill::) | test(load::) | test(resources::) | test(exec::) | test(service::) | test(attacks::) | test(conductor::crash::) | test(drive::load::) | test(oracle::) | test(soak::)'
+	CARREL_KILL_ROUNDS=100 $(CARGO) nextest run --profile ci -p carrel-snapshot -E 'test(killing::)'
 	$(CARGO) nextest run --profile ci -p carrel-code --features all-grammars

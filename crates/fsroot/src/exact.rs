@@ -80,6 +80,11 @@ impl Root {
         utimensat(self, name, &modified_at(time), AtFlags::SYMLINK_NOFOLLOW).on(name)
     }
 
+    /// Syncs the regular file with this name in this directory, its permission bits too.
+    pub fn sync_entry_file(&self, name: &Path) -> Result<(), Error> {
+        self.open_entry_file(name)?.sync_all().on(name)
+    }
+
     /// Sets the permission bits of a file or directory by its name in this directory; never those of a link,
     /// and never set-user-id.
     pub fn set_entry_mode(&self, name: &Path, mode: u32) -> Result<(), Error> {

@@ -124,7 +124,7 @@ impl ToolServer {
 
     /// Makes the handler for the one client of standard input and output.
     pub fn for_stdio(&self) -> ToolHandler {
-        self.handler(Interface::Stdio, Some(Session::new("stdio")))
+        self.handler(Interface::Stdio, Some(Session::of_process("stdio")))
     }
 
     /// Makes the handler for a session over HTTP, or for one request.

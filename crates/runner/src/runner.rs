@@ -256,9 +256,12 @@ impl Runner {
         }
         let spec = CommandSpec { stdin, log, inherited, ..spec };
         workspace.expect_changes();
+        let may_write = request.access == carrel_domain::WorkspaceAccess::ReadWrite;
+        let running = may_write.then(|| workspace.count_command());
         let ran = run.run_watched(spec, started, cancel).await;
         drop(agent);
         workspace.expect_changes();
+        drop(running);
         let artifacts = match artifacts {
             Some(artifacts) => artifacts.read().await,
             None => Ok(Artifacts::default()),

@@ -66,6 +66,24 @@ impl ServerDirectory {
         Self { base: root.to_owned(), below: ".carrel" }
     }
 
+    /// Returns the path of a part.
+    pub(crate) fn path(&self, part: ServerPart) -> PathBuf {
+        self.base.join(self.below).join(part.name())
+    }
+
+    /// Syncs the names of the parts, and those of the directories above that may have been made for them.
+    pub(crate) fn sync(&self) -> Result<(), carrel_fsroot::Error> {
+        let own = self.base.join(self.below);
+        for directory in own.ancestors().take(3) {
+            match Root::open(directory).and_then(|opened| opened.sync_directory(Path::new("."))) {
+                // A directory above that Carrel may not read was not made by it.
+                Err(error) if error.problem() == Problem::PermissionDenied => {}
+                synced => synced?,
+            }
+        }
+        Ok(())
+    }
+
     /// Opens a part, and creates it if it is missing.
     pub(crate) fn open(&self, part: ServerPart) -> Result<Root, RunError> {
         use std::os::unix::fs::DirBuilderExt;

@@ -30,14 +30,30 @@ const WORKSPACE_FILE: &str = "workspace";
 /// The longest path that the file holds.
 const MAX_PATH_BYTES: u64 = 4096;
 
+/// The files of a store while something is being written to the workspace.
+const JOURNALS: [&str; 2] = ["restore.journal", "undo.journal"];
+
 impl WorkspaceHandle {
+    /// Returns whether a process that ended was writing to the workspace, so that opening the store of its snapshots
+    /// would finish that. Makes nothing.
+    pub fn has_interrupted_restore(&self) -> bool {
+        let Some(name) = self.name_beside() else { return false };
+        let store = self.shared.server.path(ServerPart::Snapshots).join(name);
+        JOURNALS.iter().any(|journal| rustix::fs::lstat(store.join(journal)).is_ok())
+    }
+
     /// Opens the directory of the workspace's snapshots, and makes it if it is missing; none for a directory within
     /// a workspace.
     pub fn snapshot_directory(&self) -> Result<Option<Root>, RunError> {
         let Some(name) = self.name_beside() else { return Ok(None) };
         let all = self.shared.server.open(ServerPart::Snapshots)?;
         let failed = || Error::files("could not open the directory of the snapshots");
-        let (directory, _) = open_or_create(&all, &name, OWN_MODE).map_err(failed())?;
+        let (directory, is_new) = open_or_create(&all, &name, OWN_MODE).map_err(failed())?;
+        if is_new {
+            // A snapshot that survives a power loss is of no use in a directory that does not.
+            all.sync_directory(Path::new(".")).map_err(failed())?;
+            self.shared.server.sync().map_err(failed())?;
+        }
         if self.workspace_root().is_none() {
             note_workspace(&directory, self.path()).map_err(failed())?;
             delete_stale(&all, &name);

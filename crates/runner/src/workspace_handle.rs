@@ -8,6 +8,7 @@ use carrel_domain::{Layout, hex, sync};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use carrel_fsroot::{FileKind, Root};
@@ -56,12 +57,24 @@ pub(crate) struct SharedState {
     write_lock: WriteLock,
     /// The mounted tree of a fork.
     pub(crate) fork: Option<Arc<ForkMount>>,
+    /// The commands that run and may write.
+    running: Arc<AtomicUsize>,
     /// None for a directory that an operator named.
     root: Option<PathBuf>,
     /// A share of the workspace's lock, which commands hold as well.
     lock: Option<OwnedFd>,
     /// Keeps the workspace's own lock; none for a directory that an operator named, and for a hook's.
     workspace: Option<Arc<Workspace>>,
+}
+
+/// A command that counts as running.
+#[derive(Debug)]
+pub(crate) struct RunningCommand(Arc<AtomicUsize>);
+
+impl Drop for RunningCommand {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl SharedState {
@@ -76,6 +89,7 @@ impl SharedState {
             used: Mutex::default(),
             write_quota: None,
             fork: None,
+            running: Arc::default(),
             root: None,
             lock: None,
             workspace: None,
@@ -251,6 +265,18 @@ impl WorkspaceHandle {
 
     pub(crate) fn quota_and_use(&self) -> Option<(Quota, Amount)> {
         self.shared.quota.map(|quota| (quota, self.used()))
+    }
+
+    /// Returns the number of commands that run and may write to the workspace, of all sessions and interfaces of this
+    /// process.
+    pub fn running_commands(&self) -> usize {
+        self.shared.running.load(Ordering::Relaxed)
+    }
+
+    /// Counts a command as running until the count is dropped.
+    pub(crate) fn count_command(&self) -> RunningCommand {
+        self.shared.running.fetch_add(1, Ordering::Relaxed);
+        RunningCommand(Arc::clone(&self.shared.running))
     }
 
     /// Notes that a command writes, or has written.

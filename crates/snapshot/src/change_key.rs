@@ -52,10 +52,11 @@ impl ChangeKey {
         }
     }
 
-    /// Returns whether a later change is certain to change the key, if it is looked at now.
-    pub(crate) fn is_settled(&self) -> bool {
-        let now = nanoseconds(SystemTime::now());
-        self.changed.saturating_add(RACY.as_nanos().try_into().unwrap_or(u64::MAX)) < now
+    /// Returns whether a change after a time is certain to change the key. What was read before that time is not told
+    /// about.
+    pub(crate) fn is_settled(&self, time: SystemTime) -> bool {
+        let racy = RACY.as_nanos().try_into().unwrap_or(u64::MAX);
+        self.changed.saturating_add(racy) < nanoseconds(time)
     }
 
     pub(crate) fn put(&self, bytes: &mut Vec<u8>) {

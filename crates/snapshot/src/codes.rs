@@ -9,7 +9,7 @@ use crate::compare::CompareError;
 use crate::create::CreateError;
 use crate::error::StorageError;
 use crate::restore::RestoreError;
-use crate::scan::ScanError;
+use crate::scan_options::ScanError;
 use crate::store::FindError;
 use crate::undo::UndoError;
 
@@ -95,7 +95,7 @@ impl Coded for RestoreError {
             Self::Find(error) => error.code(),
             Self::Path { .. } => Code::InvalidPath,
             Self::UnknownPath { .. } => Code::NotFound,
-            Self::Changed { .. } => Code::Contended,
+            Self::Changed { .. } | Self::ChangedMeanwhile { .. } => Code::Contended,
             Self::Scan(error) => error.code(),
             Self::Write { source, .. } => source.code(),
             Self::Storage(error) => error.code(),
@@ -108,7 +108,7 @@ impl Coded for RestoreError {
             Self::Path { path } | Self::UnknownPath { path } | Self::Changed { path } => {
                 json!({ "path": path.display().to_string() })
             }
-            Self::Write { path, before, .. } => {
+            Self::Write { path, before, .. } | Self::ChangedMeanwhile { path, before, .. } => {
                 json!({ "path": path.display().to_string(), "before": before.to_string() })
             }
             Self::Scan(_) | Self::Storage(_) => json!({}),

@@ -10,13 +10,13 @@ use carrel_domain::Timestamp;
 
 use crate::compare::entries_of;
 use crate::error::StorageError;
-use crate::name::SnapshotId;
+use crate::name::{SnapshotId, SnapshotName};
 use crate::object_id::ObjectId;
 use crate::objects::Objects;
-use crate::snapshot::{Reason, Snapshot};
+use crate::snapshot::{Reason, Snapshot, file_name, number_of};
 use crate::store::{FindError, Reference, State, Store};
 use crate::tree::Node;
-use crate::undo;
+use crate::undo_record;
 
 /// What may be kept of one kind of snapshots. The newest one always is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,18 @@ pub struct Usage {
     pub checkpoints: usize,
 }
 
+/// The snapshots after whose deletion garbage is looked for again.
+const FEW_REMOVED: u64 = 16;
+
+/// A snapshot that was deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deleted {
+    /// The number.
+    pub id: SnapshotId,
+    /// The name, if it had one and its record could be read.
+    pub name: Option<SnapshotName>,
+}
+
 /// What collecting garbage freed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
@@ -74,12 +86,24 @@ pub struct Collected {
 }
 
 impl Store {
-    /// Deletes a snapshot. What only it had is freed by [`collect_garbage`](Self::collect_garbage).
-    pub fn delete(&self, reference: &Reference) -> Result<Snapshot, FindError> {
+    /// Deletes a snapshot. What only it had is freed by [`collect_garbage`](Self::collect_garbage). One whose record is
+    /// damaged is found by its id.
+    pub fn delete(&self, reference: &Reference) -> Result<Deleted, FindError> {
         self.locked(|state| {
-            let snapshot = state.find(reference)?.clone();
-            self.delete_all(state, &[snapshot.id])?;
-            Ok(snapshot)
+            let deleted = match (state.find(reference), reference) {
+                (Ok(snapshot), _) => Deleted { id: snapshot.id, name: snapshot.name.clone() },
+                (Err(error), Reference::Id(id)) => {
+                    let file = file_name(*id);
+                    if !state.damaged_records.contains(&file) {
+                        return Err(error);
+                    }
+                    state.damaged_records.retain(|damaged| *damaged != file);
+                    Deleted { id: *id, name: None }
+                }
+                (Err(error), Reference::Name(_)) => return Err(error),
+            };
+            self.delete_all(state, &[deleted.id])?;
+            Ok(deleted)
         })
     }
 
@@ -105,31 +129,67 @@ impl Store {
         self.disk.sync_names()
     }
 
-    /// Drops content that no snapshot and no checkpoint needs.
+    /// Drops content that no snapshot and no checkpoint needs, some segments at a time: between two of these pieces
+    /// others use the store.
     ///
     /// A crash at any moment leaves the old segments, or the new one, or both. Refused while content that is needed is
     /// damaged, or a record of a snapshot is: what it names would be dropped.
     pub fn collect_garbage(&self) -> Result<Collected, StorageError> {
+        let (before, pieces) = self.locked(|state| {
+            let live = self.needed(state)?;
+            Ok::<_, StorageError>((state.objects.stored_bytes(), state.objects.pieces(&live)))
+        })?;
+        for piece in pieces {
+            self.locked(|state| {
+                // Again: what was dropped by all may be needed now.
+                let live = self.needed(state)?;
+                self.announce(state)?;
+                state.objects.compact(&piece, &live)?;
+                state.forget_missing();
+                Ok::<_, StorageError>(())
+            })?;
+        }
+        let after = self.locked(|state| {
+            // The next opening need not scan what is covered by it.
+            state.objects.sync()?;
+            state.objects.save_index()?;
+            Ok::<_, StorageError>(state.objects.stored_bytes())
+        })?;
+        Ok(Collected { before, after })
+    }
+
+    /// Returns all content that is needed, if that is known.
+    fn needed(&self, state: &mut State) -> Result<HashSet<ObjectId>, StorageError> {
+        if let Some(file) = state.damaged_records.first() {
+            let id = SnapshotId(number_of(file).unwrap_or(0));
+            return Err(StorageError::DamagedRecord { file: file.clone(), id });
+        }
+        let live = live(state, self.clock.now())?;
+        // What is needed and lost may still be read from the old segments by other means.
+        match live.iter().find(|id| !state.objects.contains(id)) {
+            Some(id) => Err(StorageError::Damaged { id: *id }),
+            None => Ok(live),
+        }
+    }
+
+    /// Returns whether it may be worth looking for garbage, without looking: the store holds less than `worth` bytes
+    /// and few checkpoints, or has hardly changed since the last look.
+    pub fn may_have_garbage(&self, worth: u64, checkpoints: usize) -> Result<bool, StorageError> {
         self.locked(|state| {
-            if let Some(file) = state.damaged_records.first() {
-                return Err(StorageError::DamagedRecord { file: file.clone() });
-            }
-            let live = live(state)?;
-            let before = state.objects.stored_bytes();
-            self.announce(state)?;
-            if let Err(error) = state.objects.compact(&live) {
-                state.invalidate();
-                return Err(error);
-            }
-            state.forget_missing();
-            Ok(Collected { before, after: state.objects.stored_bytes() })
+            let stored = state.objects.stored_bytes();
+            let is_small = stored < worth && state.objects.checkpoints().len() < checkpoints;
+            let is_as_before = state.looked.is_some_and(|(then, removed)| {
+                stored.saturating_sub(then) < worth / 2 && state.removed - removed < FEW_REMOVED
+            });
+            Ok(!is_small && !is_as_before)
         })
     }
 
     /// Returns what the store holds.
     pub fn usage(&self) -> Result<Usage, StorageError> {
         self.locked(|state| {
-            let live = live(state)?;
+            let live = live(state, self.clock.now())?;
+            state.looked = Some((state.objects.stored_bytes(), state.removed));
             Ok(Usage {
                 stored: state.objects.stored_bytes(),
                 reclaimable: state.objects.bytes_without(&live),
@@ -142,10 +202,12 @@ impl Store {
 }
 
 /// Returns all content that snapshots and checkpoints need.
-fn live(state: &mut State) -> Result<HashSet<ObjectId>, StorageError> {
-    let mut live: HashSet<ObjectId> = undo::live(state)?.into_iter().collect();
+fn live(state: &mut State, now: Timestamp) -> Result<HashSet<ObjectId>, StorageError> {
+    let mut live: HashSet<ObjectId> = undo_record::live(state, now)?.into_iter().collect();
+    // Apart from `live`: a file may have the content of a list. Shared, since most lists are those of the snapshot before.
+    let mut lists = HashSet::new();
     for top in state.snapshots.iter().map(|snapshot| snapshot.top).collect::<Vec<_>>() {
-        mark(&mut state.objects, top, &mut live)?;
+        mark(&mut state.objects, top, &mut live, &mut lists)?;
     }
     Ok(live)
 }
@@ -155,9 +217,8 @@ fn mark(
     objects: &mut Objects,
     top: ObjectId,
     live: &mut HashSet<ObjectId>,
+    lists: &mut HashSet<ObjectId>,
 ) -> Result<(), StorageError> {
-    // Apart from `live`: a file may have the content of a list.
-    let mut lists = HashSet::new();
     let mut pending = vec![top];
     while let Some(list) = pending.pop() {
         if !lists.insert(list) {

@@ -3,7 +3,7 @@
 //! Directories with the same list are skipped, so comparing costs what differs. The time of a file's last change is
 //! not a difference. What was left out on one side cannot be compared, and is no change.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::iter::Peekable;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::error::StorageError;
 use crate::object_id::ObjectId;
 use crate::objects::Objects;
-use crate::scan::{ScanError, ScanOptions};
+use crate::scan_options::{ScanError, ScanOptions, Scanned, Trust};
 use crate::store::{FindError, Reference, State, Store};
 use crate::tree::{Entry, Node, Omission, read_list};
 
@@ -107,23 +107,36 @@ pub enum Renames {
 
 impl Store {
     /// Compares two states. The content of both sides can be read afterwards with [`Store::content`]: that of
-    /// the present files is stored for it, until the next collection of garbage.
+    /// the present files is stored for it, until the next collection of garbage. `trust` is about these.
     pub fn compare(
         &self,
         old: &Side,
         new: &Side,
         renames: Renames,
+        trust: &Trust,
     ) -> Result<Comparison, CompareError> {
+        self.compare_and_read(old, new, renames, trust, |comparison, _| comparison)
+    }
+
+    /// Compares two states, and does something with their content while no other process can collect it.
+    pub fn compare_and_read<T>(
+        &self,
+        old: &Side,
+        new: &Side,
+        renames: Renames,
+        trust: &Trust,
+        act: impl FnOnce(Comparison, &mut Contents<'_>) -> T,
+    ) -> Result<T, CompareError> {
         self.locked(|state| {
-            let old_top = self.top_of(state, old, new)?;
-            let new_top = self.top_of(state, new, old)?;
+            let old_top = self.top_of(state, old, new, trust)?;
+            let new_top = self.top_of(state, new, old, trust)?;
             let mut differences = Differences::new(&mut state.objects);
             differences.directories(Path::new(""), Some(old_top), Some(new_top))?;
             let mut comparison = differences.found;
             if renames == Renames::Joined {
                 join_renames(&mut comparison.changes);
             }
-            Ok(comparison)
+            Ok(act(comparison, &mut Contents { objects: &mut state.objects }))
         })
     }
 
@@ -133,26 +146,35 @@ impl Store {
         state: &mut State,
         side: &Side,
         other: &Side,
+        trust: &Trust,
     ) -> Result<ObjectId, CompareError> {
-        match (side, other) {
-            (Side::Snapshot(reference), _) => Ok(state.find(reference)?.top),
+        let options = ScanOptions { trust: trust.clone(), ..ScanOptions::default() };
+        let scanned = match (side, other) {
+            (Side::Snapshot(reference), _) => return Ok(state.find(reference)?.top),
             (Side::Now, Side::Snapshot(other)) => {
-                let ignored = state.find(other)?.ignored;
-                let options = ScanOptions { ignored, ..ScanOptions::default() };
-                self.top_of_now(state, &options)
+                let other = state.find(other)?;
+                let (top, ignored) = (other.top, other.ignored);
+                self.scan_for(state, &ScanOptions { ignored, ..options }, top)?
             }
-            (Side::Now, Side::Now) => self.top_of_now(state, &ScanOptions::default()),
-        }
+            (Side::Now, Side::Now) => self.scan(state, &options, &BTreeSet::new())?,
+        };
+        self.save_cache(state, &scanned);
+        Ok(scanned.top)
     }
 
-    fn top_of_now(
+    /// Scans the workspace to compare it with a tree. What the tree has is taken, although ignore rules that came since
+    /// exclude it.
+    pub(crate) fn scan_for(
         &self,
         state: &mut State,
         options: &ScanOptions,
-    ) -> Result<ObjectId, CompareError> {
-        let scanned = self.scan(state, options)?;
-        self.save_cache(state, &scanned);
-        Ok(scanned.top)
+        tree: ObjectId,
+    ) -> Result<Scanned, ScanError> {
+        let scanned = self.scan(state, options, &BTreeSet::new())?;
+        let mut differences = Differences::new(&mut state.objects);
+        differences.directories(Path::new(""), Some(scanned.top), Some(tree))?;
+        let held = differences.held()?;
+        if held.is_empty() { Ok(scanned) } else { self.scan(state, options, &held) }
     }
 
     /// Returns the content of a file of a snapshot or comparison.
@@ -163,6 +185,19 @@ impl Store {
     /// Returns the entries of a directory of a snapshot by the id of its list, such as [`crate::Snapshot::top`].
     pub fn entries(&self, list: ObjectId) -> Result<Vec<Entry>, StorageError> {
         self.locked(|state| entries_of(&mut state.objects, list))
+    }
+}
+
+/// The content of the files of a comparison.
+#[derive(Debug)]
+pub struct Contents<'a> {
+    objects: &'a mut Objects,
+}
+
+impl Contents<'_> {
+    /// Returns the content of a file.
+    pub fn get(&mut self, id: ObjectId) -> Result<Vec<u8>, StorageError> {
+        self.objects.get(id)
     }
 }
 
@@ -179,11 +214,34 @@ pub(crate) struct Differences<'a> {
     pub(crate) found: Comparison,
     /// What is left out on the old side, everywhere in what was looked at.
     pub(crate) left_out_of_old: Vec<(PathBuf, Omission)>,
+    /// What the new side has and ignore rules exclude from the old one.
+    ignored_in_old: Vec<(PathBuf, Node)>,
 }
 
 impl<'a> Differences<'a> {
     pub(crate) fn new(objects: &'a mut Objects) -> Self {
-        Self { objects, found: Comparison::default(), left_out_of_old: Vec::new() }
+        Self {
+            objects,
+            found: Comparison::default(),
+            left_out_of_old: Vec::new(),
+            ignored_in_old: Vec::new(),
+        }
+    }
+
+    /// Returns all paths that the new side has and ignore rules exclude from the old one.
+    fn held(self) -> Result<BTreeSet<PathBuf>, StorageError> {
+        let mut held = BTreeSet::new();
+        let mut pending = self.ignored_in_old;
+        while let Some((path, node)) = pending.pop() {
+            if let Node::Directory { id, .. } = node {
+                let entries = entries_of(self.objects, id)?.into_iter();
+                pending.extend(entries.map(|entry| (path.join(entry.name), entry.node)));
+            }
+            if !matches!(node, Node::LeftOut(_)) {
+                held.insert(path);
+            }
+        }
+        Ok(held)
     }
 
     /// Compares the lists of two directories; a missing one is empty.
@@ -223,6 +281,9 @@ impl<'a> Differences<'a> {
     ) -> Result<(), StorageError> {
         if let Some(Node::LeftOut(omission)) = old {
             self.left_out_of_old.push((path.clone(), omission));
+        }
+        if let (Some(Node::LeftOut(Omission::Ignored)), Some(new)) = (&old, &new) {
+            self.ignored_in_old.push((path.clone(), new.clone()));
         }
         match (&old, &new) {
             (None, Some(Node::LeftOut(omission))) | (Some(Node::LeftOut(omission)), None) => {

@@ -10,12 +10,13 @@
 //!
 //! A crash before the rename leaves content that no snapshot names, which the next collection of garbage drops.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::disk;
 use crate::error::StorageError;
 use crate::name::{SnapshotId, SnapshotName};
-use crate::scan::{ScanError, ScanOptions, Scanned};
+use crate::scan_options::{ScanError, ScanOptions, Scanned};
 use crate::snapshot::{Reason, Snapshot};
 use crate::store::{State, Store};
 use crate::tree::Omission;
@@ -117,7 +118,7 @@ impl Store {
                 return Err(CreateError::NameTaken { name: name.to_string() });
             }
             let before = state.objects.stored_bytes();
-            let scanned = self.scan(state, &request.options)?;
+            let scanned = self.scan(state, &request.options, &BTreeSet::new())?;
             if let Some(same) = same_as_newest(state, request, &scanned) {
                 self.save_cache(state, &scanned);
                 let Scanned { left_out, files_read, .. } = scanned;
@@ -184,6 +185,7 @@ impl Store {
     ) -> Result<(), StorageError> {
         self.disk.remove(&crate::snapshot::file_name(id))?;
         state.snapshots.retain(|snapshot| snapshot.id != id);
+        state.removed += 1;
         Ok(())
     }
 }

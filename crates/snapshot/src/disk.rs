@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use carrel_domain::sync;
@@ -78,6 +79,69 @@ fn write_beside(disk: &dyn Disk, name: &str, bytes: &[u8]) -> Result<String, Sto
     disk.truncate(&unfinished, 0)?;
     disk.write_at(&unfinished, 0, bytes)?;
     Ok(unfinished)
+}
+
+/// A disk that remembers failures. What is in memory of a store may differ from its files after one.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    disk: Arc<dyn Disk>,
+    has_failed: AtomicBool,
+}
+
+impl Watched {
+    pub(crate) fn new(disk: Arc<dyn Disk>) -> Self {
+        Self { disk, has_failed: AtomicBool::new(false) }
+    }
+
+    /// Returns whether a change failed since this was last asked.
+    pub(crate) fn take_failure(&self) -> bool {
+        self.has_failed.swap(false, Ordering::Relaxed)
+    }
+
+    fn note<T>(&self, changed: Result<T, StorageError>) -> Result<T, StorageError> {
+        if changed.is_err() {
+            self.has_failed.store(true, Ordering::Relaxed);
+        }
+        changed
+    }
+}
+
+impl Disk for Watched {
+    fn list(&self) -> Result<Vec<String>, StorageError> {
+        self.disk.list()
+    }
+
+    fn length(&self, name: &str) -> Result<Option<u64>, StorageError> {
+        self.disk.length(name)
+    }
+
+    fn read_at(&self, name: &str, offset: u64, buffer: &mut [u8]) -> Result<bool, StorageError> {
+        self.disk.read_at(name, offset, buffer)
+    }
+
+    fn write_at(&self, name: &str, offset: u64, bytes: &[u8]) -> Result<(), StorageError> {
+        self.note(self.disk.write_at(name, offset, bytes))
+    }
+
+    fn truncate(&self, name: &str, length: u64) -> Result<(), StorageError> {
+        self.note(self.disk.truncate(name, length))
+    }
+
+    fn sync(&self, name: &str) -> Result<(), StorageError> {
+        self.note(self.disk.sync(name))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), StorageError> {
+        self.note(self.disk.rename(from, to))
+    }
+
+    fn remove(&self, name: &str) -> Result<(), StorageError> {
+        self.note(self.disk.remove(name))
+    }
+
+    fn sync_names(&self) -> Result<(), StorageError> {
+        self.note(self.disk.sync_names())
+    }
 }
 
 /// The files of a directory of the server.

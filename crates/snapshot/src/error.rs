@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::name::SnapshotId;
 use crate::object_id::ObjectId;
 
 /// Why the files of a store could not be used.
@@ -33,10 +34,12 @@ pub enum StorageError {
         id: ObjectId,
     },
     /// The record of a snapshot is damaged, so what it needs is not known.
-    #[error("{file} of the snapshot store is damaged; remove it to give that snapshot up")]
+    #[error("{file} of the snapshot store is damaged; delete {id} to give that snapshot up")]
     DamagedRecord {
         /// The name of the file.
         file: String,
+        /// The snapshot.
+        id: SnapshotId,
     },
     /// A file of the store was written by a newer version.
     #[error("{file} was written by a newer version; use that version, or move the store away")]

@@ -14,7 +14,10 @@ use crate::tree_writer::{Times, recorded_path};
 
 pub(crate) const FILE: &str = "restore.journal";
 
-const MAGIC: &[u8; 16] = b"carrel-restore-1";
+const MAGIC: &[u8; 16] = b"carrel-restore-2";
+
+/// The version before, which does not list directories that are made writable.
+const MAGIC_1: &[u8; 16] = b"carrel-restore-1";
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct Journal {
@@ -25,6 +28,8 @@ pub(crate) struct Journal {
     pub(crate) times: Times,
     pub(crate) durability: Durability,
     pub(crate) changes: Vec<Change>,
+    /// Directories that are made writable meanwhile, and the modes that they get back.
+    pub(crate) granted: Vec<(PathBuf, u32)>,
 }
 
 impl Journal {
@@ -40,7 +45,9 @@ impl Journal {
             old: change.new.clone(),
             new: change.old.clone(),
         };
-        Self { changes: self.changes.iter().map(reversed).collect(), ..*self }
+        let (changes, granted) =
+            (self.changes.iter().map(reversed).collect(), self.granted.clone());
+        Self { changes, granted, ..*self }
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
@@ -74,6 +81,7 @@ impl Journal {
                 }
             }
         }
+        put_granted(&mut bytes, &self.granted);
         let checksum = ObjectId::of(&bytes);
         bytes.extend_from_slice(checksum.as_bytes());
         bytes
@@ -84,7 +92,9 @@ impl Journal {
         if ObjectId::of(body).as_bytes() != checksum {
             return None;
         }
-        let mut reader = Reader::new(body.strip_prefix(MAGIC)?);
+        let lists_granted = body.starts_with(MAGIC);
+        let rest = body.strip_prefix(MAGIC).or_else(|| body.strip_prefix(MAGIC_1))?;
+        let mut reader = Reader::new(rest);
         let process = reader.small()?;
         let (snapshot, before) = (SnapshotId(reader.number()?), SnapshotId(reader.number()?));
         let times = match reader.byte()? {
@@ -100,9 +110,29 @@ impl Journal {
         };
         let changes =
             (0..reader.count()?).map(|_| change(&mut reader)).collect::<Option<Vec<_>>>()?;
-        let journal = Self { process, snapshot, before, times, durability, changes };
+        let granted = if lists_granted { read_granted(&mut reader)? } else { Vec::new() };
+        let journal = Self { process, snapshot, before, times, durability, changes, granted };
         reader.is_empty().then_some(journal)
     }
+}
+
+/// Appends the directories that are made writable, with their modes.
+pub(crate) fn put_granted(bytes: &mut Vec<u8>, granted: &[(PathBuf, u32)]) {
+    put_length(bytes, granted.len());
+    for (path, mode) in granted {
+        put_text(bytes, path.as_os_str().as_bytes());
+        put_number(bytes, u64::from(*mode));
+    }
+}
+
+pub(crate) fn read_granted(reader: &mut Reader<'_>) -> Option<Vec<(PathBuf, u32)>> {
+    let count = reader.count()?;
+    let one = |_| {
+        let path = PathBuf::from(reader.os_text()?);
+        let mode = reader.small()?;
+        (recorded_path(&path).as_ref() == Some(&path)).then_some((path, mode))
+    };
+    (0..count).map(one).collect()
 }
 
 fn change(reader: &mut Reader<'_>) -> Option<Change> {

@@ -48,40 +48,54 @@ mod bytes;
 mod change_key;
 mod codes;
 mod collect;
+mod compaction;
 mod compare;
 mod create;
 mod disk;
 mod error;
+#[cfg(test)]
+mod faults;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod journal;
 mod name;
 mod object_id;
+mod object_index;
 mod objects;
+mod pending_checkpoint;
 #[cfg(test)]
 mod power_loss;
 #[cfg(test)]
 mod reader_tests;
 mod restore;
+mod restore_steps;
+#[cfg(test)]
+mod restore_tests;
 mod scan;
 mod scan_cache;
+mod scan_options;
+#[cfg(test)]
+mod scan_tests;
 mod segment;
 mod snapshot;
 mod store;
 mod tree;
 mod tree_writer;
 mod undo;
+mod undo_record;
 
-pub use collect::{Budget, Collected, Retention, Usage};
-pub use compare::{Change, ChangeKind, CompareError, Comparison, Renames, Side};
+pub use collect::{Budget, Collected, Deleted, Retention, Usage};
+pub use compare::{Change, ChangeKind, CompareError, Comparison, Contents, Renames, Side};
 pub use create::{CreateError, CreateRequest, Created, SameName};
 pub use error::StorageError;
 pub use name::{InvalidName, SnapshotId, SnapshotName};
 pub use object_id::ObjectId;
+pub use pending_checkpoint::{LeftImage, PendingCheckpoint};
 pub use restore::{Recovery, RestoreError, RestoreOptions, RestorePlan, Restored};
-pub use scan::{Ignored, Limits, ScanError, ScanOptions, Totals, Trust};
+pub use scan_options::{Ignored, Limits, ScanError, ScanOptions, Totals, Trust};
 pub use snapshot::{Reason, Snapshot};
 pub use store::{FindError, Reference, Store};
 pub use tree::{Entry, Node, Omission};
 pub use tree_writer::Times;
-pub use undo::{
-    Checkpoint, CheckpointId, Conflict, MAX_CHECKPOINTS, PendingCheckpoint, UndoError, Undone,
-};
+pub use undo::{Checkpoint, CheckpointId, Conflict, MAX_CHECKPOINTS, UndoError, Undone};

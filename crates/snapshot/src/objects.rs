@@ -4,37 +4,40 @@
 //! is a cache, written only after the segments that it covers were synced, so what it says is true after a power
 //! loss. What was appended since is found by scanning the ends of the segments, and an index that does not fit
 //! them is made again from all of them.
+//!
+//! Several processes append in turn, each under the lock of the store. A process that takes the lock therefore looks at
+//! the ends of the segments that it knows and for segments that others began, and no segment is ever begun in
+//! the place of another one.
+//!
+//! After a sync that failed, the kernel may have dropped what it could not write, and reports no error for it again. What
+//! the segment got since the last sync that succeeded is then doubtful: it can be read while it is there, and is stored
+//! again rather than be counted on. An empty file beside the segment, `doubtful-NNNNNN-OFFSET`, says so to all
+//! processes until the segment is collected.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use tracing::{debug, warn};
 
-use crate::bytes::{Reader, put_length, put_number};
-use crate::disk::{self, Disk, UNFINISHED};
+use crate::bytes::Reader;
+use crate::disk::{self, Disk};
 use crate::error::StorageError;
 use crate::object_id::ObjectId;
+use crate::object_index::{Location, ObjectIndex};
 use crate::segment::{self, Kind, MAGIC};
 
 const PREFIX: &str = "segment-";
+const DOUBTFUL: &str = "doubtful-";
 const INDEX: &str = "objects.index";
-const INDEX_MAGIC: &[u8; 16] = b"carrel-objects-1";
 
 /// A segment beyond this size is not appended to any more, so that collecting garbage can go piece by piece.
-const MAX_SEGMENT_BYTES: u64 = if cfg!(test) { 4096 } else { 256 << 20 };
+pub(crate) const MAX_SEGMENT_BYTES: u64 = if cfg!(test) { 4096 } else { 256 << 20 };
 
 /// Appended records are written in pieces of this size.
-const MAX_PENDING_BYTES: usize = 1 << 20;
+pub(crate) const MAX_PENDING_BYTES: usize = 1 << 20;
 
 /// The records that the next opening may have to find by scanning, beyond which the index is written.
 const MAX_UNCOVERED: usize = if cfg!(test) { 8 } else { 256 };
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Location {
-    segment: u32,
-    offset: u64,
-    length: u32,
-}
 
 /// The content of a store.
 #[derive(Debug)]
@@ -43,6 +46,10 @@ pub(crate) struct Objects {
     index: HashMap<ObjectId, Location>,
     /// The segments and their lengths, without what is pending.
     segments: BTreeMap<u32, u64>,
+    /// The offsets from which on the contents of segments may be lost with the next power loss.
+    doubtful: BTreeMap<u32, u64>,
+    /// The length of the newest segment when it was last synced, as far as is known.
+    synced: (u32, u64),
     pending: Vec<u8>,
     /// The checkpoints of undo, by their numbers.
     checkpoints: BTreeMap<u64, ObjectId>,
@@ -56,8 +63,9 @@ pub(crate) struct Objects {
 impl Objects {
     /// Opens the segments of a store and repairs their ends.
     pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<Self, StorageError> {
-        let mut segments = BTreeMap::new();
+        let (mut segments, mut doubtful) = (BTreeMap::new(), BTreeMap::new());
         for name in disk.list()? {
+            doubtful.extend(doubt_of(&name));
             let Some(number) = number_of(&name) else { continue };
             if segment::is_segment(&*disk, &name)? {
                 segments.insert(number, 0);
@@ -70,6 +78,8 @@ impl Objects {
             disk,
             index: HashMap::new(),
             segments,
+            doubtful,
+            synced: (0, 0),
             pending: Vec::new(),
             checkpoints: BTreeMap::new(),
             // Another process may have ended before it synced.
@@ -92,13 +102,14 @@ impl Objects {
 
     fn load_index(&mut self) -> Result<Option<()>, StorageError> {
         let Some(bytes) = disk::read(&*self.disk, INDEX)? else { return Ok(None) };
-        let Some(stored) = StoredIndex::of_bytes(&bytes) else { return Ok(None) };
+        let Some(stored) = ObjectIndex::of_bytes(&bytes) else { return Ok(None) };
         for (number, covered) in &stored.segments {
             let Some(known) = self.segments.get_mut(number) else { return Ok(None) };
             if self.disk.length(&name_of(*number))?.unwrap_or(0) < *covered {
                 return Ok(None);
             }
             *known = *covered;
+            self.synced = self.synced.max((*number, *covered));
         }
         for length in self.segments.values_mut() {
             *length = (*length).max(MAGIC.len() as u64);
@@ -108,8 +119,9 @@ impl Objects {
         Ok(Some(()))
     }
 
-    /// Adds the records behind the known ends of the segments, and cuts off a torn one.
+    /// Adds the records behind the known ends of the segments and those of new segments, and cuts off a torn one.
     pub(crate) fn scan_ends(&mut self) -> Result<(), StorageError> {
+        self.find_new_segments()?;
         let newest = self.segments.keys().next_back().copied();
         for (number, known) in self.segments.clone() {
             let name = name_of(number);
@@ -143,6 +155,19 @@ impl Objects {
         Ok(())
     }
 
+    /// Adds the segments that other processes began.
+    fn find_new_segments(&mut self) -> Result<(), StorageError> {
+        let mut number = self.segments.keys().next_back().map_or(1, |newest| newest + 1);
+        // A file without a header is passed over: nothing is in it, and another segment may be behind it.
+        while self.disk.length(&name_of(number))?.is_some() {
+            if segment::is_segment(&*self.disk, &name_of(number))? {
+                self.segments.insert(number, MAGIC.len() as u64);
+            }
+            number += 1;
+        }
+        Ok(())
+    }
+
     fn note_checkpoint(&mut self, id: ObjectId) -> Result<(), StorageError> {
         let content = self.get(id)?;
         if let Some(number) = Reader::new(&content).number() {
@@ -155,6 +180,25 @@ impl Objects {
         self.index.contains_key(id)
     }
 
+    /// Returns whether content is stored and will be there after the next sync.
+    pub(crate) fn is_reusable(&self, id: &ObjectId) -> bool {
+        self.index.get(id).is_some_and(|location| !self.is_doubtful(location))
+    }
+
+    fn is_doubtful(&self, location: &Location) -> bool {
+        self.doubtful.get(&location.segment).is_some_and(|from| location.offset >= *from)
+    }
+
+    /// Returns the bytes of the record of some content.
+    pub(crate) fn length_of(&self, id: &ObjectId) -> u64 {
+        self.index.get(id).map_or(0, |location| u64::from(location.length))
+    }
+
+    /// Returns whether records wait to be written.
+    pub(crate) fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     /// Stores content, unless it is there, and returns its id.
     pub(crate) fn put(&mut self, content: &[u8]) -> Result<ObjectId, StorageError> {
         let id = ObjectId::of(content);
@@ -164,7 +208,7 @@ impl Objects {
 
     /// Stores content whose id is known, unless it is there.
     pub(crate) fn put_as(&mut self, id: ObjectId, content: &[u8]) -> Result<(), StorageError> {
-        if self.contains(&id) { Ok(()) } else { self.append(Kind::Object, id, content) }
+        if self.is_reusable(&id) { Ok(()) } else { self.append(Kind::Object, id, content) }
     }
 
     /// Stores a checkpoint, whose content begins with its number.
@@ -197,26 +241,35 @@ impl Objects {
     fn active(&mut self) -> Result<(u32, u64), StorageError> {
         let newest = self.segments.iter().next_back().map(|(number, length)| (*number, *length));
         match newest {
-            Some((number, length)) if length < MAX_SEGMENT_BYTES || !self.pending.is_empty() => {
-                Ok((number, length))
-            }
+            Some(active) if !self.pending.is_empty() => Ok(active),
+            Some((number, _)) if self.doubtful.contains_key(&number) => self.begin_segment(),
+            Some((number, length)) if length < MAX_SEGMENT_BYTES => Ok((number, length)),
             Some((number, _)) => {
                 // From here on only the newest segment has to be synced.
-                self.disk.sync(&name_of(number))?;
-                self.begin_segment(number + 1)
+                self.sync_segment(number)?;
+                self.begin_segment()
             }
-            None => self.begin_segment(1),
+            None => self.begin_segment(),
         }
     }
 
-    fn begin_segment(&mut self, number: u32) -> Result<(u32, u64), StorageError> {
-        let name = name_of(number);
-        self.disk.truncate(&name, 0)?;
-        self.disk.write_at(&name, 0, MAGIC)?;
-        self.disk.sync(&name)?;
-        self.disk.sync_names()?;
-        self.segments.insert(number, MAGIC.len() as u64);
-        Ok((number, MAGIC.len() as u64))
+    /// Returns the number of a segment that is not there yet.
+    pub(crate) fn free_number(&self) -> Result<u32, StorageError> {
+        let mut number = self.segments.keys().next_back().map_or(1, |newest| newest + 1);
+        while self.disk.length(&name_of(number))?.is_some() {
+            number += 1;
+        }
+        Ok(number)
+    }
+
+    fn begin_segment(&mut self) -> Result<(u32, u64), StorageError> {
+        let number = self.free_number()?;
+        // Its header is durable before it has a name: a segment without one is not read.
+        disk::replace(&*self.disk, &name_of(number), MAGIC)?;
+        let length = MAGIC.len() as u64;
+        self.segments.insert(number, length);
+        self.synced = (number, length);
+        Ok((number, length))
     }
 
     /// Writes what was appended, without syncing it.
@@ -235,11 +288,29 @@ impl Objects {
     /// Waits until all content would survive a power loss.
     pub(crate) fn sync(&mut self) -> Result<(), StorageError> {
         self.flush()?;
-        if let (true, Some(number)) = (self.is_unsynced, self.segments.keys().next_back()) {
-            self.disk.sync(&name_of(*number))?;
+        if let (true, Some(number)) = (self.is_unsynced, self.segments.keys().next_back().copied())
+        {
+            self.sync_segment(number)?;
         }
         self.is_unsynced = false;
         Ok(())
+    }
+
+    /// Syncs a segment; what it got since the last time is doubtful if that fails.
+    fn sync_segment(&mut self, number: u32) -> Result<(), StorageError> {
+        let Err(error) = self.disk.sync(&name_of(number)) else {
+            let length = self.segments.get(&number).copied().unwrap_or(0);
+            self.synced = self.synced.max((number, length));
+            return Ok(());
+        };
+        let from = if self.synced.0 == number { self.synced.1 } else { MAGIC.len() as u64 };
+        let from = self.doubtful.get(&number).map_or(from, |before| from.min(*before));
+        self.doubtful.insert(number, from);
+        // An empty file, which a full disk still has room for in most cases.
+        if let Err(error) = self.disk.truncate(&doubt_name(number, from), 0) {
+            warn!(%error, "could not note that a part of a segment may be lost");
+        }
+        Err(error)
     }
 
     /// Writes the index, if the next opening would have much to scan otherwise. The content was synced.
@@ -262,28 +333,23 @@ impl Objects {
         Ok(())
     }
 
+    /// Returns the index without what is doubtful: a power loss may take that.
     fn index_bytes(&self) -> Vec<u8> {
-        let mut bytes = INDEX_MAGIC.to_vec();
-        put_length(&mut bytes, self.segments.len());
-        for (number, length) in &self.segments {
-            put_number(&mut bytes, u64::from(*number));
-            put_number(&mut bytes, *length);
+        let mut segments = self.segments.clone();
+        for (number, from) in &self.doubtful {
+            if let Some(covered) = segments.get_mut(number) {
+                *covered = (*covered).min(*from);
+            }
         }
-        put_length(&mut bytes, self.index.len());
-        for (id, location) in &self.index {
-            bytes.extend_from_slice(id.as_bytes());
-            put_number(&mut bytes, u64::from(location.segment));
-            put_number(&mut bytes, location.offset);
-            put_number(&mut bytes, u64::from(location.length));
+        let certain = |location: &&Location| !self.is_doubtful(location);
+        let index = self.index.iter().filter(|(_, location)| certain(location));
+        let checkpoints = self.checkpoints.iter().filter(|(_, id)| self.is_reusable(id));
+        ObjectIndex {
+            segments,
+            index: index.map(|(id, location)| (*id, *location)).collect(),
+            checkpoints: checkpoints.map(|(number, id)| (*number, *id)).collect(),
         }
-        put_length(&mut bytes, self.checkpoints.len());
-        for (number, id) in &self.checkpoints {
-            put_number(&mut bytes, *number);
-            bytes.extend_from_slice(id.as_bytes());
-        }
-        let checksum = ObjectId::of(&bytes);
-        bytes.extend_from_slice(checksum.as_bytes());
-        bytes
+        .to_bytes()
     }
 
     /// Returns content by its id.
@@ -307,7 +373,7 @@ impl Objects {
     }
 
     /// Returns the bytes of a record; `None` if there is none.
-    fn record(&mut self, id: &ObjectId) -> Result<Option<Vec<u8>>, StorageError> {
+    pub(crate) fn record(&mut self, id: &ObjectId) -> Result<Option<Vec<u8>>, StorageError> {
         let Some(location) = self.index.get(id).copied() else { return Ok(None) };
         let written = self.segments.get(&location.segment).copied().unwrap_or(0);
         if location.offset + u64::from(location.length) > written {
@@ -336,86 +402,46 @@ impl Objects {
         self.stored_bytes().saturating_sub(kept + headers as u64)
     }
 
-    /// Copies the live records to a new segment and removes the others. Until the new segment has its name the
-    /// old ones are untouched; afterwards a crash leaves content twice at most.
-    pub(crate) fn compact(&mut self, live: &HashSet<ObjectId>) -> Result<(), StorageError> {
-        self.flush()?;
-        // What is needed and lost may still be read from the old segments by other means.
-        if let Some(id) = live.iter().find(|id| !self.contains(id)) {
-            return Err(StorageError::Damaged { id: *id });
-        }
-        let old: Vec<_> = self.segments.keys().copied().collect();
-        let number = old.last().map_or(1, |newest| newest + 1);
-        let name = name_of(number);
-        let unfinished = format!("{name}{UNFINISHED}");
-        self.disk.truncate(&unfinished, 0)?;
-        let mut copy = Copy {
-            disk: &*self.disk.clone(),
-            name: &unfinished,
-            written: 0,
-            buffer: MAGIC.to_vec(),
-        };
-        let mut index = HashMap::with_capacity(live.len());
-        let mut in_order: Vec<_> = self
-            .index
-            .iter()
-            .filter(|(id, _)| live.contains(*id))
-            .map(|(id, location)| (location.segment, location.offset, *id))
-            .collect();
-        in_order.sort_unstable();
-        for (_, _, id) in in_order {
-            let record = self.record(&id)?.filter(|record| {
-                segment::content(record).is_some_and(|(header, _)| header.id == id)
-            });
-            // Damage is kept where it is: a part of it may still be read by other means.
-            let record = record.ok_or(StorageError::Damaged { id })?;
-            let offset = copy.append(&record)?;
-            let length = u32::try_from(record.len()).unwrap_or(u32::MAX);
-            index.insert(id, Location { segment: number, offset, length });
-        }
-        let length = copy.finish()?;
-        self.disk.sync(&unfinished)?;
-        self.disk.rename(&unfinished, &name)?;
-        self.disk.sync_names()?;
+    pub(crate) fn disk(&self) -> Arc<dyn Disk> {
+        Arc::clone(&self.disk)
+    }
+
+    /// Returns the segments and their lengths.
+    pub(crate) fn segments(&self) -> &BTreeMap<u32, u64> {
+        &self.segments
+    }
+
+    pub(crate) fn location(&self, id: &ObjectId) -> Option<Location> {
+        self.index.get(id).copied()
+    }
+
+    /// Removes segments whose needed records were copied to a new one, which is synced.
+    pub(crate) fn replace_segments(
+        &mut self,
+        old: &BTreeSet<u32>,
+        (number, length): (u32, u64),
+        copied: HashMap<ObjectId, Location>,
+        live: &HashSet<ObjectId>,
+    ) -> Result<(), StorageError> {
         for old in old {
-            self.disk.remove(&name_of(old))?;
+            self.disk.remove(&name_of(*old))?;
+            if let Some(from) = self.doubtful.remove(old) {
+                self.disk.remove(&doubt_name(*old, from))?;
+            }
+            self.segments.remove(old);
         }
         self.disk.sync_names()?;
-        self.segments = BTreeMap::from([(number, length)]);
-        self.index = index;
+        self.segments.insert(number, length);
+        self.synced = (number, length);
+        self.index.retain(|_, location| !old.contains(&location.segment));
+        self.index.extend(copied);
         self.checkpoints.retain(|_, id| live.contains(id));
         self.is_unsynced = false;
         self.save_index()
     }
 }
 
-/// A segment that is being written.
-struct Copy<'a> {
-    disk: &'a dyn Disk,
-    name: &'a str,
-    written: u64,
-    buffer: Vec<u8>,
-}
-
-impl Copy<'_> {
-    fn append(&mut self, record: &[u8]) -> Result<u64, StorageError> {
-        let offset = self.written + self.buffer.len() as u64;
-        self.buffer.extend_from_slice(record);
-        if self.buffer.len() >= MAX_PENDING_BYTES {
-            self.finish()?;
-        }
-        Ok(offset)
-    }
-
-    fn finish(&mut self) -> Result<u64, StorageError> {
-        self.disk.write_at(self.name, self.written, &self.buffer)?;
-        self.written += self.buffer.len() as u64;
-        self.buffer.clear();
-        Ok(self.written)
-    }
-}
-
-fn name_of(number: u32) -> String {
+pub(crate) fn name_of(number: u32) -> String {
     format!("{PREFIX}{number:06}")
 }
 
@@ -424,34 +450,12 @@ fn number_of(name: &str) -> Option<u32> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 
-#[derive(Debug)]
-struct StoredIndex {
-    segments: BTreeMap<u32, u64>,
-    index: HashMap<ObjectId, Location>,
-    checkpoints: BTreeMap<u64, ObjectId>,
+fn doubt_name(number: u32, from: u64) -> String {
+    format!("{DOUBTFUL}{number:06}-{from}")
 }
 
-impl StoredIndex {
-    fn of_bytes(bytes: &[u8]) -> Option<Self> {
-        let (body, checksum) = bytes.split_last_chunk::<{ ObjectId::LENGTH }>()?;
-        if ObjectId::of(body).as_bytes() != checksum {
-            return None;
-        }
-        let mut reader = Reader::new(body.strip_prefix(INDEX_MAGIC)?);
-        let segments = (0..reader.count()?)
-            .map(|_| Some((reader.small()?, reader.number()?)))
-            .collect::<Option<_>>()?;
-        let count = reader.count()?;
-        let mut index = HashMap::with_capacity(count.min(bytes.len() / ObjectId::LENGTH));
-        for _ in 0..count {
-            let id = reader.id()?;
-            let segment = reader.small()?;
-            let location = Location { segment, offset: reader.number()?, length: reader.small()? };
-            index.insert(id, location);
-        }
-        let checkpoints = (0..reader.count()?)
-            .map(|_| Some((reader.number()?, reader.id()?)))
-            .collect::<Option<_>>()?;
-        reader.is_empty().then_some(Self { segments, index, checkpoints })
-    }
+/// Returns the segment and the offset that the name of a file says to be doubtful.
+fn doubt_of(name: &str) -> Option<(u32, u64)> {
+    let (number, from) = name.strip_prefix(DOUBTFUL)?.split_once('-')?;
+    Some((number.parse().ok()?, from.parse().ok()?))
 }

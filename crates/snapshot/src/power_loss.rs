@@ -10,6 +10,7 @@ use carrel_fsroot::Root;
 
 use crate::disk::Disk;
 use crate::error::StorageError;
+use crate::faults::{Faults, Faulty};
 use crate::name::{SnapshotId, SnapshotName};
 use crate::{CreateRequest, Node, ObjectId, Reason, RestoreOptions, SameName, Snapshot, Store};
 
@@ -25,6 +26,8 @@ enum Step {
         length: usize,
     },
     Sync(String),
+    /// The kernel reported an error, and does not write again what it could not write.
+    FailedSync(String),
     Rename {
         from: String,
         to: String,
@@ -80,8 +83,12 @@ impl Disk for Recorder {
     }
 
     fn sync(&self, name: &str) -> Result<(), StorageError> {
-        self.note(Step::Sync(name.to_owned()));
-        self.disk.sync(name)
+        let synced = self.disk.sync(name);
+        self.note(match synced {
+            Ok(()) => Step::Sync(name.to_owned()),
+            Err(_) => Step::FailedSync(name.to_owned()),
+        });
+        synced
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), StorageError> {
@@ -154,6 +161,7 @@ impl Model {
                     change.apply(&mut inode.synced);
                 }
             }
+            Step::FailedSync(name) => self.inode(&name).unsynced.clear(),
             Step::Rename { from, to } => {
                 apply_name(&mut self.names, &NameStep::Rename(from.clone(), to.clone()));
                 self.unsynced_names.push(NameStep::Rename(from, to));
@@ -347,6 +355,43 @@ fn every_snapshot_that_was_reported_survives_a_power_loss_at_every_step() {
             assert_survives(&files, &expected, goes_on, &context);
         }
     }
+}
+
+#[test]
+fn a_snapshot_after_a_failed_sync_has_nothing_that_the_kernel_may_have_dropped() {
+    let world = tempfile::tempdir().unwrap();
+    let workspace = world.path().join("workspace");
+    for number in 0..3 {
+        files::write(&workspace.join(format!("f{number}")), number.to_string().repeat(700));
+    }
+    let steps: Arc<Mutex<Vec<Step>>> = Arc::default();
+    let (for_disk, faults) = (Arc::clone(&steps), Arc::new(Faults::default()));
+    let for_faulty = Arc::clone(&faults);
+    let store = Store::on(
+        root(&world.path().join("store")),
+        root(&workspace),
+        Arc::new(SystemClock),
+        |disk| {
+            Arc::new(Recorder { disk: Arc::new(Faulty::new(disk, for_faulty)), steps: for_disk })
+        },
+    )
+    .unwrap();
+    let create = |text: &str| store.create(&CreateRequest::named(name(text)));
+    let first = create("first").unwrap().snapshot;
+    files::write(&workspace.join("f1"), "changed");
+    faults.fail_sync_of("segment-");
+    create("failed").unwrap_err();
+    let second = create("second").unwrap().snapshot;
+    // Undo alone would append the same content without syncing it, so also the index must not name it.
+    let other = Store::open(root(&world.path().join("store")), root(&workspace)).unwrap();
+    files::write(&workspace.join("f2"), "changed");
+    let third = other.create(&CreateRequest::named(name("third"))).unwrap().snapshot;
+    drop((store, other));
+    let mut model = Model::default();
+    sync::lock(&steps).iter().for_each(|step| model.take(step));
+    let files = model.after_power_loss(|| false);
+    assert_survives(&files, &BTreeSet::from([first.id, second.id]), true, "after a failed sync");
+    assert!(third.id > second.id);
 }
 
 fn assert_survives(

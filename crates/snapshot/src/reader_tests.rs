@@ -62,7 +62,14 @@ fn damaged_bytes_are_refused_or_read_as_something_valid() {
     let disk = ServerDisk::new(carrel_fsroot::Root::open(store.path()).unwrap());
     let mut objects = Objects::open(Arc::new(disk)).unwrap();
     let mut cache = ScanCache::default();
-    let scanned = scan(&root, &ScanOptions::default(), &mut cache, &mut objects).unwrap();
+    let scanned = scan(
+        &root,
+        &ScanOptions::default(),
+        &std::collections::BTreeSet::new(),
+        &mut cache,
+        &mut objects,
+    )
+    .unwrap();
     let list = objects.get(scanned.top).unwrap();
     let stored_cache = cache.to_bytes();
     assert_eq!(ScanCache::of_bytes(&stored_cache).as_ref(), Some(&cache));
@@ -111,6 +118,7 @@ fn a_journal_comes_back_and_a_damaged_one_names_nothing_outside() {
             change("a/b", ChangeKind::Added, None, Some(file.clone())),
             change("c", ChangeKind::Type, Some(Node::Link { target: "/x".into() }), Some(file)),
         ],
+        granted: vec![("a".into(), 0o555)],
     };
     let bytes = journal.to_bytes();
     assert_eq!(Journal::of_bytes(&bytes).as_ref(), Some(&journal));

@@ -11,10 +11,10 @@
 //! sync, remove restore.journal
 //! ```
 //!
-//! If an entry cannot be written, the changes before it are taken back. A process that ends in between leaves the
-//! journal. The next opening of the store goes through the list again: an
-//! entry that is as it was is changed, one that is as it will be is left, and one that has become something
-//! else is left and reported. So finishing can itself be interrupted and repeated.
+//! If an entry cannot be written, or something else changes it meanwhile, the changes before it are taken back. A
+//! process that ends in between, and a failure of the store itself, leave the journal. The next use of the store goes
+//! through the list again: an entry that is as it was is changed, one that is as it will be is left, and one
+//! that has become something else is left and reported. So finishing can itself be interrupted and repeated.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -28,11 +28,12 @@ use crate::disk;
 use crate::error::StorageError;
 use crate::journal::{self, Journal};
 use crate::name::SnapshotId;
-use crate::scan::{ScanError, ScanOptions, Scanned};
+use crate::restore_steps::{Outcome, Steps, Trusted};
+use crate::scan_options::{ScanError, ScanOptions, Scanned};
 use crate::snapshot::{Reason, Snapshot};
 use crate::store::{FindError, Reference, State, Store};
 use crate::tree::{Node, Omission};
-use crate::tree_writer::{Present, Times, TreeWriter, WriteError, recorded_path};
+use crate::tree_writer::{Times, TreeWriter, recorded_path};
 
 /// The options of a restore.
 #[derive(Clone, Debug)]
@@ -132,6 +133,17 @@ pub enum RestoreError {
     /// The workspace could not be read.
     #[error(transparent)]
     Scan(#[from] ScanError),
+    /// An entry was changed by something else while the restore was under way. It is left as it is, and the changes
+    /// before it were taken back.
+    #[error("{} was changed while it was to be restored; {}", path.display(), state_after(left, *before))]
+    ChangedMeanwhile {
+        /// The entry.
+        path: PathBuf,
+        /// The snapshot of the state before.
+        before: SnapshotId,
+        /// Entries whose change could not be taken back.
+        left: Vec<PathBuf>,
+    },
     /// An entry could not be written, and the changes before it were taken back.
     #[error("could not restore {}; {}", path.display(), state_after(left, *before))]
     Write {
@@ -176,7 +188,7 @@ impl Store {
         })
     }
 
-    fn plan_against_now(
+    pub(crate) fn plan_against_now(
         &self,
         state: &mut State,
         snapshot: Snapshot,
@@ -187,7 +199,7 @@ impl Store {
         };
         let paths = options.paths.iter().map(recorded).collect::<Result<BTreeSet<_>, _>>()?;
         let scan = ScanOptions { ignored: snapshot.ignored, ..options.scan.clone() };
-        let scanned = self.scan(state, &scan)?;
+        let scanned = self.scan_for(state, &scan, snapshot.top)?;
         let mut differences = Differences::new(&mut state.objects);
         differences.directories(Path::new(""), Some(scanned.top), Some(snapshot.top))?;
         let (mut found, left_alone) = (differences.found, differences.left_out_of_old);
@@ -246,61 +258,89 @@ impl Store {
     }
 
     /// Carries out a plan that was made from the last scan.
-    fn carry_out_plan(
+    pub(crate) fn carry_out_plan(
         &self,
         state: &mut State,
         plan: RestorePlan,
         scanned: Scanned,
         bytes_before: u64,
     ) -> Result<Restored, RestoreError> {
+        let (journal, before) = self.prepare(state, &plan, scanned, bytes_before)?;
+        let made = self.make_changes(state, &journal);
+        if let Err(RestoreError::Storage(_)) = &made {
+            // The journal is left, and the next use of the store goes through it.
+            state.discard();
+        }
+        let mut kept = made?;
+        let RestorePlan { kept: planned, left_alone, blocked, .. } = plan;
+        kept.extend(planned);
+        kept.sort_unstable();
+        Ok(Restored { before, changes: journal.changes, kept, left_alone, blocked })
+    }
+
+    /// Takes the snapshot of the state before, and returns it with the journal.
+    pub(crate) fn prepare(
+        &self,
+        state: &mut State,
+        plan: &RestorePlan,
+        scanned: Scanned,
+        bytes_before: u64,
+    ) -> Result<(Journal, Snapshot), StorageError> {
         for change in &plan.changes {
             if let Some(Node::File { id, .. }) = &change.new {
                 // Before anything changes: what is damaged would stop the restore halfway.
                 state.objects.get(*id)?;
             }
         }
+        let RestoreOptions { times, durability, scan, .. } = &plan.options;
         let request = CreateRequest {
             description: format!("before restoring {}", plan.snapshot.id),
-            options: ScanOptions { ignored: plan.snapshot.ignored, ..plan.options.scan },
+            options: ScanOptions { ignored: plan.snapshot.ignored, ..scan.clone() },
             ..CreateRequest::unnamed(Reason::BeforeRestore)
         };
         let before = self.record(state, &request, scanned, bytes_before)?.snapshot;
+        let writer = TreeWriter::new(&self.workspace, *durability, *times);
         let journal = Journal {
             process: std::process::id(),
             snapshot: plan.snapshot.id,
             before: before.id,
-            times: plan.options.times,
-            durability: plan.options.durability,
-            changes: plan.changes,
+            times: *times,
+            durability: *durability,
+            changes: plan.changes.clone(),
+            granted: writer.restricted(plan.changes.iter().map(|change| &change.path)),
         };
-        let mut kept = self.make_changes(state, &journal)?;
-        kept.extend(plan.kept);
-        kept.sort_unstable();
-        let left_alone = plan.left_alone;
-        Ok(Restored { before, changes: journal.changes, kept, left_alone, blocked: plan.blocked })
+        Ok((journal, before))
     }
 
     /// Makes the changes of a journal, or takes them back if one fails. Returns the directories that stay since
     /// they are not empty.
-    fn make_changes(
+    pub(crate) fn make_changes(
         &self,
         state: &mut State,
         journal: &Journal,
     ) -> Result<Vec<PathBuf>, RestoreError> {
         self.begin_journal(journal)?;
-        let outcome = self.carry_out(state, journal, Trusted::Plan)?;
-        let Some((path, source)) = outcome.failed.into_iter().next() else {
+        let mut outcome = self.carry_out(state, journal, Trusted::Plan)?;
+        if outcome.is_whole() {
             self.end_journal(journal)?;
             return Ok(outcome.kept);
-        };
+        }
         let reversed = self.carry_out(state, &journal.reversed(), Trusted::Nothing)?;
         self.end_journal(journal)?;
-        let left = reversed.failed.into_iter().map(|(path, _)| path);
-        let left = left.chain(reversed.conflicts).filter(|left| *left != path).collect();
-        Err(RestoreError::Write { path, before: journal.before, left, source })
+        let before = journal.before;
+        let left = |path: &PathBuf| {
+            let failed = reversed.failed.iter().map(|(path, _)| path);
+            let left = failed.chain(&reversed.conflicts).filter(|left| *left != path);
+            left.cloned().collect()
+        };
+        if let Some(path) = outcome.changed.pop() {
+            return Err(RestoreError::ChangedMeanwhile { left: left(&path), before, path });
+        }
+        let (path, source) = outcome.failed.swap_remove(0);
+        Err(RestoreError::Write { left: left(&path), before, path, source })
     }
 
-    fn begin_journal(&self, journal: &Journal) -> Result<(), StorageError> {
+    pub(crate) fn begin_journal(&self, journal: &Journal) -> Result<(), StorageError> {
         let bytes = journal.to_bytes();
         match journal.durability {
             Durability::Synced | Durability::Atomic => {
@@ -320,7 +360,7 @@ impl Store {
     }
 
     /// Finishes a restore that was interrupted.
-    pub(crate) fn recover(&self, state: &mut State) -> Result<Option<Recovery>, RestoreError> {
+    pub(crate) fn recover(&self, state: &mut State) -> Result<Option<Recovery>, StorageError> {
         let Some(bytes) = disk::read(&*self.disk, journal::FILE)? else { return Ok(None) };
         let Some(journal) = Journal::of_bytes(&bytes) else {
             // A power loss in a restore that was not to be synced, or damage of the disk.
@@ -329,12 +369,11 @@ impl Store {
             self.disk.sync_names()?;
             return Ok(None);
         };
-        if journal.process != std::process::id() {
-            let mut writer = TreeWriter::new(&self.workspace, journal.durability, journal.times);
-            for change in &journal.changes {
-                if let Err(error) = writer.remove_leftovers(&change.path, journal.process) {
-                    warn!(%error, "could not remove what an interrupted restore was writing");
-                }
+        // Also of a process with the number of this one: in containers all have the same.
+        let mut writer = TreeWriter::new(&self.workspace, journal.durability, journal.times);
+        for change in &journal.changes {
+            if let Err(error) = writer.remove_leftovers(&change.path, journal.process) {
+                warn!(%error, "could not remove what an interrupted restore was writing");
             }
         }
         let outcome = self.carry_out(state, &journal, Trusted::Nothing)?;
@@ -358,14 +397,17 @@ impl Store {
         journal: &Journal,
         trusted: Trusted,
     ) -> Result<Outcome, StorageError> {
-        let writer = TreeWriter::new(&self.workspace, journal.durability, journal.times);
-        let mut steps = Steps { writer, trusted, outcome: Outcome::default() };
+        let mut writer = TreeWriter::new(&self.workspace, journal.durability, journal.times);
+        if trusted == Trusted::Nothing {
+            writer.take_back_access(&journal.granted);
+        }
+        let mut steps = Steps::new(writer, trusted);
         // What goes, the deepest first, makes room for what comes, the highest first.
         for change in journal.changes.iter().rev() {
             if steps.is_over() {
                 break;
             }
-            let removed = steps.remove(change);
+            let removed = steps.remove(change, state);
             steps.note(change, removed)?;
         }
         for change in &journal.changes {
@@ -374,137 +416,8 @@ impl Store {
             }
             let done = steps.put(change, state);
             steps.note(change, done)?;
-            steps.outcome.failed.extend(steps.writer.take_failures());
         }
-        if let Err(error) = steps.writer.finish() {
-            steps.outcome.failed.push((error.path().to_owned(), error));
-        }
-        steps.outcome.failed.extend(steps.writer.take_failures());
-        Ok(steps.outcome)
-    }
-}
-
-/// What came of the changes of a journal.
-#[derive(Debug, Default)]
-struct Outcome {
-    finished: usize,
-    conflicts: BTreeSet<PathBuf>,
-    failed: Vec<(PathBuf, carrel_fsroot::Error)>,
-    /// Directories that stay since they are not empty.
-    kept: Vec<PathBuf>,
-}
-
-/// What is known about the present state when the changes of a journal are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trusted {
-    /// It is that of the plan, which was just compared.
-    Plan,
-    /// Each entry has to be looked at.
-    Nothing,
-}
-
-struct Steps<'a> {
-    writer: TreeWriter<'a>,
-    trusted: Trusted,
-    outcome: Outcome,
-}
-
-impl Steps<'_> {
-    /// Returns whether the rest is not to be tried, since the changes so far are taken back.
-    fn is_over(&self) -> bool {
-        self.trusted == Trusted::Plan && !self.outcome.failed.is_empty()
-    }
-
-    fn note(&mut self, change: &Change, done: Result<(), WriteError>) -> Result<(), StorageError> {
-        match done {
-            Ok(()) => Ok(()),
-            Err(WriteError::Files(error)) => {
-                self.outcome.failed.push((change.path.clone(), error));
-                Ok(())
-            }
-            // The content is gone for good; the other entries are not.
-            Err(WriteError::Storage(StorageError::Damaged { .. })) => {
-                self.outcome.conflicts.insert(change.path.clone());
-                Ok(())
-            }
-            Err(WriteError::Storage(error)) => Err(error),
-        }
-    }
-
-    /// Removes what a change removes.
-    fn remove(&mut self, change: &Change) -> Result<(), WriteError> {
-        let (ChangeKind::Deleted | ChangeKind::Type, Some(old)) = (&change.kind, &change.old)
-        else {
-            return Ok(());
-        };
-        let is_directory = matches!(old, Node::Directory { .. });
-        // A file or link that becomes a file or link is replaced in one step.
-        let becomes_directory = matches!(change.new, Some(Node::Directory { .. }));
-        if change.kind == ChangeKind::Type && !is_directory && !becomes_directory {
-            return Ok(());
-        }
-        if self.trusted == Trusted::Nothing {
-            match self.writer.compare(&change.path, old)? {
-                Present::Same | Present::OtherMode => {}
-                Present::Missing => return Ok(()),
-                Present::Other => {
-                    let is_done = match &change.new {
-                        Some(new) => self.writer.compare(&change.path, new)? != Present::Other,
-                        None => false,
-                    };
-                    if !is_done {
-                        self.outcome.conflicts.insert(change.path.clone());
-                    }
-                    return Ok(());
-                }
-            }
-        }
-        if self.writer.remove(&change.path, is_directory)? {
-            self.outcome.finished += 1;
-        } else {
-            self.outcome.kept.push(change.path.clone());
-        }
-        Ok(())
-    }
-
-    /// Makes or changes what a change makes or changes.
-    fn put(&mut self, change: &Change, state: &mut State) -> Result<(), WriteError> {
-        let Some(new) = &change.new else { return Ok(()) };
-        let is_in_the_way = |kept: &PathBuf| change.path.starts_with(kept);
-        if self.outcome.conflicts.iter().any(is_in_the_way)
-            || (change.kind == ChangeKind::Type && self.outcome.kept.contains(&change.path))
-        {
-            return Ok(());
-        }
-        if self.trusted == Trusted::Nothing {
-            let present = self.writer.compare(&change.path, new)?;
-            let is_as_before = match (&change.old, present) {
-                (_, Present::Same) => return Ok(()),
-                // Its mode is set, which can be done twice.
-                (_, Present::OtherMode) => {
-                    self.outcome.finished += 1;
-                    return Ok(self.writer.set_mode(&change.path, new)?);
-                }
-                (_, Present::Missing) => true,
-                (Some(old), Present::Other) => {
-                    self.writer.compare(&change.path, old)? != Present::Other
-                }
-                (None, Present::Other) => false,
-            };
-            if !is_as_before {
-                self.outcome.conflicts.insert(change.path.clone());
-                return Ok(());
-            }
-        }
-        self.outcome.finished += 1;
-        match change.kind {
-            ChangeKind::Mode => Ok(self.writer.set_mode(&change.path, new)?),
-            ChangeKind::Added
-            | ChangeKind::Modified
-            | ChangeKind::Type
-            | ChangeKind::Renamed { .. }
-            | ChangeKind::Deleted => self.writer.put(&change.path, new, &mut state.objects),
-        }
+        Ok(steps.finish())
     }
 }
 
@@ -587,68 +500,4 @@ fn first_difference(planned: &[Change], now: &[Change]) -> Option<PathBuf> {
         .map(|(planned, now)| (&planned.path).min(&now.path))
         .or(rest.map(|change| &change.path))
         .cloned()
-}
-
-#[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "the test lays out its own files")]
-mod tests {
-    use carrel_fsroot::Root;
-
-    use super::*;
-    use crate::ObjectId;
-
-    #[test]
-    fn the_changes_before_one_that_fails_are_taken_back() {
-        let world = tempfile::tempdir().unwrap();
-        let (workspace, directory) = (world.path().join("workspace"), world.path().join("store"));
-        std::fs::create_dir_all(workspace.join("gone")).unwrap();
-        std::fs::create_dir_all(&directory).unwrap();
-        std::fs::write(workspace.join("a"), "old").unwrap();
-        std::fs::write(workspace.join("gone/b"), "old").unwrap();
-        let open = || {
-            Store::open(Root::open(&directory).unwrap(), Root::open(&workspace).unwrap()).unwrap()
-        };
-        let store = open();
-        let error = store.locked(|state| {
-            let file = |content: &str, state: &mut State| Node::File {
-                mode: 0o644,
-                modified: 0,
-                size: content.len() as u64,
-                id: state.objects.put(content.as_bytes()).unwrap(),
-            };
-            let (old, new) = (file("old", state), file("new!", state));
-            let list = Node::Directory { mode: 0o755, id: ObjectId::of(b"") };
-            let change = |path: &str, kind, old: Option<&Node>, new: Option<&Node>| Change {
-                path: path.into(),
-                kind,
-                old: old.cloned(),
-                new: new.cloned(),
-            };
-            let journal = Journal {
-                process: std::process::id(),
-                snapshot: SnapshotId(1),
-                before: SnapshotId(2),
-                times: Times::Now,
-                durability: Durability::Synced,
-                changes: vec![
-                    change("a", ChangeKind::Modified, Some(&old), Some(&new)),
-                    change("added", ChangeKind::Added, None, Some(&new)),
-                    change("gone", ChangeKind::Deleted, Some(&list), None),
-                    change("gone/b", ChangeKind::Deleted, Some(&old), None),
-                    change("missing/c", ChangeKind::Added, None, Some(&new)),
-                    change("z", ChangeKind::Added, None, Some(&new)),
-                ],
-            };
-            store.make_changes(state, &journal).map(drop)
-        });
-        let error = error.unwrap_err();
-        let message = "could not restore missing/c; the workspace is as it was before";
-        assert_eq!(error.to_string(), message);
-        let read = |path: &str| std::fs::read_to_string(workspace.join(path)).unwrap();
-        assert_eq!((read("a"), read("gone/b")), ("old".into(), "old".into()));
-        for path in ["added", "missing", "z"] {
-            assert!(!workspace.join(path).exists(), "{path}");
-        }
-        assert!(open().recovery().is_none());
-    }
 }

@@ -17,15 +17,18 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use carrel_fsroot::{Directory, Entry, FileKind, Metadata, Problem, Root, unfinished_write_pid};
 use carrel_search::{ALWAYS_IGNORED, IgnoreRules, PresentRuleFiles, ReadFailures, is_rule_file};
 
 use crate::change_key::ChangeKey;
-use crate::error::StorageError;
 use crate::object_id::ObjectId;
 use crate::objects::Objects;
 use crate::scan_cache::{Known, KnownDirectory, ScanCache, State};
+use crate::scan_options::{
+    Ignored, Limits, MAX_ENTRIES, ScanError, ScanOptions, Scanned, Totals, Trust,
+};
 use crate::segment::MAX_CONTENT;
 use crate::tree::{Omission, begin_list, put_entry};
 
@@ -33,10 +36,7 @@ use crate::tree::{Omission, begin_list, put_entry};
 const MAX_DEPTH: usize = 192;
 
 /// Bounds the entries of one directory, which are sorted in memory.
-const MAX_DIRECTORY_ENTRIES: usize = 1 << 20;
-
-/// Bounds the memory of a scan.
-const MAX_ENTRIES: u64 = 4 << 20;
+const MAX_DIRECTORY_ENTRIES: usize = if cfg!(test) { 1000 } else { 1 << 20 };
 
 /// The readings of a file that is changed meanwhile.
 const MAX_TRIES: usize = 3;
@@ -47,107 +47,11 @@ const FILE_MODE: u32 = 0o777;
 /// The permission bits that are recorded of a directory.
 const DIRECTORY_MODE: u32 = 0o3777;
 
-/// The part of a tree that ignore rules exclude.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ignored {
-    /// It is recorded as present, and left alone by a restore.
-    #[default]
-    LeftAlone,
-    /// It is taken like the rest.
-    Taken,
-}
-
-/// The sizes up to which files are taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// The limit for one file, at most 1 GiB. A file is read into memory.
-    pub file_bytes: u64,
-    /// The limit for all files together.
-    pub total_bytes: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { file_bytes: 64 << 20, total_bytes: 4 << 30 }
-    }
-}
-
-/// The files whose change keys are believed.
-///
-/// A process that has a file mapped for writing changes its content without changing its key. If such a process
-/// may live, its files have to be read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Trust {
-    /// The keys of all files.
-    #[default]
-    Keys,
-    /// The keys of all files but those at or below these paths.
-    Except(BTreeSet<PathBuf>),
-    /// No keys: every file is read.
-    Nothing,
-}
-
-/// The options of a scan.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ScanOptions {
-    /// The part that ignore rules exclude.
-    pub ignored: Ignored,
-    /// The sizes up to which files are taken.
-    pub limits: Limits,
-    /// The files whose change keys are believed.
-    pub trust: Trust,
-}
-
-/// Why a tree could not be scanned.
-#[derive(Debug, thiserror::Error)]
-pub enum ScanError {
-    /// The workspace itself cannot be read.
-    #[error("could not read the workspace for a snapshot")]
-    Workspace(#[from] carrel_fsroot::Error),
-    /// The tree has too many entries.
-    #[error(
-        "the workspace has more than {MAX_ENTRIES} entries; name generated trees in an ignore file"
-    )]
-    TooManyEntries,
-    /// The store failed.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-}
-
-/// The size of a tree.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Totals {
-    /// The regular files that were taken.
-    pub files: u64,
-    /// The directories.
-    pub directories: u64,
-    /// The symbolic links.
-    pub links: u64,
-    /// The bytes of the files that were taken.
-    pub bytes: u64,
-    /// The entries that ignore rules exclude, each tree counted once.
-    pub ignored: u64,
-    /// The entries that were left out for other reasons.
-    pub left_out: u64,
-}
-
-/// What a scan found.
-#[derive(Debug)]
-pub(crate) struct Scanned {
-    /// The list of the top directory.
-    pub(crate) top: ObjectId,
-    pub(crate) totals: Totals,
-    pub(crate) left_out: Vec<(PathBuf, Omission)>,
-    /// The files that were read.
-    pub(crate) files_read: u64,
-    /// The cache differs from before.
-    pub(crate) is_cache_changed: bool,
-}
-
-/// Scans a workspace, and stores what is new.
+/// Scans a workspace, and stores what is new. What is `held` is taken although ignore rules exclude it.
 pub(crate) fn scan(
     root: &Root,
     options: &ScanOptions,
+    held: &BTreeSet<PathBuf>,
     cache: &mut ScanCache,
     objects: &mut Objects,
 ) -> Result<Scanned, ScanError> {
@@ -165,6 +69,7 @@ pub(crate) fn scan(
     }
     let mut scan = Scan {
         options,
+        held,
         limits,
         objects,
         totals: Totals::default(),
@@ -175,8 +80,8 @@ pub(crate) fn scan(
     };
     let directory = root.directory(Path::new("."))?;
     let key = ChangeKey::of(&directory.metadata()?);
-    let path = PathBuf::new();
-    let top = scan.directory(&directory, path, None, key, &mut cache.top, Judge::NewNames)?;
+    let top = Place { path: PathBuf::new(), key, is_ignored: false };
+    let top = scan.directory(&directory, top, None, &mut cache.top, Judge::NewNames)?;
     scan.totals.directories -= 1;
     Ok(Scanned {
         top,
@@ -205,6 +110,7 @@ enum Visit {
 
 struct Scan<'a> {
     options: &'a ScanOptions,
+    held: &'a BTreeSet<PathBuf>,
     limits: Limits,
     objects: &'a mut Objects,
     totals: Totals,
@@ -214,10 +120,19 @@ struct Scan<'a> {
     is_cache_changed: bool,
 }
 
+/// A directory that is about to be scanned.
+struct Place {
+    path: PathBuf,
+    key: ChangeKey,
+    /// Ignore rules exclude it. It is scanned for what is held in it.
+    is_ignored: bool,
+}
+
 /// A directory on the path down.
 struct Level<'a> {
     directory: &'a Directory,
     path: PathBuf,
+    is_ignored: bool,
     depth: usize,
     above: Option<&'a Level<'a>>,
     present: PresentRuleFiles,
@@ -237,7 +152,8 @@ impl Level<'_> {
     }
 
     fn ignores(&self, known: &Known) -> bool {
-        known.name == ALWAYS_IGNORED
+        self.is_ignored
+            || known.name == ALWAYS_IGNORED
             || self.rules().is_some_and(|rules| {
                 rules.excludes(&self.path.join(&known.name), known.is_directory)
             })
@@ -249,15 +165,15 @@ impl Scan<'_> {
     fn directory(
         &mut self,
         directory: &Directory,
-        path: PathBuf,
+        place: Place,
         above: Option<&Level<'_>>,
-        key: ChangeKey,
         known: &mut KnownDirectory,
         mut judge: Judge,
     ) -> Result<ObjectId, ScanError> {
         self.totals.directories += 1;
-        let is_settled = key.is_settled();
+        let Place { path, key, is_ignored } = place;
         if !known.is_settled || known.key != key {
+            let is_settled = key.is_settled(SystemTime::now());
             list(directory, known)?;
             known.key = key;
             known.is_settled = is_settled;
@@ -273,30 +189,19 @@ impl Scan<'_> {
             judge = Judge::AllNames;
         }
         let depth = above.map_or(0, |above| above.depth + 1);
-        let level = Level { directory, path, depth, above, present, rules: OnceCell::new() };
-        let mut gone = false;
+        let rules = OnceCell::new();
+        let level = Level { directory, path, is_ignored, depth, above, present, rules };
         // Taken, so that a scan that fails halfway leaves no list that does not fit.
         let before = known.list.take();
         let mut changed = before.is_none();
-        for child in &mut known.children {
-            if judge == Judge::AllNames || matches!(child.state, State::Unknown) {
-                let is_ignored = level.ignores(child);
-                changed |= is_ignored != child.is_ignored;
-                child.is_ignored = is_ignored;
+        for round in 0..MAX_TRIES {
+            if !self.children(&level, known, (judge, round), &mut changed)? {
+                break;
             }
-            match self.visit(&level, child, judge)? {
-                Visit::Same => {}
-                Visit::Changed => changed = true,
-                Visit::Gone => {
-                    child.state = State::Unknown;
-                    gone = true;
-                }
-            }
-        }
-        if gone {
-            // The next scan lists the directory again.
+            // The next scan lists the directory again, and so does this one: it may have got another name here.
             known.is_settled = false;
             changed = true;
+            list(directory, known)?;
         }
         let list = match before {
             Some(list) if !changed => list,
@@ -309,6 +214,38 @@ impl Scan<'_> {
         Ok(list)
     }
 
+    /// Looks at the children of a directory; in later rounds at those that were not seen in the first. Returns whether
+    /// one was gone.
+    fn children(
+        &mut self,
+        level: &Level<'_>,
+        known: &mut KnownDirectory,
+        (judge, round): (Judge, usize),
+        changed: &mut bool,
+    ) -> Result<bool, ScanError> {
+        let mut gone = false;
+        for child in &mut known.children {
+            let is_new = matches!(child.state, State::Unknown);
+            if round > 0 && !is_new {
+                continue;
+            }
+            if judge == Judge::AllNames || is_new {
+                let is_ignored = level.ignores(child);
+                *changed |= is_ignored != child.is_ignored;
+                child.is_ignored = is_ignored;
+            }
+            match self.visit_again(level, child, judge)? {
+                Visit::Same => {}
+                Visit::Changed => *changed = true,
+                Visit::Gone => {
+                    child.state = State::Unknown;
+                    gone = true;
+                }
+            }
+        }
+        Ok(gone)
+    }
+
     fn put_list(&mut self, known: &KnownDirectory) -> Result<ObjectId, ScanError> {
         let nodes: Vec<_> =
             known.children.iter().filter_map(|child| Some((&child.name, child.node()?))).collect();
@@ -317,6 +254,30 @@ impl Scan<'_> {
             put_entry(&mut list, name, &node);
         }
         Ok(self.objects.put(&list)?)
+    }
+
+    /// Looks at an entry until it is what it was taken for. One that is another thing each time is torn, and not
+    /// missing: a restore would delete it.
+    fn visit_again(
+        &mut self,
+        level: &Level<'_>,
+        child: &mut Known,
+        judge: Judge,
+    ) -> Result<Visit, ScanError> {
+        for _ in 0..MAX_TRIES {
+            match self.visit(level, child, judge)? {
+                Visit::Gone => {}
+                visited @ (Visit::Same | Visit::Changed) => return Ok(visited),
+            }
+            match level.directory.link_metadata(Path::new(&child.name)) {
+                Ok(metadata) => child.is_directory = metadata.kind == FileKind::Directory,
+                Err(error) if error.is_not_found() => return Ok(Visit::Gone),
+                Err(_) => {}
+            }
+            child.state = State::Unknown;
+            child.is_ignored = level.ignores(child);
+        }
+        Ok(self.leave_out(level, child, Omission::Torn))
     }
 
     fn visit(
@@ -332,7 +293,8 @@ impl Scan<'_> {
         if self.entries > MAX_ENTRIES {
             return Err(ScanError::TooManyEntries);
         }
-        if child.is_ignored && self.options.ignored == Ignored::LeftAlone {
+        let is_left_alone = child.is_ignored && self.options.ignored == Ignored::LeftAlone;
+        if is_left_alone && !self.holds(level, child) {
             return Ok(self.leave_out(level, child, Omission::Ignored));
         }
         if child.is_directory {
@@ -351,6 +313,10 @@ impl Scan<'_> {
                 Ok(self.leave_out(level, child, Omission::Special))
             }
         }
+    }
+
+    fn holds(&self, level: &Level<'_>, child: &Known) -> bool {
+        !self.held.is_empty() && self.held.contains(&level.path.join(&child.name))
     }
 
     fn leave_out(&mut self, level: &Level<'_>, child: &mut Known, reason: Omission) -> Visit {
@@ -424,13 +390,13 @@ impl Scan<'_> {
             Err(error) => return Ok(self.failed(level, child, &error)),
         };
         let (mode, key) = (metadata.mode & DIRECTORY_MODE, ChangeKey::of(&metadata));
-        let path = level.path.join(&child.name);
+        let place = Place { path: level.path.join(&child.name), key, is_ignored: child.is_ignored };
         let (known_mode, mut known) = match std::mem::replace(&mut child.state, State::Unknown) {
             State::Directory { mode, directory } => (Some(mode), directory),
             _ => (None, Box::default()),
         };
         let before = known.list;
-        let list = match self.directory(&directory, path, Some(level), key, &mut known, judge) {
+        let list = match self.directory(&directory, place, Some(level), &mut known, judge) {
             Ok(list) => list,
             Err(ScanError::Workspace(error)) => {
                 self.totals.directories -= 1;
@@ -509,7 +475,11 @@ impl Scan<'_> {
 
     fn read_file(&mut self, level: &Level<'_>, child: &mut Known) -> Result<Visit, ScanError> {
         self.files_read += 1;
+        // What a process changes through a mapping after this reading does not show in the key, so it counts for nothing.
+        let is_trusted = self.trusts(level, child);
         for _ in 0..MAX_TRIES {
+            // Before the reading: a change within the same tick may follow it.
+            let begun = SystemTime::now();
             let (file, metadata) = match level.directory.open_file(Path::new(&child.name)) {
                 Ok(opened) => opened,
                 Err(error) => return Ok(self.failed(level, child, &error)),
@@ -524,7 +494,7 @@ impl Scan<'_> {
             let Some(content) = content else { continue };
             let id = self.objects.put(&content)?;
             self.count_file(key.size);
-            let is_settled = key.is_settled();
+            let is_settled = is_trusted && key.is_settled(begun);
             let state = State::File { key, mode: metadata.mode & FILE_MODE, id, is_settled };
             let before = child.node();
             self.is_cache_changed |= child.state != state;

@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use carrel_fsroot::FileKind;
 
@@ -13,7 +13,7 @@ use crate::bytes::{Reader, put_length, put_number, put_text};
 use crate::change_key::ChangeKey;
 use crate::object_id::ObjectId;
 use crate::objects::Objects;
-use crate::scan::{Ignored, Limits};
+use crate::scan_options::{Ignored, Limits};
 use crate::tree::{Node, Omission, REPOSITORY};
 
 const MAGIC: &[u8; 16] = b"carrel-scanned-1";
@@ -113,12 +113,12 @@ impl KnownDirectory {
         }
     }
 
-    /// Forgets content that is not stored.
+    /// Forgets content that is not stored, or may not stay stored.
     pub(crate) fn retain_stored(&mut self, objects: &Objects) {
-        self.list = self.list.filter(|id| objects.contains(id));
+        self.list = self.list.filter(|id| objects.is_reusable(id));
         for child in &mut self.children {
             match &mut child.state {
-                State::File { id, .. } if !objects.contains(id) => {
+                State::File { id, .. } if !objects.is_reusable(id) => {
                     child.state = State::Unknown;
                     self.list = None;
                 }
@@ -220,6 +220,22 @@ impl State {
 }
 
 impl ScanCache {
+    /// Returns the change key of a file or link as the last scan found it.
+    pub(crate) fn key_of(&self, path: &Path) -> Option<ChangeKey> {
+        let mut directory = &self.top;
+        let mut found = None;
+        for name in path {
+            let place =
+                directory.children.binary_search_by(|child| (*child.name).cmp(name)).ok()?;
+            match &directory.children.get(place)?.state {
+                State::Directory { directory: below, .. } => directory = below,
+                State::File { key, .. } | State::Link { key, .. } => found = Some(*key),
+                State::Unknown | State::Repository | State::LeftOut(_) => return None,
+            }
+        }
+        found
+    }
+
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         put_number(&mut bytes, self.device);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::name::{SnapshotId, SnapshotName};
 use crate::object_id::ObjectId;
-use crate::scan::{Ignored, Totals};
+use crate::scan_options::{Ignored, Totals};
 
 const PREFIX: &str = "snapshot-";
 

@@ -5,9 +5,10 @@
 //! process sees when another one changed something, and reads everything again. Records of undo that another
 //! process appended are found at the ends of the segments.
 
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -15,14 +16,17 @@ use carrel_domain::{Clock, SystemClock, sync};
 use carrel_fsroot::Root;
 use tracing::warn;
 
-use crate::disk::{self, Disk, ServerDisk, UNFINISHED};
+use crate::change_key::ChangeKey;
+use crate::disk::{self, Disk, ServerDisk, UNFINISHED, Watched};
 use crate::error::StorageError;
 use crate::name::{SnapshotId, SnapshotName};
 use crate::objects::Objects;
 use crate::restore::{Recovery, RestoreError};
-use crate::scan::{ScanError, ScanOptions, Scanned, scan};
+use crate::scan::scan;
 use crate::scan_cache::ScanCache;
+use crate::scan_options::{ScanError, ScanOptions, Scanned};
 use crate::snapshot::{RecordError, Snapshot, number_of};
+use crate::undo::CheckpointId;
 
 const LOCK: &str = "lock";
 const SCAN_CACHE: &str = "scan.index";
@@ -39,11 +43,12 @@ const MAX_PAUSE: Duration = Duration::from_millis(20);
 pub struct Store {
     pub(crate) disk: Arc<dyn Disk>,
     server: Arc<ServerDisk>,
+    watched: Arc<Watched>,
     lock: File,
     pub(crate) workspace: Root,
     pub(crate) clock: Arc<dyn Clock>,
     state: Mutex<Option<State>>,
-    recovery: Option<Recovery>,
+    recovery: Mutex<Option<Recovery>>,
 }
 
 /// What of a store is in memory.
@@ -58,6 +63,12 @@ pub(crate) struct State {
     /// Names of records that cannot be read.
     pub(crate) damaged_records: Vec<String>,
     cache: Option<ScanCache>,
+    /// The files have to be read again.
+    is_discarded: bool,
+    /// The records that were removed.
+    pub(crate) removed: u64,
+    /// The bytes that were stored and the records that had been removed when garbage was last looked for.
+    pub(crate) looked: Option<(u64, u64)>,
 }
 
 /// The name or the id of a snapshot.
@@ -155,20 +166,34 @@ impl Store {
         let lock = directory.open_or_create(Path::new(LOCK), LOCK_MODE);
         let lock = lock.map_err(StorageError::from)?;
         let server = Arc::new(ServerDisk::new(directory));
-        let disk = wrap(Arc::clone(&server) as Arc<dyn Disk>);
-        let mut store =
-            Self { disk, server, lock, workspace, clock, state: Mutex::default(), recovery: None };
-        store.recovery = store.locked(|state| {
-            let recovery = store.recover(state)?;
-            state.objects.cover()?;
-            Ok::<_, RestoreError>(recovery)
-        })?;
+        let watched = Arc::new(Watched::new(wrap(Arc::clone(&server) as Arc<dyn Disk>)));
+        let store = Self {
+            disk: Arc::clone(&watched) as Arc<dyn Disk>,
+            server,
+            watched,
+            lock,
+            workspace,
+            clock,
+            state: Mutex::default(),
+            recovery: Mutex::default(),
+        };
+        store.locked(|state| state.objects.cover())?;
         Ok(store)
     }
 
-    /// Returns what became of a restore that was interrupted before this opening; `None` if none was.
-    pub fn recovery(&self) -> Option<&Recovery> {
-        self.recovery.as_ref()
+    /// Returns what became of the last restore that was interrupted and that this store finished; `None` if none was.
+    pub fn recovery(&self) -> Option<Recovery> {
+        sync::lock(&self.recovery).clone()
+    }
+
+    /// Finishes a restore or undo that was interrupted, if there is one. The caller holds the workspace's write lock.
+    pub fn finish_interrupted(&self) -> Result<(), StorageError> {
+        self.locked(|state| {
+            if let Some(recovery) = self.recover(state)? {
+                *sync::lock(&self.recovery) = Some(recovery);
+            }
+            self.recover_undo(state)
+        })
     }
 
     /// Returns all snapshots, the newest first.
@@ -187,23 +212,45 @@ impl Store {
     }
 
     /// Does something while no other thread or process uses the store.
+    ///
+    /// After a failure that may have left the state different from the files, in this or another process, the next use
+    /// reads the files again.
     pub(crate) fn locked<T, E: From<StorageError>>(
         &self,
         act: impl FnOnce(&mut State) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut state = sync::lock(&self.state);
+        let mut slot = sync::lock(&self.state);
         let _guard = self.lock_file()?;
-        let (epoch, next) = self.counters()?;
-        match &mut *state {
-            Some(state) if state.epoch == epoch => state.objects.scan_ends()?,
-            outdated => {
-                self.server.forget();
-                *outdated = Some(self.load(epoch, next)?);
+        // Taken, so that nothing is left of it after a failure or a panic.
+        let mut state = self.current(slot.take())?;
+        let acted = act(&mut state);
+        if self.watched.take_failure() {
+            if let Err(error) = self.announce(&mut state) {
+                warn!(%error, "could not tell other processes that the snapshot store failed");
             }
+        } else if !state.objects.has_pending() && !state.is_discarded {
+            *slot = Some(state);
         }
-        match &mut *state {
-            Some(state) => act(state),
-            None => unreachable!("the state was loaded above"),
+        acted
+    }
+
+    /// Returns the state as the files have it now.
+    fn current(&self, state: Option<State>) -> Result<State, StorageError> {
+        let (epoch, next) = self.counters()?;
+        match state {
+            Some(mut state) if state.epoch == epoch => {
+                state.objects.scan_ends()?;
+                Ok(state)
+            }
+            _ => {
+                self.server.forget();
+                let mut state = self.load(epoch, next)?;
+                if let Some(recovery) = self.recover(&mut state)? {
+                    *sync::lock(&self.recovery) = Some(recovery);
+                }
+                self.recover_undo(&mut state)?;
+                Ok(state)
+            }
         }
     }
 
@@ -261,7 +308,17 @@ impl Store {
         snapshots.sort_unstable_by_key(|snapshot| snapshot.id);
         let newest = names.iter().filter_map(|name| number_of(name)).max().unwrap_or(0);
         let next = next.max(newest + 1);
-        Ok(State { epoch, next, objects, snapshots, damaged_records, cache: None })
+        Ok(State {
+            epoch,
+            next,
+            objects,
+            snapshots,
+            damaged_records,
+            cache: None,
+            is_discarded: false,
+            removed: 0,
+            looked: None,
+        })
     }
 
     /// Tells other processes that records or segments changed.
@@ -272,11 +329,12 @@ impl Store {
         self.lock.write_all_at(&bytes, 0).map_err(StorageError::io(LOCK))
     }
 
-    /// Scans the workspace and stores what is new, unsynced.
+    /// Scans the workspace and stores what is new, unsynced. What is `held` is taken although ignore rules exclude it.
     pub(crate) fn scan(
         &self,
         state: &mut State,
         options: &ScanOptions,
+        held: &BTreeSet<PathBuf>,
     ) -> Result<Scanned, ScanError> {
         if state.objects.take_loss() {
             state.forget_missing();
@@ -293,7 +351,7 @@ impl Store {
                 none.insert(stored)
             }
         };
-        let scanned = scan(&self.workspace, options, cache, objects)?;
+        let scanned = scan(&self.workspace, options, held, cache, objects)?;
         objects.flush()?;
         Ok(scanned)
     }
@@ -308,9 +366,14 @@ impl Store {
 }
 
 impl State {
-    /// Makes the next use read everything again, after a failure that may have left the state wrong.
-    pub(crate) fn invalidate(&mut self) {
-        self.epoch = self.epoch.wrapping_add(u64::MAX / 2);
+    /// Makes the next use read the files again, and finish what is in a journal.
+    pub(crate) fn discard(&mut self) {
+        self.is_discarded = true;
+    }
+
+    /// Returns the change key of a file or link as the last scan found it.
+    pub(crate) fn key_of(&self, path: &Path) -> Option<ChangeKey> {
+        self.cache.as_ref()?.key_of(path)
     }
 
     /// Forgets content of the last scan that is not stored any more.
@@ -319,6 +382,11 @@ impl State {
         if let Some(cache) = cache {
             cache.top.retain_stored(objects);
         }
+    }
+
+    pub(crate) fn next_checkpoint(&self) -> CheckpointId {
+        let newest = self.objects.checkpoints().last_key_value();
+        CheckpointId::of(newest.map_or(0, |(number, _)| *number) + 1)
     }
 
     pub(crate) fn take_number(&mut self) -> SnapshotId {

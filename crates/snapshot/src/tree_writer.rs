@@ -66,9 +66,25 @@ pub(crate) struct TreeWriter<'a> {
     touched: BTreeSet<PathBuf>,
     /// Directories that were made writable, and their modes.
     granted: BTreeMap<PathBuf, u32>,
+    /// Files that got other modes.
+    mode_changed: Vec<PathBuf>,
     /// Files that are written and neither synced nor renamed.
-    staged: Vec<(PathBuf, AtomicFile)>,
+    staged: Vec<(PathBuf, AtomicFile, Expected)>,
     failures: Vec<(PathBuf, Error)>,
+    /// Files that were not replaced, since they are not what was expected.
+    unexpected: Vec<PathBuf>,
+}
+
+/// What a file must be when it is replaced, so that what another process writes meanwhile is not lost.
+#[derive(Clone, Debug)]
+pub(crate) enum Expected {
+    Anything,
+    Missing,
+    /// The recorded entry. While the change key is the same its content is not read.
+    Same {
+        key: Option<ChangeKey>,
+        node: Node,
+    },
 }
 
 /// The threads that wait for syncs.
@@ -86,8 +102,63 @@ impl<'a> TreeWriter<'a> {
             parent: None,
             touched: BTreeSet::new(),
             granted: BTreeMap::new(),
+            mode_changed: Vec::new(),
             staged: Vec::new(),
             failures: Vec::new(),
+            unexpected: Vec::new(),
+        }
+    }
+
+    /// Gives directories that an earlier process made writable their modes back at the end, if they still are as it
+    /// left them.
+    pub(crate) fn take_back_access(&mut self, granted: &[(PathBuf, u32)]) {
+        for (path, mode) in granted {
+            let present = open_strict(self.root, path).and_then(|opened| opened.own_metadata());
+            if present.is_ok_and(|present| present.mode & 0o7777 == mode & 0o7777 | OWNER_ALL) {
+                self.granted.entry(path.clone()).or_insert(*mode);
+            }
+        }
+    }
+
+    /// Returns the directories that changing these paths makes writable, and their modes.
+    pub(crate) fn restricted<'p>(
+        &self,
+        paths: impl Iterator<Item = &'p PathBuf>,
+    ) -> Vec<(PathBuf, u32)> {
+        let parents: BTreeSet<_> = paths.filter_map(|path| path.parent()).collect();
+        let mode = |path: &&Path| {
+            let mode = open_strict(self.root, path).ok()?.own_metadata().ok()?.mode & 0o7777;
+            (mode & OWNER_ALL != OWNER_ALL).then(|| (path.to_path_buf(), mode))
+        };
+        parents.iter().filter_map(mode).collect()
+    }
+
+    /// Returns the files that were not replaced, since they are not what was expected.
+    pub(crate) fn take_unexpected(&mut self) -> Vec<PathBuf> {
+        std::mem::take(&mut self.unexpected)
+    }
+
+    /// Returns the change key of an entry; `None` if it is missing.
+    pub(crate) fn key(&mut self, path: &Path) -> Result<Option<ChangeKey>, Error> {
+        let found = self.parent(path).and_then(|(parent, name)| parent.link_metadata(name));
+        match found {
+            Ok(metadata) => Ok(Some(ChangeKey::of(&metadata))),
+            Err(error) if is_gone(error.problem()) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns whether an entry is what is expected.
+    pub(crate) fn is_expected(&mut self, path: &Path, expected: &Expected) -> Result<bool, Error> {
+        match expected {
+            Expected::Anything => Ok(true),
+            Expected::Missing => Ok(self.key(path)?.is_none()),
+            Expected::Same { key, node } => {
+                let found = self.key(path)?;
+                // Another name of the same file changes the key too.
+                Ok((found.is_some() && found == *key)
+                    || matches!(self.compare(path, node)?, Present::Same | Present::OtherMode))
+            }
         }
     }
 
@@ -99,22 +170,30 @@ impl<'a> TreeWriter<'a> {
     /// Syncs the files that are written, and then renames them.
     fn commit_staged(&mut self) {
         let mut staged = std::mem::take(&mut self.staged);
-        let synced = at_once(&mut staged, |(_, file)| file.sync_contents());
+        let synced = at_once(&mut staged, |(_, file, _)| file.sync_contents());
         // All are synced before the first one gets its name, so that a failure changes nothing yet.
         let mut failures = Vec::new();
         let mut files = Vec::new();
-        for ((path, file), synced) in staged.into_iter().zip(synced) {
+        for ((path, file, expected), synced) in staged.into_iter().zip(synced) {
             match synced {
-                Ok(()) => files.push((path, file)),
+                Ok(()) => files.push((path, file, expected)),
                 Err(error) => failures.push((path, error)),
             }
         }
-        for (path, file) in files {
-            if let Err(error) = file.commit() {
+        for (path, file, expected) in files {
+            if let Err(error) = self.commit(&path, file, &expected) {
                 failures.push((path, error));
             }
         }
         self.failures.append(&mut failures);
+    }
+
+    fn commit(&mut self, path: &Path, file: AtomicFile, expected: &Expected) -> Result<(), Error> {
+        if self.is_expected(path, expected)? {
+            return file.commit();
+        }
+        self.unexpected.push(path.to_owned());
+        Ok(())
     }
 
     /// Opens the directory of an entry, and returns it with the entry's name.
@@ -178,17 +257,19 @@ impl<'a> TreeWriter<'a> {
         })
     }
 
-    /// Puts a recorded entry under a name. What is there and is no directory is replaced.
+    /// Puts a recorded entry under a name. What is there and is no directory is replaced, a file only if it is what is
+    /// expected.
     pub(crate) fn put(
         &mut self,
         path: &Path,
         node: &Node,
+        expected: Expected,
         objects: &mut Objects,
     ) -> Result<(), WriteError> {
         match node {
             Node::File { mode, modified, id, .. } => {
                 let content = objects.get(*id)?;
-                Ok(self.put_file(path, *mode, Some(*modified), &content)?)
+                Ok(self.put_file(path, (*mode, Some(*modified)), &content, expected)?)
             }
             Node::Directory { mode, .. } => Ok(self.put_directory(path, *mode)?),
             Node::Link { target } => Ok(self.put_link(path, target)?),
@@ -199,9 +280,9 @@ impl<'a> TreeWriter<'a> {
     pub(crate) fn put_file(
         &mut self,
         path: &Path,
-        mode: u32,
-        modified: Option<u64>,
+        (mode, modified): (u32, Option<u64>),
         content: &[u8],
+        expected: Expected,
     ) -> Result<(), Error> {
         // The directory is synced once for all its files.
         let durability = match self.durability {
@@ -220,9 +301,9 @@ impl<'a> TreeWriter<'a> {
             file.set_modified(UNIX_EPOCH + Duration::from_nanos(modified))?;
         }
         if durability == Durability::Buffered {
-            return file.commit();
+            return self.commit(path, file, &expected);
         }
-        self.staged.push((path.to_owned(), file));
+        self.staged.push((path.to_owned(), file, expected));
         if self.staged.len() >= MAX_STAGED {
             self.commit_staged();
         }
@@ -259,7 +340,9 @@ impl<'a> TreeWriter<'a> {
         match node {
             Node::File { mode, .. } => {
                 let (parent, name) = self.parent_to_change(path)?;
-                parent.set_entry_mode(name, *mode)
+                parent.set_entry_mode(name, *mode)?;
+                self.mode_changed.push(path.to_owned());
+                Ok(())
             }
             Node::Directory { mode, .. } => {
                 // At the end, since entries may have to be put into it.
@@ -324,30 +407,49 @@ impl<'a> TreeWriter<'a> {
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
         self.commit_staged();
         self.parent = None;
-        if self.durability == Durability::Synced {
-            let mut touched: Vec<_> = std::mem::take(&mut self.touched).into_iter().collect();
-            let root = self.root;
-            let synced = at_once(&mut touched, |path| match open_strict(root, path) {
-                Err(error) if is_gone(error.problem()) => Ok(()),
-                opened => opened?.sync_directory(Path::new(".")),
-            });
-            synced.into_iter().collect::<Result<(), _>>()?;
-        }
+        let (root, touched) = (self.root, std::mem::take(&mut self.touched));
+        let mode_changed = std::mem::take(&mut self.mode_changed);
+        self.sync_all(mode_changed, |path| {
+            let parent = open_strict(root, path.parent().unwrap_or(Path::new("")))?;
+            parent.sync_entry_file(Path::new(path.file_name().unwrap_or_default()))
+        })?;
+        let sync_directory =
+            |path: &mut PathBuf| open_strict(root, path)?.sync_directory(Path::new("."));
+        self.sync_all(touched.into_iter().collect(), sync_directory)?;
+        let granted: Vec<_> = std::mem::take(&mut self.granted).into_iter().collect();
         // The deepest first: a directory without rights for its owner hides those below.
-        for (path, mode) in std::mem::take(&mut self.granted).into_iter().rev() {
+        for (path, mode) in granted.iter().rev() {
             if path.as_os_str().is_empty() {
                 continue;
             }
-            let (parent, name) = match self.parent(&path) {
+            let (parent, name) = match self.parent(path) {
                 Err(error) if is_gone(error.problem()) => continue,
                 opened => opened?,
             };
-            match parent.set_entry_mode(name, mode) {
+            match parent.set_entry_mode(name, *mode) {
                 Err(error) if is_gone(error.problem()) => {}
                 set => set?,
             }
         }
-        Ok(())
+        // Again, for the modes.
+        self.sync_all(granted.into_iter().map(|(path, _)| path).collect(), sync_directory)
+    }
+
+    /// Syncs paths, if that was asked for. What is gone needs none, and what its owner may not read cannot be synced.
+    fn sync_all(
+        &self,
+        mut paths: Vec<PathBuf>,
+        sync: impl Fn(&mut PathBuf) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        if self.durability != Durability::Synced {
+            return Ok(());
+        }
+        let synced = at_once(&mut paths, |path| match sync(path) {
+            Err(error) if is_gone(error.problem()) => Ok(()),
+            Err(error) if error.problem() == Problem::PermissionDenied => Ok(()),
+            synced => synced,
+        });
+        synced.into_iter().collect()
     }
 }
 

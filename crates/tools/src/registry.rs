@@ -365,6 +365,8 @@ impl Registry {
         context: &ToolContext,
         work: impl Future<Output = Result<ToolResponse, Failure>>,
     ) -> Result<ToolResponse, Failure> {
+        // Before anything is read: a restore that was cut short leaves half of one state and half of another.
+        snapshots::finish_interrupted(context).await;
         let work = catch_panic(about.name, work);
         let mut called = match about.rules.trust {
             TrustMode::Unchecked => work.await,

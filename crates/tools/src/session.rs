@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use carrel_domain::sync;
+use carrel_domain::{Clock as _, SystemClock, sync};
 use carrel_exec::{Job, JobId, JobStatus, Owner, Retention};
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
@@ -61,6 +61,8 @@ pub struct Session {
     id: String,
     owner: Owner,
     lifetime: SessionLifetime,
+    /// Tells sessions with the same id apart, which have nothing in common.
+    process: Option<u64>,
     state: Mutex<State>,
 }
 
@@ -109,6 +111,16 @@ impl Session {
         Self::of_owner(Owner::new(&id), id)
     }
 
+    /// Begins the only session of this process. Other processes have sessions with the same id.
+    pub fn of_process(id: impl Into<String>) -> Arc<Self> {
+        let id = id.into();
+        let begun = SystemClock.now().as_millis();
+        let process = u64::from(std::process::id()) ^ u64::try_from(begun).unwrap_or(0) << 22;
+        let (owner, lifetime) = (Owner::new(&id), SessionLifetime::Lasting);
+        let (process, state) = (Some(process), Mutex::default());
+        Arc::new(Self { id, owner, lifetime, process, state })
+    }
+
     /// Begins a session of an owner that may have others. The id identifies it in audit events.
     pub fn of_owner(owner: Owner, id: impl Into<String>) -> Arc<Self> {
         Self::with(owner, id.into(), SessionLifetime::Lasting, State::default())
@@ -132,7 +144,7 @@ impl Session {
     }
 
     fn with(owner: Owner, id: String, lifetime: SessionLifetime, state: State) -> Arc<Self> {
-        Arc::new(Self { id, owner, lifetime, state: Mutex::new(state) })
+        Arc::new(Self { id, owner, lifetime, process: None, state: Mutex::new(state) })
     }
 
     /// Returns files read, test results and recordings of coverage, with secrets masked, for
@@ -159,6 +171,17 @@ impl Session {
     /// Returns the owner of the session and of its jobs.
     pub fn owner(&self) -> &Owner {
         &self.owner
+    }
+
+    /// Returns the name under which the session's calls can be undone: by itself, or, without a lasting session, by all
+    /// requests of its owner.
+    pub fn undo_owner(&self) -> String {
+        let owner = self.owner.as_str();
+        match (self.lifetime, self.process) {
+            (SessionLifetime::OneRequest, _) => format!("owner {owner:?}"),
+            (SessionLifetime::Lasting, None) => format!("session {owner:?} {}", self.id),
+            (SessionLifetime::Lasting, Some(process)) => format!("process {process} {}", self.id),
+        }
     }
 
     pub(crate) fn lifetime(&self) -> SessionLifetime {

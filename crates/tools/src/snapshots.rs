@@ -15,20 +15,23 @@ mod undo;
 use std::path::{Component, PathBuf};
 
 use carrel_domain::{Code, Failure};
-use carrel_exec::{Job, JobStatus};
 use carrel_snapshot::{Reference, Trust};
 
 pub(crate) use automatic::before;
 pub(crate) use call_changes::{CallChanges, Change};
 pub use stores::SnapshotStores;
+pub(crate) use stores::finish_interrupted;
 pub(crate) use undo::keep;
 
 use crate::named_workspace::NamedWorkspace;
 use crate::registry::Catalogue;
 use crate::tool_context::ToolContext;
 
-/// The changes that a reply lists.
+/// The changes that a reply lists, and the paths of each other kind.
 const MAX_LISTED: usize = 200;
+
+/// The paths of one kind that the text of a reply names.
+const MAX_NAMED: usize = 8;
 
 /// Characters of a tree's hash in the reply of `snapshot_create`, as many as a commit of git has.
 const CREATED_ID: usize = 40;
@@ -44,11 +47,31 @@ pub(crate) fn register(catalogue: &mut Catalogue) {
     catalogue.add::<undo::UndoRestore>();
 }
 
-/// Returns the files whose change keys are believed: none while a background command runs, which may have files
-/// mapped and change them without changing their keys.
+/// Returns the files whose change keys are believed: none while a command that may write runs in the workspace,
+/// whichever session or interface started it. It may have files mapped and change them without changing their keys.
 fn trust(context: &ToolContext) -> Trust {
-    let is_running = |job: &Job| job.status() == JobStatus::Running;
-    if context.toolbox.jobs.list().iter().any(is_running) { Trust::Nothing } else { Trust::Keys }
+    if context.workspace().handle().running_commands() > 0 { Trust::Nothing } else { Trust::Keys }
+}
+
+/// Returns the first of some names as one text, with the number of the others.
+fn some_of(names: &[String], total: u64) -> String {
+    let shown = names.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>();
+    match total.saturating_sub(shown.len() as u64) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Returns as many paths as a reply lists, and the number of all.
+fn listed<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> (Vec<String>, u64) {
+    let (mut listed, mut total) = (Vec::new(), 0);
+    for path in paths {
+        total += 1;
+        if listed.len() < MAX_LISTED {
+            listed.push(path.display().to_string());
+        }
+    }
+    (listed, total)
 }
 
 /// Returns a path relative to the workspace. It is compared with recorded paths and never opened, so that only its

@@ -69,10 +69,16 @@ pub struct CreatedSnapshot {
     pub snapshot: Snapshot,
     /// Nothing has changed since the snapshot before.
     pub unchanged: bool,
-    /// Paths that ignore rules exclude; a restore leaves them alone.
+    /// Paths that ignore rules exclude, at most 200; a restore leaves them alone.
     pub ignored: Vec<String>,
-    /// Other paths that are not in it.
+    /// The number of all of them.
+    #[serde(default)]
+    pub ignored_total: u64,
+    /// Other paths that are not in it, at most 200.
     pub left_out: Vec<LeftOutPath>,
+    /// The number of all of them.
+    #[serde(default)]
+    pub left_out_total: u64,
 }
 
 /// A path that is not in a snapshot.
@@ -120,8 +126,11 @@ pub struct SnapshotDiff {
     pub changes: Vec<SnapshotChange>,
     /// The number of changes for which the text has no room.
     pub not_shown: u64,
-    /// Paths that only one side has because the other left them out.
+    /// Paths that only one side has because the other left them out, at most 200.
     pub incomparable: Vec<String>,
+    /// The number of all of them.
+    #[serde(default)]
+    pub incomparable_total: u64,
 }
 
 /// The differences between two states of a workspace, with their text.
@@ -157,10 +166,16 @@ pub struct RestoredSnapshot {
     pub changed: u64,
     /// The changes, at most 200.
     pub changes: Vec<SnapshotChange>,
-    /// Paths that the snapshot does not have and that stay as they are, such as ignored trees.
+    /// Paths that the snapshot does not have and that stay as they are, such as ignored trees; at most 200.
     pub left_alone: Vec<String>,
-    /// Paths that could not be restored, since a directory that stays is in their place.
+    /// The number of all of them.
+    #[serde(default)]
+    pub left_alone_total: u64,
+    /// Paths that could not be restored, since a directory that stays is in their place; at most 200.
     pub blocked: Vec<String>,
+    /// The number of all of them.
+    #[serde(default)]
+    pub blocked_total: u64,
 }
 
 /// A snapshot that was deleted.

@@ -1,4 +1,4 @@
-use carrel_snapshot::{Node, Renames, Side};
+use carrel_snapshot::{Node, Renames, Side, Trust};
 use pretty_assertions::assert_eq;
 
 use crate::{World, named, shown, since, take};
@@ -47,14 +47,14 @@ fn both_contents_of_a_change_can_be_read() {
     take(&store, "one");
     world.write("f", "two!");
     let sides = [Side::Snapshot(named("one").into()), Side::Now];
-    let comparison = store.compare(&sides[0], &sides[1], Renames::Joined).unwrap();
+    let comparison = store.compare(&sides[0], &sides[1], Renames::Joined, &Trust::Keys).unwrap();
     let [change] = &comparison.changes[..] else { panic!("{comparison:?}") };
     let content = |node: &Option<Node>| match node {
         Some(Node::File { id, .. }) => store.content(*id).unwrap(),
         other => panic!("{other:?}"),
     };
     assert_eq!((content(&change.old), content(&change.new)), (b"one".to_vec(), b"two!".to_vec()));
-    let back = store.compare(&sides[1], &sides[0], Renames::Joined).unwrap();
+    let back = store.compare(&sides[1], &sides[0], Renames::Joined, &Trust::Keys).unwrap();
     assert_eq!(shown(&back.changes[0].kind, &back.changes[0].path), "modified f");
 }
 
@@ -70,7 +70,10 @@ fn changes_in_quick_succession_are_all_seen() {
         take(&store, &format!("s{round}"));
         let old = Side::Snapshot(named(&format!("s{}", round - 1)).into());
         let new = Side::Snapshot(named(&format!("s{round}")).into());
-        assert_eq!(store.compare(&old, &new, Renames::Joined).unwrap().changes.len(), 1);
+        assert_eq!(
+            store.compare(&old, &new, Renames::Joined, &Trust::Keys).unwrap().changes.len(),
+            1
+        );
     }
 }
 

@@ -180,3 +180,36 @@ fn a_stale_or_missing_index_is_made_again() {
     restore(&store, "two");
     assert_eq!(world.tree(), before);
 }
+
+#[test]
+fn a_snapshot_whose_record_is_damaged_keeps_all_content_until_it_is_deleted() {
+    let world = World::new();
+    world.write("f", "one".repeat(100));
+    let store = world.store();
+    take(&store, "one");
+    world.write("f", "two".repeat(100));
+    take(&store, "two");
+    let whole = std::fs::read(world.stored("snapshot-000001")).unwrap();
+    std::fs::write(world.stored("snapshot-000001"), &whole[..whole.len() / 2]).unwrap();
+    drop(store);
+    let store = world.store();
+    assert_eq!(store.damaged().unwrap(), ["snapshot-000001"]);
+    let error = store.collect_garbage().unwrap_err();
+    assert!(error.to_string().contains("delete @1 to give that snapshot up"), "{error}");
+    // It may have been repaired meanwhile.
+    std::fs::write(world.stored("snapshot-000001"), &whole).unwrap();
+    drop(store);
+    let store = world.store();
+    restore(&store, "one");
+    assert_eq!(world.read("f"), "one".repeat(100));
+    std::fs::write(world.stored("snapshot-000001"), "damaged").unwrap();
+    drop(store);
+    let store = world.store();
+    let id = carrel_snapshot::SnapshotId::parse("@1").unwrap();
+    assert_eq!(store.delete(&id.into()).unwrap().id, id);
+    assert!(store.delete(&id.into()).is_err());
+    assert_eq!((store.damaged().unwrap().len(), store.list().unwrap().len()), (0, 2));
+    store.collect_garbage().unwrap();
+    restore(&store, "two");
+    assert_eq!(world.read("f"), "two".repeat(100));
+}

@@ -64,6 +64,11 @@ fn child_process() {
                 store.delete(&before.id.into()).unwrap();
             }
         },
+        "undo" => loop {
+            let newest = store.checkpoints("ann").unwrap()[0].id;
+            assert_eq!(store.undo("ann", newest, &[]).unwrap().conflicts, []);
+            log.write_all(b"undone\n").unwrap();
+        },
         "collect" => {
             let mut previous: Option<SnapshotId> = None;
             loop {
@@ -218,6 +223,44 @@ fn a_restore_killed_at_any_moment_is_whole_or_not_begun_after_the_next_opening()
         assert!(left.iter().any(Vec::is_empty), "{left:?}");
     }
     assert!(recovered > 0, "no restore was interrupted");
+}
+
+#[test]
+fn an_undo_killed_at_any_moment_is_whole_or_not_begun_after_the_next_opening() {
+    let world = prepared();
+    let store = world.store();
+    let (one, mut checkpoint) = (world.tree(), store.begin_checkpoint("ann", "edit"));
+    for path in ["d0", "d1", "d2", "d3", "new"] {
+        checkpoint.before_image(std::path::Path::new(path)).unwrap();
+    }
+    for file in 0..9 {
+        world.write(format!("d1/f{file}"), "two".repeat(500));
+        world.write(format!("d2/f{file}"), "two");
+        world.remove(&format!("d0/f{file}"));
+    }
+    world.remove("d3");
+    world.write("d3", "a file");
+    world.write("new", "two");
+    checkpoint.commit().unwrap().unwrap();
+    let two = world.tree();
+    drop(store);
+    let mut random = fastrand::Rng::new();
+    let mut recovered = 0;
+    for _ in 0..rounds() * 3 {
+        kill_within(child(&world, "undo"), Duration::from_millis(400), &mut random);
+        recovered += usize::from(world.stored("undo.journal").exists());
+        let store = world.store();
+        let found = world.tree();
+        assert!(found == one || found == two, "{:?}", found.keys());
+        let newest = store.checkpoints("ann").unwrap()[0].id;
+        let undone = store.undo("ann", newest, &[]).unwrap();
+        assert_eq!(undone.conflicts, []);
+        assert!(world.tree() == one || world.tree() == two);
+        // Killed before the first write, or after the last one, it is what was taken back or what that left.
+        assert!(undone.restored.is_empty() || world.tree() != found);
+    }
+    assert!(recovered > 0, "no undo was interrupted");
+    assert!(!std::fs::read_to_string(world.outside("log")).unwrap().is_empty());
 }
 
 #[test]

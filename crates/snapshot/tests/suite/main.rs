@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 use carrel_fsroot::{Durability, Root};
 use carrel_snapshot::{
     ChangeKind, CreateRequest, Created, Renames, RestoreOptions, Restored, Side, Snapshot,
-    SnapshotName, Store,
+    SnapshotName, Store, Trust,
 };
 
 /// A workspace beside the store of its snapshots, and an outside that nothing may touch.
@@ -159,7 +159,7 @@ pub(crate) fn restore(store: &Store, name: &str) -> Restored {
 /// Returns the differences from a snapshot to the present, as text.
 pub(crate) fn since(store: &Store, name: &str) -> Vec<String> {
     let old = Side::Snapshot(named(name).into());
-    let comparison = store.compare(&old, &Side::Now, Renames::Joined).unwrap();
+    let comparison = store.compare(&old, &Side::Now, Renames::Joined, &Trust::Keys).unwrap();
     comparison.changes.iter().map(|change| shown(&change.kind, &change.path)).collect()
 }
 

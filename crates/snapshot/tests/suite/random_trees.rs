@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use carrel_snapshot::{Renames, Side};
+use carrel_snapshot::{Renames, Side, Trust};
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 
@@ -158,7 +158,7 @@ fn difference(old: &BTreeMap<PathBuf, Found>, new: &BTreeMap<PathBuf, Found>) ->
 fn compared(store: &carrel_snapshot::Store, old: &str, new: Option<&str>) -> Vec<String> {
     let old = Side::Snapshot(named(old).into());
     let new = new.map_or(Side::Now, |new| Side::Snapshot(named(new).into()));
-    let comparison = store.compare(&old, &new, Renames::Apart).unwrap();
+    let comparison = store.compare(&old, &new, Renames::Apart, &Trust::Keys).unwrap();
     comparison.changes.iter().map(|change| shown(&change.kind, &change.path)).collect()
 }
 

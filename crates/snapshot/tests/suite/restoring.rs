@@ -158,6 +158,43 @@ fn what_was_ignored_then_stays_although_it_is_not_ignored_now() {
 }
 
 #[test]
+fn what_the_snapshot_has_is_restored_although_it_is_ignored_now_and_that_can_be_undone() {
+    let world = World::new();
+    world.write("build/kept", "1");
+    world.write("build/deep/kept", "2");
+    world.write("notes.log", "3");
+    world.write("src/a.log", "4");
+    let store = world.store();
+    let before = world.tree();
+    take(&store, "before");
+    world.write(".gitignore", "build\n*.log\n");
+    world.write("build/kept", "one");
+    world.remove("build/deep");
+    world.remove("notes.log");
+    world.write("src/a.log", "four");
+    world.write("build/made_since", "stays");
+    world.write("src/made_since.log", "stays");
+    let changed = world.tree();
+    let differing = ["added .gitignore", "deleted build/deep", "deleted build/deep/kept"];
+    let rest = ["modified build/kept", "deleted notes.log", "modified src/a.log"];
+    assert_eq!(since(&store, "before"), [differing, rest].concat());
+    let restored = restore(&store, "before");
+    assert_eq!(restored.left_alone, []);
+    let mut expected = before.clone();
+    for path in ["build/made_since", "src/made_since.log"] {
+        expected.insert(path.into(), changed[std::path::Path::new(path)].clone());
+    }
+    assert_eq!(world.tree(), expected);
+    // The rules are ignored for what the snapshot of the state before has, too.
+    store.restore(&restored.before.id.into(), crate::unsynced()).unwrap();
+    assert_eq!(world.tree(), changed);
+    // Other snapshots go by the rules.
+    let ignored = crate::create(&store, "after").left_out;
+    let ignored: Vec<_> = ignored.iter().map(|(path, _)| path.display().to_string()).collect();
+    assert_eq!(ignored, ["build", "src/a.log", "src/made_since.log"]);
+}
+
+#[test]
 fn what_was_left_out_and_is_gone_is_said_to_be_beyond_restoring() {
     let world = World::new();
     world.write("large", [7; 1001]);

@@ -164,17 +164,21 @@ print('second', flush=True)
 sys.stdin.readline()
 ";
 
-/// Returns the files that differ from a snapshot that was taken between two stores of a live mapping.
-fn change_through_a_mapping(trust: &Trust) -> Vec<String> {
-    let world = World::new();
-    world.write("dir/mapped", "0000");
-    let mut child = Command::new("python3")
+fn mapping(world: &World) -> std::process::Child {
+    Command::new("python3")
         .args(["-c", MAPPING])
         .arg(world.path("dir/mapped"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .unwrap();
+        .unwrap()
+}
+
+/// Returns the files that differ from a snapshot that was taken between two stores of a live mapping.
+fn change_through_a_mapping(trust: &Trust) -> Vec<String> {
+    let world = World::new();
+    world.write("dir/mapped", "0000");
+    let mut child = mapping(&world);
     let mut input = child.stdin.take().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "first");
@@ -201,4 +205,59 @@ fn a_store_through_a_mapping_is_seen_only_by_reading() {
     let except = |path: &str| Trust::Except(BTreeSet::from([PathBuf::from(path)]));
     assert_eq!(change_through_a_mapping(&except("dir")), ["modified dir/mapped"]);
     assert_eq!(change_through_a_mapping(&except("other")), [""; 0]);
+}
+
+#[test]
+fn a_store_through_a_mapping_is_seen_when_the_process_has_ended_after_a_snapshot_that_read_all() {
+    for trust in [Trust::Nothing, Trust::Except(BTreeSet::from([PathBuf::from("dir")]))] {
+        let world = World::new();
+        world.write("dir/mapped", "0000");
+        let mut child = mapping(&world);
+        let mut input = child.stdin.take().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "first");
+        // The key of the first store has to be old enough to be trusted.
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let store = world.store();
+        let request = CreateRequest {
+            options: ScanOptions { trust, ..ScanOptions::default() },
+            ..CreateRequest::named(crate::named("during"))
+        };
+        store.create(&request).unwrap();
+        writeln!(input, "go").unwrap();
+        assert_eq!(lines.next().unwrap().unwrap(), "second");
+        drop(input);
+        child.wait().unwrap();
+        assert_eq!(since(&store, "during"), ["modified dir/mapped"]);
+        // It was read once more, and is trusted from here on.
+        assert_eq!(with(&store, ScanOptions::default()).files_read, 0);
+    }
+}
+
+#[test]
+fn what_its_owner_may_not_read_is_left_out_and_left_alone() {
+    if !carrel_skip::needs_user(carrel_skip::User::Ordinary, env!("CARGO_MANIFEST_DIR")) {
+        return;
+    }
+    let world = World::new();
+    world.write("file", "1");
+    world.write("directory/within", "1");
+    world.write("other", "1");
+    world.mode("file", 0o000);
+    world.mode("directory", 0o000);
+    let store = world.store();
+    let created = create(&store, "one");
+    assert_eq!(left_out(&created.left_out), ["directory unreadable", "file unreadable"]);
+    world.write("other", "2");
+    let restored = crate::restore(&store, "one");
+    assert_eq!((restored.changes.len(), world.read("other")), (1, "1".into()));
+    // One that can be read now is not touched by a restore of a snapshot that could not.
+    world.mode("file", 0o600);
+    world.write("file", "2");
+    world.mode("directory", 0o700);
+    let restored = crate::restore(&store, "one");
+    let left: Vec<_> =
+        restored.left_alone.iter().map(|(path, _)| path.display().to_string()).collect();
+    assert_eq!(left, ["directory", "file"]);
+    assert_eq!((world.read("file"), world.read("directory/within")), ("2".into(), "1".into()));
 }

@@ -1,7 +1,9 @@
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use carrel_domain::{FixedClock, Timestamp};
 use carrel_snapshot::{
-    CheckpointId, Conflict, MAX_CHECKPOINTS, PendingCheckpoint, Store, UndoError, Undone,
+    CheckpointId, Conflict, LeftImage, MAX_CHECKPOINTS, PendingCheckpoint, Store, UndoError, Undone,
 };
 use pretty_assertions::assert_eq;
 
@@ -218,4 +220,77 @@ fn content_of_undo_that_a_snapshot_shares_is_durable_with_the_snapshot() {
     let snapshot = take(&store, "one");
     assert_eq!(snapshot.totals.files, 2);
     assert_eq!(world.store().list().unwrap(), [snapshot]);
+}
+
+#[test]
+fn an_undo_that_cannot_write_an_entry_leaves_everything_and_can_be_tried_again() {
+    let world = World::new();
+    world.write("a", "1");
+    world.write("b", "1");
+    world.write("missing/c", "1");
+    let store = world.store();
+    let id = call(&store, "edit", &["a", "b", "missing/c"], |_| {
+        world.write("a", "2");
+        world.remove("b");
+        world.remove("missing/c");
+    });
+    // Its directory is not one of the call.
+    world.remove("missing");
+    let after = world.tree();
+    let error = store.undo("ann", id, &[]).unwrap_err();
+    assert!(matches!(&error, UndoError::Write { path, .. } if path == Path::new("missing/c")));
+    assert_eq!(world.tree(), after);
+    // The checkpoint of the undo is cancelled by another one, as if it had been taken back.
+    let labels: Vec<_> = store.checkpoints("ann").unwrap().into_iter().map(|c| c.label).collect();
+    assert_eq!(labels, ["undo u2", "undo u1", "edit"]);
+    std::fs::create_dir(world.path("missing")).unwrap();
+    undo(&store, id);
+    assert_eq!((world.read("a"), world.read("b"), world.read("missing/c")).2, "1");
+    assert_eq!((world.read("a"), world.read("b")), ("1".into(), "1".into()));
+}
+
+#[test]
+fn an_edit_of_another_call_before_the_commit_is_not_taken_for_the_calls_own() {
+    let world = World::new();
+    world.write("f", "1");
+    let store = world.store();
+    let mut checkpoint = store.begin_checkpoint("ann", "edit");
+    checkpoint.before_image(Path::new("f")).unwrap();
+    world.write("f", "2");
+    checkpoint
+        .left(Path::new("f"), LeftImage::of(&world.root("workspace"), Path::new("f")))
+        .unwrap();
+    world.write("f", "of another call");
+    let id = checkpoint.commit().unwrap().unwrap();
+    assert_eq!(undo(&store, id).conflicts, [(PathBuf::from("f"), Conflict::Changed)]);
+    assert_eq!(world.read("f"), "of another call");
+}
+
+#[test]
+fn old_checkpoints_and_those_of_owners_that_were_long_idle_go() {
+    let world = World::new();
+    let day = |day: i64| Timestamp::from_millis(day * 86_400_000);
+    let at = |now: Timestamp| {
+        Store::with_clock(world.root("store"), world.root("workspace"), Arc::new(FixedClock(now)))
+            .unwrap()
+    };
+    let edit = |store: &Store, owner: &str, content: &str| {
+        let mut checkpoint = store.begin_checkpoint(owner, "edit");
+        checkpoint.before_image(Path::new("f")).unwrap();
+        world.write("f", content);
+        checkpoint.commit().unwrap().unwrap();
+    };
+    edit(&at(day(1)), "ann", "1");
+    let store = at(day(5));
+    edit(&store, "ann", "2");
+    assert_eq!(store.checkpoints("ann").unwrap().len(), 2);
+    let store = at(day(9));
+    assert_eq!(store.checkpoints("ann").unwrap().len(), 1);
+    for owner in 0..64 {
+        edit(&store, &format!("session {owner}"), &format!("{owner} {owner}"));
+    }
+    assert_eq!(store.checkpoints("ann").unwrap().len(), 0);
+    assert_eq!(store.checkpoints("session 0").unwrap().len(), 1);
+    store.collect_garbage().unwrap();
+    assert_eq!(store.usage().unwrap().checkpoints, 64);
 }

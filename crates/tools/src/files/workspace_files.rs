@@ -243,14 +243,15 @@ impl WorkspaceFiles {
         bytes: impl FnOnce() -> Vec<u8>,
     ) {
         let path = key.path.clone();
-        self.changes.note(Change::Replaced { path, bytes: bytes(), mode: before.mode });
+        let change = Change::Replaced { path, bytes: bytes(), mode: before.mode };
+        self.changes.note(self.root(), change);
     }
 
     /// Notes for undo that a file was made.
     pub(crate) fn note_made(&self, path: &Path) {
         // A file that cannot be located is gone again.
         if let Ok(path) = self.root().locate(path) {
-            self.changes.note(Change::Made { path });
+            self.changes.note(self.root(), Change::Made { path });
         }
     }
 
@@ -260,12 +261,22 @@ impl WorkspaceFiles {
             Ok(to) => Change::Moved { from, to },
             Err(_) => Change::Deleted { path: from },
         };
-        self.changes.note(change);
+        self.changes.note(self.root(), change);
     }
 
     /// Notes for undo that a file, link or directory was deleted for good.
     pub(crate) fn note_deleted(&self, path: PathBuf) {
-        self.changes.note(Change::Deleted { path });
+        self.changes.note(self.root(), Change::Deleted { path });
+    }
+
+    /// Returns whether a file is as the call left it.
+    pub(crate) fn is_as_left(&self, key: &FileKey) -> bool {
+        self.changes.is_as_left(self.root(), &key.path)
+    }
+
+    /// Notes for undo what a command of the call has made of a file.
+    pub(crate) fn note_left(&self, key: &FileKey) {
+        self.changes.look(self.root(), &key.path);
     }
 
     /// Returns the path of a name in the directory that holds it. A link at the end is not followed.

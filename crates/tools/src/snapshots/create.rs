@@ -8,15 +8,12 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::facts;
-use super::{CREATED_ID, retention, trust};
+use super::{CREATED_ID, MAX_LISTED, listed, retention, some_of, trust};
 use crate::blocking::blocking;
 use crate::response::Reply;
 use crate::text::line;
 use crate::tool::{About, Effect, Tool, ToolResult};
 use crate::tool_context::ToolContext;
-
-/// The paths of one kind that are left out of a snapshot and named in the reply.
-const MAX_NAMED: usize = 8;
 
 pub(super) struct SnapshotCreate;
 
@@ -89,13 +86,17 @@ fn request(context: &ToolContext, input: &Input) -> Result<CreateRequest, Failur
 fn reply(created: &Created) -> Reply<CreatedSnapshot> {
     let snapshot = facts::snapshot(&created.snapshot);
     let is_ignored = |omission: Omission| omission == Omission::Ignored;
-    let paths = |wanted: fn(bool) -> bool| {
-        let of_kind = created.left_out.iter().filter(move |(_, why)| wanted(is_ignored(*why)));
-        of_kind.map(|(path, why)| (path.display().to_string(), why.as_str()))
-    };
-    let ignored: Vec<_> = paths(|ignored| ignored).map(|(path, _)| path).collect();
-    let left_out: Vec<_> = paths(|ignored| !ignored)
-        .map(|(path, reason)| LeftOutPath { path, reason: reason.to_owned() })
+    let (ignored, others): (Vec<_>, Vec<_>) =
+        created.left_out.iter().partition(|(_, why)| is_ignored(*why));
+    let (ignored, ignored_total) = listed(ignored.into_iter().map(|(path, _)| path));
+    let left_out_total = others.len() as u64;
+    let left_out: Vec<_> = others
+        .into_iter()
+        .take(MAX_LISTED)
+        .map(|(path, why)| LeftOutPath {
+            path: path.display().to_string(),
+            reason: why.as_str().to_owned(),
+        })
         .collect();
     let top = created.snapshot.top.to_string();
     let name = created.snapshot.name.as_ref().map_or(String::new(), ToString::to_string);
@@ -106,22 +107,16 @@ fn reply(created: &Created) -> Reply<CreatedSnapshot> {
         line(&mut text, &format!("it replaces {replaced}"));
     }
     if !ignored.is_empty() {
-        let names = some_of(&ignored);
+        let names = some_of(&ignored, ignored_total);
         line(&mut text, &format!("not in it, since ignore rules exclude it: {names}"));
     }
     if !left_out.is_empty() {
         let shown: Vec<_> =
             left_out.iter().map(|one| format!("{} ({})", one.path, one.reason)).collect();
-        line(&mut text, &format!("not in it: {}", some_of(&shown)));
+        line(&mut text, &format!("not in it: {}", some_of(&shown, left_out_total)));
     }
     let unchanged = created.is_unchanged;
-    Reply::text(text, CreatedSnapshot { snapshot, unchanged, ignored, left_out })
-}
-
-fn some_of(names: &[String]) -> String {
-    let shown = names.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(MAX_NAMED) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
+    let facts =
+        CreatedSnapshot { snapshot, unchanged, ignored, ignored_total, left_out, left_out_total };
+    Reply::text(text, facts)
 }

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use carrel_domain::{Failure, ToolGroup};
 use carrel_edit::diff::{Diff, Options};
 use carrel_edit::{Content, Document};
-use carrel_snapshot::{Change, ChangeKind, Node, Renames, Side, Store};
+use carrel_snapshot::{Change, ChangeKind, Comparison, Contents, Node, Renames, Side};
 use carrel_wire::SnapshotDiffReply;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::facts;
-use super::{MAX_LISTED, inside, reference};
+use super::{MAX_LISTED, inside, listed, reference, some_of, trust};
 use crate::blocking::blocking;
 use crate::reply_limit::MaxBytes;
 use crate::response::Reply;
@@ -22,6 +22,9 @@ use crate::tool_context::ToolContext;
 
 /// A larger file is only named.
 const MAX_COMPARED: u64 = 4 << 20;
+
+/// Texts that do not fit are computed up to this many times the limit of the reply; the other changes are only named.
+const MAX_SPENT: usize = 4;
 
 pub(super) struct SnapshotDiff;
 
@@ -69,53 +72,83 @@ fn compare(context: &ToolContext, input: &Input) -> ToolResult<carrel_wire::Snap
         Some(name) => Side::Snapshot(reference(name)?),
         None => Side::Now,
     };
-    let mut comparison = store.compare(&old, &new, Renames::Joined)?;
-    if let Some(path) = &input.path {
-        let path = inside(workspace, path)?;
-        let path = if path == Path::new(".") { PathBuf::new() } else { path };
-        comparison.changes.retain(|change| change.path.starts_with(&path));
-        comparison.incomparable.retain(|(other, _)| other.starts_with(&path));
-    }
+    let path = input.path.as_ref().map(|path| inside(workspace, path)).transpose()?;
+    let path = path.map(|path| if path == Path::new(".") { PathBuf::new() } else { path });
     let limit = context.reply_limit(input.max_bytes);
-    let mut text = String::new();
-    let mut not_shown = Vec::new();
-    for (index, change) in comparison.changes.iter().enumerate() {
-        if is_told_by_next(change, comparison.changes.get(index + 1)) {
-            continue;
-        }
-        let one = text_of(&store, change)?;
-        if text.len() + one.len() <= limit {
-            text.push_str(&one);
-        } else {
-            not_shown.push(facts::change(change));
-        }
-    }
-    if comparison.changes.is_empty() {
-        line(&mut text, "no differences");
-    }
-    if !not_shown.is_empty() {
-        line(&mut text, &format!("[{} more; name one of them as path:]", not_shown.len()));
-        not_shown
-            .iter()
-            .take(MAX_LISTED)
-            .for_each(|change| line(&mut text, &facts::change_line(change)));
-    }
-    let incomparable: Vec<_> =
-        comparison.incomparable.iter().map(|(path, _)| path.display().to_string()).collect();
-    if !incomparable.is_empty() {
-        line(&mut text, &format!("[not in the snapshot: {}]", incomparable.join(", ")));
-    }
-    let diff = carrel_wire::SnapshotDiff {
-        changed: comparison.changes.len() as u64,
-        changes: comparison.changes.iter().take(MAX_LISTED).map(facts::change).collect(),
-        not_shown: not_shown.len() as u64,
-        incomparable,
-    };
+    // Read while the store is held: a collection of garbage drops what was stored only for this.
+    let compared = store.compare_and_read(
+        &old,
+        &new,
+        Renames::Joined,
+        &trust(context),
+        |mut comparison, contents| {
+            if let Some(path) = &path {
+                comparison.changes.retain(|change| change.path.starts_with(path));
+                comparison.incomparable.retain(|(other, _)| other.starts_with(path));
+            }
+            shown(&comparison, contents, limit)
+        },
+    );
+    let (text, diff) = compared??;
     let shown = text.clone();
     let reply = Reply::text(text, diff);
     Ok(reply.with_data(context.options.interface, |diff| {
         json!(SnapshotDiffReply { diff: diff.clone(), text: shown })
     }))
+}
+
+/// Returns the text of a comparison within a limit, and its facts.
+fn shown(
+    comparison: &Comparison,
+    contents: &mut Contents<'_>,
+    limit: usize,
+) -> Result<(String, carrel_wire::SnapshotDiff), Failure> {
+    let mut text = String::new();
+    let (mut not_shown, mut not_listed) = (Vec::new(), 0_u64);
+    // What did not fit was computed in vain.
+    let mut spent = 0;
+    for (index, change) in comparison.changes.iter().enumerate() {
+        if is_told_by_next(change, comparison.changes.get(index + 1)) {
+            continue;
+        }
+        if text.len() < limit && spent < limit * MAX_SPENT {
+            let one = text_of(contents, change)?;
+            if text.len() + one.len() <= limit {
+                text.push_str(&one);
+                continue;
+            }
+            spent += one.len();
+        }
+        if not_shown.len() < MAX_LISTED {
+            not_shown.push(facts::change(change));
+        } else {
+            not_listed += 1;
+        }
+    }
+    if comparison.changes.is_empty() {
+        line(&mut text, "no differences");
+    }
+    let not_shown_total = not_shown.len() as u64 + not_listed;
+    if !not_shown.is_empty() {
+        line(&mut text, &format!("[{not_shown_total} more; name one of them as path:]"));
+        for change in &not_shown {
+            line(&mut text, &facts::change_line(change));
+        }
+    }
+    let paths = comparison.incomparable.iter().map(|(path, _)| path);
+    let (incomparable, incomparable_total) = listed(paths);
+    if !incomparable.is_empty() {
+        let shown = some_of(&incomparable, incomparable_total);
+        line(&mut text, &format!("[not in the snapshot: {shown}]"));
+    }
+    let diff = carrel_wire::SnapshotDiff {
+        changed: comparison.changes.len() as u64,
+        changes: comparison.changes.iter().take(MAX_LISTED).map(facts::change).collect(),
+        not_shown: not_shown_total,
+        incomparable,
+        incomparable_total,
+    };
+    Ok((text, diff))
 }
 
 /// Returns whether a directory was made or removed together with what is in it, as the next change says.
@@ -131,7 +164,7 @@ fn is_told_by_next(change: &Change, next: Option<&Change>) -> bool {
 }
 
 /// Returns the section of one change, in the form of `git diff`.
-fn text_of(store: &Store, change: &Change) -> Result<String, Failure> {
+fn text_of(contents: &mut Contents<'_>, change: &Change) -> Result<String, Failure> {
     let new_name = change.path.display().to_string();
     let old_name = match &change.kind {
         ChangeKind::Renamed { from } => from.display().to_string(),
@@ -159,8 +192,8 @@ fn text_of(store: &Store, change: &Change) -> Result<String, Failure> {
         );
         return Ok(text);
     }
-    let old = content(store, change.old.as_ref())?;
-    let new = content(store, change.new.as_ref())?;
+    let old = content(contents, change.old.as_ref())?;
+    let new = content(contents, change.new.as_ref())?;
     match (old, new) {
         (Shown::Text(old), Shown::Text(new)) if old == new => {}
         (Shown::Text(old), Shown::Text(new)) => {
@@ -181,11 +214,11 @@ enum Shown {
     Binary,
 }
 
-fn content(store: &Store, node: Option<&Node>) -> Result<Shown, Failure> {
+fn content(contents: &mut Contents<'_>, node: Option<&Node>) -> Result<Shown, Failure> {
     match node {
         Some(Node::File { size, .. }) if *size > MAX_COMPARED => Ok(Shown::Binary),
         Some(Node::File { id, .. }) => {
-            let bytes = store.content(*id)?;
+            let bytes = contents.get(*id)?;
             Ok(match Content::of(&bytes) {
                 Content::Text => Shown::Text(Document::decode(bytes).text().to_owned()),
                 Content::Image(_) | Content::Binary => Shown::Binary,

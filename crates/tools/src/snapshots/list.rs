@@ -67,7 +67,13 @@ impl Tool for List {
                 line(&mut text, &format!("[{automatic} automatic ones are not listed]"));
             }
             for file in &damaged {
-                line(&mut text, &format!("[{file} of the store is damaged]"));
+                let number = file.trim_start_matches(|one: char| !one.is_ascii_digit());
+                let number = number.trim_start_matches('0');
+                let text_of = format!(
+                    "[{file} of the store is damaged: all content is kept for it; snapshot_delete @{number} gives \
+                     that snapshot up]"
+                );
+                line(&mut text, &text_of);
             }
             let facts = SnapshotList { snapshots, automatic, damaged };
             Ok(Reply::text(text, facts).with_data(own.options.interface, |facts| json!(facts)))

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::facts;
-use super::{MAX_LISTED, inside, reference, retention, trust};
+use super::{MAX_LISTED, inside, listed, reference, retention, some_of, trust};
 use crate::blocking::blocking;
 use crate::named_workspace::NamedWorkspace;
 use crate::response::Reply;
@@ -69,15 +69,17 @@ fn restore(context: &ToolContext, input: &Input) -> ToolResult<RestoredSnapshot>
     let plan = store
         .plan_restore(&reference, RestoreOptions { paths, scan, ..RestoreOptions::default() })?;
     let left_alone = plan.left_alone.iter().map(|(path, _)| path).chain(&plan.kept);
-    let left_alone: Vec<_> = left_alone.map(|path| path.display().to_string()).collect();
-    let blocked: Vec<_> = plan.blocked.iter().map(|path| path.display().to_string()).collect();
+    let (left_alone, left_alone_total) = listed(left_alone);
+    let (blocked, blocked_total) = listed(plan.blocked.iter());
     let restored_facts = |changes: &[Change], before: Option<String>| RestoredSnapshot {
         snapshot: plan.snapshot.id.to_string(),
         before,
         changed: changes.len() as u64,
         changes: changes.iter().take(MAX_LISTED).map(facts::change).collect(),
         left_alone: left_alone.clone(),
+        left_alone_total,
         blocked: blocked.clone(),
+        blocked_total,
     };
     if input.dry_run || plan.changes.is_empty() {
         return Ok(reply(input, restored_facts(&plan.changes, None)));
@@ -118,13 +120,11 @@ fn reply(input: &Input, restored: RestoredSnapshot) -> Reply<RestoredSnapshot> {
         line(&mut text, &format!("[{} more]", count - listed));
     }
     if !restored.left_alone.is_empty() {
-        let shown: Vec<_> = restored.left_alone.iter().take(8).map(String::as_str).collect();
-        let more = restored.left_alone.len() - shown.len();
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        line(&mut text, &format!("left as they are: {}{more}", shown.join(", ")));
+        let shown = some_of(&restored.left_alone, restored.left_alone_total);
+        line(&mut text, &format!("left as they are: {shown}"));
     }
     if !restored.blocked.is_empty() {
-        let blocked = restored.blocked.join(", ");
+        let blocked = some_of(&restored.blocked, restored.blocked_total);
         line(
             &mut text,
             &format!("not restored, since a directory in their place stays: {blocked}"),

@@ -23,6 +23,10 @@ pub(super) fn enforce_in_background(store: &Arc<Store>) {
 
 fn enforce(store: &Store) -> Result<(), StorageError> {
     store.retain(&Retention::default())?;
+    if !store.may_have_garbage(WORTH_COLLECTING, MANY_CHECKPOINTS)? || !store.damaged()?.is_empty()
+    {
+        return Ok(());
+    }
     let usage = store.usage()?;
     let is_much = usage.reclaimable >= WORTH_COLLECTING || usage.checkpoints >= MANY_CHECKPOINTS;
     if is_much && usage.reclaimable * 2 >= usage.stored {

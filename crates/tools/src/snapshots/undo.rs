@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
-use super::call_changes::Change;
+use super::call_changes::{Change, NotedChanges};
 use super::{inside, retention};
 use crate::blocking::blocking;
 use crate::response::Reply;
@@ -34,7 +34,7 @@ const COLLECT_EVERY: u64 = 64;
 
 /// Keeps what a call changed, so that it can be undone. A failure costs the undo and not the call.
 pub(crate) async fn keep(context: &ToolContext) {
-    let changes = context.changes.take();
+    let NotedChanges { changes, left } = context.changes.take();
     if changes.is_empty() {
         return;
     }
@@ -61,6 +61,9 @@ pub(crate) async fn keep(context: &ToolContext) {
                 Change::Deleted { path } => pending.was_lost(&path)?,
             }
         }
+        for (path, image) in left {
+            pending.left(&path, image)?;
+        }
         if pending.commit()?.is_some_and(|id| id.number().is_multiple_of(COLLECT_EVERY)) {
             retention::enforce_in_background(&store);
         }
@@ -73,9 +76,9 @@ pub(crate) async fn keep(context: &ToolContext) {
     }
 }
 
-/// Returns the owner of checkpoints: of a client that keeps sessions the session, or else the caller.
+/// Returns the owner of checkpoints: the session, or the caller of requests that have none.
 fn owner(context: &ToolContext) -> String {
-    context.session.owner().as_str().to_owned()
+    context.session.undo_owner()
 }
 
 pub(super) struct Undo;

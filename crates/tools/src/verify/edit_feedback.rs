@@ -209,13 +209,17 @@ async fn format_now(
 ) -> Result<Feedback, Failure> {
     let files = WorkspaceFiles::of(context);
     let (first, file) = (files.clone(), path.clone());
-    let before = blocking(move || first.load(&file)).await?;
+    let loading = move || first.load(&file).map(|loaded| (first.is_as_left(&loaded.key), loaded));
+    let (is_own, before) = blocking(loading).await?;
     effects::format(context, invocation, vec![name.clone()], bounds).await?;
     blocking(move || {
         let after = files.load(&path)?;
         let hash = after.hash();
         if hash == before.hash() {
             return Ok(Feedback::default());
+        }
+        if is_own {
+            files.note_left(&before.key);
         }
         let old = before.document(&name)?;
         let new = after.document(&name)?;

@@ -75,8 +75,8 @@ impl Tool for Format {
     };
 
     async fn call(context: &ToolContext, input: Input) -> ToolResult<Facts> {
-        if !input.check && input.path.is_none() {
-            snapshots::before(context, "before the project is formatted").await;
+        if !input.check {
+            snapshots::before(context, "before files are formatted").await;
         }
         let field = if input.check { ProfileField::FormatCheck } else { ProfileField::Format };
         let bounds = Bounds::of_formatters(input.timeout);

@@ -7,7 +7,7 @@ use std::process::Command;
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use crate::test_environment::TestEnvironment;
+use crate::test_environment::{Setting, TestEnvironment};
 
 fn git(directory: &Path, words: &[&str]) -> String {
     let output = Command::new("git").arg("-C").arg(directory).args(words).output().unwrap();
@@ -140,6 +140,107 @@ async fn ignored_trees_are_named_and_left_alone() {
     test_env.put("node_modules/dep/index.js", "3\n");
     test_env.text("snapshot_restore", json!({ "name": "whole" })).await;
     assert_eq!(test_env.get("node_modules/dep/index.js"), "2\n");
+}
+
+/// A command that maps a file and writes to it, and once more when it is told to: no time of the file shows that.
+const MAPPING: &str = r"
+import mmap, os, time
+f = open('mapped.txt', 'r+b')
+m = mmap.mmap(f.fileno(), 0, mmap.MAP_SHARED)
+m[0:4] = b'1111'
+open('.first', 'w')
+while not os.path.exists('.go'): time.sleep(0.01)
+m[0:4] = b'2222'
+open('.second', 'w')
+while not os.path.exists('.end'): time.sleep(0.01)
+";
+
+#[tokio::test]
+async fn a_diff_shows_what_a_running_command_writes_through_a_mapping() {
+    let test_env = TestEnvironment::new();
+    test_env.put("mapped.txt", "0000\n");
+    test_env.put("mapping.py", MAPPING);
+    test_env.text("snapshot_create", json!({ "name": "s" })).await;
+    let command = json!({ "command": "python3 mapping.py", "run_in_background": true });
+    test_env.text("Bash", command).await;
+    let until = async |path: &str| {
+        while !test_env.has(path) {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    until(".first").await;
+    // The key of the first store has to be old enough to be trusted.
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    let diff = json!({ "name": "s", "path": "mapped.txt" });
+    let shown = test_env.text("snapshot_diff", diff.clone()).await;
+    assert!(shown.contains("+1111\n"), "{shown}");
+    test_env.put(".go", "");
+    until(".second").await;
+    let shown = test_env.text("snapshot_diff", diff).await;
+    test_env.put(".end", "");
+    assert!(shown.contains("+2222\n"), "{shown}");
+}
+
+#[tokio::test]
+async fn long_lists_are_cut_and_counted() {
+    let test_env = TestEnvironment::new();
+    test_env.put(".gitignore", "*.log\n");
+    test_env.put("a.txt", "1\n");
+    for number in 0..250 {
+        test_env.put(&format!("{number}.log"), "x\n");
+        test_env.put(&format!("repository{number}/.git/HEAD"), "x\n");
+        std::os::unix::fs::symlink("a.txt", test_env.path(&format!("main/link{number}"))).unwrap();
+    }
+    let created = test_env.call("snapshot_create", json!({ "name": "s" })).await;
+    let listed = |response: &carrel_tools::ToolResponse, list: &str| {
+        let facts = &response.structured;
+        (facts[list].as_array().unwrap().len(), facts[format!("{list}_total")].as_u64().unwrap())
+    };
+    assert_eq!(listed(&created, "ignored"), (200, 250));
+    assert_eq!(listed(&created, "left_out"), (0, 0));
+    // Rules that are gone: one side left out what the other has.
+    test_env.put(".gitignore", "");
+    let diff = json!({ "name": "s", "max_bytes": 2000 });
+    let diff = test_env.call("snapshot_diff", diff).await;
+    assert_eq!(listed(&diff, "incomparable"), (200, 250));
+    assert!(diff.text().contains("0.log, 1.log, 10.log") && diff.text().len() < 10_000);
+    assert!(diff.text().contains(" and 242 more]"), "{}", diff.text());
+    let plan = test_env.call("snapshot_restore", json!({ "name": "s", "dry_run": true })).await;
+    assert_eq!(listed(&plan, "left_alone"), (200, 250));
+}
+
+#[tokio::test]
+async fn what_a_process_left_of_a_restore_is_finished_before_the_first_call_of_the_next() {
+    let test_env = TestEnvironment::new();
+    test_env.put("a.txt", "1\n");
+    test_env.text("snapshot_create", json!({ "name": "s" })).await;
+    let stores = test_env.path("state/snapshots");
+    let store = std::fs::read_dir(stores).unwrap().next().unwrap().unwrap().path();
+    // The journal of an undo that wrote nothing: it goes when it was looked at.
+    let journal = store.join("undo.journal");
+    std::fs::write(&journal, "cut short").unwrap();
+    let test_env = test_env.restarted(Setting::default());
+    test_env.text("Read", json!({ "file_path": "a.txt" })).await;
+    assert!(!journal.exists());
+    // Of one that another process left meanwhile, the next use of the snapshots knows.
+    std::fs::write(&journal, "cut short").unwrap();
+    test_env.text("snapshot_list", json!({})).await;
+    assert!(!journal.exists());
+}
+
+#[tokio::test]
+async fn a_snapshot_whose_record_is_damaged_is_named_and_can_be_deleted() {
+    let test_env = TestEnvironment::new();
+    test_env.put("a.txt", "1\n");
+    test_env.text("snapshot_create", json!({ "name": "s" })).await;
+    let stores = test_env.path("state/snapshots");
+    let store = std::fs::read_dir(stores).unwrap().next().unwrap().unwrap().path();
+    std::fs::write(store.join("snapshot-000001"), "damaged").unwrap();
+    let test_env = test_env.restarted(Setting::default());
+    let list = test_env.text("snapshot_list", json!({})).await;
+    assert!(list.contains("snapshot_delete @1 gives that snapshot up"), "{list}");
+    test_env.text("snapshot_delete", json!({ "name": "@1" })).await;
+    assert_eq!(test_env.text("snapshot_list", json!({})).await, "no snapshots\n");
 }
 
 #[tokio::test]

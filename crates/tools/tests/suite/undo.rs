@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use carrel_tools::Session;
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
@@ -128,6 +129,39 @@ async fn callers_do_not_undo_each_others_calls() {
 }
 
 #[tokio::test]
+async fn sessions_of_one_caller_do_not_undo_each_others_calls() {
+    let owner = || carrel_exec::Owner::new("token");
+    let pairs = [
+        [Session::of_owner(owner(), "mcp:1"), Session::of_owner(owner(), "mcp:2")],
+        [Session::of_owner(owner(), "handle:1"), Session::of_owner(owner(), "handle:2")],
+        [Session::of_owner(owner(), "mcp:1"), Session::for_request(owner(), "request:1")],
+    ];
+    // Two processes, each of which serves one client.
+    let begun = Session::of_process("stdio");
+    while Session::of_process("stdio").undo_owner() == begun.undo_owner() {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    let processes = [begun, Session::of_process("stdio")];
+    for [one, other] in pairs.into_iter().chain([processes]) {
+        let test_env = TestEnvironment::new();
+        let write = json!({ "file_path": "a.txt", "content": "a\n" });
+        test_env.call_as(&one, "Write", write).await;
+        let answer = test_env.call_as(&other, "undo", json!({})).await;
+        assert_eq!(answer.structured["error"]["code"], "E_CHECKPOINT_NOT_FOUND", "{one:?}");
+        assert!(test_env.has("a.txt"));
+        test_env.call_as(&one, "undo", json!({})).await;
+        assert!(!test_env.has("a.txt"));
+    }
+    // Requests without a session share what their caller did.
+    let test_env = TestEnvironment::new();
+    let requests = [1, 2].map(|number| Session::for_request(owner(), format!("request:{number}")));
+    let write = json!({ "file_path": "a.txt", "content": "a\n" });
+    test_env.call_as(&requests[0], "Write", write).await;
+    test_env.call_as(&requests[1], "undo", json!({})).await;
+    assert!(!test_env.has("a.txt"));
+}
+
+#[tokio::test]
 async fn the_last_fifty_calls_can_be_undone() {
     let test_env = TestEnvironment::new();
     for number in 0..53 {
@@ -137,4 +171,36 @@ async fn the_last_fifty_calls_can_be_undone() {
     let list = test_env.text("undo_list", json!({ "limit": 50 })).await;
     assert_eq!(list.lines().count(), 50);
     assert!(list.lines().last().unwrap().ends_with("\t3.txt"), "{list}");
+}
+
+/// A project whose formatter writes by itself.
+fn formatted_project() -> TestEnvironment {
+    let test_env = TestEnvironment::new();
+    test_env.put_program("format", "#!/bin/sh\nsed -i s/two/2/ \"$@\"\n");
+    let settings = "[profile]\nformat = [\"./format\", \"$FILES\"]\nformat_on_edit = true\n";
+    test_env.put("package.json", r#"{"name":"probe"}"#);
+    test_env.put("carrel.toml", settings);
+    test_env
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_is_taken_back_with_what_the_formatter_made_of_it() {
+    let test_env = formatted_project();
+    test_env.put("a.js", "one\n");
+    edit(&test_env, "a.js", ("one", "two")).await;
+    assert_eq!(test_env.get("a.js"), "2\n");
+    undo(&test_env).await;
+    assert_eq!(test_env.get("a.js"), "one\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn formatting_one_file_takes_a_snapshot_before() {
+    let test_env = formatted_project();
+    test_env.put("a.js", "two\n");
+    test_env.text("format", json!({ "path": "a.js" })).await;
+    assert_eq!(test_env.get("a.js"), "2\n");
+    let list = test_env.call("snapshot_list", json!({ "automatic": true })).await;
+    let before = list.structured["snapshots"][0]["id"].clone();
+    test_env.text("snapshot_restore", json!({ "name": before })).await;
+    assert_eq!(test_env.get("a.js"), "two\n");
 }
