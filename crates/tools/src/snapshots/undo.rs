@@ -16,6 +16,7 @@ use super::call_changes::{Change, NotedChanges};
 use super::{inside, retention};
 use crate::blocking::blocking;
 use crate::response::Reply;
+use crate::session::SessionLifetime;
 use crate::text::line;
 use crate::tool::{About, NoArguments, Tool, ToolResult};
 use crate::tool_context::ToolContext;
@@ -35,13 +36,11 @@ const COLLECT_EVERY: u64 = 64;
 /// Keeps what a call changed, so that it can be undone. A failure costs the undo and not the call.
 pub(crate) async fn keep(context: &ToolContext) {
     let NotedChanges { changes, left } = context.changes.take();
-    if changes.is_empty() {
-        return;
-    }
+    let Some(owner) = owner(context).filter(|_| !changes.is_empty()) else { return };
     let own = context.clone();
     let kept = blocking(move || {
         let store = own.toolbox.snapshots.of(own.workspace())?;
-        let mut pending = store.begin_checkpoint(owner(&own), own.tool);
+        let mut pending = store.begin_checkpoint(owner, own.tool);
         let mut written = HashSet::new();
         for change in changes {
             match change {
@@ -76,9 +75,21 @@ pub(crate) async fn keep(context: &ToolContext) {
     }
 }
 
-/// Returns the owner of checkpoints: the session, or the caller of requests that have none.
-fn owner(context: &ToolContext) -> String {
-    context.session.undo_owner()
+/// Returns the owner of checkpoints: the session, or the caller of the REST API. A request over MCP that belongs to
+/// no session has none: the call before it may be that of another client with the same token.
+fn owner(context: &ToolContext) -> Option<String> {
+    let is_alone = context.session.lifetime() == SessionLifetime::OneRequest;
+    let is_mcp = !context.options.interface.wants_data();
+    (!is_alone || !is_mcp).then(|| context.session.undo_owner())
+}
+
+/// Returns the owner of the checkpoints that a call may take back.
+fn known_owner(context: &ToolContext) -> Result<String, Failure> {
+    owner(context).ok_or_else(|| {
+        let message = "nothing can be undone: this request belongs to no session, so the last change may be that of \
+                       another client; a client names a session in `_meta[\"dev.carrel/session\"]`";
+        Failure::new(Code::CheckpointNotFound, message)
+    })
 }
 
 pub(super) struct Undo;
@@ -121,7 +132,7 @@ impl Tool for Undo {
         let own = context.clone();
         blocking(move || {
             let store = own.toolbox.snapshots.of(own.workspace())?;
-            let checkpoints = store.checkpoints(&owner(&own))?;
+            let checkpoints = store.checkpoints(&known_owner(&own)?)?;
             let last = last_call(&checkpoints).ok_or_else(|| {
                 let message = "no call that changed files is left to undo; commands are not undone, snapshots \
                                bring back what they changed";
@@ -259,7 +270,7 @@ impl Tool for UndoList {
             let mut text = String::new();
             let mut entries = Vec::new();
             for checkpoint in
-                store.checkpoints(&owner(&own))?.iter().take(limit.clamp(1, MAX_CHECKPOINTS))
+                store.checkpoints(&known_owner(&own)?)?.iter().take(limit.clamp(1, MAX_CHECKPOINTS))
             {
                 let paths: Vec<_> =
                     checkpoint.paths.iter().map(|path| path.display().to_string()).collect();
@@ -328,11 +339,12 @@ impl Tool for UndoRestore {
             let paths: Result<Vec<_>, _> =
                 input.paths.iter().map(|path| inside(own.workspace(), path)).collect();
             let paths = paths?;
-            let known = store.checkpoints(&owner(&own))?;
+            let owner = known_owner(&own)?;
+            let known = store.checkpoints(&owner)?;
             match known.iter().find(|checkpoint| checkpoint.id == id) {
                 Some(checkpoint) => take_back(&own, &store, checkpoint, &paths),
                 // Says what there is.
-                None => Err(store.undo(&owner(&own), id, &[]).map_or_else(Failure::from, |_| {
+                None => Err(store.undo(&owner, id, &[]).map_or_else(Failure::from, |_| {
                     Failure::new(Code::CheckpointNotFound, format!("checkpoint {id} not found"))
                 })),
             }
