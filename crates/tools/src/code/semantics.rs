@@ -121,6 +121,7 @@ fn query_context(context: &ToolContext, time: Duration) -> QueryContext {
     QueryContext {
         runner: context.toolbox.runner.clone(),
         workspace: Arc::clone(context.workspace().shared_handle()),
+        watch: context.toolbox.symbols.watch(context.workspace()),
         time: context.options.command_settings.timeout.unwrap_or(time).min(time),
     }
 }
